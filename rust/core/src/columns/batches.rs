@@ -1,0 +1,401 @@
+//! A walk's records as Arrow record batches of bounded size.
+
+use std::sync::Arc;
+
+use arrow_array::{
+    ArrayRef, BinaryArray, FixedSizeBinaryArray, Int64Array, RecordBatch, RecordBatchOptions,
+    RecordBatchReader,
+};
+use arrow_array::{StringArray, TimestampMicrosecondArray};
+use arrow_buffer::{Buffer, OffsetBuffer, ScalarBuffer};
+use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef, TimeUnit};
+
+use super::ColumnBuffer;
+use crate::error::{Error, Result};
+use crate::format::{ColumnKind, Format, Options, Rows, Start, Step, Walk, open, resolve};
+use crate::ledger::Span;
+use crate::source::Source;
+use crate::verbs::Report;
+
+/// The most rows in a batch: with texts of at most 1,020 bytes their offsets stay within 31 bits.
+const MAX_ROWS: usize = 1 << 20;
+/// How many damaged ranges a batch carries before it ends.
+const MAX_DAMAGE: usize = 1 << 16;
+/// How many bytes `binary` and `utf8` columns can hold.
+const MAX_DATA_BYTES: usize = i32::MAX as usize;
+
+/// What bounds a batch: it ends before either is exceeded, but has at least one record.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Bytes of values, default 8 MiB.
+    pub bytes: usize,
+    /// Records, default 131,072.
+    pub rows: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            bytes: 8 << 20,
+            rows: 128 << 10,
+        }
+    }
+}
+
+/// How UUIDs appear.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum UuidType {
+    /// As fixed-size binary of 16 bytes, in network byte order.
+    #[default]
+    Fixed,
+    /// The same bytes as plain binary.
+    Binary,
+    /// As hyphenated lower-case text.
+    Text,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Chosen {
+    /// One of the format's columns, by its place among them.
+    Field(usize),
+    /// The file's path.
+    Path,
+    /// Where the record begins in its file.
+    Position,
+}
+
+/// Which columns are wanted, and how they look in Arrow.
+#[derive(Clone, Debug)]
+pub struct Selection {
+    chosen: Vec<Chosen>,
+    /// The columns as Arrow fields.
+    pub schema: SchemaRef,
+    /// Whether the records' values are among them.
+    pub values: bool,
+}
+
+impl Selection {
+    /// The columns of these names, in this order; all of the format's for `None`. Beside them there are `path` and `position`.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for a name that is no column, or is given twice.
+    pub fn new(format: &Format, names: Option<&[String]>, uuid: UuidType) -> Result<Self> {
+        let all: Vec<_> = format
+            .columns
+            .iter()
+            .map(|column| column.name.to_owned())
+            .collect();
+        let names = names.unwrap_or(&all);
+        let (mut chosen, mut fields) = (Vec::new(), Vec::new());
+        for (place, name) in names.iter().enumerate() {
+            if names.iter().take(place).any(|earlier| earlier == name) {
+                return Err(Error::Usage(format!(
+                    "the column {name:?} is asked for twice"
+                )));
+            }
+            let column = format.columns.iter().position(|column| column.name == name);
+            let (choice, data_type) = match (
+                column.and_then(|at| format.columns.get(at).map(|found| (at, found))),
+                name.as_str(),
+            ) {
+                (Some((at, column)), _) => (Chosen::Field(at), data_type(column.kind, uuid)),
+                (None, "path") => (Chosen::Path, DataType::Utf8),
+                (None, "position") => (Chosen::Position, DataType::Int64),
+                (None, _) => {
+                    let message = format!(
+                        "there is no column {name:?} in {} records: there are {}, path, position",
+                        format.name,
+                        all.join(", ")
+                    );
+                    return Err(Error::Usage(message));
+                }
+            };
+            chosen.push(choice);
+            fields.push(Field::new(name, data_type, true));
+        }
+        let values = names.iter().any(|name| name == "value");
+        Ok(Self {
+            chosen,
+            schema: Arc::new(Schema::new(fields)),
+            values,
+        })
+    }
+}
+
+fn data_type(kind: ColumnKind, uuid: UuidType) -> DataType {
+    match (kind, uuid) {
+        (ColumnKind::Uuid, UuidType::Fixed) => DataType::FixedSizeBinary(16),
+        (ColumnKind::Uuid, UuidType::Text) | (ColumnKind::Text, _) => DataType::Utf8,
+        (ColumnKind::Uuid, UuidType::Binary) | (ColumnKind::Binary, _) => DataType::Binary,
+        (ColumnKind::Timestamp, _) => {
+            DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()))
+        }
+        (ColumnKind::Int64, _) => DataType::Int64,
+    }
+}
+
+/// Some records, and the damage found on the way to them.
+#[derive(Clone, Debug)]
+pub struct Batch {
+    /// The records.
+    pub records: RecordBatch,
+    /// Damaged ranges that became known since the batch before, in file order.
+    pub damage: Vec<Span>,
+    /// How many bytes the records' values have.
+    pub value_bytes: usize,
+}
+
+/// Reads a file as record batches. What was good before an error is given out first, in a batch of its own.
+pub struct Batches {
+    walk: Box<dyn Walk>,
+    selection: Selection,
+    limits: Limits,
+    path: String,
+    report: Report,
+    /// The first of the walk's rows that is in no batch yet.
+    next_row: usize,
+    damage: Vec<Span>,
+    failed: Option<Error>,
+    ended: bool,
+}
+
+impl Batches {
+    /// Begins to read a file.
+    ///
+    /// # Errors
+    /// As [`open`].
+    pub fn new(
+        source: Arc<dyn Source>,
+        options: &Options,
+        selection: Selection,
+        limits: Limits,
+    ) -> Result<Self> {
+        let format = resolve(&*source, options)?;
+        let path = source
+            .path()
+            .map(|path| path.to_string_lossy().into_owned())
+            .unwrap_or_default();
+        let rows = limits
+            .rows
+            .clamp(1, MAX_ROWS)
+            .min(MAX_DATA_BYTES / path.len().max(1));
+        let limits = Limits {
+            rows,
+            bytes: limits.bytes.clamp(1, MAX_DATA_BYTES),
+        };
+        let max_record_bytes = options.max_record_bytes.min(Options::MAX_RECORD_BYTES);
+        let options = Options {
+            format: Some(format),
+            values: selection.values,
+            max_record_bytes,
+            ..options.clone()
+        };
+        let report = Report::of(format, &*source);
+        let walk = open(source, &options, Start::Beginning)?;
+        Ok(Self {
+            walk,
+            selection,
+            limits,
+            path,
+            report,
+            next_row: 0,
+            damage: Vec::new(),
+            failed: None,
+            ended: false,
+        })
+    }
+
+    /// What has been read so far.
+    #[must_use]
+    pub const fn report(&self) -> &Report {
+        &self.report
+    }
+
+    /// The next batch; `None` at the end. A batch can be without records where damage was found.
+    ///
+    /// # Errors
+    /// As [`Walk::step`].
+    pub fn next_batch(&mut self) -> Result<Option<Batch>> {
+        let mut columns: Vec<_> = self
+            .selection
+            .schema
+            .fields()
+            .iter()
+            .map(|field| buffer_of(field.data_type()))
+            .collect();
+        let (mut rows, mut value_bytes) = (0, 0);
+        loop {
+            let (taken, bytes, full) = self.take_rows(&mut columns, rows, value_bytes);
+            (rows, value_bytes) = (rows + taken, value_bytes + bytes);
+            if full || self.ended || self.failed.is_some() || self.damage.len() >= MAX_DAMAGE {
+                break;
+            }
+            self.step();
+        }
+        if rows == 0 && self.damage.is_empty() {
+            return self.failed.take().map_or(Ok(None), |error| {
+                self.ended = true;
+                Err(error)
+            });
+        }
+        let arrays = columns
+            .into_iter()
+            .zip(self.selection.schema.fields())
+            .map(|(column, field)| array(column, field.data_type()));
+        let arrays = arrays
+            .collect::<std::result::Result<_, _>>()
+            .map_err(internal)?;
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        let records =
+            RecordBatch::try_new_with_options(self.selection.schema.clone(), arrays, &options)
+                .map_err(internal)?;
+        Ok(Some(Batch {
+            records,
+            damage: std::mem::take(&mut self.damage),
+            value_bytes,
+        }))
+    }
+
+    fn step(&mut self) {
+        self.next_row = 0;
+        match self.walk.step() {
+            Ok(Step::More) => {
+                self.report.add(&*self.walk);
+                self.damage
+                    .extend(self.walk.spans().iter().filter(|span| span.is_damage()));
+            }
+            Ok(Step::Wait | Step::Done) => self.ended = true,
+            Err(error) => self.failed = Some(error),
+        }
+    }
+
+    /// Copies what fits of the walk's rows. Gives how many rows and bytes of values that was, and whether the batch is full.
+    fn take_rows(
+        &mut self,
+        columns: &mut [ColumnBuffer],
+        rows_before: usize,
+        bytes_before: usize,
+    ) -> (usize, usize, bool) {
+        let rows = self.walk.rows();
+        let first = self.next_row;
+        let (mut end, mut bytes, mut full) = (first, 0, false);
+        while end < rows.len() {
+            let value = if self.selection.values {
+                rows.value(end).len()
+            } else {
+                0
+            };
+            let is_first = rows_before + end - first == 0;
+            full = rows_before + end - first >= self.limits.rows
+                || !is_first && bytes_before + bytes + value > self.limits.bytes;
+            if full {
+                break;
+            }
+            bytes += value;
+            end += 1;
+        }
+        if end > first {
+            let expected = self
+                .limits
+                .bytes
+                .min(usize::try_from(self.report.size).unwrap_or(usize::MAX));
+            for (column, chosen) in columns.iter_mut().zip(&self.selection.chosen) {
+                fill(column, *chosen, &*rows, first..end, &self.path, expected);
+            }
+        }
+        self.next_row = end;
+        (end - first, bytes, full)
+    }
+}
+
+fn fill(
+    column: &mut ColumnBuffer,
+    chosen: Chosen,
+    rows: &dyn Rows,
+    range: std::ops::Range<usize>,
+    path: &str,
+    expected: usize,
+) {
+    match chosen {
+        Chosen::Field(place) => {
+            if let ColumnBuffer::Variable {
+                data, text: false, ..
+            } = column
+                && data.is_empty()
+            {
+                // Values are copied once: into a buffer that need not grow.
+                data.reserve(expected);
+            }
+            rows.fill(range, place, column);
+        }
+        Chosen::Path => range.for_each(|_| column.push_bytes(path.as_bytes())),
+        Chosen::Position => {
+            range.for_each(|row| column.push_int64(rows.position(row).cast_signed()))
+        }
+    }
+}
+
+fn buffer_of(data_type: &DataType) -> ColumnBuffer {
+    match data_type {
+        DataType::FixedSizeBinary(_) => ColumnBuffer::Fixed16(Vec::new()),
+        DataType::Utf8 => ColumnBuffer::variable(true),
+        DataType::Binary => ColumnBuffer::variable(false),
+        _ => ColumnBuffer::Int64(Vec::new()),
+    }
+}
+
+fn array(column: ColumnBuffer, data_type: &DataType) -> std::result::Result<ArrayRef, ArrowError> {
+    Ok(match column {
+        ColumnBuffer::Fixed16(bytes) => Arc::new(FixedSizeBinaryArray::try_new(
+            16,
+            Buffer::from_vec(bytes),
+            None,
+        )?),
+        ColumnBuffer::Int64(values) if *data_type == DataType::Int64 => {
+            Arc::new(Int64Array::from(values))
+        }
+        ColumnBuffer::Int64(values) => {
+            Arc::new(TimestampMicrosecondArray::from(values).with_timezone("UTC"))
+        }
+        ColumnBuffer::Variable {
+            offsets,
+            mut data,
+            text,
+        } => {
+            if data.len() < data.capacity() / 2 {
+                data.shrink_to_fit();
+            }
+            let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
+            if text {
+                Arc::new(StringArray::try_new(offsets, Buffer::from_vec(data), None)?)
+            } else {
+                Arc::new(BinaryArray::try_new(offsets, Buffer::from_vec(data), None)?)
+            }
+        }
+    })
+}
+
+/// Columns of one length each with the type of its field: that Arrow refuses them would be a mistake of this module.
+fn internal(error: ArrowError) -> Error {
+    Error::Usage(format!("cannot build a record batch: {error}"))
+}
+
+impl Iterator for Batches {
+    type Item = std::result::Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            match self.next_batch() {
+                Ok(Some(batch)) if batch.records.num_rows() == 0 => {}
+                Ok(batch) => return batch.map(|batch| Ok(batch.records)),
+                Err(error) => return Some(Err(ArrowError::ExternalError(Box::new(error)))),
+            }
+        }
+    }
+}
+
+impl RecordBatchReader for Batches {
+    fn schema(&self) -> SchemaRef {
+        self.selection.schema.clone()
+    }
+}

@@ -1,0 +1,162 @@
+//! The active format: an append-only segment, often preallocated.
+//!
+//! ```text
+//! record:  uuid 16 ‖ type length u8 ‖ type ‖ value length u32 ‖ value ‖ checksum u64
+//! segment: record* ‖ zero bytes to the end of the file
+//! ```
+//! Integers are unsigned and big-endian. UUIDs are version 6 (RFC 9562) in network byte order and ascend strictly; an
+//! all-zero UUID begins the unused space. The checksum is HighwayHash-64 of every byte of the record before it.
+//! `docs/formats/active.md` has the whole story, with what a reader does about damage.
+
+mod encode;
+mod lookup;
+mod resync;
+mod rows;
+mod walk;
+mod writer;
+
+pub use encode::{MAX_TYPE_BYTES, MAX_VALUE_BYTES, encode};
+pub use writer::{Writer, WriterOptions};
+
+use super::{Checked, Column, ColumnKind, Format, Likelihood, Options};
+use crate::checksum::hash;
+use crate::cursor::Cursor;
+use crate::error::{Finding, Result};
+use crate::source::{Source, Window};
+use crate::uuid6;
+
+/// The format's entry in the table.
+pub static FORMAT: Format = Format {
+    name: "active",
+    extension: "active",
+    columns: &[
+        Column {
+            name: "uuid",
+            kind: ColumnKind::Uuid,
+        },
+        Column {
+            name: "timestamp",
+            kind: ColumnKind::Timestamp,
+        },
+        Column {
+            name: "type",
+            kind: ColumnKind::Text,
+        },
+        Column {
+            name: "value",
+            kind: ColumnKind::Binary,
+        },
+    ],
+    checked: Checked::Checksum,
+    detect,
+    walk: |source, options, start| Ok(Box::new(walk::ActiveWalk::new(source, options, start)?)),
+    get: lookup::get,
+};
+
+const UUID_BYTES: usize = 16;
+const CHECKSUM_BYTES: usize = 8;
+/// UUID, type length, value length and checksum of a record with an empty type and value.
+const MIN_RECORD_BYTES: u64 = 29;
+/// The most that a header, UUID through value length, can take.
+const MAX_HEADER_BYTES: usize = UUID_BYTES + 1 + MAX_TYPE_BYTES + 4;
+
+/// A record's UUID and lengths: all that is known before its checksum is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Header {
+    uuid: [u8; UUID_BYTES],
+    type_len: u8,
+    value_len: u32,
+}
+
+/// What stands where a record should begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Parsed {
+    /// A record whose lengths fit in the file.
+    Record(Header),
+    /// Something whose lengths do not fit in the file.
+    Bad(Finding),
+    /// The header reaches beyond the bytes at hand, though not beyond the file.
+    NeedMore,
+}
+
+impl Header {
+    /// Parses what stands at the beginning of `bytes`; the file has `left` bytes from there on, `bytes` among them.
+    fn parse(bytes: &[u8], left: u64) -> Parsed {
+        let whole = bytes.len() as u64 >= left;
+        let mut cursor = Cursor::new(bytes);
+        let fields = (|| {
+            let uuid = *cursor.array::<UUID_BYTES>()?;
+            let type_len = cursor.u8()?;
+            cursor.run(type_len.into())?;
+            Some(Self {
+                uuid,
+                type_len,
+                value_len: cursor.u32_be()?,
+            })
+        })();
+        match fields {
+            Some(header) if header.total() <= left => Parsed::Record(header),
+            Some(header) => Parsed::Bad(Finding::TooLong {
+                needed: header.total(),
+                available: left,
+            }),
+            None if whole => {
+                let type_len = bytes.get(UUID_BYTES).copied().unwrap_or_default();
+                let needed = UUID_BYTES as u64 + 1 + u64::from(type_len) + 4;
+                Parsed::Bad(Finding::Truncated {
+                    needed,
+                    available: left,
+                })
+            }
+            None => Parsed::NeedMore,
+        }
+    }
+
+    const fn value_start(&self) -> u64 {
+        UUID_BYTES as u64 + 1 + self.type_len as u64 + 4
+    }
+
+    /// What the checksum is of: UUID through value.
+    const fn hashed(&self) -> u64 {
+        self.value_start() + self.value_len as u64
+    }
+
+    /// The whole record, checksum included.
+    const fn total(&self) -> u64 {
+        self.hashed() + CHECKSUM_BYTES as u64
+    }
+}
+
+/// Whether the first record says that this is a segment: certainly by its checksum, likely by its UUID and lengths.
+fn detect(source: &dyn Source, options: &Options) -> Result<Likelihood> {
+    let len = source.len();
+    let at_most = |bytes: usize| usize::try_from(len).unwrap_or(usize::MAX).min(bytes);
+    let mut window = Window::default();
+    window.load(source, 0, at_most(MAX_HEADER_BYTES), MAX_HEADER_BYTES)?;
+    let Parsed::Record(header) = Header::parse(window.bytes(source, 0), len) else {
+        return Ok(Likelihood::No);
+    };
+    if !uuid6::is_v6(&header.uuid) {
+        return Ok(Likelihood::No);
+    }
+    let likely = Likelihood::Likely("the first record's UUID and lengths fit".to_owned());
+    let Some(total) = usize::try_from(header.total())
+        .ok()
+        .filter(|total| *total <= options.window_bytes)
+    else {
+        return Ok(likely);
+    };
+    window.load(source, 0, total, total)?;
+    let mut cursor = Cursor::new(window.bytes(source, 0));
+    let body = cursor.run(total - CHECKSUM_BYTES).unwrap_or_default();
+    let stored = cursor.u64_be();
+    let checks = options
+        .keys
+        .iter()
+        .any(|key| stored == Some(hash(key, body)));
+    Ok(if checks {
+        Likelihood::Certain("the first record's checksum is right".to_owned())
+    } else {
+        likely
+    })
+}

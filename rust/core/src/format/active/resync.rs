@@ -1,0 +1,344 @@
+//! Behind damage: where the next good record begins, found with bounded work.
+
+use super::walk::ActiveWalk;
+use super::{CHECKSUM_BYTES, Header, MAX_HEADER_BYTES, MIN_RECORD_BYTES, Parsed, UUID_BYTES};
+use crate::checksum::{Incremental, Key, hash};
+use crate::error::Result;
+use crate::format::Options;
+use crate::source::{Source, Window};
+use crate::uuid6;
+
+/// How much is read or hashed between two looks at whether to stop.
+const PIECE_BYTES: usize = 1 << 20;
+/// How much a search reads first: most damage is short.
+const FIRST_PIECE_BYTES: usize = 8 << 10;
+/// What a scan may hash in vain: this, and two bytes for each byte of the file.
+const BUDGET_BYTES: u64 = 256 << 20;
+/// Up to this much is spent on any candidate; behind it, on plausible ones alone.
+const GENEROUS_BYTES: u64 = 32 << 20;
+/// A candidate up to this long is always plausible.
+const SHORT_BYTES: u64 = 64 << 10;
+
+/// Where damage ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Resync {
+    /// A good record begins here.
+    Followed(u64),
+    /// The damaged record's own lengths end it here, and only unused space is behind.
+    Lengths(u64),
+    /// No good record follows: the last byte that is not zero is in front of `end`. `older` if a record that checks but
+    /// does not ascend was met.
+    Nothing { end: u64, older: bool },
+    /// The search budget ended at this candidate.
+    Limit(u64),
+}
+
+/// What a search found.
+enum Hit {
+    At(u64),
+    None { older: bool },
+    Limit(u64),
+}
+
+/// Windows that a search reads through beside the walk's own, and what it learned of the file.
+#[derive(Default)]
+pub(super) struct Search {
+    probe: Window,
+    pieces: Window,
+    data_end: Option<u64>,
+}
+
+impl Search {
+    /// The offset behind the last byte that is not zero. Read backwards from the end, once.
+    pub(super) fn data_end(&mut self, source: &dyn Source, options: &Options) -> Result<u64> {
+        if let Some(end) = self.data_end {
+            return Ok(end);
+        }
+        let mut end = source.len();
+        while end > 0 {
+            options.poll()?;
+            let piece = usize::try_from(end).unwrap_or(usize::MAX).min(PIECE_BYTES);
+            let start = end - piece as u64;
+            self.pieces.load(source, start, piece, piece)?;
+            let bytes = self.pieces.bytes(source, start);
+            if let Some(last) = last_nonzero(bytes.get(..piece).unwrap_or_default()) {
+                end = start + last as u64 + 1;
+                break;
+            }
+            end = start;
+        }
+        self.data_end = Some(end);
+        Ok(end)
+    }
+
+    /// The hash of `len` bytes from `start` on, read in pieces.
+    pub(super) fn hash_range(
+        &mut self,
+        source: &dyn Source,
+        options: &Options,
+        key: &Key,
+        start: u64,
+        len: u64,
+    ) -> Result<u64> {
+        let mut hasher = Incremental::new(key);
+        let (mut at, end) = (start, start + len);
+        while at < end {
+            options.poll()?;
+            let piece = usize::try_from(end - at)
+                .unwrap_or(usize::MAX)
+                .min(PIECE_BYTES);
+            self.pieces.load(source, at, piece, piece)?;
+            let bytes = self.pieces.bytes(source, at);
+            hasher.update(bytes.get(..piece).unwrap_or_default());
+            at += piece as u64;
+        }
+        Ok(hasher.finish())
+    }
+
+    /// What stands at `at`, of which at most `want` bytes are read.
+    fn header_at(&mut self, source: &dyn Source, at: u64, want: usize) -> Result<Parsed> {
+        let left = source.len() - at;
+        let min = usize::try_from(left)
+            .unwrap_or(usize::MAX)
+            .min(MAX_HEADER_BYTES);
+        self.probe.load(source, at, min, want)?;
+        Ok(Header::parse(self.probe.bytes(source, at), left))
+    }
+
+    /// Whether the record of this header at `at` has the right checksum.
+    fn checks(
+        &mut self,
+        source: &dyn Source,
+        options: &Options,
+        keys: &[(usize, Key)],
+        at: u64,
+        header: &Header,
+    ) -> Result<bool> {
+        let mut stored = [0; CHECKSUM_BYTES];
+        source.read_exact_at(at + header.hashed(), &mut stored)?;
+        for (_, key) in keys {
+            let bytes = self.probe.bytes(source, at);
+            let in_probe = usize::try_from(header.hashed())
+                .ok()
+                .filter(|len| *len <= PIECE_BYTES)
+                .and_then(|len| bytes.get(..len));
+            let computed = match in_probe {
+                Some(body) => hash(key, body),
+                None => self.hash_range(source, options, key, at, header.hashed())?,
+            };
+            if computed == u64::from_be_bytes(stored) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Whether a record that ends at `at` is followed by what may follow one: two plausible headers, unused space, the end.
+    fn follows_plausibly(
+        &mut self,
+        source: &dyn Source,
+        mut at: u64,
+        data_end: u64,
+    ) -> Result<bool> {
+        for _ in 0..2 {
+            if at >= data_end {
+                return Ok(true);
+            }
+            let left = source.len() - at;
+            let want = usize::try_from(left)
+                .unwrap_or(usize::MAX)
+                .min(MAX_HEADER_BYTES);
+            // Not through the probe: that holds the candidates.
+            self.pieces.load(source, at, want, want)?;
+            match Header::parse(self.pieces.bytes(source, at), left) {
+                Parsed::Record(header) if uuid6::is_v6(&header.uuid) => at += header.total(),
+                _ => return Ok(false),
+            }
+        }
+        Ok(true)
+    }
+}
+
+impl ActiveWalk {
+    /// Finds where the damage that begins at the walk's offset ends: by its own lengths, else by searching.
+    pub(super) fn resync(&mut self) -> Result<Resync> {
+        let (source, start) = (self.source.clone(), self.state.at);
+        let data_end = self.search.data_end(&*source, &self.options)?;
+        if let Parsed::Record(header) = self.search.header_at(&*source, start, MAX_HEADER_BYTES)? {
+            let end = start + header.total();
+            if end < source.len() && self.is_good(end)? {
+                return Ok(Resync::Followed(end));
+            }
+            if end >= data_end {
+                let mut stored = [0; CHECKSUM_BYTES];
+                source.read_exact_at(start + header.hashed(), &mut stored)?;
+                if stored != [0; CHECKSUM_BYTES] {
+                    return Ok(Resync::Lengths(end));
+                }
+            }
+        }
+        Ok(match self.find_good(start + 1, data_end)? {
+            Hit::At(found) => Resync::Followed(found),
+            Hit::None { older } => Resync::Nothing {
+                end: data_end,
+                older,
+            },
+            Hit::Limit(at) => Resync::Limit(at),
+        })
+    }
+
+    /// Whether a good record begins at `at`: version 6, variant 10, greater than the last good one, checksum right.
+    fn is_good(&mut self, at: u64) -> Result<bool> {
+        let source = self.source.clone();
+        let Parsed::Record(header) = self.search.header_at(&*source, at, MAX_HEADER_BYTES)? else {
+            return Ok(false);
+        };
+        if !uuid6::is_v6(&header.uuid) || self.state.last.is_some_and(|last| header.uuid <= last) {
+            return Ok(false);
+        }
+        if !self.afford(header.total()) {
+            return Ok(false);
+        }
+        let keys = self.candidate_keys();
+        self.search
+            .checks(&*source, &self.options, &keys, at, &header)
+    }
+
+    /// Takes what a hash costs from the budget, if that much is left.
+    fn afford(&mut self, bytes: u64) -> bool {
+        let budget = BUDGET_BYTES.saturating_add(self.source.len().saturating_mul(2));
+        let spent = self.state.spent.saturating_add(bytes);
+        let affordable = spent <= budget;
+        if affordable {
+            self.state.spent = spent;
+        }
+        affordable
+    }
+
+    /// Searches byte by byte for a good record at `from` or behind it.
+    fn find_good(&mut self, from: u64, data_end: u64) -> Result<Hit> {
+        let source = self.source.clone();
+        let len = source.len();
+        let keys = self.candidate_keys();
+        let (mut at, mut older) = (from, false);
+        let mut want = FIRST_PIECE_BYTES;
+        // A UUID's version is not zero, so no record begins behind the last byte that is not.
+        while at < data_end && at + MIN_RECORD_BYTES <= len {
+            self.options.poll()?;
+            let left = usize::try_from(len - at).unwrap_or(usize::MAX);
+            self.search
+                .probe
+                .load(&*source, at, left.min(MAX_HEADER_BYTES), want)?;
+            let bytes = self.search.probe.bytes(&*source, at);
+            // Where the window ends before the file does, its last bytes are looked at from the next one.
+            let last_whole = if bytes.len() == left {
+                left
+            } else {
+                bytes.len() - MAX_HEADER_BYTES + 1
+            };
+            let reach = last_whole.min(PIECE_BYTES);
+            let Some((skip, header)) = next_candidate(bytes, reach, len - at) else {
+                at += reach as u64;
+                want = PIECE_BYTES.min(want * 2);
+                continue;
+            };
+            let position = at + skip as u64;
+            at = position + 1;
+            let ascends = self.state.last.is_none_or(|last| header.uuid > last);
+            if !ascends && older {
+                continue; // that one such record checks is known, and more of them change nothing
+            }
+            let end = position + header.total();
+            let implausible = self.state.spent >= GENEROUS_BYTES
+                && header.total() > SHORT_BYTES
+                && !self.search.follows_plausibly(&*source, end, data_end)?;
+            if implausible {
+                continue;
+            }
+            if !self.afford(header.total()) {
+                return Ok(Hit::Limit(position));
+            }
+            if self
+                .search
+                .checks(&*source, &self.options, &keys, position, &header)?
+            {
+                self.state.checked = true;
+                self.suspects_key = false;
+                if ascends {
+                    return Ok(Hit::At(position));
+                }
+                older = true;
+            }
+        }
+        Ok(Hit::None { older })
+    }
+
+    /// Whether not one record checks although lengths and UUIDs lead soundly from the beginning to the end of the file.
+    /// Stops at the first record that checks, so only a file that really is under another key is hashed whole.
+    pub(super) fn nothing_checks(&mut self) -> Result<bool> {
+        let source = self.source.clone();
+        let data_end = self.search.data_end(&*source, &self.options)?;
+        let keys = self.candidate_keys();
+        let (mut at, mut last) = (0, None);
+        while at < data_end {
+            self.options.poll()?;
+            let Parsed::Record(header) = self.search.header_at(&*source, at, PIECE_BYTES)? else {
+                return Ok(false);
+            };
+            let ascends = last.is_none_or(|last: [u8; UUID_BYTES]| header.uuid > last);
+            if !uuid6::is_v6(&header.uuid)
+                || !ascends
+                || self
+                    .search
+                    .checks(&*source, &self.options, &keys, at, &header)?
+            {
+                return Ok(false);
+            }
+            at += header.total();
+            last = Some(header.uuid);
+        }
+        Ok(true)
+    }
+}
+
+/// The first place within the first `reach` bytes at which a record with a version-6 UUID and lengths that fit could begin;
+/// the file has `left` bytes from the first of `bytes` on.
+fn next_candidate(bytes: &[u8], reach: usize, left: u64) -> Option<(usize, Header)> {
+    let mut from = 0;
+    while from < reach {
+        let window = bytes.get(from..)?;
+        let versions = window
+            .get(6..)?
+            .iter()
+            .zip(window.get(8..)?)
+            .take(reach - from);
+        let skip = versions
+            .enumerate()
+            .find(|(_, (version, variant))| **version >> 4 == 6 && **variant >> 6 == 0b10)?
+            .0;
+        let place = from + skip;
+        if let Parsed::Record(header) = Header::parse(bytes.get(place..)?, left - place as u64) {
+            return Some((place, header));
+        }
+        from = place + 1;
+    }
+    None
+}
+
+fn last_nonzero(bytes: &[u8]) -> Option<usize> {
+    const BLOCK: usize = 4096;
+    let mut end = bytes.len();
+    while end > 0 {
+        let start = end.saturating_sub(BLOCK);
+        let block = bytes.get(start..end)?;
+        // Folding looks at whole vectors; only the one block that is not zero is gone through byte by byte.
+        if block.iter().fold(0, |all, byte| all | byte) != 0 {
+            return block
+                .iter()
+                .rposition(|byte| *byte != 0)
+                .map(|place| start + place);
+        }
+        end = start;
+    }
+    None
+}

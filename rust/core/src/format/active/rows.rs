@@ -1,0 +1,88 @@
+//! The checked records of one step, as slices of the walk's window.
+
+use std::ops::Range;
+
+use super::{CHECKSUM_BYTES, Header, UUID_BYTES};
+use crate::columns::ColumnBuffer;
+use crate::format::{Rows, Value};
+use crate::uuid6;
+
+/// A record that checked, by where it begins in the file.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Checked {
+    pub(super) position: u64,
+    pub(super) header: Header,
+}
+
+/// Checked records whose bytes begin at the absolute offset `base`.
+pub(super) struct ActiveRows<'a> {
+    pub(super) base: u64,
+    pub(super) bytes: &'a [u8],
+    pub(super) records: &'a [Checked],
+}
+
+impl ActiveRows<'_> {
+    #[allow(
+        clippy::indexing_slicing,
+        reason = "a row beyond the rows is the caller's mistake, as with any slice"
+    )]
+    fn record(&self, row: usize) -> &Checked {
+        &self.records[row]
+    }
+
+    /// Bytes of a record from `skip` on, empty where the walk was not asked to keep them.
+    fn run(&self, record: &Checked, skip: u64, len: usize) -> &[u8] {
+        usize::try_from(record.position - self.base + skip)
+            .ok()
+            .and_then(|start| self.bytes.get(start..start.checked_add(len)?))
+            .unwrap_or_default()
+    }
+
+    fn type_bytes(&self, record: &Checked) -> &[u8] {
+        self.run(record, UUID_BYTES as u64 + 1, record.header.type_len.into())
+    }
+
+    fn value_bytes(&self, record: &Checked) -> &[u8] {
+        let len = usize::try_from(record.header.value_len).unwrap_or(usize::MAX - CHECKSUM_BYTES);
+        self.run(record, record.header.value_start(), len)
+    }
+}
+
+impl Rows for ActiveRows<'_> {
+    fn len(&self) -> usize {
+        self.records.len()
+    }
+
+    fn position(&self, row: usize) -> u64 {
+        self.record(row).position
+    }
+
+    fn value(&self, row: usize) -> &[u8] {
+        self.value_bytes(self.record(row))
+    }
+
+    fn timestamp(&self, row: usize) -> Option<i64> {
+        Some(uuid6::timestamp_micros(&self.record(row).header.uuid))
+    }
+
+    fn field(&self, row: usize, column: usize) -> Value<'_> {
+        let record = self.record(row);
+        match column {
+            0 => Value::Uuid(record.header.uuid),
+            1 => Value::Timestamp(uuid6::timestamp_micros(&record.header.uuid)),
+            2 => Value::Text(self.type_bytes(record)),
+            _ => Value::Binary(self.value_bytes(record)),
+        }
+    }
+
+    fn fill(&self, rows: Range<usize>, column: usize, buffer: &mut ColumnBuffer) {
+        let records = self.records.get(rows).unwrap_or_default().iter();
+        match column {
+            0 => records.for_each(|record| buffer.push_uuid(&record.header.uuid)),
+            1 => records
+                .for_each(|record| buffer.push_int64(uuid6::timestamp_micros(&record.header.uuid))),
+            2 => records.for_each(|record| buffer.push_text(self.type_bytes(record))),
+            _ => records.for_each(|record| buffer.push_bytes(self.value_bytes(record))),
+        }
+    }
+}

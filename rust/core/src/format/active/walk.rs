@@ -1,0 +1,525 @@
+//! The walk: parse a window, hash many records together, commit the prefix up to the first failure, resynchronise from there.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::resync::{Resync, Search};
+use super::rows::{ActiveRows, Checked};
+use super::{CHECKSUM_BYTES, Header, MAX_HEADER_BYTES, Parsed, UUID_BYTES};
+use crate::checksum::{Key, hash, hash_many};
+use crate::cursor::Cursor;
+use crate::error::{Damage, Error, Finding, Result};
+use crate::format::{Carry, Eof, Options, Rows, Start, Step, Walk};
+use crate::ledger::{Cause, Kind, Span, Tiling};
+use crate::source::{Source, Window};
+use crate::uuid6;
+
+/// How many records are hashed together at most: enough to fill every lane of a processor, few enough to stay in its cache.
+const MAX_GROUP: usize = 512;
+/// A larger record is first hashed in pieces, and read whole only when its checksum was right.
+const MAX_UNCHECKED_BYTES: u64 = 8 << 20;
+
+/// What a [`Carry`] holds.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct State {
+    /// The offset of the next record.
+    pub(super) at: u64,
+    /// The last good UUID.
+    pub(super) last: Option<[u8; UUID_BYTES]>,
+    /// Which of the keys is the file's; unknown until a record checks under one of several.
+    pub(super) key: Option<usize>,
+    /// Whether any record's checksum was right.
+    pub(super) checked: bool,
+    /// Bytes hashed in vain.
+    pub(super) spent: u64,
+    /// How many bytes may be hashed together behind the next record: what was committed since the last failure. So what
+    /// a failure makes worthless is never more than what was good before it, and hostile files stay linear.
+    trust: u64,
+    /// Damage up to `at` that might still grow.
+    held: Option<Span>,
+}
+
+pub(super) struct ActiveWalk {
+    pub(super) source: Arc<dyn Source>,
+    pub(super) options: Options,
+    pub(super) state: State,
+    pub(super) search: Search,
+    window: Window,
+    tiling: Tiling,
+    group: Vec<Checked>,
+    extents: Vec<(usize, usize)>,
+    hashes: Vec<u64>,
+    records: Vec<Checked>,
+    /// The offset of the first byte of the window that `records` lie in.
+    base: u64,
+    spans: Vec<Span>,
+    pub(super) suspects_key: bool,
+    ended: bool,
+}
+
+/// What one advance came to.
+enum Advance {
+    On,
+    Wait,
+    End,
+}
+
+impl ActiveWalk {
+    pub(super) fn new(
+        source: Arc<dyn Source>,
+        options: &Options,
+        start: Start<'_>,
+    ) -> Result<Self> {
+        if options.keys.is_empty() {
+            return Err(Error::Usage(
+                "at least one key is needed to check records".to_owned(),
+            ));
+        }
+        let key = (options.keys.len() == 1).then_some(0);
+        let fresh = |at| State {
+            at,
+            last: None,
+            key,
+            checked: false,
+            spent: 0,
+            trust: u64::MAX,
+            held: None,
+        };
+        let state = match start {
+            Start::Beginning => fresh(0),
+            Start::Offset(offset) => fresh(offset),
+            Start::Carry(Carry(json)) => serde_json::from_str(json).map_err(|error| {
+                Error::Usage(format!(
+                    "this is not a point from which an active segment can be read on: {error}"
+                ))
+            })?,
+        };
+        if state.at > source.len() || state.key.is_some_and(|key| key >= options.keys.len()) {
+            let message = format!(
+                "cannot start at offset {} of a file of {} bytes with these keys",
+                state.at,
+                source.len()
+            );
+            return Err(Error::Usage(message));
+        }
+        Ok(Self {
+            search: Search::default(),
+            window: Window::default(),
+            tiling: Tiling::resume(state.at, state.held),
+            group: Vec::new(),
+            extents: Vec::new(),
+            hashes: Vec::new(),
+            records: Vec::new(),
+            base: 0,
+            spans: Vec::new(),
+            suspects_key: false,
+            ended: false,
+            options: options.clone(),
+            source,
+            state,
+        })
+    }
+
+    /// The keys that a record may be under: the file's, or all where that is not known yet.
+    pub(super) fn candidate_keys(&self) -> Vec<(usize, Key)> {
+        let keys = self.options.keys.iter().copied().enumerate();
+        keys.filter(|(place, _)| self.state.key.is_none_or(|key| key == *place))
+            .collect()
+    }
+
+    fn advance(&mut self) -> Result<Advance> {
+        let (at, len) = (self.state.at, self.source.len());
+        if at >= len {
+            return Ok(self.at_end());
+        }
+        let header_bytes = usize::try_from(len - at)
+            .unwrap_or(usize::MAX)
+            .min(MAX_HEADER_BYTES);
+        self.window
+            .load(&*self.source, at, header_bytes, self.options.window_bytes)?;
+        self.parse_group();
+        if self.group.is_empty() {
+            return self.advance_singly();
+        }
+        self.hash_group();
+        self.commit_group()
+    }
+
+    fn at_end(&self) -> Advance {
+        match self.options.eof {
+            Eof::Final => Advance::End,
+            Eof::Growing => Advance::Wait,
+        }
+    }
+
+    /// Collects the records that lie whole in the window, one behind the other, as far as they are to be trusted.
+    fn parse_group(&mut self) {
+        let (start, len) = (self.state.at, self.source.len());
+        let bytes = self.window.bytes(&*self.source, start);
+        let limit = self.state.trust.min(self.options.window_bytes as u64);
+        self.group.clear();
+        self.extents.clear();
+        let mut offset = 0;
+        while self.group.len() < MAX_GROUP {
+            let position = start + offset as u64;
+            let rest = bytes.get(offset..).unwrap_or_default();
+            let Parsed::Record(header) = Header::parse(rest, len - position) else {
+                break;
+            };
+            let Some(end) = usize::try_from(header.total())
+                .ok()
+                .and_then(|total| offset.checked_add(total))
+            else {
+                break;
+            };
+            let beyond_trust = !self.group.is_empty() && end as u64 > limit;
+            if header.uuid == [0; UUID_BYTES] || end > bytes.len() || beyond_trust {
+                break;
+            }
+            self.group.push(Checked { position, header });
+            self.extents.push((offset, end - CHECKSUM_BYTES - offset));
+            offset = end;
+        }
+    }
+
+    fn hash_group(&mut self) {
+        let bytes = self.window.bytes(&*self.source, self.state.at);
+        if self.state.key.is_none()
+            && let Some(&(_, len)) = self.extents.first()
+        {
+            let mut cursor = Cursor::new(bytes);
+            let body = cursor.run(len).unwrap_or_default();
+            let stored = cursor.u64_be();
+            self.state.key = self
+                .options
+                .keys
+                .iter()
+                .position(|key| stored == Some(hash(key, body)));
+            if self.state.key.is_none() {
+                self.extents.truncate(1);
+                self.group.truncate(1);
+            }
+        }
+        let key = self
+            .options
+            .keys
+            .get(self.state.key.unwrap_or(0))
+            .copied()
+            .unwrap_or_default();
+        hash_many(&key, bytes, &self.extents, &mut self.hashes);
+    }
+
+    /// Commits the records of the group up to the first whose checksum is wrong.
+    fn commit_group(&mut self) -> Result<Advance> {
+        let start = self.state.at;
+        self.base = start;
+        for index in 0..self.group.len() {
+            let (Some(&record), Some(&(offset, len)), Some(&computed)) = (
+                self.group.get(index),
+                self.extents.get(index),
+                self.hashes.get(index),
+            ) else {
+                break;
+            };
+            let bytes = self.window.bytes(&*self.source, start);
+            let stored = bytes
+                .get(offset + len..)
+                .and_then(|rest| Cursor::new(rest).u64_be())
+                .unwrap_or_default();
+            if computed != stored {
+                if index > 0 {
+                    // It is met again, alone, when what was good before it has been handed out.
+                    self.state.trust = 0;
+                    return Ok(Advance::On);
+                }
+                return self.damage(
+                    Finding::Checksum { stored, computed },
+                    record.header.total(),
+                );
+            }
+            if let Some(stop) = self.commit(record)? {
+                return Ok(stop);
+            }
+        }
+        Ok(Advance::On)
+    }
+
+    /// Takes in one record whose checksum is right. Gives what the advance has come to where it ends with this record.
+    fn commit(&mut self, record: Checked) -> Result<Option<Advance>> {
+        let Checked { position, header } = record;
+        self.state.checked = true;
+        self.suspects_key = false;
+        let refused = if !uuid6::is_v6(&header.uuid) {
+            Some(Finding::BadUuid { uuid: header.uuid })
+        } else {
+            let last = self.state.last.filter(|last| header.uuid <= *last);
+            last.map(|last| Finding::OutOfOrder {
+                last,
+                uuid: header.uuid,
+            })
+        };
+        let end = position + header.total();
+        if let Some(finding) = refused {
+            if self.options.strict {
+                // Records before it are handed out first; it is met again then.
+                return if self.records.is_empty() {
+                    Err(self.damage_error(finding))
+                } else {
+                    Ok(Some(Advance::On))
+                };
+            }
+            self.cover(end, Kind::Corrupt, Some(finding.cause()));
+        } else {
+            if self.options.bounds.is_past(&header.uuid) {
+                return Ok(Some(Advance::End));
+            }
+            let wanted = self.options.bounds.contains(&header.uuid);
+            if wanted && self.options.values && header.total() > self.options.max_record_bytes {
+                return if self.records.is_empty() {
+                    Err(self.too_large(&record))
+                } else {
+                    Ok(Some(Advance::On))
+                };
+            }
+            self.cover(end, Kind::Record, None);
+            self.state.last = Some(header.uuid);
+            if wanted {
+                self.records.push(record);
+            }
+        }
+        self.state.trust = self.state.trust.saturating_add(header.total());
+        Ok(None)
+    }
+
+    /// What stands here is no record, or is one larger than the window.
+    fn advance_singly(&mut self) -> Result<Advance> {
+        let (at, len) = (self.state.at, self.source.len());
+        let bytes = self.window.bytes(&*self.source, at);
+        let uuid_is_zero = match bytes.first_chunk::<UUID_BYTES>() {
+            Some(uuid) => *uuid == [0; UUID_BYTES],
+            None => bytes.iter().all(|byte| *byte == 0),
+        };
+        if uuid_is_zero {
+            let until = self.search.data_end(&*self.source, &self.options)?;
+            if until > at {
+                return self.damage(Finding::Nonzero { until }, 0);
+            }
+            if self.options.eof == Eof::Growing {
+                return Ok(Advance::Wait);
+            }
+            self.cover(len, Kind::Unused, None);
+            return Ok(Advance::End);
+        }
+        match Header::parse(bytes, len - at) {
+            Parsed::Bad(finding) => self.damage(finding, 0),
+            Parsed::Record(header) => self.advance_large(header),
+            // The window holds the longest header there is, or the file's end.
+            Parsed::NeedMore => Err(self.changed()),
+        }
+    }
+
+    /// A record that is not whole in the window. It is hashed in pieces, so that a length that lies costs no memory.
+    fn advance_large(&mut self, header: Header) -> Result<Advance> {
+        let (position, total) = (self.state.at, header.total());
+        let record = Checked { position, header };
+        let Ok(whole) = usize::try_from(total) else {
+            return Err(self.too_large(&record));
+        };
+        if total <= MAX_UNCHECKED_BYTES {
+            self.window.load(&*self.source, position, whole, whole)?;
+            return Ok(Advance::On);
+        }
+        let mut stored = [0; CHECKSUM_BYTES];
+        self.source
+            .read_exact_at(position + header.hashed(), &mut stored)?;
+        let stored = u64::from_be_bytes(stored);
+        let mut computed = 0;
+        for (place, key) in self.candidate_keys() {
+            computed = self.search.hash_range(
+                &*self.source,
+                &self.options,
+                &key,
+                position,
+                header.hashed(),
+            )?;
+            if computed == stored {
+                self.state.key = Some(place);
+                break;
+            }
+        }
+        if computed != stored {
+            return self.damage(Finding::Checksum { stored, computed }, total);
+        }
+        self.base = position;
+        if self.options.values
+            && self.options.bounds.contains(&header.uuid)
+            && total <= self.options.max_record_bytes
+        {
+            // What is returned is what is hashed: these very bytes, once more.
+            self.window.load(&*self.source, position, whole, whole)?;
+            let bytes = self.window.bytes(&*self.source, position);
+            let key = self
+                .options
+                .keys
+                .get(self.state.key.unwrap_or(0))
+                .copied()
+                .unwrap_or_default();
+            let body = bytes.get(..whole - CHECKSUM_BYTES).unwrap_or_default();
+            if hash(&key, body) != stored {
+                return Err(self.changed());
+            }
+        }
+        Ok(self.commit(record)?.unwrap_or(Advance::On))
+    }
+
+    /// Damage begins at the next record. `hashed` is what was hashed to find out, in bytes.
+    fn damage(&mut self, finding: Finding, hashed: u64) -> Result<Advance> {
+        let (at, len, cause) = (self.state.at, self.source.len(), finding.cause());
+        if at == 0 && cause == Cause::ChecksumMismatch {
+            self.suspects_key = self.nothing_checks()?;
+        }
+        if self.options.strict && self.options.eof == Eof::Final {
+            return Err(self.damage_error(finding));
+        }
+        let spent = self.state.spent;
+        self.state.spent += hashed;
+        self.state.trust = 0;
+        let resync = self.resync()?;
+        let (end, older) = match resync {
+            Resync::Lengths(end) => (end, false),
+            Resync::Nothing { end, older } => (end, older),
+            Resync::Followed(end) | Resync::Limit(end) => {
+                if self.options.strict {
+                    return Err(self.damage_error(finding));
+                }
+                self.cover(end, Kind::Corrupt, Some(cause));
+                if matches!(resync, Resync::Limit(_)) {
+                    self.cover(len, Kind::Corrupt, Some(Cause::SearchLimit));
+                }
+                return Ok(Advance::On);
+            }
+        };
+        if self.options.eof == Eof::Growing {
+            self.state.spent = spent;
+            return Ok(Advance::Wait);
+        }
+        let bytes_are_missing = matches!(cause, Cause::TruncatedHeader | Cause::LengthOutOfBounds);
+        let nothing_checks = !self.state.checked && !bytes_are_missing;
+        let kind = if older || nothing_checks {
+            Kind::Corrupt
+        } else {
+            Kind::TornTail
+        };
+        self.cover(end, kind, Some(cause));
+        if matches!(resync, Resync::Nothing { .. }) {
+            self.cover(len, Kind::Unused, None);
+        }
+        Ok(Advance::On)
+    }
+
+    fn cover(&mut self, end: u64, kind: Kind, cause: Option<Cause>) {
+        self.tiling.cover(end, kind, cause, &mut self.spans);
+        self.state.at = end.max(self.state.at);
+    }
+
+    fn damage_error(&self, finding: Finding) -> Error {
+        Error::Damage(Box::new(Damage {
+            path: self.source.path().map(Into::into),
+            offset: self.state.at,
+            cause: finding.cause(),
+            finding,
+            wrong_key: self.suspects_key,
+        }))
+    }
+
+    fn too_large(&self, record: &Checked) -> Error {
+        Error::Limit {
+            path: self.source.path().map(Into::into),
+            what: format!("the record at offset {}", record.position),
+            needed: record.header.total(),
+            option: "max_record_bytes",
+            limit: self.options.max_record_bytes,
+        }
+    }
+
+    fn changed(&self) -> Error {
+        let error = std::io::Error::new(
+            std::io::ErrorKind::InvalidData,
+            "its bytes changed between two looks at them",
+        );
+        Error::io(
+            self.source.path(),
+            format!(
+                "the file changed while the record at offset {} was read",
+                self.state.at
+            ),
+            error,
+        )
+    }
+}
+
+impl Walk for ActiveWalk {
+    fn step(&mut self) -> Result<Step> {
+        self.options.poll()?;
+        self.records.clear();
+        self.spans.clear();
+        loop {
+            let waiting = match (self.ended, self.advance_unless_ended()?) {
+                (true, _) => return Ok(Step::Done),
+                (false, Advance::On) => false,
+                (false, Advance::Wait) => true,
+                (false, Advance::End) => {
+                    self.ended = true;
+                    self.tiling.finish(&mut self.spans);
+                    false
+                }
+            };
+            if !self.records.is_empty() || !self.spans.is_empty() {
+                return Ok(Step::More);
+            }
+            if waiting {
+                return Ok(Step::Wait);
+            }
+        }
+    }
+
+    fn rows(&self) -> Box<dyn Rows + '_> {
+        Box::new(ActiveRows {
+            base: self.base,
+            bytes: self.window.bytes(&*self.source, self.base),
+            records: &self.records,
+        })
+    }
+
+    fn spans(&self) -> &[Span] {
+        &self.spans
+    }
+
+    fn offset(&self) -> u64 {
+        self.state.at
+    }
+
+    fn carry(&self) -> Carry {
+        let state = State {
+            held: self.tiling.held(),
+            ..self.state.clone()
+        };
+        // A struct of numbers always has a JSON form.
+        Carry(serde_json::to_string(&state).unwrap_or_default())
+    }
+
+    fn suspects_key(&self) -> bool {
+        self.suspects_key
+    }
+}
+
+impl ActiveWalk {
+    fn advance_unless_ended(&mut self) -> Result<Advance> {
+        if self.ended {
+            Ok(Advance::End)
+        } else {
+            self.advance()
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! The ledger: contiguous byte ranges that cover a file exactly, each with what it is and, where it is damaged, why.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+macro_rules! words {
+    ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $word:literal,)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(rename_all = "snake_case")]
+        #[non_exhaustive]
+        pub enum $name { $($(#[$variant_doc])* $variant,)* }
+
+        impl $name {
+            /// The word that ledgers, reports and errors use.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $word,)* }
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+    };
+}
+
+words! {
+    /// What a range of bytes is.
+    Kind {
+        /// Bytes that say where or how many other things are.
+        Header = "header",
+        /// A record.
+        Record = "record",
+        /// A chunk of compressed records: its header and payload.
+        Chunk = "chunk",
+        /// The messages of one tenant in one partition.
+        Block = "block",
+        /// Zeros up to the next aligned offset.
+        Padding = "padding",
+        /// Zeros to the end of the file, not yet written to.
+        Unused = "unused",
+        /// Damage with nothing sound behind it: an interrupted write.
+        TornTail = "torn_tail",
+        /// Any other damage.
+        Corrupt = "corrupt",
+        /// The checksums behind a sealed segment.
+        Trailer = "trailer",
+    }
+}
+
+words! {
+    /// Why a range is damage: a closed list, the same for every format.
+    Cause {
+        /// The file ends inside the fields that say how long things are.
+        TruncatedHeader = "truncated_header",
+        /// The file ends inside the trailer that these records would have.
+        TruncatedTrailer = "truncated_trailer",
+        /// A length or count reaches beyond the file, or beyond what holds it.
+        LengthOutOfBounds = "length_out_of_bounds",
+        /// An offset points outside the data.
+        OffsetOutOfBounds = "offset_out_of_bounds",
+        /// A record, block or index item fails its own checksum.
+        ChecksumMismatch = "checksum_mismatch",
+        /// A header, index or table of contents fails its own checksum.
+        HeaderChecksumMismatch = "header_checksum_mismatch",
+        /// A chunk's payload is not the records that its header says.
+        PayloadInvalid = "payload_invalid",
+        /// Bytes are left over behind a message's last field.
+        TrailingBytes = "trailing_bytes",
+        /// A count differs from what is there.
+        CountMismatch = "count_mismatch",
+        /// It checks, but does not ascend.
+        OutOfOrder = "out_of_order",
+        /// It checks, but its UUID is not version 6, variant 10.
+        BadUuid = "bad_uuid",
+        /// A key reference points nowhere.
+        DanglingReference = "dangling_reference",
+        /// An index entry and what it points at disagree.
+        IndexDisagrees = "index_disagrees",
+        /// No intact index entry accounts for these bytes.
+        Unreferenced = "unreferenced",
+        /// Unused space that is not zero.
+        NonzeroUnused = "nonzero_unused",
+        /// Padding that is not zero.
+        NonzeroPadding = "nonzero_padding",
+        /// The magic is wrong.
+        BadMagic = "bad_magic",
+        /// No intact terminator where the index ends.
+        BadTerminator = "bad_terminator",
+        /// A version that is not known.
+        UnsupportedVersion = "unsupported_version",
+        /// Flags that are not known.
+        UnsupportedFlags = "unsupported_flags",
+        /// The search for the next good record reached its budget.
+        SearchLimit = "search_limit",
+        /// Every checksum fails and all else fits.
+        WrongKey = "wrong_key",
+    }
+}
+
+/// One range of a ledger: bytes `start` to `end`, half-open, absolute file offsets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Span {
+    /// The first byte.
+    pub start: u64,
+    /// The byte behind the last.
+    pub end: u64,
+    /// What the range is.
+    pub kind: Kind,
+    /// Why it is damage; `None` where nothing is wrong.
+    pub cause: Option<Cause>,
+}
+
+impl Span {
+    /// The number of bytes in the range.
+    #[must_use]
+    #[allow(
+        clippy::len_without_is_empty,
+        reason = "a ledger's ranges are never empty"
+    )]
+    pub const fn len(&self) -> u64 {
+        self.end.saturating_sub(self.start)
+    }
+
+    /// Whether the range is damage.
+    #[must_use]
+    pub const fn is_damage(&self) -> bool {
+        self.cause.is_some()
+    }
+}
+
+/// Lays ranges end to end. Each call says only where the next range ends, so they cover the file exactly by construction;
+/// touching ranges of the same kind and cause become one, except records, chunks and blocks.
+#[derive(Debug, Default)]
+pub(crate) struct Tiling {
+    end: u64,
+    held: Option<Span>,
+}
+
+impl Tiling {
+    /// Goes on at `offset`, up to which `held` may reach.
+    pub(crate) const fn resume(offset: u64, held: Option<Span>) -> Self {
+        Self { end: offset, held }
+    }
+
+    /// The range that is held back because what comes next may be of the same kind and cause.
+    pub(crate) const fn held(&self) -> Option<Span> {
+        self.held
+    }
+
+    /// Covers the bytes up to `end` and appends to `out` what is now known to be a whole range.
+    pub(crate) fn cover(
+        &mut self,
+        end: u64,
+        kind: Kind,
+        cause: Option<Cause>,
+        out: &mut Vec<Span>,
+    ) {
+        if end <= self.end {
+            return;
+        }
+        let span = Span {
+            start: self.end,
+            end,
+            kind,
+            cause,
+        };
+        self.end = end;
+        if matches!(kind, Kind::Record | Kind::Chunk | Kind::Block) {
+            out.extend(self.held.take());
+            out.push(span);
+            return;
+        }
+        match &mut self.held {
+            Some(held) if held.kind == kind && held.cause == cause => held.end = end,
+            held => out.extend(held.replace(span)),
+        }
+    }
+
+    /// Appends the range that was still held back, which nothing can grow any more.
+    pub(crate) fn finish(&mut self, out: &mut Vec<Span>) {
+        out.extend(self.held.take());
+    }
+}
+
+/// Bytes and ranges of one kind and cause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Total {
+    /// What the ranges are.
+    pub kind: Kind,
+    /// Why they are damage, if they are.
+    pub cause: Option<Cause>,
+    /// How many bytes they have together.
+    pub bytes: u64,
+    /// How many ranges there are.
+    pub ranges: u64,
+}
+
+/// Sums over a ledger by kind and cause: a handful of rows, however long the file.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct Totals(Vec<Total>);
+
+impl Totals {
+    /// Adds one range.
+    pub fn add(&mut self, span: &Span) {
+        let same = |total: &&mut Total| total.kind == span.kind && total.cause == span.cause;
+        match self.0.iter_mut().find(same) {
+            Some(total) => {
+                total.bytes += span.len();
+                total.ranges += 1;
+            }
+            None => {
+                self.0.push(Total {
+                    kind: span.kind,
+                    cause: span.cause,
+                    bytes: span.len(),
+                    ranges: 1,
+                });
+                self.0.sort_by_key(|total| (total.kind, total.cause));
+            }
+        }
+    }
+
+    /// The sums, ordered by kind and cause.
+    #[must_use]
+    pub fn rows(&self) -> &[Total] {
+        &self.0
+    }
+
+    /// Whether no range is damage.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        self.0.iter().all(|total| total.cause.is_none())
+    }
+}

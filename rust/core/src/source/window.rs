@@ -1,0 +1,65 @@
+//! The stretch of a source that a walk works on. Each byte is read once: what was hashed is what is returned.
+
+use super::Source;
+use crate::error::Result;
+
+/// A sliding window over a source. For sources in memory it is a plain slice; for others it owns a buffer whose unread
+/// tail moves to its front when more is wanted, so no byte is read twice.
+#[derive(Debug, Default)]
+pub(crate) struct Window {
+    start: u64,
+    buffer: Vec<u8>,
+}
+
+impl Window {
+    /// Makes at least `min` bytes from `at` on available, reading up to `want` where it has to read at all.
+    /// The caller has made sure that `at + min` is within the source.
+    pub(crate) fn load(
+        &mut self,
+        source: &dyn Source,
+        at: u64,
+        min: usize,
+        want: usize,
+    ) -> Result<()> {
+        if source.as_slice().is_some() || self.held(at).len() >= min {
+            return Ok(());
+        }
+        let held = self.held(at).len();
+        let rest = source.len().saturating_sub(at);
+        let want = want
+            .max(min)
+            .min(usize::try_from(rest).unwrap_or(usize::MAX));
+        let kept = self.buffer.len() - held;
+        self.buffer.copy_within(kept.., 0);
+        // Zeroing only what grows: the buffer keeps its size while it slides.
+        self.buffer.resize(want, 0);
+        self.buffer.shrink_to(want.saturating_mul(2));
+        self.start = at;
+        let result = match self.buffer.get_mut(held..) {
+            Some(unread) => source.read_exact_at(at + held as u64, unread),
+            None => Ok(()),
+        };
+        if result.is_err() {
+            self.buffer.clear();
+        }
+        result
+    }
+
+    /// The bytes from `at` on that are available.
+    pub(crate) fn bytes<'a>(&'a self, source: &'a dyn Source, at: u64) -> &'a [u8] {
+        match source.as_slice() {
+            Some(slice) => usize::try_from(at)
+                .ok()
+                .and_then(|at| slice.get(at..))
+                .unwrap_or_default(),
+            None => self.held(at),
+        }
+    }
+
+    fn held(&self, at: u64) -> &[u8] {
+        at.checked_sub(self.start)
+            .and_then(|skip| usize::try_from(skip).ok())
+            .and_then(|skip| self.buffer.get(skip..))
+            .unwrap_or_default()
+    }
+}

@@ -1,0 +1,132 @@
+//! Checking every record of a file, and saying what was found.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::error::Result;
+use crate::format::{Checked, Format, Options, Start, Step, Walk, open, resolve};
+use crate::ledger::{Span, Totals};
+use crate::source::Source;
+
+/// What was found in a file, or in the part of it that has been read: sums, and the first damaged ranges.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// The file, if it has a name.
+    pub path: Option<PathBuf>,
+    /// The format.
+    pub format: &'static Format,
+    /// How records were checked.
+    pub checked: Checked,
+    /// The length of the whole file, in bytes.
+    pub size: u64,
+    /// How many bytes the ranges below cover.
+    pub bytes: u64,
+    /// How many records are good.
+    pub records: u64,
+    /// The least time of a record that was given out, in microseconds since 1970-01-01 UTC.
+    pub first_timestamp: Option<i64>,
+    /// The greatest.
+    pub last_timestamp: Option<i64>,
+    /// Bytes and ranges by kind and cause.
+    pub totals: Totals,
+    /// The first [`MAX_DAMAGE`](Self::MAX_DAMAGE) damaged ranges, in file order.
+    pub damage: Vec<Span>,
+    /// Whether there are more damaged ranges than `damage` holds; `totals` count them all.
+    pub truncated: bool,
+    suspects_key: bool,
+}
+
+impl Report {
+    /// How many damaged ranges a report names.
+    pub const MAX_DAMAGE: usize = 10_000;
+
+    /// An empty report on a file of `size` bytes.
+    #[must_use]
+    pub fn new(format: &'static Format, path: Option<&Path>, size: u64) -> Self {
+        Self {
+            path: path.map(Into::into),
+            format,
+            checked: format.checked,
+            size,
+            bytes: 0,
+            records: 0,
+            first_timestamp: None,
+            last_timestamp: None,
+            totals: Totals::default(),
+            damage: Vec::new(),
+            truncated: false,
+            suspects_key: false,
+        }
+    }
+
+    /// An empty report on this source.
+    #[must_use]
+    pub fn of(format: &'static Format, source: &dyn Source) -> Self {
+        Self::new(format, source.path(), source.len())
+    }
+
+    /// Adds what the last step of a walk found.
+    pub fn add(&mut self, walk: &dyn Walk) {
+        for span in walk.spans() {
+            self.totals.add(span);
+            self.bytes += span.len();
+            if span.is_damage() {
+                if self.damage.len() < Self::MAX_DAMAGE {
+                    self.damage.push(*span)
+                } else {
+                    self.truncated = true
+                }
+            }
+        }
+        let rows = walk.rows();
+        self.records += rows.len() as u64;
+        for row in 0..rows.len() {
+            let timestamp = rows.timestamp(row);
+            self.first_timestamp = self.first_timestamp.map_or(timestamp, |first| {
+                timestamp.map(|time| time.min(first)).or(Some(first))
+            });
+            self.last_timestamp = self.last_timestamp.max(timestamp);
+        }
+        self.suspects_key = walk.suspects_key();
+    }
+
+    /// Whether nothing is damaged.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        self.totals.is_sound()
+    }
+
+    /// Whether nothing checked though the structure is sound to the end: the key is probably not the file's.
+    #[must_use]
+    pub const fn wrong_key(&self) -> bool {
+        self.suspects_key
+    }
+}
+
+/// Reads a file to its end, whatever is damaged, and reports. `progress` is told again and again how many bytes are
+/// done; its error ends the verifying.
+///
+/// # Errors
+/// [`Error::Format`](crate::Error::Format), [`Error::Io`](crate::Error::Io),
+/// [`Error::Interrupted`](crate::Error::Interrupted). Damage is no error: it is in the report.
+pub fn verify(
+    source: Arc<dyn Source>,
+    options: &Options,
+    mut progress: impl FnMut(u64) -> Result<()>,
+) -> Result<Report> {
+    let format = resolve(&*source, options)?;
+    let options = Options {
+        format: Some(format),
+        strict: false,
+        values: false,
+        ..options.clone()
+    };
+    let mut report = Report::of(format, &*source);
+    let mut walk = open(source, &options, Start::Beginning)?;
+    while walk.step()? == Step::More {
+        report.add(&*walk);
+        progress(walk.offset())?;
+    }
+    report.suspects_key = walk.suspects_key();
+    Ok(report)
+}

@@ -1,0 +1,156 @@
+//! Arrow's PyCapsule interface (<https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html>).
+
+use std::ffi::CStr;
+
+use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, to_ffi};
+use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
+use arrow_array::{Array, RecordBatch, RecordBatchReader, StructArray};
+use arrow_schema::{ArrowError, DataType, Schema as ArrowSchema, SchemaRef};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyTuple};
+
+const SCHEMA: &CStr = c"arrow_schema";
+const ARRAY: &CStr = c"arrow_array";
+const STREAM: &CStr = c"arrow_array_stream";
+
+fn failed(error: impl Into<ArrowError>) -> PyErr {
+    let error = error.into();
+    PyValueError::new_err(format!("Arrow: {error}"))
+}
+
+/// The columns of batches.
+#[pyclass(frozen, module = "seglake")]
+pub(crate) struct Schema(pub(crate) SchemaRef);
+
+#[pymethods]
+impl Schema {
+    /// The columns' names.
+    #[getter]
+    fn names(&self) -> Vec<String> {
+        self.0
+            .fields()
+            .iter()
+            .map(|field| field.name().clone())
+            .collect()
+    }
+
+    /// The columns' Arrow types, as text.
+    #[getter]
+    fn types(&self) -> Vec<String> {
+        self.0
+            .fields()
+            .iter()
+            .map(|field| field.data_type().to_string())
+            .collect()
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.fields().len()
+    }
+
+    /// The schema, for Arrow's PyCapsule interface.
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        schema_capsule(py, &self.0)
+    }
+
+    fn __repr__(&self) -> String {
+        let fields: Vec<_> = self
+            .names()
+            .into_iter()
+            .zip(self.types())
+            .map(|(name, kind)| format!("{name}: {kind}"))
+            .collect();
+        format!("Schema({})", fields.join(", "))
+    }
+}
+
+pub(crate) fn schema_capsule<'py>(
+    py: Python<'py>,
+    schema: &ArrowSchema,
+) -> PyResult<Bound<'py, PyCapsule>> {
+    PyCapsule::new_with_value(
+        py,
+        FFI_ArrowSchema::try_from(schema).map_err(failed)?,
+        SCHEMA,
+    )
+}
+
+pub(crate) fn array_capsules<'py>(
+    py: Python<'py>,
+    batch: &RecordBatch,
+) -> PyResult<Bound<'py, PyTuple>> {
+    let rows = match batch.num_columns() {
+        0 => StructArray::new_empty_fields(batch.num_rows(), None),
+        _ => StructArray::from(batch.clone()),
+    };
+    let (array, schema) = to_ffi(&rows.into_data()).map_err(failed)?;
+    let (schema, array) = (
+        PyCapsule::new_with_value(py, schema, SCHEMA)?,
+        PyCapsule::new_with_value(py, array, ARRAY)?,
+    );
+    PyTuple::new(py, [schema, array])
+}
+
+pub(crate) fn stream_capsule(
+    py: Python<'_>,
+    batches: impl RecordBatchReader + Send + 'static,
+) -> PyResult<Bound<'_, PyCapsule>> {
+    PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(Box::new(batches)), STREAM)
+}
+
+/// The batches of an object that has `__arrow_c_stream__` or `__arrow_c_array__`.
+pub(crate) fn import(
+    object: &Bound<'_, PyAny>,
+) -> PyResult<Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>>>> {
+    if object.hasattr("__arrow_c_stream__")? {
+        let capsule = object.call_method0("__arrow_c_stream__")?;
+        return Ok(Box::new(take_stream(capsule.cast()?)?));
+    }
+    if object.hasattr("__arrow_c_array__")? {
+        let capsules: Bound<'_, PyTuple> = object.call_method0("__arrow_c_array__")?.cast_into()?;
+        return Ok(Box::new(std::iter::once(Ok(take_array(
+            capsules.get_item(0)?.cast()?,
+            capsules.get_item(1)?.cast()?,
+        )?))));
+    }
+    let kind = object.get_type().qualname()?;
+    Err(PyTypeError::new_err(format!(
+        "expected an Arrow table, record batch or stream (__arrow_c_stream__), not {kind}"
+    )))
+}
+
+#[allow(unsafe_code)]
+fn take_stream(capsule: &Bound<'_, PyCapsule>) -> PyResult<RecordBatchStreamReader> {
+    let stream = capsule
+        .pointer_checked(Some(STREAM))?
+        .cast::<FFI_ArrowArrayStream>();
+    // SAFETY: a capsule of this name points to an ArrowArrayStream that nobody has consumed, as the interface demands.
+    // `from_raw` moves it out and leaves a released one, so the capsule's destructor finds nothing to release.
+    unsafe { RecordBatchStreamReader::from_raw(stream.as_ptr()) }.map_err(failed)
+}
+
+#[allow(unsafe_code)]
+fn take_array(
+    schema: &Bound<'_, PyCapsule>,
+    array: &Bound<'_, PyCapsule>,
+) -> PyResult<RecordBatch> {
+    let schema = schema
+        .pointer_checked(Some(SCHEMA))?
+        .cast::<FFI_ArrowSchema>();
+    let array = array.pointer_checked(Some(ARRAY))?.cast::<FFI_ArrowArray>();
+    // SAFETY: capsules of these names point to an ArrowSchema and an ArrowArray that describe each other, as the interface
+    // demands. The array is moved out and a released one left; the schema is only read. Both capsules outlive the calls.
+    let data = unsafe {
+        let array = FFI_ArrowArray::from_raw(array.as_ptr());
+        arrow_array::ffi::from_ffi(array, schema.as_ref()).map_err(failed)?
+    };
+    if !matches!(data.data_type(), DataType::Struct(_)) || data.null_count() > 0 {
+        return Err(PyTypeError::new_err(format!(
+            "expected an Arrow record batch, not an array of {}",
+            data.data_type()
+        )));
+    }
+    let rows = StructArray::from(data);
+    Ok(RecordBatch::from(rows))
+}

@@ -1,0 +1,181 @@
+//! `Batches`: a pass that gives Arrow record batches.
+
+use std::sync::{Arc, Mutex};
+
+use arrow_array::{RecordBatch, RecordBatchReader};
+use arrow_schema::{ArrowError, SchemaRef};
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyTuple};
+use seglake::columns;
+use seglake::verbs;
+
+use crate::arrow;
+use crate::error::raise;
+use crate::reader::{Pass, Shared, lock};
+use crate::report::{Report, span};
+
+impl Pass for Mutex<columns::Batches> {
+    fn report(&self) -> verbs::Report {
+        lock(self).report().clone()
+    }
+}
+
+/// An iterator over record batches of a reader.
+#[pyclass(frozen, module = "seglake")]
+pub(crate) struct Batches {
+    batches: Arc<Mutex<columns::Batches>>,
+    lenient: bool,
+    shared: Arc<Shared>,
+}
+
+impl Batches {
+    pub(crate) fn new(
+        batches: Arc<Mutex<columns::Batches>>,
+        lenient: bool,
+        shared: Arc<Shared>,
+    ) -> Self {
+        Self {
+            batches,
+            lenient,
+            shared,
+        }
+    }
+}
+
+#[pymethods]
+impl Batches {
+    /// What this pass has read so far.
+    #[getter]
+    fn report(&self, py: Python<'_>) -> Report {
+        Report(py.detach(|| self.batches.report()))
+    }
+
+    fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Batch>> {
+        self.shared.check_open()?;
+        let next = py
+            .detach(|| lock(&self.batches).next_batch())
+            .map_err(|error| raise(py, error))?;
+        let Some(batch) = next else { return Ok(None) };
+        if self.lenient && !batch.damage.is_empty() {
+            let report = py.detach(|| self.batches.report());
+            self.shared.warn(py, &report)?;
+        }
+        Ok(Some(Batch(batch)))
+    }
+}
+
+/// Some records as an Arrow record batch, and the damage that was found on the way to them.
+#[pyclass(frozen, module = "seglake")]
+pub(crate) struct Batch(columns::Batch);
+
+#[pymethods]
+impl Batch {
+    /// How many records there are; 0 where only damage was found.
+    #[getter]
+    fn num_rows(&self) -> usize {
+        self.0.records.num_rows()
+    }
+
+    /// How many bytes the records' values have.
+    #[getter]
+    fn value_bytes(&self) -> usize {
+        self.0.value_bytes
+    }
+
+    /// Damaged ranges that became known since the batch before, as Spans in file order.
+    #[getter]
+    fn damage<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        self.0
+            .damage
+            .iter()
+            .map(|damaged| span(py, damaged))
+            .collect()
+    }
+
+    fn __len__(&self) -> usize {
+        self.num_rows()
+    }
+
+    /// The schema, for Arrow's PyCapsule interface.
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        arrow::schema_capsule(py, &self.0.records.schema())
+    }
+
+    /// The records, for Arrow's PyCapsule interface. `requested_schema` is ignored, as the interface allows.
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_array__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Py<PyAny>>,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        drop(requested_schema);
+        arrow::array_capsules(py, &self.0.records)
+    }
+
+    fn __repr__(&self) -> String {
+        format!(
+            "Batch(num_rows={}, value_bytes={}, damaged ranges={})",
+            self.num_rows(),
+            self.0.value_bytes,
+            self.0.damage.len()
+        )
+    }
+}
+
+/// A pass behind Arrow's stream interface, which other libraries pull from any thread.
+pub(crate) struct Stream {
+    batches: Arc<Mutex<columns::Batches>>,
+    schema: SchemaRef,
+    lenient: bool,
+    shared: Arc<Shared>,
+}
+
+impl Stream {
+    pub(crate) fn new(
+        batches: Arc<Mutex<columns::Batches>>,
+        schema: SchemaRef,
+        lenient: bool,
+        shared: Arc<Shared>,
+    ) -> Self {
+        Self {
+            batches,
+            schema,
+            lenient,
+            shared,
+        }
+    }
+
+    /// Checks that the reader is open, and warns of damage. What that raises ends the stream.
+    fn look(&self) -> Option<ArrowError> {
+        let looked = Python::attach(|py| {
+            self.shared.check_open()?;
+            if self.lenient {
+                let report = py.detach(|| self.batches.report());
+                self.shared.warn(py, &report)?;
+            }
+            Ok::<_, PyErr>(())
+        });
+        looked
+            .err()
+            .map(|error| ArrowError::ExternalError(Box::new(error)))
+    }
+}
+
+impl Iterator for Stream {
+    type Item = Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let next = lock(&self.batches).next();
+        self.look().map_or(next, |error| Some(Err(error)))
+    }
+}
+
+impl RecordBatchReader for Stream {
+    fn schema(&self) -> SchemaRef {
+        self.schema.clone()
+    }
+}

@@ -1,0 +1,93 @@
+//! The one mapping of errors to Python's exceptions.
+
+use std::io::ErrorKind;
+use std::path::Path;
+
+use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError, PyValueError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyType};
+use seglake::{Damage, Error};
+
+use crate::interrupt;
+
+/// The module that defines the exceptions, in Python so that they pickle and subclass like any other.
+const ERRORS: &str = "seglake._errors";
+
+/// The exception for an error of the core.
+pub(crate) fn raise(py: Python<'_>, error: Error) -> PyErr {
+    exception(py, error).unwrap_or_else(|failure| failure)
+}
+
+fn exception(py: Python<'_>, error: Error) -> PyResult<PyErr> {
+    let message = error.to_string();
+    let fields = PyDict::new(py);
+    let class = match error {
+        Error::Damage(damage) => {
+            let Damage {
+                path,
+                offset,
+                cause,
+                finding,
+                wrong_key,
+            } = *damage;
+            fields.set_item("path", path.as_deref().map(Path::to_string_lossy))?;
+            fields.set_item("offset", offset)?;
+            fields.set_item("cause", cause.as_str())?;
+            fields.set_item("expected", finding.expected())?;
+            fields.set_item("actual", finding.actual())?;
+            class(
+                py,
+                if wrong_key {
+                    "WrongKeyError"
+                } else {
+                    "DamageError"
+                },
+            )?
+        }
+        Error::Limit { option, .. } => {
+            fields.set_item("option", option)?;
+            class(py, "LimitError")?
+        }
+        Error::Format { .. } => class(py, "FormatError")?,
+        Error::Io {
+            path,
+            action,
+            source,
+        } => return Ok(os_error(path.as_deref(), &action, &source)),
+        Error::Interrupted => {
+            return Ok(interrupt::take().unwrap_or_else(|| PyKeyboardInterrupt::new_err(())));
+        }
+        _ => return Ok(PyValueError::new_err(message)),
+    };
+    Ok(PyErr::from_value(class.call((message,), Some(&fields))?))
+}
+
+fn class<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+    py.import(ERRORS)?.getattr(name)
+}
+
+/// `DamageWarning`.
+pub(crate) fn damage_warning(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
+    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    CLASS.import(py, ERRORS, intern!(py, "DamageWarning").to_str()?)
+}
+
+/// The system's error as Python has it: with its number, so that its class is the right one (`FileNotFoundError`, ...).
+fn os_error(path: Option<&Path>, action: &str, error: &std::io::Error) -> PyErr {
+    let number = error.raw_os_error().or(match error.kind() {
+        ErrorKind::NotFound => Some(2),
+        ErrorKind::ResourceBusy => Some(16),
+        ErrorKind::AlreadyExists => Some(17),
+        ErrorKind::IsADirectory => Some(21),
+        _ => None,
+    });
+    let text = format!("{action}: {error}");
+    match (number, path) {
+        (Some(number), Some(path)) => PyOSError::new_err((number, text, path.to_path_buf())),
+        (Some(number), None) => PyOSError::new_err((number, text)),
+        (None, Some(path)) => PyOSError::new_err(format!("{}: {text}", path.display())),
+        (None, None) => PyOSError::new_err(text),
+    }
+}

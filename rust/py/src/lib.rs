@@ -1,0 +1,57 @@
+//! `seglake._native`: the Python extension module. One file a class or verb; each converts arguments, releases the GIL
+//! around the work, and maps errors.
+
+mod arrow;
+mod batches;
+mod detect;
+mod error;
+mod interrupt;
+mod key;
+mod ledger;
+mod open;
+mod reader;
+mod record;
+mod records;
+mod report;
+mod rows_in;
+mod source;
+mod value;
+mod verify;
+mod writer;
+
+use pyo3::prelude::*;
+
+#[pymodule(gil_used = false)]
+mod _native {
+    #[pymodule_export]
+    use super::arrow::Schema;
+    #[pymodule_export]
+    use super::batches::{Batch, Batches};
+    #[pymodule_export]
+    use super::detect::{Detection, detect};
+    #[pymodule_export]
+    use super::ledger::Ledger;
+    #[pymodule_export]
+    use super::open::open;
+    #[pymodule_export]
+    use super::reader::Reader;
+    #[pymodule_export]
+    use super::record::Record;
+    #[pymodule_export]
+    use super::records::Records;
+    #[pymodule_export]
+    use super::report::Report;
+    #[pymodule_export]
+    use super::value::uuid6;
+    #[pymodule_export]
+    use super::verify::verify;
+    #[pymodule_export]
+    use super::writer::{Writer, create};
+
+    use super::*;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+}

@@ -1,0 +1,347 @@
+//! `Reader`: one open segment, and the passes over it.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyCapsule, PyDict, PyTuple};
+use seglake::columns::{Limits, Selection};
+use seglake::format::{self, Format, Options, Start};
+use seglake::source::Source;
+use seglake::verbs;
+
+use crate::arrow::{self, Schema};
+use crate::batches::{Batches, Stream};
+use crate::error::{damage_warning, raise};
+use crate::key::Origin;
+use crate::ledger::Ledger;
+use crate::record::Record;
+use crate::records::Records;
+use crate::report::Report;
+use crate::value::uuid_from_python;
+
+/// What `pickle` needs to open a reader again.
+pub(crate) struct Reopening {
+    pub(crate) path: Option<PathBuf>,
+    pub(crate) origin: Origin,
+    pub(crate) arguments: Py<PyDict>,
+}
+
+/// A pass over the file that can say what it has read.
+pub(crate) trait Pass: Send + Sync {
+    fn report(&self) -> verbs::Report;
+}
+
+/// What all passes of one reader share.
+#[derive(Default)]
+pub(crate) struct Shared {
+    closed: AtomicBool,
+    warned: AtomicBool,
+    latest: Mutex<Option<Arc<dyn Pass>>>,
+}
+
+/// Locks a mutex that nothing panics under.
+pub(crate) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Shared {
+    /// Refuses where the reader is closed.
+    pub(crate) fn check_open(&self) -> PyResult<()> {
+        if self.closed.load(Ordering::Acquire) {
+            return Err(PyValueError::new_err("the reader is closed"));
+        }
+        Ok(())
+    }
+
+    /// Warns, once for each reader, that damage is being skipped.
+    pub(crate) fn warn(&self, py: Python<'_>, report: &verbs::Report) -> PyResult<()> {
+        let Some(first) = report.damage.first() else {
+            return Ok(());
+        };
+        if self.warned.swap(true, Ordering::AcqRel) {
+            return Ok(());
+        }
+        let path = report
+            .path
+            .as_deref()
+            .map_or_else(|| "<buffer>".into(), |path| path.to_string_lossy());
+        let cause = first.cause.map_or("damage", |cause| cause.as_str());
+        let advice = if report.wrong_key() {
+            "nothing checks though the structure is sound: this is probably the wrong key"
+        } else {
+            "the reader's report and ledger() name all damage"
+        };
+        let text = format!(
+            "{path}: damage is skipped, first {cause} at offset {}: {advice}",
+            first.start
+        );
+        let text = std::ffi::CString::new(text).unwrap_or_default();
+        PyErr::warn(py, damage_warning(py)?, &text, 1)
+    }
+}
+
+/// An open segment. It can be read more than once, and by several threads: each iteration is a pass of its own.
+#[pyclass(frozen, module = "seglake")]
+pub(crate) struct Reader {
+    source: Arc<dyn Source>,
+    format: &'static Format,
+    options: Options,
+    selection: Selection,
+    limits: Limits,
+    reopening: Reopening,
+    shared: Arc<Shared>,
+}
+
+impl Reader {
+    pub(crate) fn new(
+        source: Arc<dyn Source>,
+        format: &'static Format,
+        options: Options,
+        selection: Selection,
+        limits: Limits,
+        reopening: Reopening,
+    ) -> Self {
+        Self {
+            source,
+            format,
+            options,
+            selection,
+            limits,
+            reopening,
+            shared: Arc::default(),
+        }
+    }
+
+    fn begin(&self, pass: Arc<dyn Pass>) {
+        *lock(&self.shared.latest) = Some(pass);
+    }
+
+    fn records(&self, py: Python<'_>, start: Start<'_>) -> PyResult<Records> {
+        self.shared.check_open()?;
+        let walk = py
+            .detach(|| format::open(self.source.clone(), &self.options, start))
+            .map_err(|error| raise(py, error))?;
+        let report = verbs::Report::of(self.format, &*self.source);
+        let records = Records::new(
+            walk,
+            self.format,
+            report,
+            !self.options.strict,
+            self.shared.clone(),
+        );
+        self.begin(records.pass());
+        Ok(records)
+    }
+
+    fn core_batches(&self, py: Python<'_>) -> PyResult<Arc<Mutex<seglake::columns::Batches>>> {
+        self.shared.check_open()?;
+        let (source, selection) = (self.source.clone(), self.selection.clone());
+        let batches = py.detach(|| {
+            seglake::columns::Batches::new(source, &self.options, selection, self.limits)
+        });
+        let batches = Arc::new(Mutex::new(batches.map_err(|error| raise(py, error))?));
+        self.begin(batches.clone());
+        Ok(batches)
+    }
+}
+
+#[pymethods]
+impl Reader {
+    /// The file's path; None where the source is no path.
+    #[getter]
+    fn path(&self) -> Option<String> {
+        self.reopening
+            .path
+            .as_deref()
+            .map(|path| path.to_string_lossy().into_owned())
+    }
+
+    /// The format's name.
+    #[getter]
+    fn format(&self) -> &'static str {
+        self.format.name
+    }
+
+    /// The length of the file when it was opened, in bytes.
+    #[getter]
+    fn size(&self) -> u64 {
+        self.source.len()
+    }
+
+    /// The columns that Arrow batches have. `pyarrow.schema(reader.schema)` makes it a pyarrow schema.
+    #[getter]
+    fn schema(&self) -> Schema {
+        Schema(self.selection.schema.clone())
+    }
+
+    /// What the latest pass has read so far.
+    #[getter]
+    fn report(&self, py: Python<'_>) -> Report {
+        let latest = || lock(&self.shared.latest).clone().map(|pass| pass.report());
+        Report(
+            py.detach(latest)
+                .unwrap_or_else(|| verbs::Report::of(self.format, &*self.source)),
+        )
+    }
+
+    /// Whether the reader is closed.
+    #[getter]
+    fn closed(&self) -> bool {
+        self.shared.closed.load(Ordering::Acquire)
+    }
+
+    /// The records, one by one, in file order.
+    fn __iter__(&self, py: Python<'_>) -> PyResult<Records> {
+        self.records(py, Start::Beginning)
+    }
+
+    /// The records as Arrow record batches, which `pyarrow.record_batch` takes. Errors are raised as they are, while those
+    /// within an Arrow stream come wrapped.
+    fn batches(&self, py: Python<'_>) -> PyResult<Batches> {
+        Ok(Batches::new(
+            self.core_batches(py)?,
+            !self.options.strict,
+            self.shared.clone(),
+        ))
+    }
+
+    /// The record of this UUID, or None. Reading strictly, damage at which it might have stood is an error.
+    fn get(&self, py: Python<'_>, uuid: &Bound<'_, PyAny>) -> PyResult<Option<Record>> {
+        self.shared.check_open()?;
+        let uuid = uuid_from_python(uuid)?;
+        let found = py
+            .detach(|| format::get(self.source.clone(), &self.options, &uuid))
+            .map_err(|error| raise(py, error))?;
+        Ok(found.map(|walk| Record::new(py, self.format, &*walk.rows(), 0)))
+    }
+
+    /// The whole file as Spans in file order, whatever `on_damage` says. Each byte of the file is in exactly one.
+    fn ledger(&self, py: Python<'_>) -> PyResult<Ledger> {
+        self.shared.check_open()?;
+        let options = Options {
+            strict: false,
+            values: false,
+            bounds: format::Bounds::default(),
+            ..self.options.clone()
+        };
+        let walk = py.detach(|| format::open(self.source.clone(), &options, Start::Beginning));
+        Ok(Ledger::new(
+            walk.map_err(|error| raise(py, error))?,
+            self.shared.clone(),
+        ))
+    }
+
+    /// The records from the one that begins at `position` on: an offset in bytes, as `Record.position` gives it. Where no
+    /// record begins there, it is damage.
+    fn records_from(&self, py: Python<'_>, position: u64) -> PyResult<Records> {
+        self.records(py, Start::Offset(position))
+    }
+
+    /// Bytes `start` to `end` of the file, as they are.
+    fn read_bytes<'py>(
+        &self,
+        py: Python<'py>,
+        start: u64,
+        end: u64,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        self.shared.check_open()?;
+        let size = self.source.len();
+        let len = end
+            .checked_sub(start)
+            .filter(|_| end <= size)
+            .and_then(|len| usize::try_from(len).ok());
+        let len = len.ok_or_else(|| {
+            PyValueError::new_err(format!(
+                "bytes {start} to {end} are not a range of a file of {size} bytes"
+            ))
+        })?;
+        let mut bytes = vec![0; len];
+        py.detach(|| self.source.read_exact_at(start, &mut bytes))
+            .map_err(|error| raise(py, error))?;
+        Ok(PyBytes::new(py, &bytes))
+    }
+
+    /// Closes the reader: every later use of it, also by iterators that it gave, raises ValueError.
+    fn close(&self) {
+        self.shared.closed.store(true, Ordering::Release);
+    }
+
+    fn __enter__(slf: PyRef<'_, Self>) -> PyResult<PyRef<'_, Self>> {
+        slf.shared.check_open()?;
+        Ok(slf)
+    }
+
+    #[pyo3(signature = (exc_type, exc, traceback, /))]
+    fn __exit__(
+        &self,
+        exc_type: Option<Py<PyAny>>,
+        exc: Option<Py<PyAny>>,
+        traceback: Option<Py<PyAny>>,
+    ) {
+        drop((exc_type, exc, traceback));
+        self.close();
+    }
+
+    /// The schema, for Arrow's PyCapsule interface.
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        arrow::schema_capsule(py, &self.selection.schema)
+    }
+
+    /// The records, for Arrow's PyCapsule interface: a new pass each time it is asked for. `requested_schema` is ignored, as
+    /// the interface allows.
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Py<PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        drop(requested_schema);
+        let stream = Stream::new(
+            self.core_batches(py)?,
+            self.selection.schema.clone(),
+            !self.options.strict,
+            self.shared.clone(),
+        );
+        arrow::stream_capsule(py, stream)
+    }
+
+    /// Pickling opens the file again by its path. Raises TypeError where the source is no path, or where the key was given
+    /// as bytes: it would have to be in the pickle.
+    fn __reduce__<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        self.shared.check_open()?;
+        let Reopening {
+            path,
+            origin,
+            arguments,
+        } = &self.reopening;
+        let path = path.as_ref().ok_or_else(|| {
+            PyTypeError::new_err("only a reader of a path can be pickled: it is opened again by it")
+        })?;
+        if matches!(origin, Origin::Given) {
+            return Err(PyTypeError::new_err(
+                "a reader whose key was given as bytes cannot be pickled: give key_file= or set SEGLAKE_KEY instead",
+            ));
+        }
+        let open = py.import("seglake")?.getattr("open")?;
+        let partial = py
+            .import("functools")?
+            .getattr("partial")?
+            .call((open,), Some(arguments.bind(py)))?;
+        Ok((partial, PyTuple::new(py, [path])?))
+    }
+
+    fn __repr__(&self) -> String {
+        let name = self.path().unwrap_or_else(|| "<buffer>".to_owned());
+        format!(
+            "Reader({name:?}, format={:?}, size={})",
+            self.format.name,
+            self.source.len()
+        )
+    }
+}

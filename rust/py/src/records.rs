@@ -1,0 +1,111 @@
+//! `Records`: a pass that gives records one by one.
+
+use std::sync::{Arc, Mutex};
+
+use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
+use seglake::Result;
+use seglake::format::{Format, Step, Walk};
+use seglake::verbs;
+
+use crate::error::raise;
+use crate::reader::{Pass, Shared, lock};
+use crate::record::Record;
+
+struct State {
+    walk: Box<dyn Walk>,
+    next_row: usize,
+    report: verbs::Report,
+}
+
+impl State {
+    /// Goes on to where there are rows that were not given out. Gives false at the end.
+    fn advance(&mut self) -> Result<bool> {
+        while self.next_row >= self.walk.rows().len() {
+            if self.walk.step()? != Step::More {
+                return Ok(false);
+            }
+            self.next_row = 0;
+            self.report.add(&*self.walk);
+        }
+        Ok(true)
+    }
+}
+
+impl Pass for Mutex<State> {
+    fn report(&self) -> verbs::Report {
+        lock(self).report.clone()
+    }
+}
+
+/// An iterator over the records of a reader.
+#[pyclass(frozen, module = "seglake")]
+pub(crate) struct Records {
+    state: Arc<Mutex<State>>,
+    format: &'static Format,
+    lenient: bool,
+    shared: Arc<Shared>,
+}
+
+impl Records {
+    pub(crate) fn new(
+        walk: Box<dyn Walk>,
+        format: &'static Format,
+        report: verbs::Report,
+        lenient: bool,
+        shared: Arc<Shared>,
+    ) -> Self {
+        Self {
+            state: Arc::new(Mutex::new(State {
+                walk,
+                next_row: 0,
+                report,
+            })),
+            format,
+            lenient,
+            shared,
+        }
+    }
+
+    pub(crate) fn pass(&self) -> Arc<dyn Pass> {
+        self.state.clone()
+    }
+
+    /// The next row of those at hand.
+    fn take(&self, py: Python<'_>) -> PyResult<Option<Record>> {
+        let mut state = self
+            .state
+            .lock_py_attached(py)
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let row = state.next_row;
+        if row >= state.walk.rows().len() {
+            return Ok(None);
+        }
+        state.next_row += 1;
+        Ok(Some(Record::new(py, self.format, &*state.walk.rows(), row)))
+    }
+}
+
+#[pymethods]
+impl Records {
+    fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
+        slf
+    }
+
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Record>> {
+        loop {
+            self.shared.check_open()?;
+            if let Some(record) = self.take(py)? {
+                return Ok(Some(record));
+            }
+            let advanced = py.detach(|| lock(&self.state).advance());
+            if self.lenient {
+                let report = py.detach(|| self.state.report());
+                self.shared.warn(py, &report)?;
+            }
+            if !advanced.map_err(|error| raise(py, error))? {
+                return Ok(None);
+            }
+        }
+    }
+}

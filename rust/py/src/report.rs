@@ -1,0 +1,152 @@
+//! What was found in a file, for Python.
+
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyType};
+use seglake::ledger::Span;
+
+/// What was found in a file, or in the part of it that has been read.
+#[pyclass(frozen, module = "seglake")]
+pub(crate) struct Report(pub(crate) seglake::verbs::Report);
+
+/// A `seglake.Span`.
+pub(crate) fn span<'py>(py: Python<'py>, span: &Span) -> PyResult<Bound<'py, PyAny>> {
+    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    let cause = span.cause.map(|cause| cause.as_str());
+    CLASS.import(py, "seglake._types", "Span")?.call1((
+        span.start,
+        span.end,
+        span.kind.as_str(),
+        cause,
+    ))
+}
+
+#[pymethods]
+impl Report {
+    /// Whether nothing is damaged.
+    #[getter]
+    fn ok(&self) -> bool {
+        self.0.is_sound()
+    }
+
+    /// The file, or None for a buffer.
+    #[getter]
+    fn path(&self) -> Option<String> {
+        self.0
+            .path
+            .as_deref()
+            .map(|path| path.to_string_lossy().into_owned())
+    }
+
+    /// The format's name.
+    #[getter]
+    fn format(&self) -> &'static str {
+        self.0.format.name
+    }
+
+    /// How records were checked: "checksum", or "structure" where the file has no checksums.
+    #[getter]
+    fn checked(&self) -> &'static str {
+        self.0.checked.as_str()
+    }
+
+    /// How many bytes of the file are accounted for: all of them once it has been read to its end.
+    #[getter]
+    fn bytes(&self) -> u64 {
+        self.0.bytes
+    }
+
+    /// How many records are good.
+    #[getter]
+    fn records(&self) -> u64 {
+        self.0.records
+    }
+
+    /// The least time of a record, in microseconds since 1970-01-01 UTC.
+    #[getter]
+    fn first_timestamp_us(&self) -> Option<i64> {
+        self.0.first_timestamp
+    }
+
+    /// The greatest time of a record, in microseconds since 1970-01-01 UTC.
+    #[getter]
+    fn last_timestamp_us(&self) -> Option<i64> {
+        self.0.last_timestamp
+    }
+
+    /// Bytes and ranges by kind and cause: a list of dicts of `kind`, `cause`, `bytes`, `ranges`.
+    #[getter]
+    fn totals<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
+        let row = |total: &seglake::ledger::Total| {
+            let row = PyDict::new(py);
+            row.set_item("kind", total.kind.as_str())?;
+            row.set_item("cause", total.cause.map(|cause| cause.as_str()))?;
+            row.set_item("bytes", total.bytes)?;
+            row.set_item("ranges", total.ranges)?;
+            Ok(row)
+        };
+        self.0.totals.rows().iter().map(row).collect()
+    }
+
+    /// The first 10,000 damaged ranges, in file order, as Spans.
+    #[getter]
+    fn damage<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        self.0
+            .damage
+            .iter()
+            .map(|damaged| span(py, damaged))
+            .collect()
+    }
+
+    /// Whether there are more damaged ranges than `damage` names; `totals` counts them all.
+    #[getter]
+    fn truncated(&self) -> bool {
+        self.0.truncated
+    }
+
+    /// Whether nothing checked though the structure is sound to the end: the key is probably not the file's.
+    #[getter]
+    fn wrong_key(&self) -> bool {
+        self.0.wrong_key()
+    }
+
+    /// All attributes as a dict of the same names, fit for JSON: each damaged range is a dict of `start`, `end`, `kind`,
+    /// `cause`.
+    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let dict = PyDict::new(py);
+        dict.set_item("path", self.path())?;
+        dict.set_item("format", self.format())?;
+        dict.set_item("ok", self.ok())?;
+        dict.set_item("checked", self.checked())?;
+        dict.set_item("bytes", self.bytes())?;
+        dict.set_item("records", self.records())?;
+        dict.set_item("first_timestamp_us", self.first_timestamp_us())?;
+        dict.set_item("last_timestamp_us", self.last_timestamp_us())?;
+        dict.set_item("totals", self.totals(py)?)?;
+        let damage = self
+            .damage(py)?
+            .iter()
+            .map(|span| span.call_method0("_asdict"))
+            .collect::<PyResult<Vec<_>>>()?;
+        dict.set_item("damage", damage)?;
+        dict.set_item("truncated", self.truncated())?;
+        dict.set_item("wrong_key", self.wrong_key())?;
+        Ok(dict)
+    }
+
+    fn __repr__(&self) -> String {
+        let Self(report) = self;
+        let state = match (report.is_sound(), report.wrong_key()) {
+            (true, _) => "ok",
+            (false, true) => "probably the wrong key",
+            (false, false) => "damaged",
+        };
+        format!(
+            "Report({state}, format={:?}, records={}, bytes={}, damaged ranges={})",
+            report.format.name,
+            report.records,
+            report.bytes,
+            report.damage.len()
+        )
+    }
+}

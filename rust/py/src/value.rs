@@ -1,0 +1,143 @@
+//! Times, UUIDs and record fields between Rust and Python.
+
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBytes, PyDict, PyType};
+use seglake::format::Bounds;
+use seglake::uuid6::{Generator, is_v6, lower_bound};
+use uuid::Uuid;
+
+/// `uuid.UUID`.
+fn uuid_class(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
+    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    CLASS.import(py, "uuid", "UUID")
+}
+
+/// 1970-01-01 00:00 UTC, as a `datetime`.
+fn epoch(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
+    static EPOCH: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let epoch = EPOCH.get_or_try_init(py, || {
+        let datetime = py.import("datetime")?;
+        let utc = datetime.getattr("timezone")?.getattr("utc")?;
+        let fields = PyDict::new(py);
+        fields.set_item("tzinfo", utc)?;
+        datetime
+            .getattr("datetime")?
+            .call((1970, 1, 1), Some(&fields))
+            .map(Bound::unbind)
+    })?;
+    Ok(epoch.bind(py))
+}
+
+fn microsecond(py: Python<'_>) -> PyResult<&Bound<'_, PyAny>> {
+    static MICROSECOND: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let microsecond = MICROSECOND.get_or_try_init(py, || {
+        let delta = py.import("datetime")?.getattr("timedelta")?;
+        delta.call1((0, 0, 1)).map(Bound::unbind)
+    })?;
+    Ok(microsecond.bind(py))
+}
+
+/// A `uuid.UUID` of 16 bytes in network byte order.
+pub(crate) fn uuid_to_python<'py>(py: Python<'py>, uuid: &[u8; 16]) -> PyResult<Bound<'py, PyAny>> {
+    let fields = PyDict::new(py);
+    fields.set_item(intern!(py, "bytes"), PyBytes::new(py, uuid))?;
+    uuid_class(py)?.call((), Some(&fields))
+}
+
+/// The 16 bytes of a `uuid.UUID`.
+pub(crate) fn uuid_from_python(object: &Bound<'_, PyAny>) -> PyResult<[u8; 16]> {
+    if !object.is_instance(uuid_class(object.py())?)? {
+        return Err(PyTypeError::new_err(format!(
+            "expected a uuid.UUID, not {}",
+            object.get_type().qualname()?
+        )));
+    }
+    object.getattr(intern!(object.py(), "bytes"))?.extract()
+}
+
+/// An aware `datetime` of microseconds since 1970; `None` where the calendar (years 1 to 9999) does not hold it.
+pub(crate) fn time_to_python(py: Python<'_>, micros: i64) -> PyResult<Option<Bound<'_, PyAny>>> {
+    let calculate = || epoch(py)?.add(microsecond(py)?.mul(micros)?);
+    match calculate() {
+        Ok(time) => Ok(Some(time)),
+        Err(error) if error.is_instance_of::<pyo3::exceptions::PyOverflowError>(py) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Microseconds since 1970 of an aware `datetime`.
+fn time_from_python(object: &Bound<'_, PyAny>, name: &str) -> PyResult<i64> {
+    let py = object.py();
+    if object
+        .getattr(intern!(py, "tzinfo"))
+        .is_ok_and(|zone| zone.is_none())
+    {
+        return Err(PyValueError::new_err(format!(
+            "{name} has no time zone: give an aware datetime, for example datetime(..., tzinfo=timezone.utc)"
+        )));
+    }
+    object
+        .sub(epoch(py)?)?
+        .floor_div(microsecond(py)?)?
+        .extract()
+}
+
+/// `since` and `until`: aware datetimes or UUIDs of version 6.
+pub(crate) fn bounds(
+    since: Option<&Bound<'_, PyAny>>,
+    until: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Bounds> {
+    let since = since.map(|object| bound(object, "since")).transpose()?;
+    let until = until.map(|object| bound(object, "until")).transpose()?;
+    // Behind the last time that a UUID can have there is none: nothing is since then, and all is until then.
+    Ok(Bounds {
+        since: since.map(|bound| bound.unwrap_or([0xff; 16])),
+        until: until.flatten(),
+    })
+}
+
+fn bound(object: &Bound<'_, PyAny>, name: &str) -> PyResult<Option<[u8; 16]>> {
+    let py = object.py();
+    if object.is_instance(uuid_class(py)?)? {
+        let uuid = uuid_from_python(object)?;
+        if !is_v6(&uuid) {
+            return Err(PyValueError::new_err(format!(
+                "{name} is a UUID of another version than 6: only those are ordered by time"
+            )));
+        }
+        return Ok(Some(uuid));
+    }
+    if object.is_instance(&py.import("datetime")?.getattr("datetime")?)? {
+        return Ok(lower_bound(time_from_python(object, name)?));
+    }
+    Err(PyTypeError::new_err(format!(
+        "{name} must be an aware datetime or a uuid.UUID, not {}",
+        object.get_type().qualname()?
+    )))
+}
+
+/// A UUID of version 6, time-ordered (RFC 9562).
+///
+/// Without `timestamp`, of the present time: each is greater than the one before, also within 100 ns and when the clock steps
+/// back. With `timestamp`, an aware datetime, of that time to the microsecond: repeated calls with one time ascend.
+///
+/// Raises ValueError for a naive datetime or a time before 1582-10-15 or after 5236-03-31.
+#[pyfunction]
+#[pyo3(signature = (timestamp=None))]
+pub(crate) fn uuid6<'py>(
+    py: Python<'py>,
+    timestamp: Option<&Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    static GENERATOR: std::sync::LazyLock<Generator> = std::sync::LazyLock::new(Generator::default);
+    let uuid: Uuid = match timestamp {
+        None => GENERATOR.now(),
+        Some(time) => {
+            let micros = time_from_python(time, "timestamp")?;
+            GENERATOR.at(micros).ok_or_else(|| PyValueError::new_err("a UUID of version 6 cannot hold that time, or all of that microsecond are given out"))?
+        }
+    };
+    uuid_to_python(py, uuid.as_bytes())
+}
