@@ -1,0 +1,48 @@
+"""Read, write and verify binary log segments: every record checked, every damaged byte accounted for."""
+
+from ._errors import DamageError, DamageWarning, FormatError, LimitError, SeglakeError, WrongKeyError
+from ._native import (
+    Batch,
+    Batches,
+    Detection,
+    Ledger,
+    Reader,
+    Record,
+    Records,
+    Report,
+    Schema,
+    Writer,
+    __version__,
+    create,
+    detect,
+    open,
+    uuid6,
+    verify,
+)
+from ._types import Span
+
+__all__ = [
+    "Batch",
+    "Batches",
+    "DamageError",
+    "DamageWarning",
+    "Detection",
+    "FormatError",
+    "Ledger",
+    "LimitError",
+    "Reader",
+    "Record",
+    "Records",
+    "Report",
+    "Schema",
+    "SeglakeError",
+    "Span",
+    "Writer",
+    "WrongKeyError",
+    "__version__",
+    "create",
+    "detect",
+    "open",
+    "uuid6",
+    "verify",
+]

@@ -1,0 +1,62 @@
+"""What goes wrong, as exceptions with fields."""
+
+from __future__ import annotations
+
+
+class SeglakeError(Exception):
+    """The base of everything that only this library raises."""
+
+
+class FormatError(SeglakeError, ValueError):
+    """The bytes are not of the format asked for, or no format could be told from them."""
+
+
+class LimitError(SeglakeError):
+    """A reader's own limit was met: the data may be sound. `option` names the argument that raises the limit."""
+
+    def __init__(self, message: str, *, option: str) -> None:
+        super().__init__(message)
+        self.option = option
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_rebuild, (type(self), self.args[0], {"option": self.option}))
+
+
+class DamageError(SeglakeError):
+    """The file is damaged.
+
+    `path` is the file (None for a buffer), `offset` the absolute offset at which the damage begins, `cause` the ledger's
+    word for it, `expected` and `actual` what should have been there and what was.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        path: str | None,
+        offset: int,
+        cause: str,
+        expected: str,
+        actual: str,
+    ) -> None:
+        super().__init__(message)
+        self.path = path
+        self.offset = offset
+        self.cause = cause
+        self.expected = expected
+        self.actual = actual
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_rebuild, (type(self), self.args[0], dict(self.__dict__)))
+
+
+class WrongKeyError(DamageError):
+    """No record checks but the structure is sound to the end: the key is probably not the one it was written with."""
+
+
+class DamageWarning(UserWarning):
+    """Damage was skipped while reading; the reader's `report` says what and where."""
+
+
+def _rebuild(kind: type[SeglakeError], message: str, fields: dict[str, object]) -> SeglakeError:
+    return kind(message, **fields)  # pyright: ignore[reportArgumentType, reportCallIssue]
