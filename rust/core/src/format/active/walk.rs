@@ -121,6 +121,19 @@ impl ActiveWalk {
         })
     }
 
+    /// A walk from `offset` on of a file whose last good UUID in front of that is known.
+    pub(super) fn behind(
+        source: Arc<dyn Source>,
+        options: &Options,
+        offset: u64,
+        last: Option<[u8; UUID_BYTES]>,
+    ) -> Result<Self> {
+        let mut walk = Self::new(source, options, Start::Offset(offset))?;
+        walk.state.last = last;
+        walk.state.checked = last.is_some();
+        Ok(walk)
+    }
+
     /// The keys that a record may be under: the file's, or all where that is not known yet.
     pub(super) fn candidate_keys(&self) -> Vec<(usize, Key)> {
         let keys = self.options.keys.iter().copied().enumerate();

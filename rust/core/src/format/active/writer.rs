@@ -108,21 +108,15 @@ impl Writer {
         };
         let mut walk = ActiveWalk::new(source.clone(), &lenient, Start::Beginning)?;
         self.found = Report::of(&FORMAT, &*source);
-        let (mut end_span, mut before_end) = (None::<Span>, walk.carry());
-        loop {
-            let carry = walk.carry();
-            if walk.step()? != Step::More {
-                break;
-            }
+        let mut end_span = None::<Span>;
+        while walk.step()? == Step::More {
             self.found.add(&walk);
             let used = walk
                 .spans()
                 .iter()
                 .rev()
                 .find(|span| span.kind != Kind::Unused);
-            if let Some(span) = used {
-                (end_span, before_end) = (Some(*span), carry);
-            }
+            end_span = used.copied().or(end_span);
             let rows = walk.rows();
             if let Some(Value::Uuid(uuid)) = rows.len().checked_sub(1).map(|row| rows.field(row, 0))
             {
@@ -139,12 +133,12 @@ impl Writer {
             self.at = end.start;
             return self.sync();
         }
-        // The same walk once more, strictly, from in front of the damage: its error has all the numbers.
+        // Once more, strictly, from where the damage begins: the error has all the numbers.
         let strict = Options {
             strict: true,
             ..lenient
         };
-        let mut walk = ActiveWalk::new(source, &strict, Start::Carry(&before_end))?;
+        let mut walk = ActiveWalk::behind(source, &strict, end.start, self.last)?;
         while walk.step()? == Step::More {}
         Err(self.failed(
             "cannot append",

@@ -1,0 +1,224 @@
+//! The writer: what it appends is what is read, and what it finds in an existing file is never made worse.
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
+
+mod common;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use common::{Plain, assert_covers, lenient, scan, segment, source, uuid};
+use seglake::Error;
+use seglake::checksum::Key;
+use seglake::format::active::{Writer, WriterOptions};
+use seglake::ledger::{Cause, Kind};
+use uuid::Uuid;
+
+fn folder() -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("segment.active");
+    (folder, path)
+}
+
+fn append() -> WriterOptions {
+    WriterOptions {
+        append: true,
+        ..WriterOptions::default()
+    }
+}
+
+fn records(path: &Path) -> Vec<Plain> {
+    let bytes = fs::read(path).unwrap();
+    let (records, ledger) = scan(source(&bytes), &lenient()).unwrap();
+    assert_covers(&ledger, bytes.len());
+    assert!(ledger.iter().all(|span| !span.is_damage()), "{ledger:?}");
+    records
+}
+
+fn uuid_at(tick: u64) -> Uuid {
+    Uuid::from_bytes(uuid(tick))
+}
+
+#[test]
+fn what_is_appended_is_read() {
+    let (_folder, path) = folder();
+    let mut writer = Writer::open(&path, &WriterOptions::default()).unwrap();
+    let mut uuids = Vec::new();
+    for value in 0..1000 {
+        let uuid = writer.next_uuid().unwrap();
+        writer
+            .append(&uuid, b"type", format!("value {value}").as_bytes())
+            .unwrap();
+        uuids.push(uuid.into_bytes());
+    }
+    writer.sync().unwrap();
+    assert_eq!(
+        records(&path)
+            .iter()
+            .map(|record| record.uuid)
+            .collect::<Vec<_>>(),
+        uuids
+    );
+    assert_eq!(writer.position(), fs::metadata(&path).unwrap().len());
+    writer.close().unwrap();
+
+    let mut writer = Writer::open(&path, &append()).unwrap();
+    assert_eq!(
+        writer.last_uuid().map(Uuid::into_bytes),
+        uuids.last().copied()
+    );
+    assert_eq!(writer.found().records, 1000);
+    let uuid = writer.next_uuid().unwrap();
+    writer.append(&uuid, b"", b"one more").unwrap();
+    drop(writer);
+    assert_eq!(records(&path).len(), 1001, "dropping flushes");
+}
+
+#[test]
+fn a_preallocated_file_keeps_its_length() {
+    let (_folder, path) = folder();
+    let options = WriterOptions {
+        preallocate: 3 << 20,
+        ..append()
+    };
+    for round in 0..3u64 {
+        let mut writer = Writer::open(&path, &options).unwrap();
+        writer.append(&uuid_at(1000 + round), b"t", b"v").unwrap();
+        writer.close().unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().len(), 3 << 20);
+        assert_eq!(records(&path).len() as u64, round + 1);
+    }
+}
+
+#[test]
+fn what_cannot_be_written_is_refused_and_changes_nothing() {
+    let (_folder, path) = folder();
+    let mut writer = Writer::open(&path, &WriterOptions::default()).unwrap();
+    writer.append(&uuid_at(1000), b"t", b"v").unwrap();
+    let position = writer.position();
+    // Zeros from the system, never touched: a length is refused before anything is copied.
+    let too_long = vec![0; 1 << 32];
+    let refused = [
+        writer.append(&uuid_at(1000), b"t", b"v"),
+        writer.append(&uuid_at(999), b"t", b"v"),
+        writer.append(&Uuid::new_v4(), b"t", b"v"),
+        writer.append(&uuid_at(1001), &[b'x'; 256], b"v"),
+        writer.append(&uuid_at(1001), b"t", &too_long),
+    ];
+    for result in refused {
+        assert!(matches!(result, Err(Error::Usage(_))), "{result:?}");
+    }
+    assert_eq!(writer.position(), position);
+    writer.append(&uuid_at(1001), &[b'x'; 255], b"v").unwrap();
+    writer.close().unwrap();
+    assert_eq!(records(&path).len(), 2);
+}
+
+#[test]
+fn an_existing_file_is_an_error_unless_it_is_appended_to() {
+    let (_folder, path) = folder();
+    fs::write(&path, segment(&Key::DEFAULT, &[("a", "1")])).unwrap();
+    assert!(matches!(
+        Writer::open(&path, &WriterOptions::default()),
+        Err(Error::Io { .. })
+    ));
+    assert_eq!(records(&path).len(), 1);
+}
+
+#[cfg(unix)]
+#[test]
+fn two_writers_keep_each_other_out() {
+    let (_folder, path) = folder();
+    let first = Writer::open(&path, &append()).unwrap();
+    let second = Writer::open(&path, &append())
+        .map(drop)
+        .unwrap_err()
+        .to_string();
+    assert!(second.contains("another writer"), "{second}");
+    drop(first);
+    Writer::open(&path, &append()).unwrap();
+}
+
+#[test]
+fn a_torn_tail_is_reported_and_zeroed_only_when_asked() {
+    for preallocated in [0, 4096] {
+        let (_folder, path) = folder();
+        let mut bytes = segment(&Key::DEFAULT, &[("a", "1"), ("b", "2")]);
+        bytes.truncate(40);
+        let len = bytes.len().max(preallocated);
+        bytes.resize(len, 0);
+        fs::write(&path, &bytes).unwrap();
+        let Err(Error::Damage(damage)) = Writer::open(&path, &append()) else {
+            panic!("torn")
+        };
+        assert_eq!(damage.offset, 31);
+        assert_eq!(fs::read(&path).unwrap(), bytes, "only reported");
+
+        let mut writer = Writer::open(
+            &path,
+            &WriterOptions {
+                zero_torn_tail: true,
+                ..append()
+            },
+        )
+        .unwrap();
+        assert_eq!(writer.found().damage[0].kind, Kind::TornTail);
+        assert_eq!(
+            fs::metadata(&path).unwrap().len(),
+            bytes.len() as u64,
+            "never truncated"
+        );
+        assert_eq!(records(&path).len(), 1);
+        writer.append(&uuid_at(2000), b"c", b"3").unwrap();
+        writer.close().unwrap();
+        assert_eq!(records(&path).len(), 2);
+    }
+}
+
+#[test]
+fn other_damage_at_the_end_and_a_wrong_key_are_never_written_over() {
+    let key = Key::new(&[3; 32]);
+    let two = segment(&Key::DEFAULT, &[("a", "1"), ("b", "2")]);
+    let mut duplicated = two.clone();
+    duplicated.extend_from_slice(&two[31..]);
+    for (bytes, key, cause) in [
+        (duplicated, Key::DEFAULT, Cause::OutOfOrder),
+        (two, key, Cause::ChecksumMismatch),
+    ] {
+        let (_folder, path) = folder();
+        fs::write(&path, &bytes).unwrap();
+        let Err(Error::Damage(damage)) = Writer::open(
+            &path,
+            &WriterOptions {
+                key,
+                zero_torn_tail: true,
+                ..append()
+            },
+        ) else {
+            panic!("{cause}");
+        };
+        assert_eq!(
+            (damage.cause, damage.wrong_key),
+            (cause, key != Key::DEFAULT)
+        );
+        assert_eq!(fs::read(&path).unwrap(), bytes);
+    }
+}
+
+#[test]
+fn damage_with_good_records_behind_it_does_not_hinder_appending() {
+    let (_folder, path) = folder();
+    let mut bytes = segment(&Key::DEFAULT, &[("a", "1"), ("b", "2")]);
+    bytes[22] ^= 1;
+    fs::write(&path, &bytes).unwrap();
+    let mut writer = Writer::open(&path, &append()).unwrap();
+    assert!(!writer.found().is_sound());
+    writer.append(&uuid_at(2000), b"c", b"3").unwrap();
+    writer.close().unwrap();
+    let (records, ledger) = scan(source(&fs::read(&path).unwrap()), &lenient()).unwrap();
+    assert_eq!((records.len(), ledger[0].kind), (2, Kind::Corrupt));
+}
