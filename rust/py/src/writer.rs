@@ -1,7 +1,7 @@
 //! `create` and `Writer`.
 
 use std::borrow::Cow;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Mutex;
 
 use arrow_array::RecordBatch;
@@ -382,17 +382,26 @@ impl Writer {
         self.close(py)
     }
 
-    fn __del__(&self, py: Python<'_>) -> PyResult<()> {
-        if self.closed(py) {
-            return Ok(());
-        }
-        let text =
-            std::ffi::CString::new(format!("unclosed writer of {}", Path::display(&self.path)))
-                .unwrap_or_default();
-        PyErr::warn(py, &py.get_type::<PyResourceWarning>(), &text, 1)
-    }
-
     fn __repr__(&self) -> String {
         format!("Writer({:?})", self.path())
+    }
+}
+
+impl Drop for Writer {
+    /// A writer that nobody closed: flushed all the same, with a warning, as Python's own files do.
+    fn drop(&mut self) {
+        let Some(mut writer) = lock(&self.writer).take() else {
+            return;
+        };
+        Python::attach(|py| {
+            let text = format!("unclosed writer of {}", self.path.display());
+            let text = std::ffi::CString::new(text).unwrap_or_default();
+            if let Err(error) = PyErr::warn(py, &py.get_type::<PyResourceWarning>(), &text, 1) {
+                error.write_unraisable(py, None);
+            }
+            if let Err(error) = writer.flush() {
+                raise(py, error).write_unraisable(py, None);
+            }
+        });
     }
 }

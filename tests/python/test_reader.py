@@ -1,0 +1,364 @@
+"""Reading: bounds, columns, look-ups, warnings, errors, pickling, closing, and other libraries."""
+
+import io
+import os
+import pickle
+import sys
+import threading
+import uuid
+import warnings
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import seglake
+
+START = datetime(2024, 2, 29, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def segment(tmp_path: Path) -> Path:
+    """Ten records, one a second, of types a and b in turn."""
+    path = tmp_path / "ten.active"
+    with seglake.create(path, format="active") as writer:
+        for second in range(10):
+            time = START + timedelta(seconds=second)
+            writer.write(uuid=seglake.uuid6(time), type="ab"[second % 2], value=f"{second}")
+    return path
+
+
+@pytest.fixture
+def damaged(segment: Path) -> Path:
+    """The same with a bit flipped in the body of the fourth record."""
+    data = bytearray(segment.read_bytes())
+    data[[record.position for record in seglake.open(segment)][3] + 22] ^= 1
+    segment.write_bytes(data)
+    return segment
+
+
+def values(reader: seglake.Reader) -> list[int]:
+    return [int(record.value) for record in reader]
+
+
+def test_bounds_are_half_open(segment: Path) -> None:
+    since, until = START + timedelta(seconds=2), START + timedelta(seconds=5)
+    assert values(seglake.open(segment, since=since, until=until)) == [2, 3, 4]
+    uuids = [record.uuid for record in seglake.open(segment)]
+    assert values(seglake.open(segment, since=uuids[2], until=uuids[5])) == [2, 3, 4]
+    assert values(seglake.open(segment, until=START)) == []
+    assert values(seglake.open(segment, since=datetime(9999, 12, 31, tzinfo=UTC))) == []
+    assert values(seglake.open(segment, until=datetime(9999, 12, 31, tzinfo=UTC))) == list(range(10))
+    assert values(seglake.open(segment, since=datetime(1, 1, 1, tzinfo=UTC))) == list(range(10))
+    table = pa.table(seglake.open(segment, since=since, until=until, columns=["value"]))
+    assert table["value"].to_pylist() == [b"2", b"3", b"4"]
+
+
+def test_bounds_that_cannot_be_meant(segment: Path) -> None:
+    with pytest.raises(ValueError, match="time zone"):
+        seglake.open(segment, since=START.replace(tzinfo=None))
+    with pytest.raises(ValueError, match="version"):
+        seglake.open(segment, until=uuid.uuid4())
+    with pytest.raises(TypeError, match="since"):
+        seglake.open(segment, since="2024")  # pyright: ignore[reportArgumentType]
+
+
+def test_columns(segment: Path) -> None:
+    reader = seglake.open(segment, columns=["path", "type"])
+    assert reader.schema.names == ["path", "type"]
+    assert pa.table(reader).to_pylist()[:2] == [
+        {"path": str(segment), "type": "a"},
+        {"path": str(segment), "type": "b"},
+    ]
+    assert sum(pa.record_batch(batch).num_rows for batch in seglake.open(segment, columns=[]).batches()) == 10
+    with pytest.raises(ValueError, match="valeu"):
+        seglake.open(segment, columns=["valeu"])
+    with pytest.raises(ValueError, match="twice"):
+        seglake.open(segment, columns=["value", "value"])
+    for kind, first in {"fixed": pa.binary(16), "binary": pa.binary(), "string": pa.string()}.items():
+        table = pa.table(seglake.open(segment, columns=["uuid"], uuid_type=kind))  # pyright: ignore[reportArgumentType]
+        assert table.schema.field("uuid").type == first
+    assert table["uuid"][0].as_py() == str(next(iter(seglake.open(segment))).uuid)
+
+
+def test_batches_are_bounded(segment: Path) -> None:
+    assert [batch.num_rows for batch in seglake.open(segment, batch_rows=4).batches()] == [4, 4, 2]
+    assert [batch.value_bytes for batch in seglake.open(segment, batch_bytes=3).batches()] == [3, 3, 3, 1]
+    with pytest.raises(ValueError, match="batch_rows"):
+        seglake.open(segment, batch_rows=0)
+
+
+def test_record(segment: Path) -> None:
+    record = next(iter(seglake.open(segment)))
+    assert record.timestamp == START
+    assert record.timestamp_us == int(START.timestamp()) * 1_000_000
+    assert isinstance(record.uuid, uuid.UUID)
+    assert record.uuid.version == 6
+    names = {"uuid", "timestamp", "timestamp_us", "type", "type_bytes", "value", "position"}
+    assert set(record.to_dict()) == names
+    assert all(record.to_dict()[name] == getattr(record, name) for name in names)
+    assert "1 bytes" in repr(record)
+
+
+def test_get(damaged: Path) -> None:
+    with pytest.warns(seglake.DamageWarning):
+        uuids = [record.uuid for record in seglake.open(damaged, on_damage="skip")]
+    strict, lenient = seglake.open(damaged), seglake.open(damaged, on_damage="skip")
+    first = strict.get(uuids[0])
+    assert first is not None
+    assert first.value == b"0"
+    last = lenient.get(uuids[-1])
+    assert last is not None
+    assert last.value == b"9"
+    with pytest.raises(seglake.DamageError):
+        strict.get(uuids[-1])
+    assert lenient.get(seglake.uuid6()) is None
+    assert lenient.get(uuid.uuid4()) is None
+    with pytest.raises(TypeError):
+        strict.get(str(uuids[0]))  # pyright: ignore[reportArgumentType]
+
+
+def test_skipping_warns_once_for_each_reader(damaged: Path) -> None:
+    reader = seglake.open(damaged, on_damage="skip")
+    with pytest.warns(seglake.DamageWarning, match="checksum_mismatch at offset") as caught:
+        assert values(reader) == [0, 1, 2, 4, 5, 6, 7, 8, 9]
+        pa.table(reader)
+        list(reader.batches())
+    assert len(caught) == 1
+    assert reader.report.damage == [span for span in reader.ledger() if span.cause]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(seglake.DamageWarning):
+            values(seglake.open(damaged, on_damage="skip"))
+        with pytest.raises(pa.ArrowInvalid, match="damage is skipped"):
+            pa.table(seglake.open(damaged, on_damage="skip"))
+
+
+def test_strict_reading_gives_what_is_before_the_damage(damaged: Path) -> None:
+    iterator = iter(seglake.open(damaged))
+    assert [next(iterator).value for _ in range(3)] == [b"0", b"1", b"2"]
+    with pytest.raises(seglake.DamageError):
+        next(iterator)
+    batches = seglake.open(damaged).batches()
+    assert next(batches).num_rows == 3
+    with pytest.raises(seglake.DamageError):
+        next(batches)
+
+
+def test_damage_in_batches(damaged: Path) -> None:
+    batches = seglake.open(damaged, on_damage="skip").batches()
+    with pytest.warns(seglake.DamageWarning):
+        spans = [span for batch in batches for span in batch.damage]
+    assert spans == batches.report.damage == seglake.verify(damaged).damage
+    assert batches.report.records == 9
+
+
+def test_report_grows_with_the_reading(segment: Path) -> None:
+    reader = seglake.open(segment)
+    assert (reader.report.records, reader.report.bytes) == (0, 0)
+    values(reader)
+    assert (reader.report.records, reader.report.bytes) == (10, segment.stat().st_size)
+
+
+def test_reading_from_a_position(segment: Path) -> None:
+    reader = seglake.open(segment)
+    position = list(reader)[6].position
+    assert [int(record.value) for record in reader.records_from(position)] == [6, 7, 8, 9]
+    with pytest.raises(seglake.DamageError) as raised:
+        list(reader.records_from(position + 1))
+    assert raised.value.offset == position + 1
+    with pytest.raises(ValueError, match="offset"):
+        reader.records_from(10**6)
+
+
+def test_read_bytes(segment: Path) -> None:
+    reader = seglake.open(segment)
+    assert reader.read_bytes(3, 50) == segment.read_bytes()[3:50]
+    for start, end in [(5, 4), (0, 10**6)]:
+        with pytest.raises(ValueError, match="range"):
+            reader.read_bytes(start, end)
+
+
+def test_other_libraries_take_a_reader_more_than_once(segment: Path) -> None:
+    reader = seglake.open(segment)
+    for _ in range(2):
+        assert pa.table(reader).num_rows == 10
+        assert pl.DataFrame(reader).height == 10
+        assert duckdb.sql("SELECT count(*), sum(value::VARCHAR::INT) FROM reader").fetchall() == [(10, 45)]
+        assert pa.schema(reader.schema).names == ["uuid", "timestamp", "type", "value"]
+
+
+def test_pickling_opens_the_file_again(segment: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reader = seglake.open(segment, since=START + timedelta(seconds=8), columns=["value"])
+    again = pickle.loads(pickle.dumps(reader))
+    assert (values(again), again.schema.names) == ([8, 9], ["value"])
+    key = tmp_path / "key"
+    key.write_bytes(bytes(32))
+    assert values(pickle.loads(pickle.dumps(seglake.open(segment, key_file=key)))) == list(range(10))
+    monkeypatch.setenv("SEGLAKE_KEY", "00" * 32)
+    assert b"00" * 32 not in pickle.dumps(seglake.open(segment))
+    for refused in (seglake.open(segment, key=bytes(32)), seglake.open(segment, keys=[bytes(32)])):
+        with pytest.raises(TypeError, match="key"):
+            pickle.dumps(refused)
+    with pytest.raises(TypeError, match="path"):
+        pickle.dumps(seglake.open(segment.read_bytes()))
+
+
+def test_errors_pickle(damaged: Path) -> None:
+    with pytest.raises(seglake.DamageError) as raised:
+        list(seglake.open(damaged))
+    again = pickle.loads(pickle.dumps(raised.value))
+    assert type(again) is seglake.DamageError
+    assert (vars(again), str(again)) == (vars(raised.value), str(raised.value))
+    limit = pickle.loads(pickle.dumps(seglake.LimitError("too much", option="max_record_bytes")))
+    assert limit.option == "max_record_bytes"
+
+
+def test_limits(segment: Path) -> None:
+    with pytest.raises(seglake.LimitError, match="max_record_bytes") as raised:
+        list(seglake.open(segment, max_record_bytes=10))
+    assert raised.value.option == "max_record_bytes"
+    assert seglake.verify(segment).ok
+    assert pa.table(seglake.open(segment, max_record_bytes=10, columns=["uuid"])).num_rows == 10
+
+
+def test_closing(segment: Path) -> None:
+    with seglake.open(segment) as reader:
+        iterator, batches, ledger = iter(reader), reader.batches(), reader.ledger()
+        next(iterator)
+    assert reader.closed
+    for use in (
+        lambda: next(iterator),
+        lambda: next(batches),
+        lambda: next(ledger),
+        lambda: iter(reader),
+        reader.batches,
+    ):
+        with pytest.raises(ValueError, match="closed"):
+            use()
+
+
+def test_sources_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError) as raised:
+        seglake.open(tmp_path / "absent.active")
+    assert raised.value.filename == str(tmp_path / "absent.active")
+    with pytest.raises(IsADirectoryError):
+        seglake.open(tmp_path)
+    with pytest.raises(TypeError, match="int"):
+        seglake.open(5)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(OSError, match="binary mode"):
+        seglake.open(io.StringIO("text" * 20))  # pyright: ignore[reportArgumentType]
+    with pytest.raises(ValueError, match="mmap"):
+        seglake.open(b"", mmap=True)
+    with pytest.raises(seglake.FormatError, match="format="):
+        seglake.open(b"neither this nor that, by its content")
+    with pytest.raises(ValueError, match='no format "other"'):
+        seglake.open(b"", format="other")  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no named pipes in the file system")
+def test_a_pipe_is_refused_without_waiting(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OSError, match="not a regular file"):
+        seglake.open(tmp_path / "pipe")
+
+
+def test_a_file_that_shrinks_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "shrinking.active"
+    with seglake.create(path, format="active") as writer:
+        for _ in range(100):
+            writer.write(type="t", value=bytes(100_000))
+    reader = iter(seglake.open(path))
+    next(reader)
+    os.truncate(path, 1000)
+    with pytest.raises(OSError, match="shrank"):
+        list(reader)
+
+
+def test_detect(segment: Path, tmp_path: Path) -> None:
+    assert (seglake.detect(segment).format, seglake.detect(segment).confidence) == ("active", "certain")
+    assert seglake.detect(segment, key=bytes([1] * 32)).confidence == "likely"
+    unknown = seglake.detect(b"neither this nor that, by its content")
+    assert (unknown.format, unknown.confidence) == (None, "unknown")
+    empty = tmp_path / "empty.active"
+    empty.touch()
+    assert (seglake.detect(empty).format, seglake.detect(empty).confidence) == ("active", "likely")
+
+
+def test_progress(tmp_path: Path, segment: Path) -> None:
+    told: list[tuple[int, int]] = []
+    seglake.verify(segment, progress=lambda done, total: told.append((done, total)))
+    size = segment.stat().st_size
+    assert told[-1] == (size, size)
+
+    def stop(done: int, total: int) -> None:
+        raise RuntimeError(f"stop at {done} of {total}")
+
+    with pytest.raises(RuntimeError, match="stop at"):
+        seglake.verify(segment, progress=stop)
+
+
+def test_threads_share_a_reader(damaged: Path) -> None:
+    reader = seglake.open(damaged, on_damage="skip")
+    shared = iter(reader)
+    own: list[list[int]] = []
+    together: list[int] = []
+
+    def read() -> None:
+        own.append(values(reader))
+        together.extend(int(record.value) for record in shared)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        threads = [threading.Thread(target=read) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    expected = [0, 1, 2, 4, 5, 6, 7, 8, 9]
+    assert own == [expected] * 8
+    assert sorted(together) == expected
+
+
+@pytest.mark.parametrize(
+    "key",
+    [{"key": bytes(31)}, {"keys": []}, {"keys": [b""]}, {"key": bytes(32), "keys": [bytes(32)]}],
+)
+def test_keys_that_are_none(segment: Path, key: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="key"):
+        seglake.open(segment, **key)
+
+
+def test_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    secret = bytes(range(32))
+    path, raw, text = tmp_path / "keyed.active", tmp_path / "raw", tmp_path / "text"
+    raw.write_bytes(secret)
+    text.write_text(secret.hex() + "\n")
+    with seglake.create(path, format="active", key_file=text) as writer:
+        for _ in range(3):
+            writer.write(type="t", value="v")
+    for options in ({"key": secret}, {"key_file": raw}, {"key_file": text}, {"keys": [bytes(32), secret]}):
+        assert seglake.verify(path, **options).ok
+    with pytest.raises(seglake.WrongKeyError, match="wrong key"):
+        list(seglake.open(path))
+    report = seglake.verify(path)
+    assert report.wrong_key
+    assert not report.ok
+    with pytest.warns(seglake.DamageWarning, match="wrong key"):
+        assert list(seglake.open(path, on_damage="skip")) == []
+    monkeypatch.setenv("SEGLAKE_KEY", secret.hex())
+    assert seglake.verify(path).ok
+    monkeypatch.setenv("SEGLAKE_KEY", "not a key, but secret")
+    with pytest.raises(ValueError, match="SEGLAKE_KEY") as raised:
+        seglake.verify(path)
+    assert "secret" not in str(raised.value)
+    text.write_text("not a key, but secret")
+    with pytest.raises(ValueError, match="64 hexadecimal digits") as raised:
+        seglake.verify(path, key_file=text)
+    assert "secret" not in str(raised.value)
+    with pytest.raises(FileNotFoundError):
+        seglake.verify(path, key_file=tmp_path / "absent")

@@ -1,0 +1,208 @@
+"""Writing: what is accepted, what is refused, and that nothing refused leaves a trace."""
+
+import gc
+import json
+import uuid
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import seglake
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "written.active"
+
+
+def contents(path: Path) -> list[tuple[bytes, bytes]]:
+    return [(record.type_bytes, record.value) for record in seglake.open(path)]
+
+
+def test_fields_mappings_and_records(path: Path, tmp_path: Path) -> None:
+    with seglake.create(path, format="active") as writer:
+        first = writer.write(type="text", value="grün")
+        writer.write(type=b"\xff\\", value=bytearray(b"\x00\x01"))
+        writer.write({"type": "mapping", "value": memoryview(b"view")})
+        assert first < (writer.last_uuid or uuid.UUID(int=0))
+    expected = [(b"text", "grün".encode()), (b"\xff\\", b"\x00\x01"), (b"mapping", b"view")]
+    assert contents(path) == expected
+    copy = tmp_path / "copy.active"
+    with seglake.create(copy, format="active") as writer:
+        for record in seglake.open(path):
+            writer.write(record)
+    assert copy.read_bytes() == path.read_bytes()
+    copy.unlink()
+    with seglake.create(copy, format="active") as writer:
+        for record in seglake.open(path):
+            writer.write(record.to_dict())
+    assert copy.read_bytes() == path.read_bytes()
+
+
+def test_types_as_text_are_taken_as_they_are_shown(path: Path) -> None:
+    with seglake.create(path, format="active") as writer:
+        writer.write(type=r"a\xffb\x5c", value="")
+        with pytest.raises(ValueError, match="backslash"):
+            writer.write(type="C:\\temp", value="")
+    assert contents(path) == [(b"a\xffb\\", b"")]
+    assert next(iter(seglake.open(path))).type == r"a\xffb\x5c"
+
+
+@pytest.mark.parametrize(
+    ("fields", "error"),
+    [
+        ({"type": "t"}, TypeError),
+        ({"value": "v"}, TypeError),
+        ({"type": 5, "value": "v"}, TypeError),
+        ({"type": "t", "value": 5}, TypeError),
+        ({"type": "t", "value": "v", "uuid": "1ee"}, TypeError),
+        ({"type": "t", "value": "v", "uuid": uuid.uuid4()}, ValueError),
+        ({"type": "t", "value": "v", "uuid": seglake.uuid6(datetime(2000, 1, 1, tzinfo=UTC))}, ValueError),
+        ({"type": "t" * 256, "value": "v"}, ValueError),
+    ],
+)
+def test_what_is_refused_leaves_no_trace(path: Path, fields: dict[str, Any], error: type[Exception]) -> None:
+    with seglake.create(path, format="active") as writer:
+        writer.write(type="t", value="before")
+        position = writer.position
+        with pytest.raises(error):
+            writer.write(**fields)
+        assert writer.position == position
+        writer.write(type="t", value="behind")
+    assert [value for _, value in contents(path)] == [b"before", b"behind"]
+
+
+@pytest.mark.parametrize("kind", ["pyarrow", "batch", "polars", "large", "view", "text uuids", "no uuids"])
+def test_arrow(path: Path, kind: str) -> None:
+    uuids = [seglake.uuid6() for _ in range(3)]
+    table = pa.table(
+        {
+            "uuid": pa.array([value.bytes for value in uuids], pa.binary(16)),
+            "type": ["a", "b", r"\xff"],
+            "value": [b"1", b"2", b"3"],
+        }
+    )
+    data: Any = table
+    if kind == "batch":
+        data = table.to_batches()[0]
+    elif kind == "polars":
+        data = pl.DataFrame(table)
+    elif kind in {"large", "view"}:
+        types = {"large": ("large_binary", "large_string"), "view": ("binary_view", "string_view")}[kind]
+        binary, string = (getattr(pa, name)() for name in types)
+        data = table.cast(pa.schema({"uuid": pa.binary(16), "type": string, "value": binary}))
+    elif kind == "text uuids":
+        data = table.set_column(0, "uuid", pa.array([str(value) for value in uuids]))
+    elif kind == "no uuids":
+        data = table.drop_columns(["uuid"])
+    with seglake.create(path, format="active") as writer:
+        assert writer.write_batch(data) == 3
+    assert contents(path) == [(b"a", b"1"), (b"b", b"2"), (b"\xff", b"3")]
+    if kind != "no uuids":
+        assert [record.uuid for record in seglake.open(path)] == uuids
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        ({"type": ["a"], "value": [b""], "extra": [1]}, "extra"),
+        ({"type": ["a"]}, "value are needed"),
+        ({"type": ["a", None], "value": [b"", b""]}, "row 1: type is null"),
+        ({"type": ["a"], "value": [5]}, "cast it"),
+        ({"type": ["a"], "value": [b""], "uuid": [b"short"]}, "row 0: uuid is neither"),
+        ({"type": ["a"], "value": [b""], "timestamp": [datetime.now(UTC)]}, "timestamp comes from uuid"),
+    ],
+)
+def test_arrow_that_is_refused(path: Path, columns: dict[str, list[Any]], said: str) -> None:
+    with seglake.create(path, format="active") as writer, pytest.raises(ValueError, match=said):
+        writer.write_batch(pa.table(columns))
+
+
+def test_arrow_of_something_else(path: Path) -> None:
+    with seglake.create(path, format="active") as writer:
+        with pytest.raises(TypeError, match="Arrow"):
+            writer.write_batch([1, 2])  # pyright: ignore[reportArgumentType]
+        with pytest.raises((TypeError, ValueError)):
+            writer.write_batch(pa.array([1, 2]))
+
+
+def test_appending_and_torn_tails(path: Path) -> None:
+    with seglake.create(path, format="active") as writer:
+        writer.write(type="t", value="1")
+    with pytest.raises(FileExistsError):
+        seglake.create(path, format="active")
+    with seglake.create(path, format="active", append=True) as writer:
+        assert writer.found.records == 1
+        writer.write(type="t", value="2")
+    path.write_bytes(path.read_bytes()[:-3])
+    torn = path.read_bytes()
+    with pytest.raises(seglake.DamageError) as raised:
+        seglake.create(path, format="active", append=True)
+    assert raised.value.cause == "length_out_of_bounds"
+    assert path.read_bytes() == torn
+    with seglake.create(path, format="active", append=True, zero_torn_tail=True) as writer:
+        assert [span.kind for span in writer.found.damage] == ["torn_tail"]
+        writer.write(type="t", value="3")
+    assert [value for _, value in contents(path)] == [b"1", b"3"]
+
+
+def test_preallocating(path: Path) -> None:
+    with seglake.create(path, format="active", preallocate=10_000) as writer:
+        writer.write(type="t", value="v")
+    assert path.stat().st_size == 10_000
+    assert seglake.verify(path).ok
+
+
+def test_an_exception_leaves_a_valid_prefix(path: Path) -> None:
+    with pytest.raises(RuntimeError), seglake.create(path, format="active") as writer:
+        writer.write(type="t", value="v")
+        raise RuntimeError
+    assert writer.closed
+    assert len(contents(path)) == 1
+    with pytest.raises(ValueError, match="closed"):
+        writer.write(type="t", value="v")
+    writer.close()
+
+
+def test_a_writer_that_is_dropped_warns_and_loses_nothing(path: Path) -> None:
+    writer = seglake.create(path, format="active")
+    writer.write(type="t", value="v")
+    with pytest.warns(ResourceWarning, match="unclosed"):
+        del writer
+        gc.collect()
+    assert len(contents(path)) == 1
+
+
+def test_flush_and_sync_make_records_visible(path: Path) -> None:
+    with seglake.create(path, format="active") as writer:
+        writer.write(type="t", value="1")
+        assert path.stat().st_size == 0
+        writer.flush()
+        assert len(contents(path)) == 1
+        writer.write(type="t", value="2")
+        writer.sync()
+        assert len(contents(path)) == 2
+
+
+def test_uuid6() -> None:
+    uuids = [seglake.uuid6() for _ in range(1000)]
+    assert uuids == sorted(set(uuids))
+    assert {(value.version, value.variant) for value in uuids} == {(6, uuid.RFC_4122)}
+    time = datetime(1969, 7, 20, 20, 17, 40, 123456, UTC)
+    of_time = [seglake.uuid6(time) for _ in range(100)]
+    assert of_time == sorted(set(of_time))
+    for refused in (datetime(2024, 1, 1), datetime(1500, 1, 1, tzinfo=UTC), datetime(9000, 1, 1, tzinfo=UTC)):
+        with pytest.raises(ValueError):
+            seglake.uuid6(refused)
+
+
+def test_times_survive(path: Path) -> None:
+    times = [datetime(1969, 7, 20, 20, 17, 40, 123456, UTC), datetime(2024, 2, 29, 23, 59, 59, 999999, UTC)]
+    with seglake.create(path, format="active") as writer:
+        for time in times:
+            writer.write(uuid=seglake.uuid6(time), type="t", value=json.dumps(time.isoformat()))
+    assert [record.timestamp for record in seglake.open(path)] == times
