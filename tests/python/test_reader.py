@@ -3,12 +3,14 @@
 import io
 import os
 import pickle
+import signal
 import sys
 import threading
 import uuid
 import warnings
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import duckdb
@@ -302,6 +304,33 @@ def test_progress(tmp_path: Path, segment: Path) -> None:
         seglake.verify(segment, progress=stop)
 
 
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there is no timer signal")
+def test_signals_stop_long_calls(tmp_path: Path) -> None:
+    path = tmp_path / "zeros.active"
+    path.touch()
+    os.truncate(path, 1 << 38)  # sparse: hours of zeros, no disk
+
+    class Stopped(Exception):
+        pass
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise Stopped
+
+    before = signal.signal(signal.SIGALRM, stop)
+    try:
+        for call in (
+            lambda: seglake.verify(path),
+            lambda: list(seglake.open(path)),
+            lambda: next(seglake.open(path).batches()),
+        ):
+            signal.setitimer(signal.ITIMER_REAL, 0.2)
+            with pytest.raises(Stopped):
+                call()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
 def test_threads_share_a_reader(damaged: Path) -> None:
     reader = seglake.open(damaged, on_damage="skip")
     shared = iter(reader)
@@ -341,7 +370,8 @@ def test_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with seglake.create(path, format="active", key_file=text) as writer:
         for _ in range(3):
             writer.write(type="t", value="v")
-    for options in ({"key": secret}, {"key_file": raw}, {"key_file": text}, {"keys": [bytes(32), secret]}):
+    ways: list[dict[str, Any]] = [{"key": secret}, {"key_file": raw}, {"key_file": text}, {"keys": [bytes(32), secret]}]
+    for options in ways:
         assert seglake.verify(path, **options).ok
     with pytest.raises(seglake.WrongKeyError, match="wrong key"):
         list(seglake.open(path))

@@ -115,6 +115,13 @@ proptest! {
         let words = key.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
         let words: [u64; 4] = words.collect::<Vec<_>>().try_into().unwrap();
         let portable = PortableHash::new(highway::Key(words)).hash64(&bytes);
+        #[cfg(target_arch = "x86_64")]
+        {
+            let sse = highway::SseHash::new(highway::Key(words)).map(|hasher| hasher.hash64(&bytes));
+            let avx = highway::AvxHash::new(highway::Key(words)).map(|hasher| hasher.hash64(&bytes));
+            prop_assert!(sse.is_none_or(|hash| hash == portable));
+            prop_assert!(avx.is_none_or(|hash| hash == portable));
+        }
         let key = Key::new(&key);
         prop_assert_eq!(hash(&key, &bytes), portable);
 

@@ -85,7 +85,9 @@ fn os_error(path: Option<&Path>, action: &str, error: &std::io::Error) -> PyErr 
     });
     let text = format!("{action}: {error}");
     match (number, path) {
-        (Some(number), Some(path)) => PyOSError::new_err((number, text, path.as_os_str().to_os_string())),
+        (Some(number), Some(path)) => {
+            PyOSError::new_err((number, text, path.as_os_str().to_os_string()))
+        }
         (Some(number), None) => PyOSError::new_err((number, text)),
         (None, Some(path)) => PyOSError::new_err(format!("{}: {text}", path.display())),
         (None, None) => PyOSError::new_err(text),
