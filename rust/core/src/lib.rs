@@ -21,7 +21,7 @@
 //! # Ok::<(), seglake::Error>(())
 //! ```
 //!
-//! Bytes flow one way: a [`source`] gives windows, a [`format`]'s walk turns them into checked records and ranges of the
+//! Bytes flow one way: a [`source`] gives windows, a [`format`](mod@format)'s walk turns them into checked records and ranges of the
 //! [`ledger`], and [`columns`] and [`verbs`] make Arrow batches and reports of those. There is one walk per format, so no
 //! two readers can disagree about a byte.
 

@@ -7,7 +7,7 @@ use pyo3::buffer::PyUntypedBuffer;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
-use pyo3::types::{PyBytes, PyMemoryView, PyString};
+use pyo3::types::{PyBytes, PyMemoryView, PySlice, PyString};
 use seglake::source::{BytesSource, FileSource, MappedSource, Source, open_regular};
 use seglake::{Error, Result};
 
@@ -82,13 +82,9 @@ impl Source for Buffer {
 
     fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
         Python::attach(|py| {
-            let end = offset + buffer.len() as u64;
-            let slice = pyo3::types::PySlice::new(
-                py,
-                offset.cast_signed() as isize,
-                end.cast_signed() as isize,
-                1,
-            );
+            let slice = py
+                .get_type::<PySlice>()
+                .call1((offset, offset + buffer.len() as u64))?;
             copy(
                 &self
                     .view

@@ -77,7 +77,7 @@ pub(crate) struct Writer {
 /// Bytes of an argument: text as UTF-8, or any buffer.
 enum Bytes {
     Text(PyBackedStr),
-    Bytes(PyBackedBytes),
+    Shared(PyBackedBytes),
     Copied(Vec<u8>),
 }
 
@@ -87,7 +87,7 @@ impl Bytes {
             return Ok(Self::Text(text));
         }
         if let Ok(bytes) = object.extract() {
-            return Ok(Self::Bytes(bytes));
+            return Ok(Self::Shared(bytes));
         }
         match PyBuffer::<u8>::get(object) {
             // A buffer that somebody may write to is copied while the GIL is held.
@@ -106,7 +106,7 @@ impl std::ops::Deref for Bytes {
     fn deref(&self) -> &[u8] {
         match self {
             Self::Text(text) => text.as_bytes(),
-            Self::Bytes(bytes) => bytes,
+            Self::Shared(bytes) => bytes,
             Self::Copied(bytes) => bytes,
         }
     }
@@ -218,12 +218,9 @@ impl Writer {
                 Ok(text) if types.is_text() => type_from_text(text)?,
                 _ => Cow::Borrowed(type_),
             };
-            self.append(py, uuid, &type_, value).map_err(|error| {
-                let _ = error.value(py).call_method1(
-                    "add_note",
-                    (format!("row {} of the batches given", rows_before + row),),
-                );
-                error
+            self.append(py, uuid, &type_, value).inspect_err(|error| {
+                let note = format!("row {} of what was given", rows_before + row);
+                let _ = error.value(py).call_method1("add_note", (note,));
             })?;
         }
         Ok(())

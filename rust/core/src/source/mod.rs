@@ -1,4 +1,4 @@
-//! The only room that reads: sources give bytes by offset, and [`Window`] keeps the stretch that a walk works on.
+//! The only room that reads: sources give bytes by offset, and a window keeps the stretch that a walk works on.
 
 mod file;
 mod memory;
