@@ -3,7 +3,8 @@
     missing_docs,
     clippy::unwrap_used,
     clippy::indexing_slicing,
-    clippy::cast_possible_truncation
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss
 )]
 
 use std::hint::black_box;

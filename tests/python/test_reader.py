@@ -13,8 +13,6 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-import duckdb
-import polars as pl
 import pyarrow as pa
 import pytest
 
@@ -186,6 +184,7 @@ def test_read_bytes(segment: Path) -> None:
 
 
 def test_other_libraries_take_a_reader_more_than_once(segment: Path) -> None:
+    duckdb, pl = pytest.importorskip("duckdb"), pytest.importorskip("polars")
     reader = seglake.open(segment)
     for _ in range(2):
         assert pa.table(reader).num_rows == 10

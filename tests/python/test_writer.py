@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import pyarrow as pa
 import pytest
 
@@ -90,7 +89,7 @@ def test_arrow(path: Path, kind: str) -> None:
     if kind == "batch":
         data = table.to_batches()[0]
     elif kind == "polars":
-        data = pl.DataFrame(table)
+        data = pytest.importorskip("polars").DataFrame(table)
     elif kind in {"large", "view"}:
         types = {"large": ("large_binary", "large_string"), "view": ("binary_view", "string_view")}[kind]
         binary, string = (getattr(pa, name)() for name in types)

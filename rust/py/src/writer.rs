@@ -328,6 +328,7 @@ impl Writer {
     ///
     /// Raises ValueError for other columns, nulls, and what `write` refuses; its note names the row, and those before it are
     /// appended.
+    #[pyo3(signature = (data, /))]
     fn write_batch(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<usize> {
         let mut rows = 0;
         for batch in import(data)? {
