@@ -1,0 +1,81 @@
+# Everything goes into .venv and target; nothing is installed elsewhere. Needs Python 3.11 or newer, Rust and make.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+CARGO ?= cargo
+PYTEST_ARGS ?=
+
+# The extension's sources: what it is built from, and so what its stamp is compared with.
+EXTENSION_SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find rust -name Cargo.toml -o -name '*.rs')
+CHECKED_PYTHON := python examples scripts tests
+
+# The one interpreter that PyO3 may look at, whatever else is on the path.
+export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
+
+MAKEFLAGS += --no-builtin-rules
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+.PHONY: help develop build java demo test test-rust lint format bench lock clean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+develop: $(VENV)/.extension ## Set up .venv and build the extension into the tree
+
+build: $(VENV)/.requirements ## Build the wheel and the source distribution into dist
+	$(BIN)/maturin build --release --sdist --out dist
+
+demo: $(VENV)/.extension java ## Ingest a year of real flights, damaged on purpose, with Spark
+	@$(BIN)/python examples/demo.py
+
+# pytest is the last command, so that its summary is the last thing shown.
+test: lint test-rust $(VENV)/.extension java ## Run every test, linter and type check
+	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+test-rust: $(VENV)/.requirements ## Run the Rust tests alone
+	$(CARGO) test --locked --workspace --all-features
+
+lint: $(VENV)/.extension ## Run the linters and type checks alone
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --locked --workspace --all-targets --all-features -- -D warnings
+	$(BIN)/ruff check $(CHECKED_PYTHON)
+	$(BIN)/ruff format --check $(CHECKED_PYTHON)
+	$(BIN)/pyright
+	$(BIN)/python -m mypy.stubtest seglake._native --mypy-config-file pyproject.toml
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(BIN)/zizmor --offline --quiet .github/workflows
+
+format: $(VENV)/.requirements ## Format the Rust and Python sources, and fix what can be fixed
+	$(CARGO) fmt --all
+	$(BIN)/ruff check --fix --exit-zero $(CHECKED_PYTHON)
+	$(BIN)/ruff format $(CHECKED_PYTHON)
+
+bench: $(VENV)/.requirements ## Run the Rust benchmarks
+	$(CARGO) bench --locked --package seglake --all-features
+	@$(BIN)/python scripts/bench_table.py
+
+lock: $(VENV)/.requirements ## Pin the newest versions that pyproject.toml allows
+	PYTHON=$(BIN)/python scripts/lock.sh
+
+clean: ## Remove everything that was built or installed
+	rm -rf $(VENV) target dist build .pytest_cache .ruff_cache .mypy_cache .hypothesis python/seglake/_native*.so
+	find python tests examples scripts -name __pycache__ -prune -exec rm -rf {} +
+
+$(VENV)/.python:
+	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed, this is %d.%d: make PYTHON=python3.x" % sys.version_info[:2] if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/.requirements: $(VENV)/.python requirements/dev.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements/dev.txt
+	@touch $@
+
+$(VENV)/.extension: $(VENV)/.requirements $(EXTENSION_SOURCES)
+	$(BIN)/maturin develop --release
+	@touch $@
+
+# Spark needs Java 17 or newer; only where the machine has none is one installed into .venv.
+java: $(VENV)/.requirements
+	@$(BIN)/python -P python/seglake/spark/java.py > /dev/null 2>&1 || \
+		$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements/java.txt

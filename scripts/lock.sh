@@ -1,0 +1,12 @@
+#!/bin/sh
+# Pins the development environment: the newest versions that pyproject.toml allows, for every platform and Python.
+set -eu
+cd "$(dirname "$0")/.."
+
+"${PYTHON:-python3}" -m pip install --quiet --upgrade uv
+compile() {
+    "${PYTHON:-python3}" -m uv pip compile --quiet --upgrade --universal --python-version 3.11 \
+        --no-annotate --custom-compile-command "make lock" pyproject.toml "$@"
+}
+compile --extra dev --output-file requirements/dev.txt
+compile --extra java --constraint requirements/dev.txt --output-file requirements/java.txt
