@@ -280,6 +280,23 @@ def test_a_file_that_shrinks_is_an_error(tmp_path: Path) -> None:
         list(reader)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="file names are Unicode there")
+def test_paths_that_are_not_unicode(segment: Path) -> None:
+    path = os.fsdecode(os.fsencode(segment) + b"\xff.active")
+    segment.rename(path)
+    reader = seglake.open(path, columns=["path"])
+    assert reader.path == seglake.verify(path).path == path
+    assert pa.table(reader)["path"][0].as_py() == os.fsdecode(os.fsencode(segment)) + r"\xff.active"
+    os.truncate(path, 5)
+    with pytest.raises(seglake.DamageError) as raised:
+        list(seglake.open(path))
+    assert raised.value.path == path
+    Path(path).unlink()
+    with pytest.raises(FileNotFoundError) as missing:
+        seglake.open(path)
+    assert (missing.value.filename, missing.value.strerror) == (path, "cannot open: No such file or directory")
+
+
 def test_detect(segment: Path, tmp_path: Path) -> None:
     assert (seglake.detect(segment).format, seglake.detect(segment).confidence) == ("active", "certain")
     assert seglake.detect(segment, key=bytes([1] * 32)).confidence == "likely"

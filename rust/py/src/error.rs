@@ -32,7 +32,7 @@ fn exception(py: Python<'_>, error: Error) -> PyResult<PyErr> {
                 finding,
                 wrong_key,
             } = *damage;
-            fields.set_item("path", path.as_deref().map(Path::to_string_lossy))?;
+            fields.set_item("path", path.as_deref().map(Path::as_os_str))?;
             fields.set_item("offset", offset)?;
             fields.set_item("cause", cause.as_str())?;
             fields.set_item("expected", finding.expected())?;
@@ -55,7 +55,7 @@ fn exception(py: Python<'_>, error: Error) -> PyResult<PyErr> {
             path,
             action,
             source,
-        } => return Ok(os_error(path.as_deref(), &action, &source)),
+        } => return os_error(py, path.as_deref(), &action, &source),
         Error::Interrupted => {
             return Ok(interrupt::take().unwrap_or_else(|| PyKeyboardInterrupt::new_err(())));
         }
@@ -75,7 +75,12 @@ pub(crate) fn damage_warning(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
 }
 
 /// The system's error as Python has it: with its number, so that its class is the right one (`FileNotFoundError`, ...).
-fn os_error(path: Option<&Path>, action: &str, error: &std::io::Error) -> PyErr {
+fn os_error(
+    py: Python<'_>,
+    path: Option<&Path>,
+    action: &str,
+    error: &std::io::Error,
+) -> PyResult<PyErr> {
     let number = error.raw_os_error().or(match error.kind() {
         ErrorKind::NotFound => Some(2),
         ErrorKind::ResourceBusy => Some(16),
@@ -83,13 +88,21 @@ fn os_error(path: Option<&Path>, action: &str, error: &std::io::Error) -> PyErr 
         ErrorKind::IsADirectory => Some(21),
         _ => None,
     });
-    let text = format!("{action}: {error}");
-    match (number, path) {
+    // Rust adds the number to the system's words; Python's exceptions have it as a field.
+    let words = match error.raw_os_error() {
+        Some(number) => py
+            .import("os")?
+            .call_method1("strerror", (number,))?
+            .to_string(),
+        None => error.to_string(),
+    };
+    let text = format!("{action}: {words}");
+    Ok(match (number, path) {
         (Some(number), Some(path)) => {
             PyOSError::new_err((number, text, path.as_os_str().to_os_string()))
         }
         (Some(number), None) => PyOSError::new_err((number, text)),
         (None, Some(path)) => PyOSError::new_err(format!("{}: {text}", path.display())),
         (None, None) => PyOSError::new_err(text),
-    }
+    })
 }

@@ -1,6 +1,7 @@
 //! `Reader`: one open segment, and the passes over it.
 
-use std::path::PathBuf;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -152,11 +153,8 @@ impl Reader {
 impl Reader {
     /// The file's path; None where the source is no path.
     #[getter]
-    fn path(&self) -> Option<String> {
-        self.reopening
-            .path
-            .as_deref()
-            .map(|path| path.to_string_lossy().into_owned())
+    fn path(&self) -> Option<&OsStr> {
+        self.reopening.path.as_deref().map(Path::as_os_str)
     }
 
     /// The format's name.
@@ -337,7 +335,7 @@ impl Reader {
     }
 
     fn __repr__(&self) -> String {
-        let name = self.path().unwrap_or_else(|| "<buffer>".to_owned());
+        let name = self.path().unwrap_or(OsStr::new("<buffer>"));
         format!(
             "Reader({name:?}, format={:?}, size={})",
             self.format.name,

@@ -1,5 +1,8 @@
 //! What was found in a file, for Python.
 
+use std::ffi::OsStr;
+use std::path::Path;
+
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyType};
@@ -31,11 +34,8 @@ impl Report {
 
     /// The file, or None for a buffer.
     #[getter]
-    fn path(&self) -> Option<String> {
-        self.0
-            .path
-            .as_deref()
-            .map(|path| path.to_string_lossy().into_owned())
+    fn path(&self) -> Option<&OsStr> {
+        self.0.path.as_deref().map(Path::as_os_str)
     }
 
     /// The format's name.

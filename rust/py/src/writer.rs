@@ -1,6 +1,7 @@
 //! `create` and `Writer`.
 
 use std::borrow::Cow;
+use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::sync::Mutex;
 
@@ -231,8 +232,8 @@ impl Writer {
 impl Writer {
     /// The file's path.
     #[getter]
-    fn path(&self) -> String {
-        self.path.to_string_lossy().into_owned()
+    fn path(&self) -> &OsStr {
+        self.path.as_os_str()
     }
 
     /// Where the next record will begin, in bytes from the start of the file.

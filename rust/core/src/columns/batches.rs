@@ -1,5 +1,6 @@
 //! A walk's records as Arrow record batches of bounded size.
 
+use std::ffi::OsStr;
 use std::sync::Arc;
 
 use arrow_array::{
@@ -15,6 +16,7 @@ use crate::error::{Error, Result};
 use crate::format::{ColumnKind, Format, Options, Rows, Start, Step, Walk, open, resolve};
 use crate::ledger::Span;
 use crate::source::Source;
+use crate::text::escape;
 use crate::verbs::Report;
 
 /// The most rows in a batch: with texts of at most 1,020 bytes their offsets stay within 31 bits.
@@ -173,7 +175,7 @@ impl Batches {
         let format = resolve(&*source, options)?;
         let path = source
             .path()
-            .map(|path| path.to_string_lossy().into_owned())
+            .map(|path| path_text(path.as_os_str()))
             .unwrap_or_default();
         let rows = limits
             .rows
@@ -333,6 +335,14 @@ fn fill(
             range.for_each(|row| column.push_int64(rows.position(row).cast_signed()))
         }
     }
+}
+
+/// A path as text: as it is where it is Unicode, else [escaped](escape), so that different paths always show differently.
+fn path_text(path: &OsStr) -> String {
+    path.to_str().map_or_else(
+        || escape(path.as_encoded_bytes()).into_owned(),
+        str::to_owned,
+    )
 }
 
 fn buffer_of(data_type: &DataType) -> ColumnBuffer {

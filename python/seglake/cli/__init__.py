@@ -1,0 +1,25 @@
+"""The command line: `seglake info`, `cat`, `verify` and `ingest`.
+
+Nothing here knows a format's fields: columns come from a reader's schema, formats from the extension. What takes long
+to import (rich, pyspark) is imported by the command that needs it, where it needs it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+__all__ = ["main"]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit status; never raises.
+
+    Args:
+        arguments: the words behind the program's name; `sys.argv[1:]` where None.
+
+    Returns:
+        0 all sound, 1 damage was met, 2 trouble, 130 interrupted, 141 whoever read the output went away.
+    """
+    from .application import run
+
+    return run(arguments)

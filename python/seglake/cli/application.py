@@ -1,0 +1,111 @@
+"""The program: its commands, loaded when they are called, and how it ends."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from difflib import get_close_matches
+from importlib import import_module
+from io import TextIOWrapper
+from typing import Any
+
+import click
+
+from . import failure, options
+
+_COMMANDS = ("info", "cat", "verify", "ingest")
+
+
+class _LazyGroup(click.Group):
+    """Commands that live in modules of their own, imported when called by name or listed."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        command = import_module(f".{cmd_name}", __package__).command
+        assert isinstance(command, click.Command)
+        return command
+
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        with _telling_of_closed_output():
+            return super().make_context(*args, **kwargs)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with _telling_of_closed_output():
+            return super().invoke(ctx)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if name not in _COMMANDS and not ctx.resilient_parsing:
+            near = get_close_matches(name, _COMMANDS, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(_COMMANDS)}"
+            raise click.UsageError(f"no such command: {name}; {hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+
+@contextmanager
+def _telling_of_closed_output() -> Generator[None]:
+    try:
+        yield
+    except BrokenPipeError as error:
+        raise failure.OutputClosedError from error
+
+
+def _print_version(context: click.Context, _parameter: click.Parameter, value: bool) -> None:
+    if value:
+        from seglake import __version__
+
+        click.echo(f"seglake {__version__}")
+        context.exit()
+
+
+@click.group(
+    cls=_LazyGroup,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Exit status: 0 all sound, 1 damage was met, 2 trouble. `seglake COMMAND --help` has examples.",
+)
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_version,
+    help="Show the version and exit.",
+)
+@options.debug
+@click.pass_context
+def program(context: click.Context) -> None:
+    """Read, verify and ingest binary log segments: every record checked, every damaged byte accounted for."""
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help(), err=True)
+        context.exit(failure.Status.TROUBLE)
+
+
+def run(arguments: Sequence[str] | None) -> int:
+    """Run the program to its end, whatever happens, and return the exit status."""
+    if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison]
+        failure.say("standard output is closed")
+        return failure.Status.TROUBLE
+    _never_fail_to_print()
+    try:
+        status: Any = program.main(
+            None if arguments is None else list(arguments), prog_name="seglake", standalone_mode=False
+        )
+        sys.stdout.flush()
+    except BaseException as error:
+        return int(failure.tell(error))
+    return int(status or failure.Status.SOUND)
+
+
+def _never_fail_to_print() -> None:
+    """Spell out what a stream's encoding does not have instead of ending with an encoding error."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")

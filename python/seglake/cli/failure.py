@@ -1,0 +1,174 @@
+"""The one mapping from exceptions to what a person reads and to the exit status."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from contextvars import ContextVar
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+import click
+
+from .escape import printable, printable_lines
+
+if TYPE_CHECKING:
+    from seglake import DamageError, Report
+
+_tracebacks = ContextVar("tracebacks", default=False)
+
+
+class Status(IntEnum):
+    """What the process ends with."""
+
+    SOUND = 0
+    DAMAGED = 1
+    TROUBLE = 2
+    INTERRUPTED = 130
+    """128 + SIGINT, as a shell reports it."""
+    BROKEN_PIPE = 141
+    """128 + SIGPIPE: whoever read the output has had enough."""
+
+
+class Trouble(click.ClickException):
+    """Something that the person at the keyboard can put right, said in one message of printable text."""
+
+    exit_code = Status.TROUBLE
+
+
+class OutputClosedError(Exception):
+    """Whoever read the output went away: what comes of a BrokenPipeError, to which click has an answer of its own."""
+
+
+def show_tracebacks() -> None:
+    """From here on show where in the code an error came from, too (`--debug`)."""
+    _tracebacks.set(True)
+
+
+def shows_tracebacks() -> bool:
+    """Whether `--debug` is on."""
+    return _tracebacks.get()
+
+
+def is_about_one_file(error: Exception) -> bool:
+    """Whether the other files of the command line may still be readable after this."""
+    from seglake import SeglakeError
+
+    if isinstance(error, OSError):
+        return not isinstance(error, BrokenPipeError) and error.filename is not None
+    return isinstance(error, (SeglakeError, Trouble))
+
+
+def tell(error: BaseException, *, label: str | None = None) -> int:
+    """Say on standard error what went wrong, and return the exit status.
+
+    Args:
+        error: what was raised.
+        label: the file that was being read, where the error does not name one.
+    """
+    if isinstance(error, click.exceptions.Exit):
+        return error.exit_code
+    if isinstance(error, SystemExit):
+        return error.code if isinstance(error.code, int) else Status.TROUBLE
+    if isinstance(error, (BrokenPipeError, OutputClosedError)):
+        _discard_output()
+        return Status.BROKEN_PIPE
+    if isinstance(error, (KeyboardInterrupt, click.Abort)):
+        message, status = "interrupted", Status.INTERRUPTED
+    else:
+        message, status = describe(error, label=label), exit_status(error)
+    if shows_tracebacks():
+        message = f"{message}\n{''.join(traceback.format_exception(error)).rstrip()}"
+    say(message)
+    return status
+
+
+def say(message: str) -> None:
+    """Write a message to standard error, behind all output so far."""
+    try:
+        sys.stdout.flush()
+    except (OSError, AttributeError):
+        # Full disk, closed pipe or no standard output at all: the message matters more than what is lost there.
+        _discard_output()
+    click.echo(f"seglake: {printable_lines(message)}", err=True)
+
+
+def exit_status(error: BaseException) -> int:
+    """1 for damage, 2 for all else; a key that is probably wrong is no damage."""
+    from seglake import DamageError, WrongKeyError
+
+    if isinstance(error, DamageError) and not isinstance(error, WrongKeyError):
+        return Status.DAMAGED
+    if isinstance(error, click.ClickException):
+        return error.exit_code
+    return Status.TROUBLE
+
+
+def report_status(report: Report) -> int:
+    """The exit status that a report of a whole file deserves, by the same rule."""
+    if report.ok:
+        return Status.SOUND
+    return Status.TROUBLE if report.wrong_key else Status.DAMAGED
+
+
+def describe(error: BaseException, *, label: str | None = None) -> str:
+    """What went wrong, where, and what to do next: printable text, in several lines where there is much to say."""
+    from seglake import DamageError, LimitError, SeglakeError
+
+    if isinstance(error, click.UsageError):
+        hint = f"\nTry: {error.ctx.command_path} --help" if error.ctx else ""
+        return printable_lines(error.format_message()) + hint
+    if isinstance(error, click.ClickException):
+        return error.format_message()
+    if isinstance(error, DamageError):
+        return _damage(error, label)
+    text = printable(str(error))
+    if isinstance(error, LimitError):
+        return _about(label, f"{text}\n  next      raise the limit with --{error.option.replace('_', '-')}")
+    if isinstance(error, OSError):
+        where = label if error.filename is None else os.fsdecode(error.filename)
+        return _about(where, error.strerror or text)
+    if isinstance(error, (SeglakeError, ValueError, TypeError)):
+        return _about(label, text) if isinstance(error, SeglakeError) else text
+    return (
+        f"unexpected {type(error).__name__}: {text}\n"
+        "  next      this should not happen: please report it with what --debug shows"
+    )
+
+
+def _damage(error: DamageError, label: str | None) -> str:
+    from seglake import WrongKeyError
+
+    from .advice import DAMAGE_NEXT, KEY_NEXT, meaning
+
+    wrong_key = isinstance(error, WrongKeyError)
+    where = printable(label or error.path or "the input")
+    headline = "nothing checks, but the structure is sound: probably the wrong key" if wrong_key else "damaged"
+    return "\n".join(
+        [
+            f"{where}: {headline}",
+            f"  offset    {error.offset:,}",
+            f"  cause     {printable(error.cause)}: {meaning(error.cause)}",
+            f"  expected  {printable(error.expected)}",
+            f"  actual    {printable(error.actual)}",
+            *(f"  note      {printable(note)}" for note in getattr(error, "__notes__", [])),
+            f"  next      {KEY_NEXT if wrong_key else DAMAGE_NEXT}",
+        ]
+    )
+
+
+def _about(label: str | None, text: str) -> str:
+    shown = None if label is None else printable(label)
+    return text if shown is None or shown in text else f"{shown}: {text}"
+
+
+def _discard_output() -> None:
+    """Send what is still buffered for standard output nowhere, or the interpreter would trip over it on its way out."""
+    try:
+        descriptor = sys.stdout.fileno()
+    except (OSError, ValueError, AttributeError):
+        return
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, descriptor)
+    os.close(nowhere)

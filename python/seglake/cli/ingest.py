@@ -1,0 +1,170 @@
+"""`seglake ingest`: segments into Parquet tables, with Spark."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+import click
+
+from seglake import SeglakeError
+
+from . import options
+from .child_output import diverted
+from .escape import json_text, printable, printable_lines
+from .failure import Trouble, shows_tracebacks
+from .ingest_table import show
+from .quantity import count
+from .terminal import console, is_terminal
+
+if TYPE_CHECKING:
+    from seglake.spark import IngestProgress, IngestResult
+
+_SPARK_PACKAGES = {"pyspark", "pyarrow", "pandas", "py4j"}
+
+_EXAMPLES = """
+\b
+Examples:
+  seglake ingest /var/log/segments --to /data/lake
+  seglake ingest 'logs/2024-01-*.active' --to /data/lake --json
+  seglake ingest logs --to /data/lake --key-file secret.hex --target-file-bytes 256MiB
+  seglake ingest logs --to /data/lake --master 'local[8]' --conf spark.driver.memory=4g
+"""
+
+
+def _settings(_context: click.Context, _parameter: click.Parameter, given: Sequence[str]) -> dict[str, str]:
+    settings: dict[str, str] = {}
+    for setting in given:
+        name, equals, value = setting.partition("=")
+        if not (name and equals):
+            raise click.BadParameter(f"{setting!r} is not KEY=VALUE, such as spark.driver.memory=4g")
+        settings[name] = value
+    return settings
+
+
+@click.command(epilog=_EXAMPLES)
+@click.argument("sources", metavar="SRC...", nargs=-1, required=True, type=click.Path())
+@click.option("--to", "destination", metavar="DST", required=True, type=click.Path(), help="The folder of the tables.")
+@click.option("--master", metavar="URL", help="Spark's master. [default: this machine, all cores]")
+@click.option("--conf", "settings", metavar="KEY=VALUE", multiple=True, callback=_settings, help="A setting of Spark.")
+@click.option(
+    "--target-file-bytes", metavar="SIZE", type=options.parse_size, help="About how large the Parquet files get."
+)
+@options.segment_format
+@options.key_file
+@options.as_json("One JSON object: what was done.")
+@options.debug
+def command(
+    sources: tuple[str, ...],
+    destination: str,
+    master: str | None,
+    settings: dict[str, str],
+    target_file_bytes: int | None,
+    segment_format: str | None,
+    key_file: str | None,
+    as_json: bool,
+) -> int:
+    """Verify every record of segments and write them to Parquet tables below DST.
+
+    SRC are files, folders and globs. The tables are DST/<format>/records, partitioned by date, DST/<format>/damage, one
+    row for each damaged range with its bytes, and DST/<format>/files, one row for each file that was read. Needs Spark
+    (pip install 'seglake[spark]') and Java.
+
+    Exit status: 0 all sound, 1 finished, but something was damaged or unreadable, 2 trouble: nothing was ingested. A
+    file that looks like a wrong key is trouble.
+    """
+    given: dict[str, Any] = {
+        "master": master,
+        "conf": settings or None,
+        "format": segment_format,
+        "key_file": key_file,
+        "target_file_bytes": target_file_bytes,
+    }
+    result = _ingest(sources, destination, {name: value for name, value in given.items() if value is not None})
+    if as_json:
+        click.echo(json_text(result.to_dict()))
+    else:
+        show(result, sys.stdout)
+    return result.exit_status
+
+
+def _ingest(sources: Sequence[str], destination: str, given: dict[str, Any]) -> IngestResult:
+    """Run the ingest with a progress display, and without what Spark and Java have to say.
+
+    Raises:
+        Trouble: PySpark or Java is missing, or Spark failed.
+        SeglakeError: the ingest cannot start or had to stop.
+    """
+    from seglake.spark import ingest
+    from seglake.spark.java import JavaNotFoundError
+
+    try:
+        if shows_tracebacks():
+            # Whoever looks for a cause wants to read what Spark says.
+            return ingest(sources, destination, **given)
+        with diverted() as now, _progress(now.error) as advance:
+            try:
+                return ingest(sources, destination, **given, progress=advance)
+            except Exception as error:
+                failure = _sparks_part(error)
+                if failure is None:
+                    raise
+                now.keep_log = True
+                now.log_text(str(failure))
+                raise Trouble(_spark_failed(error, now.log)) from error
+    except JavaNotFoundError as error:
+        raise Trouble(printable_lines(str(error))) from error
+
+
+def _sparks_part(error: Exception) -> BaseException | None:
+    """What Spark raised, if an error is or comes from something of Spark's, whose messages hold whole stack traces."""
+    for raised in (error, error.__cause__):
+        if raised is not None and type(raised).__module__.partition(".")[0] in _SPARK_PACKAGES:
+            return raised
+    return None
+
+
+def _spark_failed(error: Exception, log: Path) -> str:
+    first, second, *_ = [*str(error).strip().split("\n"), ""]
+    # "An error occurred while calling o54.collectToPython." and, on the next line, ": " and what occurred.
+    said = f"{first} {second.removeprefix(': ')}" if second.startswith(": ") else first
+    where = "" if isinstance(error, SeglakeError) else "Spark failed: "
+    return (
+        f"{where}{printable(said)}\n"
+        f"  next      all that Spark said is in {printable(str(log))}; --debug shows it as it happens"
+    )
+
+
+@contextmanager
+def _progress(stream: TextIO) -> Generator[Callable[[IngestProgress], None] | None]:
+    """A display of the progress on a terminal while the block runs; None where the stream is none."""
+    if not is_terminal(stream):
+        yield None
+        return
+    from rich.progress import BarColumn, DownloadColumn, Progress, SpinnerColumn, TextColumn, TransferSpeedColumn
+
+    with Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        DownloadColumn(binary_units=True),
+        TransferSpeedColumn(),
+        console=console(stream),
+        transient=True,
+        redirect_stdout=False,
+        redirect_stderr=False,
+    ) as display:
+        task = display.add_task("starting Spark", total=None)
+
+        def advance(now: IngestProgress) -> None:
+            display.update(
+                task,
+                description=f"{now.files_done:,} of {count(now.files_total, 'file')}, {count(now.records, 'record')}",
+                completed=now.bytes_done,
+                total=now.bytes_total,
+            )
+
+        yield advance

@@ -1,0 +1,82 @@
+"""A file as a bar of characters: what is sound, unused and damaged, and where."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from seglake import Report
+
+
+class Mark(NamedTuple):
+    """How one sort of range is drawn: told apart by its character where there is no colour."""
+
+    character: str
+    ascii: str
+    style: str
+    name: str
+
+
+# By rank: where several sorts share a cell, the last of them shows. The smallest damage must never be drawn over.
+SOUND = Mark("━", "=", "green", "sound")
+UNUSED = Mark("·", ".", "bright_black", "unused")
+UNLISTED = Mark("?", "?", "yellow", "behind the last range listed")
+DOUBTFUL = Mark("!", "!", "yellow", "kept, with a cause")
+TORN = Mark("~", "~", "bold magenta", "torn tail")
+CORRUPT = Mark("X", "X", "bold red", "corrupt")
+_RANK = (SOUND, UNUSED, UNLISTED, DOUBTFUL, TORN, CORRUPT)
+_BY_KIND = {"corrupt": CORRUPT, "torn_tail": TORN}
+
+
+def cells(report: Report, width: int) -> list[Mark]:
+    """The file in `width` equal cells, each marked with the worst that it holds.
+
+    Damage stands where the report lists it. Unused space runs to the end of a file by definition, so its size tells
+    where it is.
+    """
+    if report.bytes == 0:
+        return []
+    width = min(width, report.bytes)
+    marks = [SOUND] * width
+    unused = sum(total["bytes"] for total in report.totals if total["kind"] == "unused")
+    if unused:
+        # Only cells that hold nothing else.
+        for cell in range(-(-(report.bytes - unused) * width // report.bytes), width):
+            marks[cell] = UNUSED
+    if report.truncated and report.damage:
+        _draw(marks, report.damage[-1].end, report.bytes - unused, report.bytes, UNLISTED)
+    for span in report.damage:
+        _draw(marks, span.start, span.end, report.bytes, _BY_KIND.get(span.kind, DOUBTFUL))
+    return marks
+
+
+def bar(marks: Sequence[Mark], *, unicode: bool) -> Text:
+    """The cells as one line of text."""
+    from rich.text import Text
+
+    return Text.assemble(*((mark.character if unicode else mark.ascii, mark.style) for mark in marks))
+
+
+def legend(marks: Sequence[Mark], *, unicode: bool) -> Text:
+    """What the characters that were drawn mean."""
+    from rich.text import Text
+
+    line = Text()
+    for mark in _RANK:
+        if mark in marks:
+            line.append("   " if line else "")
+            line.append(mark.character if unicode else mark.ascii, mark.style)
+            line.append(f" {mark.name}")
+    return line
+
+
+def _draw(marks: list[Mark], start: int, end: int, whole: int, mark: Mark) -> None:
+    """Mark every cell that bytes `start` to `end` of `whole` touch."""
+    if start >= end:
+        return
+    for cell in range(start * len(marks) // whole, -(-end * len(marks) // whole)):
+        if _RANK.index(mark) > _RANK.index(marks[cell]):
+            marks[cell] = mark

@@ -1,0 +1,134 @@
+"""A report of one file and the sum of many, for people."""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TextIO
+
+from . import picture
+from .advice import advice, meaning
+from .escape import printable
+from .quantity import count, exact_size, instant_us, size
+from .table import table
+from .terminal import console, is_unicode
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
+
+    from seglake import Report
+
+# What a person can take in; --json lists them all.
+_MOST_RANGES = 40
+_BAR_CELLS = 72
+_TEXT_CELLS = 88
+
+
+def one_line(report: Report, label: str) -> str:
+    """A sound file in one line."""
+    return f"ok  {printable(label)}  {count(report.records, 'record')}, {size(report.bytes)}"
+
+
+@dataclass
+class Tally:
+    """What was found over several files: how many of each sort, and what the ones that were read hold."""
+
+    sound: int = 0
+    damaged: int = 0
+    wrong_key: int = 0
+    unreadable: int = 0
+    records: int = 0
+    bytes: int = 0
+
+    def add(self, report: Report) -> None:
+        """Count a file that was read."""
+        self.records += report.records
+        self.bytes += report.bytes
+        if report.ok:
+            self.sound += 1
+        elif report.wrong_key:
+            self.wrong_key += 1
+        else:
+            self.damaged += 1
+
+    def summary(self) -> str:
+        """All of it in one line."""
+        sorts = {
+            "sound": self.sound,
+            "damaged": self.damaged,
+            "probably with another key": self.wrong_key,
+            "unreadable": self.unreadable,
+        }
+        found = ", ".join(f"{number:,} {sort}" for sort, number in sorts.items() if number)
+        return f"{count(sum(sorts.values()), 'file')}: {found}; {count(self.records, 'record')}, {size(self.bytes)}"
+
+
+def show_in_full(report: Report, label: str, stream: TextIO) -> None:
+    """Totals, a picture of the file, its damaged ranges and what to do about them."""
+    out = console(stream)
+    out.print(_headline(report, label), soft_wrap=True)
+    # What does not check under a wrong key is no damage: neither counted nor pictured nor listed as if it were.
+    if not report.wrong_key:
+        out.print()
+        out.print(_totals(report), soft_wrap=True)
+        _print_picture(out, report, unicode=is_unicode(stream), width=_BAR_CELLS)
+        if report.damage:
+            out.print()
+            out.print(_ranges(report), soft_wrap=True)
+            out.print(_unlisted(report), end="", soft_wrap=True)
+    for sentence in advice(report):
+        out.print()
+        width = min(out.width, _TEXT_CELLS)
+        out.print(textwrap.fill(sentence, width, break_long_words=False, break_on_hyphens=False), soft_wrap=True)
+
+
+def _headline(report: Report, label: str) -> Text:
+    from rich.text import Text
+
+    if report.ok:
+        verdict, style = "sound", "bold green"
+    elif report.wrong_key:
+        verdict, style = "probably the wrong key", "bold yellow"
+    else:
+        verdict, style = "damaged", "bold red"
+    what = f"{report.format}, {exact_size(report.bytes)}, {count(report.records, 'record')}"
+    if report.first_timestamp_us is not None and report.last_timestamp_us is not None:
+        what += f"\n{instant_us(report.first_timestamp_us)} to {instant_us(report.last_timestamp_us)}"
+    if report.checked == "structure":
+        what += "\nstructure checked only: the file has no checksums"
+    return Text.assemble((printable(label), "bold"), ": ", (verdict, style), "\n", what)
+
+
+def _totals(report: Report) -> Text:
+    rows = [
+        (total["kind"], total["cause"] or "", f"{total['bytes']:,}", f"{total['ranges']:,}") for total in report.totals
+    ]
+    return table(("kind", "cause", "bytes", "ranges"), rows, right=(2, 3), style="red")
+
+
+def _ranges(report: Report) -> Text:
+    rows = [
+        (f"{start:,}", f"{end:,}", f"{end - start:,}", kind, cause or "", meaning(cause or ""))
+        for start, end, kind, cause in report.damage[:_MOST_RANGES]
+    ]
+    return table(("start", "end", "bytes", "kind", "cause", "meaning"), rows, right=(0, 1, 2))
+
+
+def _unlisted(report: Report) -> str:
+    """A line on the damaged ranges that the table leaves out, or nothing."""
+    whole = sum(total["ranges"] for total in report.totals if total["cause"] is not None)
+    left = whole - min(len(report.damage), _MOST_RANGES)
+    if left <= 0:
+        return ""
+    where = f"--json lists the first {len(report.damage):,}" if report.truncated else "--json lists them all"
+    return f"... and {count(left, 'more range')}: {where}\n"
+
+
+def _print_picture(out: Console, report: Report, *, unicode: bool, width: int) -> None:
+    marks = picture.cells(report, min(width, out.width))
+    if marks:
+        out.print()
+        out.print(picture.bar(marks, unicode=unicode))
+        out.print("0" + size(report.bytes).rjust(len(marks) - 1))
+        out.print(picture.legend(marks, unicode=unicode), soft_wrap=True)

@@ -1,0 +1,222 @@
+"""What all commands share: help, errors, standard input, exit status, start-up."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from cli_process import TIMEOUT_S, command, environment, seglake
+
+import seglake as library
+
+COMMANDS = ("info", "cat", "verify", "ingest")
+READERS = ("info", "cat", "verify")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help_with_examples_that_parse(name: str) -> None:
+    done = seglake(name, "--help")
+    assert (done.status, done.err) == (0, "")
+    _, examples = done.out.split("Examples:")
+    lines = [line for line in examples.splitlines() if line.strip()]
+    assert len(lines) >= 3
+    for line in lines:
+        assert f"seglake {name} " in line
+        # The options of an example exist.
+        for word in line.split():
+            if word.startswith("--"):
+                assert f"{word.rstrip(')')} " in done.out.replace(examples, "")
+
+
+def test_help_lists_the_commands() -> None:
+    done = seglake("--help")
+    assert done.status == 0
+    for name in COMMANDS:
+        assert f"\n  {name} " in done.out
+
+
+def test_no_command_is_trouble_and_shows_the_help() -> None:
+    done = seglake()
+    assert (done.status, done.out) == (2, "")
+    assert done.err == seglake("--help").out
+
+
+def test_version() -> None:
+    done = seglake("--version")
+    assert (done.status, done.out) == (0, f"seglake {library.__version__}\n")
+
+
+def test_an_unknown_command_suggests_the_nearest() -> None:
+    done = seglake("verfy", "file")
+    assert (done.status, done.out) == (2, "")
+    assert "verfy" in done.err
+    assert "did you mean verify?" in done.err
+    assert "verify, ingest" in seglake("parchment").err
+
+
+def test_an_unknown_option_suggests_the_nearest() -> None:
+    done = seglake("cat", "--colums", "type", "file")
+    assert done.status == 2
+    assert "--columns" in done.err
+
+
+def imported_modules(*arguments: str | Path) -> set[str]:
+    """The modules that a run of the command line imports, told by the interpreter itself."""
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "seglake", *arguments],
+        capture_output=True,
+        env=environment(),
+        timeout=TIMEOUT_S,
+        check=True,
+        text=True,
+    )
+    lines = [line for line in done.stderr.splitlines() if line.startswith("import time:")]
+    return {line.rpartition("|")[2].strip() for line in lines}
+
+
+@pytest.mark.parametrize("arguments", [("--help",), ("--version",), ("cat", "--help"), ("ingest", "--help")])
+def test_help_imports_nothing_that_takes_long(arguments: tuple[str, ...]) -> None:
+    modules = imported_modules(*arguments)
+    assert "click" in modules
+    packages = {name.partition(".")[0] for name in modules}
+    slow = {"rich", "pyspark", "pyarrow", "pandas", "numpy", "asyncio", "multiprocessing", "importlib.metadata"}
+    assert not packages & slow
+    assert not {name for name in modules if name.startswith("seglake.spark")}
+
+
+def test_a_command_imports_only_what_it_needs(vectors: Path) -> None:
+    segment = vectors / "active" / "minimal.bin"
+    assert "rich" not in imported_modules("cat", segment)
+    assert "rich" not in imported_modules("info", segment)
+    modules = imported_modules("verify", segment)
+    assert "rich" in modules
+    assert not {"pyspark", "pyarrow", "seglake.cli.cat", "seglake.cli.ingest", "rich.progress"} & modules
+
+
+@pytest.mark.parametrize("name", READERS)
+@pytest.mark.parametrize("way", ["pipe", "file", "named pipe", "file read from before"])
+def test_standard_input_and_pipes_are_read_like_files(name: str, way: str, vectors: Path, tmp_path: Path) -> None:
+    if way == "named pipe" and sys.platform == "win32":
+        pytest.skip("Windows has other named pipes")
+    segment = vectors / "active" / "flip_message.bin"
+    options = ["--json"] if name != "cat" else ["--json", "--on-damage", "skip"]
+    truth = seglake(name, *options, segment)
+    if way == "pipe":
+        done = seglake(name, *options, "-", stdin=segment.read_bytes())
+        out, status = done.out, done.status
+    elif way == "named pipe":
+        pipe = tmp_path / "pipe"
+        os.mkfifo(pipe)
+        process = subprocess.Popen(command(name, *options, pipe), stdout=subprocess.PIPE, env=environment())
+        pipe.write_bytes(segment.read_bytes())
+        out, status = process.communicate(timeout=TIMEOUT_S)[0].decode(), process.returncode
+    else:
+        copy = tmp_path / "copy"
+        skipped = b"" if way == "file" else b"a line\n"
+        copy.write_bytes(skipped + segment.read_bytes())
+        with copy.open("rb", buffering=0) as stdin:
+            stdin.read(len(skipped))
+            ran = subprocess.run(
+                command(name, *options, "-"),
+                stdin=stdin,
+                capture_output=True,
+                env=environment(),
+                timeout=TIMEOUT_S,
+                check=False,
+            )
+        out, status = ran.stdout.decode(), ran.returncode
+    assert status == truth.status
+
+    def without_path(lines: str) -> list[object]:
+        return [{key: value for key, value in json.loads(line).items() if key != "path"} for line in lines.splitlines()]
+
+    if name == "info":
+        assert [line["first_record"] for line in truth.json_lines()] == [
+            json.loads(line)["first_record"] for line in out.splitlines()
+        ]
+    else:
+        assert without_path(out) == without_path(truth.out)
+        assert '"path": null' in out or name == "cat"
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_a_pipe_larger_than_the_limit_is_refused_with_the_option(name: str, vectors: Path) -> None:
+    content = (vectors / "active" / "minimal.bin").read_bytes()
+    done = seglake(name, "--spool-limit", str(len(content) - 1), "-", stdin=content)
+    assert (done.status, done.out) == (2, "")
+    assert "standard input" in done.err
+    assert "--spool-limit" in done.err
+    assert seglake(name, "--spool-limit", str(len(content)), "-", stdin=content).status == 0
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_what_is_no_segment_is_trouble(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("just some text, long enough to be looked at\n" * 10)
+    done = seglake(name, path)
+    assert done.status == 2
+    assert str(path) in done.out + done.err
+    assert "Traceback" not in done.err
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_a_folder_is_told_apart(name: str, tmp_path: Path) -> None:
+    done = seglake(name, tmp_path)
+    assert (done.status, done.out) == (2, "")
+    assert (
+        done.err == f"seglake: {tmp_path}: is a folder: name the files in it, or use a glob such as {tmp_path / '*'}\n"
+    )
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_the_other_files_are_read_where_one_is_missing(name: str, vectors: Path, tmp_path: Path) -> None:
+    segment = vectors / "active" / "typical.bin"
+    done = seglake(name, tmp_path / "missing", segment)
+    alone = seglake(name, segment)
+    assert done.status == 2
+    assert "No such file or directory" in done.err
+    assert alone.status == 0
+    if name != "verify":
+        assert done.out == alone.out
+
+
+def test_a_full_disk_is_said() -> None:
+    full = Path("/dev/full")
+    if not full.exists():
+        pytest.skip("/dev/full is Linux's")
+    with full.open("wb") as stdout:
+        done = subprocess.run(
+            command("--help"), stdout=stdout, stderr=subprocess.PIPE, env=environment(), timeout=TIMEOUT_S, check=False
+        )
+    assert done.returncode == 2
+    assert done.stderr == b"seglake: No space left on device\n"
+
+
+def test_tracebacks_are_for_those_who_ask(tmp_path: Path) -> None:
+    missing = tmp_path / "missing"
+    assert "Traceback" not in seglake("cat", missing).err
+    assert "Traceback" in seglake("cat", "--debug", missing).err
+    assert "Traceback" in seglake("--debug", "cat", missing).err
+    assert "Traceback" in seglake("cat", missing, env={"SEGLAKE_DEBUG": "1"}).err
+
+
+def test_an_unexpected_error_is_short_and_asks_for_a_report(tmp_path: Path, vectors: Path) -> None:
+    # A module of ours that fails when it is imported, in front of the real one.
+    broken = tmp_path / "rich"
+    broken.mkdir()
+    (broken / "__init__.py").write_text("raise RuntimeError('out of paint\\x1b[31m')")
+    done = seglake("verify", vectors / "active" / "minimal.bin", env={"PYTHONPATH": str(tmp_path)})
+    assert done.status == 2
+    assert "unexpected RuntimeError: out of paint\\x1b[31m" in done.err
+    assert "Traceback" not in done.err
+    assert "--debug" in done.err
+
+
+def test_completion_comes_with_the_program() -> None:
+    done = seglake(env={"_SEGLAKE_COMPLETE": "bash_source"})
+    assert done.status == 0
+    assert "complete" in done.out
+    listed = seglake(env={"_SEGLAKE_COMPLETE": "bash_complete", "COMP_WORDS": "seglake v", "COMP_CWORD": "1"})
+    assert listed.out == "plain,verify\n"

