@@ -51,7 +51,7 @@ class DamageError(SeglakeError):
 
 
 class WrongKeyError(DamageError):
-    """No record checks but the structure is sound to the end: the key is probably not the one it was written with."""
+    """No record checks but the structure is sound: the key is probably not the one it was written with."""
 
 
 class DamageWarning(UserWarning):

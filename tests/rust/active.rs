@@ -208,6 +208,27 @@ fn several_keys_settle_on_the_first_that_checks() {
 }
 
 #[test]
+fn a_wrong_key_is_told_from_an_unfinished_write() {
+    let other = Key::new(&[1; 32]);
+    let suspects = |bytes: &[u8]| strict_error(source(bytes), &lenient()).unwrap().wrong_key;
+    let many = segment(&other, &[("type", "value"); 10]);
+    assert!(suspects(&many));
+    assert!(
+        suspects(&many[..many.len() - 3]),
+        "a torn tail behind many records"
+    );
+    // The first write into a preallocated file, cut off: its checksum is still zero.
+    let mut torn = segment(&Key::DEFAULT, &[("type", "value")]);
+    let len = torn.len();
+    torn[len - 12..].fill(0);
+    torn.resize(4096, 0);
+    assert!(!suspects(&torn));
+    let mut random = vec![0xa5; 100];
+    random[..16].copy_from_slice(&uuid(1));
+    assert!(!suspects(&random));
+}
+
+#[test]
 fn lookups_hit_only_what_checks() {
     let mut bytes = segment(&Key::DEFAULT, &[("a", "1"), ("b", "2"), ("c", "3")]);
     let found = |bytes: &[u8], tick, strict| {

@@ -49,7 +49,7 @@ def advice(report: Report) -> list[str]:
     """
     if report.wrong_key:
         return [
-            "No checksum matches, but the structure is sound from the first byte to the last. The file is probably "
+            "No checksum matches, but the structure is sound. The file is probably "
             f"intact and the key is not its own: {KEY_NEXT}. Change nothing in the file."
         ]
     kinds = {span["kind"] for span in report.totals if span["cause"] is not None}

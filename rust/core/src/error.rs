@@ -113,7 +113,7 @@ impl fmt::Display for Damage {
             finding.actual()
         )?;
         if *wrong_key {
-            f.write_str(". No record checks but the structure is sound to the end: this is probably the wrong key. Leave the file as it is and read it with the key that it was written with")
+            f.write_str(". No record checks but the structure is sound: this is probably the wrong key. Leave the file as it is and read it with the key that it was written with")
         } else {
             f.write_str(
                 ". `seglake verify` lists all damage; on_damage=\"skip\" reads the sound records",

@@ -19,6 +19,9 @@ const GENEROUS_BYTES: u64 = 32 << 20;
 /// A candidate up to this long is always plausible.
 const SHORT_BYTES: u64 = 64 << 10;
 
+/// So many records whose lengths and UUIDs are sound while not one checksum is right are not damage but another key's.
+const CONVINCING_RECORDS: usize = 8;
+
 /// Where damage ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Resync {
@@ -114,8 +117,7 @@ impl Search {
         at: u64,
         header: &Header,
     ) -> Result<bool> {
-        let mut stored = [0; CHECKSUM_BYTES];
-        source.read_exact_at(at + header.hashed(), &mut stored)?;
+        let stored = stored_checksum(source, at, header)?;
         for (_, key) in keys {
             let bytes = self.probe.bytes(source, at);
             let in_probe = usize::try_from(header.hashed())
@@ -126,7 +128,7 @@ impl Search {
                 Some(body) => hash(key, body),
                 None => self.hash_range(source, options, key, at, header.hashed())?,
             };
-            if computed == u64::from_be_bytes(stored) {
+            if computed == stored {
                 return Ok(true);
             }
         }
@@ -169,12 +171,8 @@ impl ActiveWalk {
             if end < source.len() && self.is_good(end)? {
                 return Ok(Resync::Followed(end));
             }
-            if end >= data_end {
-                let mut stored = [0; CHECKSUM_BYTES];
-                source.read_exact_at(start + header.hashed(), &mut stored)?;
-                if stored != [0; CHECKSUM_BYTES] {
-                    return Ok(Resync::Lengths(end));
-                }
+            if end >= data_end && stored_checksum(&*source, start, &header)? != 0 {
+                return Ok(Resync::Lengths(end));
             }
         }
         Ok(match self.find_good(start + 1, data_end)? {
@@ -273,32 +271,45 @@ impl ActiveWalk {
         Ok(Hit::None { older })
     }
 
-    /// Whether not one record checks although lengths and UUIDs lead soundly from the beginning to the end of the file.
+    /// Whether not one record checks although lengths and UUIDs lead soundly from the beginning of the file to its end, or
+    /// through so many records that only an unfinished write can have ended them.
+    ///
     /// Stops at the first record that checks, so only a file that really is under another key is hashed whole.
     pub(super) fn nothing_checks(&mut self) -> Result<bool> {
         let source = self.source.clone();
         let data_end = self.search.data_end(&*source, &self.options)?;
         let keys = self.candidate_keys();
-        let (mut at, mut last) = (0, None);
+        let (mut at, mut last, mut records) = (0, None, 0);
         while at < data_end {
             self.options.poll()?;
             let Parsed::Record(header) = self.search.header_at(&*source, at, PIECE_BYTES)? else {
-                return Ok(false);
+                return Ok(records >= CONVINCING_RECORDS);
             };
             let ascends = last.is_none_or(|last: [u8; UUID_BYTES]| header.uuid > last);
-            if !uuid6::is_v6(&header.uuid)
-                || !ascends
-                || self
-                    .search
-                    .checks(&*source, &self.options, &keys, at, &header)?
+            // A checksum of zeros was not written yet, under no key.
+            let written = stored_checksum(&*source, at, &header)? != 0;
+            if !uuid6::is_v6(&header.uuid) || !ascends || !written {
+                return Ok(records >= CONVINCING_RECORDS);
+            }
+            if self
+                .search
+                .checks(&*source, &self.options, &keys, at, &header)?
             {
                 return Ok(false);
             }
             at += header.total();
             last = Some(header.uuid);
+            records += 1;
         }
         Ok(true)
     }
+}
+
+/// The checksum that the record of this header at `at` has in the file.
+pub(super) fn stored_checksum(source: &dyn Source, at: u64, header: &Header) -> Result<u64> {
+    let mut stored = [0; CHECKSUM_BYTES];
+    source.read_exact_at(at + header.hashed(), &mut stored)?;
+    Ok(u64::from_be_bytes(stored))
 }
 
 /// The first place within the first `reach` bytes at which a record with a version-6 UUID and lengths that fit could begin;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::resync::{Resync, Search};
+use super::resync::{Resync, Search, stored_checksum};
 use super::rows::{ActiveRows, Checked};
 use super::{CHECKSUM_BYTES, Header, MAX_HEADER_BYTES, Parsed, UUID_BYTES};
 use crate::checksum::{Key, hash, hash_many};
@@ -343,10 +343,7 @@ impl ActiveWalk {
             self.window.load(&*self.source, position, whole, whole)?;
             return Ok(Advance::On);
         }
-        let mut stored = [0; CHECKSUM_BYTES];
-        self.source
-            .read_exact_at(position + header.hashed(), &mut stored)?;
-        let stored = u64::from_be_bytes(stored);
+        let stored = stored_checksum(&*self.source, position, &header)?;
         let mut computed = 0;
         for (place, key) in self.candidate_keys() {
             computed = self.search.hash_range(

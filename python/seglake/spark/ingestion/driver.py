@@ -1,0 +1,225 @@
+"""Leads through one ingest, on the driver."""
+
+import os
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+import seglake
+from seglake.spark.files import FileListing, SegmentFile, pack, path_text, task_bytes
+from seglake.spark.schema import column_names
+from seglake.spark.session import session
+
+from . import storage
+from .commit import Manifest, Move, clear_dead_runs, commit
+from .inputs import absolute_destination, find_inputs, refuse_ingested
+from .job import parallelism, run_tasks
+from .layout import STAGED_SUFFIX, STAGING, data_path, date_folder, files_path, new_run_id
+from .lock import locked
+from .result import DamageTotal, IngestError, IngestProgress, IngestResult
+from .tables import DAMAGE_SCHEMA, FILES_SCHEMA, records_schema, write_table
+from .task import FileOutcome, TaskOutcome, TaskRunner, write_plan
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["IngestDriver"]
+
+_TASK_BYTES: Final = 512 << 20
+_OPEN_COST_BYTES: Final = 4 << 20
+# More tasks than cores, so that the cores finish together although files differ.
+_TASKS_PER_CORE: Final = 2
+
+
+@dataclass(frozen=True)
+class IngestDriver:
+    """One ingest. The attributes are the arguments of `seglake.spark.ingest`."""
+
+    sources: Sequence[str]
+    destination: str | os.PathLike[str]
+    format: str | None
+    key_file: str | None
+    target_file_bytes: int
+    progress: Callable[[IngestProgress], object] | None
+
+    def run(self, spark: "SparkSession | None", master: str, conf: Mapping[str, str]) -> IngestResult:
+        """Runs it in the session given, or else in one made with `master` and `conf`."""
+        self._check_format()
+        if spark is None and master.startswith("local"):
+            self._check_key()  # the executors do too; here it costs nothing and is known before Spark starts
+        destination = absolute_destination(self.destination)
+        listing = find_inputs(self.sources, destination)
+        if not listing.files:
+            return IngestResult(run_id=None, destination=str(destination), skipped=_skipped(listing))
+        destination.mkdir(parents=True, exist_ok=True)
+        run_id = new_run_id()
+        with locked(destination, run_id):
+            clear_dead_runs(destination)
+            refuse_ingested(destination, listing)
+            with _given(spark) if spark is not None else session(master, conf) as used:
+                return self._run(used, destination, run_id, listing)
+
+    def _check_format(self) -> None:
+        if self.format is not None:
+            try:
+                column_names(self.format)
+            except ValueError as error:
+                raise IngestError(str(error)) from None
+
+    def _check_key(self) -> None:
+        try:
+            seglake.detect(b"", key_file=self.key_file)
+        except (OSError, ValueError) as error:
+            raise IngestError(f"the key cannot be used: {error}") from None
+
+    def _run(self, spark: "SparkSession", destination: Path, run_id: str, listing: FileListing) -> IngestResult:
+        started = time.monotonic()
+        staging = destination / STAGING / run_id
+        (staging / "progress").mkdir(parents=True)
+        try:
+            outcomes = self._read(spark, staging, listing.files)
+            by_format = _by_format(self.format, outcomes)
+            manifest = _manifest(destination, staging, run_id, outcomes, by_format)
+            _commit(destination, manifest)
+        finally:
+            storage.remove_tree(staging)
+        files = [file for outcome in outcomes for file in outcome.files]
+        return _result(run_id, destination, listing, by_format, files, time.monotonic() - started)
+
+    def _read(self, spark: "SparkSession", staging: Path, files: Sequence[SegmentFile]) -> list[TaskOutcome]:
+        """Has Spark read all files; returns what the tasks say, in the order of the files."""
+        limit = task_bytes(
+            files,
+            most=_TASK_BYTES,
+            open_cost_bytes=_OPEN_COST_BYTES,
+            parallelism=_TASKS_PER_CORE * parallelism(spark),
+        )
+        tasks = pack(files, limit, _OPEN_COST_BYTES)
+        for number, task in enumerate(tasks):
+            write_plan(staging, number, [file.real_path for file in task])
+        key_file = None if self.key_file is None else str(Path(self.key_file).absolute())
+        runner = TaskRunner(str(staging), self.format, key_file, self.target_file_bytes)
+        outcomes = run_tasks(spark, runner, staging, files, len(tasks), self.progress)
+        for outcome in outcomes:
+            if outcome.key_error is not None:
+                raise IngestError(f"the key cannot be used: {outcome.key_error}")
+            if outcome.wrong_key is not None:
+                raise IngestError(
+                    f"{outcome.wrong_key}: no record checks although the structure is sound, so the key is "
+                    "probably not the one that the file was written with. Nothing was ingested. Give the right key "
+                    "(key file or SEGLAKE_KEY), or leave the file out"
+                )
+        return outcomes
+
+
+@contextmanager
+def _given(spark: "SparkSession") -> "Generator[SparkSession]":
+    yield spark
+
+
+def _by_format(format: str | None, outcomes: Sequence[TaskOutcome]) -> dict[str, list[FileOutcome]]:
+    """Sorts the files by the format under which they are listed.
+
+    Raises:
+        IngestError: no file's format is known.
+    """
+    files = [file for outcome in outcomes for file in outcome.files]
+    known = [format] if format is not None else sorted({file.format for file in files if file.format is not None})
+    if not known:
+        more = f" (and {len(files) - 1} more)" if len(files) > 1 else ""
+        raise IngestError(f"no file could be read: {files[0].error}{more}")
+    by_format: dict[str, list[FileOutcome]] = {name: [] for name in known}
+    for file in files:
+        # A file that could not be read may be of any format: it is listed with the first, so that it is listed once.
+        by_format[file.format or known[0]].append(file)
+    return by_format
+
+
+def _manifest(
+    destination: Path,
+    staging: Path,
+    run_id: str,
+    outcomes: Sequence[TaskOutcome],
+    by_format: Mapping[str, Sequence[FileOutcome]],
+) -> Manifest:
+    """Writes the tables `files` and lists everything that is to become visible."""
+    data: list[Move] = []
+    for outcome in outcomes:
+        numbers: dict[tuple[str, str], int] = {}
+        for file in outcome.staged:
+            number = numbers.get((file.format, file.folder), 0)
+            numbers[file.format, file.folder] = number + 1
+            data.append((file.staged, data_path(file.format, file.folder, run_id, outcome.task, number)))
+    data.extend(_empty_tables(destination, staging, run_id, by_format, outcomes))
+    files: list[Move] = []
+    for format, entries in by_format.items():
+        name = f"files-{format}{STAGED_SUFFIX}"
+        write_table(staging / name, pa.Table.from_pylist([asdict(entry) for entry in entries], FILES_SCHEMA))
+        files.append((name, files_path(format, run_id)))
+    return Manifest(run_id, data, files)
+
+
+def _empty_tables(
+    destination: Path, staging: Path, run_id: str, formats: Iterable[str], outcomes: Sequence[TaskOutcome]
+) -> Iterator[Move]:
+    """Writes an empty file for each table that there would not be at all: a query of no damage is no error."""
+    staged = {(file.format, file.folder.partition("/")[0]) for outcome in outcomes for file in outcome.staged}
+    for format in formats:
+        for folder, schema in (
+            (f"records/{date_folder(None)}", records_schema(format)),
+            ("damage", DAMAGE_SCHEMA),
+        ):
+            table = folder.partition("/")[0]
+            if (format, table) not in staged and not (destination / format / table).exists():
+                name = f"empty-{format}-{table}{STAGED_SUFFIX}"
+                write_table(staging / name, schema.empty_table())
+                yield name, data_path(format, folder, run_id, 0, 0)
+
+
+def _commit(destination: Path, manifest: Manifest) -> None:
+    try:
+        commit(destination, manifest)
+    except BaseException as error:
+        clear_dead_runs(destination)
+        if isinstance(error, OSError):
+            visible = any((destination / final).exists() for _, final in manifest.files)
+            state = "All of it is visible all the same" if visible else "Nothing of this run is visible"
+            raise IngestError(f"{destination}: giving the files their names failed: {error}. {state}") from error
+        raise
+
+
+def _skipped(listing: FileListing) -> tuple[tuple[str, str], ...]:
+    return tuple((path_text(path), reason) for path, reason in listing.skipped)
+
+
+def _result(
+    run_id: str,
+    destination: Path,
+    listing: FileListing,
+    by_format: Mapping[str, object],
+    files: Sequence[FileOutcome],
+    seconds: float,
+) -> IngestResult:
+    damage: dict[str, DamageTotal] = {}
+    for file in files:
+        for cause, (ranges, size) in file.damage.items():
+            before = damage.get(cause, DamageTotal(0, 0))
+            damage[cause] = DamageTotal(before.ranges + ranges, before.bytes + size)
+    return IngestResult(
+        run_id=run_id,
+        destination=str(destination),
+        formats=tuple(by_format),
+        files=len(files),
+        damaged_files=sum(not file.ok and file.error is None for file in files),
+        records=sum(file.records for file in files),
+        bytes=sum(file.bytes or 0 for file in files),
+        damage=damage,
+        errors=tuple((file.path, file.error) for file in files if file.error is not None),
+        skipped=_skipped(listing),
+        seconds=seconds,
+    )

@@ -1,0 +1,73 @@
+"""What an ingest reads: finds it, and refuses what must not be ingested."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from seglake.spark.files import FileFilter, FileListing, find_files, path_text
+
+from .layout import files_tables
+from .result import IngestError
+
+__all__ = ["absolute_destination", "find_inputs", "refuse_ingested"]
+
+
+def absolute_destination(dst: str | os.PathLike[str]) -> Path:
+    """Returns the destination's path without links; it need not exist.
+
+    Raises:
+        IngestError: something that is no folder is in its place.
+    """
+    text = os.fspath(dst)
+    if not text:
+        raise IngestError("no destination is given: name the folder that the tables are to be written to")
+    if "://" in text:
+        raise IngestError(f"{text}: expected a folder of a mounted file system; other storage cannot be written to yet")
+    path = Path(text).resolve()
+    if path.exists() and not path.is_dir():
+        raise IngestError(f"{text}: expected a folder for the tables, or nothing yet; a file is there")
+    return path
+
+
+def find_inputs(sources: Sequence[str], destination: Path) -> FileListing:
+    """Finds the files to ingest; folders are searched with all that is below them.
+
+    Raises:
+        IngestError: a source does not exist or cannot be listed, or the destination is among the sources.
+    """
+    if not sources:
+        raise IngestError("no sources are given: name files, folders or patterns")
+    try:
+        listing = find_files(sources, FileFilter(recursive=True))
+    except (OSError, ValueError) as error:
+        raise IngestError(str(error)) from error
+    for folder in listing.folders:
+        if destination.is_relative_to(folder):
+            raise IngestError(
+                f"{destination}: the destination is in {folder}, which is to be ingested; the next ingest would "
+                "take the tables for segments. Write to a folder beside it"
+            )
+    return listing
+
+
+def refuse_ingested(destination: Path, listing: FileListing) -> None:
+    """Sees to it that no file is ingested twice.
+
+    Raises:
+        IngestError: a file has been ingested by an earlier run. Those that could not be read then may be.
+    """
+    done: set[str] = set()
+    for table in files_tables(destination):
+        parquet: Any = pq.ParquetFile(table)  # typed in part only
+        rows: list[dict[str, Any]] = parquet.read(columns=["path", "error"]).to_pylist()
+        done.update(row["path"] for row in rows if row["error"] is None)
+    again = [path for file in listing.files if (path := path_text(file.real_path)) in done]
+    if again:
+        more = f" and {len(again) - 1} more" if len(again) > 1 else ""
+        raise IngestError(
+            f"{again[0]}{more}: already ingested into {destination}, a second time would double the records. "
+            "Name only the new files, or another destination"
+        )

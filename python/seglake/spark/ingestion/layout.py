@@ -1,0 +1,58 @@
+"""Where things stand below the destination, and what a run is called.
+
+- `<format>/records/date=2024-01-31/<run>-<task>-<number>.parquet`
+- `<format>/damage/<run>-<task>-<number>.parquet`
+- `<format>/files/<run>.parquet`
+- `_staging/<run>/`: files on their way, none of them named `*.parquet`
+- `_lock`: held by the run that writes
+"""
+
+import secrets
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+__all__ = [
+    "LOCK",
+    "NULL_DATE",
+    "STAGED_SUFFIX",
+    "STAGING",
+    "data_path",
+    "date_folder",
+    "files_path",
+    "files_tables",
+    "new_run_id",
+]
+
+STAGING: Final = "_staging"
+LOCK: Final = "_lock"
+STAGED_SUFFIX: Final = ".inprogress"
+
+NULL_DATE: Final = "__HIVE_DEFAULT_PARTITION__"
+"""How Hive, and with it Spark, DuckDB and polars, name the partition of null."""
+
+
+def new_run_id() -> str:
+    """Returns a name that no other run has, in the order of their starts to the second."""
+    return f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}"
+
+
+def date_folder(date: str | None) -> str:
+    """Returns the name of a partition of `records`."""
+    return f"date={NULL_DATE if date is None else date}"
+
+
+def data_path(format: str, folder: str, run_id: str, task: int, number: int) -> str:
+    """Returns the place of a file of `records/date=...` or `damage` below the destination."""
+    return f"{format}/{folder}/{run_id}-{task:05d}-{number:05d}.parquet"
+
+
+def files_path(format: str, run_id: str) -> str:
+    """Returns the place of a run's commit record for one format below the destination."""
+    return f"{format}/files/{run_id}.parquet"
+
+
+def files_tables(destination: Path) -> Iterator[Path]:
+    """Yields the commit records of all runs and formats."""
+    yield from sorted(destination.glob("[!_.]*/files/*.parquet"))

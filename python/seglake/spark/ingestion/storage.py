@@ -1,0 +1,62 @@
+"""The few things that the ingest asks of the file system below its destination.
+
+All writing goes through here. Another kind of storage has to offer the same: streams, durable renames, removal.
+"""
+
+import os
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+
+import pyarrow as pa
+from pyarrow import fs
+
+__all__ = ["open_output", "place", "remove_tree", "sync_file", "sync_folders", "write_durably"]
+
+_LOCAL = fs.LocalFileSystem()
+
+
+def open_output(path: Path) -> pa.NativeFile:
+    """Opens a new file for Arrow to write to."""
+    return _LOCAL.open_output_stream(str(path))
+
+
+def sync_file(path: Path) -> None:
+    """Has a closed file's content written to the disk."""
+    _sync(path, os.O_RDONLY)
+
+
+def write_durably(path: Path, content: bytes) -> None:
+    """Writes a file so that, whenever the machine stops, either all of it is there under its name or nothing."""
+    new = path.with_name(f"{path.name}.new")
+    new.write_bytes(content)
+    sync_file(new)
+    new.rename(path)
+    _sync(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+
+
+def place(staged: Path, final: Path) -> None:
+    """Gives a staged file its final name; its folder is made where it is missing."""
+    final.parent.mkdir(parents=True, exist_ok=True)
+    staged.rename(final)
+
+
+def sync_folders(root: Path, files: Iterable[Path]) -> None:
+    """Has the names of files below `root`, and of the folders on the way to them, written to the disk."""
+    folders = {folder for file in files for folder in file.parents if folder.is_relative_to(root)}
+    for folder in sorted(folders, reverse=True):
+        if folder.is_dir():
+            _sync(folder, os.O_RDONLY | os.O_DIRECTORY)
+
+
+def remove_tree(folder: Path) -> None:
+    """Removes a folder as far as that goes: a task of a dead run may still be writing into it."""
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _sync(path: Path, flags: int) -> None:
+    descriptor = os.open(path, flags)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

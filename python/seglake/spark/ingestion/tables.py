@@ -1,0 +1,284 @@
+"""The three tables as Parquet: their schemas, and writers that keep memory and the number of open files bounded."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any, Final, NamedTuple, cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from seglake.spark.schema import LOCATION_COLUMNS, column_names, native_schema
+
+from . import storage
+from .layout import STAGED_SUFFIX, date_folder
+
+__all__ = [
+    "DAMAGE_SCHEMA",
+    "FILES_SCHEMA",
+    "RAW_PART_BYTES",
+    "DamageWriter",
+    "DateWriter",
+    "RollingWriter",
+    "StagedFile",
+    "records_schema",
+    "write_table",
+]
+
+RAW_PART_BYTES: Final = 8 << 20
+"""The most bytes of a damaged range that one row of `damage` holds."""
+
+_ROW_GROUP_BYTES: Final = 32 << 20
+_BUFFERED_BYTES: Final = 128 << 20
+_OPEN_FILES: Final = 32
+_DATES: Final = 1024
+_DAMAGE_ROWS: Final = 1024
+_DAY_US: Final = 86_400_000_000
+_EPOCH: Final = date(1970, 1, 1)
+_FIRST_DAY: Final = (date.min - _EPOCH).days
+_LAST_DAY: Final = (date.max - _EPOCH).days
+_TIMESTAMP: Final = pa.timestamp("us", "UTC")
+
+DAMAGE_SCHEMA: Final = pa.schema(
+    [
+        pa.field("path", pa.string(), nullable=False),
+        pa.field("start", pa.int64(), nullable=False),
+        pa.field("end", pa.int64(), nullable=False),
+        pa.field("kind", pa.string(), nullable=False),
+        pa.field("cause", pa.string(), nullable=False),
+        pa.field("part", pa.int32(), nullable=False),
+        pa.field("raw", pa.binary(), nullable=False),
+    ]
+)
+"""`damage`: bytes `start` to `end` of `path` in one row or several, `part` counting them from 0."""
+
+FILES_SCHEMA: Final = pa.schema(
+    [
+        pa.field("path", pa.string(), nullable=False),
+        pa.field("format", pa.string()),
+        pa.field("checked", pa.string()),
+        pa.field("bytes", pa.int64()),
+        pa.field("records", pa.int64(), nullable=False),
+        pa.field("record_bytes", pa.int64()),
+        pa.field("header_bytes", pa.int64()),
+        pa.field("padding_bytes", pa.int64()),
+        pa.field("unused_bytes", pa.int64()),
+        pa.field("torn_bytes", pa.int64()),
+        pa.field("corrupt_bytes", pa.int64()),
+        pa.field("first_timestamp", _TIMESTAMP),
+        pa.field("last_timestamp", _TIMESTAMP),
+        pa.field("ok", pa.bool_(), nullable=False),
+        pa.field("error", pa.string()),
+    ]
+)
+"""`files`: one row for each input file; of one that could not be read only `path`, `ok` and `error` say something."""
+
+
+def records_schema(format: str) -> pa.Schema:
+    """Returns the schema of `records`: the columns of the format as in Spark, and the place of the record."""
+    return native_schema(format, [*column_names(format), *LOCATION_COLUMNS], "string")
+
+
+class StagedFile(NamedTuple):
+    """A finished file: its path in the staging folder, and the folder of its table or partition."""
+
+    path: Path
+    folder: str
+
+
+def write_table(path: Path, table: pa.Table) -> None:
+    """Writes a Parquet file and has it written to the disk."""
+    with storage.open_output(path) as stream, pq.ParquetWriter(stream, table.schema, compression="zstd") as writer:
+        writer.write_table(table)
+    storage.sync_file(path)
+
+
+@dataclass
+class RollingWriter:
+    """Writes rows to Parquet files one after the other, a new one whenever one has reached its size.
+
+    Attributes:
+        staging: the folder to write to.
+        name: how the files' names begin.
+        folder: the folder of the table or partition that the files are for.
+        schema: the rows' schema.
+        target_bytes: the size from which on a file is not added to.
+    """
+
+    staging: Path
+    name: str
+    folder: str
+    schema: pa.Schema
+    target_bytes: int
+    buffered_bytes: int = 0
+    _buffer: list[pa.RecordBatch] = field(default_factory=list[pa.RecordBatch])
+    _finished: list[StagedFile] = field(default_factory=list[StagedFile])
+    _open: tuple[Path, pa.NativeFile, pq.ParquetWriter] | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a file is open."""
+        return self._open is not None
+
+    def append(self, batch: pa.RecordBatch) -> None:
+        """Adds rows; they are written when there are enough of them for a row group."""
+        if not batch.num_rows:
+            return
+        self._buffer.append(batch)
+        self.buffered_bytes += batch.nbytes
+        if self.buffered_bytes >= _ROW_GROUP_BYTES:
+            self.flush()
+
+    def flush(self) -> None:
+        """Writes the rows that are held back, as one row group."""
+        if not self._buffer:
+            return
+        if self._open is None:
+            path = self.staging / f"{self.name}-{len(self._finished):05d}{STAGED_SUFFIX}"
+            stream = storage.open_output(path)
+            self._open = (path, stream, pq.ParquetWriter(stream, self.schema, compression="zstd"))
+        _, stream, writer = self._open
+        table = pa.Table.from_batches(self._buffer, self.schema)
+        writer.write_table(table, row_group_size=table.num_rows)
+        self._buffer.clear()
+        self.buffered_bytes = 0
+        if stream.tell() >= self.target_bytes:
+            self.finish()
+
+    def finish(self) -> list[StagedFile]:
+        """Closes the open file; returns all files finished so far."""
+        self.flush()
+        if self._open is not None:
+            path, stream, writer = self._open
+            self._open = None
+            writer.close()
+            stream.close()
+            storage.sync_file(path)
+            self._finished.append(StagedFile(path, self.folder))
+        return self._finished
+
+    def discard(self) -> None:
+        """Forgets everything; what has been written is left to those who remove the staging folder."""
+        self._buffer.clear()
+        self.buffered_bytes = 0
+        if self._open is not None:
+            _, stream, writer = self._open
+            self._open = None
+            writer.close()
+            stream.close()
+
+
+@dataclass
+class DamageWriter:
+    """Writes rows of `damage`, many at a time: hostile files have millions of damaged ranges."""
+
+    rolling: RollingWriter
+    _rows: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    _raw_bytes: int = 0
+
+    def append(self, row: dict[str, Any]) -> None:
+        """Adds a row: a value for each column of `DAMAGE_SCHEMA`."""
+        self._rows.append(row)
+        self._raw_bytes += len(row["raw"])
+        if len(self._rows) >= _DAMAGE_ROWS or self._raw_bytes >= RAW_PART_BYTES:
+            self._pass_on()
+
+    def finish(self) -> list[StagedFile]:
+        """Writes what is held back; returns all finished files."""
+        self._pass_on()
+        return self.rolling.finish()
+
+    def discard(self) -> None:
+        """Forgets everything."""
+        self._rows.clear()
+        self.rolling.discard()
+
+    def _pass_on(self) -> None:
+        self.rolling.append(pa.RecordBatch.from_pylist(self._rows, DAMAGE_SCHEMA))
+        self._rows.clear()
+        self._raw_bytes = 0
+
+
+@dataclass
+class DateWriter:
+    """Writes records to one partition for each date of their column `timestamp`, in UTC.
+
+    Records without a timestamp, and those whose year is not between 1 and 9999, are in the partition of null. At most
+    128 MiB of rows and 1,024 dates are held at a time, and 32 files open; what has not been used for longest is closed.
+
+    Attributes:
+        staging: the folder to write to.
+        name: how the files' names begin.
+        schema: the records' schema.
+        target_bytes: the size from which on a file is not added to.
+    """
+
+    staging: Path
+    name: str
+    schema: pa.Schema
+    target_bytes: int
+    # In the order of their last use, the latest last.
+    _writers: dict[str | None, RollingWriter] = field(default_factory=dict[str | None, RollingWriter])
+    _finished: list[StagedFile] = field(default_factory=list[StagedFile])
+    _made: int = 0
+
+    def append(self, batch: pa.RecordBatch) -> None:
+        """Adds records."""
+        for day, rows in _by_date(batch):
+            writer = self._writers.pop(day, None)
+            if writer is None:
+                folder = f"records/{date_folder(day)}"
+                name = f"{self.name}-{self._made:05d}"
+                writer = RollingWriter(self.staging, name, folder, self.schema, self.target_bytes)
+                self._made += 1
+            self._writers[day] = writer
+            writer.append(rows)
+            if len(self._writers) > _DATES:
+                oldest = next(iter(self._writers))
+                self._finished.extend(self._writers.pop(oldest).finish())
+        self._bound_memory()
+        self._bound_open_files()
+
+    def finish(self) -> list[StagedFile]:
+        """Writes what is held back; returns all finished files."""
+        return [*self._finished, *(staged for writer in self._writers.values() for staged in writer.finish())]
+
+    def discard(self) -> None:
+        """Forgets everything."""
+        for writer in self._writers.values():
+            writer.discard()
+
+    def _bound_memory(self) -> None:
+        while sum(writer.buffered_bytes for writer in self._writers.values()) > _BUFFERED_BYTES:
+            max(self._writers.values(), key=lambda writer: writer.buffered_bytes).flush()
+
+    def _bound_open_files(self) -> None:
+        open_files = [writer for writer in self._writers.values() if writer.is_open]
+        for writer in open_files[: max(0, len(open_files) - _OPEN_FILES)]:
+            writer.finish()
+
+
+def _by_date(batch: pa.RecordBatch) -> Iterator[tuple[str | None, pa.RecordBatch]]:
+    """Splits records by their date, each part in the order of the batch."""
+    if "timestamp" not in batch.schema.names:
+        yield None, batch
+        return
+    timestamps = cast("Any", batch).column("timestamp")
+    days: np.ndarray[Any, np.dtype[np.int64]] = np.asarray(timestamps.cast(pa.int64()).fill_null(0)) // _DAY_US
+    known = np.asarray(timestamps.is_valid()) & (days >= _FIRST_DAY) & (days <= _LAST_DAY)
+    # A day that cannot be, for those that have none.
+    days = np.where(known, days, _LAST_DAY + 1)
+    order = np.argsort(days, kind="stable")
+    distinct, first = np.unique(days[order], return_index=True)
+    if len(distinct) == 1:
+        yield _date_text(int(distinct[0])), batch
+        return
+    for day, rows in zip(distinct, np.split(order, first[1:]), strict=True):
+        # Taking copies the rows: a slice would keep the whole batch in memory for as long as it is buffered.
+        yield _date_text(int(day)), batch.take(rows)
+
+
+def _date_text(day: int) -> str | None:
+    return None if day > _LAST_DAY else (_EPOCH + timedelta(days=day)).isoformat()

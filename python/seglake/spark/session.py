@@ -1,0 +1,71 @@
+"""The Spark session that the ingest makes for itself where it is not given one."""
+
+import os
+import sys
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from .java import ensure_java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["session"]
+
+_JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
+
+
+@contextmanager
+def session(master: str, conf: Mapping[str, str]) -> Generator["SparkSession"]:
+    """Makes a session that says nothing but errors, and stops it in the end; where one is active, uses that.
+
+    Args:
+        master: Spark's master URL, for example `local[*]`, or a Spark Connect URL (`sc://...`).
+        conf: further settings; they go before the ones made here. Not for an active session.
+
+    Raises:
+        seglake.spark.java.JavaNotFoundError: there is no Java that Spark can use.
+    """
+    from pyspark.sql import SparkSession
+
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        yield active
+        return
+    builder = SparkSession.builder.appName("seglake ingest")
+    if master.startswith("sc://"):
+        builder = builder.remote(master)
+    else:
+        ensure_java()
+        # The executors' Python has to have what this one has; on this machine it can be this very one.
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        builder = builder.master(master)
+    with _settings(master, conf) as settings:
+        for name, value in settings.items():
+            builder = builder.config(name, value)
+        made = builder.getOrCreate()
+        try:
+            yield made
+        finally:
+            made.stop()
+
+
+@contextmanager
+def _settings(master: str, conf: Mapping[str, str]) -> Generator[dict[str, str]]:
+    if master.startswith("sc://"):
+        yield dict(conf)
+        return
+    settings = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
+    if master.startswith("local"):
+        # Without it Spark asks the network for its own name, and listens to the network.
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        settings["spark.driver.host"] = "127.0.0.1"
+    settings.update(conf)
+    with resources.as_file(resources.files(__package__ or "seglake.spark") / "log4j2.properties") as path:
+        given = settings.get(_JAVA_OPTIONS, "")
+        if "log4j2.configurationFile" not in given:
+            settings[_JAVA_OPTIONS] = f'{given} "-Dlog4j2.configurationFile={Path(path).as_uri()}"'.strip()
+        yield settings

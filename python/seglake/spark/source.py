@@ -1,0 +1,149 @@
+"""The Spark data source `seglake`."""
+
+from collections.abc import Iterator, MutableMapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+import seglake
+
+from .decode import Decoder
+from .files import FileListing, SegmentFile, find_files, pack, task_bytes
+from .options import ReadOptions
+from .schema import ReadSchema, inferred_schema
+
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch
+
+__all__ = ["SegmentDataSource"]
+
+
+class SegmentDataSource(DataSource):
+    """Reads binary log segments: `spark.read.format("seglake").load(paths)`.
+
+    The options are described in the documents under "Spark". Whatever is wrong with them, with a path or with a schema
+    is an error before any job starts.
+    """
+
+    def __init__(self, options: MutableMapping[str, str]) -> None:
+        # Not kept as they came: the object is written into query plans, and the options may hold a key.
+        super().__init__({})
+        self._options = ReadOptions.parse(options)
+        self._format: str | None = self._options.segment_format
+        self._find()
+
+    @classmethod
+    def name(cls) -> str:
+        """Returns the name for `spark.read.format`."""
+        return "seglake"
+
+    def schema(self) -> StructType:
+        """Infers the schema from the first file, or from the format alone where that is given."""
+        if self._format is None:
+            listing = self._find()
+            if not listing.files:
+                raise FileNotFoundError(f"{_no_files(self._options, listing)}; give option segmentFormat or a schema")
+            self._format = _detect(listing.files[0].path, self._options)
+        return inferred_schema(self._format, self._options)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """Plans the read: finds the files and checks the schema against their format."""
+        files = self._find().files
+        format = self._options.segment_format or _common_format(files, self._options)
+        if format is None:
+            return SegmentDataSourceReader(None, [])
+        decoder = Decoder(format, self._options, ReadSchema.check(schema, format, self._options))
+        return SegmentDataSourceReader(decoder, files)
+
+    def _find(self) -> FileListing:
+        return find_files(self._options.paths, self._options.filter)
+
+
+@dataclass(frozen=True)
+class SegmentPartition(InputPartition):
+    """The files that one task reads, in order."""
+
+    paths: tuple[str, ...]
+
+
+class SegmentDataSourceReader(DataSourceReader):
+    """Reads files of one format. `decoder` is None where there are none."""
+
+    def __init__(self, decoder: Decoder | None, files: Sequence[SegmentFile]) -> None:
+        self._decoder = decoder
+        self._partitions = _partitions(files, decoder.options) if decoder is not None else []
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """Returns one partition for each task."""
+        return self._partitions
+
+    def __getstate__(self) -> object:
+        # The executors get their partition with their task, so the reader they all get is sent without them.
+        return {"_decoder": self._decoder, "_partitions": []}
+
+    def read(self, partition: InputPartition) -> Iterator["RecordBatch"]:
+        """Decodes the files of one partition; runs on an executor."""
+        # Spark makes up an empty partition where there is none.
+        if self._decoder is None or not isinstance(partition, SegmentPartition):
+            return iter(())
+        return self._decoder.decode(partition.paths)
+
+
+def _partitions(files: Sequence[SegmentFile], options: ReadOptions) -> list[SegmentPartition]:
+    limit = task_bytes(
+        files,
+        most=options.max_partition_bytes,
+        open_cost_bytes=options.open_cost_bytes,
+        parallelism=options.min_partitions,
+    )
+    tasks = pack(files, limit, options.open_cost_bytes)
+    return [SegmentPartition(tuple(file.path for file in task)) for task in tasks]
+
+
+def _common_format(files: Sequence[SegmentFile], options: ReadOptions) -> str | None:
+    """Returns the format that all files have, None if there are no files.
+
+    Raises:
+        ValueError: two files differ in their format.
+        FileNotFoundError: a file is gone since it was listed.
+        seglake.FormatError: the format of a file cannot be told.
+    """
+    first: tuple[str, str] | None = None
+    for file in files:
+        try:
+            format = _detect(file.path, options)
+        except FileNotFoundError:
+            if options.ignore_missing_files:
+                continue
+            raise
+        if first is None:
+            first = (file.path, format)
+        elif format != first[1]:
+            raise ValueError(
+                f"{first[0]} is of format {first[1]} and {file.path} of format {format}: "
+                "load one format at a time, with option pathGlobFilter to choose the files or segmentFormat to name it"
+            )
+    return first[1] if first is not None else None
+
+
+def _detect(path: str, options: ReadOptions) -> str:
+    # Without the key's file, which is for the executors alone; the structure tells the format too.
+    key = options.key
+    found = seglake.detect(path, key=key.reveal() if key is not None else None)
+    if found.format is None:
+        raise seglake.FormatError(
+            f"{path}: cannot tell the format: {found.reason}. Name it with option segmentFormat, "
+            "or leave the file out with option pathGlobFilter"
+        )
+    return found.format
+
+
+def _no_files(options: ReadOptions, listing: FileListing) -> str:
+    text = f"no files to read in {', '.join(options.paths)}"
+    if listing.folders_not_entered:
+        text += (
+            f" ({listing.folders_not_entered} folders in it were not entered, option recursiveFileLookup enters them)"
+        )
+    return text

@@ -1,0 +1,38 @@
+"""The Spark code in the documents runs, and does what they say."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "python"))
+
+from documents import DOCUMENTS, ROOT, Block, blocks
+
+pytestmark = pytest.mark.spark
+
+WITH_SPARK = [block for document in DOCUMENTS for block in blocks(document, "python") if "spark" in block.text]
+
+
+def test_the_readme_shows_spark() -> None:
+    assert ROOT / "README.md" in [block.document for block in WITH_SPARK]
+
+
+@pytest.mark.parametrize("block", WITH_SPARK, ids=str)
+def test_spark_code_runs(block: Block, spark: SparkSession, tmp_path: Path) -> None:
+    # The demo's segments are stood in for by a golden one; the JVM has a working directory of its own.
+    segments = tmp_path / "segments"
+    segments.mkdir()
+    shutil.copyfile(ROOT / "tests" / "vectors" / "active" / "flip_message.bin", segments / "2013-01.active")
+    assert '"demo-data/segments"' in block.text
+    names: dict[str, Any] = {}
+    exec(block.text.replace("demo-data/segments", segments.as_posix()), names)
+    assert names["flights"].where("uuid IS NOT NULL").count() == 9
+    (damaged,) = names["damage"].collect()
+    assert (damaged["start"], damaged["end"], damaged["kind"]) == (308, 411, "corrupt")
+    assert damaged["cause"] == "checksum_mismatch"

@@ -1,0 +1,111 @@
+"""The ingest in processes of its own: killed while it works, over Spark Connect, and with no session given."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow.dataset as ds
+import pytest
+from pyspark.sql import SparkSession
+from segments import DAY, write_segment
+
+from seglake.spark import ingest
+
+pytestmark = pytest.mark.spark
+
+ENVIRONMENT = {key: value for key, value in os.environ.items() if key not in ("PYSPARK_PYTHON", "SEGLAKE_KEY")}
+
+
+def run(script: str, *arguments: Path | str, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", script, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT | environment, check=False)
+
+
+def count(dst: Path, table: str) -> int:
+    files = [str(path) for path in (dst / "active" / table).rglob("*.parquet")]
+    return ds.dataset(files).count_rows() if files else 0
+
+
+KILLED_WHILE_READING = """
+import os, signal, sys
+import seglake.spark
+def progress(seen):
+    if seen.files_done:
+        os.kill(os.getpid(), signal.SIGKILL)
+seglake.spark.ingest(sys.argv[1], sys.argv[2], master="local[2]", progress=progress)
+"""
+
+KILLED_WHILE_RENAMING = """
+import os, signal, sys
+import seglake.spark
+from seglake.spark.ingestion import storage
+place, calls = storage.place, 0
+def deadly(*arguments):
+    global calls
+    calls += 1
+    if calls == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+    place(*arguments)
+storage.place = deadly
+seglake.spark.ingest(sys.argv[1], sys.argv[2], master="local[2]")
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("script", [KILLED_WHILE_READING, KILLED_WHILE_RENAMING], ids=["reading", "renaming"])
+def test_the_run_after_one_that_was_killed_ends_right(spark: SparkSession, tmp_path: Path, script: str) -> None:
+    src, dst = tmp_path / "src", tmp_path / "lake"
+    for number in range(6):
+        write_segment(src / f"{number}.active", 50, first=DAY.replace(month=number % 2 + 1, day=1))
+    done = run(script, src, dst)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    assert list((dst / "_staging").iterdir()) != []
+    assert count(dst, "files") == 0
+    assert ingest(src, dst, spark=spark).records == 300
+    assert (count(dst, "records"), count(dst, "files"), count(dst, "damage")) == (300, 6, 0)
+    # Nothing of the killed run is among it.
+    runs = {path.name[: len("20240131T000000Z-0000beef")] for path in (dst / "active").rglob("*.parquet")}
+    assert len(runs) == 1
+
+
+QUIET = """
+import sys
+import seglake.spark
+result = seglake.spark.ingest(sys.argv[1], sys.argv[2], master="local[1]", conf={"spark.app.name": "x"})
+print(result.records, result.exit_status)
+from pyspark.sql import SparkSession
+assert SparkSession.getActiveSession() is None
+"""
+
+
+@pytest.mark.slow
+def test_a_session_of_its_own_is_quiet_and_stopped(tmp_path: Path) -> None:
+    write_segment(tmp_path / "src/a.active", 5)
+    done = run(QUIET, tmp_path / "src", tmp_path / "lake")
+    assert (done.returncode, done.stdout) == (0, "5 0\n"), done.stderr
+    # Java itself says this, before anything of Spark runs.
+    lines = [line for line in done.stderr.splitlines() if "incubator modules" not in line]
+    assert lines == []
+
+
+CONNECT = """
+import sys
+from pyspark.sql import SparkSession
+import seglake.spark
+spark = SparkSession.builder.remote("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+read = spark.read.format("seglake").load(sys.argv[1])
+print(type(read).__module__, read.where("value IS NOT NULL").count())
+result = seglake.spark.ingest(sys.argv[1], sys.argv[2], spark=spark)
+print(result.records, result.exit_status)
+spark.stop()
+"""
+
+
+@pytest.mark.slow
+def test_over_spark_connect(tmp_path: Path) -> None:
+    write_segment(tmp_path / "src/a.active", 5)
+    done = run(CONNECT, tmp_path / "src", tmp_path / "lake", PYSPARK_PYTHON=sys.executable)
+    assert done.returncode == 0, done.stderr[-4000:]
+    assert done.stdout.splitlines() == ["pyspark.sql.connect.dataframe 5", "5 0"]

@@ -1,0 +1,245 @@
+"""Single tasks, without Spark: files that fail while they are read, and what the output holds back."""
+
+import json
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from segments import OTHER_KEY, flip, write_segment
+
+import seglake
+from seglake.spark.files import path_text
+from seglake.spark.ingestion import task as task_module
+from seglake.spark.ingestion.layout import NULL_DATE
+from seglake.spark.ingestion.tables import DAMAGE_SCHEMA, DamageWriter, DateWriter, RollingWriter, StagedFile
+from seglake.spark.ingestion.task import FileOutcome, TaskOutcome, TaskRunner, write_plan
+
+
+def run(staging: Path, paths: Sequence[Path], **settings: Any) -> TaskOutcome:
+    (staging / "progress").mkdir(parents=True, exist_ok=True)
+    write_plan(staging, 0, [str(path) for path in paths])
+    runner = TaskRunner(str(staging), settings.get("format"), settings.get("key_file"), 1 << 30)
+    return TaskOutcome.from_json(runner.run(0).to_json())
+
+
+def values(staging: Path, outcome: TaskOutcome, table: str = "records") -> list[bytes]:
+    column = "value" if table == "records" else "raw"
+    files = [staging / file.staged for file in outcome.staged if file.folder.startswith(table)]
+    return sorted(value for file in files for value in pq.ParquetFile(file).read()[column].to_pylist())
+
+
+class FailingBatches:
+    """Batches of a file whose reading fails after the first, as with a broken disk."""
+
+    def __init__(self, batches: Iterator[Any]) -> None:
+        self._batches = batches
+        self._given = 0
+
+    def __iter__(self) -> "FailingBatches":
+        return self
+
+    def __next__(self) -> Any:
+        self._given += 1
+        if self._given > 1:
+            raise OSError(5, "Input/output error")
+        return next(self._batches)
+
+
+class FailingReader:
+    def __init__(self, reader: seglake.Reader) -> None:
+        self._reader = reader
+
+    def __enter__(self) -> "FailingReader":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._reader.close()
+
+    def batches(self) -> FailingBatches:
+        return FailingBatches(self._reader.batches())
+
+    def read_bytes(self, start: int, end: int) -> bytes:
+        return self._reader.read_bytes(start, end)
+
+
+@pytest.fixture
+def failing(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """The names of files whose reading fails half-way; of the others each is noted when it is opened."""
+    names: set[str] = set()
+    real_open = seglake.open
+
+    def open_(source: Any, **options: Any) -> Any:
+        reader = real_open(source, **options)
+        return FailingReader(reader) if isinstance(source, str) and Path(source).name in names else reader
+
+    monkeypatch.setattr(seglake, "open", open_)
+    return names
+
+
+def test_a_file_that_fails_half_way_leaves_no_record(tmp_path: Path, failing: set[str]) -> None:
+    written = {name: write_segment(tmp_path / f"{name}.active", 5) for name in ("a", "b", "c", "d")}
+    flip(tmp_path / "c.active", written["c"][2].end - 9)
+    failing.update({"b.active", "d.active"})
+    outcome = run(tmp_path / "s", sorted(tmp_path.glob("*.active")))
+    assert values(tmp_path / "s", outcome) == sorted(
+        each.value for name in ("a", "c") for number, each in enumerate(written[name]) if (name, number) != ("c", 2)
+    )
+    assert [(Path(file.path).stem, file.records, file.ok) for file in outcome.files] == [
+        ("a", 5, True),
+        ("b", 0, False),
+        ("c", 4, False),
+        ("d", 0, False),
+    ]
+    assert [file.error is None for file in outcome.files] == [True, False, True, False]
+    assert "Input/output error" in str(outcome.files[1].error)
+    assert len(values(tmp_path / "s", outcome, "damage")) == 1
+
+
+def test_a_single_file_that_fails_half_way(tmp_path: Path, failing: set[str]) -> None:
+    write_segment(tmp_path / "a.active", 5)
+    failing.add("a.active")
+    outcome = run(tmp_path / "s", [tmp_path / "a.active"])
+    assert (outcome.staged, outcome.files[0].records) == ([], 0)
+    assert outcome.files[0].error is not None
+
+
+def test_files_that_are_gone_or_no_files_have_their_error(tmp_path: Path) -> None:
+    write_segment(tmp_path / "a.active", 5)
+    (tmp_path / "folder.active").mkdir()
+    outcome = run(tmp_path / "s", [tmp_path / "a.active", tmp_path / "folder.active", tmp_path / "gone.active"])
+    assert [file.error is None for file in outcome.files] == [True, False, False]
+    assert len(values(tmp_path / "s", outcome)) == 5
+
+
+def test_an_output_that_cannot_be_written_is_no_error_of_the_input(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_segment(tmp_path / "a.active", 5)
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(RollingWriter, "flush", full)
+    with pytest.raises(OSError, match="No space left"):
+        run(tmp_path / "s", [tmp_path / "a.active"])
+
+
+def test_a_wrong_key_stops_this_task_and_the_others(tmp_path: Path) -> None:
+    write_segment(tmp_path / "k.active", 5, key=OTHER_KEY)
+    write_segment(tmp_path / "a.active", 5)
+    outcome = run(tmp_path / "s", [tmp_path / "k.active", tmp_path / "a.active"])
+    assert (outcome.wrong_key, outcome.files) == (str(tmp_path / "k.active"), [])
+    other = run(tmp_path / "s", [tmp_path / "a.active"])
+    assert (other.stopped, other.files) == (True, [])
+
+
+def test_each_attempt_has_a_folder_of_its_own(tmp_path: Path) -> None:
+    write_segment(tmp_path / "a.active", 5)
+    first, second = (run(tmp_path / "s", [tmp_path / "a.active"]) for _ in range(2))
+    assert {file.staged for file in first.staged}.isdisjoint(file.staged for file in second.staged)
+    assert values(tmp_path / "s", first) == values(tmp_path / "s", second)
+    assert not list((tmp_path / "s").rglob("*.parquet"))
+
+
+def test_progress_counts_a_restart_once(tmp_path: Path, failing: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(task_module, "_REPORT_INTERVAL_S", 0)
+    for name in ("a", "b", "c"):
+        write_segment(tmp_path / f"{name}.active", 5)
+    failing.add("b.active")
+    run(tmp_path / "s", sorted(tmp_path.glob("*.active")))
+    size = (tmp_path / "a.active").stat().st_size
+    files, read, _ = json.loads((tmp_path / "s/progress/0.json").read_text())
+    assert files == 3
+    assert 2 * size <= read <= 3 * size
+
+
+def test_a_report_that_does_not_add_up_is_refused() -> None:
+    class Report:
+        bytes, records, ok, format, checked = 100, 1, True, "active", "checksum"
+        first_timestamp_us = last_timestamp_us = None
+        totals = ({"kind": "record", "cause": None, "bytes": 99, "ranges": 1},)
+
+    with pytest.raises(RuntimeError, match="/a: of 100 bytes 99 are accounted for"):
+        FileOutcome.of("/a", Report())  # pyright: ignore
+
+
+def test_paths_that_are_no_text() -> None:
+    assert path_text("/a/b\udcff.active") == "/a/b\\xff.active"
+    assert path_text("/a/ü.active") == "/a/ü.active"
+
+
+SCHEMA = pa.schema([("timestamp", pa.timestamp("us", "UTC")), ("value", pa.binary())])
+
+
+def batch(moments: Sequence[int | None], value: bytes = b"x") -> pa.RecordBatch:
+    return pa.RecordBatch.from_pydict({"timestamp": moments, "value": [value] * len(moments)}, SCHEMA)
+
+
+def partitions(files: Sequence[StagedFile]) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for file in files:
+        counts[file.folder] = counts.get(file.folder, 0) + pq.read_metadata(file.path).num_rows
+    return counts
+
+
+DAY_US = 86_400_000_000
+
+
+def test_dates_at_their_borders(tmp_path: Path) -> None:
+    writer = DateWriter(tmp_path, "w", SCHEMA, 1 << 30)
+    year_10000 = (datetime.max.replace(tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1) + 1
+    year_1 = (datetime.min.replace(tzinfo=UTC) - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+    writer.append(batch([0, DAY_US - 1, DAY_US, -1, None]))
+    writer.append(batch([year_10000 - 1, year_10000, year_1, year_1 - 1, 2**63 - 1, -(2**63)]))
+    assert partitions(writer.finish()) == {
+        "records/date=1970-01-01": 2,
+        "records/date=1970-01-02": 1,
+        "records/date=1969-12-31": 1,
+        "records/date=9999-12-31": 1,
+        "records/date=0001-01-01": 1,
+        f"records/date={NULL_DATE}": 5,
+    }
+
+
+def test_records_without_a_timestamp_are_in_the_partition_of_null(tmp_path: Path) -> None:
+    plain = pa.RecordBatch.from_pydict({"value": [b"a", b"b"]})
+    writer = DateWriter(tmp_path, "w", plain.schema, 1 << 30)
+    writer.append(plain)
+    assert partitions(writer.finish()) == {f"records/date={NULL_DATE}": 2}
+
+
+def test_more_dates_than_are_held_at_a_time(tmp_path: Path) -> None:
+    writer = DateWriter(tmp_path, "w", SCHEMA, 1 << 30)
+    days = [day * DAY_US for day in range(1100)]
+    writer.append(batch(days))
+    writer.append(batch(days[:10]))
+    files = writer.finish()
+    assert sum(partitions(files).values()) == 1110
+    assert len(partitions(files)) == 1100
+    assert len({file.path for file in files}) == len(files)
+
+
+def test_buffered_rows_and_open_files_are_bounded(tmp_path: Path) -> None:
+    writer = DateWriter(tmp_path, "w", SCHEMA, 1 << 40)
+    value = bytes(1 << 20)
+    for day in range(300):
+        writer.append(batch([day * DAY_US], value))
+        held = list(writer._writers.values())
+        assert sum(each.buffered_bytes for each in held) <= 128 << 20
+        assert sum(each.is_open for each in held) <= 32
+    assert sum(partitions(writer.finish()).values()) == 300
+
+
+def test_damage_is_written_many_rows_at_a_time(tmp_path: Path) -> None:
+    writer = DamageWriter(RollingWriter(tmp_path, "d", "damage", DAMAGE_SCHEMA, 1 << 30))
+    for number in range(5000):
+        writer.append(
+            {"path": "/a", "start": number, "end": number + 1, "kind": "corrupt", "cause": "x", "part": 0, "raw": b"r"}
+        )
+    (file,) = writer.finish()
+    metadata = pq.read_metadata(file.path)
+    assert (metadata.num_rows, metadata.num_row_groups) == (5000, 1)
