@@ -22,12 +22,12 @@ __all__ = [
     "Report",
     "Schema",
     "Writer",
+    "__version__",
     "create",
     "detect",
     "open",
     "uuid6",
     "verify",
-    "__version__",
 ]
 
 __version__: str
