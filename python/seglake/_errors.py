@@ -25,7 +25,7 @@ class LimitError(SeglakeError):
 class DamageError(SeglakeError):
     """The file is damaged.
 
-    `path` is the file (None for a buffer), `offset` the absolute offset in bytes at which the damage begins, `cause` the
+    `path` is the file (None for a buffer), `offset` the absolute offset in bytes of the damage, `cause` the
     ledger's word for it, `expected` and `actual` what should have been there and what was.
     """
 
