@@ -9,6 +9,7 @@
 //! `docs/formats/active.md` has the whole story, with what a reader does about damage.
 
 mod encode;
+mod large;
 mod lookup;
 mod resync;
 mod rows;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::resync::{Resync, Search, stored_checksum};
+use super::resync::{Resync, Search};
 use super::rows::{ActiveRows, Checked};
 use super::{CHECKSUM_BYTES, Header, MAX_HEADER_BYTES, Parsed, UUID_BYTES};
 use crate::checksum::{Key, hash, hash_many};
@@ -17,8 +17,6 @@ use crate::uuid6;
 
 /// How many records are hashed together at most: enough to fill every lane of a processor, few enough to stay in its cache.
 const MAX_GROUP: usize = 512;
-/// A larger record is first hashed in pieces, and read whole only when its checksum was right.
-const MAX_UNCHECKED_BYTES: u64 = 8 << 20;
 
 /// What a [`Carry`] holds.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -45,21 +43,21 @@ pub(super) struct ActiveWalk {
     pub(super) options: Options,
     pub(super) state: State,
     pub(super) search: Search,
-    window: Window,
+    pub(super) window: Window,
     tiling: Tiling,
     group: Vec<Checked>,
     extents: Vec<(usize, usize)>,
     hashes: Vec<u64>,
     records: Vec<Checked>,
     /// The offset of the first byte of the window that `records` lie in.
-    base: u64,
+    pub(super) base: u64,
     spans: Vec<Span>,
     pub(super) suspects_key: bool,
     ended: bool,
 }
 
 /// What one advance came to.
-enum Advance {
+pub(super) enum Advance {
     On,
     Wait,
     End,
@@ -141,6 +139,12 @@ impl ActiveWalk {
             .collect()
     }
 
+    /// The file's key, once a record has shown which it is.
+    pub(super) fn file_key(&self) -> Key {
+        let key = self.options.keys.get(self.state.key.unwrap_or(0));
+        key.copied().unwrap_or_default()
+    }
+
     fn advance(&mut self) -> Result<Advance> {
         let (at, len) = (self.state.at, self.source.len());
         if at >= len {
@@ -214,12 +218,7 @@ impl ActiveWalk {
                 self.group.truncate(1);
             }
         }
-        let key = self
-            .options
-            .keys
-            .get(self.state.key.unwrap_or(0))
-            .copied()
-            .unwrap_or_default();
+        let key = self.file_key();
         hash_many(&key, bytes, &self.extents, &mut self.hashes);
     }
 
@@ -259,7 +258,7 @@ impl ActiveWalk {
     }
 
     /// Takes in one record whose checksum is right. Gives what the advance has come to where it ends with this record.
-    fn commit(&mut self, record: Checked) -> Result<Option<Advance>> {
+    pub(super) fn commit(&mut self, record: Checked) -> Result<Option<Advance>> {
         let Checked { position, header } = record;
         self.state.checked = true;
         self.suspects_key = false;
@@ -332,59 +331,8 @@ impl ActiveWalk {
         }
     }
 
-    /// A record that is not whole in the window. It is hashed in pieces, so that a length that lies costs no memory.
-    fn advance_large(&mut self, header: Header) -> Result<Advance> {
-        let (position, total) = (self.state.at, header.total());
-        let record = Checked { position, header };
-        let Ok(whole) = usize::try_from(total) else {
-            return Err(self.too_large(&record));
-        };
-        if total <= MAX_UNCHECKED_BYTES {
-            self.window.load(&*self.source, position, whole, whole)?;
-            return Ok(Advance::On);
-        }
-        let stored = stored_checksum(&*self.source, position, &header)?;
-        let mut computed = 0;
-        for (place, key) in self.candidate_keys() {
-            computed = self.search.hash_range(
-                &*self.source,
-                &self.options,
-                &key,
-                position,
-                header.hashed(),
-            )?;
-            if computed == stored {
-                self.state.key = Some(place);
-                break;
-            }
-        }
-        if computed != stored {
-            return self.damage(Finding::Checksum { stored, computed }, total);
-        }
-        self.base = position;
-        if self.options.values
-            && self.options.bounds.contains(&header.uuid)
-            && total <= self.options.max_record_bytes
-        {
-            // What is returned is what is hashed: these very bytes, once more.
-            self.window.load(&*self.source, position, whole, whole)?;
-            let bytes = self.window.bytes(&*self.source, position);
-            let key = self
-                .options
-                .keys
-                .get(self.state.key.unwrap_or(0))
-                .copied()
-                .unwrap_or_default();
-            let body = bytes.get(..whole - CHECKSUM_BYTES).unwrap_or_default();
-            if hash(&key, body) != stored {
-                return Err(self.changed());
-            }
-        }
-        Ok(self.commit(record)?.unwrap_or(Advance::On))
-    }
-
     /// Damage begins at the next record. `hashed` is what was hashed to find out, in bytes.
-    fn damage(&mut self, finding: Finding, hashed: u64) -> Result<Advance> {
+    pub(super) fn damage(&mut self, finding: Finding, hashed: u64) -> Result<Advance> {
         let (at, len, cause) = (self.state.at, self.source.len(), finding.cause());
         if at == 0 && cause == Cause::ChecksumMismatch {
             self.suspects_key = self.nothing_checks()?;
@@ -442,31 +390,6 @@ impl ActiveWalk {
             wrong_key: self.suspects_key,
         }))
     }
-
-    fn too_large(&self, record: &Checked) -> Error {
-        Error::Limit {
-            path: self.source.path().map(Into::into),
-            what: format!("the record at offset {}", record.position),
-            needed: record.header.total(),
-            option: "max_record_bytes",
-            limit: self.options.max_record_bytes,
-        }
-    }
-
-    fn changed(&self) -> Error {
-        let error = std::io::Error::new(
-            std::io::ErrorKind::InvalidData,
-            "its bytes changed between two looks at them",
-        );
-        Error::io(
-            self.source.path(),
-            format!(
-                "the file changed while the record at offset {} was read",
-                self.state.at
-            ),
-            error,
-        )
-    }
 }
 
 impl Walk for ActiveWalk {
@@ -475,20 +398,18 @@ impl Walk for ActiveWalk {
         self.records.clear();
         self.spans.clear();
         loop {
-            let waiting = match (self.ended, self.advance_unless_ended()?) {
-                (true, _) => return Ok(Step::Done),
-                (false, Advance::On) => false,
-                (false, Advance::Wait) => true,
-                (false, Advance::End) => {
-                    self.ended = true;
-                    self.tiling.finish(&mut self.spans);
-                    false
-                }
-            };
+            if self.ended {
+                return Ok(Step::Done);
+            }
+            let advance = self.advance()?;
+            if matches!(advance, Advance::End) {
+                self.ended = true;
+                self.tiling.finish(&mut self.spans);
+            }
             if !self.records.is_empty() || !self.spans.is_empty() {
                 return Ok(Step::More);
             }
-            if waiting {
+            if matches!(advance, Advance::Wait) {
                 return Ok(Step::Wait);
             }
         }
@@ -521,15 +442,5 @@ impl Walk for ActiveWalk {
 
     fn suspects_key(&self) -> bool {
         self.suspects_key
-    }
-}
-
-impl ActiveWalk {
-    fn advance_unless_ended(&mut self) -> Result<Advance> {
-        if self.ended {
-            Ok(Advance::End)
-        } else {
-            self.advance()
-        }
     }
 }

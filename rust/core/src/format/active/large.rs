@@ -1,0 +1,83 @@
+//! Records that are larger than a window.
+
+use super::resync::stored_checksum;
+use super::rows::Checked;
+use super::walk::{ActiveWalk, Advance};
+use super::{CHECKSUM_BYTES, Header};
+use crate::checksum::hash;
+use crate::error::{Error, Finding, Result};
+
+/// A larger record is first hashed in pieces, and read whole only when its checksum was right.
+const MAX_UNCHECKED_BYTES: u64 = 8 << 20;
+
+impl ActiveWalk {
+    /// A record that is not whole in the window. It is hashed in pieces, so that a length that lies costs no memory.
+    pub(super) fn advance_large(&mut self, header: Header) -> Result<Advance> {
+        let (position, total) = (self.state.at, header.total());
+        let record = Checked { position, header };
+        let Ok(whole) = usize::try_from(total) else {
+            return Err(self.too_large(&record));
+        };
+        if total <= MAX_UNCHECKED_BYTES {
+            self.window.load(&*self.source, position, whole, whole)?;
+            return Ok(Advance::On);
+        }
+        let stored = stored_checksum(&*self.source, position, &header)?;
+        let mut computed = 0;
+        for (place, key) in self.candidate_keys() {
+            computed = self.search.hash_range(
+                &*self.source,
+                &self.options,
+                &key,
+                position,
+                header.hashed(),
+            )?;
+            if computed == stored {
+                self.state.key = Some(place);
+                break;
+            }
+        }
+        if computed != stored {
+            return self.damage(Finding::Checksum { stored, computed }, total);
+        }
+        self.base = position;
+        if self.options.values
+            && self.options.bounds.contains(&header.uuid)
+            && total <= self.options.max_record_bytes
+        {
+            // What is returned is what is hashed: these very bytes, once more.
+            self.window.load(&*self.source, position, whole, whole)?;
+            let bytes = self.window.bytes(&*self.source, position);
+            let body = bytes.get(..whole - CHECKSUM_BYTES).unwrap_or_default();
+            if hash(&self.file_key(), body) != stored {
+                return Err(self.changed());
+            }
+        }
+        Ok(self.commit(record)?.unwrap_or(Advance::On))
+    }
+
+    pub(super) fn too_large(&self, record: &Checked) -> Error {
+        Error::Limit {
+            path: self.source.path().map(Into::into),
+            what: format!("the record at offset {}", record.position),
+            needed: record.header.total(),
+            option: "max_record_bytes",
+            limit: self.options.max_record_bytes,
+        }
+    }
+
+    pub(super) fn changed(&self) -> Error {
+        let error = std::io::Error::new(
+            std::io::ErrorKind::InvalidData,
+            "its bytes changed between two looks at them",
+        );
+        Error::io(
+            self.source.path(),
+            format!(
+                "the file changed while the record at offset {} was read",
+                self.state.at
+            ),
+            error,
+        )
+    }
+}
