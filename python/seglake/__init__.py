@@ -46,3 +46,8 @@ __all__ = [
     "uuid6",
     "verify",
 ]
+
+# Shown, and pickled, under the name by which they are imported.
+for _public in (DamageError, DamageWarning, FormatError, LimitError, SeglakeError, Span, WrongKeyError):
+    _public.__module__ = __name__
+del _public
