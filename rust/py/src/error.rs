@@ -81,15 +81,18 @@ fn os_error(
     action: &str,
     error: &std::io::Error,
 ) -> PyResult<PyErr> {
-    let number = error.raw_os_error().or(match error.kind() {
+    // Windows numbers its errors otherwise than Python's `errno`: there the kind tells.
+    let of_system = error.raw_os_error().filter(|_| cfg!(unix));
+    let number = of_system.or(match error.kind() {
         ErrorKind::NotFound => Some(2),
+        ErrorKind::PermissionDenied => Some(13),
         ErrorKind::ResourceBusy => Some(16),
         ErrorKind::AlreadyExists => Some(17),
         ErrorKind::IsADirectory => Some(21),
         _ => None,
     });
     // Rust adds the number to the system's words; Python's exceptions have it as a field.
-    let words = match error.raw_os_error() {
+    let words = match of_system {
         Some(number) => py
             .import("os")?
             .call_method1("strerror", (number,))?
