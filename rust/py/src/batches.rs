@@ -61,8 +61,7 @@ impl Batches {
             .map_err(|error| raise(py, error))?;
         let Some(batch) = next else { return Ok(None) };
         if self.lenient && !batch.damage.is_empty() {
-            let report = py.detach(|| self.batches.report());
-            self.shared.warn(py, &report)?;
+            self.shared.warn(py, &*self.batches)?;
         }
         Ok(Some(Batch(batch)))
     }
@@ -154,8 +153,7 @@ impl Stream {
         let looked = Python::attach(|py| {
             self.shared.check_open()?;
             if self.lenient {
-                let report = py.detach(|| self.batches.report());
-                self.shared.warn(py, &report)?;
+                self.shared.warn(py, &*self.batches)?;
             }
             Ok::<_, PyErr>(())
         });

@@ -57,8 +57,13 @@ impl Shared {
         Ok(())
     }
 
-    /// Warns, once for each reader, that damage is being skipped.
-    pub(crate) fn warn(&self, py: Python<'_>, report: &verbs::Report) -> PyResult<()> {
+    /// Warns, once for each reader, that damage is being skipped. Once that is done, the pass is not asked for its report
+    /// any more: that copies thousands of ranges where there are so many.
+    pub(crate) fn warn(&self, py: Python<'_>, pass: &dyn Pass) -> PyResult<()> {
+        if self.warned.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let report = py.detach(|| pass.report());
         let Some(first) = report.damage.first() else {
             return Ok(());
         };

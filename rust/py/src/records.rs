@@ -100,8 +100,7 @@ impl Records {
             }
             let advanced = py.detach(|| lock(&self.state).advance());
             if self.lenient {
-                let report = py.detach(|| self.state.report());
-                self.shared.warn(py, &report)?;
+                self.shared.warn(py, &*self.state)?;
             }
             if !advanced.map_err(|error| raise(py, error))? {
                 return Ok(None);
