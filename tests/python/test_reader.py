@@ -164,6 +164,23 @@ def test_report_grows_with_the_reading(segment: Path) -> None:
     assert (reader.report.records, reader.report.bytes) == (10, segment.stat().st_size)
 
 
+def test_a_report_names_the_first_damaged_ranges_and_counts_all(tmp_path: Path) -> None:
+    path = tmp_path / "many.active"
+    positions: list[int] = []
+    with seglake.create(path, format="active") as writer:
+        for _ in range(20_002):
+            positions.append(writer.position)
+            writer.write(type="t", value="v")
+    data = bytearray(path.read_bytes())
+    for position in positions[::2]:
+        data[position + 22] ^= 1
+    path.write_bytes(data)
+    report = seglake.verify(path)
+    assert (len(report.damage), report.truncated, report.records) == (10_000, True, 10_001)
+    assert sum(total["ranges"] for total in report.totals if total["cause"]) == 10_001
+    assert "damaged ranges=10001" in repr(report)
+
+
 def test_reading_from_a_position(segment: Path) -> None:
     reader = seglake.open(segment)
     position = list(reader)[6].position

@@ -141,12 +141,16 @@ impl Report {
             (false, true) => "probably the wrong key",
             (false, false) => "damaged",
         };
+        // All of them: `damage` holds only the first.
+        let damaged = report
+            .totals
+            .rows()
+            .iter()
+            .filter(|total| total.cause.is_some());
+        let ranges: u64 = damaged.map(|total| total.ranges).sum();
         format!(
-            "Report({state}, format={:?}, records={}, bytes={}, damaged ranges={})",
-            report.format.name,
-            report.records,
-            report.bytes,
-            report.damage.len()
+            "Report({state}, format={:?}, records={}, bytes={}, damaged ranges={ranges})",
+            report.format.name, report.records, report.bytes,
         )
     }
 }
