@@ -1,6 +1,7 @@
 //! What every format provides, and the table of formats.
 
 pub mod active;
+pub mod chunked;
 mod column;
 mod detect;
 mod lookup;
@@ -69,7 +70,7 @@ impl PartialEq for Format {
 }
 
 /// All formats.
-pub static FORMATS: &[&Format] = &[&active::FORMAT];
+pub static FORMATS: &[&Format] = &[&active::FORMAT, &chunked::FORMAT];
 
 /// How records are known to be right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
