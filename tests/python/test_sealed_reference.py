@@ -239,6 +239,25 @@ def test_damaged_segments_are_read_by_the_rules(data: bytes, key: bytes) -> None
     compare(data, key)
 
 
+THREE = [(uuid(10 * at), b"type", bytes([at]) * 9) for at in range(3)]
+WITHOUT_TERMINATOR = bytearray(encode(THREE))
+WITHOUT_TERMINATOR[3 * ENTRY] = 1
+NO_ENTRY = bytearray(encode([]))
+NO_ENTRY[ENTRY - 1] = ENTRY
+
+READINGS = {
+    "a message that no entry names behind the last": encode(THREE, trailer=False) + encode_message(b"", b"x"),
+    "a damaged terminator and the last byte missing": bytes(WITHOUT_TERMINATOR[:-1]),
+    "no entries, and a terminator that reads as an offset": bytes(NO_ENTRY),
+    "no entries, and the beginning of a trailer": encode([])[:-1],
+}
+
+
+@pytest.mark.parametrize("data", READINGS.values(), ids=READINGS)
+def test_readings(data: bytes) -> None:
+    compare(data, DEFAULT_KEY)
+
+
 @pytest.mark.parametrize("trailer", [True, False])
 def test_every_bit_and_every_length(trailer: bool) -> None:
     records = [(uuid(10 * at), b"type", bytes([at]) * (3 + at)) for at in range(4)]

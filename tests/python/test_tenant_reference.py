@@ -82,14 +82,15 @@ class Entry:
 
 @dataclass
 class Tenant:
-    """A block to lay out, with the zeros in front of it."""
+    """A block to lay out, with the zeros in front of it. `more` is how many messages too many it says it has."""
 
     name: bytes
     contents: list[bytes]
     gap: int = 0
+    more: int = 0
 
     def encode(self) -> bytes:
-        head = b32(len(self.contents)) + b32(len(self.name)) + self.name
+        head = b32(max(0, len(self.contents) + self.more)) + b32(len(self.name)) + self.name
         return head + b"".join(b32(len(one)) + one for one in self.contents)
 
 
@@ -132,7 +133,9 @@ def partitions_of(draw: st.DrawFn, version: int) -> list[Partition]:
             break
         at, other = draw(st.integers(0, len(partitions) - 1)), draw(st.integers(0, len(partitions) - 1))
         partition = partitions[at]
-        match draw(st.sampled_from(["swap", "repeat", "number", "gap", "tenant_gap", "tenants", "tenant_twice"])):
+        match draw(
+            st.sampled_from(["swap", "repeat", "number", "gap", "tenant_gap", "messages", "tenants", "tenant_twice"])
+        ):
             case "swap":
                 partitions[at], partitions[other] = partitions[other], partitions[at]
             case "repeat":
@@ -144,6 +147,9 @@ def partitions_of(draw: st.DrawFn, version: int) -> list[Partition]:
             case "tenant_gap":
                 for tenant in partition.tenants:
                     tenant.gap = draw(st.integers(0, 6))
+            case "messages":
+                for tenant in partition.tenants:
+                    tenant.more = draw(st.sampled_from([-1, 0, 0, 1, 2**31]))
             case "tenants":
                 partition.tenants = draw(st.permutations(partition.tenants))
             case _:
@@ -242,6 +248,13 @@ def lying(draw: st.DrawFn) -> bytes:
         entry.offset += toc_end
     sound = b"".join(entry.encode(version) for entry in entries)
     edit(draw, entries, toc_end + len(body))
+    if version == 2 and draw(st.sampled_from([False, False, True])):
+        # CRCs that are right over whatever the entries now say is a block.
+        for entry in entries:
+            start = entry.offset - toc_end
+            end = start + entry.length
+            if 0 <= start < end <= len(body):
+                entry.crc = zlib.crc32(b32(entry.partition) + body[start:end])
     head = draw(st.sampled_from([MAGIC] * 15 + [b"TSEh"])) + version.to_bytes(2, "big")
     toc = b32(max(0, len(entries) + draw(st.sampled_from([0] * 12 + [-1, 1]))))
     toc += b"".join(entry.encode(version) for entry in entries)
@@ -302,6 +315,33 @@ def compare(data: bytes) -> None:
 @many
 @given(segments)
 def test_damaged_segments_are_read_by_the_rules(data: bytes) -> None:
+    compare(data)
+
+
+def of_one_partition(names: list[bytes], version: int) -> bytearray:
+    """A partition of tenants, each with a message of its name, in the order given."""
+    blocks = [Tenant(name, [name]).encode() for name in sorted(names)]
+    sound = bytearray(
+        encode(
+            [{"position": 0, "partition": 0, "tenant": name, "index": 0, "value": name} for name in names],
+            version=version,
+        )
+    )
+    begin = len(sound) - sum(map(len, blocks))
+    sound[begin:] = b"".join(Tenant(name, [name]).encode() for name in names)
+    return sound
+
+
+READINGS = {
+    "a cut partition whose tenants do not ascend": bytes(of_one_partition([b"a", b"c", b"b", b"d"], 1)[:-1]),
+    "a partition whose tenants do not ascend": bytes(of_one_partition([b"a", b"c", b"b", b"d"], 1)),
+    "a wrong magic and a TOC that does not fit": b"TSEh\0\1" + b32(9) + bytes(20),
+    "a first offset that would leave no TOC": MAGIC + b"\0\1" + b32(1) + b32(0) + b64(14) + b64(4) + b32(7) + b32(0),
+}
+
+
+@pytest.mark.parametrize("data", READINGS.values(), ids=READINGS)
+def test_readings(data: bytes) -> None:
     compare(data)
 
 
