@@ -9,7 +9,7 @@ from typing import Any, BinaryIO, Literal, Protocol, Self, TypeAlias, final, ove
 
 from typing_extensions import Buffer
 
-from seglake._types import Span
+from seglake._types import DialectName, FormatName, Span
 
 __all__ = [
     "Batch",
@@ -40,16 +40,14 @@ class _ArrowArray(Protocol):
 
 _Source: TypeAlias = str | PathLike[str] | BinaryIO | Buffer
 _Bound: TypeAlias = datetime | _uuid.UUID
-_Format: TypeAlias = Literal["active", "sealed", "tenant", "chunked", "oplog"]
-_Dialect: TypeAlias = Literal["draft", "draft-1.1", "autobase"]
 _Index: TypeAlias = _Source | bool
 _Tenants: TypeAlias = Sequence[str | bytes]
 
 def open(
     source: _Source,
     *,
-    format: _Format | None = None,
-    dialect: _Dialect | None = None,
+    format: FormatName | None = None,
+    dialect: DialectName | None = None,
     index: _Index | None = None,
     key: bytes | None = None,
     keys: Sequence[bytes] | None = None,
@@ -73,8 +71,8 @@ def open(
 def verify(
     source: _Source,
     *,
-    format: _Format | None = None,
-    dialect: _Dialect | None = None,
+    format: FormatName | None = None,
+    dialect: DialectName | None = None,
     key: bytes | None = None,
     keys: Sequence[bytes] | None = None,
     key_file: str | PathLike[str] | None = None,
@@ -85,7 +83,7 @@ def verify(
 def create(
     path: str | PathLike[str],
     *,
-    format: _Format,
+    format: FormatName,
     key: bytes | None = None,
     key_file: str | PathLike[str] | None = None,
     append: bool | None = None,
@@ -94,7 +92,7 @@ def create(
     zero_torn_tail: bool | None = None,
     trailer: bool | None = None,
     version: int | None = None,
-    dialect: _Dialect | None = None,
+    dialect: DialectName | None = None,
     chunk_bytes: int | None = None,
     chunk_records: int | None = None,
     level: int | None = None,
@@ -104,11 +102,61 @@ def create(
 def detect(
     source: _Source,
     *,
-    dialect: _Dialect | None = None,
+    dialect: DialectName | None = None,
     key: bytes | None = None,
     keys: Sequence[bytes] | None = None,
     key_file: str | PathLike[str] | None = None,
 ) -> Detection: ...
+def seal(
+    source: _Source,
+    path: str | PathLike[str],
+    *,
+    key: bytes | None = None,
+    keys: Sequence[bytes] | None = None,
+    key_file: str | PathLike[str] | None = None,
+    on_damage: Literal["raise", "skip"] = "raise",
+    trailer: bool = True,
+    overwrite: bool = False,
+    progress: Callable[[int, int], object] | None = None,
+) -> Report: ...
+def convert(
+    source: _Source,
+    path: str | PathLike[str],
+    *,
+    to: FormatName | None = None,
+    drop: Sequence[str] = (),
+    set: Mapping[str, Any] | None = None,
+    write: Mapping[str, Any] | None = None,
+    overwrite: bool = False,
+    format: FormatName | None = None,
+    dialect: DialectName | None = None,
+    key: bytes | None = None,
+    keys: Sequence[bytes] | None = None,
+    key_file: str | PathLike[str] | None = None,
+    on_damage: Literal["raise", "skip"] = "raise",
+    since: _Bound | None = None,
+    until: _Bound | None = None,
+    start_offset: int | None = None,
+    end_offset: int | None = None,
+    partitions: Sequence[int] | None = None,
+    tenants: _Tenants | None = None,
+    max_record_bytes: int = 2147483647,
+    max_chunk_bytes: int | None = None,
+    limit_chunk_bytes: int | None = None,
+    progress: Callable[[int, int], object] | None = None,
+) -> Report: ...
+def index(
+    source: _Source,
+    path: str | PathLike[str] | None = None,
+    *,
+    overwrite: bool = True,
+    limit_chunk_bytes: int | None = None,
+) -> Index: ...
+def decode_message(data: Buffer, *, dialect: DialectName = "draft", seq: int = 0) -> Record: ...
+def decode_system(data: Buffer, *, dialect: DialectName = "draft") -> dict[str, Any]: ...
+def encode_message(
+    record: Record | Mapping[str, Any] | None = None, /, *, dialect: DialectName = "draft", **fields: Any
+) -> bytes: ...
 def uuid6(timestamp: datetime | None = None) -> _uuid.UUID: ...
 
 @final
@@ -142,6 +190,10 @@ class Reader:
         partitions: Sequence[int] | None = None,
         tenants: _Tenants | None = None,
     ) -> Records: ...
+    def partitions(self) -> list[int]: ...
+    def tenants(self, partition: int | None = None) -> list[str]: ...
+    def blocks(self) -> list[dict[str, Any]]: ...
+    def index(self) -> Index: ...
     def ledger(self) -> Ledger: ...
     def records_from(self, position: int) -> Records: ...
     def read_bytes(self, start: int, end: int) -> bytes: ...
@@ -279,6 +331,19 @@ class Report:
     @property
     def wrong_key(self) -> bool: ...
     def to_dict(self) -> dict[str, Any]: ...
+
+@final
+class Index:
+    @property
+    def path(self) -> str | None: ...
+    @property
+    def size(self) -> int: ...
+    @property
+    def ok(self) -> bool: ...
+    @property
+    def items(self) -> list[tuple[int, int]]: ...
+    @property
+    def ledger(self) -> list[Span]: ...
 
 @final
 class Detection:
