@@ -3,6 +3,7 @@
 
 mod arrow;
 mod batches;
+mod convert;
 mod detect;
 mod error;
 mod field_in;
@@ -30,6 +31,8 @@ mod _native {
     use super::arrow::Schema;
     #[pymodule_export]
     use super::batches::{Batch, Batches};
+    #[pymodule_export]
+    use super::convert::convert;
     #[pymodule_export]
     use super::detect::{Detection, detect};
     #[pymodule_export]

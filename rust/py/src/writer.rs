@@ -1,5 +1,6 @@
 //! `create` and `Writer`.
 
+use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -70,7 +71,7 @@ pub(crate) fn create(
 ) -> PyResult<Writer> {
     let format = by_name(format).map_err(|error| raise(py, error))?;
     let arguments = WriteArguments {
-        key,
+        key: key.map(Cow::Borrowed),
         key_file,
         append,
         overwrite,
@@ -78,7 +79,7 @@ pub(crate) fn create(
         zero_torn_tail,
         trailer,
         version,
-        dialect,
+        dialect: dialect.map(Cow::Borrowed),
         chunk_bytes,
         chunk_records,
         level,
