@@ -8,11 +8,11 @@ import pytest
 
 import seglake
 
-ROOT = Path(__file__).parents[2]
-sys.path.insert(0, str(ROOT / "examples"))
+sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
 
 from flights import messages, source
 
+OPLOGS = Path(__file__).parents[2] / "examples" / "autobase"
 AIRPORTS = ["EWR", "JFK", "LGA"]
 FLIGHTS_EACH = 200
 KEY_BYTES = 32
@@ -27,8 +27,7 @@ def january() -> list[bytes]:
 
 @pytest.mark.parametrize("airport", AIRPORTS)
 def test_they_hold_the_first_flights_of_the_airport(airport: str, january: list[bytes]) -> None:
-    path = ROOT / "examples" / "autobase" / f"{airport}.oplog"
-    with seglake.open(path, format="oplog", dialect="autobase") as reader:
+    with seglake.open(OPLOGS / f"{airport}.oplog", format="oplog", dialect="autobase") as reader:
         values = [record.value for record in reader]
     flights = [value for value in values if value is not None and len(value) != KEY_BYTES]
     departures = [flight for flight in january if json.loads(flight)["origin"] == airport]
