@@ -6,6 +6,7 @@ BIN := $(VENV)/bin
 INTEROP := tests/interop
 CARGO ?= cargo
 PYTEST_ARGS ?=
+KAITAI_TARGET ?= python
 
 # The extension's sources: what it is built from, and so what its stamp is compared with.
 EXTENSION_SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find rust -name Cargo.toml -o -name '*.rs')
@@ -17,7 +18,7 @@ export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 MAKEFLAGS += --no-builtin-rules
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help develop build java demo test test-rust interop lint format bench lock clean
+.PHONY: help develop build java demo test test-rust interop lint format bench kaitai lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,7 +36,7 @@ demo: $(VENV)/.extension java ## Ingest a year of real flights, damaged on purpo
 NODE := $(and $(shell command -v node 2> /dev/null),$(shell command -v npm 2> /dev/null))
 
 # pytest is the last command, so that its summary is the last thing shown.
-test: lint test-rust $(VENV)/.extension java $(if $(NODE),$(INTEROP)/node_modules/.installed) ## Run every test, linter and type check
+test: lint test-rust $(VENV)/.extension $(VENV)/.kaitai java $(if $(NODE),$(INTEROP)/node_modules/.installed) ## Run every test, linter and type check
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
 test-rust: $(VENV)/.requirements ## Run the Rust tests alone
@@ -62,6 +63,9 @@ format: $(VENV)/.requirements ## Format the Rust and Python sources, and fix wha
 bench: $(VENV)/.requirements ## Run the Rust benchmarks
 	$(CARGO) bench --locked --package seglake --all-features
 	@$(BIN)/python scripts/bench_table.py
+
+kaitai: $(VENV)/.kaitai ## Compile docs/formats/*.ksy into build/kaitai (KAITAI_TARGET=python)
+	@$(BIN)/python scripts/kaitai.py compile --target $(KAITAI_TARGET)
 
 lock: $(VENV)/.requirements ## Pin the newest versions that pyproject.toml allows
 	PYTHON=$(BIN)/python scripts/lock.sh
@@ -92,3 +96,8 @@ $(INTEROP)/node_modules/.installed: $(INTEROP)/package.json $(INTEROP)/package-l
 java: $(VENV)/.requirements
 	@$(BIN)/python -P python/seglake/spark/java.py > /dev/null 2>&1 || \
 		$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements/java.txt
+
+# The Kaitai Struct compiler, which needs Java too.
+$(VENV)/.kaitai: $(VENV)/.requirements scripts/kaitai.py requirements/kaitai.sha256 | java
+	$(BIN)/python scripts/kaitai.py fetch
+	@touch $@

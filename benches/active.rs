@@ -132,7 +132,8 @@ fn bench_verify(criterion: &mut Criterion, segment: &Segment) {
 fn bench_arrow(criterion: &mut Criterion, segment: &Segment) {
     let mut group = group(criterion, "arrow", segment);
     let source: Arc<dyn Source> = Arc::new(BytesSource::new(Shared(segment.bytes.clone())));
-    let selection = Selection::new(&active::FORMAT, None, UuidType::Fixed).unwrap();
+    let selection =
+        Selection::new(&active::FORMAT, &Options::default(), None, UuidType::Fixed).unwrap();
     group.bench_function("seglake", |bencher| {
         bencher.iter(|| {
             let batches = Batches::new(
@@ -196,8 +197,7 @@ fn bench_append(criterion: &mut Criterion, segment: &Segment) {
         bencher.iter(|| {
             let path = folder.path().join("appended.active");
             let _ = std::fs::remove_file(&path);
-            let mut writer =
-                active::Writer::open(&path, &active::WriterOptions::default()).unwrap();
+            let mut writer = active::Writer::open(&path, &WriteOptions::default()).unwrap();
             for (start, len) in &segment.records {
                 let record = &segment.bytes[*start..*start + *len];
                 let uuid = Uuid::from_slice(&record[..16]).unwrap();

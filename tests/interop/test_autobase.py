@@ -19,8 +19,12 @@ import seglake
 HERE = Path(__file__).parent
 DIALECT = "autobase"
 
-# The flags of version 2, as the fields that are there imply them.
-CHECKPOINT, DIGEST, OPTIMISTIC, TRACE = 1, 2, 4, 8
+# Each version's flags of a message, by the field that is there, or is true, if the flag is set.
+FLAGS = {
+    0: {"checkpoint": 1},
+    1: {"checkpoint": 1, "optimistic": 2},
+    2: {"checkpoint": 1, "digest": 2, "optimistic": 4, "trace": 8},
+}
 
 # Columns that only the other dialects fill.
 OF_OTHER_DIALECTS = ("checkpointer", "abi", "keys")
@@ -126,8 +130,7 @@ def checkpointer(found: dict[str, Any] | None) -> dict[str, Any] | None:
 
 
 def implied_flags(fields: dict[str, Any]) -> int:
-    named = {"checkpoint": CHECKPOINT, "digest": DIGEST, "optimistic": OPTIMISTIC, "trace": TRACE}
-    return sum(flag for name, flag in named.items() if fields[name])
+    return sum(flag for name, flag in FLAGS[fields["version"]].items() if fields[name])
 
 
 def shown(record: seglake.Record) -> dict[str, Any]:
@@ -135,9 +138,7 @@ def shown(record: seglake.Record) -> dict[str, Any]:
     found = record.to_dict()
     assert [name for name in OF_OTHER_DIALECTS if found.pop(name, None) is not None] == []
     assert found.pop("extra") is None
-    flags = found.pop("flags")
-    if found["version"] == 2:
-        assert flags == implied_flags(found)
+    assert found.pop("flags") == implied_flags(found)
     return found
 
 

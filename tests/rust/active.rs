@@ -17,7 +17,7 @@ use common::{
 use proptest::prelude::*;
 use seglake::Error;
 use seglake::checksum::Key;
-use seglake::format::{Bounds, Eof, Options, Start, Step, active, get, open};
+use seglake::format::{Bound, Eof, Options, RecordId, Start, Step, Wanted, active, lookup, open};
 use seglake::ledger::{Cause, Kind};
 use seglake::source::{BytesSource, Source};
 
@@ -232,15 +232,14 @@ fn a_wrong_key_is_told_from_an_unfinished_write() {
 fn lookups_hit_only_what_checks() {
     let mut bytes = segment(&Key::DEFAULT, &[("a", "1"), ("b", "2"), ("c", "3")]);
     let found = |bytes: &[u8], tick, strict| {
-        get(
-            source(bytes),
-            &Options {
-                strict,
-                ..lenient()
-            },
-            &uuid(tick),
-        )
-        .map(|found| found.map(|walk| walk.rows().value(0).to_vec()))
+        let options = Options {
+            strict,
+            ..lenient()
+        };
+        let hits = lookup(source(bytes), &options)?.get(&[RecordId::Uuid(uuid(tick))])?;
+        let mut value = None;
+        hits.each(|found| value = found.map(|(rows, row)| rows.value(row).to_vec()));
+        seglake::Result::Ok(value)
     };
     assert_eq!(found(&bytes, 1001, true).unwrap(), Some(b"2".to_vec()));
     assert_eq!(found(&bytes, 999, true).unwrap(), None);
@@ -258,14 +257,15 @@ fn lookups_hit_only_what_checks() {
 #[test]
 fn bounds_are_half_open_and_end_the_reading() {
     let bytes = segment(&Key::DEFAULT, &[("", "0"), ("", "1"), ("", "2"), ("", "3")]);
-    let bounds = Bounds {
-        since: Some(uuid(1001)),
-        until: Some(uuid(1003)),
+    let wanted = Wanted {
+        since: Some(Bound::Uuid(uuid(1001))),
+        until: Some(Bound::Uuid(uuid(1003))),
+        ..Wanted::default()
     };
     let (records, ledger) = scan(
         source(&bytes),
         &Options {
-            bounds,
+            wanted,
             ..lenient()
         },
     )

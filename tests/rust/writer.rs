@@ -14,7 +14,8 @@ use std::path::{Path, PathBuf};
 use common::{Plain, assert_covers, lenient, scan, segment, source, uuid};
 use seglake::Error;
 use seglake::checksum::Key;
-use seglake::format::active::{Writer, WriterOptions};
+use seglake::format::WriteOptions;
+use seglake::format::active::Writer;
 use seglake::ledger::{Cause, Kind};
 use uuid::Uuid;
 
@@ -24,10 +25,10 @@ fn folder() -> (tempfile::TempDir, PathBuf) {
     (folder, path)
 }
 
-fn append() -> WriterOptions {
-    WriterOptions {
+fn append() -> WriteOptions {
+    WriteOptions {
         append: true,
-        ..WriterOptions::default()
+        ..WriteOptions::default()
     }
 }
 
@@ -46,7 +47,7 @@ fn uuid_at(tick: u64) -> Uuid {
 #[test]
 fn what_is_appended_is_read() {
     let (_folder, path) = folder();
-    let mut writer = Writer::open(&path, &WriterOptions::default()).unwrap();
+    let mut writer = Writer::open(&path, &WriteOptions::default()).unwrap();
     let mut uuids = Vec::new();
     for value in 0..1000 {
         let uuid = writer.next_uuid().unwrap();
@@ -81,7 +82,7 @@ fn what_is_appended_is_read() {
 #[test]
 fn a_preallocated_file_keeps_its_length() {
     let (_folder, path) = folder();
-    let options = WriterOptions {
+    let options = WriteOptions {
         preallocate: 3 << 20,
         ..append()
     };
@@ -97,7 +98,7 @@ fn a_preallocated_file_keeps_its_length() {
 #[test]
 fn what_cannot_be_written_is_refused_and_changes_nothing() {
     let (_folder, path) = folder();
-    let mut writer = Writer::open(&path, &WriterOptions::default()).unwrap();
+    let mut writer = Writer::open(&path, &WriteOptions::default()).unwrap();
     writer.append(&uuid_at(1000), b"t", b"v").unwrap();
     let position = writer.position();
     // Zeros from the system, never touched: a length is refused before anything is copied.
@@ -123,7 +124,7 @@ fn an_existing_file_is_an_error_unless_it_is_appended_to() {
     let (_folder, path) = folder();
     fs::write(&path, segment(&Key::DEFAULT, &[("a", "1")])).unwrap();
     assert!(matches!(
-        Writer::open(&path, &WriterOptions::default()),
+        Writer::open(&path, &WriteOptions::default()),
         Err(Error::Io { .. })
     ));
     assert_eq!(records(&path).len(), 1);
@@ -160,7 +161,7 @@ fn a_torn_tail_is_reported_and_zeroed_only_when_asked() {
 
         let mut writer = Writer::open(
             &path,
-            &WriterOptions {
+            &WriteOptions {
                 zero_torn_tail: true,
                 ..append()
             },
@@ -193,7 +194,7 @@ fn other_damage_at_the_end_and_a_wrong_key_are_never_written_over() {
         fs::write(&path, &bytes).unwrap();
         let Err(Error::Damage(damage)) = Writer::open(
             &path,
-            &WriterOptions {
+            &WriteOptions {
                 key,
                 zero_torn_tail: true,
                 ..append()

@@ -1,5 +1,6 @@
 //! What goes wrong, as values with fields: damage, a reader's own limit, a wrong format, wrong use, I/O.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -123,7 +124,7 @@ impl fmt::Display for Damage {
 }
 
 /// What a check found: the numbers behind [`Damage`], formatted only when somebody asks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Finding {
     /// A stored checksum is not that of the bytes.
@@ -164,9 +165,42 @@ pub enum Finding {
         /// The UUID that was there, in network byte order.
         uuid: [u8; 16],
     },
+    /// A number is not what it has to be.
+    Number {
+        /// The ledger's word for it.
+        cause: Cause,
+        /// What the number is, for example `the number of partitions`.
+        what: &'static str,
+        /// What it has to be.
+        expected: u64,
+        /// What it is.
+        actual: u64,
+    },
+    /// Anything else, in words.
+    Words {
+        /// The ledger's word for it.
+        cause: Cause,
+        /// What should have been there.
+        expected: Cow<'static, str>,
+        /// What was there.
+        actual: Cow<'static, str>,
+    },
 }
 
 impl Finding {
+    /// A finding in words.
+    pub(crate) fn words(
+        cause: Cause,
+        expected: impl Into<Cow<'static, str>>,
+        actual: impl Into<Cow<'static, str>>,
+    ) -> Self {
+        Self::Words {
+            cause,
+            expected: expected.into(),
+            actual: actual.into(),
+        }
+    }
+
     /// The ledger's word for what was found.
     #[must_use]
     pub fn cause(&self) -> Cause {
@@ -177,6 +211,7 @@ impl Finding {
             Self::Nonzero { .. } => Cause::NonzeroUnused,
             Self::BadUuid { .. } => Cause::BadUuid,
             Self::OutOfOrder { .. } => Cause::OutOfOrder,
+            Self::Number { cause, .. } | Self::Words { cause, .. } => *cause,
         }
     }
 
@@ -194,6 +229,8 @@ impl Finding {
             Self::OutOfOrder { last, .. } => {
                 format!("a UUID greater than {}", Uuid::from_bytes(*last))
             }
+            Self::Number { what, expected, .. } => format!("{what} to be {expected}"),
+            Self::Words { expected, .. } => expected.to_string(),
         }
     }
 
@@ -212,6 +249,8 @@ impl Finding {
             Self::BadUuid { uuid } | Self::OutOfOrder { uuid, .. } => {
                 Uuid::from_bytes(*uuid).to_string()
             }
+            Self::Number { actual, .. } => actual.to_string(),
+            Self::Words { actual, .. } => actual.to_string(),
         }
     }
 }

@@ -31,6 +31,7 @@ mod cursor;
 pub mod error;
 pub mod format;
 pub mod ledger;
+mod output;
 pub mod source;
 pub mod text;
 pub mod uuid6;

@@ -1,19 +1,22 @@
 //! A walk's records as Arrow record batches of bounded size.
 
 use std::ffi::OsStr;
+use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::{
-    ArrayRef, BinaryArray, FixedSizeBinaryArray, Int64Array, RecordBatch, RecordBatchOptions,
-    RecordBatchReader,
+    ArrayRef, BinaryArray, BooleanArray, FixedSizeBinaryArray, Int64Array, ListArray, RecordBatch,
+    RecordBatchOptions, RecordBatchReader, StringArray, StructArray, TimestampMicrosecondArray,
+    UInt64Array,
 };
-use arrow_array::{StringArray, TimestampMicrosecondArray};
-use arrow_buffer::{Buffer, OffsetBuffer, ScalarBuffer};
+use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef, TimeUnit};
 
-use super::ColumnBuffer;
+use super::{ColumnBuffer, UuidType, Values};
 use crate::error::{Error, Result};
-use crate::format::{ColumnKind, Format, Options, Rows, Start, Step, Walk, open, resolve};
+use crate::format::{
+    Column, ColumnKind, Format, Hits, Options, Rows, Start, Step, Walk, open, resolve,
+};
 use crate::ledger::Span;
 use crate::source::Source;
 use crate::text::escape;
@@ -44,18 +47,6 @@ impl Default for Limits {
     }
 }
 
-/// How UUIDs appear.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum UuidType {
-    /// As fixed-size binary of 16 bytes, in network byte order.
-    #[default]
-    Fixed,
-    /// The same bytes as plain binary.
-    Binary,
-    /// As hyphenated lower-case text.
-    Text,
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Chosen {
     /// One of the format's columns, by its place among them.
@@ -64,12 +55,15 @@ enum Chosen {
     Path,
     /// Where the record begins in its file.
     Position,
+    /// What is wrong with a record that is given out all the same.
+    Cause,
 }
 
 /// Which columns are wanted, and how they look in Arrow.
 #[derive(Clone, Debug)]
 pub struct Selection {
-    chosen: Vec<Chosen>,
+    chosen: Vec<(Chosen, ColumnKind)>,
+    uuids: UuidType,
     /// The columns as Arrow fields.
     pub schema: SchemaRef,
     /// Whether the records' values are among them.
@@ -77,13 +71,19 @@ pub struct Selection {
 }
 
 impl Selection {
-    /// The columns of these names, in this order; all of the format's for `None`. Beside them there are `path` and `position`.
+    /// The columns of these names, in this order; all of the format's for `None`. Beside them there are `path`, `position` and
+    /// `cause`, which says what is wrong with a record that is given out all the same.
     ///
     /// # Errors
     /// [`Error::Usage`] for a name that is no column, or is given twice.
-    pub fn new(format: &Format, names: Option<&[String]>, uuid: UuidType) -> Result<Self> {
-        let all: Vec<_> = format
-            .columns
+    pub fn new(
+        format: &Format,
+        options: &Options,
+        names: Option<&[String]>,
+        uuids: UuidType,
+    ) -> Result<Self> {
+        let columns = format.columns(options);
+        let all: Vec<_> = columns
             .iter()
             .map(|column| column.name.to_owned())
             .collect();
@@ -95,37 +95,87 @@ impl Selection {
                     "the column {name:?} is asked for twice"
                 )));
             }
-            let column = format.columns.iter().position(|column| column.name == name);
-            let (choice, data_type) = match (
-                column.and_then(|at| format.columns.get(at).map(|found| (at, found))),
-                name.as_str(),
-            ) {
-                (Some((at, column)), _) => (Chosen::Field(at), data_type(column.kind, uuid)),
-                (None, "path") => (Chosen::Path, DataType::Utf8),
-                (None, "position") => (Chosen::Position, DataType::Int64),
+            let column = columns
+                .iter()
+                .enumerate()
+                .find(|(_, column)| column.name == name);
+            let (choice, kind) = match (column, name.as_str()) {
+                (Some((place, column)), _) => (Chosen::Field(place), column.kind),
+                (None, "path") => (Chosen::Path, ColumnKind::Text),
+                (None, "position") => (Chosen::Position, ColumnKind::Int64),
+                (None, "cause") => (Chosen::Cause, ColumnKind::Text),
                 (None, _) => {
                     let message = format!(
-                        "there is no column {name:?} in {} records: there are {}, path, position",
+                        "there is no column {name:?} in {} records: there are {}, path, position, cause",
                         format.name,
                         all.join(", ")
                     );
                     return Err(Error::Usage(message));
                 }
             };
-            chosen.push(choice);
-            fields.push(Field::new(name, data_type, true));
+            chosen.push((choice, kind));
+            fields.push(Field::new(name, data_type(kind, uuids), true));
         }
         let values = names.iter().any(|name| name == "value");
         Ok(Self {
             chosen,
+            uuids,
             schema: Arc::new(Schema::new(fields)),
             values,
         })
     }
+
+    /// Empty columns.
+    fn buffers(&self) -> Vec<ColumnBuffer> {
+        let empty = |(_, kind): &(Chosen, ColumnKind)| ColumnBuffer::new(*kind, self.uuids);
+        self.chosen.iter().map(empty).collect()
+    }
+
+    /// The record batch of filled columns.
+    fn batch(&self, columns: Vec<ColumnBuffer>, rows: usize) -> Result<RecordBatch> {
+        let arrays = columns
+            .into_iter()
+            .zip(self.schema.fields())
+            .map(|(column, field)| array(column, field.data_type()));
+        let arrays = arrays
+            .collect::<std::result::Result<_, _>>()
+            .map_err(internal)?;
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        RecordBatch::try_new_with_options(self.schema.clone(), arrays, &options).map_err(internal)
+    }
+
+    /// What was looked up as a record batch of one row for each that was asked for, all null where there is none.
+    ///
+    /// # Errors
+    /// [`Error::Limit`] where the values do not fit into one batch.
+    pub fn hits(&self, hits: &Hits, path: Option<&Path>) -> Result<RecordBatch> {
+        let path = path
+            .map(|path| path_text(path.as_os_str()))
+            .unwrap_or_default();
+        let (mut columns, mut bytes) = (self.buffers(), 0_usize);
+        hits.each(|found| {
+            bytes = bytes.saturating_add(path.len());
+            for (column, (chosen, _)) in columns.iter_mut().zip(&self.chosen) {
+                match found {
+                    Some((rows, row)) if bytes <= MAX_DATA_BYTES => {
+                        fill(column, *chosen, rows, row..row + 1, &path, 0);
+                    }
+                    _ => column.push_null(),
+                }
+            }
+            bytes = bytes.saturating_add(found.map_or(0, |(rows, row)| rows.weight(row)));
+        });
+        if bytes > MAX_DATA_BYTES {
+            return Err(Error::Usage(format!(
+                "the records that were looked up have {bytes} bytes: more than one Arrow batch holds, look up fewer at once"
+            )));
+        }
+        self.batch(columns, hits.places.len())
+    }
 }
 
-fn data_type(kind: ColumnKind, uuid: UuidType) -> DataType {
-    match (kind, uuid) {
+fn data_type(kind: ColumnKind, uuids: UuidType) -> DataType {
+    match (kind, uuids) {
         (ColumnKind::Uuid, UuidType::Fixed) => DataType::FixedSizeBinary(16),
         (ColumnKind::Uuid, UuidType::Text) | (ColumnKind::Text, _) => DataType::Utf8,
         (ColumnKind::Uuid, UuidType::Binary) | (ColumnKind::Binary, _) => DataType::Binary,
@@ -133,6 +183,16 @@ fn data_type(kind: ColumnKind, uuid: UuidType) -> DataType {
             DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()))
         }
         (ColumnKind::Int64, _) => DataType::Int64,
+        (ColumnKind::UInt64, _) => DataType::UInt64,
+        (ColumnKind::Boolean, _) => DataType::Boolean,
+        (ColumnKind::List(kind), _) => {
+            DataType::List(Arc::new(Field::new("item", data_type(*kind, uuids), true)))
+        }
+        (ColumnKind::Struct(fields), _) => {
+            let field =
+                |column: &Column| Field::new(column.name, data_type(column.kind, uuids), true);
+            DataType::Struct(fields.iter().map(field).collect())
+        }
     }
 }
 
@@ -218,13 +278,7 @@ impl Batches {
     /// # Errors
     /// As [`Walk::step`].
     pub fn next_batch(&mut self) -> Result<Option<Batch>> {
-        let mut columns: Vec<_> = self
-            .selection
-            .schema
-            .fields()
-            .iter()
-            .map(|field| buffer_of(field.data_type()))
-            .collect();
+        let mut columns = self.selection.buffers();
         let (mut rows, mut value_bytes) = (0, 0);
         loop {
             let (taken, bytes, full) = self.take_rows(&mut columns, rows, value_bytes);
@@ -240,17 +294,7 @@ impl Batches {
                 Err(error)
             });
         }
-        let arrays = columns
-            .into_iter()
-            .zip(self.selection.schema.fields())
-            .map(|(column, field)| array(column, field.data_type()));
-        let arrays = arrays
-            .collect::<std::result::Result<_, _>>()
-            .map_err(internal)?;
-        let options = RecordBatchOptions::new().with_row_count(Some(rows));
-        let records =
-            RecordBatch::try_new_with_options(self.selection.schema.clone(), arrays, &options)
-                .map_err(internal)?;
+        let records = self.selection.batch(columns, rows)?;
         Ok(Some(Batch {
             records,
             damage: std::mem::take(&mut self.damage),
@@ -283,7 +327,7 @@ impl Batches {
         let (mut end, mut bytes, mut full) = (first, 0, false);
         while end < rows.len() {
             let value = if self.selection.values {
-                rows.value(end).len()
+                rows.weight(end)
             } else {
                 0
             };
@@ -301,7 +345,7 @@ impl Batches {
                 .limits
                 .bytes
                 .min(usize::try_from(self.report.size).unwrap_or(usize::MAX));
-            for (column, chosen) in columns.iter_mut().zip(&self.selection.chosen) {
+            for (column, (chosen, _)) in columns.iter_mut().zip(&self.selection.chosen) {
                 fill(column, *chosen, &*rows, first..end, &self.path, expected);
             }
         }
@@ -320,20 +364,18 @@ fn fill(
 ) {
     match chosen {
         Chosen::Field(place) => {
-            if let ColumnBuffer::Variable {
-                data, text: false, ..
-            } = column
-                && data.is_empty()
-            {
-                // Values are copied once: into a buffer that need not grow.
-                data.reserve(expected);
-            }
+            // Values are copied once: into a buffer that need not grow.
+            column.reserve(expected);
             rows.fill(range, place, column);
         }
         Chosen::Path => range.for_each(|_| column.push_bytes(path.as_bytes())),
         Chosen::Position => {
             range.for_each(|row| column.push_int64(rows.position(row).cast_signed()))
         }
+        Chosen::Cause => range.for_each(|row| match rows.cause(row) {
+            Some(cause) => column.push_bytes(cause.as_str().as_bytes()),
+            None => column.push_null(),
+        }),
     }
 }
 
@@ -345,29 +387,25 @@ fn path_text(path: &OsStr) -> String {
     )
 }
 
-fn buffer_of(data_type: &DataType) -> ColumnBuffer {
-    match data_type {
-        DataType::FixedSizeBinary(_) => ColumnBuffer::Fixed16(Vec::new()),
-        DataType::Utf8 => ColumnBuffer::variable(true),
-        DataType::Binary => ColumnBuffer::variable(false),
-        _ => ColumnBuffer::Int64(Vec::new()),
-    }
-}
-
 fn array(column: ColumnBuffer, data_type: &DataType) -> std::result::Result<ArrayRef, ArrowError> {
-    Ok(match column {
-        ColumnBuffer::Fixed16(bytes) => Arc::new(FixedSizeBinaryArray::try_new(
+    let (values, len, valid) = column.into_parts();
+    let nulls = valid.map(NullBuffer::from);
+    Ok(match values {
+        Values::Fixed16(bytes) => Arc::new(FixedSizeBinaryArray::try_new(
             16,
             Buffer::from_vec(bytes),
-            None,
+            nulls,
         )?),
-        ColumnBuffer::Int64(values) if *data_type == DataType::Int64 => {
-            Arc::new(Int64Array::from(values))
+        Values::Int64(values) if *data_type == DataType::Int64 => {
+            Arc::new(Int64Array::try_new(values.into(), nulls)?)
         }
-        ColumnBuffer::Int64(values) => {
-            Arc::new(TimestampMicrosecondArray::from(values).with_timezone("UTC"))
+        Values::Int64(values) => {
+            let times = TimestampMicrosecondArray::try_new(values.into(), nulls)?;
+            Arc::new(times.with_timezone("UTC"))
         }
-        ColumnBuffer::Variable {
+        Values::UInt64(values) => Arc::new(UInt64Array::try_new(values.into(), nulls)?),
+        Values::Boolean(values) => Arc::new(BooleanArray::new(BooleanBuffer::from(values), nulls)),
+        Values::Variable {
             offsets,
             mut data,
             text,
@@ -377,12 +415,46 @@ fn array(column: ColumnBuffer, data_type: &DataType) -> std::result::Result<Arra
             }
             let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
             if text {
-                Arc::new(StringArray::try_new(offsets, Buffer::from_vec(data), None)?)
+                Arc::new(StringArray::try_new(
+                    offsets,
+                    Buffer::from_vec(data),
+                    nulls,
+                )?)
             } else {
-                Arc::new(BinaryArray::try_new(offsets, Buffer::from_vec(data), None)?)
+                Arc::new(BinaryArray::try_new(
+                    offsets,
+                    Buffer::from_vec(data),
+                    nulls,
+                )?)
             }
         }
+        Values::List { offsets, items } => {
+            let DataType::List(field) = data_type else {
+                return Err(mismatch(data_type));
+            };
+            let items = array(*items, field.data_type())?;
+            let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
+            Arc::new(ListArray::try_new(field.clone(), offsets, items, nulls)?)
+        }
+        Values::Struct(columns) => {
+            let DataType::Struct(fields) = data_type else {
+                return Err(mismatch(data_type));
+            };
+            let columns = columns.into_iter().zip(fields);
+            let columns = columns.map(|(column, field)| array(column, field.data_type()));
+            let columns = columns.collect::<std::result::Result<_, _>>()?;
+            Arc::new(StructArray::try_new_with_length(
+                fields.clone(),
+                columns,
+                nulls,
+                len,
+            )?)
+        }
     })
+}
+
+fn mismatch(data_type: &DataType) -> ArrowError {
+    ArrowError::SchemaError(format!("the column is not of type {data_type}"))
 }
 
 /// Columns of one length each with the type of its field: that Arrow refuses them would be a mistake of this module.

@@ -1,15 +1,31 @@
 //! The buffers that columns are collected in, laid out as Arrow has them.
 
+use super::UuidType;
+use crate::format::{ColumnKind, Value};
 use crate::text::escape;
 
-/// One column being filled. Values are appended with the method of the column's kind; a method of another kind appends
-/// nothing.
+/// One column being filled. Values are appended with the method of the column's kind, or with [`push`](Self::push); what is
+/// not of that kind is appended as null.
 #[derive(Debug)]
-pub enum ColumnBuffer {
+pub struct ColumnBuffer {
+    values: Values,
+    /// How many values there are.
+    len: usize,
+    /// For each value whether there is one; empty as long as there is one everywhere.
+    valid: Vec<bool>,
+}
+
+/// A column's values.
+#[derive(Debug)]
+pub enum Values {
     /// 16 bytes a value.
     Fixed16(Vec<u8>),
     /// Signed 64-bit integers.
     Int64(Vec<i64>),
+    /// Unsigned 64-bit integers.
+    UInt64(Vec<u64>),
+    /// Truth values.
+    Boolean(Vec<bool>),
     /// Bytes or UTF-8 text of any length: value `i` is `data[offsets[i]..offsets[i + 1]]`. UUIDs are appended as their
     /// hyphenated text if `text` is set, as 16 bytes otherwise.
     Variable {
@@ -20,64 +36,213 @@ pub enum ColumnBuffer {
         /// Whether the data is UTF-8 text.
         text: bool,
     },
+    /// Lists: value `i` is the items `offsets[i]..offsets[i + 1]`.
+    List {
+        /// One more than there are values, the first 0.
+        offsets: Vec<i32>,
+        /// The items of all lists, end to end.
+        items: Box<ColumnBuffer>,
+    },
+    /// One column for each field.
+    Struct(Vec<ColumnBuffer>),
 }
 
 impl ColumnBuffer {
-    /// An empty column of values of any length.
+    /// An empty column of this kind.
     #[must_use]
-    pub fn variable(text: bool) -> Self {
-        Self::Variable {
-            offsets: vec![0],
-            data: Vec::new(),
-            text,
+    pub fn new(kind: ColumnKind, uuids: UuidType) -> Self {
+        let values = match (kind, uuids) {
+            (ColumnKind::Uuid, UuidType::Fixed) => Values::Fixed16(Vec::new()),
+            (ColumnKind::Uuid, UuidType::Text) | (ColumnKind::Text, _) => Values::variable(true),
+            (ColumnKind::Uuid, UuidType::Binary) | (ColumnKind::Binary, _) => {
+                Values::variable(false)
+            }
+            (ColumnKind::Timestamp | ColumnKind::Int64, _) => Values::Int64(Vec::new()),
+            (ColumnKind::UInt64, _) => Values::UInt64(Vec::new()),
+            (ColumnKind::Boolean, _) => Values::Boolean(Vec::new()),
+            (ColumnKind::List(kind), uuids) => Values::List {
+                offsets: vec![0],
+                items: Box::new(Self::new(*kind, uuids)),
+            },
+            (ColumnKind::Struct(fields), uuids) => Values::Struct(
+                fields
+                    .iter()
+                    .map(|field| Self::new(field.kind, uuids))
+                    .collect(),
+            ),
+        };
+        Self {
+            values,
+            len: 0,
+            valid: Vec::new(),
         }
     }
 
-    /// How many bytes the column's values have, offsets not counted.
+    /// How many values there are.
     #[must_use]
-    pub fn data_len(&self) -> usize {
-        match self {
-            Self::Fixed16(bytes) => bytes.len(),
-            Self::Int64(values) => values.len() * 8,
-            Self::Variable { data, .. } => data.len(),
+    pub const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The values, how many there are, and for each whether there is one: nothing where there is one everywhere.
+    #[must_use]
+    pub fn into_parts(self) -> (Values, usize, Option<Vec<bool>>) {
+        let valid = Some(self.valid).filter(|valid| !valid.is_empty());
+        (self.values, self.len, valid)
+    }
+
+    /// Makes room for `bytes` of values in a column of bytes that is empty, so that it need not grow.
+    pub(super) fn reserve(&mut self, bytes: usize) {
+        if let Values::Variable {
+            data, text: false, ..
+        } = &mut self.values
+            && data.is_empty()
+        {
+            data.reserve(bytes);
         }
+    }
+
+    /// Appends any value.
+    pub fn push(&mut self, value: &Value<'_>) {
+        match value {
+            Value::Null => self.push_null(),
+            Value::Uuid(uuid) => self.push_uuid(uuid),
+            Value::Timestamp(number) | Value::Int64(number) => self.push_int64(*number),
+            Value::UInt64(number) => self.push_uint64(*number),
+            Value::Boolean(truth) => self.push_boolean(*truth),
+            Value::Text(bytes) => self.push_text(bytes),
+            Value::Binary(bytes) => self.push_bytes(bytes),
+            Value::List(values) => self.push_list(values),
+            Value::Struct(values) => self.push_struct(values),
+        }
+    }
+
+    /// Appends a null.
+    pub fn push_null(&mut self) {
+        match &mut self.values {
+            Values::Fixed16(bytes) => bytes.extend_from_slice(&[0; 16]),
+            Values::Int64(values) => values.push(0),
+            Values::UInt64(values) => values.push(0),
+            Values::Boolean(values) => values.push(false),
+            Values::Variable { offsets, .. } | Values::List { offsets, .. } => {
+                offsets.push(offsets.last().copied().unwrap_or_default());
+            }
+            Values::Struct(fields) => fields.iter_mut().for_each(Self::push_null),
+        }
+        self.valid.resize(self.len, true);
+        self.valid.push(false);
+        self.len += 1;
+    }
+
+    /// One value more, which is there.
+    fn count(&mut self) {
+        if !self.valid.is_empty() {
+            self.valid.push(true);
+        }
+        self.len += 1;
     }
 
     /// Appends a UUID, given in network byte order.
     pub fn push_uuid(&mut self, uuid: &[u8; 16]) {
-        match self {
-            Self::Fixed16(bytes) => bytes.extend_from_slice(uuid),
-            Self::Variable { text: true, .. } => {
+        match &mut self.values {
+            Values::Fixed16(bytes) => {
+                bytes.extend_from_slice(uuid);
+                self.count();
+            }
+            Values::Variable { text: true, .. } => {
                 let mut text = [0; uuid::fmt::Hyphenated::LENGTH];
-                self.push_bytes(
-                    uuid::Uuid::from_bytes(*uuid)
-                        .hyphenated()
-                        .encode_lower(&mut text)
-                        .as_bytes(),
-                );
+                let text = uuid::Uuid::from_bytes(*uuid)
+                    .hyphenated()
+                    .encode_lower(&mut text);
+                self.push_bytes(text.as_bytes());
             }
             _ => self.push_bytes(uuid),
         }
     }
 
-    /// Appends an integer.
+    /// Appends a signed integer.
     pub fn push_int64(&mut self, value: i64) {
-        if let Self::Int64(values) = self {
-            values.push(value);
+        match &mut self.values {
+            Values::Int64(values) => values.push(value),
+            _ => return self.push_null(),
         }
+        self.count();
+    }
+
+    /// Appends an unsigned integer.
+    pub fn push_uint64(&mut self, value: u64) {
+        match &mut self.values {
+            Values::UInt64(values) => values.push(value),
+            _ => return self.push_null(),
+        }
+        self.count();
+    }
+
+    /// Appends a truth value.
+    pub fn push_boolean(&mut self, value: bool) {
+        match &mut self.values {
+            Values::Boolean(values) => values.push(value),
+            _ => return self.push_null(),
+        }
+        self.count();
     }
 
     /// Appends bytes as they are.
     pub fn push_bytes(&mut self, bytes: &[u8]) {
-        if let Self::Variable { offsets, data, .. } = self {
-            data.extend_from_slice(bytes);
-            // `Batches` ends a batch before its data reaches 2^31 bytes.
-            offsets.push(i32::try_from(data.len()).unwrap_or(i32::MAX));
+        match &mut self.values {
+            Values::Variable { offsets, data, .. } => {
+                data.extend_from_slice(bytes);
+                // `Batches` ends a batch before its data reaches 2^31 bytes.
+                offsets.push(i32::try_from(data.len()).unwrap_or(i32::MAX));
+            }
+            _ => return self.push_null(),
         }
+        self.count();
     }
 
     /// Appends bytes that are meant to be text, [escaped](escape).
     pub fn push_text(&mut self, bytes: &[u8]) {
         self.push_bytes(escape(bytes).as_bytes());
+    }
+
+    /// Appends a list.
+    pub fn push_list(&mut self, list: &[Value<'_>]) {
+        match &mut self.values {
+            Values::List { offsets, items } => {
+                list.iter().for_each(|item| items.push(item));
+                offsets.push(i32::try_from(items.len).unwrap_or(i32::MAX));
+            }
+            _ => return self.push_null(),
+        }
+        self.count();
+    }
+
+    /// Appends a structure: a value for each field, null for those that are missing.
+    pub fn push_struct(&mut self, values: &[Value<'_>]) {
+        match &mut self.values {
+            Values::Struct(fields) => {
+                for (place, field) in fields.iter_mut().enumerate() {
+                    field.push(values.get(place).unwrap_or(&Value::Null));
+                }
+            }
+            _ => return self.push_null(),
+        }
+        self.count();
+    }
+}
+
+impl Values {
+    fn variable(text: bool) -> Self {
+        Self::Variable {
+            offsets: vec![0],
+            data: Vec::new(),
+            text,
+        }
     }
 }

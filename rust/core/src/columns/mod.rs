@@ -5,5 +5,17 @@ mod batches;
 mod buffer;
 
 #[cfg(feature = "arrow")]
-pub use batches::{Batch, Batches, Limits, Selection, UuidType};
-pub use buffer::ColumnBuffer;
+pub use batches::{Batch, Batches, Limits, Selection};
+pub use buffer::{ColumnBuffer, Values};
+
+/// How UUIDs appear.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum UuidType {
+    /// As fixed-size binary of 16 bytes, in network byte order.
+    #[default]
+    Fixed,
+    /// The same bytes as plain binary.
+    Binary,
+    /// As hyphenated lower-case text.
+    Text,
+}

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::format::{Checked, Format, Options, Start, Step, Walk, open, resolve};
+use crate::format::{Checked, Format, Options, Start, Step, Walk, Wanted, open, resolve};
 use crate::ledger::{Span, Totals};
 use crate::source::Source;
 
@@ -67,15 +67,12 @@ impl Report {
 
     /// Adds what the last step of a walk found.
     pub fn add(&mut self, walk: &dyn Walk) {
+        self.checked = walk.checked();
         for span in walk.spans() {
             self.totals.add(span);
             self.bytes += span.len();
             if span.is_damage() {
-                if self.damage.len() < Self::MAX_DAMAGE {
-                    self.damage.push(*span)
-                } else {
-                    self.truncated = true
-                }
+                self.name(*span);
             }
         }
         let rows = walk.rows();
@@ -88,6 +85,18 @@ impl Report {
             self.last_timestamp = self.last_timestamp.max(timestamp);
         }
         self.suspects_key = walk.suspects_key();
+    }
+
+    /// Names a damaged range, in its place: those of an index come last though they are first in the file.
+    fn name(&mut self, span: Span) {
+        let place = self
+            .damage
+            .partition_point(|named| (named.start, named.end) <= (span.start, span.end));
+        self.truncated |= self.damage.len() == Self::MAX_DAMAGE;
+        if place < Self::MAX_DAMAGE {
+            self.damage.truncate(Self::MAX_DAMAGE - 1);
+            self.damage.insert(place, span);
+        }
     }
 
     /// Whether nothing is damaged.
@@ -119,6 +128,7 @@ pub fn verify(
         format: Some(format),
         strict: false,
         values: false,
+        wanted: Wanted::default(),
         ..options.clone()
     };
     let mut report = Report::of(format, &*source);
@@ -128,5 +138,6 @@ pub fn verify(
         progress(walk.offset())?;
     }
     report.suspects_key = walk.suspects_key();
+    report.checked = walk.checked();
     Ok(report)
 }

@@ -42,7 +42,7 @@ impl ActiveWalk {
         }
         self.base = position;
         if self.options.values
-            && self.options.bounds.contains(&header.uuid)
+            && self.bounds.contains(&header.uuid)
             && total <= self.options.max_record_bytes
         {
             // What is returned is what is hashed: these very bytes, once more.

@@ -10,15 +10,15 @@
 
 mod encode;
 mod large;
-mod lookup;
 mod resync;
 mod rows;
 mod walk;
 mod writer;
 
 pub use encode::{MAX_TYPE_BYTES, MAX_VALUE_BYTES, encode};
-pub use writer::{Writer, WriterOptions};
+pub use writer::Writer;
 
+use super::lookup::Scan;
 use super::{Checked, Column, ColumnKind, Format, Likelihood, Options};
 use crate::checksum::hash;
 use crate::cursor::Cursor;
@@ -30,29 +30,24 @@ use crate::uuid6;
 pub static FORMAT: Format = Format {
     name: "active",
     extension: "active",
-    columns: &[
-        Column {
-            name: "uuid",
-            kind: ColumnKind::Uuid,
-        },
-        Column {
-            name: "timestamp",
-            kind: ColumnKind::Timestamp,
-        },
-        Column {
-            name: "type",
-            kind: ColumnKind::Text,
-        },
-        Column {
-            name: "value",
-            kind: ColumnKind::Binary,
-        },
-    ],
     checked: Checked::Checksum,
+    mapped: false,
+    open_options: &["key"],
+    create_options: &["key", "append", "preallocate", "zero_torn_tail"],
+    columns: |_| COLUMNS,
     detect,
     walk: |source, options, start| Ok(Box::new(walk::ActiveWalk::new(source, options, start)?)),
-    get: lookup::get,
+    lookup: |source, options| Ok(Box::new(Scan::new(&FORMAT, source, options))),
+    create: |path, options| Ok(Box::new(Writer::open(path, options)?)),
 };
+
+/// What records of active and sealed segments have.
+pub(super) const COLUMNS: &[Column] = &[
+    Column::new("uuid", ColumnKind::Uuid),
+    Column::optional("timestamp", ColumnKind::Timestamp),
+    Column::new("type", ColumnKind::Text),
+    Column::new("value", ColumnKind::Binary),
+];
 
 const UUID_BYTES: usize = 16;
 const CHECKSUM_BYTES: usize = 8;
@@ -70,7 +65,7 @@ struct Header {
 }
 
 /// What stands where a record should begin.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum Parsed {
     /// A record whose lengths fit in the file.
     Record(Header),
@@ -128,11 +123,12 @@ impl Header {
     }
 }
 
-/// Whether the first record says that this is a segment: certainly by its checksum, likely by its UUID and lengths.
+/// Whether the first record says that this is a segment: certainly by its checksum, likely by its UUID and lengths and by
+/// what stands behind it, a greater UUID or unused space.
 fn detect(source: &dyn Source, options: &Options) -> Result<Likelihood> {
     let len = source.len();
-    let at_most = |bytes: usize| usize::try_from(len).unwrap_or(usize::MAX).min(bytes);
     let mut window = Window::default();
+    let at_most = |bytes: usize| usize::try_from(len).unwrap_or(usize::MAX).min(bytes);
     window.load(source, 0, at_most(MAX_HEADER_BYTES), MAX_HEADER_BYTES)?;
     let Parsed::Record(header) = Header::parse(window.bytes(source, 0), len) else {
         return Ok(Likelihood::No);
@@ -140,24 +136,31 @@ fn detect(source: &dyn Source, options: &Options) -> Result<Likelihood> {
     if !uuid6::is_v6(&header.uuid) {
         return Ok(Likelihood::No);
     }
-    let likely = Likelihood::Likely("the first record's UUID and lengths fit".to_owned());
-    let Some(total) = usize::try_from(header.total())
-        .ok()
-        .filter(|total| *total <= options.window_bytes)
-    else {
-        return Ok(likely);
+    let total = usize::try_from(header.total()).ok();
+    if let Some(total) = total.filter(|total| *total <= options.window_bytes) {
+        window.load(source, 0, total, total)?;
+        let mut cursor = Cursor::new(window.bytes(source, 0));
+        let body = cursor.run(total - CHECKSUM_BYTES).unwrap_or_default();
+        let stored = cursor.u64_be();
+        let checks = |key| stored == Some(hash(key, body));
+        if options.keys.iter().any(checks) {
+            let reason = "the first record's checksum is right".to_owned();
+            return Ok(Likelihood::Certain(reason));
+        }
+    }
+    let rest = usize::try_from(len - header.total()).unwrap_or(usize::MAX);
+    let mut next = Window::default();
+    let want = rest.min(UUID_BYTES);
+    next.load(source, header.total(), want, want)?;
+    let next = next.bytes(source, header.total());
+    let next = next.get(..want).unwrap_or_default();
+    let fits = match next.first_chunk() {
+        Some(uuid) => uuid6::is_v6(uuid) && *uuid > header.uuid || *uuid == [0; UUID_BYTES],
+        None => next.iter().all(|byte| *byte == 0),
     };
-    window.load(source, 0, total, total)?;
-    let mut cursor = Cursor::new(window.bytes(source, 0));
-    let body = cursor.run(total - CHECKSUM_BYTES).unwrap_or_default();
-    let stored = cursor.u64_be();
-    let checks = options
-        .keys
-        .iter()
-        .any(|key| stored == Some(hash(key, body)));
-    Ok(if checks {
-        Likelihood::Certain("the first record's checksum is right".to_owned())
+    Ok(if fits {
+        Likelihood::Likely("the first record's UUID and lengths fit".to_owned())
     } else {
-        likely
+        Likelihood::No
     })
 }

@@ -10,7 +10,7 @@ use super::{CHECKSUM_BYTES, Header, MAX_HEADER_BYTES, Parsed, UUID_BYTES};
 use crate::checksum::{Key, hash, hash_many};
 use crate::cursor::Cursor;
 use crate::error::{Damage, Error, Finding, Result};
-use crate::format::{Carry, Eof, Options, Rows, Start, Step, Walk};
+use crate::format::{self, Carry, Eof, Options, Rows, Start, Step, UuidBounds, Walk};
 use crate::ledger::{Cause, Kind, Span, Tiling};
 use crate::source::{Source, Window};
 use crate::uuid6;
@@ -41,6 +41,7 @@ pub(super) struct State {
 pub(super) struct ActiveWalk {
     pub(super) source: Arc<dyn Source>,
     pub(super) options: Options,
+    pub(super) bounds: UuidBounds,
     pub(super) state: State,
     pub(super) search: Search,
     pub(super) window: Window,
@@ -113,6 +114,7 @@ impl ActiveWalk {
             spans: Vec::new(),
             suspects_key: false,
             ended: false,
+            bounds: UuidBounds::of(&options.wanted),
             options: options.clone(),
             source,
             state,
@@ -283,10 +285,10 @@ impl ActiveWalk {
             }
             self.cover(end, Kind::Corrupt, Some(finding.cause()));
         } else {
-            if self.options.bounds.is_past(&header.uuid) {
+            if self.bounds.is_past(&header.uuid) {
                 return Ok(Some(Advance::End));
             }
-            let wanted = self.options.bounds.contains(&header.uuid);
+            let wanted = self.bounds.contains(&header.uuid);
             if wanted && self.options.values && header.total() > self.options.max_record_bytes {
                 return if self.records.is_empty() {
                     Err(self.too_large(&record))
@@ -425,6 +427,10 @@ impl Walk for ActiveWalk {
 
     fn spans(&self) -> &[Span] {
         &self.spans
+    }
+
+    fn checked(&self) -> format::Checked {
+        format::Checked::Checksum
     }
 
     fn offset(&self) -> u64 {

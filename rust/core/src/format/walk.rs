@@ -1,0 +1,133 @@
+//! How a file is read: the walk, and what each of its steps gives.
+
+use std::ops::Range;
+
+use super::{Checked, Value};
+use crate::columns::ColumnBuffer;
+use crate::error::Result;
+use crate::ledger::{Cause, Span};
+
+/// Good records, in the order in which they were found. Methods that take a row panic where there is none of that number, as
+/// slices do.
+pub trait Rows {
+    /// How many there are.
+    fn len(&self) -> usize;
+
+    /// Whether there are none.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Where the record begins in its file; for records within a compressed chunk, where the chunk does.
+    fn position(&self, row: usize) -> u64;
+
+    /// The record's body; empty where it has none.
+    fn value(&self, row: usize) -> &[u8];
+
+    /// How many bytes the record weighs when batches are bounded: its body, unless other fields can be large too.
+    fn weight(&self, row: usize) -> usize {
+        self.value(row).len()
+    }
+
+    /// The record's time in microseconds since 1970-01-01 UTC, where the format has one.
+    fn timestamp(&self, row: usize) -> Option<i64> {
+        let _ = row;
+        None
+    }
+
+    /// What is wrong with a record that is given out all the same, its range of the ledger being damage.
+    fn cause(&self, row: usize) -> Option<Cause> {
+        let _ = row;
+        None
+    }
+
+    /// The value of one of the format's [columns](super::Format::columns), by its place there.
+    fn field(&self, row: usize, column: usize) -> Value<'_>;
+
+    /// Appends one column of several records to `buffer`, which is of that column's kind.
+    fn fill(&self, rows: Range<usize>, column: usize, buffer: &mut ColumnBuffer) {
+        for row in rows {
+            buffer.push(&self.field(row, column));
+        }
+    }
+}
+
+/// What a step of a walk came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Records or ranges were found; there may be more.
+    More,
+    /// What is there so far is read, and the file is still growing: go on later from the [`Carry`].
+    Wait,
+    /// The file is read to its end, or to where no wanted record can follow.
+    Done,
+}
+
+/// How a file's end is meant.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Eof {
+    /// The file is finished: an incomplete record at its end is a torn tail.
+    #[default]
+    Final,
+    /// The file is being written: an incomplete record at its end is one to wait for.
+    Growing,
+}
+
+/// A point from which a walk can go on, as JSON: no part of it is code, and it can be kept for long.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Carry(pub String);
+
+/// Where a walk begins.
+#[derive(Clone, Copy, Debug, Default)]
+pub enum Start<'a> {
+    /// At the file's beginning.
+    #[default]
+    Beginning,
+    /// At this offset, at which a record begins. What is before it is not known, so the first record ascends whatever it is.
+    Offset(u64),
+    /// Where another walk was.
+    Carry(&'a Carry),
+}
+
+/// Reads one file from its beginning, or from a [`Carry`], to its end: the only thing that parses or checks records.
+///
+/// Ranges come in file order, but for one thing: which entries of an index or table of contents are right, only the walk
+/// through what they point at can show. So the ranges in front of [`front_end`](Self::front_end) come last, with the last step
+/// that gives any; [`verbs::Ledger`](crate::verbs::Ledger) puts them in front.
+///
+/// Reading strictly, records that are good and in front of the first damage that the walk meets may be given out before it;
+/// the error is of the damage that is first in the file.
+pub trait Walk: Send {
+    /// Goes on until something is found. [`rows`](Self::rows) and [`spans`](Self::spans) are of the latest step alone.
+    ///
+    /// # Errors
+    /// [`Error::Damage`](crate::Error::Damage) if reading strictly, [`Error::Limit`](crate::Error::Limit),
+    /// [`Error::Io`](crate::Error::Io), [`Error::Interrupted`](crate::Error::Interrupted).
+    /// A walk that failed fails again in the same way when stepped again, or is at its end.
+    fn step(&mut self) -> Result<Step>;
+
+    /// The good records that the last step found and that [`Options::wanted`](super::Options::wanted) let through.
+    fn rows(&self) -> Box<dyn Rows + '_>;
+
+    /// The ranges of the ledger that the last step settled, in file order, each once.
+    fn spans(&self) -> &[Span];
+
+    /// The offset up to which ranges come last. 0 where all come in file order.
+    fn front_end(&self) -> u64 {
+        0
+    }
+
+    /// How the records of this very file are checked.
+    fn checked(&self) -> Checked;
+
+    /// The offset up to which the file has been read.
+    fn offset(&self) -> u64;
+
+    /// Where another walk would go on.
+    fn carry(&self) -> Carry;
+
+    /// Whether so far nothing checked although the structure is sound to the end: the key is probably wrong.
+    fn suspects_key(&self) -> bool {
+        false
+    }
+}
