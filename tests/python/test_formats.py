@@ -71,9 +71,7 @@ AUTOBASE = st.fixed_dictionaries(
             {
                 "system": st.lists(U64, max_size=3),
                 "encryption": st.lists(U64, max_size=3),
-                "user": st.lists(
-                    st.fixed_dictionaries({"view": U64, "blocks": st.lists(U64, max_size=3)}), max_size=2
-                ),
+                "user": st.lists(st.fixed_dictionaries({"view": U64, "blocks": st.lists(U64, max_size=3)}), max_size=2),
             }
         ),
     }
@@ -252,7 +250,14 @@ def test_detection(format: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("format", EXTENSIONS)
 def test_options_of_other_formats_are_refused(format: str, tmp_path: Path) -> None:
-    foreign: Fields = {"version": 2, "trailer": True, "dialect": "draft", "preallocate": 9, "level": 3, "memory_bytes": 9}
+    foreign: Fields = {
+        "version": 2,
+        "trailer": True,
+        "dialect": "draft",
+        "preallocate": 9,
+        "level": 3,
+        "memory_bytes": 9,
+    }
     refused = 0
     for name, value in foreign.items():
         try:
