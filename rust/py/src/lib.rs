@@ -3,20 +3,24 @@
 
 mod arrow;
 mod batches;
+mod convert;
 mod detect;
 mod error;
+mod field_in;
 mod interrupt;
 mod key;
 mod ledger;
 mod open;
+mod read_options;
 mod reader;
 mod record;
 mod records;
 mod report;
-mod rows_in;
 mod source;
 mod value;
 mod verify;
+mod wanted;
+mod write_options;
 mod writer;
 
 use pyo3::prelude::*;
@@ -27,6 +31,8 @@ mod _native {
     use super::arrow::Schema;
     #[pymodule_export]
     use super::batches::{Batch, Batches};
+    #[pymodule_export]
+    use super::convert::convert;
     #[pymodule_export]
     use super::detect::{Detection, detect};
     #[pymodule_export]

@@ -44,7 +44,7 @@ pub static FORMAT: Format = Format {
 /// What records of active and sealed segments have.
 pub(super) const COLUMNS: &[Column] = &[
     Column::new("uuid", ColumnKind::Uuid),
-    Column::new("timestamp", ColumnKind::Timestamp),
+    Column::optional("timestamp", ColumnKind::Timestamp),
     Column::new("type", ColumnKind::Text),
     Column::new("value", ColumnKind::Binary),
 ];
