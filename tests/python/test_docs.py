@@ -27,7 +27,8 @@ HEXDUMPS = [block for document in DOCUMENTS for block in blocks(document, "hexdu
 
 def test_there_are_documents_to_check() -> None:
     assert {"README.md", "CONTRIBUTING.md", "CHANGELOG.md"} <= {path.name for path in DOCUMENTS}
-    assert {block.document for block in HEXDUMPS} == set((ROOT / "docs" / "formats").glob("*.md"))
+    pages = {page for page in (ROOT / "docs" / "formats").glob("*.md") if page.name != "README.md"}
+    assert {block.document for block in HEXDUMPS} == pages
     assert WITHOUT_SPARK
     assert SHOWN_OUTPUT
 

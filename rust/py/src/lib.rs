@@ -3,12 +3,14 @@
 
 mod arrow;
 mod batches;
+mod convert;
 mod detect;
 mod error;
 mod field_in;
 mod interrupt;
 mod key;
 mod ledger;
+mod message;
 mod open;
 mod read_options;
 mod reader;
@@ -31,9 +33,13 @@ mod _native {
     #[pymodule_export]
     use super::batches::{Batch, Batches};
     #[pymodule_export]
+    use super::convert::convert;
+    #[pymodule_export]
     use super::detect::{Detection, detect};
     #[pymodule_export]
     use super::ledger::Ledger;
+    #[pymodule_export]
+    use super::message::{decode_message, decode_system, encode_message};
     #[pymodule_export]
     use super::open::open;
     #[pymodule_export]

@@ -1,9 +1,11 @@
 //! The keyword arguments of writing.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 use seglake::format::{Dialect, Format, WriteOptions};
 
 use crate::error::raise;
@@ -13,7 +15,7 @@ use crate::key;
 /// What `create` and `convert` take; `None` is the default.
 #[derive(Default)]
 pub(crate) struct WriteArguments<'a> {
-    pub(crate) key: Option<&'a [u8]>,
+    pub(crate) key: Option<Cow<'a, [u8]>>,
     pub(crate) key_file: Option<PathBuf>,
     pub(crate) append: Option<bool>,
     pub(crate) overwrite: Option<bool>,
@@ -21,12 +23,41 @@ pub(crate) struct WriteArguments<'a> {
     pub(crate) zero_torn_tail: Option<bool>,
     pub(crate) trailer: Option<bool>,
     pub(crate) version: Option<u16>,
-    pub(crate) dialect: Option<&'a str>,
+    pub(crate) dialect: Option<Cow<'a, str>>,
     pub(crate) chunk_bytes: Option<u64>,
     pub(crate) chunk_records: Option<u32>,
     pub(crate) level: Option<i32>,
     pub(crate) index: Option<bool>,
     pub(crate) memory_bytes: Option<u64>,
+}
+
+impl WriteArguments<'static> {
+    /// The same from a dict of keyword arguments.
+    pub(crate) fn from_dict(given: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+        let mut arguments = Self::default();
+        for (name, value) in given.into_iter().flatten() {
+            let name: String = name.extract()?;
+            match name.as_str() {
+                "key" => arguments.key = value.extract::<Option<Vec<u8>>>()?.map(Cow::Owned),
+                "key_file" => arguments.key_file = value.extract()?,
+                "preallocate" => arguments.preallocate = value.extract()?,
+                "trailer" => arguments.trailer = value.extract()?,
+                "version" => arguments.version = value.extract()?,
+                "dialect" => arguments.dialect = value.extract::<Option<String>>()?.map(Cow::Owned),
+                "chunk_bytes" => arguments.chunk_bytes = value.extract()?,
+                "chunk_records" => arguments.chunk_records = value.extract()?,
+                "level" => arguments.level = value.extract()?,
+                "index" => arguments.index = value.extract()?,
+                "memory_bytes" => arguments.memory_bytes = value.extract()?,
+                _ => {
+                    return Err(PyValueError::new_err(format!(
+                        "{name} is no option for a new file"
+                    )));
+                }
+            }
+        }
+        Ok(arguments)
+    }
 }
 
 impl WriteArguments<'_> {
@@ -57,8 +88,8 @@ impl WriteArguments<'_> {
                 format.create_options.join(", ")
             )));
         }
-        let (keys, _) = key::keys(py, self.key, None, self.key_file.as_deref())?;
-        let dialect = self.dialect.map(Dialect::by_name).transpose();
+        let (keys, _) = key::keys(py, self.key.as_deref(), None, self.key_file.as_deref())?;
+        let dialect = self.dialect.as_deref().map(Dialect::by_name).transpose();
         let default = WriteOptions::default();
         Ok(WriteOptions {
             key: keys.first().copied().unwrap_or_default(),
