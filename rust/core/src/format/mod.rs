@@ -5,7 +5,9 @@ pub mod chunked;
 mod column;
 mod detect;
 mod lookup;
+pub mod oplog;
 mod options;
+pub mod sealed;
 mod walk;
 mod writer;
 
@@ -70,7 +72,7 @@ impl PartialEq for Format {
 }
 
 /// All formats.
-pub static FORMATS: &[&Format] = &[&active::FORMAT, &chunked::FORMAT];
+pub static FORMATS: &[&Format] = &[&active::FORMAT, &sealed::FORMAT, &chunked::FORMAT, &oplog::FORMAT];
 
 /// How records are known to be right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
