@@ -15,6 +15,7 @@ __all__ = [
     "Batch",
     "Batches",
     "Detection",
+    "Index",
     "Ledger",
     "Reader",
     "Record",
@@ -23,9 +24,15 @@ __all__ = [
     "Schema",
     "Writer",
     "__version__",
+    "convert",
     "create",
+    "decode_message",
+    "decode_system",
     "detect",
+    "encode_message",
+    "index",
     "open",
+    "seal",
     "uuid6",
     "verify",
 ]
@@ -152,7 +159,7 @@ def index(
     overwrite: bool = True,
     limit_chunk_bytes: int | None = None,
 ) -> Index: ...
-def decode_message(data: Buffer, *, dialect: DialectName = "draft", seq: int = 0) -> Record: ...
+def decode_message(data: Buffer, *, dialect: DialectName = "draft", seq: int | None = None) -> Record: ...
 def decode_system(data: Buffer, *, dialect: DialectName = "draft") -> dict[str, Any]: ...
 def encode_message(
     record: Record | Mapping[str, Any] | None = None, /, *, dialect: DialectName = "draft", **fields: Any

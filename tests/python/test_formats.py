@@ -166,10 +166,9 @@ def test_what_is_written_is_read(case: str, data: st.DataObject, tmp_path: Path)
     assert sum(span.length for span in ledger) == path.stat().st_size
 
     # Each record is found again by what the writer said, and copied from Arrow it makes the same file.
-    for record, given in zip(found, ids, strict=True):
-        id = given if isinstance(given, tuple) else (given,)
-        if given is not None:
-            assert reader.get(*id) == record
+    for record, id in zip(found, ids, strict=True):
+        if id is not None:
+            assert reader.get(*(id if isinstance(id, tuple) else (id,))) == record
     table = pa.table(reader)
     again = path.with_name("again.file")
     with seglake.create(again, format=format, **options) as writer:  # pyright: ignore[reportArgumentType]

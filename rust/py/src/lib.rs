@@ -10,12 +10,14 @@ mod field_in;
 mod interrupt;
 mod key;
 mod ledger;
+mod message;
 mod open;
 mod read_options;
 mod reader;
 mod record;
 mod records;
 mod report;
+mod seal;
 mod source;
 mod value;
 mod verify;
@@ -38,6 +40,8 @@ mod _native {
     #[pymodule_export]
     use super::ledger::Ledger;
     #[pymodule_export]
+    use super::message::{decode_message, decode_system, encode_message};
+    #[pymodule_export]
     use super::open::open;
     #[pymodule_export]
     use super::reader::Reader;
@@ -47,6 +51,8 @@ mod _native {
     use super::records::Records;
     #[pymodule_export]
     use super::report::Report;
+    #[pymodule_export]
+    use super::seal::seal;
     #[pymodule_export]
     use super::value::uuid6;
     #[pymodule_export]

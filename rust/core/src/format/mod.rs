@@ -1,11 +1,13 @@
 //! What every format provides, and the table of formats.
 
 pub mod active;
+pub mod chunked;
 mod column;
 mod detect;
 mod lookup;
 pub mod oplog;
 mod options;
+pub mod sealed;
 mod walk;
 mod writer;
 
@@ -70,7 +72,7 @@ impl PartialEq for Format {
 }
 
 /// All formats.
-pub static FORMATS: &[&Format] = &[&active::FORMAT, &oplog::FORMAT];
+pub static FORMATS: &[&Format] = &[&active::FORMAT, &sealed::FORMAT, &chunked::FORMAT, &oplog::FORMAT];
 
 /// How records are known to be right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

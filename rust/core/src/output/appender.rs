@@ -164,6 +164,11 @@ impl Appender {
         synced.map_err(|error| self.failed("cannot sync", error))
     }
 
+    /// Whether all bytes have been handed to the operating system.
+    pub(crate) const fn is_flushed(&self) -> bool {
+        self.buffer.is_empty()
+    }
+
     /// Where the next byte will be, in bytes from the start of the file.
     pub(crate) const fn position(&self) -> u64 {
         self.at + self.buffer.len() as u64
@@ -201,12 +206,12 @@ impl Drop for Appender {
 }
 
 #[cfg(unix)]
-fn write_all_at(file: &File, bytes: &[u8], offset: u64) -> std::io::Result<()> {
+pub(super) fn write_all_at(file: &File, bytes: &[u8], offset: u64) -> std::io::Result<()> {
     std::os::unix::fs::FileExt::write_all_at(file, bytes, offset)
 }
 
 #[cfg(windows)]
-fn write_all_at(file: &File, mut bytes: &[u8], mut offset: u64) -> std::io::Result<()> {
+pub(super) fn write_all_at(file: &File, mut bytes: &[u8], mut offset: u64) -> std::io::Result<()> {
     while !bytes.is_empty() {
         let written = std::os::windows::fs::FileExt::seek_write(file, bytes, offset)?;
         if written == 0 {
