@@ -137,7 +137,7 @@ impl SealedWalk {
         if number >= front.entries {
             return self.finish();
         }
-        if number % POLL_EVERY == 0 {
+        if number.is_multiple_of(POLL_EVERY) {
             self.options.poll()?;
         }
         let entry = self.checker.reader.entry_and_next(number, front.entries)?;
