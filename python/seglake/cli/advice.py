@@ -44,13 +44,13 @@ def meaning(cause: str) -> str:
 
 
 _TORN_LOG = (
-    "Torn tail: the last write was cut off. Every record in front of it can be read as it is. To append to the file, let "
-    "the program that writes it clear the tail, or open it with `seglake.create(..., append=True, zero_torn_tail=True)`, "
-    "which clears it."
+    "Torn tail: the last write was cut off. Every record in front of it can be read as it is. To append to the file, "
+    "let the program that writes it clear the tail, or open it with "
+    "`seglake.create(..., append=True, zero_torn_tail=True)`, which clears it."
 )
 _TORN_COPY = (
-    "Torn tail: the file ends too early, as after a copy that was cut off: files of this format are written whole. What "
-    "there is of it stays readable; copy or make it again for the rest."
+    "Torn tail: the file ends too early, as after a copy that was cut off: files of this format are written whole. "
+    "What there is of it stays readable; copy or make it again for the rest."
 )
 
 
@@ -93,13 +93,14 @@ def advice(report: Report) -> list[str]:
         )
     if causes & {"index_disagrees", "count_mismatch", "bad_terminator", "bad_magic", "unreferenced"}:
         found.append(
-            "Directory: what the file says of itself (index, table of contents, counts) is damaged, or does not fit the "
-            "data. Records that check by themselves are read all the same."
+            "Directory: what the file says of itself (index, table of contents, counts) is damaged, or does not fit "
+            "the data. Records that check by themselves are read all the same."
         )
     if "dangling_reference" in causes:
         found.append(
             "Dangling reference: these records are whole, but name a key that no record in front of them declares. "
-            "`seglake cat --on-damage skip` prints them without that key; with `--columns position,cause` it marks them."
+            "`seglake cat --on-damage skip` prints them without that key; with `--columns position,cause` it marks "
+            "them."
         )
     if "out_of_order" in causes:
         found.append(
