@@ -26,6 +26,7 @@ _HALF_ESCAPE = re.compile(r"\\(x[0-9a-f]?|u[0-9a-f]{0,3}|U[0-9a-f]{0,7})?\Z")
 _FIELD_CELLS = 40
 _PADDED_CELLS = 24
 _FEWEST_CELLS = 14
+_FEWEST_DIGITS = 4
 _VALUE_CELLS = 16
 
 
@@ -80,7 +81,7 @@ class PlainLines:
         self._coloured = is_coloured(stream)
         self._ellipsis = "…" if is_unicode(stream) else "..."
         # Columns line up as far as the widest field so far; positions from the start.
-        self._widths = dict.fromkeys(self._columns, _FEWEST_CELLS)
+        self._widths = dict.fromkeys(self._columns, 0)
         self._position_digits = len(str(file_bytes))
 
     def line(self, record: Record) -> str:
@@ -104,8 +105,11 @@ class PlainLines:
         text = instant_shown(record) if name == "timestamp" else shown(field, self._form)
         if self._columns_wide is not None and _cells(text) > _FIELD_CELLS:
             text = self._cut(text, _FIELD_CELLS, "")
-        width = self._widths[name] = max(self._widths[name], min(_cells(text), _PADDED_CELLS))
-        return text + " " * (width - _cells(text))
+        is_number = isinstance(field, int) or (field is None and self._widths[name] < _FEWEST_CELLS)
+        fewest = _FEWEST_DIGITS if is_number else _FEWEST_CELLS
+        width = self._widths[name] = max(self._widths[name], fewest, min(_cells(text), _PADDED_CELLS))
+        padding = " " * (width - _cells(text))
+        return padding + text if is_number else text + padding
 
     def _value(self, value: bytes | None, room: int | None) -> str:
         if value is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import Any, cast
 
 from . import index_state
 from .advice import KEY_NEXT, meaning
@@ -38,7 +38,7 @@ def paragraph(label: str, facts: dict[str, Any], key_file: str | None) -> str:
     if facts["index"] is not None:
         line("index", index_state.for_people(facts["index"], label))
     if columns is not None:
-        line("columns", ", ".join(f"{column['name']} {column['type']}" for column in columns))
+        line("columns", ", ".join(f"{column['name']} {_short(column['type'])}" for column in columns))
     if facts["wrong_key"]:
         line("first record", f"nothing checks, but the structure is sound: probably the wrong key: {KEY_NEXT}")
     elif facts["damage"] is not None:
@@ -67,6 +67,12 @@ def _key(key_file: str | None) -> str:
     return "from SEGLAKE_KEY" if os.environ.get("SEGLAKE_KEY") else "the public default key"
 
 
+def _short(type_name: str) -> str:
+    """A column's type, without what a structure or list is made of: --json has that."""
+    outer, parenthesis, _ = type_name.partition("(")
+    return outer if parenthesis and outer in ("List", "Struct") else type_name
+
+
 def _record(fields: dict[str, Any]) -> str:
     parts: list[str] = []
     for name, field in fields.items():
@@ -74,6 +80,10 @@ def _record(fields: dict[str, Any]) -> str:
             continue
         if name == "value_bytes":
             parts.append(f"value of {size(field)}")
+        elif isinstance(field, list):
+            parts.append(f"{name} of {count(len(cast('list[Any]', field)), 'item')}")
+        elif isinstance(field, dict):
+            parts.append(name)
         elif isinstance(field, str):
             parts.append(printable(field) or f"empty {name}")
         else:
