@@ -19,6 +19,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 """A function that click makes a command of."""
 
 _SIZE = re.compile(r"([0-9]{1,18})\s*([KMGTP]i?B?|B)?", re.IGNORECASE)
+_DECIMAL = re.compile(r"[0-9]{1,20}")
 _OFFSET = re.compile(r"[0-9]{1,20}|0[xX][0-9a-fA-F]{1,16}")
 _POWERS = {"": 0, "B": 0, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5}
 
@@ -45,6 +46,17 @@ def parse_offset(text: str) -> int:
     if not _OFFSET.fullmatch(text):
         raise click.BadParameter(f"{text!r} is not an offset: give a number of bytes, such as 225 or 0xe1")
     return int(text, 0) if text[:2].lower() == "0x" else int(text)
+
+
+def whole_number(most: int) -> Callable[[str], int]:
+    """A parser of decimal numbers from 0 to `most`, which raises click.BadParameter for all else."""
+
+    def parse(text: str) -> int:
+        if not (_DECIMAL.fullmatch(text) and int(text) <= most):
+            raise click.BadParameter(f"{text!r} is not a whole number from 0 to {most}")
+        return int(text)
+
+    return parse
 
 
 def parse_bound(text: str) -> Bound:

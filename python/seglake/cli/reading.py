@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from .options import Command, key_file, parse_bound, parse_size, segment_format
+from .options import Command, key_file, parse_bound, parse_size, segment_format, whole_number
 
 NO_INDEX = "none"
 DEFAULT_DIALECT = "draft"
@@ -126,7 +126,7 @@ def on_damage(command: Command) -> Command:
 
 def wanted(command: Command) -> Command:
     """Which records: by time or UUID, by offset, by partition and tenant."""
-    offset = click.IntRange(0, _MAX_OFFSET)
+    offset = whole_number(_MAX_OFFSET)
     for option in (
         click.option(
             "--tenant",
@@ -141,7 +141,7 @@ def wanted(command: Command) -> Command:
             "partitions",
             metavar="ID",
             multiple=True,
-            type=click.IntRange(0, _MAX_PARTITION),
+            type=whole_number(_MAX_PARTITION),
             callback=_partitions,
             help="Of this partition; can be given again.",
         ),

@@ -41,10 +41,10 @@ def command(
     spool_limit: int,
     **how: Any,
 ) -> int:
-    """Seal SRC, an active segment: write its messages to DST, a sealed one, indexed by UUID and never changed again.
+    """Write the messages of SRC, an active segment, to DST, a sealed one.
 
-    The checksum of each message is checked and carried over, so that damage between the two is found. SRC stays as it
-    is. DST appears when it is complete and on the disk.
+    A sealed segment is indexed by UUID and never changed again. The checksum of each message is checked and carried
+    over, so that damage between the two is found. SRC stays as it is. DST appears when it is complete and on the disk.
 
     Exit status: 0 all sound, 1 SRC is damaged (nothing is written; with --on-damage skip, what is sound), 2 trouble.
     """
