@@ -4,6 +4,7 @@ pub mod active;
 mod column;
 mod detect;
 mod lookup;
+pub mod oplog;
 mod options;
 mod walk;
 mod writer;
@@ -69,7 +70,7 @@ impl PartialEq for Format {
 }
 
 /// All formats.
-pub static FORMATS: &[&Format] = &[&active::FORMAT];
+pub static FORMATS: &[&Format] = &[&active::FORMAT, &oplog::FORMAT];
 
 /// How records are known to be right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
