@@ -19,18 +19,22 @@ const fn binary(name: &'static str) -> Column {
     Column::new(name, ColumnKind::Binary)
 }
 
+const fn without(column: Column) -> Column {
+    Column::optional(column.name, column.kind)
+}
+
 /// The columns that all dialects have.
 const fn shared(checkpoint: &'static [Column], clock: &'static ColumnKind) -> [Column; 9] {
     [
-        Column::new("seq", ColumnKind::Int64),
+        Column::optional("seq", ColumnKind::Int64),
         uint("version"),
         uint("checkpointer"),
-        Column::new("checkpoint", ColumnKind::Struct(checkpoint)),
+        Column::optional("checkpoint", ColumnKind::Struct(checkpoint)),
         Column::new("clock", ColumnKind::List(clock)),
         uint("abi"),
         uint("batch"),
         binary("value"),
-        Column::new("keys", ColumnKind::List(&ColumnKind::Binary)),
+        Column::optional("keys", ColumnKind::List(&ColumnKind::Binary)),
     ]
 }
 
@@ -41,19 +45,19 @@ const AUTOBASE: &[Column] = &{
     [
         a,
         b,
-        c,
+        without(c),
         d,
         e,
-        f,
+        without(f),
         g,
-        h,
+        without(h),
         i,
-        uint("max_supported_version"),
-        Column::new("optimistic", ColumnKind::Boolean),
-        Column::new("digest", ColumnKind::Struct(DIGEST)),
-        Column::new("trace", ColumnKind::Struct(TRACE)),
-        binary("extra"),
-        uint("flags"),
+        without(uint("max_supported_version")),
+        Column::optional("optimistic", ColumnKind::Boolean),
+        Column::optional("digest", ColumnKind::Struct(DIGEST)),
+        Column::optional("trace", ColumnKind::Struct(TRACE)),
+        without(binary("extra")),
+        without(uint("flags")),
     ]
 };
 
