@@ -24,7 +24,9 @@ def test_records_and_damage(spark: SparkSession, group: str, tmp_path: Path) -> 
     files = {str(link(case, tmp_path)): case for case in GROUPS[group]}
     options = spark_options(GROUPS[group][0])
     own = SegmentDataSource({"path": str(tmp_path), **options}).schema()
-    frame = spark.read.format("seglake").options(**options).schema(StructType([*own.fields, *PLACE])).load(str(tmp_path))
+    frame = (
+        spark.read.format("seglake").options(**options).schema(StructType([*own.fields, *PLACE])).load(str(tmp_path))
+    )
     if "timestamp" in frame.columns:  # which Python cannot show beyond the years 1 to 9999
         frame = frame.selectExpr("*", "unix_micros(timestamp) AS micros").drop("timestamp")
     records: dict[str, list[dict[str, Any]]] = defaultdict(list)

@@ -15,10 +15,6 @@ __all__ = ["ERROR_TYPE", "MessageDecoder"]
 ERROR_TYPE: Final = pa.struct([("cause", pa.string()), ("offset", pa.int64()), ("message", pa.string())])
 """Why a message has no fields: the cause in the ledger's words, the offset within the message, and a text."""
 
-# A message that is not said to have a number must not be taken for one that others refer to, nor refer to itself: this
-# is a number that none has.
-_NO_SEQ: Final = (1 << 63) - 1
-
 
 @dataclass(frozen=True)
 class MessageDecoder:
@@ -42,6 +38,7 @@ class MessageDecoder:
 
         Raises:
             TypeError: it is an array of something else.
+            ValueError: a seq is negative.
             seglake.DamageError: a message is bad, and is to be raised.
             seglake.LimitError: likewise where a number is above 2^63-1 and comes as bigint.
         """
@@ -53,9 +50,10 @@ class MessageDecoder:
         for message, seq in zip(messages.to_pylist(), numbers, strict=True):
             record, error = None, None
             if message is not None:
+                if seq is not None and seq < 0:
+                    raise ValueError(f"seq is {seq}: expected the number of the message in its oplog, from 0 on")
                 try:
-                    found = seglake.decode_message(message, dialect=self.dialect, seq=_NO_SEQ if seq is None else seq)
-                    record = found.to_dict()
+                    record = seglake.decode_message(message, dialect=self.dialect, seq=seq).to_dict()
                 except seglake.DamageError as damage:
                     error = self._damaged(damage)
             records.append(record)
