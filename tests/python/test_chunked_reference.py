@@ -14,7 +14,7 @@ from typing import Any
 import chunked_reference as reference
 import pytest
 from active_reference import Range
-from damage_strategies import damaged, random_bytes
+from damage import damaged, random_bytes
 from hypothesis import HealthCheck, Phase, find, given, settings
 from hypothesis import strategies as st
 
@@ -183,7 +183,7 @@ def logs(draw: st.DrawFn) -> bytes:
         if draw(st.integers(0, 14)) == 0:
             parts.append(draw(random_bytes(0x80, 0x80)))
     places = [sum(map(len, parts[:at])) for at in range(len(parts))]
-    return draw(damaged(b"".join(parts), 0x80, places))
+    return draw(damaged(b"".join(parts), [0x80], places))
 
 
 LOGS = logs()
@@ -213,7 +213,7 @@ def test_the_rules_rebuild_an_index_and_read_a_damaged_one(log: bytes, data: st.
     assert [span.kind for span in ledger] == ["record"] * len(items)
     scan = reference.read(log)
     assert [item["file_offset"] for item in items] == sorted({record["position"] for record in scan.records})
-    index = data.draw(damaged(rebuilt, 20, range(0, len(rebuilt), 20)))
+    index = data.draw(damaged(rebuilt, [20], range(0, len(rebuilt), 20)))
     held, ledger = reference.read_index(log, index)
     assert b"".join(index[slice(*span[:2])] for span in ledger) == index
     assert all(item in items or item["file_offset"] in _headers(log) for item in held)

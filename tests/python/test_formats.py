@@ -71,9 +71,7 @@ AUTOBASE = st.fixed_dictionaries(
             {
                 "system": st.lists(U64, max_size=3),
                 "encryption": st.lists(U64, max_size=3),
-                "user": st.lists(
-                    st.fixed_dictionaries({"view": U64, "blocks": st.lists(U64, max_size=3)}), max_size=2
-                ),
+                "user": st.lists(st.fixed_dictionaries({"view": U64, "blocks": st.lists(U64, max_size=3)}), max_size=2),
             }
         ),
     }
@@ -168,10 +166,9 @@ def test_what_is_written_is_read(case: str, data: st.DataObject, tmp_path: Path)
     assert sum(span.length for span in ledger) == path.stat().st_size
 
     # Each record is found again by what the writer said, and copied from Arrow it makes the same file.
-    for record, given in zip(found, ids, strict=True):
-        id = given if isinstance(given, tuple) else (given,)
-        if given is not None:
-            assert reader.get(*id) == record
+    for record, id in zip(found, ids, strict=True):
+        if id is not None:
+            assert reader.get(*(id if isinstance(id, tuple) else (id,))) == record
     table = pa.table(reader)
     again = path.with_name("again.file")
     with seglake.create(again, format=format, **options) as writer:  # pyright: ignore[reportArgumentType]
@@ -252,7 +249,14 @@ def test_detection(format: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("format", EXTENSIONS)
 def test_options_of_other_formats_are_refused(format: str, tmp_path: Path) -> None:
-    foreign: Fields = {"version": 2, "trailer": True, "dialect": "draft", "preallocate": 9, "level": 3, "memory_bytes": 9}
+    foreign: Fields = {
+        "version": 2,
+        "trailer": True,
+        "dialect": "draft",
+        "preallocate": 9,
+        "level": 3,
+        "memory_bytes": 9,
+    }
     refused = 0
     for name, value in foreign.items():
         try:

@@ -186,7 +186,7 @@ def lying(draw: st.DrawFn) -> bytes:
         hashed_index = b"".join(name + offset.to_bytes(8, "big") for name, offset in hashed) + TERMINATOR
         segment += trailer_with(draw, len(pieces), trailer_of(hashed_index, checksums, key), key)
     ends = [data_end, data_end + 8 * len(pieces), len(segment), *(offset for _, offset in sound)]
-    return draw(damaged(segment, ends=ends))
+    return draw(damaged(segment, places=ends))
 
 
 segments = st.one_of(nearly_sound(), lying())

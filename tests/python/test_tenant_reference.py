@@ -263,7 +263,7 @@ def lying(draw: st.DrawFn) -> bytes:
         hashed = draw(st.sampled_from([head + toc, head + toc, head + b32(len(entries)) + sound]))
         toc += b32(zlib.crc32(hashed))
     ends = [toc_end, toc_end + 4, *(toc_end + end for end in ends)]
-    return draw(damaged(head + toc + body, ends=ends))
+    return draw(damaged(head + toc + body, places=ends))
 
 
 segments = st.one_of(nearly_sound(), lying())

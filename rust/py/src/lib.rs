@@ -10,6 +10,7 @@ mod field_in;
 mod interrupt;
 mod key;
 mod ledger;
+mod message;
 mod open;
 mod read_options;
 mod reader;
@@ -37,6 +38,8 @@ mod _native {
     use super::detect::{Detection, detect};
     #[pymodule_export]
     use super::ledger::Ledger;
+    #[pymodule_export]
+    use super::message::{decode_message, decode_system, encode_message};
     #[pymodule_export]
     use super::open::open;
     #[pymodule_export]

@@ -27,7 +27,7 @@ enum Field {
 }
 
 /// A value as a Python object. Bytes that are meant to be text are shown escaped.
-fn to_python<'py>(
+pub(crate) fn to_python<'py>(
     py: Python<'py>,
     value: &Value<'_>,
     kind: ColumnKind,

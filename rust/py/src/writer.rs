@@ -6,23 +6,19 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 
 use arrow_array::RecordBatch;
-use pyo3::exceptions::{PyResourceWarning, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyResourceWarning, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
-use pyo3::types::{PyDict, PyMapping};
-use seglake::format::{self, Column, ColumnKind, RecordId, WriteOptions, by_name};
+use pyo3::types::PyDict;
+use seglake::format::{self, Column, RecordId, WriteOptions, by_name};
 
 use crate::arrow::import;
 use crate::error::raise;
-use crate::field_in::{FieldIn, from_arrow, from_python};
+use crate::field_in::{FieldIn, Fields, from_arrow};
 use crate::reader::lock;
-use crate::record::Record;
 use crate::report::Report;
 use crate::value::uuid_to_python;
 use crate::write_options::WriteArguments;
-
-/// Columns that readers add to those of a format: a writer takes them as said already.
-const BESIDE: [&str; 3] = ["path", "position", "cause"];
 
 /// Creates a file, or opens one to append to.
 ///
@@ -91,8 +87,7 @@ pub(crate) fn create(
         .detach(|| format::create(format, &path, &options))
         .map_err(|error| raise(py, error))?;
     Ok(Writer {
-        format: format.name,
-        columns: writer.columns(),
+        fields: Fields::new(format.name, writer.columns()),
         path,
         writer: Mutex::new(Some(writer)),
     })
@@ -105,8 +100,7 @@ pub(crate) fn create(
 /// appear under their name when they are closed, and not at all when the block is left by an exception.
 #[pyclass(frozen, module = "seglake")]
 pub(crate) struct Writer {
-    format: &'static str,
-    columns: &'static [Column],
+    fields: Fields,
     path: PathBuf,
     writer: Mutex<Option<Box<dyn format::Writer>>>,
 }
@@ -176,69 +170,6 @@ impl Writer {
         })
     }
 
-    /// What would be lost: names that are no columns.
-    fn unknown(&self, name: &str) -> PyErr {
-        let names: Vec<_> = self.columns.iter().map(|column| column.name).collect();
-        PyValueError::new_err(format!(
-            "{} records have no {name:?}, so it would be lost: drop it first. They have {}",
-            self.format,
-            names.join(", ")
-        ))
-    }
-
-    fn has(&self, name: &str) -> bool {
-        self.columns.iter().any(|column| column.name == name)
-    }
-
-    /// The fields of a record of this or another format.
-    fn fields_of_record(&self, py: Python<'_>, record: &Record) -> PyResult<Vec<FieldIn<'static>>> {
-        let lost = record
-            .columns()
-            .iter()
-            .find(|column| !self.has(column.name));
-        if let Some(lost) = lost {
-            return Err(self.unknown(lost.name));
-        }
-        let field = |column: &Column| {
-            if record.columns().iter().any(|own| own.name == column.name) {
-                from_python(&record.raw(py, column.name)?, column.kind, column.name)
-            } else {
-                Ok(FieldIn::Null)
-            }
-        };
-        self.columns.iter().map(field).collect()
-    }
-
-    /// The fields of a mapping as `Record.to_dict` gives it: of text its bytes go first, of times their microseconds.
-    fn fields_of_mapping(&self, mapping: &Bound<'_, PyMapping>) -> PyResult<Vec<FieldIn<'static>>> {
-        for key in mapping.keys()?.iter() {
-            let key: String = key.extract()?;
-            let derived = |column: &Column| match column.kind {
-                ColumnKind::Text => key.strip_suffix("_bytes") == Some(column.name),
-                ColumnKind::Timestamp => key.strip_suffix("_us") == Some(column.name),
-                _ => false,
-            };
-            let known = BESIDE.contains(&key.as_str()) || self.has(&key);
-            if !known && !self.columns.iter().any(derived) {
-                return Err(self.unknown(&key));
-            }
-        }
-        let field = |column: &Column| {
-            let exact = match column.kind {
-                ColumnKind::Text => format!("{}_bytes", column.name),
-                ColumnKind::Timestamp => format!("{}_us", column.name),
-                _ => String::new(),
-            };
-            for name in [exact.as_str(), column.name] {
-                if !name.is_empty() && mapping.contains(name)? {
-                    return from_python(&mapping.get_item(name)?, column.kind, name);
-                }
-            }
-            Ok(FieldIn::Null)
-        };
-        self.columns.iter().map(field).collect()
-    }
-
     fn write_record_batch(
         &self,
         py: Python<'_>,
@@ -246,11 +177,10 @@ impl Writer {
         rows_before: usize,
     ) -> PyResult<()> {
         let schema = batch.schema();
-        let mut names = schema.fields().iter().map(|field| field.name().as_str());
-        if let Some(name) = names.find(|name| !BESIDE.contains(name) && !self.has(name)) {
-            return Err(self.unknown(name));
-        }
+        let names = schema.fields().iter().map(|field| field.name().as_str());
+        self.fields.refuse_unknown(names)?;
         let arrays: Vec<_> = self
+            .fields
             .columns
             .iter()
             .map(|column| (column, batch.column_by_name(column.name)))
@@ -285,7 +215,7 @@ impl Writer {
     /// The format's name.
     #[getter]
     const fn format(&self) -> &'static str {
-        self.format
+        self.fields.format
     }
 
     /// Where the next record will begin, in bytes from the start of the file; None where that is not known yet.
@@ -329,24 +259,7 @@ impl Writer {
         record: Option<&Bound<'py, PyAny>>,
         fields: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let fields = match (record, fields) {
-            (None, Some(fields)) => self.fields_of_mapping(fields.as_mapping())?,
-            (None, None) => self.fields_of_mapping(PyDict::new(py).as_mapping())?,
-            (Some(_), Some(_)) => {
-                return Err(PyTypeError::new_err(
-                    "give a record or its fields, not both",
-                ));
-            }
-            (Some(record), None) => match record.cast::<Record>() {
-                Ok(record) => self.fields_of_record(py, record.get())?,
-                Err(_) => {
-                    let mapping = record.cast::<PyMapping>();
-                    self.fields_of_mapping(mapping.map_err(|_| {
-                        PyTypeError::new_err("record must be a Record or a mapping")
-                    })?)?
-                }
-            },
-        };
+        let fields = self.fields.of_arguments(py, record, fields)?;
         let id = self.write_fields(py, &fields)?;
         id_to_python(py, id)
     }
@@ -409,7 +322,7 @@ impl Writer {
     }
 
     fn __repr__(&self) -> String {
-        format!("Writer({:?}, format={:?})", self.path(), self.format)
+        format!("Writer({:?}, format={:?})", self.path(), self.fields.format)
     }
 }
 

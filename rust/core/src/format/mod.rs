@@ -4,7 +4,9 @@ pub mod active;
 mod column;
 mod detect;
 mod lookup;
+pub mod oplog;
 mod options;
+pub mod sealed;
 mod walk;
 mod writer;
 
@@ -69,7 +71,7 @@ impl PartialEq for Format {
 }
 
 /// All formats.
-pub static FORMATS: &[&Format] = &[&active::FORMAT];
+pub static FORMATS: &[&Format] = &[&active::FORMAT, &sealed::FORMAT, &oplog::FORMAT];
 
 /// How records are known to be right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,6 +2,7 @@
 
 mod appender;
 mod new_file;
+mod spool;
 mod staging;
 
 use std::fs::File;
@@ -9,6 +10,7 @@ use std::path::Path;
 
 pub(crate) use appender::Appender;
 pub(crate) use new_file::NewFile;
+pub(crate) use spool::Spool;
 pub(crate) use staging::Staging;
 
 /// Makes a new file's name last: on Unix that takes a sync of its folder.

@@ -2,8 +2,10 @@
 
 mod convert;
 mod ledger;
+mod seal;
 mod verify;
 
 pub use convert::{Conversion, convert};
 pub use ledger::Ledger;
+pub use seal::{SealOptions, seal};
 pub use verify::{Report, verify};

@@ -16,6 +16,8 @@ mod walk;
 mod writer;
 
 pub use encode::{MAX_TYPE_BYTES, MAX_VALUE_BYTES, encode};
+pub(crate) use rows::Stored;
+pub(crate) use walk::ActiveWalk;
 pub use writer::Writer;
 
 use super::lookup::Scan;
