@@ -48,7 +48,15 @@ fn assert_ledger(ledger: &[Span], len: usize) {
     if len == 0 {
         let cause = Some(Cause::TruncatedHeader);
         let kind = Kind::TornTail;
-        assert_eq!(ledger, [Span { start: 0, end: 0, kind, cause }]);
+        assert_eq!(
+            ledger,
+            [Span {
+                start: 0,
+                end: 0,
+                kind,
+                cause
+            }]
+        );
     } else {
         assert_covers(ledger, len);
     }
@@ -140,7 +148,10 @@ proptest! {
 fn kept(all: &[Plain], read: &[Plain], context: &str) -> usize {
     let mut rest = all.iter();
     for record in read {
-        assert!(rest.any(|own| own == record), "{context}: an invented record");
+        assert!(
+            rest.any(|own| own == record),
+            "{context}: an invented record"
+        );
     }
     read.len()
 }
@@ -210,9 +221,15 @@ fn every_flipped_bit_without_a_trailer_is_accounted_for() {
         let (records, ledger) = scan_sorted(source(&bytes), &lenient()).unwrap();
         assert_covers(&ledger, bytes.len());
         let context = format!("bit {bit}");
-        let unknown = records.iter().filter(|record| !uuids.contains(&record.uuid));
+        let unknown = records
+            .iter()
+            .filter(|record| !uuids.contains(&record.uuid));
         assert!(unknown.count() <= 1, "{context}");
-        assert!(records.len() + 2 >= all.len(), "{context}: {} records", records.len());
+        assert!(
+            records.len() + 2 >= all.len(),
+            "{context}: {} records",
+            records.len()
+        );
         if bit % 7 == 0 {
             let raised = strict_error(source(&bytes), &lenient());
             let raised = raised.map(|damage| (damage.offset, damage.cause));
@@ -224,11 +241,17 @@ fn every_flipped_bit_without_a_trailer_is_accounted_for() {
 
 #[test]
 fn a_strict_walk_gives_what_is_good_first_and_fails_again_the_same_way() {
-    let records: Vec<Record> = (0..200).map(|tick| (uuid(tick), b"t".to_vec(), vec![7; 100])).collect();
+    let records: Vec<Record> = (0..200)
+        .map(|tick| (uuid(tick), b"t".to_vec(), vec![7; 100]))
+        .collect();
     let mut bytes = segment(&Key::DEFAULT, &records, true);
     let position = 24 * 201 + 106 * 150;
     bytes[position + 20] ^= 1;
-    let options = Options { strict: true, window_bytes: 1000, ..lenient() };
+    let options = Options {
+        strict: true,
+        window_bytes: 1000,
+        ..lenient()
+    };
     for source in [source(&bytes), Arc::new(Windowed(bytes.clone()))] {
         let mut walk = open(source, &options, Start::Beginning).unwrap();
         let mut given = Vec::new();
@@ -248,9 +271,14 @@ fn a_strict_walk_gives_what_is_good_first_and_fails_again_the_same_way() {
 #[test]
 fn several_keys_settle_on_the_one_of_the_file() {
     let (first, second) = (Key::new(&[1; 32]), Key::new(&[2; 32]));
-    let records: Vec<Record> = (0..5).map(|tick| (uuid(tick), vec![], vec![3; 20])).collect();
+    let records: Vec<Record> = (0..5)
+        .map(|tick| (uuid(tick), vec![], vec![3; 20]))
+        .collect();
     let mut bytes = segment(&second, &records, true);
-    let options = Options { keys: vec![first, second], ..lenient() };
+    let options = Options {
+        keys: vec![first, second],
+        ..lenient()
+    };
     let read = |bytes: &[u8], options: &Options| scan(source(bytes), options).unwrap().0.len();
     assert_eq!(read(&bytes, &options), 5);
     // The key check is damaged: the index hash tells, and where that is damaged too, the messages.
@@ -259,29 +287,57 @@ fn several_keys_settle_on_the_one_of_the_file() {
     assert_eq!(read(&bytes, &options), 5);
     bytes[len - 16] ^= 1;
     assert_eq!(read(&bytes, &options), 5);
-    let wrong = Options { keys: vec![first, Key::DEFAULT], ..lenient() };
+    let wrong = Options {
+        keys: vec![first, Key::DEFAULT],
+        ..lenient()
+    };
     assert_eq!(read(&bytes, &wrong), 0);
     assert!(strict_error(source(&bytes), &wrong).unwrap().wrong_key);
-    assert!(matches!(scan(source(&bytes), &Options { keys: vec![], ..lenient() }), Err(Error::Usage(_))));
+    assert!(matches!(
+        scan(
+            source(&bytes),
+            &Options {
+                keys: vec![],
+                ..lenient()
+            }
+        ),
+        Err(Error::Usage(_))
+    ));
     // The beginning of a trailer is found under the key that it is of.
     let torn = &segment(&second, &records, true)[..len - 40];
     let (records, ledger) = scan_sorted(source(torn), &options).unwrap();
-    assert_eq!((records.len(), ledger.last().unwrap().cause), (5, Some(Cause::TruncatedTrailer)));
+    assert_eq!(
+        (records.len(), ledger.last().unwrap().cause),
+        (5, Some(Cause::TruncatedTrailer))
+    );
 }
 
 #[test]
 fn bounds_are_half_open_and_end_the_reading() {
-    let records: Vec<Record> = (0..5).map(|tick| (uuid(tick), vec![], vec![3; 20])).collect();
+    let records: Vec<Record> = (0..5)
+        .map(|tick| (uuid(tick), vec![], vec![3; 20]))
+        .collect();
     let bytes = segment(&Key::DEFAULT, &records, true);
     let wanted = Wanted {
         since: Some(Bound::Uuid(uuid(1))),
         until: Some(Bound::Uuid(uuid(3))),
         ..Wanted::default()
     };
-    let (read, ledger) = scan_sorted(source(&bytes), &Options { wanted, ..lenient() }).unwrap();
+    let (read, ledger) = scan_sorted(
+        source(&bytes),
+        &Options {
+            wanted,
+            ..lenient()
+        },
+    )
+    .unwrap();
     assert_eq!(contents(&read), records[1..3]);
     let kinds: Vec<_> = ledger.iter().map(|span| span.kind).collect();
-    assert_eq!(kinds, [Kind::Header, Kind::Record, Kind::Record, Kind::Record], "what is behind the bound is not read");
+    assert_eq!(
+        kinds,
+        [Kind::Header, Kind::Record, Kind::Record, Kind::Record],
+        "what is behind the bound is not read"
+    );
 }
 
 #[test]
@@ -294,20 +350,44 @@ fn messages_larger_than_a_window_are_checked_in_pieces() {
     ];
     for trailer in [true, false] {
         let mut bytes = segment(&Key::DEFAULT, &records, trailer);
-        let read = |bytes: &[u8], options: &Options| scan_sorted(Arc::new(Windowed(bytes.to_vec())), options);
+        let read = |bytes: &[u8], options: &Options| {
+            scan_sorted(Arc::new(Windowed(bytes.to_vec())), options)
+        };
         assert_eq!(contents(&read(&bytes, &lenient()).unwrap().0), records);
-        let without_values = Options { values: false, ..lenient() };
+        let without_values = Options {
+            values: false,
+            ..lenient()
+        };
         assert_eq!(read(&bytes, &without_values).unwrap().0.len(), 3);
         for limited in [source(&bytes), Arc::new(Windowed(bytes.clone()))] {
-            let options = Options { max_record_bytes: 1 << 20, ..lenient() };
+            let options = Options {
+                max_record_bytes: 1 << 20,
+                ..lenient()
+            };
             let mut walk = open(limited, &options, Start::Beginning).unwrap();
-            assert_eq!(walk.step().unwrap(), Step::More, "what is in front of it is given out");
+            assert_eq!(
+                walk.step().unwrap(),
+                Step::More,
+                "what is in front of it is given out"
+            );
             let error = walk.step().unwrap_err();
-            assert!(matches!(error, Error::Limit { option: "max_record_bytes", .. }), "{error}");
+            assert!(
+                matches!(
+                    error,
+                    Error::Limit {
+                        option: "max_record_bytes",
+                        ..
+                    }
+                ),
+                "{error}"
+            );
         }
         bytes[5 << 20] ^= 1;
         let (kept, ledger) = read(&bytes, &lenient()).unwrap();
-        assert_eq!((kept.len(), first_damage(&ledger).is_some()), if trailer { (2, true) } else { (3, false) });
+        assert_eq!(
+            (kept.len(), first_damage(&ledger).is_some()),
+            if trailer { (2, true) } else { (3, false) }
+        );
     }
 }
 
@@ -315,15 +395,23 @@ fn messages_larger_than_a_window_are_checked_in_pieces() {
 fn an_interrupt_ends_the_reading() {
     let bytes = varied(1 << 10, true);
     let interrupt = Some(seglake::format::Interrupt(Arc::new(|| true)));
-    let options = Options { interrupt, ..lenient() };
-    assert!(matches!(scan(source(&bytes), &options), Err(Error::Interrupted)));
+    let options = Options {
+        interrupt,
+        ..lenient()
+    };
+    assert!(matches!(
+        scan(source(&bytes), &options),
+        Err(Error::Interrupted)
+    ));
 }
 
 #[test]
 fn a_start_that_fits_no_file_is_refused() {
     let bytes = varied(1 << 10, true);
     let other = varied(2 << 10, true);
-    let carry = open(source(&other), &lenient(), Start::Beginning).unwrap().carry();
+    let carry = open(source(&other), &lenient(), Start::Beginning)
+        .unwrap()
+        .carry();
     for start in [
         Start::Offset(0),
         Start::Offset(bytes.len() as u64),
@@ -344,7 +432,18 @@ fn opening_takes_a_few_short_reads() {
             open(counting.clone(), &lenient(), Start::Beginning).unwrap();
             let read = counting.bytes.load(Ordering::Relaxed);
             assert!(read < 2000, "{read} bytes of a file of {len}");
-            assert!(!detect(&*counting, &Options { format: None, ..lenient() }).unwrap().reason.is_empty());
+            assert!(
+                !detect(
+                    &*counting,
+                    &Options {
+                        format: None,
+                        ..lenient()
+                    }
+                )
+                .unwrap()
+                .reason
+                .is_empty()
+            );
             let read = counting.bytes.load(Ordering::Relaxed);
             assert!(read < 4000, "{read} bytes to open and detect");
         }
@@ -356,11 +455,21 @@ fn a_sound_file_is_read_little_more_than_once() {
     let bytes = varied(300 << 10, true);
     let (records, _) = scan(source(&bytes), &lenient()).unwrap();
     let counting = Arc::new(Counting::new(bytes.clone()));
-    scan(counting.clone(), &Options { window_bytes: 10_000, ..lenient() }).unwrap();
+    scan(
+        counting.clone(),
+        &Options {
+            window_bytes: 10_000,
+            ..lenient()
+        },
+    )
+    .unwrap();
     // The index and the checksums are read once more for the index hash.
     let most = bytes.len() + 32 * records.len() + 20_000;
     let read = counting.bytes.load(Ordering::Relaxed);
-    assert!(read <= most as u64, "{read} bytes read, {most} expected at most");
+    assert!(
+        read <= most as u64,
+        "{read} bytes read, {most} expected at most"
+    );
 }
 
 #[test]
@@ -373,14 +482,20 @@ fn sound_files_of_other_formats_are_not_claimed() {
             if path.extension().is_none_or(|extension| extension != "json") {
                 continue;
             }
-            let expected: serde_json::Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+            let expected: serde_json::Value =
+                serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
             let bytes = std::fs::read(path.with_extension("bin")).unwrap();
-            let mut options = Options { format: None, ..lenient() };
+            let mut options = Options {
+                format: None,
+                ..lenient()
+            };
             if let Some(key) = expected["options"]["key"].as_str() {
                 options.keys = vec![Key::new(&hex::decode(key).unwrap().try_into().unwrap())];
             }
             let detection = detect(&BytesSource::new(bytes.clone()), &options).unwrap();
-            let is_sealed = detection.format.is_some_and(|format| format.name == "sealed");
+            let is_sealed = detection
+                .format
+                .is_some_and(|format| format.name == "sealed");
             let is_sound = expected["strict_error"].is_null();
             if folder != "sealed" {
                 assert!(!is_sealed, "{}: {}", path.display(), detection.reason);
@@ -389,7 +504,11 @@ fn sound_files_of_other_formats_are_not_claimed() {
                 // One message without a trailer could also be an active record and unused space.
                 assert!(is_sealed, "{}: {}", path.display(), detection.reason);
                 let trailer = expected["encode"]["trailer"].as_bool();
-                assert!(trailer.is_none_or(|trailer| trailer == detection.certain), "{}", path.display());
+                assert!(
+                    trailer.is_none_or(|trailer| trailer == detection.certain),
+                    "{}",
+                    path.display()
+                );
                 own += 1;
             }
         }
@@ -400,12 +519,25 @@ fn sound_files_of_other_formats_are_not_claimed() {
 /// Claims of more than any file has: bounded work, and no memory for what is not there.
 #[test]
 fn hostile_claims_cost_nothing() {
-    let records: Vec<Record> = (0..5).map(|tick| (uuid(tick), b"t".to_vec(), vec![3; 20])).collect();
+    let records: Vec<Record> = (0..5)
+        .map(|tick| (uuid(tick), b"t".to_vec(), vec![3; 20]))
+        .collect();
     for trailer in [true, false] {
         let sound = segment(&Key::DEFAULT, &records, trailer);
-        let numbers = [u64::MAX, u64::MAX - 23, u64::from(u32::MAX), 1 << 63, sound.len() as u64, 24, 48, 0];
+        let numbers = [
+            u64::MAX,
+            u64::MAX - 23,
+            u64::from(u32::MAX),
+            1 << 63,
+            sound.len() as u64,
+            24,
+            48,
+            0,
+        ];
         // Every offset of the index, the count and the other numbers of the trailer.
-        let places = (0..6).map(|entry| 24 * entry + 16).chain((sound.len() - 32..sound.len()).step_by(8));
+        let places = (0..6)
+            .map(|entry| 24 * entry + 16)
+            .chain((sound.len() - 32..sound.len()).step_by(8));
         for place in places {
             for number in numbers {
                 let mut bytes = sound.clone();
@@ -413,7 +545,8 @@ fn hostile_claims_cost_nothing() {
                 for read in [source(&bytes), Arc::new(Windowed(bytes.clone()))] {
                     let (_, ledger) = scan_sorted(read.clone(), &lenient()).unwrap();
                     assert_covers(&ledger, bytes.len());
-                    let raised = strict_error(read, &lenient()).map(|damage| (damage.offset, damage.cause));
+                    let raised =
+                        strict_error(read, &lenient()).map(|damage| (damage.offset, damage.cause));
                     assert_eq!(raised, first_damage(&ledger), "{number} at {place}");
                 }
             }
@@ -422,7 +555,8 @@ fn hostile_claims_cost_nothing() {
             let length = 24 * 6 + record * 26 + 2;
             let mut bytes = sound.clone();
             bytes[length..length + 4].copy_from_slice(&u32::MAX.to_be_bytes());
-            let (kept, ledger) = scan_sorted(Arc::new(Windowed(bytes.clone())), &lenient()).unwrap();
+            let (kept, ledger) =
+                scan_sorted(Arc::new(Windowed(bytes.clone())), &lenient()).unwrap();
             assert_eq!(kept.len(), 4, "{ledger:?}");
             assert_covers(&ledger, bytes.len());
         }
@@ -433,7 +567,9 @@ fn hostile_claims_cost_nothing() {
 #[test]
 fn hashing_in_vain_stays_within_the_search_budget() {
     let (entries, body) = (2000_u64, 1_usize << 20);
-    let mut records: Vec<Record> = (0..entries).map(|tick| (uuid(tick), vec![], vec![])).collect();
+    let mut records: Vec<Record> = (0..entries)
+        .map(|tick| (uuid(tick), vec![], vec![]))
+        .collect();
     records[0].2 = vec![0x5a; body];
     let mut bytes = segment(&Key::DEFAULT, &records, true);
     let data_start = 24 * (entries + 1);
@@ -448,18 +584,46 @@ fn hashing_in_vain_stays_within_the_search_budget() {
     assert_eq!(ledger[0].cause, Some(Cause::ChecksumMismatch));
     let budget = (256 << 20) + 2 * counting.len();
     let read = counting.bytes.load(Ordering::Relaxed);
-    assert!(read <= budget * 5 / 4, "{read} bytes read for a budget of {budget}");
-    assert!(read >= budget / 2, "{read} bytes read: the budget was not met at all");
+    assert!(
+        read <= budget * 5 / 4,
+        "{read} bytes read for a budget of {budget}"
+    );
+    assert!(
+        read >= budget / 2,
+        "{read} bytes read: the budget was not met at all"
+    );
     let raised = strict_error(counting, &lenient()).unwrap();
-    assert_eq!((raised.offset, raised.cause), (data_start, Cause::ChecksumMismatch));
+    assert_eq!(
+        (raised.offset, raised.cause),
+        (data_start, Cause::ChecksumMismatch)
+    );
 }
 
 #[test]
 fn a_file_under_another_key_is_still_recognised() {
     let bytes = varied(1 << 10, true);
-    let detection = detect(&BytesSource::new(bytes.clone()), &Options { format: None, ..lenient() }).unwrap();
-    assert!(detection.certain && detection.format == Some(&sealed::FORMAT), "{}", detection.reason);
-    let other = Options { format: None, keys: vec![Key::new(&[9; 32])], ..lenient() };
+    let detection = detect(
+        &BytesSource::new(bytes.clone()),
+        &Options {
+            format: None,
+            ..lenient()
+        },
+    )
+    .unwrap();
+    assert!(
+        detection.certain && detection.format == Some(&sealed::FORMAT),
+        "{}",
+        detection.reason
+    );
+    let other = Options {
+        format: None,
+        keys: vec![Key::new(&[9; 32])],
+        ..lenient()
+    };
     let detection = detect(&BytesSource::new(bytes), &other).unwrap();
-    assert!(!detection.certain && detection.format == Some(&sealed::FORMAT), "{}", detection.reason);
+    assert!(
+        !detection.certain && detection.format == Some(&sealed::FORMAT),
+        "{}",
+        detection.reason
+    );
 }

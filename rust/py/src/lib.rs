@@ -17,6 +17,7 @@ mod reader;
 mod record;
 mod records;
 mod report;
+mod seal;
 mod source;
 mod value;
 mod verify;
@@ -50,6 +51,8 @@ mod _native {
     use super::records::Records;
     #[pymodule_export]
     use super::report::Report;
+    #[pymodule_export]
+    use super::seal::seal;
     #[pymodule_export]
     use super::value::uuid6;
     #[pymodule_export]

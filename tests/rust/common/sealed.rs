@@ -207,7 +207,10 @@ impl Counting {
 
     /// What was read since the last call: bytes and reads.
     pub(crate) fn take(&self) -> (u64, u64) {
-        (self.bytes.swap(0, Ordering::Relaxed), self.reads.swap(0, Ordering::Relaxed))
+        (
+            self.bytes.swap(0, Ordering::Relaxed),
+            self.reads.swap(0, Ordering::Relaxed),
+        )
     }
 }
 
