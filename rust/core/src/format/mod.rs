@@ -5,6 +5,7 @@ mod column;
 mod detect;
 mod lookup;
 mod options;
+pub mod tenant;
 mod walk;
 mod writer;
 
@@ -69,7 +70,7 @@ impl PartialEq for Format {
 }
 
 /// All formats.
-pub static FORMATS: &[&Format] = &[&active::FORMAT];
+pub static FORMATS: &[&Format] = &[&active::FORMAT, &tenant::FORMAT];
 
 /// How records are known to be right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

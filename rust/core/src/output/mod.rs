@@ -2,12 +2,14 @@
 
 mod appender;
 mod new_file;
+mod scratch;
 
 use std::fs::File;
 use std::path::Path;
 
 pub(crate) use appender::Appender;
 pub(crate) use new_file::NewFile;
+pub(crate) use scratch::scratch_file;
 
 /// Makes a new file's name last: on Unix that takes a sync of its folder.
 fn sync_folder(path: &Path) -> std::io::Result<()> {
