@@ -3,8 +3,10 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+INTEROP := tests/interop
 CARGO ?= cargo
 PYTEST_ARGS ?=
+KAITAI_TARGET ?= python
 
 # The extension's sources: what it is built from, and so what its stamp is compared with.
 EXTENSION_SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find rust -name Cargo.toml -o -name '*.rs')
@@ -16,7 +18,7 @@ export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 MAKEFLAGS += --no-builtin-rules
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help develop build java demo test test-rust lint format bench lock clean
+.PHONY: help develop build java demo test test-rust interop lint format bench kaitai lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -29,12 +31,19 @@ build: $(VENV)/.requirements ## Build the wheel and the source distribution into
 demo: $(VENV)/.extension java ## Ingest a year of real flights, damaged on purpose, with Spark
 	@$(BIN)/python examples/demo.py
 
+# With Node.js and npm the package autobase is installed too; without them the tests that need it say so and are skipped.
+# The redirection makes make ask the shell, whose built-in `command` is.
+NODE := $(and $(shell command -v node 2> /dev/null),$(shell command -v npm 2> /dev/null))
+
 # pytest is the last command, so that its summary is the last thing shown.
-test: lint test-rust $(VENV)/.extension java ## Run every test, linter and type check
+test: lint test-rust $(VENV)/.extension $(VENV)/.kaitai java $(if $(NODE),$(INTEROP)/node_modules/.installed) ## Run every test, linter and type check
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
 
 test-rust: $(VENV)/.requirements ## Run the Rust tests alone
 	$(CARGO) test --locked --workspace --all-features
+
+interop: $(VENV)/.extension $(INTEROP)/node_modules/.installed ## Compare oplogs with what the npm package autobase writes and reads
+	$(BIN)/python -m pytest $(INTEROP) $(PYTEST_ARGS)
 
 lint: $(VENV)/.extension ## Run the linters and type checks alone
 	$(CARGO) fmt --all --check
@@ -55,11 +64,14 @@ bench: $(VENV)/.requirements ## Run the Rust benchmarks
 	$(CARGO) bench --locked --package seglake --all-features
 	@$(BIN)/python scripts/bench_table.py
 
+kaitai: $(VENV)/.kaitai ## Compile docs/formats/*.ksy into build/kaitai (KAITAI_TARGET=python)
+	@$(BIN)/python scripts/kaitai.py compile --target $(KAITAI_TARGET)
+
 lock: $(VENV)/.requirements ## Pin the newest versions that pyproject.toml allows
 	PYTHON=$(BIN)/python scripts/lock.sh
 
 clean: ## Remove everything that was built or installed
-	rm -rf $(VENV) target dist build .pytest_cache .ruff_cache .mypy_cache .hypothesis python/seglake/_native*.so
+	rm -rf $(VENV) $(INTEROP)/node_modules target dist build .pytest_cache .ruff_cache .mypy_cache .hypothesis python/seglake/_native*.so
 	find python tests examples scripts -name __pycache__ -prune -exec rm -rf {} +
 
 $(VENV)/.python:
@@ -75,7 +87,17 @@ $(VENV)/.extension: $(VENV)/.requirements $(EXTENSION_SOURCES)
 	$(BIN)/maturin develop --release
 	@touch $@
 
+$(INTEROP)/node_modules/.installed: $(INTEROP)/package.json $(INTEROP)/package-lock.json
+	@command -v npm > /dev/null || { echo "Node.js 20 or newer, with npm, is needed to install the package autobase" >&2; exit 1; }
+	cd $(INTEROP) && npm ci --ignore-scripts --no-audit --no-fund
+	@touch $@
+
 # Spark needs Java 17 or newer; only where the machine has none is one installed into .venv.
 java: $(VENV)/.requirements
 	@$(BIN)/python -P python/seglake/spark/java.py > /dev/null 2>&1 || \
 		$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements/java.txt
+
+# The Kaitai Struct compiler, which needs Java too.
+$(VENV)/.kaitai: $(VENV)/.requirements scripts/kaitai.py requirements/kaitai.sha256 | java
+	$(BIN)/python scripts/kaitai.py fetch
+	@touch $@

@@ -1,15 +1,15 @@
 """The extension module: everything here is re-exported by `seglake`."""
 
 import uuid as _uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from os import PathLike
 from types import TracebackType
-from typing import Any, BinaryIO, Literal, Protocol, Self, TypeAlias, final
+from typing import Any, BinaryIO, Literal, Protocol, Self, TypeAlias, final, overload
 
 from typing_extensions import Buffer
 
-from seglake._types import Span
+from seglake._types import DialectName, FormatName, Span
 
 __all__ = [
     "Batch",
@@ -40,52 +40,123 @@ class _ArrowArray(Protocol):
 
 _Source: TypeAlias = str | PathLike[str] | BinaryIO | Buffer
 _Bound: TypeAlias = datetime | _uuid.UUID
-_Format: TypeAlias = Literal["active"]
+_Index: TypeAlias = _Source | bool
+_Tenants: TypeAlias = Sequence[str | bytes]
 
 def open(
     source: _Source,
     *,
-    format: _Format | None = None,
+    format: FormatName | None = None,
+    dialect: DialectName | None = None,
+    index: _Index | None = None,
     key: bytes | None = None,
     keys: Sequence[bytes] | None = None,
     key_file: str | PathLike[str] | None = None,
     on_damage: Literal["raise", "skip"] = "raise",
     since: _Bound | None = None,
     until: _Bound | None = None,
+    start_offset: int | None = None,
+    end_offset: int | None = None,
+    partitions: Sequence[int] | None = None,
+    tenants: _Tenants | None = None,
     columns: Sequence[str] | None = None,
     batch_bytes: int = 8388608,
     batch_rows: int = 131072,
     max_record_bytes: int = 2147483647,
+    max_chunk_bytes: int | None = None,
+    limit_chunk_bytes: int | None = None,
     uuid_type: Literal["fixed", "binary", "string"] = "fixed",
     mmap: bool | None = None,
 ) -> Reader: ...
 def verify(
     source: _Source,
     *,
-    format: _Format | None = None,
+    format: FormatName | None = None,
+    dialect: DialectName | None = None,
     key: bytes | None = None,
     keys: Sequence[bytes] | None = None,
     key_file: str | PathLike[str] | None = None,
+    limit_chunk_bytes: int | None = None,
     mmap: bool | None = None,
     progress: Callable[[int, int], object] | None = None,
 ) -> Report: ...
 def create(
     path: str | PathLike[str],
     *,
-    format: _Format,
+    format: FormatName,
     key: bytes | None = None,
     key_file: str | PathLike[str] | None = None,
-    preallocate: int = 0,
-    append: bool = False,
-    zero_torn_tail: bool = False,
+    append: bool | None = None,
+    overwrite: bool | None = None,
+    preallocate: int | None = None,
+    zero_torn_tail: bool | None = None,
+    trailer: bool | None = None,
+    version: int | None = None,
+    dialect: DialectName | None = None,
+    chunk_bytes: int | None = None,
+    chunk_records: int | None = None,
+    level: int | None = None,
+    index: bool | None = None,
+    memory_bytes: int | None = None,
 ) -> Writer: ...
 def detect(
     source: _Source,
     *,
+    dialect: DialectName | None = None,
     key: bytes | None = None,
     keys: Sequence[bytes] | None = None,
     key_file: str | PathLike[str] | None = None,
 ) -> Detection: ...
+def seal(
+    source: _Source,
+    path: str | PathLike[str],
+    *,
+    key: bytes | None = None,
+    keys: Sequence[bytes] | None = None,
+    key_file: str | PathLike[str] | None = None,
+    on_damage: Literal["raise", "skip"] = "raise",
+    trailer: bool = True,
+    overwrite: bool = False,
+    progress: Callable[[int, int], object] | None = None,
+) -> Report: ...
+def convert(
+    source: _Source,
+    path: str | PathLike[str],
+    *,
+    to: FormatName | None = None,
+    drop: Sequence[str] = (),
+    set: Mapping[str, Any] | None = None,
+    write: Mapping[str, Any] | None = None,
+    overwrite: bool = False,
+    format: FormatName | None = None,
+    dialect: DialectName | None = None,
+    key: bytes | None = None,
+    keys: Sequence[bytes] | None = None,
+    key_file: str | PathLike[str] | None = None,
+    on_damage: Literal["raise", "skip"] = "raise",
+    since: _Bound | None = None,
+    until: _Bound | None = None,
+    start_offset: int | None = None,
+    end_offset: int | None = None,
+    partitions: Sequence[int] | None = None,
+    tenants: _Tenants | None = None,
+    max_record_bytes: int = 2147483647,
+    max_chunk_bytes: int | None = None,
+    limit_chunk_bytes: int | None = None,
+    progress: Callable[[int, int], object] | None = None,
+) -> Report: ...
+def index(
+    source: _Source,
+    path: str | PathLike[str] | None = None,
+    *,
+    overwrite: bool = True,
+    limit_chunk_bytes: int | None = None,
+) -> Index: ...
+def decode_message(data: Buffer, *, dialect: DialectName = "draft", seq: int | None = None) -> Record: ...
+def decode_system(data: Buffer, *, dialect: DialectName = "draft") -> dict[str, Any]: ...
+def encode_message(
+    record: Record | Mapping[str, Any] | None = None, /, *, dialect: DialectName = "draft", **fields: Any
+) -> bytes: ...
 def uuid6(timestamp: datetime | None = None) -> _uuid.UUID: ...
 
 @final
@@ -104,7 +175,25 @@ class Reader:
     def closed(self) -> bool: ...
     def __iter__(self) -> Records: ...
     def batches(self) -> Batches: ...
-    def get(self, uuid: _uuid.UUID) -> Record | None: ...
+    def get(self, *id: Any, **fields: Any) -> Record | None: ...
+    @overload
+    def get_many(self, ids: _ArrowStream | _ArrowArray) -> Batch: ...
+    @overload
+    def get_many(self, ids: Iterable[Any]) -> list[Record | None]: ...
+    def range(
+        self,
+        since: _Bound | int | None = None,
+        until: _Bound | int | None = None,
+        *,
+        start_offset: int | None = None,
+        end_offset: int | None = None,
+        partitions: Sequence[int] | None = None,
+        tenants: _Tenants | None = None,
+    ) -> Records: ...
+    def partitions(self) -> list[int]: ...
+    def tenants(self, partition: int | None = None) -> list[str]: ...
+    def blocks(self) -> list[dict[str, Any]]: ...
+    def index(self) -> Index: ...
     def ledger(self) -> Ledger: ...
     def records_from(self, position: int) -> Records: ...
     def read_bytes(self, start: int, end: int) -> bytes: ...
@@ -172,7 +261,45 @@ class Record:
     @property
     def type_bytes(self) -> bytes: ...
     @property
-    def value(self) -> bytes: ...
+    def partition(self) -> int: ...
+    @property
+    def tenant(self) -> str: ...
+    @property
+    def tenant_bytes(self) -> bytes: ...
+    @property
+    def index(self) -> int: ...
+    @property
+    def offset(self) -> int: ...
+    @property
+    def seq(self) -> int: ...
+    @property
+    def version(self) -> int: ...
+    @property
+    def checkpointer(self) -> int | None: ...
+    @property
+    def checkpoint(self) -> dict[str, Any] | None: ...
+    @property
+    def clock(self) -> list[dict[str, Any]]: ...
+    @property
+    def abi(self) -> int | None: ...
+    @property
+    def batch(self) -> int: ...
+    @property
+    def keys(self) -> list[bytes] | None: ...
+    @property
+    def max_supported_version(self) -> int | None: ...
+    @property
+    def optimistic(self) -> bool | None: ...
+    @property
+    def digest(self) -> dict[str, Any] | None: ...
+    @property
+    def trace(self) -> dict[str, Any] | None: ...
+    @property
+    def flags(self) -> int | None: ...
+    @property
+    def extra(self) -> bytes | None: ...
+    @property
+    def value(self) -> bytes | Any: ...
     @property
     def position(self) -> int: ...
     def to_dict(self) -> dict[str, Any]: ...
@@ -206,6 +333,19 @@ class Report:
     def to_dict(self) -> dict[str, Any]: ...
 
 @final
+class Index:
+    @property
+    def path(self) -> str | None: ...
+    @property
+    def size(self) -> int: ...
+    @property
+    def ok(self) -> bool: ...
+    @property
+    def items(self) -> list[tuple[int, int]]: ...
+    @property
+    def ledger(self) -> list[Span]: ...
+
+@final
 class Detection:
     @property
     def format(self) -> str | None: ...
@@ -219,26 +359,21 @@ class Writer:
     @property
     def path(self) -> str: ...
     @property
-    def position(self) -> int: ...
+    def format(self) -> str: ...
     @property
-    def last_uuid(self) -> _uuid.UUID | None: ...
+    def position(self) -> int | None: ...
     @property
-    def found(self) -> Report: ...
+    def last(self) -> Any: ...
+    @property
+    def found(self) -> Report | None: ...
     @property
     def closed(self) -> bool: ...
-    def write(
-        self,
-        record: Record | Mapping[str, Any] | None = None,
-        /,
-        *,
-        uuid: _uuid.UUID | None = None,
-        type: str | bytes | None = None,
-        value: str | bytes | Buffer | None = None,
-    ) -> _uuid.UUID: ...
+    def write(self, record: Record | Mapping[str, Any] | None = None, /, **fields: Any) -> Any: ...
     def write_batch(self, data: _ArrowStream | _ArrowArray, /) -> int: ...
     def flush(self) -> None: ...
     def sync(self) -> None: ...
     def close(self) -> None: ...
+    def abandon(self) -> None: ...
     def __enter__(self) -> Self: ...
     def __exit__(
         self,

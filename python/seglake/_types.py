@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
+
+FormatName: TypeAlias = Literal["active", "sealed", "tenant", "chunked", "oplog"]
+"""The formats."""
+
+DialectName: TypeAlias = Literal["draft", "draft-1.1", "autobase"]
+"""How the messages of an oplog are laid out."""
 
 
 class Span(NamedTuple):

@@ -5,7 +5,8 @@ import warnings
 from pathlib import Path
 
 import pytest
-from active_reference import Scanner, checksum, encode
+from active_reference import Scanner, encode
+from highway_hash import checksum
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 

@@ -15,7 +15,8 @@ from documents import DOCUMENTS, ROOT, Block, anchors, blocks, links, table
 import seglake
 
 README = ROOT / "README.md"
-VECTORS = ROOT / "tests" / "vectors" / "active"
+VECTORS = ROOT / "tests" / "vectors"
+ACTIVE = VECTORS / "active"
 
 PYTHON_BLOCKS = [block for document in DOCUMENTS for block in blocks(document, "python")]
 WITHOUT_SPARK = [block for block in PYTHON_BLOCKS if "spark" not in block.text]
@@ -26,7 +27,8 @@ HEXDUMPS = [block for document in DOCUMENTS for block in blocks(document, "hexdu
 
 def test_there_are_documents_to_check() -> None:
     assert {"README.md", "CONTRIBUTING.md", "CHANGELOG.md"} <= {path.name for path in DOCUMENTS}
-    assert len(HEXDUMPS) == 3
+    pages = {page for page in (ROOT / "docs" / "formats").glob("*.md") if page.name != "README.md"}
+    assert {block.document for block in HEXDUMPS} == pages
     assert WITHOUT_SPARK
     assert SHOWN_OUTPUT
 
@@ -72,7 +74,7 @@ def test_commands_print_what_is_shown(block: Block) -> None:
 @pytest.mark.parametrize("block", HEXDUMPS, ids=str)
 def test_hexdumps_are_those_of_the_golden_files(block: Block) -> None:
     _, name, start = block.info
-    data = (VECTORS / name).read_bytes()
+    data = (VECTORS / block.document.stem / name).read_bytes()
     position = int(start)
     for line in block.text.splitlines():
         offset, _, digits = line.partition(": ")
@@ -82,12 +84,26 @@ def test_hexdumps_are_those_of_the_golden_files(block: Block) -> None:
         position += len(row)
 
 
+def test_tables_of_bytes_are_those_of_the_golden_files() -> None:
+    compared = 0
+    for document in (ROOT / "docs" / "formats").glob("*.md"):
+        data = b""
+        for line in document.read_text(encoding="utf-8").splitlines():
+            if dump := re.match(r"```hexdump (\S+) ", line):
+                data = (VECTORS / document.stem / dump[1]).read_bytes()
+            if row := re.match(r"\| (\d+) \| `([0-9a-f ]+)(…[0-9a-f]+)?` \|", line):
+                shown = bytes.fromhex(row[2])
+                assert data[int(row[1]) :].startswith(shown), f"{document.name}: {line}"
+                compared += 1
+    assert compared > 30
+
+
 def test_the_worked_examples_are_what_the_reader_makes_of_them() -> None:
-    (record,) = seglake.open(VECTORS / "minimal.bin")
+    (record,) = seglake.open(ACTIVE / "minimal.bin")
     assert (record.timestamp_us, record.type, record.value) == (1_704_858_057_179_150, "", b"")
-    flipped = [span for span in seglake.open(VECTORS / "flip_message.bin").ledger() if span.kind != "record"]
+    flipped = [span for span in seglake.open(ACTIVE / "flip_message.bin").ledger() if span.kind != "record"]
     assert flipped == [(308, 411, "corrupt", "checksum_mismatch")]
-    torn = [span for span in seglake.open(VECTORS / "torn_in_body_preallocated.bin").ledger() if span.kind != "record"]
+    torn = [span for span in seglake.open(ACTIVE / "torn_in_body_preallocated.bin").ledger() if span.kind != "record"]
     assert torn == [(794, 846, "torn_tail", "checksum_mismatch"), (846, 2048, "unused", None)]
 
 

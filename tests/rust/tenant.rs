@@ -324,9 +324,10 @@ fn wanted_partitions_and_tenants_are_given_and_the_ledger_is_of_all() {
             ..lenient()
         };
         let (records, spans) = scan(Arc::new(Windowed(segment.bytes.clone())), &options).unwrap();
-        let expected = segment.messages.iter().filter(|message| {
-            [0, 7].contains(&message.partition) && message.tenant == tenant
-        });
+        let expected = segment
+            .messages
+            .iter()
+            .filter(|message| [0, 7].contains(&message.partition) && message.tenant == tenant);
         assert!(records.iter().eq(expected) && !records.is_empty());
         assert_eq!(spans, all);
     }

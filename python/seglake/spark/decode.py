@@ -71,7 +71,7 @@ class Decoder:
         key = self.options.key
         return seglake.open(
             path,
-            format=cast("Literal['active']", self.format),
+            format=cast("FormatName", self.format),
             key=key.reveal() if key is not None else None,
             key_file=self.options.key_file,
             on_damage="skip" if self._skips else "raise",

@@ -182,7 +182,7 @@ def _paths(given: Mapping[str, str]) -> tuple[str, ...]:
 
 def _format(value: str) -> str:
     try:
-        with seglake.open(b"", format=cast("Literal['active']", value.lower()), on_damage="skip"):
+        with seglake.open(b"", format=cast("FormatName", value.lower()), on_damage="skip"):
             return value.lower()
     except ValueError as error:
         wrong = _WrongValueError(value, "the name of a format")

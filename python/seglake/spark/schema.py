@@ -51,7 +51,7 @@ def native_schema(format: str, columns: Sequence[str] | None, uuid_type: UuidTyp
 
 def _open_empty(format: str, columns: Sequence[str] | None, uuid_type: UuidType) -> seglake.Schema:
     # A schema depends on the format alone, so that no file of that format is needed for it.
-    name = cast("Literal['active']", format)
+    name = cast("FormatName", format)
     with seglake.open(b"", format=name, on_damage="skip", columns=columns, uuid_type=uuid_type) as reader:
         return reader.schema
 

@@ -1,10 +1,12 @@
 //! Arrow's PyCapsule interface (<https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html>).
 
 use std::ffi::CStr;
+use std::sync::Arc;
 
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, to_ffi};
 use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
-use arrow_array::{Array, RecordBatch, RecordBatchReader, StructArray};
+use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchReader, StructArray, make_array};
+use arrow_data::ArrayData;
 use arrow_schema::{ArrowError, DataType, Schema as ArrowSchema, SchemaRef};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -120,6 +122,36 @@ pub(crate) fn import(
     )))
 }
 
+/// The arrays of an Arrow array, chunked array, record batch or table, or of what becomes one by `to_arrow` (a polars series);
+/// `None` where it is none of these.
+pub(crate) fn import_arrays(object: &Bound<'_, PyAny>) -> PyResult<Option<Vec<ArrayRef>>> {
+    if object.hasattr("__arrow_c_array__")? {
+        let capsules: Bound<'_, PyTuple> = object.call_method0("__arrow_c_array__")?.cast_into()?;
+        let (schema, array) = (capsules.get_item(0)?, capsules.get_item(1)?);
+        let data = take_data(schema.cast()?, array.cast()?)?;
+        return Ok(Some(vec![make_array(data)]));
+    }
+    if !object.hasattr("__arrow_c_stream__")? {
+        return Ok(None);
+    }
+    // A stream of other arrays than record batches cannot be taken as a stream: its chunks can.
+    if object.hasattr("chunks")? {
+        let mut arrays = Vec::new();
+        for chunk in object.getattr("chunks")?.try_iter()? {
+            arrays.extend(import_arrays(&chunk?)?.unwrap_or_default());
+        }
+        return Ok(Some(arrays));
+    }
+    if object.hasattr("to_arrow")? {
+        return import_arrays(&object.call_method0("to_arrow")?);
+    }
+    let batches = import(object)?.map(|batch| {
+        let rows: ArrayRef = Arc::new(StructArray::from(batch.map_err(failed)?));
+        Ok(rows)
+    });
+    batches.collect::<PyResult<_>>().map(Some)
+}
+
 #[allow(unsafe_code)]
 fn take_stream(capsule: &Bound<'_, PyCapsule>) -> PyResult<RecordBatchStreamReader> {
     let stream = capsule
@@ -131,10 +163,7 @@ fn take_stream(capsule: &Bound<'_, PyCapsule>) -> PyResult<RecordBatchStreamRead
 }
 
 #[allow(unsafe_code)]
-fn take_array(
-    schema: &Bound<'_, PyCapsule>,
-    array: &Bound<'_, PyCapsule>,
-) -> PyResult<RecordBatch> {
+fn take_data(schema: &Bound<'_, PyCapsule>, array: &Bound<'_, PyCapsule>) -> PyResult<ArrayData> {
     let schema = schema
         .pointer_checked(Some(SCHEMA))?
         .cast::<FFI_ArrowSchema>();
@@ -145,6 +174,14 @@ fn take_array(
         let array = FFI_ArrowArray::from_raw(array.as_ptr());
         arrow_array::ffi::from_ffi(array, schema.as_ref()).map_err(failed)?
     };
+    Ok(data)
+}
+
+fn take_array(
+    schema: &Bound<'_, PyCapsule>,
+    array: &Bound<'_, PyCapsule>,
+) -> PyResult<RecordBatch> {
+    let data = take_data(schema, array)?;
     if !matches!(data.data_type(), DataType::Struct(_)) || data.null_count() > 0 {
         return Err(PyTypeError::new_err(format!(
             "expected an Arrow record batch, not an array of {}",

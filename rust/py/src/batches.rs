@@ -71,6 +71,17 @@ impl Batches {
 #[pyclass(frozen, module = "seglake")]
 pub(crate) struct Batch(columns::Batch);
 
+impl Batch {
+    /// Records that were looked up, so without damage beside them.
+    pub(crate) fn of(records: RecordBatch) -> Self {
+        Self(columns::Batch {
+            records,
+            damage: Vec::new(),
+            value_bytes: 0,
+        })
+    }
+}
+
 #[pymethods]
 impl Batch {
     /// How many records there are; 0 where only damage was found.

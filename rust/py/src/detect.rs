@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use pyo3::prelude::*;
-use seglake::format::{self, Options};
+use seglake::format;
 
 use crate::error::raise;
-use crate::interrupt::signals;
-use crate::{key, source};
+use crate::read_options::ReadArguments;
+use crate::source::given;
 
 /// What format a file seems to be of, and how sure that is.
 #[pyclass(frozen, module = "seglake")]
@@ -47,25 +47,29 @@ impl Detection {
     }
 }
 
-/// Tells a file's format by its content, and by its extension where the content does not tell.
+/// Tells a file's format by its content, and by its extension where the content does not tell. Formats without a magic number
+/// (active, oplog) are told by their first records; an oplog's are decoded as `dialect` says.
 ///
 /// Raises OSError where the file cannot be read.
 #[pyfunction]
-#[pyo3(signature = (source, *, key=None, keys=None, key_file=None))]
+#[pyo3(signature = (source, *, dialect=None, key=None, keys=None, key_file=None))]
 pub(crate) fn detect(
     source: &Bound<'_, PyAny>,
+    dialect: Option<&str>,
     key: Option<&[u8]>,
     keys: Option<Vec<Vec<u8>>>,
     key_file: Option<PathBuf>,
 ) -> PyResult<Detection> {
     let py = source.py();
-    let (keys, _) = key::keys(py, key, keys, key_file.as_deref())?;
-    let (source, _) = source::source(source, None)?;
-    let options = Options {
+    let arguments = ReadArguments {
+        dialect,
+        key,
         keys,
-        interrupt: Some(signals()),
-        ..Options::default()
+        key_file,
+        ..ReadArguments::default()
     };
+    let (options, _) = arguments.options(py)?;
+    let source = given(source)?.open(py, false)?;
     py.detach(|| format::detect(&*source, &options))
         .map(Detection)
         .map_err(|error| raise(py, error))

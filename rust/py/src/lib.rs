@@ -3,20 +3,26 @@
 
 mod arrow;
 mod batches;
+mod convert;
 mod detect;
 mod error;
+mod field_in;
 mod interrupt;
 mod key;
 mod ledger;
+mod message;
 mod open;
+mod read_options;
 mod reader;
 mod record;
 mod records;
 mod report;
-mod rows_in;
+mod seal;
 mod source;
 mod value;
 mod verify;
+mod wanted;
+mod write_options;
 mod writer;
 
 use pyo3::prelude::*;
@@ -28,9 +34,13 @@ mod _native {
     #[pymodule_export]
     use super::batches::{Batch, Batches};
     #[pymodule_export]
+    use super::convert::convert;
+    #[pymodule_export]
     use super::detect::{Detection, detect};
     #[pymodule_export]
     use super::ledger::Ledger;
+    #[pymodule_export]
+    use super::message::{decode_message, decode_system, encode_message};
     #[pymodule_export]
     use super::open::open;
     #[pymodule_export]
@@ -41,6 +51,8 @@ mod _native {
     use super::records::Records;
     #[pymodule_export]
     use super::report::Report;
+    #[pymodule_export]
+    use super::seal::seal;
     #[pymodule_export]
     use super::value::uuid6;
     #[pymodule_export]

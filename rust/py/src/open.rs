@@ -6,60 +6,71 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use seglake::columns::{Limits, Selection, UuidType};
-use seglake::format::{Options, by_name, resolve};
+use seglake::format::Options;
 
 use crate::error::raise;
-use crate::interrupt::signals;
+use crate::read_options::{Opened, ReadArguments};
 use crate::reader::{Reader, Reopening};
-use crate::{key, source, value};
+use crate::wanted::Filter;
 
-/// Opens a segment for reading. `source` is a path, a seekable binary file object, or a buffer.
+/// Opens a file for reading. `source` is a path, a URI that `pyarrow.fs` knows, a seekable binary file object, or a buffer.
 ///
 /// format: the format's name; None tells it by content and extension.
+/// dialect: how an oplog's messages are laid out: "draft" (default), "draft-1.1" or "autobase".
+/// index: where a chunked file's index is: a path, URI, file object or buffer; None looks beside the file, False uses none.
 /// key, keys, key_file: a key of 32 bytes, several to try in order, or a file that holds one (32 raw bytes or 64 hexadecimal
 ///     digits). Without any, the environment variable SEGLAKE_KEY is used where it is set, else the public default key.
-/// on_damage: "raise" raises DamageError at the first damage, "skip" reads on behind it and warns once (DamageWarning).
-/// since, until: the records wanted, half-open; aware datetimes or UUIDs of version 6.
-/// columns: the columns of Arrow batches; beside the format's own there are "path" and "position".
+/// on_damage: "raise" raises DamageError at damage, "skip" reads on behind it and warns once (DamageWarning).
+/// since, until: the records wanted, half-open; aware datetimes, or UUIDs of version 6 for formats that have them.
+/// start_offset, end_offset: the message offsets wanted, half-open (chunked).
+/// partitions, tenants: the partition IDs and tenant IDs wanted (tenant); tenants as text or bytes.
+/// columns: the columns of Arrow batches; beside the format's own there are "path", "position", and "cause", which says what
+///     is wrong with a record that is given out all the same.
 /// batch_bytes, batch_rows: a batch ends before it has more bytes of values or more rows, but has at least one row.
 /// max_record_bytes: a larger record raises LimitError when it is to be returned.
+/// max_chunk_bytes, limit_chunk_bytes: a chunk whose content has more bytes than the first is decoded twice instead of into a
+///     buffer; one that has more than the second raises LimitError (chunked).
 /// uuid_type: UUID columns as fixed-size binary ("fixed"), plain binary ("binary") or text ("string").
-/// mmap: None and False read the file in windows, so memory stays flat and a file that shrinks is an error. True maps it:
-///     faster to reread, but where somebody truncates the file meanwhile, the process is killed (SIGBUS).
+/// mmap: False reads the file in windows, so memory stays flat and a file that shrinks is an error. True maps it: faster to
+///     reread, but where somebody truncates the file meanwhile, the process is killed (SIGBUS). None maps formats that are
+///     written once (sealed) and reads the others.
 ///
-/// Raises FileNotFoundError and other OSErrors, FormatError where the format cannot be told, ValueError, TypeError.
+/// Raises FileNotFoundError and other OSErrors, FormatError where the format cannot be told, ValueError (also for options that
+/// do not concern the format, where it is named), TypeError.
 #[pyfunction]
 #[pyo3(signature = (
-    source, *, format=None, key=None, keys=None, key_file=None, on_damage="raise", since=None, until=None, columns=None,
-    batch_bytes=8388608, batch_rows=131072, max_record_bytes=2147483647, uuid_type="fixed", mmap=None,
+    source, *, format=None, dialect=None, index=None, key=None, keys=None, key_file=None, on_damage="raise", since=None,
+    until=None, start_offset=None, end_offset=None, partitions=None, tenants=None, columns=None, batch_bytes=8388608,
+    batch_rows=131072, max_record_bytes=2147483647, max_chunk_bytes=None, limit_chunk_bytes=None, uuid_type="fixed",
+    mmap=None,
 ))]
 #[allow(clippy::too_many_arguments, reason = "keyword arguments")]
 pub(crate) fn open<'py>(
     source: &Bound<'py, PyAny>,
     format: Option<&str>,
+    dialect: Option<&str>,
+    index: Option<&Bound<'py, PyAny>>,
     key: Option<&[u8]>,
     keys: Option<Vec<Vec<u8>>>,
     key_file: Option<PathBuf>,
     on_damage: &str,
     since: Option<&Bound<'py, PyAny>>,
     until: Option<&Bound<'py, PyAny>>,
+    start_offset: Option<i64>,
+    end_offset: Option<i64>,
+    partitions: Option<Vec<u32>>,
+    tenants: Option<&Bound<'py, PyAny>>,
     columns: Option<Vec<String>>,
     batch_bytes: usize,
     batch_rows: usize,
     max_record_bytes: u64,
+    max_chunk_bytes: Option<u64>,
+    limit_chunk_bytes: Option<u64>,
     uuid_type: &str,
     mmap: Option<bool>,
 ) -> PyResult<Reader> {
     let py = source.py();
-    let strict = match on_damage {
-        "raise" => true,
-        "skip" => false,
-        other => {
-            return Err(PyValueError::new_err(format!(
-                "on_damage is \"raise\" or \"skip\", not {other:?}"
-            )));
-        }
-    };
+    let strict = is_strict(on_damage)?;
     let uuids = match uuid_type {
         "fixed" => UuidType::Fixed,
         "binary" => UuidType::Binary,
@@ -75,54 +86,88 @@ pub(crate) fn open<'py>(
             return Err(PyValueError::new_err(format!("{name} is at least 1")));
         }
     }
-    let bounds = value::bounds(since, until)?;
-    let (keys, origin) = key::keys(py, key, keys, key_file.as_deref())?;
-    let named = format
-        .map(by_name)
-        .transpose()
-        .map_err(|error| raise(py, error))?;
-    let (source, path) = source::source(source, mmap)?;
-    let options = Options {
-        format: named,
-        keys,
-        strict,
-        bounds,
-        max_record_bytes,
-        interrupt: Some(signals()),
-        ..Options::default()
+    let filter = Filter {
+        since,
+        until,
+        start_offset,
+        end_offset,
+        partitions: partitions.clone(),
+        tenants,
     };
-    let format = py
-        .detach(|| resolve(&*source, &options))
-        .map_err(|error| raise(py, error))?;
+    let wanted = filter.wanted()?;
+    let arguments = ReadArguments {
+        format,
+        dialect,
+        index,
+        key,
+        keys,
+        key_file: key_file.clone(),
+        max_chunk_bytes,
+        limit_chunk_bytes,
+        mmap,
+    };
+    let Opened {
+        source,
+        path,
+        format,
+        options,
+        origin,
+    } = arguments.open(source)?;
     let options = Options {
-        format: Some(format),
+        strict,
+        wanted,
+        max_record_bytes,
         ..options
     };
-    let selection =
-        Selection::new(format, columns.as_deref(), uuids).map_err(|error| raise(py, error))?;
+    let selection = Selection::new(format, &options, columns.as_deref(), uuids)
+        .map_err(|error| raise(py, error))?;
     let limits = Limits {
         bytes: batch_bytes,
         rows: batch_rows,
     };
 
-    let arguments = PyDict::new(py);
-    arguments.set_item("format", format.name)?;
-    arguments.set_item("key_file", key_file)?;
-    arguments.set_item("on_damage", on_damage)?;
-    arguments.set_item("since", since)?;
-    arguments.set_item("until", until)?;
-    arguments.set_item("columns", columns)?;
-    arguments.set_item("batch_bytes", batch_bytes)?;
-    arguments.set_item("batch_rows", batch_rows)?;
-    arguments.set_item("max_record_bytes", max_record_bytes)?;
-    arguments.set_item("uuid_type", uuid_type)?;
-    arguments.set_item("mmap", mmap)?;
+    let concerned = |name: &str| format.open_options.contains(&name);
+    let again = PyDict::new(py);
+    again.set_item("format", format.name)?;
+    again.set_item("dialect", dialect.filter(|_| concerned("dialect")))?;
+    again.set_item("index", index.filter(|_| concerned("index")))?;
+    again.set_item("key_file", key_file)?;
+    again.set_item("on_damage", on_damage)?;
+    again.set_item("since", since)?;
+    again.set_item("until", until)?;
+    again.set_item("start_offset", start_offset)?;
+    again.set_item("end_offset", end_offset)?;
+    again.set_item("partitions", partitions)?;
+    again.set_item("tenants", tenants)?;
+    again.set_item("columns", columns)?;
+    again.set_item("batch_bytes", batch_bytes)?;
+    again.set_item("batch_rows", batch_rows)?;
+    again.set_item("max_record_bytes", max_record_bytes)?;
+    for (name, bytes) in [
+        ("max_chunk_bytes", max_chunk_bytes),
+        ("limit_chunk_bytes", limit_chunk_bytes),
+    ] {
+        again.set_item(name, bytes.filter(|_| concerned(name)))?;
+    }
+    again.set_item("uuid_type", uuid_type)?;
+    again.set_item("mmap", mmap)?;
     let reopening = Reopening {
         path,
         origin,
-        arguments: arguments.unbind(),
+        arguments: again.unbind(),
     };
     Ok(Reader::new(
         source, format, options, selection, limits, reopening,
     ))
+}
+
+/// Whether `on_damage` says to stop at damage.
+pub(crate) fn is_strict(on_damage: &str) -> PyResult<bool> {
+    match on_damage {
+        "raise" => Ok(true),
+        "skip" => Ok(false),
+        other => Err(PyValueError::new_err(format!(
+            "on_damage is \"raise\" or \"skip\", not {other:?}"
+        ))),
+    }
 }

@@ -9,19 +9,19 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyDict, PyTuple};
 use seglake::columns::{Limits, Selection};
-use seglake::format::{self, Format, Options, Start};
+use seglake::format::{self, Column, Format, Hits, Lookup, Options, RecordId, Start, Walk};
 use seglake::source::Source;
 use seglake::verbs;
 
 use crate::arrow::{self, Schema};
-use crate::batches::{Batches, Stream};
+use crate::batches::{Batch, Batches, Stream};
 use crate::error::{damage_warning, raise};
 use crate::key::Origin;
 use crate::ledger::Ledger;
 use crate::record::Record;
 use crate::records::Records;
 use crate::report::Report;
-use crate::value::uuid_from_python;
+use crate::wanted::{Filter, id_from_arguments, id_from_python, ids_from_arrow};
 
 /// What `pickle` needs to open a reader again.
 pub(crate) struct Reopening {
@@ -99,6 +99,8 @@ pub(crate) struct Reader {
     limits: Limits,
     reopening: Reopening,
     shared: Arc<Shared>,
+    /// Made when something is looked up first; it keeps what it has proven of an index.
+    lookup: Mutex<Option<Arc<dyn Lookup>>>,
 }
 
 impl Reader {
@@ -118,6 +120,7 @@ impl Reader {
             limits,
             reopening,
             shared: Arc::default(),
+            lookup: Mutex::default(),
         }
     }
 
@@ -125,21 +128,65 @@ impl Reader {
         *lock(&self.shared.latest) = Some(pass);
     }
 
-    fn records(&self, py: Python<'_>, start: Start<'_>) -> PyResult<Records> {
+    fn records(
+        &self,
+        py: Python<'_>,
+        open: impl FnOnce() -> seglake::Result<Box<dyn Walk>> + Send,
+    ) -> PyResult<Records> {
         self.shared.check_open()?;
-        let walk = py
-            .detach(|| format::open(self.source.clone(), &self.options, start))
-            .map_err(|error| raise(py, error))?;
-        let report = verbs::Report::of(self.format, &*self.source);
+        let walk = py.detach(open).map_err(|error| raise(py, error))?;
         let records = Records::new(
             walk,
-            self.format,
-            report,
+            self.format.name,
+            self.columns(),
+            verbs::Report::of(self.format, &*self.source),
             !self.options.strict,
             self.shared.clone(),
         );
         self.begin(records.pass());
         Ok(records)
+    }
+
+    fn columns(&self) -> &'static [Column] {
+        self.format.columns(&self.options)
+    }
+
+    fn lookup(&self) -> seglake::Result<Arc<dyn Lookup>> {
+        let mut lookup = lock(&self.lookup);
+        if let Some(lookup) = &*lookup {
+            return Ok(lookup.clone());
+        }
+        let made: Arc<dyn Lookup> = Arc::from(format::lookup(self.source.clone(), &self.options)?);
+        *lookup = Some(made.clone());
+        Ok(made)
+    }
+
+    /// Looks up records; `None` stands for what no record can be found by.
+    fn look_up(&self, py: Python<'_>, ids: Vec<Option<RecordId>>) -> PyResult<Hits> {
+        self.shared.check_open()?;
+        let hits = py.detach(|| {
+            let known: Vec<_> = ids.iter().flatten().cloned().collect();
+            let mut hits = self.lookup()?.get(&known)?;
+            let mut places = std::mem::take(&mut hits.places).into_iter();
+            let place = |id: &Option<_>| id.as_ref().and_then(|_| places.next().flatten());
+            hits.places = ids.iter().map(place).collect();
+            Ok(hits)
+        });
+        hits.map_err(|error| raise(py, error))
+    }
+
+    /// The records that were looked up.
+    fn found(&self, py: Python<'_>, hits: &Hits) -> PyResult<Vec<Option<Record>>> {
+        let (mut found, mut failed) = (Vec::with_capacity(hits.places.len()), None);
+        hits.each(|hit| {
+            let record =
+                hit.map(|(rows, row)| Record::new(py, self.format.name, self.columns(), rows, row));
+            match record.transpose() {
+                Ok(record) => found.push(record),
+                Err(error) => failed = Some(error),
+            }
+        });
+        failed.map_or(Ok(found), Err)
     }
 
     fn core_batches(&self, py: Python<'_>) -> PyResult<Arc<Mutex<seglake::columns::Batches>>> {
@@ -198,7 +245,9 @@ impl Reader {
 
     /// The records, one by one, in file order.
     fn __iter__(&self, py: Python<'_>) -> PyResult<Records> {
-        self.records(py, Start::Beginning)
+        self.records(py, || {
+            format::open(self.source.clone(), &self.options, Start::Beginning)
+        })
     }
 
     /// The records as Arrow record batches, which `pyarrow.record_batch` takes. Errors are raised as they are, while those
@@ -211,28 +260,88 @@ impl Reader {
         ))
     }
 
-    /// The record of this UUID, or None. Reading strictly, damage at which it might have stood is an error.
-    fn get(&self, py: Python<'_>, uuid: &Bound<'_, PyAny>) -> PyResult<Option<Record>> {
-        self.shared.check_open()?;
-        let uuid = uuid_from_python(uuid)?;
-        let found = py
-            .detach(|| format::get(self.source.clone(), &self.options, &uuid))
-            .map_err(|error| raise(py, error))?;
-        Ok(found.map(|walk| Record::new(py, self.format, &*walk.rows(), 0)))
+    /// One record, or None: by its UUID (active, sealed), offset (chunked), sequence number (oplog), or by partition, tenant and
+    /// index (tenant), positional or by name.
+    ///
+    /// What is found has been checked. Reading strictly, damage at which the record might have stood is an error. Without
+    /// checksums (sealed files without a trailer, version 1 of tenant files, oplogs) that a record is absent cannot be proven.
+    #[pyo3(signature = (*id, **fields))]
+    fn get(
+        &self,
+        py: Python<'_>,
+        id: &Bound<'_, PyTuple>,
+        fields: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Option<Record>> {
+        let id = id_from_arguments(self.format, self.columns(), id, fields)?;
+        let hits = self.look_up(py, vec![id])?;
+        Ok(self.found(py, &hits)?.pop().flatten())
+    }
+
+    /// Several records, None where there is none, in the order in which they are asked for; some may be asked for twice.
+    ///
+    /// `ids` is a sequence of what `get` takes, tuples where that is several things: the result is a list of Records. Or it is
+    /// an Arrow array (of a struct where it is several things): the result is a Batch of as many rows with the reader's
+    /// columns, all null where there is no such record.
+    fn get_many<'py>(
+        &self,
+        py: Python<'py>,
+        ids: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        if let Some(arrays) = arrow::import_arrays(ids)? {
+            let (format, columns) = (self.format, self.columns());
+            let mut known = Vec::new();
+            for array in arrays {
+                known.extend(ids_from_arrow(format, columns, &*array)?);
+            }
+            let hits = self.look_up(py, known)?;
+            let path = self.source.path();
+            let batch = py.detach(move || self.selection.hits(&hits, path));
+            let batch = Batch::of(batch.map_err(|error| raise(py, error))?);
+            return Ok(batch.into_pyobject(py)?.into_any());
+        }
+        let known = ids
+            .try_iter()?
+            .map(|id| id_from_python(self.format, self.columns(), &id?));
+        let hits = self.look_up(py, known.collect::<PyResult<_>>()?)?;
+        Ok(self.found(py, &hits)?.into_pyobject(py)?.into_any())
+    }
+
+    /// The records of a stretch, half-open, reading no more of the file than it takes: `since` and `until` as in `open` (or
+    /// message offsets, for formats that have them), `start_offset` and `end_offset`, `partitions` and `tenants`.
+    #[pyo3(signature = (since=None, until=None, *, start_offset=None, end_offset=None, partitions=None, tenants=None))]
+    #[allow(clippy::too_many_arguments, reason = "keyword arguments")]
+    fn range(
+        &self,
+        py: Python<'_>,
+        since: Option<&Bound<'_, PyAny>>,
+        until: Option<&Bound<'_, PyAny>>,
+        start_offset: Option<i64>,
+        end_offset: Option<i64>,
+        partitions: Option<Vec<u32>>,
+        tenants: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Records> {
+        let offset = |object: Option<&Bound<'_, PyAny>>| {
+            object.and_then(|object| object.extract::<i64>().ok())
+        };
+        let (first, last) = (offset(since), offset(until));
+        let filter = Filter {
+            since: since.filter(|_| first.is_none()),
+            until: until.filter(|_| last.is_none()),
+            start_offset: first.or(start_offset),
+            end_offset: last.or(end_offset),
+            partitions,
+            tenants,
+        };
+        let wanted = filter.wanted()?;
+        self.records(py, || self.lookup()?.range(&wanted))
     }
 
     /// The whole file as Spans in file order, whatever `on_damage` says. Each byte of the file is in exactly one.
     fn ledger(&self, py: Python<'_>) -> PyResult<Ledger> {
         self.shared.check_open()?;
-        let options = Options {
-            strict: false,
-            values: false,
-            bounds: format::Bounds::default(),
-            ..self.options.clone()
-        };
-        let walk = py.detach(|| format::open(self.source.clone(), &options, Start::Beginning));
+        let ledger = py.detach(|| verbs::Ledger::new(self.source.clone(), &self.options));
         Ok(Ledger::new(
-            walk.map_err(|error| raise(py, error))?,
+            ledger.map_err(|error| raise(py, error))?,
             self.shared.clone(),
         ))
     }
@@ -240,7 +349,10 @@ impl Reader {
     /// The records from the one that begins at `position` on: an offset in bytes, as `Record.position` gives it. Where no
     /// record begins there, it is damage.
     fn records_from(&self, py: Python<'_>, position: u64) -> PyResult<Records> {
-        self.records(py, Start::Offset(position))
+        self.records(py, || {
+            let start = Start::Offset(position);
+            format::open(self.source.clone(), &self.options, start)
+        })
     }
 
     /// Bytes `start` to `end` of the file, as they are.

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use seglake::Result;
-use seglake::format::{Format, Step, Walk};
+use seglake::format::{Column, Step, Walk};
 use seglake::verbs;
 
 use crate::error::raise;
@@ -42,7 +42,8 @@ impl Pass for Mutex<State> {
 #[pyclass(frozen, module = "seglake")]
 pub(crate) struct Records {
     state: Arc<Mutex<State>>,
-    format: &'static Format,
+    format: &'static str,
+    columns: &'static [Column],
     lenient: bool,
     shared: Arc<Shared>,
 }
@@ -50,7 +51,8 @@ pub(crate) struct Records {
 impl Records {
     pub(crate) fn new(
         walk: Box<dyn Walk>,
-        format: &'static Format,
+        format: &'static str,
+        columns: &'static [Column],
         report: verbs::Report,
         lenient: bool,
         shared: Arc<Shared>,
@@ -62,6 +64,7 @@ impl Records {
                 report,
             })),
             format,
+            columns,
             lenient,
             shared,
         }
@@ -82,7 +85,7 @@ impl Records {
             return Ok(None);
         }
         state.next_row += 1;
-        Ok(Some(Record::new(py, self.format, &*state.walk.rows(), row)))
+        Record::new(py, self.format, self.columns, &*state.walk.rows(), row).map(Some)
     }
 }
 

@@ -13,44 +13,74 @@ use seglake::{Error, Result};
 
 use crate::error::raise;
 
-/// What `source` is, and the path to open it by again if it has one.
-pub(crate) fn source(
-    object: &Bound<'_, PyAny>,
-    mmap: Option<bool>,
-) -> PyResult<(Arc<dyn Source>, Option<PathBuf>)> {
-    let py = object.py();
-    if object.is_instance_of::<PyString>() || object.hasattr("__fspath__")? {
-        let path: PathBuf = object.extract()?;
+/// What a caller gave to read from.
+pub(crate) enum Given {
+    /// A path on this machine.
+    Path(PathBuf),
+    /// Anything else, and the name to open it by again if it has one (a URI).
+    Opened(Arc<dyn Source>, Option<PathBuf>),
+}
+
+impl Given {
+    /// Something to read from; a path is opened.
+    pub(crate) fn open(&self, py: Python<'_>, mmap: bool) -> PyResult<Arc<dyn Source>> {
+        let path = match self {
+            Self::Path(path) => path,
+            Self::Opened(source, _) => return Ok(source.clone()),
+        };
         let opened = py.detach(|| -> Result<Arc<dyn Source>> {
-            let file = open_regular(&path)?;
-            if mmap == Some(true) {
-                Ok(Arc::new(MappedSource::new(&file, &path)?))
+            let file = open_regular(path)?;
+            if mmap {
+                Ok(Arc::new(MappedSource::new(&file, path)?))
             } else {
-                Ok(Arc::new(FileSource::new(file, &path)?))
+                Ok(Arc::new(FileSource::new(file, path)?))
             }
         });
-        return Ok((opened.map_err(|error| raise(py, error))?, Some(path)));
+        opened.map_err(|error| raise(py, error))
     }
-    if mmap == Some(true) {
-        return Err(PyValueError::new_err(
-            "mmap=True needs a path: a buffer is in memory already, and a file object cannot be mapped",
-        ));
+
+    /// The path or URI.
+    pub(crate) fn into_path(self) -> Option<PathBuf> {
+        match self {
+            Self::Path(path) => Some(path),
+            Self::Opened(_, name) => name,
+        }
     }
+}
+
+/// What `object` is to be read as: a path, a URI that `pyarrow.fs` knows, a buffer, or a file object.
+pub(crate) fn given(object: &Bound<'_, PyAny>) -> PyResult<Given> {
+    let py = object.py();
+    if let Ok(text) = object.cast::<PyString>()
+        && text.to_cow().is_ok_and(|text| text.contains("://"))
+    {
+        let file = py
+            .import("seglake._uri")?
+            .call_method1("open_uri", (text,))?;
+        let name = PathBuf::from(text.extract::<String>()?);
+        let source = FileObject::new(&file, Some(name.clone()))?;
+        return Ok(Given::Opened(Arc::new(source), Some(name)));
+    }
+    if object.is_instance_of::<PyString>() || object.hasattr("__fspath__")? {
+        return Ok(Given::Path(object.extract()?));
+    }
+    let opened = |source: Arc<dyn Source>| Ok(Given::Opened(source, None));
     if let Ok(bytes) = object.cast::<PyBytes>() {
-        return Ok((
-            Arc::new(BytesSource::new(PyBackedBytes::from(bytes.clone()))),
-            None,
-        ));
+        return opened(Arc::new(BytesSource::new(PyBackedBytes::from(
+            bytes.clone(),
+        ))));
     }
     if object.hasattr("read")? && object.hasattr("seek")? {
-        return Ok((Arc::new(FileObject::new(object)?), None));
+        let name = object.getattr("name").ok();
+        let name = name.and_then(|name| name.extract().ok());
+        return opened(Arc::new(FileObject::new(object, name)?));
     }
     if PyUntypedBuffer::get(object).is_ok() {
-        return Ok((Arc::new(Buffer::new(object)?), None));
+        return opened(Arc::new(Buffer::new(object)?));
     }
     let kind = object.get_type().qualname()?;
     Err(PyTypeError::new_err(format!(
-        "source must be a path, a seekable binary file object or a buffer, not {kind}"
+        "source must be a path, a URI, a seekable binary file object or a buffer, not {kind}"
     )))
 }
 
@@ -106,11 +136,7 @@ struct FileObject {
 }
 
 impl FileObject {
-    fn new(object: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let name = object
-            .getattr("name")
-            .ok()
-            .and_then(|name| name.extract().ok());
+    fn new(object: &Bound<'_, PyAny>, name: Option<PathBuf>) -> PyResult<Self> {
         let len = object.call_method1("seek", (0, 2))?.extract()?;
         Ok(Self {
             object: Mutex::new(object.clone().unbind()),

@@ -5,12 +5,12 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyType};
-use seglake::format::Bounds;
-use seglake::uuid6::{Generator, is_v6, lower_bound};
+use seglake::format;
+use seglake::uuid6::{Generator, is_v6};
 use uuid::Uuid;
 
 /// `uuid.UUID`.
-fn uuid_class(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
+pub(crate) fn uuid_class(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
     static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     CLASS.import(py, "uuid", "UUID")
 }
@@ -69,7 +69,7 @@ pub(crate) fn time_to_python(py: Python<'_>, micros: i64) -> PyResult<Option<Bou
 }
 
 /// Microseconds since 1970 of an aware `datetime`.
-fn time_from_python(object: &Bound<'_, PyAny>, name: &str) -> PyResult<i64> {
+pub(crate) fn time_from_python(object: &Bound<'_, PyAny>, name: &str) -> PyResult<i64> {
     let py = object.py();
     if object
         .getattr(intern!(py, "tzinfo"))
@@ -85,21 +85,8 @@ fn time_from_python(object: &Bound<'_, PyAny>, name: &str) -> PyResult<i64> {
         .extract()
 }
 
-/// `since` and `until`: aware datetimes or UUIDs of version 6.
-pub(crate) fn bounds(
-    since: Option<&Bound<'_, PyAny>>,
-    until: Option<&Bound<'_, PyAny>>,
-) -> PyResult<Bounds> {
-    let since = since.map(|object| bound(object, "since")).transpose()?;
-    let until = until.map(|object| bound(object, "until")).transpose()?;
-    // Behind the last time that a UUID can have there is none: nothing is since then, and all is until then.
-    Ok(Bounds {
-        since: since.map(|bound| bound.unwrap_or([0xff; 16])),
-        until: until.flatten(),
-    })
-}
-
-fn bound(object: &Bound<'_, PyAny>, name: &str) -> PyResult<Option<[u8; 16]>> {
+/// `since` or `until`: an aware datetime or a UUID of version 6.
+pub(crate) fn bound(object: &Bound<'_, PyAny>, name: &str) -> PyResult<format::Bound> {
     let py = object.py();
     if object.is_instance(uuid_class(py)?)? {
         let uuid = uuid_from_python(object)?;
@@ -108,10 +95,10 @@ fn bound(object: &Bound<'_, PyAny>, name: &str) -> PyResult<Option<[u8; 16]>> {
                 "{name} is a UUID of another version than 6: only those are ordered by time"
             )));
         }
-        return Ok(Some(uuid));
+        return Ok(format::Bound::Uuid(uuid));
     }
     if object.is_instance(&py.import("datetime")?.getattr("datetime")?)? {
-        return Ok(lower_bound(time_from_python(object, name)?));
+        return Ok(format::Bound::Micros(time_from_python(object, name)?));
     }
     Err(PyTypeError::new_err(format!(
         "{name} must be an aware datetime or a uuid.UUID, not {}",

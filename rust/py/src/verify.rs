@@ -4,13 +4,12 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
-use seglake::format::{Options, by_name};
 use seglake::{Error, verbs};
 
 use crate::error::raise;
-use crate::interrupt::{keep, signals};
+use crate::interrupt::keep;
+use crate::read_options::{Opened, ReadArguments};
 use crate::report::Report;
-use crate::{key, source};
 
 /// How often progress is told.
 const INTERVAL: Duration = Duration::from_millis(100);
@@ -19,38 +18,54 @@ const INTERVAL: Duration = Duration::from_millis(100);
 ///
 /// `progress(done, total)` is called now and then, and at the end, with bytes; what it raises ends the verifying.
 ///
+/// limit_chunk_bytes: a chunk whose content has more bytes raises LimitError (chunked). The others are as in `open`.
+///
 /// Raises FormatError where the format cannot be told, OSError where the file cannot be read.
 #[pyfunction]
-#[pyo3(signature = (source, *, format=None, key=None, keys=None, key_file=None, mmap=None, progress=None))]
+#[pyo3(signature = (
+    source, *, format=None, dialect=None, key=None, keys=None, key_file=None, limit_chunk_bytes=None, mmap=None, progress=None,
+))]
 #[allow(clippy::too_many_arguments, reason = "keyword arguments")]
 pub(crate) fn verify(
     source: &Bound<'_, PyAny>,
     format: Option<&str>,
+    dialect: Option<&str>,
     key: Option<&[u8]>,
     keys: Option<Vec<Vec<u8>>>,
     key_file: Option<PathBuf>,
+    limit_chunk_bytes: Option<u64>,
     mmap: Option<bool>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Report> {
     let py = source.py();
-    let (keys, _) = key::keys(py, key, keys, key_file.as_deref())?;
-    let format = format
-        .map(by_name)
-        .transpose()
-        .map_err(|error| raise(py, error))?;
-    let (source, _) = source::source(source, mmap)?;
-    let options = Options {
+    let arguments = ReadArguments {
         format,
+        dialect,
+        key,
         keys,
-        interrupt: Some(signals()),
-        ..Options::default()
+        key_file,
+        limit_chunk_bytes,
+        mmap,
+        ..ReadArguments::default()
     };
-    let (total, mut told) = (source.len(), Instant::now());
-    let tell = |done: u64| -> Result<(), Error> {
-        let Some(progress) = progress
-            .as_ref()
-            .filter(|_| done >= total || told.elapsed() >= INTERVAL)
-        else {
+    let Opened {
+        source, options, ..
+    } = arguments.open(source)?;
+    let tell = teller(progress, source.len());
+    py.detach(|| verbs::verify(source, &options, tell))
+        .map(Report)
+        .map_err(|error| raise(py, error))
+}
+
+/// Tells Python's `progress` now and then, and at the end, how many bytes of `total` are done.
+pub(crate) fn teller(
+    progress: Option<Py<PyAny>>,
+    total: u64,
+) -> impl FnMut(u64) -> Result<(), Error> {
+    let mut told = Instant::now();
+    move |done| {
+        let due = done >= total || told.elapsed() >= INTERVAL;
+        let Some(progress) = progress.as_ref().filter(|_| due) else {
             return Ok(());
         };
         told = Instant::now();
@@ -60,8 +75,5 @@ pub(crate) fn verify(
                 keep(error);
                 Error::Interrupted
             })
-    };
-    py.detach(|| verbs::verify(source, &options, tell))
-        .map(Report)
-        .map_err(|error| raise(py, error))
+    }
 }

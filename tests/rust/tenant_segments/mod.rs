@@ -99,10 +99,17 @@ pub(crate) fn encode(version: u16, messages: &[(u32, Vec<u8>, Vec<u8>)]) -> Segm
             blocks * 32 + ids.map(Vec::len).sum::<usize>() + 4
         }
     };
-    let entries = if version == 1 { partitions.len() } else { blocks };
+    let entries = if version == 1 {
+        partitions.len()
+    } else {
+        blocks
+    };
     let toc_end = 10 + toc_bytes;
     let (mut toc, mut data, mut out) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut fields, mut counts) = (vec![(0, 4, false), (4, 2, false), (6, 4, false)], Vec::new());
+    let (mut fields, mut counts) = (
+        vec![(0, 4, false), (4, 2, false), (6, 4, false)],
+        Vec::new(),
+    );
     toc.extend_from_slice(b"TSEG");
     toc.extend_from_slice(&version.to_be_bytes());
     toc.extend_from_slice(&u32_of(entries));
@@ -132,7 +139,9 @@ pub(crate) fn encode(version: u16, messages: &[(u32, Vec<u8>, Vec<u8>)]) -> Segm
             }
             let end = (toc_end + data.len()) as u64;
             let own = out.len() - values.len();
-            out[own..].iter_mut().for_each(|message| message.block_end = end);
+            out[own..]
+                .iter_mut()
+                .for_each(|message| message.block_end = end);
             if version == 2 {
                 let mut covered = partition.to_be_bytes().to_vec();
                 covered.extend_from_slice(&data[at..]);
@@ -141,9 +150,10 @@ pub(crate) fn encode(version: u16, messages: &[(u32, Vec<u8>, Vec<u8>)]) -> Segm
                 toc.extend_from_slice(&u32_of(tenant.len()));
                 toc.extend_from_slice(tenant);
                 let rest = toc.len();
-                fields.extend([(rest, 4), (rest + 4, 8), (rest + 12, 8), (rest + 20, 4)].map(
-                    |(at, len)| (at, len, false),
-                ));
+                fields.extend(
+                    [(rest, 4), (rest + 4, 8), (rest + 12, 8), (rest + 20, 4)]
+                        .map(|(at, len)| (at, len, false)),
+                );
                 toc.extend_from_slice(&u32_of(values.len()));
                 toc.extend_from_slice(&((toc_end + at) as u64).to_be_bytes());
                 toc.extend_from_slice(&((data.len() - at) as u64).to_be_bytes());

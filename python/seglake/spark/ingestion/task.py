@@ -287,7 +287,7 @@ class TaskRunner:
 def _open(path: str, format: str, key_file: str | None) -> seglake.Reader:
     return seglake.open(
         path,
-        format=cast("Literal['active']", format),
+        format=cast("FormatName", format),
         key_file=key_file,
         on_damage="skip",
         columns=[*column_names(format), "position"],

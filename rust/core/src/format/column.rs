@@ -7,13 +7,29 @@ pub struct Column {
     pub name: &'static str,
     /// What its values are.
     pub kind: ColumnKind,
+    /// Whether records can be written without: it follows from the rest, or may be missing.
+    pub optional: bool,
 }
 
 impl Column {
     /// A column of this name and kind.
     #[must_use]
     pub const fn new(name: &'static str, kind: ColumnKind) -> Self {
-        Self { name, kind }
+        Self {
+            name,
+            kind,
+            optional: false,
+        }
+    }
+
+    /// A column that records can be written without.
+    #[must_use]
+    pub const fn optional(name: &'static str, kind: ColumnKind) -> Self {
+        Self {
+            name,
+            kind,
+            optional: true,
+        }
     }
 }
 

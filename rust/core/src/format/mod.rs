@@ -4,7 +4,9 @@ pub mod active;
 mod column;
 mod detect;
 mod lookup;
+pub mod oplog;
 mod options;
+pub mod sealed;
 pub mod tenant;
 mod walk;
 mod writer;
@@ -70,7 +72,12 @@ impl PartialEq for Format {
 }
 
 /// All formats.
-pub static FORMATS: &[&Format] = &[&active::FORMAT, &tenant::FORMAT];
+pub static FORMATS: &[&Format] = &[
+    &active::FORMAT,
+    &sealed::FORMAT,
+    &tenant::FORMAT,
+    &oplog::FORMAT,
+];
 
 /// How records are known to be right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

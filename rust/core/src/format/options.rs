@@ -92,6 +92,11 @@ impl UuidBounds {
         }
     }
 
+    /// The least UUID that is wanted, if there is one.
+    pub(crate) const fn since(&self) -> Option<[u8; 16]> {
+        self.since
+    }
+
     /// Whether `uuid` is wanted.
     pub(crate) fn contains(&self, uuid: &[u8; 16]) -> bool {
         self.since.is_none_or(|since| *uuid >= since) && !self.is_past(uuid)

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::{Column, Dialect, Interrupt, RecordId, Value};
 use crate::checksum::Key;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::verbs::Report;
 
 /// How to create a file, or open one to append to. The same for all formats; each takes what concerns it, and names that in
@@ -122,4 +122,9 @@ pub trait Writer: Send {
     fn found(&self) -> Option<&Report> {
         None
     }
+}
+
+/// The error of a record without a field that it needs.
+pub(super) fn missing(name: &str) -> Error {
+    Error::Usage(format!("{name} is missing: a record needs one"))
 }

@@ -2,14 +2,16 @@
 
 mod appender;
 mod new_file;
-mod scratch;
+mod spool;
+mod staging;
 
 use std::fs::File;
 use std::path::Path;
 
 pub(crate) use appender::Appender;
 pub(crate) use new_file::NewFile;
-pub(crate) use scratch::scratch_file;
+pub(crate) use spool::Spool;
+pub(crate) use staging::Staging;
 
 /// Makes a new file's name last: on Unix that takes a sync of its folder.
 fn sync_folder(path: &Path) -> std::io::Result<()> {

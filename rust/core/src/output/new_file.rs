@@ -8,6 +8,7 @@ use tempfile::NamedTempFile;
 
 use super::{folder, sync_folder};
 use crate::error::{Error, Result};
+use crate::source::FileSource;
 
 /// A file being written beside its final place, under a name of its own, readable by its owner alone. It is created
 /// exclusively, so no link is followed. Dropping it removes it.
@@ -49,6 +50,17 @@ impl NewFile {
     /// The file, to be written to.
     pub(crate) fn file(&mut self) -> &mut File {
         self.temporary.as_file_mut()
+    }
+
+    /// What has been written, to be read before the file gets its name.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(crate) fn source(&self) -> Result<FileSource> {
+        let file = self.temporary.as_file().try_clone();
+        let file =
+            file.map_err(|error| Error::io(Some(&self.path), "cannot read it back", error))?;
+        FileSource::new(file, &self.path)
     }
 
     /// Syncs the file and gives it its name. Where that fails the file is removed, and what was there before is as it was.

@@ -1,7 +1,11 @@
 //! What can be done with any format: one file a verb.
 
+mod convert;
 mod ledger;
+mod seal;
 mod verify;
 
+pub use convert::{Conversion, convert};
 pub use ledger::Ledger;
+pub use seal::{SealOptions, seal};
 pub use verify::{Report, verify};

@@ -16,6 +16,8 @@ mod walk;
 mod writer;
 
 pub use encode::{MAX_TYPE_BYTES, MAX_VALUE_BYTES, encode};
+pub(crate) use rows::Stored;
+pub(crate) use walk::ActiveWalk;
 pub use writer::Writer;
 
 use super::lookup::Scan;
@@ -44,7 +46,7 @@ pub static FORMAT: Format = Format {
 /// What records of active and sealed segments have.
 pub(super) const COLUMNS: &[Column] = &[
     Column::new("uuid", ColumnKind::Uuid),
-    Column::new("timestamp", ColumnKind::Timestamp),
+    Column::optional("timestamp", ColumnKind::Timestamp),
     Column::new("type", ColumnKind::Text),
     Column::new("value", ColumnKind::Binary),
 ];

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::{CHECKSUM_BYTES, Header, UUID_BYTES};
 use crate::columns::ColumnBuffer;
+use crate::cursor::Cursor;
 use crate::format::{Rows, Value};
 use crate::uuid6;
 
@@ -45,6 +46,29 @@ impl ActiveRows<'_> {
     fn value_bytes(&self, record: &Checked) -> &[u8] {
         let len = usize::try_from(record.header.value_len).unwrap_or(usize::MAX - CHECKSUM_BYTES);
         self.run(record, record.header.value_start(), len)
+    }
+}
+
+/// A record with the checksum that the file has for it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stored<'a> {
+    pub(crate) uuid: [u8; UUID_BYTES],
+    pub(crate) type_: &'a [u8],
+    pub(crate) value: &'a [u8],
+    pub(crate) checksum: u64,
+}
+
+impl ActiveRows<'_> {
+    /// A record whose value was read.
+    pub(super) fn stored(&self, row: usize) -> Stored<'_> {
+        let record = self.record(row);
+        let checksum = self.run(record, record.header.hashed(), CHECKSUM_BYTES);
+        Stored {
+            uuid: record.header.uuid,
+            type_: self.type_bytes(record),
+            value: self.value_bytes(record),
+            checksum: Cursor::new(checksum).u64_be().unwrap_or_default(),
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::resync::{Resync, Search};
-use super::rows::{ActiveRows, Checked};
+use super::rows::{ActiveRows, Checked, Stored};
 use super::{CHECKSUM_BYTES, Header, MAX_HEADER_BYTES, Parsed, UUID_BYTES};
 use crate::checksum::{Key, hash, hash_many};
 use crate::cursor::Cursor;
@@ -38,7 +38,8 @@ pub(super) struct State {
     held: Option<Span>,
 }
 
-pub(super) struct ActiveWalk {
+/// Walks one active segment.
+pub(crate) struct ActiveWalk {
     pub(super) source: Arc<dyn Source>,
     pub(super) options: Options,
     pub(super) bounds: UuidBounds,
@@ -65,7 +66,11 @@ pub(super) enum Advance {
 }
 
 impl ActiveWalk {
-    pub(super) fn new(
+    /// Begins to walk a file.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] where the start is none of this file.
+    pub(crate) fn new(
         source: Arc<dyn Source>,
         options: &Options,
         start: Start<'_>,
@@ -142,9 +147,26 @@ impl ActiveWalk {
     }
 
     /// The file's key, once a record has shown which it is.
-    pub(super) fn file_key(&self) -> Key {
+    pub(crate) fn file_key(&self) -> Key {
         let key = self.options.keys.get(self.state.key.unwrap_or(0));
         key.copied().unwrap_or_default()
+    }
+
+    fn active_rows(&self) -> ActiveRows<'_> {
+        ActiveRows {
+            base: self.base,
+            bytes: self.window.bytes(&*self.source, self.base),
+            records: &self.records,
+        }
+    }
+
+    /// Calls `take` with each record that the last step found, and with its checksum as it stands in the file.
+    ///
+    /// # Errors
+    /// Those of `take`.
+    pub(crate) fn each_stored(&self, mut take: impl FnMut(Stored<'_>) -> Result<()>) -> Result<()> {
+        let rows = self.active_rows();
+        (0..rows.len()).try_for_each(|row| take(rows.stored(row)))
     }
 
     fn advance(&mut self) -> Result<Advance> {
@@ -418,11 +440,7 @@ impl Walk for ActiveWalk {
     }
 
     fn rows(&self) -> Box<dyn Rows + '_> {
-        Box::new(ActiveRows {
-            base: self.base,
-            bytes: self.window.bytes(&*self.source, self.base),
-            records: &self.records,
-        })
+        Box::new(self.active_rows())
     }
 
     fn spans(&self) -> &[Span] {

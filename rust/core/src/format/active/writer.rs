@@ -10,6 +10,7 @@ use super::walk::ActiveWalk;
 use super::{COLUMNS, FORMAT, UUID_BYTES, encode};
 use crate::checksum::Key;
 use crate::error::{Error, Result};
+use crate::format::writer::missing;
 use crate::format::{self, Column, Options, RecordId, Start, Step, Value, Walk, WriteOptions};
 use crate::ledger::{Kind, Span};
 use crate::output::Appender;
@@ -196,7 +197,8 @@ impl format::Writer for Writer {
             [uuid, timestamp, Value::Text(type_), Value::Binary(value)] => {
                 (uuid, timestamp, *type_, *value)
             }
-            _ => return Err(Error::Usage("type and value are needed".to_owned())),
+            [_, _, Value::Text(_), _] => return Err(missing("value")),
+            _ => return Err(missing("type")),
         };
         let uuid = match uuid {
             Value::Uuid(uuid) => Uuid::from_bytes(*uuid),

@@ -223,12 +223,6 @@ impl Decoder {
         };
     }
 
-    /// The length of the tenant ID, once it has been decoded.
-    pub(super) fn tenant_len(&self) -> Option<u32> {
-        let known = !matches!(self.next, Field::Messages | Field::TenantLen);
-        known.then_some(self.tenant_len)
-    }
-
     /// What the block has, decoded to its end.
     pub(super) const fn shape(&self) -> Shape {
         Shape {

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use super::block::{BLOCK_HEADER_BYTES, Decoder, Name, Shape};
-use super::front::COUNT_BYTES;
+use super::front::{COUNT_BYTES, u32_at};
 use super::give::{Checks, Open};
 use super::layout::{self, Claim, Origin};
 use super::probe::{Decoded, Pieces, block_crc, tenant_of};
@@ -46,7 +46,7 @@ impl TenantWalk {
 
     pub(super) fn advance_block(&mut self) -> Result<Advance> {
         let Some(entry) = self.peek()?.cloned() else {
-            self.end_of_blocks();
+            self.end_of_blocks()?;
             return Ok(Advance::End);
         };
         let verdict = if self.limited {
@@ -63,7 +63,7 @@ impl TenantWalk {
             match verdict {
                 Verdict::Good(good) => self.keep_unlisted(&entry, good)?,
                 _ if self.limited => {
-                    self.end_of_blocks();
+                    self.end_of_blocks()?;
                     return Ok(Advance::End);
                 }
                 _ => {}
@@ -96,8 +96,7 @@ impl TenantWalk {
                 let good_end = self.end.unwrap_or_default();
                 good_end.min(next.saturating_sub(COUNT_BYTES))
             }
-            Some(_) => 0,
-            None => self.front.len,
+            _ => 0,
         };
         self.lay(until)?;
         Ok(Advance::On)
@@ -106,7 +105,7 @@ impl TenantWalk {
     /// Lays what is certain, and marks the entries that lost all of their ranges.
     fn lay(&mut self, until: u64) -> Result<()> {
         let ranges = &mut self.ranges;
-        let clipped = self.layout.lay(until, |piece| {
+        let clipped = self.layout.lay(until.min(self.front.len), |piece| {
             ranges.cover(piece.end, piece.kind, piece.cause, piece.origin);
         });
         clipped.iter().try_for_each(|claim| self.mark_lost(claim))
@@ -143,7 +142,7 @@ impl TenantWalk {
             Some(_) => {
                 let found = match self.data.bytes(&*source, at).first_chunk() {
                     Some(bytes) => u32::from_be_bytes(*bytes),
-                    None => self.probe.u32_at(&*source, at)?,
+                    None => u32_at(&*source, at)?,
                 };
                 (u64::from(found) != tenants).then_some(Cause::CountMismatch)
             }
@@ -153,7 +152,7 @@ impl TenantWalk {
     }
 
     /// Whether the entry says of the block what it is.
-    fn agrees(&self, entry: &Entry, good: &Good) -> Result<bool> {
+    pub(super) fn agrees(&self, entry: &Entry, good: &Good) -> Result<bool> {
         let stated = (entry.offset, entry.length, entry.messages);
         Ok(stated == (good.at, good.shape.len, good.shape.messages)
             && entry.tenant.compare(&*self.source, &good.tenant)? == Ordering::Equal)
@@ -168,7 +167,7 @@ impl TenantWalk {
                     .cover(good.at, Kind::Corrupt, broken, Origin::None);
             }
             Some((partition, _)) => {
-                let gap = good.at - self.ranges.at();
+                let gap = good.at.saturating_sub(self.ranges.at());
                 let (kind, cause) = if gap == COUNT_BYTES && *partition != entry.partition {
                     (Kind::Header, None)
                 } else {
@@ -183,7 +182,7 @@ impl TenantWalk {
     }
 
     /// Takes in a good block: the next ones stand behind it, and its messages are given out if they are wanted.
-    fn keep(&mut self, entry: &Entry, good: Good) -> Result<()> {
+    pub(super) fn keep(&mut self, entry: &Entry, good: Good) -> Result<()> {
         let Good {
             at,
             shape,
@@ -215,10 +214,10 @@ impl TenantWalk {
     }
 
     /// What is behind the last good block.
-    fn end_of_blocks(&mut self) {
+    fn end_of_blocks(&mut self) -> Result<()> {
         let len = self.front.len;
         if self.front.is_sound() {
-            return;
+            return self.lay(len);
         }
         let (kind, cause) = if self.limited {
             (Kind::Corrupt, Some(Cause::SearchLimit))
@@ -228,6 +227,7 @@ impl TenantWalk {
             (Kind::Corrupt, Some(Cause::Unreferenced))
         };
         self.ranges.cover(len, kind, cause, Origin::None);
+        Ok(())
     }
 
     /// Finds the block that an entry means: where it says, or behind the last good block. The cause is why it is not what the

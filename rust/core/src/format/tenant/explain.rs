@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use super::front::u32_at;
 use super::layout::Origin;
 use super::probe::block_crc;
 use super::toc::{Entry, TOC_START};
@@ -24,7 +25,7 @@ impl TenantWalk {
                 cause,
                 what: "the number of tenants",
                 expected,
-                actual: self.u32_at(span.start)?.into(),
+                actual: u32_at(&*self.source, span.start)?.into(),
             },
             Origin::Tenants(_) => cut_count(span),
             Origin::None if span.start < self.front.end().max(TOC_START) => {
@@ -44,12 +45,6 @@ impl TenantWalk {
             finding,
             wrong_key: false,
         })
-    }
-
-    fn u32_at(&self, at: u64) -> Result<u32> {
-        let mut bytes = [0; 4];
-        self.source.read_exact_at(at, &mut bytes)?;
-        Ok(u32::from_be_bytes(bytes))
     }
 
     fn explain_front(&self, span: &Span, cause: Cause) -> Result<Finding> {

@@ -1,7 +1,6 @@
 //! The front of a file: magic, version, table of contents and number of partitions, read once when the file is opened.
 
 use std::cmp::Ordering;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::block::Name;
@@ -44,7 +43,7 @@ pub(super) struct Front {
     pub(super) broken: Option<Cause>,
     /// Whether nothing in the file can be read.
     pub(super) refused: bool,
-    /// How many partitions the entries name.
+    /// How many partitions the entries name: one is a run of entries with its ID.
     pub(super) partitions: u64,
     /// The number of partitions that stands in the file.
     pub(super) partitions_found: Option<u32>,
@@ -54,8 +53,6 @@ pub(super) struct Front {
     pub(super) ascending: bool,
     /// Version 1: the last entry whose partition begins in front of the end of the file.
     pub(super) last_within: Option<u64>,
-    /// Of a table whose partitions do not ascend: where each is named first, and how often.
-    groups: Option<HashMap<u32, (u64, u64)>>,
     /// The bytes through the last entry, if they are few enough.
     pub(super) kept: Arc<[u8]>,
 }
@@ -85,7 +82,6 @@ impl Front {
             orderly: true,
             ascending: true,
             last_within: None,
-            groups: None,
             kept: Arc::default(),
         };
         if front.len < TOC_START {
@@ -128,7 +124,7 @@ impl Front {
             stated
         } else {
             match by_offset {
-                Some(entries) if agrees(entries)? => entries,
+                Some(entries) if entries > 0 && agrees(entries)? => entries,
                 _ => stated,
             }
         };
@@ -172,7 +168,6 @@ impl Front {
         crc.update(&kept);
         let mut keep = source.as_slice().is_none();
         let (mut last, mut bytes) = (None::<Entry>, Vec::new());
-        let mut by_partition = true;
         self.entries = self.stated.into();
         let mut cursor = self.begin(options);
         self.entries = 0;
@@ -198,7 +193,6 @@ impl Front {
                 None => self.partitions = 1,
                 Some(last) => {
                     self.orderly &= entry.offset >= last.block_end();
-                    by_partition &= entry.partition >= last.partition;
                     self.partitions += u64::from(entry.partition != last.partition);
                     self.ascending &= match entry.partition.cmp(&last.partition) {
                         Ordering::Equal => {
@@ -234,22 +228,6 @@ impl Front {
         if keep {
             self.kept = kept.into();
         }
-        if !by_partition && self.broken.is_none() {
-            self.group(source, options)?;
-        }
-        Ok(())
-    }
-
-    /// Counts the entries of each partition, where those of one do not stand together.
-    fn group(&mut self, source: &dyn Source, options: &Options) -> Result<()> {
-        let mut groups = HashMap::new();
-        let mut cursor = self.begin(options);
-        while let Some(entry) = cursor.next(source)? {
-            let (_, entries) = groups.entry(entry.partition).or_insert((entry.at, 0_u64));
-            *entries += 1;
-        }
-        self.partitions = groups.len() as u64;
-        self.groups = Some(groups);
         Ok(())
     }
 
@@ -258,9 +236,7 @@ impl Front {
         if self.len.saturating_sub(at) < COUNT_BYTES {
             return Ok(None);
         }
-        let mut bytes = [0; 4];
-        source.read_exact_at(at, &mut bytes)?;
-        Ok(Some(u32::from_be_bytes(bytes)))
+        u32_at(source, at).map(Some)
     }
 
     /// The entries, from the first on.
@@ -329,10 +305,6 @@ impl Front {
         entry: &Entry,
         before: Option<u32>,
     ) -> Result<Option<u64>> {
-        if let Some(groups) = &self.groups {
-            let group = groups.get(&entry.partition);
-            return Ok(group.and_then(|(first, entries)| (*first == entry.at).then_some(*entries)));
-        }
         if before == Some(entry.partition) {
             return Ok(None);
         }
@@ -360,6 +332,13 @@ impl Entry {
             crc: self.crc,
         }
     }
+}
+
+/// The u32 at `at`, which lies within the source.
+pub(super) fn u32_at(source: &dyn Source, at: u64) -> Result<u32> {
+    let mut bytes = [0; 4];
+    source.read_exact_at(at, &mut bytes)?;
+    Ok(u32::from_be_bytes(bytes))
 }
 
 fn u64_at(source: &dyn Source, at: u64) -> Result<u64> {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use super::FORMAT;
+use super::VERSION_1;
 use super::blocks::Verdict;
 use super::front::Front;
 use super::partitions;
@@ -11,7 +12,6 @@ use super::ranges::count_is_wrong;
 use super::rows::{FoundMessages, Tenant};
 use super::toc::{Entry, TOC_START};
 use super::walk::{Advance, TenantWalk};
-use super::{COLUMNS, VERSION_1};
 use crate::error::{Damage, Error, Finding, Result};
 use crate::format::lookup::no_such_id;
 use crate::format::{Hits, Lookup, Options, RecordId, Step, Value, Walk, Wanted};
@@ -37,8 +37,8 @@ struct Known {
     signposts: Vec<(u32, Arc<[u8]>, u64, u64)>,
 }
 
-/// The messages asked for of one tenant: the index of each, and its place among all that were asked for.
-type Asked = BTreeMap<(u32, Vec<u8>), Vec<(u64, usize)>>;
+/// The messages asked for, by partition, tenant and index, with their places among all that were asked for.
+type Asked = BTreeMap<u32, BTreeMap<Vec<u8>, BTreeMap<u64, Vec<usize>>>>;
 
 impl TocLookup {
     pub(super) fn new(source: Arc<dyn Source>, options: &Options) -> Self {
@@ -109,6 +109,33 @@ impl TocLookup {
         Ok(None)
     }
 
+    /// Finds messages of one tenant.
+    fn get_of(
+        &self,
+        known: &Known,
+        partition: u32,
+        tenant: Vec<u8>,
+        indexes: BTreeMap<u64, Vec<usize>>,
+        hits: &mut Hits,
+        found: &mut FoundMessages,
+    ) -> Result<()> {
+        let wanted = Wanted {
+            partitions: Some(vec![partition]),
+            tenants: Some(vec![tenant.clone()]),
+            ..Wanted::default()
+        };
+        let options = self.options(wanted, self.options.strict);
+        let Some(mut walk) = self.walk_tenant(known, partition, &tenant, &options)? else {
+            return Ok(());
+        };
+        let mut missing: usize = indexes.values().map(Vec::len).sum();
+        let asked = Asked::from([(partition, BTreeMap::from([(tenant, indexes)]))]);
+        while missing > 0 && walk.step()? == Step::More {
+            missing -= take_rows(&walk, &asked, hits, found);
+        }
+        Ok(())
+    }
+
     fn options(&self, wanted: Wanted, strict: bool) -> Options {
         Options {
             format: Some(&FORMAT),
@@ -122,8 +149,8 @@ impl TocLookup {
     /// Finds messages by walking the whole file.
     fn scan(&self, asked: &Asked, hits: &mut Hits, found: &mut FoundMessages) -> Result<()> {
         let wanted = Wanted {
-            partitions: Some(asked.keys().map(|(partition, _)| *partition).collect()),
-            tenants: Some(asked.keys().map(|(_, tenant)| tenant.clone()).collect()),
+            partitions: Some(asked.keys().copied().collect()),
+            tenants: Some(asked.values().flat_map(BTreeMap::keys).cloned().collect()),
             ..Wanted::default()
         };
         let options = self.options(wanted, false);
@@ -160,37 +187,26 @@ fn take_rows(
     let rows = walk.rows();
     let mut filled = 0;
     for row in 0..rows.len() {
-        let fields: Vec<_> = (0..COLUMNS.len())
-            .map(|column| rows.field(row, column))
-            .collect();
-        let [
-            Value::Int64(partition),
-            Value::Text(tenant),
-            Value::Int64(index),
-            Value::Binary(body),
-        ] = fields.as_slice()
+        let (Value::Int64(partition), Value::Text(tenant), Value::Int64(index)) =
+            (rows.field(row, 0), rows.field(row, 1), rows.field(row, 2))
         else {
             continue;
         };
-        let (Ok(partition), Ok(index)) = (u32::try_from(*partition), u32::try_from(*index)) else {
+        let (Ok(partition), Ok(index)) = (u32::try_from(partition), u32::try_from(index)) else {
             continue;
         };
-        let Some(places) = asked.get(&(partition, tenant.to_vec())) else {
-            continue;
-        };
-        let mut own = None;
-        for (_, place) in places
-            .iter()
-            .filter(|(asked, _)| *asked == u64::from(index))
-        {
-            let row = *own.get_or_insert_with(|| {
-                found.push_tenant(Tenant::new(partition, Some((*tenant).into())));
-                found.push(rows.position(row), index, body)
-            });
+        let places = asked
+            .get(&partition)
+            .and_then(|tenants| tenants.get(tenant))
+            .and_then(|indexes| indexes.get(&index.into()));
+        let Some(places) = places else { continue };
+        found.push_tenant(Tenant::new(partition, Some(tenant.into())));
+        let own = found.push(rows.position(row), index, rows.value(row));
+        for place in places {
             if let Some(place) = hits.places.get_mut(*place)
                 && place.is_none()
             {
-                *place = Some((0, row));
+                *place = Some((0, own));
                 filled += 1;
             }
         }
@@ -210,8 +226,9 @@ impl Lookup for TocLookup {
             else {
                 return Err(no_such_id(&FORMAT, id));
             };
-            let tenant = (*partition, tenant.clone());
-            asked.entry(tenant).or_default().push((*index, place));
+            let tenants = asked.entry(*partition).or_default();
+            let indexes = tenants.entry(tenant.clone()).or_default();
+            indexes.entry(*index).or_default().push(place);
         }
         let known = self.known()?;
         let mut found = FoundMessages::default();
@@ -220,19 +237,9 @@ impl Lookup for TocLookup {
             places: vec![None; ids.len()],
         };
         if known.front.leads_directly() {
-            for (tenant, indexes) in asked {
-                let wanted = Wanted {
-                    partitions: Some(vec![tenant.0]),
-                    tenants: Some(vec![tenant.1.clone()]),
-                    ..Wanted::default()
-                };
-                let options = self.options(wanted, self.options.strict);
-                let walk = self.walk_tenant(known, tenant.0, &tenant.1, &options)?;
-                let mut missing = indexes.len();
-                let group = Asked::from([(tenant, indexes)]);
-                let Some(mut walk) = walk else { continue };
-                while missing > 0 && walk.step()? == Step::More {
-                    missing -= take_rows(&walk, &group, &mut hits, &mut found);
+            for (partition, tenants) in asked {
+                for (tenant, indexes) in tenants {
+                    self.get_of(known, partition, tenant, indexes, &mut hits, &mut found)?;
                 }
             }
         } else {

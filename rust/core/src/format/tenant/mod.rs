@@ -56,7 +56,7 @@ pub static FORMAT: Format = Format {
 const COLUMNS: &[Column] = &[
     Column::new("partition", ColumnKind::Int64),
     Column::new("tenant", ColumnKind::Text),
-    Column::new("index", ColumnKind::Int64),
+    Column::optional("index", ColumnKind::Int64),
     Column::new("value", ColumnKind::Binary),
 ];
 

@@ -270,7 +270,7 @@ impl TenantWalk {
     }
 
     /// Finds the partition that an entry means: where it says, or behind the last good one.
-    fn judge_partition(&mut self, entry: &Entry) -> Result<Verdict> {
+    pub(super) fn judge_partition(&mut self, entry: &Entry) -> Result<Verdict> {
         let len = self.front.len;
         let good_end = self.end.unwrap_or_default();
         if !self.front.in_bounds(entry.offset) {

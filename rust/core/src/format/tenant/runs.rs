@@ -1,18 +1,19 @@
 //! Messages grouped by partition and tenant: in memory, and, past a limit, in temporary files that are merged again.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{BufReader, BufWriter, Read, Seek, SeekFrom, Write};
+use std::fmt;
 use std::path::{Path, PathBuf};
 
+use crate::cursor::Cursor;
 use crate::error::{Error, Result};
 use crate::format::Interrupt;
-use crate::output::scratch_file;
+use crate::output::Spool;
+use crate::source::{FileSource, Source, Window};
 
 /// So many runs become one, so that few files are open at once.
 const FAN_IN: usize = 32;
-/// How much is copied at once.
-const PIECE_BYTES: usize = 256 << 10;
+/// How much of a run is read at once.
+const READ_BYTES: usize = 256 << 10;
 /// What a tenant takes in memory beside its ID and messages, about.
 const TENANT_BYTES: u64 = 128;
 
@@ -59,7 +60,6 @@ impl Memory {
         complete: bool,
     ) -> Result<Option<u64>> {
         let value_len = u32::try_from(value.len()).map_err(|_| too_long("value", value.len()))?;
-        u32::try_from(tenant.len()).map_err(|_| too_long("tenant ID", tenant.len()))?;
         let held = self
             .tenants
             .get(&partition)
@@ -86,11 +86,8 @@ impl Memory {
             })?),
             _ => held.and_then(|held| held.first),
         };
+        self.name(partition, tenant)?;
         let tenants = self.tenants.entry(partition).or_default();
-        if !tenants.contains_key(tenant) {
-            tenants.insert(tenant.to_vec(), Held::default());
-            self.bytes += TENANT_BYTES + tenant.len() as u64;
-        }
         if let Some(held) = tenants.get_mut(tenant) {
             let before = held.bytes.capacity();
             if value.len() > before {
@@ -105,8 +102,18 @@ impl Memory {
         Ok(next)
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.tenants.is_empty()
+    /// Makes sure that the tenant is there, with or without messages.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for a tenant ID that is too long.
+    pub(super) fn name(&mut self, partition: u32, tenant: &[u8]) -> Result<()> {
+        u32::try_from(tenant.len()).map_err(|_| too_long("tenant ID", tenant.len()))?;
+        let tenants = self.tenants.entry(partition).or_default();
+        if !tenants.contains_key(tenant) {
+            tenants.insert(tenant.to_vec(), Held::default());
+            self.bytes += TENANT_BYTES + tenant.len() as u64;
+        }
+        Ok(())
     }
 
     fn groups(&self) -> impl Iterator<Item = (Group, &[u8])> {
@@ -133,8 +140,13 @@ fn too_long(what: &str, len: usize) -> Error {
 }
 
 /// Groups in a temporary file, ascending by partition and tenant.
-#[derive(Debug)]
-struct Run(File);
+struct Run(FileSource);
+
+impl fmt::Debug for Run {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Run")
+    }
+}
 
 /// Everything that was put into temporary files: runs that are older come first, and those of a higher level are older.
 #[derive(Debug)]
@@ -171,11 +183,8 @@ impl Spilled {
         Ok(())
     }
 
-    fn begin(&self) -> Result<RunWriter<'_>> {
-        Ok(RunWriter {
-            file: BufWriter::with_capacity(PIECE_BYTES, scratch_file(&self.path)?),
-            path: &self.path,
-        })
+    fn begin(&self) -> Result<RunWriter> {
+        Ok(RunWriter(Spool::create(&self.path)?))
     }
 
     /// Adds a run; where there are many of a level they become one of the next.
@@ -204,7 +213,7 @@ impl Spilled {
 
     fn merge_level(&self, level: usize) -> Result<Run> {
         let runs = self.levels.get(level).map_or(&[][..], Vec::as_slice);
-        let mut merge = Merge::of_runs(runs.iter(), &self.path, self.interrupt.as_ref())?;
+        let mut merge = Merge::of_runs(runs.iter(), self.interrupt.as_ref())?;
         let mut out = self.begin()?;
         while let Some(group) = merge.next_group()? {
             out.head(&group)?;
@@ -216,47 +225,44 @@ impl Spilled {
     /// All groups, ascending, those of one tenant joined in the order in which they came.
     pub(super) fn merge<'a>(&'a self, memory: &'a Memory) -> Result<Merge<'a>> {
         let runs = self.levels.iter().rev().flatten();
-        let mut merge = Merge::of_runs(runs, &self.path, self.interrupt.as_ref())?;
-        merge.inputs.push(Input::memory(memory));
+        let mut merge = Merge::of_runs(runs, self.interrupt.as_ref())?;
+        let groups = From::Memory(Box::new(memory.groups()), &[]);
+        merge.inputs.push(Input::new(groups)?);
+        merge.is_complete = true;
         Ok(merge)
     }
 }
 
 /// Writes a run.
-struct RunWriter<'a> {
-    file: BufWriter<File>,
-    path: &'a Path,
-}
+struct RunWriter(Spool);
 
-impl RunWriter<'_> {
+impl RunWriter {
     fn head(&mut self, group: &Group) -> Result<()> {
         let tenant_len = u32::try_from(group.tenant.len())
             .map_err(|_| too_long("tenant ID", group.tenant.len()))?;
-        let mut head = Vec::with_capacity(group.tenant.len() + 40);
-        head.extend_from_slice(&group.partition.to_be_bytes());
-        head.extend_from_slice(&tenant_len.to_be_bytes());
-        head.extend_from_slice(&group.tenant);
-        head.extend_from_slice(&group.messages.to_be_bytes());
-        head.push(u8::from(group.first.is_some()));
-        head.extend_from_slice(&group.first.unwrap_or_default().to_be_bytes());
-        head.extend_from_slice(&group.bytes.to_be_bytes());
-        self.write(&head)
+        let out = self.0.buffer();
+        out.extend_from_slice(&group.partition.to_be_bytes());
+        out.extend_from_slice(&tenant_len.to_be_bytes());
+        out.extend_from_slice(&group.messages.to_be_bytes());
+        out.push(u8::from(group.first.is_some()));
+        out.extend_from_slice(&group.first.unwrap_or_default().to_be_bytes());
+        out.extend_from_slice(&group.bytes.to_be_bytes());
+        out.extend_from_slice(&group.tenant);
+        self.0.flush_if_full()
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<()> {
-        self.file
-            .write_all(bytes)
-            .map_err(|error| io(self.path, error))
+        self.0.buffer().extend_from_slice(bytes);
+        self.0.flush_if_full()
     }
 
-    fn finish(self) -> Result<Run> {
-        let path = self.path;
-        self.file
-            .into_inner()
-            .map(Run)
-            .map_err(|error| io(path, error.into_error()))
+    fn finish(mut self) -> Result<Run> {
+        self.0.source().map(Run)
     }
 }
+
+/// What stands in front of a group's tenant ID in a run.
+const HEAD_BYTES: usize = 29;
 
 /// One of the sorted inputs of a merge, at one of its groups.
 struct Input<'a> {
@@ -265,40 +271,21 @@ struct Input<'a> {
 }
 
 enum From<'a> {
-    /// A run, behind the head of its group, and how much of the file is left from there on.
-    Run(BufReader<&'a File>, u64),
+    /// A run, and where its next bytes are: those of the group's messages.
+    Run(&'a FileSource, u64, Window),
     /// Groups that are still in memory, and the bytes of this one.
     Memory(Box<dyn Iterator<Item = (Group, &'a [u8])> + 'a>, &'a [u8]),
 }
 
 impl<'a> Input<'a> {
-    fn memory(memory: &'a Memory) -> Self {
-        let mut input = Self {
-            head: None,
-            from: From::Memory(Box::new(memory.groups()), &[]),
-        };
-        if let From::Memory(groups, bytes) = &mut input.from
-            && let Some((group, own)) = groups.next()
-        {
-            (input.head, *bytes) = (Some(group), own);
-        }
-        input
-    }
-
-    fn run(run: &'a Run) -> std::io::Result<Self> {
-        let mut file = &run.0;
-        let len = file.seek(SeekFrom::End(0))?;
-        file.rewind()?;
-        let mut input = Self {
-            head: None,
-            from: From::Run(BufReader::new(file), len),
-        };
+    fn new(from: From<'a>) -> Result<Self> {
+        let mut input = Self { head: None, from };
         input.advance()?;
         Ok(input)
     }
 
     /// Goes on to the next group; the bytes of this one have been read or passed over.
-    fn advance(&mut self) -> std::io::Result<()> {
+    fn advance(&mut self) -> Result<()> {
         self.head = None;
         match &mut self.from {
             From::Memory(groups, bytes) => {
@@ -306,24 +293,30 @@ impl<'a> Input<'a> {
                     (self.head, *bytes) = (Some(group), own);
                 }
             }
-            From::Run(_, 0) => {}
-            From::Run(file, left) => {
-                let partition = u32::from_be_bytes(read(file, left)?);
-                let tenant_len = u32::from_be_bytes(read(file, left)?);
-                let mut tenant = vec![0; usize::try_from(tenant_len).unwrap_or_default()];
-                file.read_exact(&mut tenant)?;
-                *left = left.saturating_sub(tenant_len.into());
-                let messages = u32::from_be_bytes(read(file, left)?);
-                let [has_first] = read(file, left)?;
-                let first = u64::from_be_bytes(read(file, left)?);
-                let bytes = u64::from_be_bytes(read(file, left)?);
+            From::Run(file, at, _) if *at >= file.len() => {}
+            From::Run(file, at, window) => {
+                window.load(*file, *at, HEAD_BYTES, READ_BYTES)?;
+                let mut cursor = Cursor::new(window.bytes(*file, *at));
+                let numbers = (|| {
+                    Some((
+                        (cursor.u32_be()?, cursor.u32_be()?, cursor.u32_be()?),
+                        (cursor.u8()?, cursor.u64_be()?, cursor.u64_be()?),
+                    ))
+                })();
+                let ((partition, tenant_len, messages), (has_first, first, bytes)) =
+                    numbers.unwrap_or_default();
+                *at += HEAD_BYTES as u64;
+                let tenant_bytes = usize::try_from(tenant_len).unwrap_or(usize::MAX);
+                window.load(*file, *at, tenant_bytes, READ_BYTES)?;
+                let tenant = window.bytes(*file, *at).get(..tenant_bytes);
                 self.head = Some(Group {
                     partition,
-                    tenant,
+                    tenant: tenant.unwrap_or_default().to_vec(),
                     messages,
                     first: (has_first == 1).then_some(first),
                     bytes,
                 });
+                *at += u64::from(tenant_len);
             }
         }
         Ok(())
@@ -336,39 +329,27 @@ impl<'a> Input<'a> {
     }
 }
 
-fn read<const N: usize>(file: &mut impl Read, left: &mut u64) -> std::io::Result<[u8; N]> {
-    let mut bytes = [0; N];
-    file.read_exact(&mut bytes)?;
-    *left = left.saturating_sub(N as u64);
-    Ok(bytes)
-}
-
 /// Groups of several sorted inputs, joined and ascending.
 pub(super) struct Merge<'a> {
     inputs: Vec<Input<'a>>,
     /// The group that is next to be copied or passed over.
     current: Option<Group>,
-    path: &'a Path,
     interrupt: Option<&'a Interrupt>,
-    buffer: Vec<u8>,
+    /// Whether the inputs are all that there is, so that every tenant's first message is number 0.
+    is_complete: bool,
 }
 
 impl<'a> Merge<'a> {
     fn of_runs(
         runs: impl Iterator<Item = &'a Run>,
-        path: &'a Path,
         interrupt: Option<&'a Interrupt>,
     ) -> Result<Self> {
-        let inputs = runs
-            .map(Input::run)
-            .collect::<std::io::Result<_>>()
-            .map_err(|error| io(path, error))?;
+        let inputs = runs.map(|run| Input::new(From::Run(&run.0, 0, Window::default())));
         Ok(Self {
-            inputs,
+            inputs: inputs.collect::<Result<_>>()?,
             current: None,
-            path,
             interrupt,
-            buffer: Vec::new(),
+            is_complete: false,
         })
     }
 
@@ -387,31 +368,29 @@ impl<'a> Merge<'a> {
         let Some(mut joined) = least.cloned() else {
             return Ok(None);
         };
-        (joined.messages, joined.bytes, joined.first) = (0, 0, None);
-        for head in self.inputs.iter().filter(|input| input.is_at(&joined)) {
-            let Some(head) = &head.head else { continue };
-            let before = joined.messages;
-            if let Some(first) = head.first {
-                let own = first.checked_sub(before.into());
-                if own.is_none() || joined.first.is_some() && joined.first != own {
-                    return Err(Error::Usage(format!(
-                        "index {first} was given for a message of a tenant in partition {} that is number {before}, counted from \
-                         {}: write a tenant's messages in order, or leave index out",
-                        joined.partition,
-                        joined.first.unwrap_or_default()
-                    )));
+        let (mut messages, mut bytes, mut first) = (0_u32, 0_u64, None);
+        if self.is_complete {
+            first = Some(0);
+        }
+        let inputs = self.inputs.iter().filter(|input| input.is_at(&joined));
+        for head in inputs.filter_map(|input| input.head.as_ref()) {
+            if let Some(index) = head.first {
+                let own = index.checked_sub(messages.into());
+                if own.is_none() || first.is_some() && first != own {
+                    return Err(wrong_index(joined.partition, index, messages));
                 }
-                joined.first = own;
+                first = own;
             }
-            joined.messages = before.checked_add(head.messages).ok_or_else(|| {
+            messages = messages.checked_add(head.messages).ok_or_else(|| {
                 Error::Usage(format!(
                     "a tenant in partition {} has more than {} messages: no more fit in a block",
                     joined.partition,
                     u32::MAX
                 ))
             })?;
-            joined.bytes = joined.bytes.saturating_add(head.bytes);
+            bytes = bytes.saturating_add(head.bytes);
         }
+        (joined.messages, joined.bytes, joined.first) = (messages, bytes, first);
         self.current = Some(joined.clone());
         Ok(Some(joined))
     }
@@ -425,23 +404,21 @@ impl<'a> Merge<'a> {
             let bytes = input.head.as_ref().map_or(0, |head| head.bytes);
             match &mut input.from {
                 From::Memory(_, bytes) => out(bytes)?,
-                From::Run(file, left) => {
-                    let mut rest = bytes;
-                    while rest > 0 {
-                        let piece = usize::try_from(rest).unwrap_or(usize::MAX).min(PIECE_BYTES);
-                        self.buffer.resize(piece, 0);
-                        file.read_exact(&mut self.buffer)
-                            .map_err(|error| io(self.path, error))?;
+                From::Run(file, at, window) => {
+                    let end = *at + bytes;
+                    while *at < end {
                         if matches!(self.interrupt, Some(interrupt) if (interrupt.0)()) {
                             return Err(Error::Interrupted);
                         }
-                        out(&self.buffer)?;
-                        rest -= piece as u64;
+                        let rest = usize::try_from(end - *at).unwrap_or(usize::MAX);
+                        let piece = rest.min(READ_BYTES);
+                        window.load(*file, *at, piece, READ_BYTES)?;
+                        out(window.bytes(*file, *at).get(..piece).unwrap_or_default())?;
+                        *at += piece as u64;
                     }
-                    *left = left.saturating_sub(bytes);
                 }
             }
-            input.advance().map_err(|error| io(self.path, error))?;
+            input.advance()?;
         }
         Ok(())
     }
@@ -453,18 +430,18 @@ impl<'a> Merge<'a> {
         };
         for input in self.inputs.iter_mut().filter(|input| input.is_at(&group)) {
             let bytes = input.head.as_ref().map_or(0, |head| head.bytes);
-            if let From::Run(file, left) = &mut input.from {
-                let offset = i64::try_from(bytes).unwrap_or(i64::MAX);
-                file.seek_relative(offset)
-                    .map_err(|error| io(self.path, error))?;
-                *left = left.saturating_sub(bytes);
+            if let From::Run(_, at, _) = &mut input.from {
+                *at += bytes;
             }
-            input.advance().map_err(|error| io(self.path, error))?;
+            input.advance()?;
         }
         Ok(())
     }
 }
 
-fn io(path: &Path, error: std::io::Error) -> Error {
-    Error::io(Some(path), "cannot use a temporary file beside it", error)
+fn wrong_index(partition: u32, index: u64, before: u32) -> Error {
+    Error::Usage(format!(
+        "index {index} was given for a message of a tenant in partition {partition} that does not follow those before it, of \
+         which {before} are at hand: write a tenant's messages in order, or leave index out"
+    ))
 }

@@ -15,8 +15,6 @@ pub(super) const V1_ENTRY_BYTES: u64 = 20;
 pub(super) const V2_ENTRY_BYTES: u64 = 32;
 /// Partition ID and tenant ID length.
 const V2_HEAD_BYTES: u64 = 8;
-/// The least that is read at once.
-const MIN_READ_BYTES: u64 = 64;
 
 /// One entry. Of version 1 tenant, messages and CRC are empty.
 #[derive(Clone, Debug)]
@@ -76,7 +74,7 @@ impl Entries {
     }
 
     /// The `len` bytes at `at`, which lie within the source.
-    fn load(&mut self, source: &dyn Source, at: u64, len: u64) -> Result<&[u8]> {
+    fn load<'a>(&'a mut self, source: &'a dyn Source, at: u64, len: u64) -> Result<&'a [u8]> {
         let len = usize::try_from(len).unwrap_or(usize::MAX);
         let kept = usize::try_from(at)
             .ok()
@@ -84,17 +82,13 @@ impl Entries {
         if let Some((start, end)) = kept.filter(|(_, end)| *end <= self.kept.len()) {
             return Ok(self.kept.get(start..end).unwrap_or_default());
         }
-        // Every entry that is left has at least so many bytes, and behind them stands at least a number.
+        // Every entry that is left has at least so many bytes: nothing behind the table is read.
         let least = if self.version == 1 {
             V1_ENTRY_BYTES
         } else {
             V2_ENTRY_BYTES
         };
-        let want = self
-            .left
-            .saturating_mul(least)
-            .saturating_sub(at - self.at)
-            .max(MIN_READ_BYTES);
+        let want = self.left.saturating_mul(least).saturating_sub(at - self.at);
         let want = usize::try_from(want)
             .unwrap_or(usize::MAX)
             .min(self.window_bytes);

@@ -16,7 +16,7 @@ use super::rows::{Message, Tenant, TenantRows};
 use super::toc::{Ahead, Entries, Entry, TOC_START};
 use crate::error::{Damage, Error, Result};
 use crate::format::{Carry, Checked, Options, Rows, Start, Step, Walk};
-use crate::ledger::{Cause, Kind, Span};
+use crate::ledger::{Kind, Span};
 use crate::source::{Source, Window};
 
 /// The most messages, and ranges, that a step gives.
@@ -49,6 +49,25 @@ pub(super) struct State {
     from: Option<u64>,
     partial: bool,
     ended: bool,
+}
+
+impl State {
+    /// Whether all offsets are within a file of `len` bytes.
+    fn fits(&self, len: u64) -> bool {
+        let within = |start: u64, end: u64| start <= end && end <= len;
+        let open = self
+            .open
+            .as_ref()
+            .is_none_or(|open| within(open.at, open.position) && within(open.position, open.end));
+        let part = self.part.as_ref();
+        let part = part.is_none_or(|part| within(part.at, part.end));
+        let last = self
+            .last
+            .is_none_or(|(_, at, len)| within(at, at.saturating_add(len.into())));
+        // The number of partitions may be cut off.
+        let end = self.end.unwrap_or_default() <= len.saturating_add(COUNT_BYTES);
+        open && part && last && end && self.entry <= len
+    }
 }
 
 pub(super) struct TenantWalk {
@@ -222,18 +241,9 @@ impl TenantWalk {
                 "this is not a point from which a tenant segment can be read on: {error}"
             ))
         })?;
-        let open_end = state.open.as_ref().map_or(0, |open| open.end);
-        let name_end = state
-            .last
-            .map_or(0, |(_, at, len)| at.saturating_add(len.into()));
-        let farthest = state
-            .entry
-            .max(state.end.unwrap_or_default())
-            .max(open_end)
-            .max(name_end);
-        if farthest > front.len.saturating_add(COUNT_BYTES) || name_end > front.len {
+        if !state.fits(front.len) {
             return Err(Error::Usage(format!(
-                "cannot go on at offset {farthest} of a file of {} bytes",
+                "this is not a point in a file of {} bytes from which can be read on",
                 front.len
             )));
         }

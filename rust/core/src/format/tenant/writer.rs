@@ -68,19 +68,40 @@ impl Writer {
         index: Option<u64>,
         value: &[u8],
     ) -> Result<Option<u64>> {
+        self.check_open()?;
+        let complete = self.spilled.is_empty();
+        let index = self
+            .memory
+            .push(partition, tenant, index, value, complete)?;
+        self.spill_if_full()?;
+        Ok(index)
+    }
+
+    /// Adds a tenant to a partition, which it keeps even if it gets no messages.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for a tenant ID of more than 2^32-1 bytes, or a writer that is closed; [`Error::Io`] where a temporary file
+    /// could not be written: the tenant is added.
+    pub fn add_tenant(&mut self, partition: u32, tenant: &[u8]) -> Result<()> {
+        self.check_open()?;
+        self.memory.name(partition, tenant)?;
+        self.spill_if_full()
+    }
+
+    fn check_open(&self) -> Result<()> {
         if self.closed {
             return Err(Error::Usage(
                 "the writer is closed: create another segment".to_owned(),
             ));
         }
-        let complete = self.spilled.is_empty();
-        let index = self
-            .memory
-            .push(partition, tenant, index, value, complete)?;
+        Ok(())
+    }
+
+    fn spill_if_full(&mut self) -> Result<()> {
         if self.memory.bytes > self.options.memory_bytes {
             self.spilled.add(&mut self.memory)?;
         }
-        Ok(index)
+        Ok(())
     }
 
     /// Writes the segment, and gives it its name.

@@ -1,0 +1,213 @@
+//! The bytes of a segment, each part through a window of its own: entries, checksums and messages are read side by side.
+
+use std::sync::Arc;
+
+use super::{CHECKSUM_BYTES, ENTRY_BYTES, Entry, Header, MAX_HEADER_BYTES, Parsed, UUID_BYTES};
+use crate::checksum::{Incremental, Key};
+use crate::cursor::Cursor;
+use crate::error::{Error, Result};
+use crate::format::Options;
+use crate::source::{Source, Window};
+
+/// How much is read or hashed between two looks at whether to stop.
+pub(super) const PIECE_BYTES: usize = 1 << 20;
+/// A longer message is hashed in pieces before it is read whole, so that a length that lies costs no memory.
+const MAX_UNCHECKED_BYTES: u64 = 8 << 20;
+/// How many checksums are read at once.
+const CHECKSUMS_AHEAD_BYTES: usize = 64 << 10;
+
+/// Reads a segment's parts. Nothing here knows what is right.
+pub(super) struct Reader {
+    pub(super) source: Arc<dyn Source>,
+    options: Options,
+    /// How much is read ahead, in bytes.
+    ahead: usize,
+    entries: Window,
+    checksums: Window,
+    /// The messages that the walk hands out.
+    data: Window,
+    /// Headers elsewhere.
+    probe: Window,
+    /// Messages that do not lie in `data`.
+    pieces: Window,
+}
+
+impl Reader {
+    /// For reading from front to back.
+    pub(super) fn sequential(source: Arc<dyn Source>, options: &Options) -> Self {
+        let ahead = options.window_bytes;
+        Self::new(source, options, ahead)
+    }
+
+    /// For reading here and there, no more than is asked for.
+    pub(super) fn sparse(source: Arc<dyn Source>, options: &Options) -> Self {
+        Self::new(source, options, 0)
+    }
+
+    fn new(source: Arc<dyn Source>, options: &Options, ahead: usize) -> Self {
+        Self {
+            source,
+            options: options.clone(),
+            ahead,
+            entries: Window::default(),
+            checksums: Window::default(),
+            data: Window::default(),
+            probe: Window::default(),
+            pieces: Window::default(),
+        }
+    }
+
+    /// Entry number `number` of an index of `count` entries.
+    pub(super) fn entry(&mut self, number: u64, count: u64) -> Result<Entry> {
+        self.entry_in_view(number, count, 1)
+    }
+
+    /// The same, and makes sure that the two behind it need no reading: they say where its message and the next one end.
+    pub(super) fn entry_and_next(&mut self, number: u64, count: u64) -> Result<Entry> {
+        self.entry_in_view(number, count, 3)
+    }
+
+    fn entry_in_view(&mut self, number: u64, count: u64, view: u64) -> Result<Entry> {
+        let at = number.saturating_mul(ENTRY_BYTES as u64);
+        let left = count.saturating_sub(number).max(1);
+        let bytes_of = |entries: u64| {
+            let entries = usize::try_from(entries).unwrap_or(usize::MAX);
+            entries.saturating_mul(ENTRY_BYTES)
+        };
+        let (min, want) = (bytes_of(view.min(left)), self.ahead.min(bytes_of(left)));
+        self.entries.load(&*self.source, at, min, want)?;
+        match self.entries.bytes(&*self.source, at).first_chunk() {
+            Some(bytes) => Ok(Entry::parse(bytes)),
+            None => Err(self.changed(at)),
+        }
+    }
+
+    /// The checksum at this offset of the trailer.
+    pub(super) fn checksum(&mut self, at: u64) -> Result<u64> {
+        let want = self.ahead.min(CHECKSUMS_AHEAD_BYTES);
+        self.checksums
+            .load(&*self.source, at, CHECKSUM_BYTES, want)?;
+        let stored = Cursor::new(self.checksums.bytes(&*self.source, at)).u64_be();
+        stored.ok_or_else(|| self.changed(at))
+    }
+
+    /// What stands at `at` of data that ends at `end`.
+    pub(super) fn header(&mut self, at: u64, end: u64) -> Result<Parsed> {
+        if let Some(parsed) = self.held_header(at, end) {
+            return Ok(parsed);
+        }
+        let left = end.saturating_sub(at);
+        let needed = header_bytes(left);
+        self.probe.load(&*self.source, at, needed, needed)?;
+        Ok(Header::parse(self.probe.bytes(&*self.source, at), left))
+    }
+
+    /// The same, if the window that is handed out has enough of it.
+    pub(super) fn held_header(&self, at: u64, end: u64) -> Option<Parsed> {
+        let left = end.saturating_sub(at);
+        let bytes = self.bytes(at);
+        match Header::parse(bytes, left) {
+            Parsed::Truncated(_) if bytes.len() < header_bytes(left) => None,
+            parsed => Some(parsed),
+        }
+    }
+
+    /// HighwayHash-64 of a UUID and the message of `len` bytes at `at`.
+    pub(super) fn hash(
+        &mut self,
+        key: &Key,
+        uuid: &[u8; UUID_BYTES],
+        at: u64,
+        len: u64,
+    ) -> Result<u64> {
+        let mut hasher = Incremental::new(key);
+        hasher.update(uuid);
+        if let Some(message) = self.held(at, len).filter(|held| held.len() <= PIECE_BYTES) {
+            hasher.update(message);
+            return Ok(hasher.finish());
+        }
+        let (mut at, end) = (at, at.saturating_add(len));
+        while at < end {
+            self.options.poll()?;
+            let piece = usize::try_from(end - at)
+                .unwrap_or(usize::MAX)
+                .min(PIECE_BYTES);
+            let held = held(&self.data, &*self.source, at, piece as u64);
+            let bytes = match held {
+                Some(bytes) => bytes,
+                None => {
+                    self.pieces.load(&*self.source, at, piece, piece)?;
+                    let bytes = self.pieces.bytes(&*self.source, at).get(..piece);
+                    bytes.ok_or_else(|| self.changed(at))?
+                }
+            };
+            hasher.update(bytes);
+            at += piece as u64;
+        }
+        Ok(hasher.finish())
+    }
+
+    /// Asks whether to stop.
+    pub(super) fn poll(&self) -> Result<()> {
+        self.options.poll()
+    }
+
+    /// Makes the message at `at` of data that ends at `end` part of the window that is handed out: its lengths and type,
+    /// and all of it if `body` is set and it is not too long to be believed unchecked. Moves the window.
+    pub(super) fn bring(&mut self, at: u64, end: u64, body: bool) -> Result<()> {
+        let left = end.saturating_sub(at);
+        self.data
+            .load(&*self.source, at, header_bytes(left), self.ahead)?;
+        let header = Header::parse(self.data.bytes(&*self.source, at), left);
+        match header {
+            Parsed::Message(header) if body && header.total() <= MAX_UNCHECKED_BYTES => {
+                self.bring_whole(at, header.total())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Makes all of a message part of the window that is handed out. Moves the window.
+    pub(super) fn bring_whole(&mut self, at: u64, len: u64) -> Result<()> {
+        let len = usize::try_from(len).unwrap_or(usize::MAX);
+        self.data.load(&*self.source, at, len, self.ahead)
+    }
+
+    /// The bytes from `at` on of the window that is handed out.
+    pub(super) fn bytes(&self, at: u64) -> &[u8] {
+        self.data.bytes(&*self.source, at)
+    }
+
+    /// The `len` bytes at `at`, if the window that is handed out has them.
+    pub(super) fn held(&self, at: u64, len: u64) -> Option<&[u8]> {
+        held(&self.data, &*self.source, at, len)
+    }
+
+    /// The error of bytes that should be there and are not.
+    pub(super) fn changed(&self, at: u64) -> Error {
+        let error = std::io::Error::new(
+            std::io::ErrorKind::InvalidData,
+            "its bytes changed between two looks at them",
+        );
+        let action = format!("the file changed while the message at offset {at} was read");
+        Error::io(self.source.path(), action, error)
+    }
+}
+
+fn held<'a>(window: &'a Window, source: &'a dyn Source, at: u64, len: u64) -> Option<&'a [u8]> {
+    window.bytes(source, at).get(..usize::try_from(len).ok()?)
+}
+
+/// How many bytes a message's lengths and type can take where so many are left.
+fn header_bytes(left: u64) -> usize {
+    usize::try_from(left)
+        .unwrap_or(usize::MAX)
+        .min(MAX_HEADER_BYTES)
+}
+
+/// The `N` bytes at `at`; the caller has made sure that they are within the source.
+pub(super) fn read_array<const N: usize>(source: &dyn Source, at: u64) -> Result<[u8; N]> {
+    let mut bytes = [0; N];
+    source.read_exact_at(at, &mut bytes)?;
+    Ok(bytes)
+}

@@ -1,0 +1,346 @@
+//! Writing a segment whole.
+
+use std::io::{BufWriter, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use uuid::Uuid;
+
+use super::trailer::{Foot, key_check};
+use super::{CHECKSUM_BYTES, COLUMNS, ENTRY_BYTES, Entry, MAGIC, UUID_BYTES, encode};
+use crate::checksum::{Incremental, Key, hash};
+use crate::error::{Error, Result};
+use crate::format::active::Stored;
+use crate::format::{self, Column, Interrupt, RecordId, Value, WriteOptions};
+use crate::output::{NewFile, Spool};
+use crate::source::{FileSource, Source};
+use crate::uuid6::{Generator, is_v6, timestamp_micros};
+
+/// How much is copied between two looks at whether to stop: whole entries.
+const PIECE_BYTES: usize = ENTRY_BYTES << 15;
+
+/// Writes messages, in the order of their UUIDs, to a segment that appears under its name when the writer is closed, readable
+/// by its owner alone. Dropping the writer leaves nothing.
+///
+/// The index comes first in the file and is known last, so messages, entries and checksums are put aside in files without a
+/// name, and memory stays flat.
+#[derive(Debug)]
+pub struct Writer {
+    path: PathBuf,
+    overwrite: bool,
+    key: Key,
+    has_trailer: bool,
+    interrupt: Option<Interrupt>,
+    generator: Generator,
+    last: Option<[u8; UUID_BYTES]>,
+    /// UUIDs, and offsets that count from where the data begins.
+    entries: Spool,
+    messages: Spool,
+    checksums: Spool,
+    /// Where the message, with its UUID in front, is put together to be hashed.
+    scratch: Vec<u8>,
+    /// The file to be; `None` after it could not be put in its place.
+    new: Option<NewFile>,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Open,
+    Complete,
+    Abandoned,
+}
+
+impl Writer {
+    /// Begins a segment that will be `path`.
+    ///
+    /// # Errors
+    /// [`Error::Io`] where `path` exists without [`overwrite`](WriteOptions::overwrite), or its folder cannot be written to.
+    pub fn create(path: &Path, options: &WriteOptions) -> Result<Self> {
+        let new = NewFile::create(path, options.overwrite)?;
+        Ok(Self {
+            path: path.to_path_buf(),
+            overwrite: options.overwrite,
+            key: options.key,
+            has_trailer: options.trailer,
+            interrupt: options.interrupt.clone(),
+            generator: Generator::default(),
+            last: None,
+            entries: Spool::create(path)?,
+            messages: Spool::create(path)?,
+            checksums: Spool::create(path)?,
+            scratch: Vec::new(),
+            new: Some(new),
+            state: State::Open,
+        })
+    }
+
+    /// Adds a message of this UUID, which must be of version 6 and greater than the last one.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for a UUID that does not ascend or is not of version 6, a type of more than 255 bytes, or a value of
+    /// more than 2^32-1 bytes: nothing is added. [`Error::Io`] where a full buffer could not be written: the message itself
+    /// is in the buffer.
+    pub fn append(&mut self, uuid: &Uuid, type_: &[u8], value: &[u8]) -> Result<()> {
+        self.check_uuid(uuid)?;
+        self.scratch.clear();
+        self.scratch.extend_from_slice(uuid.as_bytes());
+        encode(&mut self.scratch, type_, value)?;
+        let checksum = hash(&self.key, &self.scratch);
+        self.put(uuid, checksum)
+    }
+
+    /// Adds a record of an active segment with the checksum that it has there.
+    ///
+    /// # Errors
+    /// As [`append`](Self::append).
+    pub(crate) fn append_stored(&mut self, record: &Stored<'_>) -> Result<()> {
+        let uuid = Uuid::from_bytes(record.uuid);
+        self.check_uuid(&uuid)?;
+        self.scratch.clear();
+        self.scratch.extend_from_slice(uuid.as_bytes());
+        encode(&mut self.scratch, record.type_, record.value)?;
+        self.put(&uuid, record.checksum)
+    }
+
+    fn check_uuid(&self, uuid: &Uuid) -> Result<()> {
+        if self.state != State::Open {
+            return Err(Error::Usage(format!(
+                "{} is closed: nothing can be written to it any more",
+                self.path.display()
+            )));
+        }
+        if !is_v6(uuid.as_bytes()) {
+            return Err(Error::Usage(format!(
+                "the UUID {uuid} is not of version 6, variant 10"
+            )));
+        }
+        if let Some(last) = self.last.filter(|last| uuid.as_bytes() <= last) {
+            let last = Uuid::from_bytes(last);
+            return Err(Error::Usage(format!(
+                "the UUID {uuid} does not ascend: the one before is {last}. Sort the records by uuid first, each once"
+            )));
+        }
+        Ok(())
+    }
+
+    /// Adds the message in the scratch buffer.
+    fn put(&mut self, uuid: &Uuid, checksum: u64) -> Result<()> {
+        let offset = self.messages.len();
+        let entries = self.entries.buffer();
+        entries.extend_from_slice(uuid.as_bytes());
+        entries.extend_from_slice(&offset.to_be_bytes());
+        let message = self.scratch.get(UUID_BYTES..).unwrap_or_default();
+        self.messages.buffer().extend_from_slice(message);
+        self.checksums
+            .buffer()
+            .extend_from_slice(&checksum.to_be_bytes());
+        self.last = Some(uuid.into_bytes());
+        self.scratch.shrink_to(PIECE_BYTES);
+        self.entries.flush_if_full()?;
+        self.messages.flush_if_full()?;
+        self.checksums.flush_if_full()
+    }
+
+    /// The next UUID for [`append`](Self::append): of the present time, or just behind the last one.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] where the last UUID is of the last time that there is.
+    pub fn next_uuid(&self) -> Result<Uuid> {
+        match &self.last {
+            None => Ok(self.generator.now()),
+            Some(last) => self.generator.after(last).ok_or_else(|| {
+                Error::Usage(format!(
+                    "no UUID of version 6 has a later time than the last one, {}",
+                    Uuid::from_bytes(*last)
+                ))
+            }),
+        }
+    }
+
+    /// Says under which key the checksums are that were carried over.
+    pub(crate) const fn set_key(&mut self, key: Key) {
+        self.key = key;
+    }
+
+    /// Completes the file, and gives it its name. Closing again does nothing.
+    ///
+    /// # Errors
+    /// [`Error::Io`], also where a file of that name has appeared meanwhile and is not to be overwritten. All that was
+    /// written is kept, and closing again begins the file anew.
+    pub fn close(&mut self) -> Result<()> {
+        match self.state {
+            State::Open => {
+                self.assemble()?;
+                self.commit()
+            }
+            State::Complete => Ok(()),
+            State::Abandoned => Err(Error::Usage(format!(
+                "{} was abandoned: there is nothing to complete",
+                self.path.display()
+            ))),
+        }
+    }
+
+    /// Writes the whole file, and gives it back to be read: it does not have its name yet.
+    pub(crate) fn assemble(&mut self) -> Result<FileSource> {
+        let mut new = match self.new.take() {
+            Some(new) => new,
+            None => NewFile::create(&self.path, self.overwrite)?,
+        };
+        self.lay_out(&mut new)?;
+        let source = new.source()?;
+        self.new = Some(new);
+        Ok(source)
+    }
+
+    /// The checksums that were given, in the order of the messages.
+    pub(crate) fn checksums(&mut self) -> Result<FileSource> {
+        self.checksums.source()
+    }
+
+    /// Gives the file that was written its name.
+    pub(crate) fn commit(&mut self) -> Result<()> {
+        if let Some(new) = self.new.take() {
+            new.commit()?;
+            self.state = State::Complete;
+        }
+        Ok(())
+    }
+
+    /// Index, terminator, messages and trailer, one behind the other.
+    fn lay_out(&mut self, new: &mut NewFile) -> Result<()> {
+        let count = self.entries.len() / ENTRY_BYTES as u64;
+        let data_start = (count + 1) * ENTRY_BYTES as u64;
+        let failed = |error| Error::io(Some(&self.path), "cannot write", error);
+        let file = new.file();
+        file.set_len(0).map_err(failed)?;
+        file.seek(SeekFrom::Start(0)).map_err(failed)?;
+        let mut out = BufWriter::new(file);
+        let mut index = Incremental::new(&self.key);
+        let mut write = |bytes: &[u8], index: Option<&mut Incremental>| {
+            if let Some(index) = index {
+                index.update(bytes);
+            }
+            out.write_all(bytes).map_err(failed)
+        };
+        let (entries, messages, checksums) = (
+            self.entries.source()?,
+            self.messages.source()?,
+            self.checksums.source()?,
+        );
+        each_piece(&entries, self.interrupt.as_ref(), |bytes| {
+            for entry in bytes.as_chunks_mut::<ENTRY_BYTES>().0 {
+                let offset = data_start + Entry::parse(entry).offset;
+                if let Some(place) = entry.last_chunk_mut() {
+                    *place = offset.to_be_bytes();
+                }
+            }
+            write(bytes, Some(&mut index))
+        })?;
+        write(&[0; ENTRY_BYTES], Some(&mut index))?;
+        each_piece(&messages, self.interrupt.as_ref(), |bytes| {
+            write(bytes, None)
+        })?;
+        if self.has_trailer {
+            each_piece(&checksums, self.interrupt.as_ref(), |bytes| {
+                write(bytes, Some(&mut index))
+            })?;
+            let foot = Foot {
+                key_check: key_check(&self.key),
+                count,
+                index_hash: index.finish(),
+                magic: MAGIC,
+            };
+            write(&foot.to_bytes(), None)?;
+        }
+        out.flush().map_err(failed)
+    }
+}
+
+/// Calls `take` with all bytes of a source, in pieces of whole entries and checksums.
+fn each_piece(
+    source: &FileSource,
+    interrupt: Option<&Interrupt>,
+    mut take: impl FnMut(&mut [u8]) -> Result<()>,
+) -> Result<()> {
+    const { assert!(PIECE_BYTES.is_multiple_of(CHECKSUM_BYTES)) };
+    let (mut at, mut buffer) = (0, Vec::new());
+    while at < source.len() {
+        if interrupt.is_some_and(|interrupt| (interrupt.0)()) {
+            return Err(Error::Interrupted);
+        }
+        let left = usize::try_from(source.len() - at).unwrap_or(usize::MAX);
+        buffer.resize(left.min(PIECE_BYTES), 0);
+        source.read_exact_at(at, &mut buffer)?;
+        take(&mut buffer)?;
+        at += buffer.len() as u64;
+    }
+    Ok(())
+}
+
+impl format::Writer for Writer {
+    fn columns(&self) -> &'static [Column] {
+        COLUMNS
+    }
+
+    fn write(&mut self, fields: &[Value<'_>]) -> Result<Option<RecordId>> {
+        let (uuid, timestamp, type_, value) = match fields {
+            [uuid, timestamp, Value::Text(type_), Value::Binary(value)] => {
+                (uuid, timestamp, *type_, *value)
+            }
+            _ => return Err(Error::Usage("type and value are needed".to_owned())),
+        };
+        let uuid = match uuid {
+            Value::Uuid(uuid) => Uuid::from_bytes(*uuid),
+            _ if *timestamp != Value::Null => {
+                return Err(Error::Usage(
+                    "timestamp comes from uuid: give a UUID of that time too, or leave timestamp out"
+                        .to_owned(),
+                ));
+            }
+            _ => self.next_uuid()?,
+        };
+        let own = timestamp_micros(uuid.as_bytes());
+        if let Value::Timestamp(given) = timestamp
+            && *given != own
+        {
+            return Err(Error::Usage(format!(
+                "timestamp {given} is not that of the UUID {uuid}, which is {own}: leave timestamp out"
+            )));
+        }
+        self.append(&uuid, type_, value)?;
+        Ok(Some(RecordId::Uuid(uuid.into_bytes())))
+    }
+
+    /// Nothing of the file can be seen before it is closed; what is buffered is put aside.
+    fn flush(&mut self) -> Result<()> {
+        self.entries.flush()?;
+        self.messages.flush()?;
+        self.checksums.flush()
+    }
+
+    /// As [`flush`](Self::flush): what is put aside does not outlive its writer, on disk or not.
+    fn sync(&mut self) -> Result<()> {
+        format::Writer::flush(self)
+    }
+
+    fn close(&mut self) -> Result<()> {
+        self.close()
+    }
+
+    fn abandon(&mut self) -> Result<()> {
+        if self.state == State::Open {
+            self.state = State::Abandoned;
+            self.new = None;
+        }
+        Ok(())
+    }
+
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn last(&self) -> Option<RecordId> {
+        self.last.map(RecordId::Uuid)
+    }
+}

@@ -1,0 +1,160 @@
+//! `convert`.
+
+use std::path::PathBuf;
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use seglake::format::{Dialect, FORMATS, Format, Options, by_name};
+use seglake::verbs::{self, Conversion};
+
+use crate::error::raise;
+use crate::field_in::{FieldIn, from_python};
+use crate::open::is_strict;
+use crate::read_options::{Opened, ReadArguments};
+use crate::report::Report;
+use crate::verify::teller;
+use crate::wanted::Filter;
+use crate::write_options::WriteArguments;
+
+/// Writes the records of a file to a new one of any format, which appears under its name when it is complete, and returns
+/// what was found in the source.
+///
+/// to: the format to write; None takes it from the extension of `path`.
+/// drop: columns that may be lost, by name; fields of structures as "clock.seq". What would be lost otherwise raises
+///     ValueError with the names.
+/// set: values for columns that the source does not have, the same for all records. None for `uuid` and `timestamp` makes new
+///     ones of the present.
+/// write: options of `create` for the new file, for example {"dialect": "draft-1.1"}.
+/// overwrite: replace an existing file once the new one is complete. Otherwise it raises FileExistsError.
+/// on_damage: "raise" converts nothing of a damaged file, "skip" what is sound of it.
+/// progress: called as in `verify`, with bytes of the source. The other arguments are as in `open`.
+///
+/// Raises what `open` and `create` raise; ValueError for a record that the new format cannot hold, and for a key that is
+/// probably wrong.
+#[pyfunction]
+#[pyo3(signature = (
+    source, path, *, to=None, drop=vec![], set=None, write=None, overwrite=false, format=None, dialect=None, key=None,
+    keys=None, key_file=None, on_damage="raise", since=None, until=None, start_offset=None, end_offset=None, partitions=None,
+    tenants=None, max_record_bytes=2147483647, max_chunk_bytes=None, limit_chunk_bytes=None, progress=None,
+))]
+#[allow(clippy::too_many_arguments, reason = "keyword arguments")]
+pub(crate) fn convert(
+    source: &Bound<'_, PyAny>,
+    path: PathBuf,
+    to: Option<&str>,
+    drop: Vec<String>,
+    set: Option<&Bound<'_, PyDict>>,
+    write: Option<&Bound<'_, PyDict>>,
+    overwrite: bool,
+    format: Option<&str>,
+    dialect: Option<&str>,
+    key: Option<&[u8]>,
+    keys: Option<Vec<Vec<u8>>>,
+    key_file: Option<PathBuf>,
+    on_damage: &str,
+    since: Option<&Bound<'_, PyAny>>,
+    until: Option<&Bound<'_, PyAny>>,
+    start_offset: Option<i64>,
+    end_offset: Option<i64>,
+    partitions: Option<Vec<u32>>,
+    tenants: Option<&Bound<'_, PyAny>>,
+    max_record_bytes: u64,
+    max_chunk_bytes: Option<u64>,
+    limit_chunk_bytes: Option<u64>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Report> {
+    let py = source.py();
+    let strict = is_strict(on_damage)?;
+    let to = match to {
+        Some(name) => by_name(name).map_err(|error| raise(py, error))?,
+        None => by_extension(&path)?,
+    };
+    let filter = Filter {
+        since,
+        until,
+        start_offset,
+        end_offset,
+        partitions,
+        tenants,
+    };
+    let wanted = filter.wanted()?;
+    let write = WriteArguments::from_dict(write)?.options(py, to)?;
+    let set = set_values(set, to, write.dialect)?;
+    let arguments = ReadArguments {
+        format,
+        dialect,
+        key,
+        keys,
+        key_file,
+        max_chunk_bytes,
+        limit_chunk_bytes,
+        ..ReadArguments::default()
+    };
+    let Opened {
+        source, options, ..
+    } = arguments.open(source)?;
+    let options = Options {
+        strict,
+        wanted,
+        max_record_bytes,
+        ..options
+    };
+    let tell = teller(progress, source.len());
+    let converted = py.detach(|| {
+        let set: Vec<_> = set
+            .iter()
+            .map(|(name, value)| (name.clone(), value.value()))
+            .collect();
+        let conversion = Conversion {
+            to,
+            write,
+            drop: &drop,
+            set: &set,
+            overwrite,
+        };
+        verbs::convert(source, &options, &path, &conversion, tell)
+    });
+    converted.map(Report).map_err(|error| raise(py, error))
+}
+
+fn by_extension(path: &std::path::Path) -> PyResult<&'static Format> {
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    let found = FORMATS
+        .iter()
+        .find(|format| Some(format.extension) == extension);
+    found.copied().ok_or_else(|| {
+        let known: Vec<_> = FORMATS
+            .iter()
+            .map(|format| format!(".{}", format.extension))
+            .collect();
+        PyValueError::new_err(format!(
+            "{}: the extension is none of {}: name the format with to=",
+            path.display(),
+            known.join(", ")
+        ))
+    })
+}
+
+/// Values by the kinds of the columns that they are for. Names of no column are left for the conversion to refuse.
+fn set_values(
+    set: Option<&Bound<'_, PyDict>>,
+    to: &Format,
+    dialect: Dialect,
+) -> PyResult<Vec<(String, FieldIn<'static>)>> {
+    let columns = to.columns(&Options {
+        dialect,
+        ..Options::default()
+    });
+    let mut values = Vec::new();
+    for (name, value) in set.into_iter().flatten() {
+        let name: String = name.extract()?;
+        let column = columns.iter().find(|column| column.name == name);
+        let value = match column {
+            Some(column) => from_python(&value, column.kind, &name)?,
+            None => FieldIn::Null,
+        };
+        values.push((name, value));
+    }
+    Ok(values)
+}

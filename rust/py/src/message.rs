@@ -1,0 +1,96 @@
+//! `decode_message`, `decode_system` and `encode_message`: single messages of oplogs.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+use seglake::format::{Column, Dialect, Found, Options, Value, oplog};
+
+use crate::error::raise;
+use crate::field_in::{FieldIn, Fields, buffer_bytes};
+use crate::record::{Record, to_python};
+
+fn columns(dialect: Dialect) -> &'static [Column] {
+    oplog::FORMAT.columns(&Options {
+        dialect,
+        ..Options::default()
+    })
+}
+
+fn dialect_of(py: Python<'_>, name: &str) -> PyResult<Dialect> {
+    Dialect::by_name(name).map_err(|error| raise(py, error))
+}
+
+/// Decodes one message of an oplog that comes from elsewhere: a body in another format, a column of a table, a queue. `data` is
+/// the message without the length that frames it in a file.
+///
+/// dialect: "draft", "draft-1.1" or "autobase".
+/// seq: its sequence number, if that is known: a message of "draft-1.1" can refer to its own keys then. References to keys of
+///     other messages give null keys.
+///
+/// Raises DamageError where the bytes are no message of this dialect, with the offset within the message.
+#[pyfunction]
+#[pyo3(signature = (data, *, dialect="draft", seq=None))]
+pub(crate) fn decode_message(
+    data: &Bound<'_, PyAny>,
+    dialect: &str,
+    seq: Option<u64>,
+) -> PyResult<Record> {
+    let py = data.py();
+    let dialect = dialect_of(py, dialect)?;
+    let bytes = buffer_bytes(data, "data")?;
+    let single = oplog::decode_message(bytes, dialect, seq).map_err(|error| raise(py, error))?;
+    Record::new(py, oplog::FORMAT.name, columns(dialect), &*single.rows(), 0)
+}
+
+/// Decodes the part of a message that is never encrypted and returns a dict of `version`, `checkpointer`, `checkpoint` (a dict
+/// of `tree_hash` and `length`, or None) and `node`, the rest as bytes.
+///
+/// Raises DamageError as `decode_message`; ValueError for the dialect "autobase", whose messages begin otherwise.
+#[pyfunction]
+#[pyo3(signature = (data, *, dialect="draft"))]
+pub(crate) fn decode_system<'py>(
+    data: &Bound<'py, PyAny>,
+    dialect: &str,
+) -> PyResult<Bound<'py, PyDict>> {
+    let py = data.py();
+    let dialect = dialect_of(py, dialect)?;
+    let bytes = buffer_bytes(data, "data")?;
+    let system = oplog::decode_system(&bytes, dialect).map_err(|error| raise(py, error))?;
+    let checkpoint = system.checkpoint.map_or(Value::Null, |(hash, length)| {
+        Value::Struct(vec![Value::Binary(hash), Value::UInt64(length)])
+    });
+    let kind = columns(dialect)
+        .iter()
+        .find(|column| column.name == "checkpoint")
+        .map(|column| column.kind);
+    let dict = PyDict::new(py);
+    dict.set_item("version", system.version)?;
+    dict.set_item("checkpointer", system.checkpointer)?;
+    if let Some(kind) = kind {
+        dict.set_item("checkpoint", to_python(py, &checkpoint, kind)?)?;
+    }
+    dict.set_item("node", PyBytes::new(py, system.node))?;
+    Ok(dict)
+}
+
+/// Encodes one message of an oplog, without the length that frames it in a file: a Record, a mapping with the same names, or
+/// the fields. What `decode_message` gives encodes back to the same bytes where they were written in the shortest way.
+///
+/// In "draft-1.1", `seq` is needed where the message refers to its own keys; other references have to be given with their
+/// `seq` and `offset`. In "autobase" version 2 is written.
+///
+/// Raises ValueError for what the dialect cannot hold, TypeError.
+#[pyfunction]
+#[pyo3(signature = (record=None, /, *, dialect="draft", **fields))]
+pub(crate) fn encode_message<'py>(
+    py: Python<'py>,
+    record: Option<&Bound<'py, PyAny>>,
+    dialect: &str,
+    fields: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyBytes>> {
+    let dialect = dialect_of(py, dialect)?;
+    let given =
+        Fields::new(oplog::FORMAT.name, columns(dialect)).of_arguments(py, record, fields)?;
+    let values: Vec<_> = given.iter().map(FieldIn::value).collect();
+    let bytes = oplog::encode_message(&values, dialect).map_err(|error| raise(py, error))?;
+    Ok(PyBytes::new(py, &bytes))
+}

@@ -1,0 +1,124 @@
+//! The keyword arguments of reading that several functions share.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyBool;
+use seglake::format::{Dialect, Format, IndexSource, Options, by_name, resolve};
+use seglake::source::Source;
+
+use crate::error::raise;
+use crate::interrupt::signals;
+use crate::key::{self, Origin};
+use crate::source::{Given, given};
+
+/// What says how a file is to be understood; `None` is the default.
+#[derive(Default)]
+pub(crate) struct ReadArguments<'a, 'py> {
+    pub(crate) format: Option<&'a str>,
+    pub(crate) dialect: Option<&'a str>,
+    pub(crate) index: Option<&'a Bound<'py, PyAny>>,
+    pub(crate) key: Option<&'a [u8]>,
+    pub(crate) keys: Option<Vec<Vec<u8>>>,
+    pub(crate) key_file: Option<PathBuf>,
+    pub(crate) max_chunk_bytes: Option<u64>,
+    pub(crate) limit_chunk_bytes: Option<u64>,
+    pub(crate) mmap: Option<bool>,
+}
+
+/// An open source of a known format.
+pub(crate) struct Opened {
+    pub(crate) source: Arc<dyn Source>,
+    /// The path to open it by again, if it has one.
+    pub(crate) path: Option<PathBuf>,
+    pub(crate) format: &'static Format,
+    /// Strict, and with the format set.
+    pub(crate) options: Options,
+    pub(crate) origin: Origin,
+}
+
+impl ReadArguments<'_, '_> {
+    /// The options, the format as far as it is named. Raises ValueError for what does not concern a format that is named:
+    /// where the format is to be told, the arguments are for the files that they concern.
+    pub(crate) fn options(&self, py: Python<'_>) -> PyResult<(Options, Origin)> {
+        let core = |error| raise(py, error);
+        let format = self.format.map(by_name).transpose().map_err(core)?;
+        let given = [
+            ("dialect", self.dialect.is_some()),
+            ("index", self.index.is_some()),
+            ("max_chunk_bytes", self.max_chunk_bytes.is_some()),
+            ("limit_chunk_bytes", self.limit_chunk_bytes.is_some()),
+        ];
+        if let Some(format) = format
+            && let Some((name, _)) = given
+                .iter()
+                .find(|(name, given)| *given && !format.open_options.contains(name))
+        {
+            return Err(PyValueError::new_err(format!(
+                "{name} does not concern {} files",
+                format.name
+            )));
+        }
+        let (keys, origin) = key::keys(py, self.key, self.keys.clone(), self.key_file.as_deref())?;
+        let dialect = self
+            .dialect
+            .map(Dialect::by_name)
+            .transpose()
+            .map_err(core)?;
+        let default = Options::default();
+        let options = Options {
+            format,
+            keys,
+            dialect: dialect.unwrap_or_default(),
+            index: self.index_source()?,
+            max_chunk_bytes: self.max_chunk_bytes.unwrap_or(default.max_chunk_bytes),
+            limit_chunk_bytes: self.limit_chunk_bytes.unwrap_or(default.limit_chunk_bytes),
+            interrupt: Some(signals()),
+            ..default
+        };
+        Ok((options, origin))
+    }
+
+    fn index_source(&self) -> PyResult<IndexSource> {
+        let Some(index) = self.index else {
+            return Ok(IndexSource::Beside);
+        };
+        match index.cast::<PyBool>() {
+            Ok(wanted) if wanted.is_true() => Ok(IndexSource::Beside),
+            Ok(_) => Ok(IndexSource::None),
+            Err(_) => Ok(IndexSource::Source(given(index)?.open(index.py(), false)?)),
+        }
+    }
+
+    /// Opens a source, and tells its format where it is not named.
+    pub(crate) fn open(&self, object: &Bound<'_, PyAny>) -> PyResult<Opened> {
+        let py = object.py();
+        let (options, origin) = self.options(py)?;
+        let given = given(object)?;
+        if self.mmap == Some(true) && !matches!(given, Given::Path(_)) {
+            return Err(PyValueError::new_err(
+                "mmap=True needs a path: a buffer is in memory already, and a file object cannot be mapped",
+            ));
+        }
+        let mut source = given.open(py, self.mmap == Some(true))?;
+        let format = py
+            .detach(|| resolve(&*source, &options))
+            .map_err(|error| raise(py, error))?;
+        let map = self.mmap.is_none() && format.mapped && !source.is_empty();
+        if map && matches!(given, Given::Path(_)) {
+            source = given.open(py, true)?;
+        }
+        Ok(Opened {
+            source,
+            path: given.into_path(),
+            format,
+            options: Options {
+                format: Some(format),
+                ..options
+            },
+            origin,
+        })
+    }
+}

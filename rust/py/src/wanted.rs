@@ -1,0 +1,186 @@
+//! Which records are wanted, and what one is found by.
+
+use arrow_array::Array;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+use seglake::format::{Column, ColumnKind, Format, RecordId, Value, Wanted};
+
+use crate::field_in::{FieldIn, from_arrow, from_python, shown_bytes};
+use crate::value::bound;
+
+/// The arguments that say which records are wanted, as several functions have them.
+#[derive(Default)]
+pub(crate) struct Filter<'a, 'py> {
+    pub(crate) since: Option<&'a Bound<'py, PyAny>>,
+    pub(crate) until: Option<&'a Bound<'py, PyAny>>,
+    pub(crate) start_offset: Option<i64>,
+    pub(crate) end_offset: Option<i64>,
+    pub(crate) partitions: Option<Vec<u32>>,
+    pub(crate) tenants: Option<&'a Bound<'py, PyAny>>,
+}
+
+impl Filter<'_, '_> {
+    pub(crate) fn wanted(self) -> PyResult<Wanted> {
+        let offsets = match (self.start_offset, self.end_offset) {
+            (None, None) => None,
+            (start, end) => Some(start.unwrap_or(0)..end.unwrap_or(i64::MAX)),
+        };
+        let tenants = self.tenants.map(|tenants| {
+            let one = tenants.is_instance_of::<pyo3::types::PyString>()
+                || tenants.is_instance_of::<pyo3::types::PyBytes>();
+            if one {
+                return Ok(vec![shown_bytes(tenants, "tenants")?]);
+            }
+            let named = tenants.try_iter()?;
+            named
+                .map(|tenant| shown_bytes(&tenant?, "tenants"))
+                .collect()
+        });
+        Ok(Wanted {
+            since: self
+                .since
+                .map(|object| bound(object, "since"))
+                .transpose()?,
+            until: self
+                .until
+                .map(|object| bound(object, "until"))
+                .transpose()?,
+            offsets,
+            partitions: self.partitions,
+            tenants: tenants.transpose()?,
+        })
+    }
+}
+
+/// The columns that records are found by.
+fn id_columns(format: &Format, columns: &'static [Column]) -> Vec<&'static Column> {
+    let names: &[&str] = match format.name {
+        "tenant" => &["partition", "tenant", "index"],
+        _ => &["uuid", "offset", "seq"],
+    };
+    let own = columns.iter().filter(|column| names.contains(&column.name));
+    own.collect()
+}
+
+/// An identifier from values of the identifying columns.
+fn id(values: &[FieldIn<'_>]) -> Option<RecordId> {
+    let values: Vec<_> = values.iter().map(FieldIn::value).collect();
+    Some(match values.as_slice() {
+        [Value::Uuid(uuid)] => RecordId::Uuid(*uuid),
+        [Value::Int64(number)] => RecordId::Offset(*number),
+        [
+            Value::Int64(partition),
+            Value::Text(tenant),
+            Value::Int64(index),
+        ] => RecordId::Message {
+            // No record has a negative or larger one.
+            partition: u32::try_from(*partition).ok()?,
+            tenant: tenant.to_vec(),
+            index: u64::try_from(*index).ok()?,
+        },
+        _ => return None,
+    })
+}
+
+/// What a caller gave to find one record by: positional and keyword arguments named like the columns.
+pub(crate) fn id_from_arguments(
+    format: &Format,
+    columns: &'static [Column],
+    args: &Bound<'_, PyTuple>,
+    fields: Option<&Bound<'_, PyDict>>,
+) -> PyResult<Option<RecordId>> {
+    let wanted = id_columns(format, columns);
+    let names: Vec<_> = wanted.iter().map(|column| column.name).collect();
+    let usage = || {
+        PyTypeError::new_err(format!(
+            "{} records are found by {}",
+            format.name,
+            names.join(", ")
+        ))
+    };
+    let mut given = args.iter();
+    let mut values = Vec::new();
+    for column in &wanted {
+        let value = match (given.next(), fields) {
+            (Some(value), _) => value,
+            (None, Some(fields)) => fields.get_item(column.name)?.ok_or_else(usage)?,
+            (None, None) => return Err(usage()),
+        };
+        if value.is_none() {
+            return Err(usage());
+        }
+        values.push(from_id(&value, column)?);
+    }
+    let named = fields.map_or(0, |fields| fields.len());
+    if given.next().is_some() || args.len() + named != wanted.len() {
+        return Err(usage());
+    }
+    Ok(id(&values).map(|id| of_format(format, id)))
+}
+
+/// A UUID must be one, not bytes or text that could be mistaken for one.
+fn from_id(value: &Bound<'_, PyAny>, column: &Column) -> PyResult<FieldIn<'static>> {
+    if column.kind == ColumnKind::Uuid {
+        return Ok(FieldIn::Uuid(crate::value::uuid_from_python(value)?));
+    }
+    from_python(value, column.kind, column.name)
+}
+
+fn of_format(format: &Format, id: RecordId) -> RecordId {
+    match id {
+        RecordId::Offset(seq) if format.name == "oplog" => {
+            RecordId::Seq(u64::try_from(seq).unwrap_or(u64::MAX))
+        }
+        id => id,
+    }
+}
+
+/// One of several identifiers: a value, or a tuple of values.
+pub(crate) fn id_from_python(
+    format: &Format,
+    columns: &'static [Column],
+    object: &Bound<'_, PyAny>,
+) -> PyResult<Option<RecordId>> {
+    let args = match object.cast::<PyTuple>() {
+        Ok(tuple) => tuple.clone(),
+        Err(_) => PyTuple::new(object.py(), [object])?,
+    };
+    id_from_arguments(format, columns, &args, None)
+}
+
+/// The identifiers in an Arrow array: of one column, or a structure of several. `None` for a null and for what no record
+/// can have.
+pub(crate) fn ids_from_arrow(
+    format: &Format,
+    columns: &'static [Column],
+    array: &dyn Array,
+) -> PyResult<Vec<Option<RecordId>>> {
+    use arrow_array::cast::AsArray;
+    let wanted = id_columns(format, columns);
+    let arrays: Vec<&dyn Array> = match (wanted.as_slice(), array.as_struct_opt()) {
+        ([_], None) => vec![array],
+        (_, Some(fields)) => {
+            let field = |column: &&Column| fields.column_by_name(column.name).map(|own| &**own);
+            let found: Option<Vec<&dyn Array>> = wanted.iter().map(field).collect();
+            found.unwrap_or_default()
+        }
+        _ => Vec::new(),
+    };
+    if arrays.is_empty() {
+        let names: Vec<_> = wanted.iter().map(|column| column.name).collect();
+        return Err(PyValueError::new_err(format!(
+            "{} records are found by {}: give an array of that, or a struct of these fields",
+            format.name,
+            names.join(", ")
+        )));
+    }
+    let row = |row: usize| {
+        let values = arrays.iter().zip(&wanted);
+        let values =
+            values.map(|(array, column)| from_arrow(*array, row, column.kind, column.name));
+        let values = values.collect::<PyResult<Vec<_>>>()?;
+        Ok(id(&values).map(|id| of_format(format, id)))
+    };
+    (0..array.len()).map(row).collect()
+}

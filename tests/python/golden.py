@@ -1,0 +1,73 @@
+"""The golden files, and how records are shown in them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import uuid
+from pathlib import Path
+from typing import Any, cast
+
+import seglake
+
+VECTORS = Path(__file__).parents[1] / "vectors"
+FORMATS = ("active", "sealed", "tenant", "chunked", "oplog")
+
+
+class Case:
+    """A golden file: where it is, what is expected of it, and the options to read it with."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.with_suffix(".bin")
+        self.expected: dict[str, Any] = json.loads(path.read_text())
+        self.format: str = self.expected["format"]
+        self.id = f"{self.format}/{path.stem}"
+        given = self.expected["options"]
+        self.options: dict[str, Any] = {"format": self.format}
+        if "key" in given:
+            self.options["key"] = bytes.fromhex(given["key"])
+        if "dialect" in given:
+            self.options["dialect"] = given["dialect"]
+        self.index = path.with_name(given["index"]) if given.get("index") else None
+
+    def open(self, source: Any = None, **options: Any) -> seglake.Reader:
+        """A reader that skips damage."""
+        index = {"index": self.index or False} if self.format == "chunked" else {}
+        return seglake.open(source or self.path, **{"on_damage": "skip", **self.options, **index, **options})
+
+    def records(self) -> list[dict[str, Any]]:
+        """The records that are expected."""
+        return self.expected["records"]
+
+
+def cases() -> list[Case]:
+    """All golden files of all formats."""
+    found = [Case(path) for format in FORMATS for path in sorted((VECTORS / format).glob("*.json"))]
+    assert len(found) > 300, "golden files are missing"
+    return found
+
+
+def shown(value: Any) -> Any:
+    """A field as the golden files show it: bytes as hex, or as their hash where there are many."""
+    if isinstance(value, uuid.UUID):
+        return value.hex
+    if isinstance(value, bytes):
+        if len(value) > 96:
+            return {"sha256": hashlib.sha256(value).hexdigest(), "length": len(value)}
+        return value.hex()
+    if isinstance(value, list):
+        return [shown(item) for item in cast("list[Any]", value)]
+    if isinstance(value, dict):
+        return {name: shown(item) for name, item in cast("dict[str, Any]", value).items()}
+    return value
+
+
+def record_shown(record: seglake.Record) -> dict[str, Any]:
+    """A record as the golden files show it."""
+    fields = record.to_dict()
+    for name in list(fields):
+        if name.endswith("_us"):
+            fields[name.removesuffix("_us")] = fields.pop(name)
+        elif name.endswith("_bytes"):
+            fields[name.removesuffix("_bytes")] = fields.pop(name)
+    return shown(fields)

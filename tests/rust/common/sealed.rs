@@ -1,0 +1,231 @@
+//! Sealed segments to test with, made by plain code of their own.
+#![allow(dead_code, missing_docs, reason = "each test file uses a part")]
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use proptest::prelude::*;
+use seglake::checksum::{Key, hash};
+use seglake::format::{Options, sealed};
+use seglake::source::Source;
+
+use super::common::{Plain, Windowed, uuid};
+
+/// UUID, type and value.
+pub(crate) type Record = ([u8; 16], Vec<u8>, Vec<u8>);
+
+/// Options that enter damage in the ledger and go on.
+pub(crate) fn lenient() -> Options {
+    Options {
+        format: Some(&sealed::FORMAT),
+        strict: false,
+        ..Options::default()
+    }
+}
+
+/// The bytes of a segment.
+pub(crate) fn segment(key: &Key, records: &[Record], trailer: bool) -> Vec<u8> {
+    let (mut index, mut data, mut checksums) = (Vec::new(), Vec::new(), Vec::new());
+    let data_start = 24 * (records.len() as u64 + 1);
+    for (uuid, type_, value) in records {
+        let offset = data_start + data.len() as u64;
+        index.extend_from_slice(uuid);
+        index.extend_from_slice(&offset.to_be_bytes());
+        let start = data.len();
+        data.push(u8::try_from(type_.len()).unwrap());
+        data.extend_from_slice(type_);
+        data.extend_from_slice(&u32::try_from(value.len()).unwrap().to_be_bytes());
+        data.extend_from_slice(value);
+        let hashed = [uuid, &data[start..]].concat();
+        checksums.extend_from_slice(&hash(key, &hashed).to_be_bytes());
+    }
+    index.extend_from_slice(&[0; 24]);
+    if !trailer {
+        return [index, data].concat();
+    }
+    let index_hash = hash(key, &[index.as_slice(), &checksums].concat());
+    let count = records.len() as u64;
+    let foot = [hash(key, &[]), count, index_hash].map(u64::to_be_bytes);
+    [index, data, checksums, foot.concat(), b"SLKSEAL1".to_vec()].concat()
+}
+
+/// Ascending records.
+pub(crate) fn records() -> impl Strategy<Value = Vec<Record>> {
+    let message = (
+        1_u64..50,
+        prop::collection::vec(any::<u8>(), 0..20),
+        prop::collection::vec(any::<u8>(), 0..200),
+    );
+    prop::collection::vec(message, 0..30).prop_map(|messages| {
+        let mut tick = 1000;
+        let record = |(step, type_, value)| {
+            tick += step;
+            (uuid(tick), type_, value)
+        };
+        messages.into_iter().map(record).collect()
+    })
+}
+
+/// What is done to a segment.
+#[derive(Clone, Debug)]
+enum Damage {
+    /// Bytes from here on become this one.
+    Fill(prop::sample::Index, u8, usize),
+    /// A bit is flipped.
+    Flip(prop::sample::Index, u8),
+    /// An entry gets the offset, or the UUID, of another; or they change places.
+    Offset(prop::sample::Index, prop::sample::Index),
+    Uuid(prop::sample::Index, prop::sample::Index),
+    Swap(prop::sample::Index, prop::sample::Index),
+    /// An entry's offset moves.
+    Shift(prop::sample::Index, i8),
+    /// The file ends here.
+    Cut(prop::sample::Index),
+    /// Bytes are put in.
+    Insert(prop::sample::Index, Vec<u8>),
+}
+
+impl Damage {
+    fn apply(self, bytes: &mut Vec<u8>, entries: usize) {
+        if bytes.is_empty() {
+            return;
+        }
+        let entry = |index: prop::sample::Index| {
+            (entries > 0)
+                .then(|| 24 * index.index(entries))
+                .filter(|at| at + 24 <= bytes.len())
+        };
+        match self {
+            Self::Fill(at, byte, len) => {
+                let start = at.index(bytes.len());
+                let end = bytes.len().min(start + len);
+                bytes[start..end].fill(byte);
+            }
+            Self::Flip(at, bit) => {
+                let at = at.index(bytes.len());
+                bytes[at] ^= 1 << (bit % 8);
+            }
+            Self::Offset(one, other) => {
+                if let (Some(one), Some(other)) = (entry(one), entry(other)) {
+                    bytes.copy_within(other + 16..other + 24, one + 16);
+                }
+            }
+            Self::Uuid(one, other) => {
+                if let (Some(one), Some(other)) = (entry(one), entry(other)) {
+                    bytes.copy_within(other..other + 16, one);
+                }
+            }
+            Self::Swap(one, other) => {
+                if let (Some(one), Some(other)) = (entry(one), entry(other)) {
+                    for byte in 0..24 {
+                        bytes.swap(one + byte, other + byte);
+                    }
+                }
+            }
+            Self::Shift(at, by) => {
+                if let Some(at) = entry(at) {
+                    let place = &mut bytes[at + 16..at + 24];
+                    let offset = u64::from_be_bytes(place.try_into().unwrap());
+                    place.copy_from_slice(&offset.wrapping_add_signed(by.into()).to_be_bytes());
+                }
+            }
+            Self::Cut(at) => bytes.truncate(at.index(bytes.len())),
+            Self::Insert(at, new) => {
+                let at = at.index(bytes.len());
+                bytes.splice(at..at, new);
+            }
+        }
+    }
+}
+
+fn damage() -> impl Strategy<Value = Damage> {
+    let at = || any::<prop::sample::Index>();
+    prop_oneof![
+        2 => (at(), any::<u8>(), 1_usize..40).prop_map(|(at, byte, len)| Damage::Fill(at, byte, len)),
+        3 => (at(), any::<u8>()).prop_map(|(at, bit)| Damage::Flip(at, bit)),
+        1 => (at(), at()).prop_map(|(one, other)| Damage::Offset(one, other)),
+        1 => (at(), at()).prop_map(|(one, other)| Damage::Uuid(one, other)),
+        1 => (at(), at()).prop_map(|(one, other)| Damage::Swap(one, other)),
+        1 => (at(), any::<i8>()).prop_map(|(at, by)| Damage::Shift(at, by)),
+        1 => at().prop_map(Damage::Cut),
+        1 => (at(), prop::collection::vec(any::<u8>(), 1..30)).prop_map(|(at, new)| Damage::Insert(at, new)),
+    ]
+}
+
+/// Records, and their segment damaged in some places.
+pub(crate) fn damaged() -> impl Strategy<Value = (Vec<Record>, Vec<u8>)> {
+    let damages = prop::collection::vec(damage(), 0..5);
+    (records(), any::<bool>(), damages).prop_map(|(records, trailer, damages)| {
+        let mut bytes = segment(&Key::DEFAULT, &records, trailer);
+        for damage in damages {
+            damage.apply(&mut bytes, records.len());
+        }
+        (records, bytes)
+    })
+}
+
+/// A segment of about `len` bytes, of messages of many sizes.
+pub(crate) fn varied(len: usize, trailer: bool) -> Vec<u8> {
+    let (mut records, mut size, mut tick) = (Vec::new(), 24, 0x1000);
+    while size < len {
+        tick += 1;
+        let value: Vec<u8> = (0..tick * 37 % 400)
+            .map(|byte| u8::try_from(byte % 251).unwrap())
+            .collect();
+        size += 24 + 18 + value.len() + if trailer { 8 } else { 0 };
+        records.push((uuid(tick * 1000), b"order.created".to_vec(), value));
+    }
+    segment(&Key::DEFAULT, &records, trailer)
+}
+
+pub(crate) fn contents(records: &[Plain]) -> Vec<Record> {
+    let content = |record: &Plain| (record.uuid, record.type_.clone(), record.value.clone());
+    records.iter().map(content).collect()
+}
+
+impl Plain {
+    /// Where the record ends in its file.
+    pub(crate) fn end(&self) -> usize {
+        usize::try_from(self.position).unwrap() + 5 + self.type_.len() + self.value.len()
+    }
+}
+
+/// A source that counts what is read of it, and how often.
+pub(crate) struct Counting {
+    source: Windowed,
+    pub(crate) bytes: AtomicU64,
+    pub(crate) reads: AtomicU64,
+}
+
+impl Counting {
+    pub(crate) fn new(bytes: Vec<u8>) -> Self {
+        Self {
+            source: Windowed(bytes),
+            bytes: AtomicU64::new(0),
+            reads: AtomicU64::new(0),
+        }
+    }
+
+    /// What was read since the last call: bytes and reads.
+    pub(crate) fn take(&self) -> (u64, u64) {
+        (
+            self.bytes.swap(0, Ordering::Relaxed),
+            self.reads.swap(0, Ordering::Relaxed),
+        )
+    }
+}
+
+impl Source for Counting {
+    fn len(&self) -> u64 {
+        self.source.len()
+    }
+
+    fn path(&self) -> Option<&std::path::Path> {
+        None
+    }
+
+    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> seglake::Result<()> {
+        self.bytes.fetch_add(buffer.len() as u64, Ordering::Relaxed);
+        self.reads.fetch_add(1, Ordering::Relaxed);
+        self.source.read_exact_at(offset, buffer)
+    }
+}

@@ -1,0 +1,629 @@
+//! The sealed format under fire: round trips, every truncation, every flipped bit, hostile claims, carries, limits.
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
+
+mod common;
+#[path = "common/sealed.rs"]
+mod segments;
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use common::{Plain, Windowed, assert_covers, collect, scan, source, strict_error, uuid};
+use proptest::prelude::*;
+use seglake::Error;
+use seglake::checksum::Key;
+use seglake::format::{
+    Bound, Checked, FORMATS, Options, Start, Step, Wanted, detect, open, sealed,
+};
+use seglake::ledger::{Cause, Kind, Span};
+use seglake::source::{BytesSource, Source};
+use segments::{Counting, Record, contents, damaged, lenient, records, segment, varied};
+
+fn first_damage(ledger: &[Span]) -> Option<(u64, Cause)> {
+    ledger
+        .iter()
+        .find_map(|span| span.cause.map(|cause| (span.start, cause)))
+}
+
+/// The ledger in file order: what is in front comes last in a walk.
+fn sorted(mut ledger: Vec<Span>) -> Vec<Span> {
+    ledger.sort_by_key(|span| (span.start, span.end));
+    ledger
+}
+
+fn scan_sorted(
+    source: Arc<dyn Source>,
+    options: &Options,
+) -> seglake::Result<(Vec<Plain>, Vec<Span>)> {
+    scan(source, options).map(|(records, ledger)| (records, sorted(ledger)))
+}
+
+/// That a ledger covers the file, but for the empty range of an empty file.
+fn assert_ledger(ledger: &[Span], len: usize) {
+    if len == 0 {
+        let cause = Some(Cause::TruncatedHeader);
+        let kind = Kind::TornTail;
+        assert_eq!(
+            ledger,
+            [Span {
+                start: 0,
+                end: 0,
+                kind,
+                cause
+            }]
+        );
+    } else {
+        assert_covers(ledger, len);
+    }
+}
+
+proptest! {
+    #[test]
+    fn records_round_trip(records in records(), key: [u8; 32], trailer: bool, window_bytes in 1_usize..2000) {
+        let key = Key::new(&key);
+        let bytes = segment(&key, &records, trailer);
+        let options = Options { keys: vec![key], strict: true, window_bytes, ..lenient() };
+        let (read, ledger) = scan_sorted(Arc::new(Windowed(bytes.clone())), &options).unwrap();
+        prop_assert_eq!(contents(&read), records);
+        assert_covers(&ledger, bytes.len());
+        prop_assert_eq!(ledger.iter().filter(|span| span.kind == Kind::Trailer).count(), usize::from(trailer));
+    }
+
+    #[test]
+    fn whatever_the_bytes_windows_agree_and_the_ledger_covers(
+        (records, bytes) in damaged(),
+        window_bytes in 1_usize..3000,
+        checked: bool,
+    ) {
+        let (read, ledger) = scan_sorted(source(&bytes), &lenient()).unwrap();
+        assert_ledger(&ledger, bytes.len());
+        let by_checksum = open(source(&bytes), &lenient(), Start::Beginning).unwrap().checked() == Checked::Checksum;
+        for record in contents(&read) {
+            prop_assert!(!by_checksum || records.contains(&record), "an invented record");
+        }
+        let windowed = scan_sorted(Arc::new(Windowed(bytes.clone())), &Options { window_bytes, ..lenient() }).unwrap();
+        prop_assert_eq!(&windowed.0, &read);
+        prop_assert_eq!(&windowed.1, &ledger);
+        let without_values = scan_sorted(Arc::new(Windowed(bytes.clone())), &Options { window_bytes, values: false, ..lenient() }).unwrap();
+        prop_assert_eq!(&without_values.1, &ledger);
+        let strict = if checked { source(&bytes) } else { Arc::new(Windowed(bytes.clone())) };
+        let raised = strict_error(strict, &lenient()).map(|damage| (damage.offset, damage.cause));
+        prop_assert_eq!(raised, first_damage(&ledger));
+    }
+
+    #[test]
+    fn a_carry_goes_on_where_it_was_taken((_, bytes) in damaged(), stop in 0_usize..20) {
+        let whole = scan(source(&bytes), &lenient()).unwrap();
+        // Small windows make many steps.
+        let options = Options { window_bytes: 64, ..lenient() };
+        let (mut records, mut ledger) = (Vec::new(), Vec::new());
+        let mut walk = open(Arc::new(Windowed(bytes.clone())), &options, Start::Beginning).unwrap();
+        let mut steps = 0;
+        loop {
+            if steps == stop {
+                let carry = walk.carry();
+                walk = open(Arc::new(Windowed(bytes.clone())), &options, Start::Carry(&carry)).unwrap();
+            }
+            steps += 1;
+            if walk.step().unwrap() != Step::More {
+                break;
+            }
+            collect(&*walk, &mut records);
+            ledger.extend_from_slice(walk.spans());
+        }
+        prop_assert_eq!((records, ledger), whole);
+    }
+
+    #[test]
+    fn an_offset_starts_at_the_record_that_begins_there((_, bytes) in damaged()) {
+        let (records, _) = scan(source(&bytes), &lenient()).unwrap();
+        for (place, record) in records.iter().enumerate() {
+            let mut walk = open(source(&bytes), &lenient(), Start::Offset(record.position)).unwrap();
+            let mut rest = Vec::new();
+            while walk.step().unwrap() == Step::More {
+                collect(&*walk, &mut rest);
+            }
+            prop_assert_eq!(rest.first(), Some(record));
+            prop_assert!(rest.len() >= records.len() - place);
+        }
+    }
+
+    #[test]
+    fn any_bytes_at_all_are_accounted_for(bytes in prop::collection::vec(any::<u8>(), 0..300), zeros in 0_usize..100) {
+        let mut bytes = bytes;
+        bytes.splice(bytes.len() / 2..bytes.len() / 2, vec![0; zeros]);
+        let (_, ledger) = scan_sorted(source(&bytes), &lenient()).unwrap();
+        assert_ledger(&ledger, bytes.len());
+        let raised = strict_error(source(&bytes), &lenient()).map(|damage| (damage.offset, damage.cause));
+        prop_assert_eq!(raised, first_damage(&ledger));
+    }
+}
+
+/// Which of `all` are in `read`, which has no others and has them in order.
+fn kept(all: &[Plain], read: &[Plain], context: &str) -> usize {
+    let mut rest = all.iter();
+    for record in read {
+        assert!(
+            rest.any(|own| own == record),
+            "{context}: an invented record"
+        );
+    }
+    read.len()
+}
+
+#[test]
+fn every_truncation_keeps_what_is_whole() {
+    for trailer in [true, false] {
+        let bytes = varied(16 << 10, trailer);
+        let (all, _) = scan(source(&bytes), &lenient()).unwrap();
+        let index_end = usize::try_from(all[0].position).unwrap();
+        let ends: Vec<_> = all.iter().map(|record| record.end()).collect();
+        for len in 0..bytes.len() {
+            let (records, ledger) = scan_sorted(source(&bytes[..len]), &lenient()).unwrap();
+            assert_ledger(&ledger, len);
+            let context = format!("cut to {len} bytes");
+            let kept = kept(&all, &records, &context);
+            if len < index_end {
+                assert_eq!(kept, 0, "{context}");
+            } else {
+                let whole = ends.iter().filter(|end| **end <= len).count();
+                assert_eq!(kept, whole, "{context}");
+            }
+            // A file cut exactly in front of its trailer cannot be told from one written without.
+            let is_sound = first_damage(&ledger).is_none();
+            assert_eq!(is_sound, trailer && Some(&len) == ends.last(), "{context}");
+            if len % 13 == 0 {
+                let raised = strict_error(source(&bytes[..len]), &lenient());
+                let raised = raised.map(|damage| (damage.offset, damage.cause));
+                assert_eq!(raised, first_damage(&ledger), "{context}");
+            }
+        }
+    }
+}
+
+/// 131,072 scans of 16 KiB: some seconds.
+#[test]
+fn every_flipped_bit_costs_at_most_its_own_record() {
+    let mut bytes = varied(16 << 10, true);
+    let (all, _) = scan(source(&bytes), &lenient()).unwrap();
+    for bit in 0..bytes.len() * 8 {
+        let at = bit / 8;
+        bytes[at] ^= 1 << (bit % 8);
+        let (records, ledger) = scan_sorted(source(&bytes), &lenient()).unwrap();
+        let context = format!("bit {bit}");
+        assert!(kept(&all, &records, &context) + 1 >= all.len(), "{context}");
+        assert_covers(&ledger, bytes.len());
+        let first = first_damage(&ledger);
+        assert!(first.is_some(), "{context}: no damage");
+        if bit % 7 == 0 {
+            let raised = strict_error(source(&bytes), &lenient()).unwrap();
+            assert_eq!(Some((raised.offset, raised.cause)), first, "{context}");
+        }
+        bytes[at] ^= 1 << (bit % 8);
+    }
+}
+
+/// Without checksums, what a flipped bit costs depends on where it is: never more than its neighbours, unless it hits entry 0's
+/// offset or UUID, which say where the index ends, or makes a UUID that is far too great but in order.
+#[test]
+fn every_flipped_bit_without_a_trailer_is_accounted_for() {
+    let mut bytes = varied(16 << 10, false);
+    let (all, _) = scan(source(&bytes), &lenient()).unwrap();
+    let uuids: Vec<_> = all.iter().map(|record| record.uuid).collect();
+    for bit in 0..bytes.len() * 8 {
+        let at = bit / 8;
+        bytes[at] ^= 1 << (bit % 8);
+        let (records, ledger) = scan_sorted(source(&bytes), &lenient()).unwrap();
+        assert_covers(&ledger, bytes.len());
+        let context = format!("bit {bit}");
+        let unknown = records
+            .iter()
+            .filter(|record| !uuids.contains(&record.uuid));
+        assert!(unknown.count() <= 1, "{context}");
+        assert!(
+            records.len() + 2 >= all.len(),
+            "{context}: {} records",
+            records.len()
+        );
+        if bit % 7 == 0 {
+            let raised = strict_error(source(&bytes), &lenient());
+            let raised = raised.map(|damage| (damage.offset, damage.cause));
+            assert_eq!(raised, first_damage(&ledger), "{context}");
+        }
+        bytes[at] ^= 1 << (bit % 8);
+    }
+}
+
+#[test]
+fn a_strict_walk_gives_what_is_good_first_and_fails_again_the_same_way() {
+    let records: Vec<Record> = (0..200)
+        .map(|tick| (uuid(tick), b"t".to_vec(), vec![7; 100]))
+        .collect();
+    let mut bytes = segment(&Key::DEFAULT, &records, true);
+    let position = 24 * 201 + 106 * 150;
+    bytes[position + 20] ^= 1;
+    let options = Options {
+        strict: true,
+        window_bytes: 1000,
+        ..lenient()
+    };
+    for source in [source(&bytes), Arc::new(Windowed(bytes.clone()))] {
+        let mut walk = open(source, &options, Start::Beginning).unwrap();
+        let mut given = Vec::new();
+        let mut raised = Vec::new();
+        while raised.len() < 3 {
+            match walk.step() {
+                Ok(Step::More) => collect(&*walk, &mut given),
+                Err(Error::Damage(damage)) => raised.push((damage.offset, damage.cause)),
+                other => panic!("{other:?}"),
+            }
+        }
+        assert_eq!(given.len(), 150);
+        assert_eq!(raised, [(position as u64, Cause::ChecksumMismatch); 3]);
+    }
+}
+
+#[test]
+fn several_keys_settle_on_the_one_of_the_file() {
+    let (first, second) = (Key::new(&[1; 32]), Key::new(&[2; 32]));
+    let records: Vec<Record> = (0..5)
+        .map(|tick| (uuid(tick), vec![], vec![3; 20]))
+        .collect();
+    let mut bytes = segment(&second, &records, true);
+    let options = Options {
+        keys: vec![first, second],
+        ..lenient()
+    };
+    let read = |bytes: &[u8], options: &Options| scan(source(bytes), options).unwrap().0.len();
+    assert_eq!(read(&bytes, &options), 5);
+    // The key check is damaged: the index hash tells, and where that is damaged too, the messages.
+    let len = bytes.len();
+    bytes[len - 32] ^= 1;
+    assert_eq!(read(&bytes, &options), 5);
+    bytes[len - 16] ^= 1;
+    assert_eq!(read(&bytes, &options), 5);
+    let wrong = Options {
+        keys: vec![first, Key::DEFAULT],
+        ..lenient()
+    };
+    assert_eq!(read(&bytes, &wrong), 0);
+    assert!(strict_error(source(&bytes), &wrong).unwrap().wrong_key);
+    assert!(matches!(
+        scan(
+            source(&bytes),
+            &Options {
+                keys: vec![],
+                ..lenient()
+            }
+        ),
+        Err(Error::Usage(_))
+    ));
+    // The beginning of a trailer is found under the key that it is of.
+    let torn = &segment(&second, &records, true)[..len - 40];
+    let (records, ledger) = scan_sorted(source(torn), &options).unwrap();
+    assert_eq!(
+        (records.len(), ledger.last().unwrap().cause),
+        (5, Some(Cause::TruncatedTrailer))
+    );
+}
+
+#[test]
+fn bounds_are_half_open_and_end_the_reading() {
+    let records: Vec<Record> = (0..5)
+        .map(|tick| (uuid(tick), vec![], vec![3; 20]))
+        .collect();
+    let bytes = segment(&Key::DEFAULT, &records, true);
+    let wanted = Wanted {
+        since: Some(Bound::Uuid(uuid(1))),
+        until: Some(Bound::Uuid(uuid(3))),
+        ..Wanted::default()
+    };
+    let (read, ledger) = scan_sorted(
+        source(&bytes),
+        &Options {
+            wanted,
+            ..lenient()
+        },
+    )
+    .unwrap();
+    assert_eq!(contents(&read), records[1..3]);
+    let kinds: Vec<_> = ledger.iter().map(|span| span.kind).collect();
+    assert_eq!(
+        kinds,
+        [Kind::Header, Kind::Record, Kind::Record, Kind::Record],
+        "what is behind the bound is not read"
+    );
+}
+
+#[test]
+fn messages_larger_than_a_window_are_checked_in_pieces() {
+    let large = vec![0x5a; 9 << 20];
+    let records: Vec<Record> = vec![
+        (uuid(1), b"small".to_vec(), b"1".to_vec()),
+        (uuid(2), b"large".to_vec(), large.clone()),
+        (uuid(3), b"small".to_vec(), b"2".to_vec()),
+    ];
+    for trailer in [true, false] {
+        let mut bytes = segment(&Key::DEFAULT, &records, trailer);
+        let read = |bytes: &[u8], options: &Options| {
+            scan_sorted(Arc::new(Windowed(bytes.to_vec())), options)
+        };
+        assert_eq!(contents(&read(&bytes, &lenient()).unwrap().0), records);
+        let without_values = Options {
+            values: false,
+            ..lenient()
+        };
+        assert_eq!(read(&bytes, &without_values).unwrap().0.len(), 3);
+        for limited in [source(&bytes), Arc::new(Windowed(bytes.clone()))] {
+            let options = Options {
+                max_record_bytes: 1 << 20,
+                ..lenient()
+            };
+            let mut walk = open(limited, &options, Start::Beginning).unwrap();
+            assert_eq!(
+                walk.step().unwrap(),
+                Step::More,
+                "what is in front of it is given out"
+            );
+            let error = walk.step().unwrap_err();
+            assert!(
+                matches!(
+                    error,
+                    Error::Limit {
+                        option: "max_record_bytes",
+                        ..
+                    }
+                ),
+                "{error}"
+            );
+        }
+        bytes[5 << 20] ^= 1;
+        let (kept, ledger) = read(&bytes, &lenient()).unwrap();
+        assert_eq!(
+            (kept.len(), first_damage(&ledger).is_some()),
+            if trailer { (2, true) } else { (3, false) }
+        );
+    }
+}
+
+#[test]
+fn an_interrupt_ends_the_reading() {
+    let bytes = varied(1 << 10, true);
+    let interrupt = Some(seglake::format::Interrupt(Arc::new(|| true)));
+    let options = Options {
+        interrupt,
+        ..lenient()
+    };
+    assert!(matches!(
+        scan(source(&bytes), &options),
+        Err(Error::Interrupted)
+    ));
+}
+
+#[test]
+fn a_start_that_fits_no_file_is_refused() {
+    let bytes = varied(1 << 10, true);
+    let other = varied(2 << 10, true);
+    let carry = open(source(&other), &lenient(), Start::Beginning)
+        .unwrap()
+        .carry();
+    for start in [
+        Start::Offset(0),
+        Start::Offset(bytes.len() as u64),
+        Start::Offset(u64::MAX),
+        Start::Carry(&seglake::format::Carry("{}".to_owned())),
+        Start::Carry(&carry),
+    ] {
+        let opened = open(source(&bytes), &lenient(), start);
+        assert!(matches!(opened, Err(Error::Usage(_))), "{start:?}");
+    }
+}
+
+#[test]
+fn opening_takes_a_few_short_reads() {
+    for trailer in [true, false] {
+        for len in [16 << 10, 256 << 10] {
+            let counting = Arc::new(Counting::new(varied(len, trailer)));
+            open(counting.clone(), &lenient(), Start::Beginning).unwrap();
+            let read = counting.bytes.load(Ordering::Relaxed);
+            assert!(read < 2000, "{read} bytes of a file of {len}");
+            assert!(
+                !detect(
+                    &*counting,
+                    &Options {
+                        format: None,
+                        ..lenient()
+                    }
+                )
+                .unwrap()
+                .reason
+                .is_empty()
+            );
+            let read = counting.bytes.load(Ordering::Relaxed);
+            assert!(read < 4000, "{read} bytes to open and detect");
+        }
+    }
+}
+
+#[test]
+fn a_sound_file_is_read_little_more_than_once() {
+    let bytes = varied(300 << 10, true);
+    let (records, _) = scan(source(&bytes), &lenient()).unwrap();
+    let counting = Arc::new(Counting::new(bytes.clone()));
+    scan(
+        counting.clone(),
+        &Options {
+            window_bytes: 10_000,
+            ..lenient()
+        },
+    )
+    .unwrap();
+    // The index and the checksums are read once more for the index hash.
+    let most = bytes.len() + 32 * records.len() + 20_000;
+    let read = counting.bytes.load(Ordering::Relaxed);
+    assert!(
+        read <= most as u64,
+        "{read} bytes read, {most} expected at most"
+    );
+}
+
+#[test]
+fn sound_files_of_other_formats_are_not_claimed() {
+    let vectors = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/vectors");
+    let (mut own, mut others) = (0, 0);
+    for folder in ["active", "sealed", "tenant", "chunked", "oplog"] {
+        for entry in std::fs::read_dir(vectors.join(folder)).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_none_or(|extension| extension != "json") {
+                continue;
+            }
+            let expected: serde_json::Value =
+                serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+            let bytes = std::fs::read(path.with_extension("bin")).unwrap();
+            let mut options = Options {
+                format: None,
+                ..lenient()
+            };
+            if let Some(key) = expected["options"]["key"].as_str() {
+                options.keys = vec![Key::new(&hex::decode(key).unwrap().try_into().unwrap())];
+            }
+            let detection = detect(&BytesSource::new(bytes.clone()), &options).unwrap();
+            let is_sealed = detection
+                .format
+                .is_some_and(|format| format.name == "sealed");
+            let is_sound = expected["strict_error"].is_null();
+            if folder != "sealed" {
+                assert!(!is_sealed, "{}: {}", path.display(), detection.reason);
+                others += 1;
+            } else if is_sound && bytes.len() > 24 {
+                // One message without a trailer could also be an active record and unused space.
+                assert!(is_sealed, "{}: {}", path.display(), detection.reason);
+                let trailer = expected["encode"]["trailer"].as_bool();
+                assert!(
+                    trailer.is_none_or(|trailer| trailer == detection.certain),
+                    "{}",
+                    path.display()
+                );
+                own += 1;
+            }
+        }
+    }
+    assert!(own > 5 && others > 100 && FORMATS.len() > 1);
+}
+
+/// Claims of more than any file has: bounded work, and no memory for what is not there.
+#[test]
+fn hostile_claims_cost_nothing() {
+    let records: Vec<Record> = (0..5)
+        .map(|tick| (uuid(tick), b"t".to_vec(), vec![3; 20]))
+        .collect();
+    for trailer in [true, false] {
+        let sound = segment(&Key::DEFAULT, &records, trailer);
+        let numbers = [
+            u64::MAX,
+            u64::MAX - 23,
+            u64::from(u32::MAX),
+            1 << 63,
+            sound.len() as u64,
+            24,
+            48,
+            0,
+        ];
+        // Every offset of the index, the count and the other numbers of the trailer.
+        let places = (0..6)
+            .map(|entry| 24 * entry + 16)
+            .chain((sound.len() - 32..sound.len()).step_by(8));
+        for place in places {
+            for number in numbers {
+                let mut bytes = sound.clone();
+                bytes[place..place + 8].copy_from_slice(&number.to_be_bytes());
+                for read in [source(&bytes), Arc::new(Windowed(bytes.clone()))] {
+                    let (_, ledger) = scan_sorted(read.clone(), &lenient()).unwrap();
+                    assert_covers(&ledger, bytes.len());
+                    let raised =
+                        strict_error(read, &lenient()).map(|damage| (damage.offset, damage.cause));
+                    assert_eq!(raised, first_damage(&ledger), "{number} at {place}");
+                }
+            }
+        }
+        for record in 0..5 {
+            let length = 24 * 6 + record * 26 + 2;
+            let mut bytes = sound.clone();
+            bytes[length..length + 4].copy_from_slice(&u32::MAX.to_be_bytes());
+            let (kept, ledger) =
+                scan_sorted(Arc::new(Windowed(bytes.clone())), &lenient()).unwrap();
+            assert_eq!(kept.len(), 4, "{ledger:?}");
+            assert_covers(&ledger, bytes.len());
+        }
+    }
+}
+
+/// Every entry points at the same megabyte, which none of their checksums fits: hashing it for each must end.
+#[test]
+fn hashing_in_vain_stays_within_the_search_budget() {
+    let (entries, body) = (2000_u64, 1_usize << 20);
+    let mut records: Vec<Record> = (0..entries)
+        .map(|tick| (uuid(tick), vec![], vec![]))
+        .collect();
+    records[0].2 = vec![0x5a; body];
+    let mut bytes = segment(&Key::DEFAULT, &records, true);
+    let data_start = 24 * (entries + 1);
+    for entry in bytes[..usize::try_from(24 * entries).unwrap()].chunks_exact_mut(24) {
+        entry[16..].copy_from_slice(&data_start.to_be_bytes());
+    }
+    bytes[usize::try_from(data_start).unwrap() + 100] ^= 1;
+    let counting = Arc::new(Counting::new(bytes));
+    let (records, ledger) = scan_sorted(counting.clone(), &lenient()).unwrap();
+    assert_eq!(records.len(), 0);
+    assert_covers(&ledger, usize::try_from(counting.len()).unwrap());
+    assert_eq!(ledger[0].cause, Some(Cause::ChecksumMismatch));
+    let budget = (256 << 20) + 2 * counting.len();
+    let read = counting.bytes.load(Ordering::Relaxed);
+    assert!(
+        read <= budget * 5 / 4,
+        "{read} bytes read for a budget of {budget}"
+    );
+    assert!(
+        read >= budget / 2,
+        "{read} bytes read: the budget was not met at all"
+    );
+    let raised = strict_error(counting, &lenient()).unwrap();
+    assert_eq!(
+        (raised.offset, raised.cause),
+        (data_start, Cause::ChecksumMismatch)
+    );
+}
+
+#[test]
+fn a_file_under_another_key_is_still_recognised() {
+    let bytes = varied(1 << 10, true);
+    let detection = detect(
+        &BytesSource::new(bytes.clone()),
+        &Options {
+            format: None,
+            ..lenient()
+        },
+    )
+    .unwrap();
+    assert!(
+        detection.certain && detection.format == Some(&sealed::FORMAT),
+        "{}",
+        detection.reason
+    );
+    let other = Options {
+        format: None,
+        keys: vec![Key::new(&[9; 32])],
+        ..lenient()
+    };
+    let detection = detect(&BytesSource::new(bytes), &other).unwrap();
+    assert!(
+        !detection.certain && detection.format == Some(&sealed::FORMAT),
+        "{}",
+        detection.reason
+    );
+}
