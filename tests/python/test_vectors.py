@@ -11,7 +11,7 @@ from golden import Case, cases, record_shown, shown
 import seglake
 
 CASES = cases()
-ENCODED = [case for case in CASES if case.expected["encode"]]
+ENCODED = [case for case in CASES if case.expected["encode"] is not None]
 INDEXED = [case for case in CASES if "index" in case.expected]
 
 pytestmark = pytest.mark.filterwarnings("ignore::seglake.DamageWarning")
