@@ -139,7 +139,7 @@ impl SealedWalk {
         if number >= front.entries {
             return self.finish();
         }
-        if number % POLL_EVERY == 0 {
+        if number.is_multiple_of(POLL_EVERY) {
             self.options.poll()?;
         }
         if self.state.exhausted {
