@@ -15,6 +15,7 @@ __all__ = [
     "Batch",
     "Batches",
     "Detection",
+    "Index",
     "Ledger",
     "Reader",
     "Record",
@@ -23,9 +24,15 @@ __all__ = [
     "Schema",
     "Writer",
     "__version__",
+    "convert",
     "create",
+    "decode_message",
+    "decode_system",
     "detect",
+    "encode_message",
+    "index",
     "open",
+    "seal",
     "uuid6",
     "verify",
 ]
@@ -193,7 +200,7 @@ class Reader:
     def partitions(self) -> list[int]: ...
     def tenants(self, partition: int | None = None) -> list[str]: ...
     def blocks(self) -> list[dict[str, Any]]: ...
-    def index(self) -> Index: ...
+    def index(self) -> Index | None: ...
     def ledger(self) -> Ledger: ...
     def records_from(self, position: int) -> Records: ...
     def read_bytes(self, start: int, end: int) -> bytes: ...
@@ -344,6 +351,7 @@ class Index:
     def items(self) -> list[tuple[int, int]]: ...
     @property
     def ledger(self) -> list[Span]: ...
+    def __len__(self) -> int: ...
 
 @final
 class Detection:

@@ -34,4 +34,8 @@ impl<'a> Cursor<'a> {
     pub(crate) fn u64_be(&mut self) -> Option<u64> {
         self.array().map(|bytes| u64::from_be_bytes(*bytes))
     }
+
+    pub(crate) fn i64_be(&mut self) -> Option<i64> {
+        self.array().map(|bytes| i64::from_be_bytes(*bytes))
+    }
 }

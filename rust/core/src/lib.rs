@@ -27,6 +27,7 @@
 
 pub mod checksum;
 pub mod columns;
+mod compress;
 mod cursor;
 pub mod error;
 pub mod format;

@@ -7,6 +7,7 @@ mod convert;
 mod detect;
 mod error;
 mod field_in;
+mod index;
 mod interrupt;
 mod key;
 mod ledger;
@@ -17,6 +18,7 @@ mod reader;
 mod record;
 mod records;
 mod report;
+mod seal;
 mod source;
 mod value;
 mod verify;
@@ -37,6 +39,8 @@ mod _native {
     #[pymodule_export]
     use super::detect::{Detection, detect};
     #[pymodule_export]
+    use super::index::{Index, index};
+    #[pymodule_export]
     use super::ledger::Ledger;
     #[pymodule_export]
     use super::message::{decode_message, decode_system, encode_message};
@@ -50,6 +54,8 @@ mod _native {
     use super::records::Records;
     #[pymodule_export]
     use super::report::Report;
+    #[pymodule_export]
+    use super::seal::seal;
     #[pymodule_export]
     use super::value::uuid6;
     #[pymodule_export]

@@ -1,6 +1,8 @@
 //! What several test files need: reading a segment whole, and making one.
 #![allow(dead_code, missing_docs, reason = "each test file uses a part")]
 
+pub(crate) mod chunked;
+
 use std::sync::Arc;
 
 use seglake::checksum::Key;

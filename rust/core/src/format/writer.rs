@@ -1,5 +1,6 @@
 //! How files are written: one shape for all formats.
 
+use std::fmt::Display;
 use std::path::Path;
 
 use super::{Column, Dialect, Interrupt, RecordId, Value};
@@ -125,6 +126,6 @@ pub trait Writer: Send {
 }
 
 /// The error of a record without a field that it needs.
-pub(super) fn missing(name: &str) -> Error {
+pub(super) fn missing(name: impl Display) -> Error {
     Error::Usage(format!("{name} is missing: a record needs one"))
 }

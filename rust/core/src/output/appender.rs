@@ -164,6 +164,11 @@ impl Appender {
         synced.map_err(|error| self.failed("cannot sync", error))
     }
 
+    /// Whether all bytes have been handed to the operating system.
+    pub(crate) const fn is_flushed(&self) -> bool {
+        self.buffer.is_empty()
+    }
+
     /// Where the next byte will be, in bytes from the start of the file.
     pub(crate) const fn position(&self) -> u64 {
         self.at + self.buffer.len() as u64

@@ -2,12 +2,14 @@
 
 mod file;
 mod memory;
+mod tail;
 mod window;
 
 use std::path::Path;
 
 pub use file::{FileSource, open_regular};
 pub use memory::{BytesSource, MappedSource};
+pub(crate) use tail::data_end;
 pub(crate) use window::Window;
 
 use crate::error::Result;

@@ -1,11 +1,13 @@
 //! What can be done with any format: one file a verb.
 
 mod convert;
+mod index;
 mod ledger;
 mod seal;
 mod verify;
 
 pub use convert::{Conversion, convert};
+pub use index::{Indexed, index};
 pub use ledger::Ledger;
 pub use seal::{SealOptions, seal};
 pub use verify::{Report, verify};

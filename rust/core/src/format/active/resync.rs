@@ -5,7 +5,7 @@ use super::{CHECKSUM_BYTES, Header, MAX_HEADER_BYTES, MIN_RECORD_BYTES, Parsed, 
 use crate::checksum::{Incremental, Key, hash};
 use crate::error::Result;
 use crate::format::Options;
-use crate::source::{Source, Window};
+use crate::source::{Source, Window, data_end};
 use crate::uuid6;
 
 /// How much is read or hashed between two looks at whether to stop.
@@ -57,19 +57,7 @@ impl Search {
         if let Some(end) = self.data_end {
             return Ok(end);
         }
-        let mut end = source.len();
-        while end > 0 {
-            options.poll()?;
-            let piece = usize::try_from(end).unwrap_or(usize::MAX).min(PIECE_BYTES);
-            let start = end - piece as u64;
-            self.pieces.load(source, start, piece, piece)?;
-            let bytes = self.pieces.bytes(source, start);
-            if let Some(last) = last_nonzero(bytes.get(..piece).unwrap_or_default()) {
-                end = start + last as u64 + 1;
-                break;
-            }
-            end = start;
-        }
+        let end = data_end(source, || options.poll())?;
         self.data_end = Some(end);
         Ok(end)
     }
@@ -332,24 +320,6 @@ fn next_candidate(bytes: &[u8], reach: usize, left: u64) -> Option<(usize, Heade
             return Some((place, header));
         }
         from = place + 1;
-    }
-    None
-}
-
-fn last_nonzero(bytes: &[u8]) -> Option<usize> {
-    const BLOCK: usize = 4096;
-    let mut end = bytes.len();
-    while end > 0 {
-        let start = end.saturating_sub(BLOCK);
-        let block = bytes.get(start..end)?;
-        // Folding looks at whole vectors; only the one block that is not zero is gone through byte by byte.
-        if block.iter().fold(0, |all, byte| all | byte) != 0 {
-            return block
-                .iter()
-                .rposition(|byte| *byte != 0)
-                .map(|place| start + place);
-        }
-        end = start;
     }
     None
 }

@@ -5,11 +5,12 @@ use std::fmt::Display;
 use super::compact::MAX_ITEMS;
 use crate::error::{Error, Result};
 use crate::format::Value;
+use crate::format::writer::missing;
 
 /// A value of another kind than the field has.
 fn wrong(name: impl Display, expected: &str, value: &Value<'_>) -> Error {
     let found = match value {
-        Value::Null => "nothing",
+        Value::Null => return missing(name),
         Value::Uuid(_) => "a UUID",
         Value::Timestamp(_) => "a timestamp",
         Value::Text(_) => "text",

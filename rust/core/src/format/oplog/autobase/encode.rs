@@ -26,10 +26,8 @@ pub(in crate::format::oplog) fn encode(out: &mut Vec<u8>, fields: &[Value<'_>]) 
         extra,
         flags,
     ] = all(fields)?;
-    if let Some(version) = present(version)
-        && uint(version, "version")? != 2
-    {
-        let version = uint(version, "version")?;
+    let version = uint(version, "version")?;
+    if version != 2 {
         return Err(Error::Usage(format!(
             "version {version} of the dialect autobase cannot be written: only version 2 can. Versions 0 and 1 are read only"
         )));
@@ -88,17 +86,14 @@ const fn flag(set: bool, flag: u64) -> u64 {
 
 /// The outer flags: those that the fields imply, and of those given the ones that are not known.
 fn all_flags(given: &Value<'_>, implied: u64) -> Result<u64> {
-    let Some(given) = present(given) else {
-        return Ok(implied);
-    };
-    let given = uint(given, "flags")?;
-    if given & v2::KNOWN != implied {
-        let right = given & !v2::KNOWN | implied;
+    let given = present(given).map_or(Ok(0), |given| uint(given, "flags"))?;
+    let contradicted = given & v2::KNOWN & !implied;
+    if contradicted != 0 {
         return Err(Error::Usage(format!(
-            "flags {given} says otherwise than checkpoint, digest, optimistic and trace, which make it {right}: leave flags out"
+            "flags {given} promises what checkpoint, digest, optimistic and trace do not have (bits {contradicted:#x}): leave flags out, or give the fields"
         )));
     }
-    Ok(given)
+    Ok(given & !v2::KNOWN | implied)
 }
 
 fn put_checkpoint(out: &mut Vec<u8>, checkpoint: &Value<'_>) -> Result<()> {

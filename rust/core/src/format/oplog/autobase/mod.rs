@@ -30,7 +30,8 @@ pub(super) struct Message {
     trace: Option<Trace>,
     /// What stands behind the fields that are known.
     extra: Option<Run>,
-    flags: Option<u64>,
+    /// The outer flags, known and unknown.
+    flags: u64,
 }
 
 /// What all versions have.
@@ -110,7 +111,7 @@ impl Message {
                 None => Value::Null,
             },
             13 => binary(self.extra),
-            14 => uint(self.flags),
+            14 => Value::UInt64(self.flags),
             _ => Value::Null,
         })
     }

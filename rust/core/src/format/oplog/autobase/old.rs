@@ -35,7 +35,7 @@ pub(super) fn read_v1<B: Bytes>(reader: &mut Reader<B>) -> Read<Message> {
         optimistic: Some(flags & OPTIMISTIC != 0),
         trace: None,
         extra: None,
-        flags: None,
+        flags,
         node: Node::default(),
     };
     if flags & CHECKPOINT != 0 {
@@ -78,7 +78,7 @@ pub(super) fn read_v0<B: Bytes>(reader: &mut Reader<B>) -> Read<Message> {
         optimistic: None,
         trace: None,
         extra: None,
-        flags: None,
+        flags,
     })
 }
 

@@ -50,7 +50,7 @@ pub(super) fn read<B: Bytes>(reader: &mut Reader<B>) -> Read<Message> {
         optimistic: Some(flags & OPTIMISTIC != 0),
         trace,
         extra: Some(extra).filter(|extra| extra.len > 0),
-        flags: Some(flags),
+        flags,
     })
 }
 

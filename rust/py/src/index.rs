@@ -1,0 +1,134 @@
+//! `index`, and `Index`: the index of a chunked file.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+use seglake::format::chunked;
+use seglake::format::{IndexSource, Options};
+use seglake::source::{FileSource, Source, open_regular};
+use seglake::verbs;
+
+use crate::error::raise;
+use crate::read_options::{Opened, ReadArguments};
+use crate::report::span;
+
+/// The index of a chunked file, as it is on disk and as far as it agrees with the file.
+#[pyclass(frozen, module = "seglake")]
+pub(crate) struct Index {
+    path: Option<PathBuf>,
+    index: chunked::Index,
+}
+
+impl Index {
+    /// Reads an index, held against its log.
+    pub(crate) fn read(
+        log: &dyn Source,
+        index: &dyn Source,
+        options: &Options,
+    ) -> seglake::Result<Self> {
+        Ok(Self {
+            path: index.path().map(Path::to_path_buf),
+            index: chunked::Index::read(log, index, options)?,
+        })
+    }
+
+    /// The index that `options` say a log has; `None` where it has none.
+    pub(crate) fn of(log: &dyn Source, options: &Options) -> seglake::Result<Option<Self>> {
+        let index: Arc<dyn Source> = match &options.index {
+            IndexSource::None => return Ok(None),
+            IndexSource::Source(index) => index.clone(),
+            IndexSource::Beside => match log.path().and_then(chunked::beside) {
+                Some(path) if path.is_file() => {
+                    Arc::new(FileSource::new(open_regular(&path)?, &path)?)
+                }
+                _ => return Ok(None),
+            },
+        };
+        Self::read(log, &*index, options).map(Some)
+    }
+}
+
+#[pymethods]
+impl Index {
+    /// The index's path; None where it is no file.
+    #[getter]
+    fn path(&self) -> Option<&OsStr> {
+        self.path.as_deref().map(Path::as_os_str)
+    }
+
+    /// The index's length in bytes.
+    #[getter]
+    const fn size(&self) -> u64 {
+        self.index.size
+    }
+
+    /// Whether all of it agrees with the file.
+    #[getter]
+    fn ok(&self) -> bool {
+        self.index.spans.iter().all(|span| span.cause.is_none())
+    }
+
+    /// The items that hold, as tuples of a chunk's first message offset and where the chunk begins in the file, in bytes.
+    #[getter]
+    fn items(&self) -> Vec<(i64, i64)> {
+        let items = self.index.items.iter();
+        items.map(|item| (item.offset, item.file_offset)).collect()
+    }
+
+    /// The index's own ranges as Spans in order; an item that holds is a `record`.
+    #[getter]
+    fn ledger<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        self.index.spans.iter().map(|own| span(py, own)).collect()
+    }
+
+    fn __len__(&self) -> usize {
+        self.index.items.len()
+    }
+
+    fn __repr__(&self) -> String {
+        let state = if self.ok() { "ok" } else { "damaged" };
+        format!(
+            "Index({state}, items={}, size={})",
+            self.index.items.len(),
+            self.index.size
+        )
+    }
+}
+
+/// Builds the index of a chunked file anew, from its good chunks, and returns it. It appears when it is complete: at `path`,
+/// or beside the file with the extension `index`.
+///
+/// overwrite: replace an existing index. Otherwise it raises FileExistsError.
+/// limit_chunk_bytes: as in `open`.
+///
+/// Raises ValueError where the source is no chunked file, or has no path and none is given; OSError; LimitError. Damage of the
+/// file is no error: chunks that are damaged have no item.
+#[pyfunction]
+#[pyo3(signature = (source, path=None, *, overwrite=true, limit_chunk_bytes=None))]
+pub(crate) fn index(
+    source: &Bound<'_, PyAny>,
+    path: Option<PathBuf>,
+    overwrite: bool,
+    limit_chunk_bytes: Option<u64>,
+) -> PyResult<Index> {
+    let py = source.py();
+    let arguments = ReadArguments {
+        format: Some(chunked::FORMAT.name),
+        limit_chunk_bytes,
+        ..ReadArguments::default()
+    };
+    let Opened {
+        source, options, ..
+    } = arguments.open(source)?;
+    let built = py.detach(|| {
+        let destination = path.or_else(|| source.path().and_then(chunked::beside));
+        verbs::index(source.clone(), &options, destination.as_deref(), overwrite)?;
+        // Without a destination building it has failed.
+        let destination = destination.unwrap_or_default();
+        let file = FileSource::new(open_regular(&destination)?, &destination)?;
+        Index::read(&*source, &file, &options)
+    });
+    built.map_err(|error| raise(py, error))
+}
