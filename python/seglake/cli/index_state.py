@@ -16,10 +16,12 @@ if TYPE_CHECKING:
 
 def index_of(reader: Reader) -> Index | None:
     """The index that a reader uses; None where it has none, as files of most formats."""
-    if not reading.concerns(reader.format, index=False):
-        return None
-    index = reader.index()
-    return index if index.path is not None else None
+    return reader.index() if has_indexes(reader.format) else None
+
+
+def has_indexes(format_name: str) -> bool:
+    """Whether files of a format may have an index beside them."""
+    return reading.concerns(format_name, index=False)
 
 
 def facts(index: Index) -> dict[str, Any]:
