@@ -27,9 +27,10 @@ def test_the_readme_shows_spark() -> None:
 def test_spark_code_runs(block: Block, spark: SparkSession, tmp_path: Path) -> None:
     # The demo's segments are stood in for by a golden one; the JVM has a working directory of its own.
     segments = tmp_path / "segments"
-    segments.mkdir()
-    shutil.copyfile(ROOT / "tests" / "vectors" / "active" / "flip_message.bin", segments / "2013-01.active")
-    assert '"demo-data/segments"' in block.text
+    for folder in (segments, segments / "active"):
+        folder.mkdir()
+        shutil.copyfile(ROOT / "tests" / "vectors" / "active" / "flip_message.bin", folder / "2013-01.active")
+    assert '"demo-data/segments' in block.text
     names: dict[str, Any] = {}
     exec(block.text.replace("demo-data/segments", segments.as_posix()), names)
     assert names["flights"].where("uuid IS NOT NULL").count() == 9

@@ -13,6 +13,7 @@ from segments import OTHER_KEY, flip, write_segment
 
 import seglake
 from seglake.spark.files import path_text
+from seglake.spark.formats import FormatOptions
 from seglake.spark.ingestion import task as task_module
 from seglake.spark.ingestion.layout import NULL_DATE
 from seglake.spark.ingestion.tables import DAMAGE_SCHEMA, DamageWriter, DateWriter, RollingWriter, StagedFile
@@ -22,7 +23,8 @@ from seglake.spark.ingestion.task import FileOutcome, TaskOutcome, TaskRunner, w
 def run(staging: Path, paths: Sequence[Path], **settings: Any) -> TaskOutcome:
     (staging / "progress").mkdir(parents=True, exist_ok=True)
     write_plan(staging, 0, [str(path) for path in paths])
-    runner = TaskRunner(str(staging), settings.get("format"), settings.get("key_file"), 1 << 30)
+    format_options = FormatOptions(dialect=settings.get("dialect"))
+    runner = TaskRunner(str(staging), settings.get("format"), format_options, None, settings.get("key_file"), 1 << 30)
     return TaskOutcome.from_json(runner.run(0).to_json())
 
 
@@ -205,11 +207,11 @@ def test_dates_at_their_borders(tmp_path: Path) -> None:
     }
 
 
-def test_records_without_a_timestamp_are_in_the_partition_of_null(tmp_path: Path) -> None:
+def test_records_of_formats_without_a_timestamp_have_no_partitions(tmp_path: Path) -> None:
     plain = pa.RecordBatch.from_pydict({"value": [b"a", b"b"]})
     writer = DateWriter(tmp_path, "w", plain.schema, 1 << 30)
     writer.append(plain)
-    assert partitions(writer.finish()) == {f"records/date={NULL_DATE}": 2}
+    assert partitions(writer.finish()) == {"records": 2}
 
 
 def test_more_dates_than_are_held_at_a_time(tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ def test_what_spark_adds_for_tables_is_accepted() -> None:
     [
         ({"mod": "FAILFAST"}, r"unknown option 'mod'. Did you mean mode\?"),
         ({"checksumsecrt": HEX}, r"unknown option 'checksumsecrt'. Did you mean checksumSecret\?"),
-        ({"zzz": "1"}, r"unknown option 'zzz'. The options are segmentFormat, mode, "),
+        ({"zzz": "1"}, r"unknown option 'zzz'. The options are segmentFormat, dialect, mode, "),
         ({"mode": "LENIENT"}, "option mode is 'LENIENT': expected PERMISSIVE, DROPMALFORMED or FAILFAST"),
         ({"segmentFormat": "parquet"}, "option segmentFormat is 'parquet': expected the name of a format: .*active"),
         ({"uuidType": "int"}, "option uuidType is 'int': expected string or binary"),

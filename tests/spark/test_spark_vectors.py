@@ -1,72 +1,78 @@
-"""The golden segments through Spark: records and damage as the vectors have them."""
+"""The golden files of all formats through Spark: records, damage and errors as the vectors have them."""
 
-import hashlib
-import json
-import re
-import uuid
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from golden_files import CASES, GROUPS, Case, damage_of, link, record_of, spark_options
 from pyspark.sql import SparkSession
+from pyspark.sql.types import LongType, StringType, StructField, StructType
+
+import seglake
+from seglake.spark.source import SegmentDataSource
 
 pytestmark = pytest.mark.spark
 
-VECTORS = Path(__file__).parents[1] / "vectors" / "active"
-SCHEMA = """
-    position bigint, uuid string, timestamp timestamp, type string, value binary, path string,
-    _corrupt_record struct<path: string, start: bigint, end: bigint, kind: string, cause: string>
-"""
-CASES: dict[str, dict[str, Any]] = {path.stem: json.loads(path.read_bytes()) for path in sorted(VECTORS.glob("*.json"))}
-KEYS = sorted({case["options"]["key"] for case in CASES.values()})
+PLACE = [StructField("path", StringType()), StructField("position", LongType())]
 
 
-def shown(raw: str) -> str:
-    r"""Bytes as the column shows them: what is no UTF-8 as \xNN, and so a backslash."""
-    return bytes.fromhex(raw).replace(b"\\", b"\\x5c").decode("utf-8", "backslashreplace")
-
-
-def unescaped(text: str) -> bytes:
-    """The bytes that a text of the column stands for."""
-    return re.sub(rb"\\x([0-9a-f]{2})", lambda match: bytes.fromhex(match[1].decode()), text.encode())
-
-
-def body(value: bytes) -> object:
-    """A value as the vectors have it."""
-    if len(value) > 96:
-        return {"sha256": hashlib.sha256(value).hexdigest(), "length": len(value)}
-    return value.hex()
-
-
-@pytest.mark.parametrize("key", KEYS, ids=lambda key: key[:8])
-def test_records_and_damage(spark: SparkSession, key: str, tmp_path: Path) -> None:
-    cases = {name: case for name, case in CASES.items() if case["options"]["key"] == key}
-    for name in cases:
-        (tmp_path / f"{name}.bin").symlink_to(VECTORS / f"{name}.bin")
-    frame = spark.read.format("seglake").options(segmentFormat="active", checksumSecret=key).schema(SCHEMA)
-    rows = frame.load(str(tmp_path)).selectExpr("*", "unix_micros(timestamp) AS micros").drop("timestamp").collect()
-    records: dict[str, list[dict[str, object]]] = defaultdict(list)
-    damage: dict[str, list[list[object]]] = defaultdict(list)
-    for row in rows:
-        if row._corrupt_record is not None:
-            span = row._corrupt_record
-            damage[Path(span.path).stem].append([span.start, span.end, span.kind, span.cause])
+@pytest.mark.parametrize("group", GROUPS)
+def test_records_and_damage(spark: SparkSession, group: str, tmp_path: Path) -> None:
+    """One query over all files that can be read with the same options."""
+    files = {str(link(case, tmp_path)): case for case in GROUPS[group]}
+    options = spark_options(GROUPS[group][0])
+    own = SegmentDataSource({"path": str(tmp_path), **options}).schema()
+    frame = (
+        spark.read.format("seglake").options(**options).schema(StructType([*own.fields, *PLACE])).load(str(tmp_path))
+    )
+    if "timestamp" in frame.columns:  # which Python cannot show beyond the years 1 to 9999
+        frame = frame.selectExpr("*", "unix_micros(timestamp) AS micros").drop("timestamp")
+    records: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    damage: dict[str, list[list[Any]]] = defaultdict(list)
+    for row in frame.collect():
+        span = row._corrupt_record
+        if span is not None:
+            damage[span.path].append([span.start, span.end, span.kind, span.cause])
+        if row.path is not None:
+            records[row.path].append(record_of(row))
+            assert span is None or (span.path, span.start) == (row.path, row.position)
         else:
-            records[Path(row.path).stem].append(
-                {
-                    "position": row.position,
-                    "uuid": uuid.UUID(row.uuid).hex,
-                    "timestamp": row.micros,
-                    "type": row.type,
-                    "value": body(bytes(row.value)),
-                }
-            )
-    for name, case in cases.items():
-        for found, expected in zip(records[name], case["records"], strict=True):
-            if isinstance(expected["type"], str):
-                expected["type"] = shown(expected["type"])
-            else:  # a long one, of which the vectors have the hash
-                found["type"] = body(unescaped(str(found["type"])))
-            assert found == expected, name
-        assert damage[name] == [span for span in case["ledger"] if span[3] is not None], name
+            assert set(row.asDict().values()) == {None, span}
+    for path, case in files.items():
+        assert records[path] == case.records(), case.id
+        assert sorted(damage[path]) == damage_of(case), case.id
+
+
+def decode(case: Case, folder: Path, **options: str) -> list[pa.RecordBatch]:
+    """What the executors would do, without Spark: errors of many files would take as many jobs."""
+    path = link(case, folder)
+    source = SegmentDataSource({"path": str(path), **spark_options(case), **options})
+    schema = StructType([*source.schema().fields, *PLACE])
+    reader = source.reader(schema)
+    return [batch for partition in reader.partitions() for batch in reader.read(partition)]  # pyright: ignore
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_failfast(case: Case, tmp_path: Path) -> None:
+    expected = case.expected["strict_error"]
+    if expected is None:
+        assert sum(batch.num_rows for batch in decode(case, tmp_path, mode="FAILFAST")) == len(case.records())
+        return
+    with pytest.raises(seglake.DamageError) as error:
+        decode(case, tmp_path, mode="FAILFAST")
+    assert (error.value.offset, error.value.cause) == (expected["offset"], expected["cause"])
+    assert error.value.path == str(tmp_path / Path(error.value.path or "").name)
+
+
+@pytest.mark.filterwarnings("ignore::seglake.DamageWarning")
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_dropmalformed(case: Case, tmp_path: Path) -> None:
+    if seglake.verify(case.path, **case.options).wrong_key:
+        with pytest.raises(seglake.WrongKeyError):
+            decode(case, tmp_path, mode="DROPMALFORMED")
+        return
+    in_records = {start for start, _, kind, _ in damage_of(case) if kind == "record"}
+    positions = [row for batch in decode(case, tmp_path, mode="DROPMALFORMED") for row in batch["position"].to_pylist()]
+    assert positions == [each["position"] for each in case.records() if each["position"] not in in_records]

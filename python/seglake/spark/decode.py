@@ -5,15 +5,17 @@ import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, cast
 
 import pyarrow as pa
 
 import seglake
+from seglake._types import FormatName
 
 from .files import path_text
 from .options import ReadOptions
 from .schema import ReadSchema, arrow_field, arrow_schema
+from .uint64 import find_too_large
 
 __all__ = ["Decoder"]
 
@@ -32,8 +34,11 @@ class Decoder:
     def decode(self, paths: Sequence[str]) -> Iterator[pa.RecordBatch]:
         """Yields the records of the files, and a row for each damaged range where the load asks for them.
 
+        A record that can be read although something in it is damaged is one row: its fields and what is wrong.
+
         Raises:
             seglake.DamageError: the mode is FAILFAST, or the schema has no column that reports damage.
+            seglake.LimitError: a record or a chunk is larger than the options allow, or a number than its type.
             seglake.WrongKeyError: as above; in mode DROPMALFORMED too, where nothing at all would be left of a file.
             FileNotFoundError: a file is gone since the read was planned.
             OSError: a file cannot be read.
@@ -77,16 +82,24 @@ class Decoder:
             on_damage="skip" if self._skips else "raise",
             columns=self.read_schema.columns,
             uuid_type=self.read_schema.uuid_type,
+            **({} if self.options.max_record_bytes is None else {"max_record_bytes": self.options.max_record_bytes}),
+            **self.options.wanted.arguments(),
+            **self.options.format_options.arguments(self.format),
         )
 
     def _decode(self, path: str, reader: seglake.Reader, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         batches = reader.batches()
+        # What is wrong with records that are given out all the same, by their position. It is known no later than they.
+        in_records: dict[int, seglake.Span] = {}
         for batch in batches:
+            damage = batch.damage
+            if "cause" in self.read_schema.columns:
+                in_records.update((span.start, span) for span in damage if span.kind == "record")
+                damage = [span for span in damage if span.kind != "record"]
             if batch.num_rows:
-                yield _record_rows(path, batch, schema)
-            if self.options.mode == "PERMISSIVE":
-                for first in range(0, len(batch.damage), _DAMAGE_ROWS):
-                    yield self._damage_rows(path, batch.damage[first : first + _DAMAGE_ROWS], schema)
+                yield self._record_rows(path, pa.record_batch(cast("Any", batch)), in_records, schema)
+            yield from self._damage_rows(path, damage, schema)
+        yield from self._damage_rows(path, list(in_records.values()), schema)
         if not batches.report.wrong_key:
             return
         found = (
@@ -96,24 +109,56 @@ class Decoder:
         if self.options.mode == "PERMISSIVE":
             _LOG.warning("%s. All of it is reported as damage", found)
         else:
+            first = batches.report.damage[0]
             raise seglake.WrongKeyError(
                 f"{found}. Mode DROPMALFORMED would leave out the whole file: give the right key with option "
                 "checksumSecretFile, or see in mode PERMISSIVE what is there",
                 path=path,
-                offset=0,
-                cause="checksum_mismatch",
+                offset=first.start,
+                cause=first.cause or "checksum_mismatch",
                 expected="checksums made with the key given",
                 actual="no checksum that agrees with it",
             )
 
-    def _damage_rows(self, path: str, spans: Sequence[seglake.Span], schema: pa.Schema) -> pa.RecordBatch:
-        name = self.options.corrupt_column
-        reports = [
-            {"path": path_text(path), "start": span.start, "end": span.end, "kind": span.kind, "cause": span.cause}
-            for span in spans
-        ]
-        # The other columns are null.
-        return pa.RecordBatch.from_pylist([{name: report} for report in reports], schema)
+    def _record_rows(
+        self, path: str, rows: pa.RecordBatch, in_records: dict[int, seglake.Span], schema: pa.Schema
+    ) -> pa.RecordBatch:
+        """Returns records as Spark wants them. Takes the damage that stands in their rows out of `in_records`."""
+        reports = None
+        if "cause" in rows.schema.names:
+            causes = _column(rows, "cause")
+            if causes.null_count < len(causes):
+                damaged = causes.is_valid()
+                spans = [in_records.pop(position) for position in _column(rows, "position").filter(damaged).to_pylist()]
+                if self.options.mode == "PERMISSIVE":
+                    given = iter(spans)
+                    reports = [_report(path, next(given)) if bad else None for bad in damaged.to_pylist()]
+                else:
+                    rows = rows.filter(causes.is_null())
+        if self.read_schema.corrupt_column in rows.schema.names:  # decoded for its own sake, and not to be shown
+            rows = cast("Any", rows).drop_columns([self.read_schema.corrupt_column])
+        for name in schema.names:
+            # What is in the schema and not in the batch is the path, or else the column that reports damage.
+            if name not in rows.schema.names:
+                field = arrow_field(schema, name)
+                if name == "path" or reports is None:
+                    value = cast("Any", pa).scalar(path_text(path) if name == "path" else None, field.type)
+                    column = cast("Any", pa).repeat(value, rows.num_rows)
+                else:
+                    column = cast("Any", pa).array(reports, field.type)
+                rows = cast("Any", rows).append_column(field, column)
+        try:
+            return rows.select(schema.names).cast(schema)
+        except pa.ArrowInvalid as error:
+            raise _too_large(path, rows) or error from None
+
+    def _damage_rows(self, path: str, spans: Sequence[seglake.Span], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        """Yields a row for each range, in which all columns are null but the one that reports damage."""
+        if self.options.mode != "PERMISSIVE":
+            return
+        for first in range(0, len(spans), _DAMAGE_ROWS):
+            some = [_report(path, span) for span in spans[first : first + _DAMAGE_ROWS]]
+            yield pa.RecordBatch.from_pylist([{self.options.corrupt_column: report} for report in some], schema)
 
     def _explained(self, error: seglake.DamageError) -> seglake.DamageError:
         """Says why damage is an error here, where the mode alone does not."""
@@ -132,12 +177,22 @@ class Decoder:
         )
 
 
-def _record_rows(path: str, batch: seglake.Batch, schema: pa.Schema) -> pa.RecordBatch:
-    rows: pa.RecordBatch = pa.record_batch(cast("Any", batch))
-    for name in schema.names:
-        # What is in the schema and not in the batch is the path, or else the column that reports damage.
-        if name not in rows.schema.names:
-            field = arrow_field(schema, name)
-            value = cast("Any", pa).scalar(path_text(path) if name == "path" else None, field.type)
-            rows = cast("Any", rows).append_column(field, pa.repeat(value, rows.num_rows))
-    return rows.select(schema.names).cast(schema)
+def _column(rows: pa.RecordBatch, name: str) -> Any:
+    return cast("Any", rows).column(name)
+
+
+def _report(path: str, span: seglake.Span) -> dict[str, Any]:
+    return {"path": path_text(path), "start": span.start, "end": span.end, "kind": span.kind, "cause": span.cause}
+
+
+def _too_large(path: str, rows: pa.RecordBatch) -> seglake.LimitError | None:
+    """Says which number of these records a bigint cannot hold; None where it is none of that."""
+    found = find_too_large(rows)
+    if found is None:
+        return None
+    record = f"seq {_column(rows, 'seq')[found.row].as_py()}, " if "seq" in rows.schema.names else ""
+    return seglake.LimitError(
+        f"{path}: {record}field {found.field}: {found.value} is above 2^63-1, the most that a bigint holds; "
+        "option uint64Type=decimal reads such numbers as decimal(20,0)",
+        option="uint64Type",
+    )

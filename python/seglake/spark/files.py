@@ -73,7 +73,8 @@ def find_files(paths: Sequence[str], chosen: FileFilter) -> FileListing:
     """Finds the files that `paths` name: files, folders and patterns (`*`, `?`, `[abc]`, `{a,b}`).
 
     In folders, and where a pattern matches, names that begin with `_` or `.` are skipped and linked folders are not
-    entered. What is named without a pattern is taken whatever its name.
+    entered; so is `x.index` beside `x.chunks`, which is read with it or not at all. What is named without a pattern is
+    taken whatever its name.
 
     Raises:
         FileNotFoundError: a path does not exist, or a pattern matches nothing.
@@ -183,6 +184,8 @@ def _below(path: Path, literal: bool, chosen: FileFilter, listing: FileListing) 
             listing.folders.append(path.resolve())
             yield from _in_folder(path, chosen, listing)
     elif stat.S_ISREG(status.st_mode):
+        if not literal and _is_index(str(path)):
+            return
         if chosen.accepts(path.name, status.st_mtime):
             yield SegmentFile(str(path), str(path.resolve()), status.st_size)
     elif literal:
@@ -216,9 +219,17 @@ def _in_folder(top: Path, chosen: FileFilter, listing: FileListing) -> Iterator[
                         listing.folders_not_entered += 1
                 elif not stat.S_ISREG(status.st_mode):
                     listing.skipped.append((entry.path, _kind(status.st_mode)))
+                elif _is_index(entry.path):
+                    continue  # it belongs to the log, and holds no records of its own
                 elif chosen.accepts(entry.name, status.st_mtime):
                     real = Path(entry.path).resolve() if entry.is_symlink() else real_folder / entry.name
                     yield SegmentFile(entry.path, str(real), status.st_size)
+
+
+def _is_index(path: str) -> bool:
+    """Tells whether a file is the index of a log that stands beside it."""
+    log, dot, extension = path.rpartition(".")
+    return dot == "." and extension == "index" and os.path.isfile(f"{log}.chunks")  # noqa: PTH113 - no path is made
 
 
 def _is_hidden(name: str) -> bool:

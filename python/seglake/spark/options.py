@@ -1,33 +1,33 @@
 """The options of the Spark data source: parsed and checked once, on the driver, before any job."""
 
 import difflib
-import fnmatch
 import json
 import os
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import Final, Literal, TypeVar, cast, get_args
-from zoneinfo import ZoneInfo
+from typing import Final, cast
 
-import seglake
-
+from . import option_values as parse
 from .files import FileFilter
+from .formats import FormatOptions, UuidType, Wanted, column_names, has_uint64
+from .option_values import Mode, OptionValues, Secret
+from .uint64 import Uint64Type
 
-__all__ = ["Mode", "ReadOptions", "Secret", "UuidType"]
-
-Mode = Literal["PERMISSIVE", "DROPMALFORMED", "FAILFAST"]
-UuidType = Literal["string", "binary"]
-_T = TypeVar("_T")
-
-_KEY_BYTES: Final = 32
+__all__ = ["ReadOptions"]
 
 _OPTIONS: Final = (
     "segmentFormat",
+    "dialect",
     "mode",
     "columnNameOfCorruptRecord",
     "uuidType",
+    "uint64Type",
+    "since",
+    "until",
+    "startOffset",
+    "endOffset",
+    "partitions",
+    "tenants",
     "pathGlobFilter",
     "recursiveFileLookup",
     "modifiedAfter",
@@ -36,6 +36,10 @@ _OPTIONS: Final = (
     "ignoreMissingFiles",
     "checksumSecretFile",
     "checksumSecret",
+    "index",
+    "maxRecordBytes",
+    "maxChunkBytes",
+    "limitChunkBytes",
     "maxPartitionBytes",
     "openCostInBytes",
     "minPartitionNum",
@@ -47,24 +51,6 @@ _FROM_SPARK: Final = frozenset(
 # The catalog passes each option of a table a second time, under this prefix.
 _TABLE_PREFIX: Final = "option."
 
-_UNITS: Final = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
-
-
-class Secret:
-    """A key that no `repr`, log line or error message shows."""
-
-    __slots__ = ("_value",)
-
-    def __init__(self, value: bytes) -> None:
-        self._value = value
-
-    def __repr__(self) -> str:
-        return "Secret(...)"
-
-    def reveal(self) -> bytes:
-        """Returns the key itself."""
-        return self._value
-
 
 @dataclass(frozen=True)
 class ReadOptions:
@@ -73,9 +59,13 @@ class ReadOptions:
     Attributes:
         paths: files, folders and patterns, as the user wrote them.
         segment_format: the format of all files; None finds it for each of them.
+        format_options: what concerns files of some formats only.
+        wanted: which records are read.
         mode: what becomes of damage.
         corrupt_column: the name of the column that reports damage.
         uuid_type: how UUIDs come; None leaves it to the schema, and is `string` where that is inferred too.
+        uint64_type: how unsigned integers of 64 bits come; None likewise, and is `bigint`.
+        max_record_bytes: the largest record that is read, in bytes; None is the library's default.
         filter: which of the files found are read.
         ignore_missing_files: leave out files that are gone when they are to be read.
         key_file: the path of the key's file, opened on the executors only.
@@ -87,9 +77,13 @@ class ReadOptions:
 
     paths: tuple[str, ...]
     segment_format: str | None
+    format_options: FormatOptions
+    wanted: Wanted
     mode: Mode
     corrupt_column: str
     uuid_type: UuidType | None
+    uint64_type: Uint64Type | None
+    max_record_bytes: int | None
     filter: FileFilter
     ignore_missing_files: bool
     key_file: str | None
@@ -103,58 +97,96 @@ class ReadOptions:
         """Parses what Spark hands over; names count regardless of their case.
 
         Raises:
-            ValueError: an option is unknown, or its value is wrong. The message names it; it never shows a secret.
+            ValueError: an option is unknown, its value is wrong, or it does not concern the format that is named. The
+                message names it; it never shows a secret.
         """
         given = {name.lower(): value for name, value in options.items()}
         _refuse_unknown(given)
-        read = _Values(given)
-        zone = read.get("timeZone", _zone, None)
-        key_file = read.get("checksumSecretFile", _not_empty, None)
-        key = read.get("checksumSecret", _secret, None)
+        read = OptionValues(given)
+        key_file = read.get("checksumSecretFile", parse.not_empty, None)
+        key = read.get("checksumSecret", parse.secret, None)
         if key_file is not None and key is not None:
             raise ValueError("options checksumSecretFile and checksumSecret are both given: give one of them")
-        return cls(
+        parsed = cls(
             paths=_paths(given),
-            segment_format=read.get("segmentFormat", _format, None),
-            mode=read.get("mode", _mode, "PERMISSIVE"),
-            corrupt_column=read.get("columnNameOfCorruptRecord", _not_empty, "_corrupt_record"),
-            uuid_type=read.get("uuidType", _uuid_type, None),
-            filter=FileFilter(
-                recursive=read.get("recursiveFileLookup", _boolean, False),
-                name_pattern=read.get("pathGlobFilter", _glob, None),
-                modified_after=read.get("modifiedAfter", lambda value: _instant(value, zone), None),
-                modified_before=read.get("modifiedBefore", lambda value: _instant(value, zone), None),
-            ),
-            ignore_missing_files=read.get("ignoreMissingFiles", _boolean, False),
+            segment_format=read.get("segmentFormat", parse.segment_format, None),
+            format_options=_format_options(read),
+            wanted=_wanted(read),
+            mode=read.get("mode", parse.mode, "PERMISSIVE"),
+            corrupt_column=read.get("columnNameOfCorruptRecord", parse.not_empty, "_corrupt_record"),
+            uuid_type=read.get("uuidType", parse.uuid_type, None),
+            uint64_type=read.get("uint64Type", parse.uint64_type, None),
+            max_record_bytes=read.get("maxRecordBytes", parse.positive_size, None),
+            filter=_filter(read),
+            ignore_missing_files=read.get("ignoreMissingFiles", parse.boolean, False),
             key_file=key_file,
             key=key,
-            max_partition_bytes=read.get("maxPartitionBytes", _positive_bytes, 128 << 20),
-            open_cost_bytes=read.get("openCostInBytes", _bytes, 4 << 20),
-            min_partitions=read.get("minPartitionNum", _positive_int, os.cpu_count() or 1),
+            max_partition_bytes=read.get("maxPartitionBytes", parse.positive_size, 128 << 20),
+            open_cost_bytes=read.get("openCostInBytes", parse.size, 4 << 20),
+            min_partitions=read.get("minPartitionNum", parse.positive_int, os.cpu_count() or 1),
         )
+        if parsed.segment_format is not None:
+            parsed.check_format(parsed.segment_format)
+        return parsed
+
+    def check_format(self, format: str) -> None:
+        """Checks the options against a format, the one that is named or that was found.
+
+        Where it was found, those that say how files of some formats are understood are for the files they concern. The
+        choice of records concerns all files: it must not be left out silently.
+
+        Raises:
+            ValueError: an option does not concern the format. The message names it.
+        """
+        columns = column_names(format, self.format_options)
+        missing = self.wanted.missing(columns)
+        if missing is not None:
+            name, column = missing
+            by_uuid = " by UUID" if column == "uuid" else ""
+            raise ValueError(
+                f"option {_camel_case(name)}{by_uuid} does not concern format {format}: "
+                f"its records have no column {column}"
+            )
+        if self.segment_format is None:
+            return
+        foreign = [_camel_case(name) for name in self.format_options.foreign(format)]
+        if self.uuid_type is not None and "uuid" not in columns:
+            foreign.append("uuidType")
+        if self.uint64_type is not None and not has_uint64(format, self.format_options):
+            foreign.append("uint64Type")
+        if foreign:
+            raise ValueError(f"option {foreign[0]} does not concern format {format}")
 
 
-@dataclass(frozen=True)
-class _Values:
-    """The options that were given, by lower-case name."""
-
-    given: Mapping[str, str]
-
-    def get(self, name: str, parse: Callable[[str], _T], default: _T) -> _T:
-        value = self.given.get(name.lower())
-        if value is None:
-            return default
-        try:
-            return parse(value)
-        except _WrongValueError as error:
-            raise ValueError(f"option {name} {error}") from None
+def _format_options(read: OptionValues) -> FormatOptions:
+    return FormatOptions(
+        dialect=read.get("dialect", parse.dialect, None),
+        index=read.get("index", parse.index, None),
+        max_chunk_bytes=read.get("maxChunkBytes", parse.positive_size, None),
+        limit_chunk_bytes=read.get("limitChunkBytes", parse.positive_size, None),
+    )
 
 
-class _WrongValueError(Exception):
-    """A value that an option cannot take. The text goes on after the option's name."""
+def _wanted(read: OptionValues) -> Wanted:
+    zone = read.get("timeZone", parse.zone, None)
+    return Wanted(
+        since=read.get("since", lambda value: parse.bound(value, zone), None),
+        until=read.get("until", lambda value: parse.bound(value, zone), None),
+        start_offset=read.get("startOffset", parse.message_offset, None),
+        end_offset=read.get("endOffset", parse.message_offset, None),
+        partitions=read.get("partitions", parse.partitions, None),
+        tenants=read.get("tenants", parse.tenants, None),
+    )
 
-    def __init__(self, value: str, expected: str) -> None:
-        super().__init__(f"is {value!r}: expected {expected}")
+
+def _filter(read: OptionValues) -> FileFilter:
+    zone = read.get("timeZone", parse.zone, None)
+    return FileFilter(
+        recursive=read.get("recursiveFileLookup", parse.boolean, False),
+        name_pattern=read.get("pathGlobFilter", parse.glob, None),
+        modified_after=read.get("modifiedAfter", lambda value: parse.modification_time(value, zone), None),
+        modified_before=read.get("modifiedBefore", lambda value: parse.modification_time(value, zone), None),
+    )
 
 
 def _refuse_unknown(given: Mapping[str, str]) -> None:
@@ -180,97 +212,7 @@ def _paths(given: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(paths)
 
 
-def _format(value: str) -> str:
-    try:
-        with seglake.open(b"", format=cast("FormatName", value.lower()), on_damage="skip"):
-            return value.lower()
-    except ValueError as error:
-        wrong = _WrongValueError(value, "the name of a format")
-        wrong.args = (f"{wrong}: {error}",)
-        raise wrong from None
-
-
-def _mode(value: str) -> Mode:
-    for mode in cast("tuple[Mode, ...]", get_args(Mode)):
-        if mode == value.upper():
-            return mode
-    raise _WrongValueError(value, "PERMISSIVE, DROPMALFORMED or FAILFAST")
-
-
-def _uuid_type(value: str) -> UuidType:
-    for kind in cast("tuple[UuidType, ...]", get_args(UuidType)):
-        if kind == value.lower():
-            return kind
-    raise _WrongValueError(value, "string or binary")
-
-
-def _boolean(value: str) -> bool:
-    if value.lower() not in ("true", "false"):
-        raise _WrongValueError(value, "true or false")
-    return value.lower() == "true"
-
-
-def _bytes(value: str) -> int:
-    match = re.fullmatch(r"\s*(\d+)\s*([kmgt]?)(?:i?b)?\s*", value.lower())
-    if match is None:
-        raise _WrongValueError(value, "a number of bytes such as 134217728 or 128m")
-    return int(match[1]) * _UNITS[match[2]]
-
-
-def _positive_bytes(value: str) -> int:
-    number = _bytes(value)
-    if number == 0:
-        raise _WrongValueError(value, "at least one byte")
-    return number
-
-
-def _positive_int(value: str) -> int:
-    if not re.fullmatch(r"0*[1-9]\d{0,8}", value):
-        raise _WrongValueError(value, "a whole number from 1 on")
-    return int(value)
-
-
-def _not_empty(value: str) -> str:
-    if not value:
-        raise _WrongValueError(value, "something")
-    return value
-
-
-def _glob(value: str) -> str:
-    try:
-        re.compile(fnmatch.translate(_not_empty(value)))
-    except re.error as error:
-        raise _WrongValueError(value, f"a pattern of file names such as *.active ({error})") from None
-    return value
-
-
-def _zone(value: str) -> ZoneInfo | None:
-    try:
-        return ZoneInfo(value)
-    except (KeyError, ValueError, OSError):
-        raise _WrongValueError(value, "the name of a time zone such as Europe/Berlin or UTC") from None
-
-
-def _instant(value: str, zone: ZoneInfo | None) -> float:
-    """Seconds since 1970, as the modification times of files are."""
-    try:
-        moment = datetime.fromisoformat(value)
-    except ValueError:
-        raise _WrongValueError(value, "a time such as 2024-06-15T05:00:00Z") from None
-    if moment.tzinfo is None and zone is not None:
-        moment = moment.replace(tzinfo=zone)
-    if moment.tzinfo is None:
-        raise _WrongValueError(value, f"a time with its offset from UTC, such as {value}Z, or the option timeZone")
-    return (moment - _EPOCH) / timedelta(seconds=1)
-
-
-_EPOCH: Final = datetime.fromisoformat("1970-01-01T00:00:00Z")
-
-
-def _secret(value: str) -> Secret:
-    # The message must not show the value, not even a wrong one: it may be the key with a character too many.
-    if not re.fullmatch(rf"[0-9a-fA-F]{{{2 * _KEY_BYTES}}}", value):
-        raise ValueError(
-            f"option checksumSecret is not {2 * _KEY_BYTES} hexadecimal digits: it has {len(value)} characters"
-        )
-    return Secret(bytes.fromhex(value))
+def _camel_case(name: str) -> str:
+    """The name of an option that is called `name` in Python."""
+    first, *others = name.split("_")
+    return first + "".join(word.capitalize() for word in others)

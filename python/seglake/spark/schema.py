@@ -1,31 +1,27 @@
 """Schemas: what a format's records look like in Spark, and whether a schema that the user gives fits."""
 
 import difflib
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, NamedTuple, cast
 
 import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
-from pyspark.sql.types import LongType, StringType, StructField, StructType
+from pyspark.sql.types import ArrayType, DataType, LongType, StringType, StructField, StructType
 
-import seglake
-
-from .options import ReadOptions, UuidType
+from .formats import LOCATION_COLUMNS, UuidType, column_names, gives_out_damage, native_schema
+from .options import ReadOptions
+from .uint64 import Uint64Type, without_uint64
 
 __all__ = [
     "DAMAGE_TYPE",
-    "LOCATION_COLUMNS",
     "ReadSchema",
     "arrow_field",
     "arrow_schema",
-    "column_names",
     "inferred_schema",
-    "native_schema",
+    "spark_schema",
 ]
-
-LOCATION_COLUMNS: Final = ("path", "position")
-"""The columns that any format's records have when they are asked for: the file, and where in it the record begins."""
 
 DAMAGE_TYPE: Final = StructType(
     [
@@ -39,23 +35,6 @@ DAMAGE_TYPE: Final = StructType(
 """One damaged range: bytes `start` to `end` (half-open) of the file `path`, and the ledger's words for what it is."""
 
 
-def column_names(format: str) -> list[str]:
-    """Returns the names of a format's own columns."""
-    return _open_empty(format, None, "string").names
-
-
-def native_schema(format: str, columns: Sequence[str] | None, uuid_type: UuidType) -> pa.Schema:
-    """Returns the Arrow schema of a format's records: the columns given, or all of the format's own."""
-    return pa.schema(cast("Any", _open_empty(format, columns, uuid_type)))
-
-
-def _open_empty(format: str, columns: Sequence[str] | None, uuid_type: UuidType) -> seglake.Schema:
-    # A schema depends on the format alone, so that no file of that format is needed for it.
-    name = cast("FormatName", format)
-    with seglake.open(b"", format=name, on_damage="skip", columns=columns, uuid_type=uuid_type) as reader:
-        return reader.schema
-
-
 def arrow_field(schema: pa.Schema, name: str) -> "pa.Field[Any]":
     """Returns a field of an Arrow schema, typed as far as anything is known of it."""
     return cast("Any", schema).field(name)
@@ -67,7 +46,8 @@ def inferred_schema(format: str, options: ReadOptions) -> StructType:
     Raises:
         ValueError: the column that reports damage has the name of one of the format's columns.
     """
-    schema = _spark_schema(format, None, options.uuid_type or "string")
+    native = native_schema(format, None, options.uuid_type or "string", options.format_options)
+    schema = spark_schema(native, options.uint64_type or "bigint")
     if options.mode == "PERMISSIVE":
         if options.corrupt_column in schema.names:
             raise ValueError(
@@ -78,13 +58,21 @@ def inferred_schema(format: str, options: ReadOptions) -> StructType:
     return schema
 
 
-def _spark_schema(format: str, columns: Sequence[str] | None, uuid_type: UuidType) -> StructType:
-    return from_arrow_schema(native_schema(format, columns, uuid_type), prefer_timestamp_ntz=False)
+def spark_schema(schema: pa.Schema, uint64_type: Uint64Type) -> StructType:
+    """Returns an Arrow schema of records as Spark's."""
+    return from_arrow_schema(without_uint64(schema, uint64_type), prefer_timestamp_ntz=False)
 
 
 def arrow_schema(schema: StructType) -> pa.Schema:
     """Returns the Arrow schema that Spark holds the batches of a data source to."""
     return to_arrow_schema(schema, timezone="UTC")
+
+
+class Representation(NamedTuple):
+    """In which of the possible types values come."""
+
+    uuid_type: UuidType
+    uint64_type: Uint64Type
 
 
 @dataclass(frozen=True)
@@ -93,8 +81,9 @@ class ReadSchema:
 
     Attributes:
         schema: the schema itself.
-        columns: the columns to decode, all but `path`, which is the same for all records of a file. Never empty: the
-            number of records has to come from something.
+        columns: the columns to decode: of the schema all but `path`, which is the same for all records of a file, and
+            those that are needed to say what is wrong with a record. Never empty: the number of records has to come
+            from something.
         uuid_type: how UUIDs come.
         corrupt_column: the column that reports damage, None where the schema has none.
     """
@@ -122,9 +111,21 @@ class ReadSchema:
                 _require_type(field, StructField(field.name, DAMAGE_TYPE))
             else:
                 fields.append(field)
-        uuid_type = _check_columns(fields, format, options)
-        columns = tuple(field.name for field in fields if field.name != "path") or ("position",)
-        return cls(schema, columns, uuid_type, corrupt_column)
+        found = _check_columns(fields, format, options)
+        names = [field.name for field in fields if field.name != "path"]
+        columns = dict.fromkeys((*names, *_columns_for_reports(fields, format, options)))
+        return cls(schema, tuple(columns) or ("position",), found.uuid_type, corrupt_column)
+
+
+def _columns_for_reports(fields: Sequence[StructField], format: str, options: ReadOptions) -> list[str]:
+    """Returns the columns that are needed to say what is wrong with a record that can be read all the same."""
+    columns: list[str] = []
+    if gives_out_damage(format) and options.mode != "FAILFAST":
+        columns.extend(("position", "cause"))
+    native = native_schema(format, [field.name for field in fields], "string", options.format_options)
+    if without_uint64(native, "bigint") != native and "seq" in column_names(format, options.format_options):
+        columns.append("seq")
+    return columns
 
 
 def _refuse_duplicates(schema: StructType) -> None:
@@ -135,25 +136,34 @@ def _refuse_duplicates(schema: StructType) -> None:
             raise ValueError(f"column {name} stands in the schema given more than once")
 
 
-def _check_columns(fields: Sequence[StructField], format: str, options: ReadOptions) -> UuidType:
-    """Checks the columns that come from records; returns the way of giving UUIDs under which all of them fit."""
-    known = [*column_names(format), *LOCATION_COLUMNS]
+def _check_columns(fields: Sequence[StructField], format: str, options: ReadOptions) -> Representation:
+    """Checks the columns that come from records; returns the types of values under which all of them fit."""
+    known = [*column_names(format, options.format_options), *LOCATION_COLUMNS]
     for field in fields:
         if field.name not in known:
             raise ValueError(_unknown_column(field.name, [*known, options.corrupt_column], format))
-    kinds: tuple[UuidType, ...] = (options.uuid_type,) if options.uuid_type else ("string", "binary")
-    by_kind: dict[UuidType, StructType] = {kind: _spark_schema(format, known, kind) for kind in kinds}
-    for kind, expected in by_kind.items():
+    possible = [
+        Representation(uuid_type, uint64_type)
+        for uuid_type, uint64_type in itertools.product(
+            (options.uuid_type,) if options.uuid_type else cast("tuple[UuidType, ...]", ("string", "binary")),
+            (options.uint64_type,) if options.uint64_type else cast("tuple[Uint64Type, ...]", ("bigint", "decimal")),
+        )
+    ]
+    schemas = {
+        each: spark_schema(native_schema(format, known, each.uuid_type, options.format_options), each.uint64_type)
+        for each in possible
+    }
+    for each, expected in schemas.items():
         if all(_same_type(field, expected[field.name]) for field in fields):
-            return kind
-    expected = by_kind[kinds[0]]
+            return each
+    expected = schemas[possible[0]]
     for field in fields:
-        if not any(_same_type(field, each[field.name]) for each in by_kind.values()):
+        if not any(_same_type(field, each[field.name]) for each in schemas.values()):
             _require_type(field, expected[field.name])
-    # Each column fits one way of giving UUIDs, but they do not agree on it.
+    # Each column fits some types of values, but they do not agree on them.
     for field in fields:
         _require_type(field, expected[field.name])
-    return kinds[0]
+    return possible[0]
 
 
 def _unknown_column(name: str, known: Sequence[str], format: str) -> str:
@@ -168,8 +178,20 @@ def _same_type(field: StructField, expected: StructField) -> bool:
 
 
 def _require_type(field: StructField, expected: StructField) -> None:
-    if not _same_type(field, expected):
-        raise ValueError(
-            f"column {field.name} of the schema given is {field.dataType.simpleString()}: "
-            f"expected {expected.dataType.simpleString()}"
-        )
+    if _same_type(field, expected):
+        return
+    if _nullable(field.dataType) == expected.dataType:
+        raise ValueError(f"column {field.name} of the schema given has a field that is NOT NULL: it has to be nullable")
+    raise ValueError(
+        f"column {field.name} of the schema given is {field.dataType.simpleString()}: "
+        f"expected {expected.dataType.simpleString()}"
+    )
+
+
+def _nullable(type: DataType) -> DataType:
+    """Returns a type with everything in it nullable."""
+    if isinstance(type, StructType):
+        return StructType([StructField(field.name, _nullable(field.dataType)) for field in type.fields])
+    if isinstance(type, ArrayType):
+        return ArrayType(_nullable(type.elementType))
+    return type

@@ -46,6 +46,7 @@ class SegmentDataSource(DataSource):
             if not listing.files:
                 raise FileNotFoundError(f"{_no_files(self._options, listing)}; give option segmentFormat or a schema")
             self._format = _detect(listing.files[0].path, self._options)
+            self._options.check_format(self._format)
         return inferred_schema(self._format, self._options)
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -54,6 +55,7 @@ class SegmentDataSource(DataSource):
         format = self._options.segment_format or _common_format(files, self._options)
         if format is None:
             return SegmentDataSourceReader(None, [])
+        self._options.check_format(format)
         decoder = Decoder(format, self._options, ReadSchema.check(schema, format, self._options))
         return SegmentDataSourceReader(decoder, files)
 
@@ -131,7 +133,7 @@ def _common_format(files: Sequence[SegmentFile], options: ReadOptions) -> str | 
 def _detect(path: str, options: ReadOptions) -> str:
     # Without the key's file, which is for the executors alone; the structure tells the format too.
     key = options.key
-    found = seglake.detect(path, key=key.reveal() if key is not None else None)
+    found = seglake.detect(path, dialect=options.format_options.dialect, key=key.reveal() if key is not None else None)
     if found.format is None:
         raise seglake.FormatError(
             f"{path}: cannot tell the format: {found.reason}. Name it with option segmentFormat, "

@@ -6,23 +6,24 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Se
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, get_args
 
 import pyarrow as pa
 
 import seglake
+from seglake._types import DialectName
 from seglake.spark.files import FileListing, SegmentFile, pack, path_text, task_bytes
-from seglake.spark.schema import column_names
+from seglake.spark.formats import FormatOptions, column_names
 from seglake.spark.session import session
 
 from . import storage
 from .commit import Manifest, Move, clear_dead_runs, commit
-from .inputs import absolute_destination, find_inputs, refuse_ingested
+from .inputs import absolute_destination, find_inputs, refuse_ingested, refuse_other_columns
 from .job import parallelism, run_tasks
-from .layout import STAGED_SUFFIX, STAGING, data_path, date_folder, files_path, new_run_id
+from .layout import STAGED_SUFFIX, STAGING, data_path, files_path, new_run_id, records_folder
 from .lock import locked
 from .result import DamageTotal, IngestError, IngestProgress, IngestResult
-from .tables import DAMAGE_SCHEMA, FILES_SCHEMA, records_schema, write_table
+from .tables import DAMAGE_SCHEMA, FILES_SCHEMA, is_dated, records_schema, write_table
 from .task import FileOutcome, TaskOutcome, TaskRunner, write_plan
 
 if TYPE_CHECKING:
@@ -43,6 +44,8 @@ class IngestDriver:
     sources: Sequence[str]
     destination: str | os.PathLike[str]
     format: str | None
+    format_options: FormatOptions
+    max_record_bytes: int | None
     key_file: str | None
     target_file_bytes: int
     progress: Callable[[IngestProgress], object] | None
@@ -61,15 +64,24 @@ class IngestDriver:
         with locked(destination, run_id):
             clear_dead_runs(destination)
             refuse_ingested(destination, listing)
+            if self.format is not None:
+                refuse_other_columns(destination, [self.format], self.format_options)
             with _given(spark) if spark is not None else session(master, conf) as used:
                 return self._run(used, destination, run_id, listing)
 
     def _check_format(self) -> None:
-        if self.format is not None:
-            try:
-                column_names(self.format)
-            except ValueError as error:
-                raise IngestError(str(error)) from None
+        dialect, dialects = self.format_options.dialect, get_args(DialectName)
+        if dialect is not None and dialect not in dialects:
+            raise IngestError(f"there is no dialect {dialect!r}: it is one of {', '.join(dialects)}")
+        if self.format is None:
+            return
+        try:
+            column_names(self.format)
+        except ValueError as error:
+            raise IngestError(str(error)) from None
+        foreign = self.format_options.foreign(self.format)
+        if foreign:
+            raise IngestError(f"{foreign[0]} does not concern {self.format} files")
 
     def _check_key(self) -> None:
         try:
@@ -84,7 +96,8 @@ class IngestDriver:
         try:
             outcomes = self._read(spark, staging, listing.files)
             by_format = _by_format(self.format, outcomes)
-            manifest = _manifest(destination, staging, run_id, outcomes, by_format)
+            refuse_other_columns(destination, by_format, self.format_options)
+            manifest = self._manifest(destination, staging, run_id, outcomes, by_format)
             _commit(destination, manifest)
         finally:
             storage.remove_tree(staging)
@@ -103,7 +116,9 @@ class IngestDriver:
         for number, task in enumerate(tasks):
             write_plan(staging, number, [file.real_path for file in task])
         key_file = None if self.key_file is None else str(Path(self.key_file).absolute())
-        runner = TaskRunner(str(staging), self.format, key_file, self.target_file_bytes)
+        runner = TaskRunner(
+            str(staging), self.format, self.format_options, self.max_record_bytes, key_file, self.target_file_bytes
+        )
         outcomes = run_tasks(spark, runner, staging, files, len(tasks), self.progress)
         for outcome in outcomes:
             if outcome.key_error is not None:
@@ -115,6 +130,52 @@ class IngestDriver:
                     "(key file or SEGLAKE_KEY), or leave the file out"
                 )
         return outcomes
+
+    def _manifest(
+        self,
+        destination: Path,
+        staging: Path,
+        run_id: str,
+        outcomes: Sequence[TaskOutcome],
+        by_format: Mapping[str, Sequence[FileOutcome]],
+    ) -> Manifest:
+        """Writes the tables `files` and lists everything that is to become visible."""
+        data: list[Move] = []
+        for outcome in outcomes:
+            numbers: dict[tuple[str, str], int] = {}
+            for file in outcome.staged:
+                number = numbers.get((file.format, file.folder), 0)
+                numbers[file.format, file.folder] = number + 1
+                data.append((file.staged, data_path(file.format, file.folder, run_id, outcome.task, number)))
+        data.extend(self._empty_tables(destination, staging, run_id, by_format, outcomes))
+        files: list[Move] = []
+        for format, entries in by_format.items():
+            name = f"files-{format}{STAGED_SUFFIX}"
+            write_table(staging / name, pa.Table.from_pylist([asdict(entry) for entry in entries], FILES_SCHEMA))
+            files.append((name, files_path(format, run_id)))
+        return Manifest(run_id, data, files)
+
+    def _empty_tables(
+        self,
+        destination: Path,
+        staging: Path,
+        run_id: str,
+        formats: Iterable[str],
+        outcomes: Sequence[TaskOutcome],
+    ) -> Iterator[Move]:
+        """Writes an empty file for each table that there would not be at all: a query of no damage is no error."""
+        staged = {(file.format, file.folder.partition("/")[0]) for outcome in outcomes for file in outcome.staged}
+        for format in formats:
+            records = records_schema(format, self.format_options)
+            for folder, schema in (
+                (records_folder(None, dated=is_dated(records)), records),
+                ("damage", DAMAGE_SCHEMA),
+            ):
+                table = folder.partition("/")[0]
+                if (format, table) not in staged and not (destination / format / table).exists():
+                    name = f"empty-{format}-{table}{STAGED_SUFFIX}"
+                    write_table(staging / name, schema.empty_table())
+                    yield name, data_path(format, folder, run_id, 0, 0)
 
 
 @contextmanager
@@ -138,47 +199,6 @@ def _by_format(format: str | None, outcomes: Sequence[TaskOutcome]) -> dict[str,
         # A file that could not be read may be of any format: it is listed with the first, so that it is listed once.
         by_format[file.format or known[0]].append(file)
     return by_format
-
-
-def _manifest(
-    destination: Path,
-    staging: Path,
-    run_id: str,
-    outcomes: Sequence[TaskOutcome],
-    by_format: Mapping[str, Sequence[FileOutcome]],
-) -> Manifest:
-    """Writes the tables `files` and lists everything that is to become visible."""
-    data: list[Move] = []
-    for outcome in outcomes:
-        numbers: dict[tuple[str, str], int] = {}
-        for file in outcome.staged:
-            number = numbers.get((file.format, file.folder), 0)
-            numbers[file.format, file.folder] = number + 1
-            data.append((file.staged, data_path(file.format, file.folder, run_id, outcome.task, number)))
-    data.extend(_empty_tables(destination, staging, run_id, by_format, outcomes))
-    files: list[Move] = []
-    for format, entries in by_format.items():
-        name = f"files-{format}{STAGED_SUFFIX}"
-        write_table(staging / name, pa.Table.from_pylist([asdict(entry) for entry in entries], FILES_SCHEMA))
-        files.append((name, files_path(format, run_id)))
-    return Manifest(run_id, data, files)
-
-
-def _empty_tables(
-    destination: Path, staging: Path, run_id: str, formats: Iterable[str], outcomes: Sequence[TaskOutcome]
-) -> Iterator[Move]:
-    """Writes an empty file for each table that there would not be at all: a query of no damage is no error."""
-    staged = {(file.format, file.folder.partition("/")[0]) for outcome in outcomes for file in outcome.staged}
-    for format in formats:
-        for folder, schema in (
-            (f"records/{date_folder(None)}", records_schema(format)),
-            ("damage", DAMAGE_SCHEMA),
-        ):
-            table = folder.partition("/")[0]
-            if (format, table) not in staged and not (destination / format / table).exists():
-                name = f"empty-{format}-{table}{STAGED_SUFFIX}"
-                write_table(staging / name, schema.empty_table())
-                yield name, data_path(format, folder, run_id, 0, 0)
 
 
 def _commit(destination: Path, manifest: Manifest) -> None:

@@ -1,18 +1,23 @@
 """What an ingest reads: finds it, and refuses what must not be ingested."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast, get_args
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
+from seglake._types import DialectName
 from seglake.spark.files import FileFilter, FileListing, find_files, path_text
+from seglake.spark.formats import FormatOptions
 
-from .layout import files_tables
+from .layout import files_tables, records_files
 from .result import IngestError
+from .tables import records_schema
 
-__all__ = ["absolute_destination", "find_inputs", "refuse_ingested"]
+__all__ = ["absolute_destination", "find_inputs", "refuse_ingested", "refuse_other_columns"]
 
 
 def absolute_destination(dst: str | os.PathLike[str]) -> Path:
@@ -70,4 +75,34 @@ def refuse_ingested(destination: Path, listing: FileListing) -> None:
         raise IngestError(
             f"{again[0]}{more}: already ingested into {destination}, a second time would double the records. "
             "Name only the new files, or another destination"
+        )
+
+
+def refuse_other_columns(destination: Path, formats: Iterable[str], options: FormatOptions) -> None:
+    """Sees to it that all records of a table have the same columns.
+
+    Raises:
+        IngestError: an earlier run has written records with other columns, as those of another dialect are.
+    """
+    for format in formats:
+        table = next(records_files(destination, format), None)
+        if table is None:
+            continue
+        found: pa.Schema = cast("Any", pq).read_schema(table)
+        if found.equals(records_schema(format, options)):
+            continue
+        dialects = [
+            dialect
+            for dialect in get_args(DialectName)
+            if found.equals(records_schema(format, replace(options, dialect=dialect)))
+        ]
+        if dialects:
+            asked = options.dialect or get_args(DialectName)[0]
+            raise IngestError(
+                f"{destination / format / 'records'}: its records are of dialect {dialects[0]} and so have other "
+                f"columns than those of dialect {asked}. Name the dialect of the files, or another destination"
+            )
+        raise IngestError(
+            f"{destination / format / 'records'}: its records have other columns than {format} records, "
+            f"{', '.join(found.names)}: write to another destination"
         )

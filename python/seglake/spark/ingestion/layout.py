@@ -1,6 +1,7 @@
 """Where things stand below the destination, and what a run is called.
 
-- `<format>/records/date=2024-01-31/<run>-<task>-<number>.parquet`
+- `<format>/records/date=2024-01-31/<run>-<task>-<number>.parquet`; `<format>/records/<run>-<task>-<number>.parquet`
+  for formats whose records have no timestamp
 - `<format>/damage/<run>-<task>-<number>.parquet`
 - `<format>/files/<run>.parquet`
 - `_staging/<run>/`: files on their way, none of them named `*.parquet`
@@ -19,10 +20,11 @@ __all__ = [
     "STAGED_SUFFIX",
     "STAGING",
     "data_path",
-    "date_folder",
     "files_path",
     "files_tables",
     "new_run_id",
+    "records_files",
+    "records_folder",
 ]
 
 STAGING: Final = "_staging"
@@ -38,13 +40,13 @@ def new_run_id() -> str:
     return f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}"
 
 
-def date_folder(date: str | None) -> str:
-    """Returns the name of a partition of `records`."""
-    return f"date={NULL_DATE if date is None else date}"
+def records_folder(date: str | None, *, dated: bool) -> str:
+    """Returns the folder of the records of a date, None where it is not known; or of a table without dates."""
+    return f"records/date={NULL_DATE if date is None else date}" if dated else "records"
 
 
 def data_path(format: str, folder: str, run_id: str, task: int, number: int) -> str:
-    """Returns the place of a file of `records/date=...` or `damage` below the destination."""
+    """Returns the place of a file of `records` or `damage` below the destination."""
     return f"{format}/{folder}/{run_id}-{task:05d}-{number:05d}.parquet"
 
 
@@ -56,3 +58,8 @@ def files_path(format: str, run_id: str) -> str:
 def files_tables(destination: Path) -> Iterator[Path]:
     """Yields the commit records of all runs and formats."""
     yield from sorted(destination.glob("[!_.]*/files/*.parquet"))
+
+
+def records_files(destination: Path, format: str) -> Iterator[Path]:
+    """Yields the files of a format's `records`, of all runs."""
+    yield from (destination / format / "records").rglob("*.parquet")

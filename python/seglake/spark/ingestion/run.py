@@ -12,6 +12,8 @@ from .result import IngestError, IngestProgress, IngestResult
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from seglake._types import DialectName
+
 __all__ = ["ingest"]
 
 _TARGET_FILE_BYTES: Final = 128 << 20
@@ -25,15 +27,20 @@ def ingest(
     master: str = "local[*]",
     conf: Mapping[str, str] | None = None,
     format: str | None = None,
+    dialect: DialectName | None = None,
+    max_record_bytes: int | None = None,
+    max_chunk_bytes: int | None = None,
+    limit_chunk_bytes: int | None = None,
     key_file: str | os.PathLike[str] | None = None,
     target_file_bytes: int = _TARGET_FILE_BYTES,
     progress: Callable[[IngestProgress], object] | None = None,
 ) -> IngestResult:
     """Reads segments with Spark, checks every record and writes Parquet tables below `dst`.
 
-    `<format>/records` has the records, partitioned by date; `<format>/damage` each damaged range with its bytes;
-    `<format>/files` a row for each input file. All three come from one pass over each file. `files` becomes visible
-    last: what it lists is complete in the other two. Runs can follow each other into the same `dst`.
+    `<format>/records` has the records, partitioned by date where they have a timestamp; `<format>/damage` each damaged
+    range with its bytes; `<format>/files` a row for each input file. All three come from one pass over each file.
+    `files` becomes visible last: what it lists is complete in the other two. Runs can follow each other into the same
+    `dst`. Files of several formats may be ingested in one run; each format has tables of its own.
 
     Args:
         sources: files, folders (with all below them) and patterns such as `/logs/*.active`.
@@ -43,6 +50,14 @@ def ingest(
             and `key_file` under the same paths, and to have this package.
         conf: settings for a new session.
         format: the format of all files; by default found for each file.
+        dialect: how the messages of oplogs are laid out: `draft` (the default), `draft-1.1` or `autobase`. All oplogs
+            below one `dst` are of one dialect, unless their columns are the same.
+        max_record_bytes: the largest record, in bytes; a file with a larger one is listed as unreadable. By default
+            2^31-1, which is the most that a column of Arrow can hold.
+        max_chunk_bytes: the largest content of a chunk, in bytes, that is decoded into a buffer; a larger one is
+            decoded twice, in little memory. By default 64 MiB.
+        limit_chunk_bytes: the largest content of a chunk, in bytes; a file with a larger one is listed as unreadable.
+            By default 1 GiB.
         key_file: the file with the key, 64 hexadecimal digits or 32 bytes, read on the executors. By default the key is
             that of their environment variable `SEGLAKE_KEY`, or else the public default key.
         target_file_bytes: the size, in bytes, from which on an output file is not added to.
@@ -54,20 +69,31 @@ def ingest(
     Raises:
         IngestError: it could not start, or had to stop; nothing of it is visible then, unless the message says so.
             Among the reasons: a source is missing or has been ingested before, `dst` is below a source or is being
-            written to by another run, the key is wrong, the job failed.
+            written to by another run, its tables have other columns, an argument does not concern `format`, the key
+            is wrong, the job failed.
         seglake.spark.java.JavaNotFoundError: there is no Java that Spark can use.
-        ValueError: `target_file_bytes` is not positive.
+        ValueError: a number of bytes is not positive.
         OSError: `dst` cannot be written to.
     """
-    if target_file_bytes < 1:
-        raise ValueError(f"target_file_bytes is {target_file_bytes}: expected at least 1")
+    for name, number in (
+        ("target_file_bytes", target_file_bytes),
+        ("max_record_bytes", max_record_bytes),
+        ("max_chunk_bytes", max_chunk_bytes),
+        ("limit_chunk_bytes", limit_chunk_bytes),
+    ):
+        if number is not None and number < 1:
+            raise ValueError(f"{name} is {number}: expected at least 1")
     _require_packages()
+    from seglake.spark.formats import FormatOptions
+
     from .driver import IngestDriver
 
     driver = IngestDriver(
         sources=[os.fspath(each) for each in ([sources] if isinstance(sources, (str, os.PathLike)) else sources)],
         destination=dst,
         format=format,
+        format_options=FormatOptions(dialect, None, max_chunk_bytes, limit_chunk_bytes),
+        max_record_bytes=max_record_bytes,
         key_file=None if key_file is None else os.fspath(key_file),
         target_file_bytes=target_file_bytes,
         progress=progress,

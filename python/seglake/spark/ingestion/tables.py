@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from seglake.spark.schema import LOCATION_COLUMNS, column_names, native_schema
+from seglake.spark.formats import LOCATION_COLUMNS, FormatOptions, column_names, native_schema
 
 from . import storage
-from .layout import STAGED_SUFFIX, date_folder
+from .layout import STAGED_SUFFIX, records_folder
 
 __all__ = [
     "DAMAGE_SCHEMA",
@@ -23,6 +23,7 @@ __all__ = [
     "DateWriter",
     "RollingWriter",
     "StagedFile",
+    "is_dated",
     "records_schema",
     "write_table",
 ]
@@ -76,9 +77,14 @@ FILES_SCHEMA: Final = pa.schema(
 """`files`: one row for each input file; of one that could not be read only `path`, `ok` and `error` say something."""
 
 
-def records_schema(format: str) -> pa.Schema:
-    """Returns the schema of `records`: the columns of the format as in Spark, and the place of the record."""
-    return native_schema(format, [*column_names(format), *LOCATION_COLUMNS], "string")
+def records_schema(format: str, options: FormatOptions) -> pa.Schema:
+    """Returns the schema of `records`: the columns of the format, and the place of the record."""
+    return native_schema(format, [*column_names(format, options), *LOCATION_COLUMNS], "string", options)
+
+
+def is_dated(schema: pa.Schema) -> bool:
+    """Tells whether records of this schema are partitioned by date: those that have a timestamp are."""
+    return "timestamp" in schema.names
 
 
 class StagedFile(NamedTuple):
@@ -205,8 +211,9 @@ class DamageWriter:
 class DateWriter:
     """Writes records to one partition for each date of their column `timestamp`, in UTC.
 
-    Records without a timestamp, and those whose year is not between 1 and 9999, are in the partition of null. At most
-    128 MiB of rows and 1,024 dates are held at a time, and 32 files open; what has not been used for longest is closed.
+    Those that have no such column come into the table itself. Records whose timestamp is null or not in one of the
+    years 1 to 9999 are in the partition of null. At most 128 MiB of rows and 1,024 dates are held at a time, and 32
+    files open; what has not been used for longest is closed.
 
     Attributes:
         staging: the folder to write to.
@@ -229,7 +236,7 @@ class DateWriter:
         for day, rows in _by_date(batch):
             writer = self._writers.pop(day, None)
             if writer is None:
-                folder = f"records/{date_folder(day)}"
+                folder = records_folder(day, dated=is_dated(self.schema))
                 name = f"{self.name}-{self._made:05d}"
                 writer = RollingWriter(self.staging, name, folder, self.schema, self.target_bytes)
                 self._made += 1
@@ -262,7 +269,7 @@ class DateWriter:
 
 def _by_date(batch: pa.RecordBatch) -> Iterator[tuple[str | None, pa.RecordBatch]]:
     """Splits records by their date, each part in the order of the batch."""
-    if "timestamp" not in batch.schema.names:
+    if not is_dated(batch.schema):
         yield None, batch
         return
     timestamps = cast("Any", batch).column("timestamp")

@@ -7,13 +7,14 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Final, Literal, Self, cast
+from typing import Any, Final, Self, cast
 
 import pyarrow as pa
 
 import seglake
+from seglake._types import FormatName
 from seglake.spark.files import path_text
-from seglake.spark.schema import column_names
+from seglake.spark.formats import FormatOptions, column_names
 
 from .tables import DAMAGE_SCHEMA, RAW_PART_BYTES, DamageWriter, DateWriter, RollingWriter, StagedFile, records_schema
 
@@ -165,12 +166,16 @@ class TaskRunner:
     Attributes:
         staging: the run's staging folder.
         format: the format of all files; None finds it for each.
+        format_options: what concerns files of some formats only.
+        max_record_bytes: the largest record that is read, in bytes; None is the library's default.
         key_file: the file of the key; None takes it from the environment of the executor, or the default key.
         target_bytes: the size from which on an output file is not added to.
     """
 
     staging: str
     format: str | None
+    format_options: FormatOptions
+    max_record_bytes: int | None
     key_file: str | None
     target_bytes: int
 
@@ -219,7 +224,7 @@ class TaskRunner:
         attempt.mkdir()
         progress = _Progress(staging, task)
         for number, paths in enumerate(groups):
-            output = _Output(attempt, f"{number:05d}", self.target_bytes)
+            output = _Output(attempt, f"{number:05d}", self.format_options, self.target_bytes)
             try:
                 for path in paths:
                     try:
@@ -229,7 +234,7 @@ class TaskRunner:
                             raise
                         if error.wrote:
                             output.discard()
-                            output = _Output(attempt, f"{number:05d}-rest", self.target_bytes)
+                            output = _Output(attempt, f"{number:05d}-rest", self.format_options, self.target_bytes)
                         file = FileOutcome(path_text(path), error=path_text(str(error)))
                     outcome.files.append(file)
                     progress.file_done(file.bytes)
@@ -251,7 +256,7 @@ class TaskRunner:
         wrote = False
         try:
             format = self.format or self._detect(path)
-            reader = _open(path, format, self.key_file)
+            reader = self._open(path, format)
         except (OSError, seglake.SeglakeError) as error:
             raise _UnreadableError(str(error), wrote=wrote) from None
         with reader:
@@ -278,21 +283,22 @@ class TaskRunner:
             return FileOutcome.of(path, batches.report)
 
     def _detect(self, path: str) -> str:
-        found = seglake.detect(path, key_file=self.key_file)
+        found = seglake.detect(path, dialect=self.format_options.dialect, key_file=self.key_file)
         if found.format is None:
             raise seglake.FormatError(f"{path}: cannot tell the format: {found.reason}")
         return found.format
 
-
-def _open(path: str, format: str, key_file: str | None) -> seglake.Reader:
-    return seglake.open(
-        path,
-        format=cast("FormatName", format),
-        key_file=key_file,
-        on_damage="skip",
-        columns=[*column_names(format), "position"],
-        uuid_type="string",
-    )
+    def _open(self, path: str, format: str) -> seglake.Reader:
+        return seglake.open(
+            path,
+            format=cast("FormatName", format),
+            key_file=self.key_file,
+            on_damage="skip",
+            columns=[*column_names(format, self.format_options), "position"],
+            uuid_type="string",
+            **({} if self.max_record_bytes is None else {"max_record_bytes": self.max_record_bytes}),
+            **self.format_options.arguments(format),
+        )
 
 
 def _with_path(path: str, rows: pa.RecordBatch) -> pa.RecordBatch:
@@ -325,9 +331,10 @@ def _damage_rows(path: str, span: seglake.Span, reader: seglake.Reader) -> Itera
 class _Output:
     """The output files of a group of input files, by format."""
 
-    def __init__(self, folder: Path, name: str, target_bytes: int) -> None:
+    def __init__(self, folder: Path, name: str, format_options: FormatOptions, target_bytes: int) -> None:
         self._folder = folder
         self._name = name
+        self._format_options = format_options
         self._target_bytes = target_bytes
         self._records: dict[str, DateWriter] = {}
         self._damage: dict[str, DamageWriter] = {}
@@ -336,7 +343,7 @@ class _Output:
         """Adds records with their `path` and `position`."""
         writer = self._records.get(format)
         if writer is None:
-            schema = records_schema(format)
+            schema = records_schema(format, self._format_options)
             name = f"{self._name}-{format}-records"
             writer = self._records[format] = DateWriter(self._folder, name, schema, self._target_bytes)
         writer.append(rows)

@@ -53,7 +53,7 @@ pub static FORMAT: Format = Format {
 };
 
 const COLUMNS: &[Column] = &[
-    Column::new("offset", ColumnKind::Int64),
+    Column::optional("offset", ColumnKind::Int64),
     Column::new("timestamp", ColumnKind::Timestamp),
     Column::new("value", ColumnKind::Binary),
 ];

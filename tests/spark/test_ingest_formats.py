@@ -1,0 +1,215 @@
+"""The ingest of all formats: a folder of them in one run, their tables, and what is refused."""
+
+import shutil
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import polars
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+from golden_files import CASES, VECTORS, Case, damage_of, link, plain
+from pyspark.sql import SparkSession
+from samples import SAMPLES, includes
+
+import seglake
+from seglake.spark import IngestError, IngestResult, ingest
+
+pytestmark = pytest.mark.spark
+
+FORMATS = ("active", "sealed", "tenant", "chunked", "oplog")
+MIXED = ("active", "sealed", "tenant", "chunked", "draft")
+
+
+def table(dst: Path, format: str, name: str) -> pa.Table:
+    files = [str(path) for path in sorted((dst / format / name).rglob("*.parquet"))]
+    return ds.dataset(files).to_table()
+
+
+def rows(dst: Path, format: str, name: str) -> list[dict[str, Any]]:
+    return table(dst, format, name).to_pylist()
+
+
+class Lake:
+    """A file of each format, ingested in one run."""
+
+    def __init__(self, root: Path, spark: SparkSession) -> None:
+        self.src, self.dst = root / "src", root / "lake"
+        self.sound: dict[str, Path] = {}
+        for name in MIXED:
+            sample = SAMPLES[name]
+            self.sound[sample.format] = self.src / f"{name}.{sample.extension}"
+            sample.write(self.sound[sample.format])
+        self.result: IngestResult = ingest(self.src, self.dst, spark=spark, limit_chunk_bytes=1 << 20)
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Lake:
+    return Lake(tmp_path_factory.mktemp("ingest"), spark)
+
+
+def test_each_format_has_tables_of_its_own(lake: Lake) -> None:
+    assert (lake.result.files, lake.result.records, lake.result.exit_status) == (5, 100, 0)
+    assert set(lake.result.formats) == set(FORMATS)
+    assert lake.result.skipped == ()
+    for format, path in lake.sound.items():
+        (file,) = rows(lake.dst, format, "files")
+        report = seglake.verify(path)
+        assert (file["path"], file["format"], file["checked"]) == (str(path), format, report.checked)
+        assert (file["bytes"], file["records"], file["ok"]) == (path.stat().st_size, 20, True)
+        assert file["bytes"] == sum(size for name, size in file.items() if name.endswith("_bytes"))
+        assert rows(lake.dst, format, "damage") == []
+    assert {rows(lake.dst, format, "files")[0]["checked"] for format in ("active", "sealed", "tenant", "chunked")} == {
+        "checksum"
+    }
+    assert rows(lake.dst, "oplog", "files")[0]["checked"] == "structure"
+
+
+@pytest.mark.parametrize("name", MIXED)
+def test_records_are_what_the_library_reads(lake: Lake, name: str) -> None:
+    format = SAMPLES[name].format
+    found = table(lake.dst, format, "records")
+    with seglake.open(lake.sound[format], columns=_columns(format), uuid_type="string") as reader:
+        expected = pa.table(reader)
+    assert found.schema.equals(expected.schema)
+    assert sorted(found.to_pylist(), key=repr) == sorted(expected.to_pylist(), key=repr)
+
+
+def _columns(format: Any) -> list[str]:
+    return [*seglake.open(b"", format=format, on_damage="skip").schema.names, "path", "position"]
+
+
+@pytest.mark.parametrize("name", MIXED)
+def test_spark_duckdb_and_polars_read_records(lake: Lake, spark: SparkSession, name: str) -> None:
+    sample = SAMPLES[name]
+    records = lake.dst / sample.format / "records"
+    dated = "timestamp" in table(lake.dst, sample.format, "records").column_names
+    frame = spark.read.parquet(str(records))
+    assert ("date" in frame.columns) == dated
+    # Numbers without a sign come as decimals, nested ones too.
+    shown = [plain(row.asDict(recursive=True)) for row in frame.drop("timestamp").collect()]
+    written = [sample.make(number) for number in range(20)]
+    for fields in written:
+        fields.pop("timestamp_us", None)
+    in_order = sorted(shown, key=lambda row: row["value"])
+    assert includes(in_order, written)
+    with duckdb.connect() as connection:
+        read = f"read_parquet('{records}/**', hive_partitioning => true)"
+        assert connection.execute(f"SELECT count(*), count(DISTINCT value) FROM {read}").fetchall() == [(20, 20)]
+        assert connection.execute(f"SELECT count(*) FROM read_parquet('{records}/**/*.parquet')").fetchall() == [(20,)]
+    assert polars.scan_parquet(records).collect().height == 20
+    folders = {path.name for path in records.iterdir() if path.is_dir()}
+    assert all(folder.startswith("date=") for folder in folders)
+    assert bool(folders) == dated
+
+
+def test_unsigned_integers_stay_what_they_are(lake: Lake, spark: SparkSession) -> None:
+    schema = table(lake.dst, "oplog", "records").schema
+    assert str(schema.field("batch").type) == "uint64"
+    assert str(schema.field("clock").type) == "list<element: struct<key: binary, length: uint64>>"
+    frame = spark.read.parquet(str(lake.dst / "oplog" / "records"))
+    assert frame.schema["clock"].dataType.simpleString() == "array<struct<key:binary,length:decimal(20,0)>>"
+
+
+def test_golden_files(spark: SparkSession, tmp_path: Path) -> None:
+    """All that can be read with the default key and dialect, in one run."""
+    files: dict[str, Case] = {}
+    for case in CASES:
+        is_default = not any(case.options.get("key", b"")) and case.options.get("dialect", "draft") == "draft"
+        if is_default and not seglake.verify(case.path, **case.options).wrong_key:
+            folder = tmp_path / "src" / case.format
+            folder.mkdir(parents=True, exist_ok=True)
+            files[str(case.path.resolve())] = case
+            link(case, folder)
+    result = ingest(tmp_path / "src", tmp_path / "lake", spark=spark)
+    assert result.errors == ()
+    assert result.records == sum(len(case.records()) for case in files.values())
+    damaged = 0
+    for format in FORMATS:
+        records = Counter(table(tmp_path / "lake", format, "records")["path"].to_pylist())
+        damage: dict[str, list[dict[str, Any]]] = {}
+        for row in rows(tmp_path / "lake", format, "damage"):
+            damage.setdefault(row["path"], []).append(row)
+        listed = rows(tmp_path / "lake", format, "files")
+        assert {row["path"] for row in listed} == {path for path, case in files.items() if case.format == format}
+        for row in listed:
+            case = files[row["path"]]
+            assert (row["records"], row["bytes"]) == (len(case.records()), case.expected["size"])
+            assert records[row["path"]] == row["records"]
+            found = sorted(damage.get(row["path"], []), key=lambda row: row["start"])
+            assert [[each[name] for name in ("start", "end", "kind", "cause")] for each in found] == damage_of(case)
+            content = case.path.read_bytes()
+            assert [each["raw"] for each in found] == [content[each["start"] : each["end"]] for each in found]
+            damaged += not row["ok"]
+    assert damaged > 100
+
+
+def test_a_dangling_record_is_in_records_and_in_damage(spark: SparkSession, tmp_path: Path) -> None:
+    path = tmp_path / "d.oplog"
+    shutil.copy(VECTORS / "oplog" / "reference_forward_11.bin", path)
+    result = ingest(path, tmp_path / "lake", spark=spark, dialect="draft-1.1")
+    assert (result.records, result.damaged_files, result.exit_status) == (4, 1, 1)
+    records = rows(tmp_path / "lake", "oplog", "records")
+    assert [entry["key"] is None for entry in records[2]["clock"]] == [False, True]
+    (damage,) = rows(tmp_path / "lake", "oplog", "damage")
+    assert (damage["start"], damage["end"], damage["kind"]) == (145, 177, "record")
+    assert (damage["cause"], damage["raw"]) == ("dangling_reference", path.read_bytes()[145:177])
+    (file,) = rows(tmp_path / "lake", "oplog", "files")
+    assert (file["record_bytes"], file["corrupt_bytes"], file["ok"]) == (237, 0, False)
+
+
+def test_another_dialect_with_other_columns_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    dst = tmp_path / "lake"
+    SAMPLES["draft"].write(tmp_path / "draft.oplog")
+    SAMPLES["autobase"].write(tmp_path / "autobase.oplog")
+    SAMPLES["active"].write(tmp_path / "a.active")
+    assert ingest(tmp_path / "draft.oplog", dst, spark=spark).exit_status == 0
+    before = sorted(dst.rglob("*.parquet"))
+    for format in (None, "oplog"):
+        with pytest.raises(IngestError, match=r"oplog/records: .* dialect draft .* than those of dialect autobase"):
+            ingest(tmp_path / "autobase.oplog", dst, spark=spark, dialect="autobase", format=format)
+    assert sorted(dst.rglob("*.parquet")) == before
+    assert list((dst / "_staging").iterdir()) == []
+    # What is no oplog is not concerned, and another destination takes it.
+    assert ingest(tmp_path / "a.active", dst, spark=spark, dialect="autobase").exit_status == 0
+    assert ingest(tmp_path / "autobase.oplog", tmp_path / "other", spark=spark, dialect="autobase").records == 20
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"dialect": "draft-2"}, IngestError, "there is no dialect 'draft-2': it is one of draft, draft-1.1, autobase"),
+        ({"format": "active", "dialect": "draft"}, IngestError, "dialect does not concern active files"),
+        ({"format": "oplog", "max_chunk_bytes": 5}, IngestError, "max_chunk_bytes does not concern oplog files"),
+        ({"max_record_bytes": 0}, ValueError, "max_record_bytes is 0: expected at least 1"),
+        ({"limit_chunk_bytes": -1}, ValueError, "limit_chunk_bytes is -1: expected at least 1"),
+    ],
+)
+def test_wrong_arguments_are_refused_before_spark_starts(
+    tmp_path: Path, arguments: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    SAMPLES["draft"].write(tmp_path / "a.oplog")
+    with pytest.raises(error, match=message):
+        ingest(tmp_path / "a.oplog", tmp_path / "lake", master="local[nonsense", **arguments)
+    assert not (tmp_path / "lake").exists()
+
+
+def test_a_limit_makes_a_file_unreadable_and_stops_no_other(spark: SparkSession, tmp_path: Path) -> None:
+    for name in ("chunked", "draft"):
+        SAMPLES[name].write(tmp_path / "src" / f"{name}.{SAMPLES[name].extension}")
+    result = ingest(tmp_path / "src", tmp_path / "lake", spark=spark, limit_chunk_bytes=10)
+    assert (result.records, len(result.errors)) == (20, 1)
+    assert result.errors[0][0].endswith("chunked.chunks")
+    assert "limit_chunk_bytes" in result.errors[0][1]
+
+
+def test_a_table_with_columns_of_its_own_is_not_added_to(spark: SparkSession, tmp_path: Path) -> None:
+    SAMPLES["draft"].write(tmp_path / "a.oplog")
+    foreign = tmp_path / "lake" / "oplog" / "records" / "mine.parquet"
+    foreign.parent.mkdir(parents=True)
+    pq.write_table(pa.table({"mine": [1]}), foreign)
+    with pytest.raises(IngestError, match=r"oplog/records: its records have other columns than oplog records, mine"):
+        ingest(tmp_path / "a.oplog", tmp_path / "lake", spark=spark)
