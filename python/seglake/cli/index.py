@@ -39,19 +39,19 @@ def command(file: str, output: str | None, as_json: bool, format: str | None, sp
     import seglake
 
     with opened(file, spool_limit=spool_limit) as log:
-        _check(log, format)
         if output is not None:
             outputs.check_destination(log, output)
         elif log.path is None or is_uri(log.path):
             raise click.UsageError(
                 f"nothing can be written beside {printable(log.label)}: name the index with --output"
             )
+        _check(log, format)
         index = seglake.index(log.from_start(), output, **reading.given(how))
     facts = index_state.facts(index)
     if as_json:
         click.echo(json_text(facts))
     else:
-        click.echo(f"{printable(str(index.path))}: {index_state.for_people(facts, file)}")
+        click.echo(f"{printable(str(index.path))}: {index_state.for_people(facts)}")
     return Status.SOUND
 
 
