@@ -159,6 +159,10 @@ def test_what_is_no_segment_is_trouble(name: str, tmp_path: Path) -> None:
     assert done.status == 2
     assert str(path) in done.out + done.err
     assert "Traceback" not in done.err
+    if name != "info":
+        assert "name it with --format" in done.err
+        by_pipe = seglake(name, "-", stdin=path.read_bytes())
+        assert by_pipe.err.startswith("seglake: standard input: cannot tell the format: ")
 
 
 @pytest.mark.parametrize("name", READERS)

@@ -9,6 +9,7 @@ from cli_process import Argument, on_terminal, seglake
 from cli_samples import EXTENSIONS, RECORDS, damage, sample
 
 import seglake as library
+from seglake.cli.quantity import exact_size
 
 # What it takes beside what the source has.
 NEEDED = {
@@ -42,7 +43,7 @@ def test_any_format_becomes_any_other(source: str, to: str, tmp_path: Path) -> N
     how: list[Argument] = [*repeated("--drop", lost), *repeated("--set", missing)]
     done = seglake("convert", path, new, *how)
     assert (done.status, done.err) == (0, "")
-    assert done.out == f"{new}: {RECORDS} records, {_bytes(new)}\n"
+    assert done.out == f"{new}: {RECORDS} records, {exact_size(new.stat().st_size)}\n"
     with library.open(path) as before, library.open(new) as after:
         assert after.format == to
         assert [record.value for record in after] == [record.value for record in before]
@@ -59,11 +60,6 @@ def test_any_format_becomes_any_other(source: str, to: str, tmp_path: Path) -> N
         assert not other.exists()
         break
     assert not list(tmp_path.glob(".*"))
-
-
-def _bytes(path: Path) -> str:
-    size = path.stat().st_size
-    return f"{size:,} bytes" + (f" ({size / 1024:.1f} KiB)" if size >= 1024 else "")
 
 
 def test_names_of_dropped_columns_may_stand_together(tmp_path: Path) -> None:

@@ -7,14 +7,14 @@ from cli_process import seglake
 from cli_samples import RECORDS, damage, sample
 
 import seglake as library
+from seglake.cli.quantity import exact_size
 
 
 def test_a_sealed_file_has_the_messages_of_the_active_one(tmp_path: Path) -> None:
     path, sealed = sample(tmp_path, "active"), tmp_path / "sample.sealed"
     done = seglake("seal", path, sealed)
-    size = sealed.stat().st_size
     assert (done.status, done.err) == (0, "")
-    assert done.out == f"{sealed}: {RECORDS} records, {size:,} bytes ({size / 1024:.1f} KiB)\n"
+    assert done.out == f"{sealed}: {RECORDS} records, {exact_size(sealed.stat().st_size)}\n"
     with library.open(path) as before, library.open(sealed) as after:
         assert [r.to_dict() | {"position": 0} for r in after] == [r.to_dict() | {"position": 0} for r in before]
     assert library.verify(sealed).checked == "checksum"
@@ -113,21 +113,31 @@ def test_a_damaged_index_is_no_damage_of_the_log_but_is_said(tmp_path: Path) -> 
     content = bytearray(index.read_bytes())
     content[25] ^= 1
     index.write_bytes(content)
-    for arguments in ([], ["--quiet"]):
-        done = seglake("verify", *arguments, path)
+    command = f"seglake index {path}"
+    for arguments in ([path], ["--quiet", path], [path, path]):
+        done = seglake("verify", *arguments)
         assert done.status == 0
-        assert f"`seglake index {path}` rebuilds it" in " ".join(done.out.split())
+        assert command in [line.strip() for line in done.out.splitlines()]
         assert "checksum_mismatch" in done.out
     [report] = seglake("verify", "--json", path).json_lines()
     assert (report["ok"], report["index"]["ok"], report["index"]["path"]) == (True, False, str(index))
-    assert "rebuilds it" in seglake("verify", path, path).out
-    assert "rebuilds it" in seglake("info", path).out
+    assert command in seglake("info", path).out
+    # The command that is said is the one that mends it, wherever log and index are.
+    elsewhere = tmp_path / "else where"
+    index.rename(elsewhere)
+    assert f"{command} --output '{elsewhere}'" in seglake("verify", "--index", elsewhere, path).out
+    by_uri = seglake("verify", "--index", elsewhere.as_uri(), path.as_uri()).out
+    assert f"seglake index {path.as_uri()} --output PATH" in by_uri
+    by_pipe = seglake("verify", "--index", elsewhere, "-", stdin=path.read_bytes()).out
+    assert f"seglake index - --output '{elsewhere}'" in by_pipe
+    elsewhere.rename(index)
     # And records are found all the same.
     done = seglake("cat", "--get", "13", "--columns", "offset,value", path)
     assert (done.status, done.out.split()) == (0, ["13", "13"])
     assert seglake("verify", "--json", "--index", "none", path).json_lines()[0]["index"] is None
     assert seglake("index", path).status == 0
-    assert "rebuilds it" not in seglake("verify", path).out
+    assert command not in seglake("verify", path).out
+    assert "Index sound: 5 items" in seglake("verify", path).out
 
 
 def test_an_index_goes_where_it_is_asked_to(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from . import options, reading
-from .columns import for_people
+from .columns import for_people, numbers
 from .failure import Status, report_status, say
 from .fields import Fields, ValueForm
 from .inputs import Input, each
@@ -157,7 +157,14 @@ def _lines(
         return JsonLines(chosen or ["position", *reader.schema.names], form or "base64", fields)
     if chosen is None:
         chosen = ["position", *for_people(reader.schema)]
-    return PlainLines(chosen, form or "text", fields, stream=sys.stdout, file_bytes=reader.size)
+    return PlainLines(
+        chosen,
+        form or "text",
+        fields,
+        numbers=numbers(reader.schema),
+        stream=sys.stdout,
+        file_bytes=reader.size,
+    )
 
 
 def _causes(reader: Reader) -> Iterator[tuple[int, str]]:

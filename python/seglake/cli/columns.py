@@ -38,6 +38,11 @@ def for_people(schema: Schema) -> list[str]:
     return [name for name, kind in kinds(schema).items() if name == "value" or kind in _FOR_PEOPLE]
 
 
+def numbers(schema: Schema) -> frozenset[str]:
+    """The columns that hold one number each, which stand flush right."""
+    return frozenset(name for name, kind in kinds(schema).items() if kind in (Kind.INTEGER, Kind.COUNTER))
+
+
 # How records are found, by the columns that they have: the first of these that a schema has all of.
 _IDENTIFYING = (("uuid",), ("partition", "tenant", "index"), ("offset",), ("seq",))
 

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from . import columns, options, outputs, reading
+from .escape import printable
 from .failure import Trouble
 from .inputs import Input, opened
 from .settings import parse_settings, typed
@@ -134,7 +135,7 @@ def command(
         except ValueError as error:
             if not _differ(file, how, target, to_dialect):
                 raise
-            raise ValueError(f"{error}\n{_COLUMNS_NEXT}") from error
+            raise Trouble(f"{printable(str(error))}\n{_COLUMNS_NEXT}") from error
     return outputs.tell_of(report, file, destination, as_json=as_json)
 
 
@@ -156,7 +157,9 @@ def _format_of(destination: str) -> str:
 
     found = seglake.detect(_Nothing(destination)).format
     if found is None:
-        raise Trouble(f"the extension of {destination} is that of no format\n  next      name the format with --to")
+        raise Trouble(
+            f"the extension of {printable(destination)} is that of no format\n  next      name the format with --to"
+        )
     return found
 
 

@@ -114,7 +114,7 @@ def report_status(report: Report) -> int:
 
 def describe(error: BaseException, *, label: str | None = None) -> str:
     """What went wrong, where, and what to do next: printable text, in several lines where there is much to say."""
-    from seglake import DamageError, LimitError, SeglakeError
+    from seglake import DamageError, FormatError, LimitError, SeglakeError
 
     if isinstance(error, click.UsageError):
         hint = f"\nTry: {error.ctx.command_path} --help" if error.ctx else ""
@@ -129,6 +129,9 @@ def describe(error: BaseException, *, label: str | None = None) -> str:
     if isinstance(error, OSError):
         where = label if error.filename is None else os.fsdecode(error.filename)
         return _about(where, error.strerror or text)
+    if isinstance(error, FormatError):
+        # The library speaks to programs: here the argument is an option, and a pipe is no buffer.
+        text = text.replace("name it with format=", "name it with --format").removeprefix("<buffer>: ")
     if isinstance(error, (SeglakeError, ValueError, TypeError)):
         return _about(label, text) if isinstance(error, SeglakeError) else text
     return (

@@ -8,8 +8,8 @@ import click
 
 from . import index_state, options, outputs, reading
 from .escape import json_text, printable
-from .failure import Status
-from .inputs import opened
+from .failure import Status, Trouble
+from .inputs import Input, is_uri, opened
 
 _EXAMPLES = """
 \b
@@ -25,9 +25,10 @@ Examples:
 @click.option("--output", metavar="PATH", type=click.Path(), help="Where to write it. [default: beside FILE]")
 @options.as_json("One JSON object: where the index is and how much is in it.")
 @reading.limit_chunk_bytes
+@options.segment_format
 @options.spool_limit
 @options.debug
-def command(file: str, output: str | None, as_json: bool, spool_limit: int, **how: Any) -> int:
+def command(file: str, output: str | None, as_json: bool, format: str | None, spool_limit: int, **how: Any) -> int:
     """Build or rebuild the index of FILE, a chunked log.
 
     The index makes looking up by offset faster; it holds nothing that the log does not. An existing one is replaced.
@@ -38,14 +39,31 @@ def command(file: str, output: str | None, as_json: bool, spool_limit: int, **ho
     import seglake
 
     with opened(file, spool_limit=spool_limit) as log:
-        if output is None and (log.path is None or "://" in log.path):
-            raise click.UsageError(f"{printable(log.label)} has no place beside it: name the index with --output")
         if output is not None:
             outputs.check_destination(log, output)
+        elif log.path is None or is_uri(log.path):
+            raise click.UsageError(
+                f"nothing can be written beside {printable(log.label)}: name the index with --output"
+            )
+        _check(log, format)
         index = seglake.index(log.from_start(), output, **reading.given(how))
     facts = index_state.facts(index)
     if as_json:
         click.echo(json_text(facts))
     else:
-        click.echo(f"{printable(str(index.path))}: {index_state.for_people(facts, file)}")
+        click.echo(f"{printable(str(index.path))}: {index_state.for_people(facts)}")
     return Status.SOUND
+
+
+def _check(log: Input, format: Any) -> None:
+    """Refuse a file of which there is no index: none would be found to be in it.
+
+    Raises:
+        Trouble: it is of a format without.
+        seglake.FormatError: its format cannot be told.
+    """
+    import seglake
+
+    with seglake.open(log.from_start(), format=format) as reader:
+        if not index_state.has_indexes(reader.format):
+            raise Trouble(f"{printable(log.label)}: is {reader.format}: files of this format have no index beside them")

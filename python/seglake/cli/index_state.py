@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from . import reading
 from .advice import meaning
 from .escape import printable
+from .inputs import is_uri
 from .quantity import count, exact_size
 
 if TYPE_CHECKING:
@@ -16,9 +17,12 @@ if TYPE_CHECKING:
 
 def index_of(reader: Reader) -> Index | None:
     """The index that a reader uses; None where it has none, as files of most formats."""
-    if not reading.concerns(reader.format, index=False):
-        return None
-    return reader.index()
+    return reader.index() if has_indexes(reader.format) else None
+
+
+def has_indexes(format_name: str) -> bool:
+    """Whether files of a format may have an index beside them."""
+    return reading.concerns(format_name, index=False)
 
 
 def facts(index: Index) -> dict[str, Any]:
@@ -32,14 +36,26 @@ def facts(index: Index) -> dict[str, Any]:
     }
 
 
-def for_people(index: dict[str, Any], label: str) -> str:
-    """The same in words, with what to do about damage; `label` is the log's name."""
+def for_people(index: dict[str, Any]) -> str:
+    """The same in words."""
     what = f"{count(index['items'], 'item')}, {exact_size(index['bytes'])}"
     if index["ok"]:
         return f"sound: {what}"
     causes = dict.fromkeys(span["cause"] for span in index["damage"])
     reasons = "; ".join(f"{cause}: {meaning(cause)}" for cause in causes)
-    return (
-        f"damaged or stale ({reasons}); {what}. The log is whole without it, only looking up takes longer: "
-        f"`seglake index {printable(shlex.quote(label))}` rebuilds it"
-    )
+    return f"damaged or stale ({reasons}); {what}. The log is whole without it, only looking up takes longer"
+
+
+def rebuilding(log: str | None, index: str | None) -> str:
+    """The command that builds an index anew.
+
+    Args:
+        log: the log's path or URI, None for a pipe.
+        index: the index that was named for it, if one was; else it is the one beside the log.
+    """
+    words = ["seglake", "index", log or "-"]
+    if index is not None and not is_uri(index):
+        words += ["--output", index]
+    elif index is not None or log is None or is_uri(log):
+        words += ["--output", "PATH"]
+    return printable(shlex.join(words))

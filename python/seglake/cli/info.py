@@ -58,7 +58,7 @@ def command(files: tuple[str, ...], whole: bool, as_json: bool, spool_limit: int
         if as_json:
             click.echo(json_text(facts))
         else:
-            click.echo("\n" * (shown > 0) + paragraph(file.label, facts, how["key_file"]))
+            click.echo("\n" * (shown > 0) + paragraph(file.label, facts, how))
         shown += 1
         return status
 

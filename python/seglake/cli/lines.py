@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import TYPE_CHECKING, NoReturn, Protocol, TextIO
 
 import click
@@ -72,7 +72,14 @@ class PlainLines:
     """One line of printable text of each record; on a terminal cut to its width and coloured."""
 
     def __init__(
-        self, columns: Sequence[str], form: ValueForm, fields: Fields, *, stream: TextIO, file_bytes: int
+        self,
+        columns: Sequence[str],
+        form: ValueForm,
+        fields: Fields,
+        *,
+        numbers: Container[str],
+        stream: TextIO,
+        file_bytes: int,
     ) -> None:
         self._columns = tuple(columns)
         self._form: ValueForm = form
@@ -81,7 +88,8 @@ class PlainLines:
         self._coloured = is_coloured(stream)
         self._ellipsis = "…" if is_unicode(stream) else "..."
         # Columns line up as far as the widest field so far; positions from the start.
-        self._widths = dict.fromkeys(self._columns, 0)
+        self._numbers = numbers
+        self._widths = {name: _FEWEST_DIGITS if name in numbers else _FEWEST_CELLS for name in columns}
         self._position_digits = len(str(file_bytes))
 
     def line(self, record: Record) -> str:
@@ -105,11 +113,9 @@ class PlainLines:
         text = instant_shown(record) if name == "timestamp" else shown(field, self._form)
         if self._columns_wide is not None and _cells(text) > _FIELD_CELLS:
             text = self._cut(text, _FIELD_CELLS, "")
-        is_number = isinstance(field, int) or (field is None and self._widths[name] < _FEWEST_CELLS)
-        fewest = _FEWEST_DIGITS if is_number else _FEWEST_CELLS
-        width = self._widths[name] = max(self._widths[name], fewest, min(_cells(text), _PADDED_CELLS))
+        width = self._widths[name] = max(self._widths[name], min(_cells(text), _PADDED_CELLS))
         padding = " " * (width - _cells(text))
-        return padding + text if is_number else text + padding
+        return padding + text if name in self._numbers else text + padding
 
     def _value(self, value: bytes | None, room: int | None) -> str:
         if value is None:

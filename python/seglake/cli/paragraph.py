@@ -16,8 +16,8 @@ _CHECKED = {
 }
 
 
-def paragraph(label: str, facts: dict[str, Any], key_file: str | None) -> str:
-    """The facts that `seglake info` gathers, one a line below the file's name."""
+def paragraph(label: str, facts: dict[str, Any], how: dict[str, Any]) -> str:
+    """The facts that `seglake info` gathers with options of reading `how`, one a line below the file's name."""
     lines = [printable(label)]
 
     def line(name: str, text: str) -> None:
@@ -28,7 +28,7 @@ def paragraph(label: str, facts: dict[str, Any], key_file: str | None) -> str:
     columns = facts["columns"]
     if columns is None or any(column["name"] == "uuid" for column in columns):
         # What has a UUID is hashed under a key.
-        line("key", _key(key_file))
+        line("key", _key(how["key_file"]))
     if facts["dialect"] is not None:
         line("dialect", f"{printable(facts['dialect'])}: the file does not say which; --dialect does")
     if facts["checked"] is not None and not facts["wrong_key"]:
@@ -36,7 +36,9 @@ def paragraph(label: str, facts: dict[str, Any], key_file: str | None) -> str:
     if facts["partitions"] is not None:
         line("parts", f"{count(facts['partitions'], 'partition')}, {count(facts['tenants'], 'tenant')}")
     if facts["index"] is not None:
-        line("index", index_state.for_people(facts["index"], label))
+        line("index", index_state.for_people(facts["index"]))
+        if not facts["index"]["ok"]:
+            line("", f"to rebuild it: {index_state.rebuilding(facts['path'], how['index'])}")
     if columns is not None:
         line("columns", ", ".join(f"{column['name']} {_short(column['type'])}" for column in columns))
     if facts["wrong_key"]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import textwrap
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, TextIO
 
-from . import index_state, picture
+from . import picture
 from .advice import advice, meaning
 from .escape import printable
 from .quantity import count, exact_size, instant_us, size
@@ -25,11 +25,24 @@ _BAR_CELLS = 72
 _TEXT_CELLS = 88
 
 
-def one_line(report: Report, index: dict[str, Any] | None, label: str) -> str:
-    """A sound file in one line, in a second one what is wrong with its index."""
+def one_line(report: Report, index: IndexVerdict | None, label: str) -> str:
+    """A sound file in one line, in two more what is wrong with its index."""
     structure = "" if report.checked == "checksum" else ", structure only"
     line = f"ok  {printable(label)}  {count(report.records, 'record')}, {size(report.bytes)}{structure}"
-    return line if index is None or index["ok"] else f"{line}\n    index {index_state.for_people(index, label)}"
+    if index is None or index.ok:
+        return line
+    return f"{line}\n    index {index.text}; to rebuild it:\n    {index.rebuilding}"
+
+
+@dataclass(frozen=True)
+class IndexVerdict:
+    """What was found of a log's index."""
+
+    ok: bool
+    text: str
+    """The same in words."""
+    rebuilding: str
+    """The command that builds it anew."""
 
 
 @dataclass
@@ -66,7 +79,7 @@ class Tally:
         return f"{count(sum(sorts.values()), 'file')}: {found}; {count(self.records, 'record')}, {size(self.bytes)}"
 
 
-def show_in_full(report: Report, index: dict[str, Any] | None, label: str, stream: TextIO) -> None:
+def show_in_full(report: Report, index: IndexVerdict | None, label: str, stream: TextIO) -> None:
     """Totals, a picture of the file, its damaged ranges and what to do about them, and the state of its index."""
     out = console(stream)
     out.print(_headline(report, label), soft_wrap=True)
@@ -79,13 +92,20 @@ def show_in_full(report: Report, index: dict[str, Any] | None, label: str, strea
             out.print()
             out.print(_ranges(report), soft_wrap=True)
             out.print(_unlisted(report), end="", soft_wrap=True)
-    sentences = advice(report)
-    if index is not None:
-        sentences.append(f"Index {index_state.for_people(index, label)}")
-    for sentence in sentences:
+    for sentence in advice(report):
         out.print()
-        width = min(out.width, _TEXT_CELLS)
-        out.print(textwrap.fill(sentence, width, break_long_words=False, break_on_hyphens=False), soft_wrap=True)
+        _print_text(out, sentence)
+    if index is not None:
+        out.print()
+        _print_text(out, f"Index {index.text}" + ("." if index.ok else ". To rebuild it:"))
+        if not index.ok:
+            # On a line of its own: to be copied.
+            out.print(f"  {index.rebuilding}", soft_wrap=True)
+
+
+def _print_text(out: Console, text: str) -> None:
+    width = min(out.width, _TEXT_CELLS)
+    out.print(textwrap.fill(text, width, break_long_words=False, break_on_hyphens=False), soft_wrap=True)
 
 
 def _headline(report: Report, label: str) -> Text:

@@ -13,7 +13,7 @@ from .escape import json_text
 from .failure import Status, describe, report_status
 from .inputs import Input, each
 from .terminal import byte_progress
-from .verdict import Tally, one_line, show_in_full
+from .verdict import IndexVerdict, Tally, one_line, show_in_full
 
 _EXAMPLES = """
 \b
@@ -67,15 +67,16 @@ def command(
         with seglake.open(file.from_start(), **reading.given(how)) as reader:
             found = index_state.index_of(reader)
         index = None if found is None else index_state.facts(found)
+        verdict = None if index is None else _of_index(index, file, how["index"])
         tally.add(report)
         if not (quiet and report.ok and (index is None or index["ok"])):
             if as_json:
                 # The path as it was given: the report's own has lost what is not UTF-8.
                 click.echo(json_text({**report.to_dict(), "path": file.path, "index": index}))
             elif len(files) > 1 and report.ok:
-                click.echo(one_line(report, index, file.label))
+                click.echo(one_line(report, verdict, file.label))
             else:
-                show_in_full(report, index, file.label, sys.stdout)
+                show_in_full(report, verdict, file.label, sys.stdout)
         return report_status(report)
 
     def failed(name: str, error: Exception) -> None:
@@ -87,3 +88,7 @@ def command(
     if len(files) > 1 and not as_json and not (quiet and worst == Status.SOUND):
         click.echo(tally.summary())
     return worst
+
+
+def _of_index(index: dict[str, Any], log: Input, named: str | None) -> IndexVerdict:
+    return IndexVerdict(index["ok"], index_state.for_people(index), index_state.rebuilding(log.path, named))
