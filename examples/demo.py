@@ -1,4 +1,4 @@
-"""The main job on real data: a year of flights in twelve segments, four of them broken, ingested with Spark, checked.
+"""The main job on real data: a year of flights in five formats, some files broken, ingested with Spark, checked.
 
 Run it with `make demo`. It writes below `demo-data/` and exits with 1 if anything that it claims does not hold.
 """
@@ -8,17 +8,17 @@ from __future__ import annotations
 import argparse
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pandas as pd
 from rich.console import Console
 
 from flights import checks, delays, messages, screen, source
-from flights.damage import Damage, intact, plan
-from flights.lake import FORMAT, read_lake
-from flights.layout import Segment
-from flights.segments import ensure_segments
+from flights.files import ensure_files
+from flights.formats import FORMATS, Segment, all_segments
+from flights.formats.oplog import DIALECT
+from flights.lake import read_lake
 from seglake.spark import ingest
 from seglake.spark.session import session
 
@@ -37,57 +37,61 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run(folder: Path, flights: pd.DataFrame, console: Console) -> int:
-    """Write the `flights` as segments below `folder`, break, ingest and check them; returns the exit status."""
+    """Write the `flights` as files below `folder`, break, ingest and check them; returns the exit status."""
     segment_folder, lake_folder = folder / "segments", folder / "lake"
 
-    screen.section(console, "1  Real flights, as segments")
+    screen.section(console, "1  Real flights, in five formats")
     ordered = messages.in_segment_order(flights)
-    segments = [Segment(month, table) for month, table in messages.messages_by_month(ordered).items()]
-    damages = plan(segments)
+    screen.say(console, f"{len(ordered):,} flights, each a JSON message timed by its scheduled departure")
+    segments = all_segments(segment_folder, messages.messages_by_month(ordered))
     with console.status("  writing") as status:
-        built = ensure_segments(
-            segment_folder, segments, damages, lambda month: status.update(f"  writing {month}.active")
-        )
-    screen.show_segments(console, segment_folder, segments, built)
+        built = ensure_files(segment_folder, segments, lambda file: status.update(f"  writing {file}"))
+    screen.show_files(console, segment_folder, segments, built)
 
-    screen.section(console, "2  Some of them are broken on purpose")
-    screen.show_damages(console, segments, damages)
+    screen.section(console, "2  Some of the files are broken on purpose")
+    screen.show_damage(console, segments)
 
-    screen.section(console, "3  Ingested with Spark")
+    screen.section(console, "3  Ingested with Spark, all in one run")
     if lake_folder.exists():
         shutil.rmtree(lake_folder)
     with console.status("  starting Spark") as status, session("local[*]", {}) as spark:
         status.stop()
         with screen.ingest_progress(console) as progress:
-            result = ingest(segment_folder, lake_folder, spark=spark, progress=progress)
-        screen.show_ingest(console, result)
-        by_sql = delays.delays_by_sql(spark, lake_folder / FORMAT / "records")
+            result = ingest(segment_folder, lake_folder, spark=spark, dialect=DIALECT, progress=progress)
+        by_sql = delays.delays_by_sql(spark, {each.format: lake_folder / each.format / "records" for each in FORMATS})
+    lakes = {each.format: read_lake(lake_folder, each) for each in FORMATS}
+    by_format = {each.format: [segment for segment in segments if isinstance(segment, each)] for each in FORMATS}
+    screen.show_ingest(console, result)
+    screen.show_formats(console, lakes, by_format)
 
     screen.section(console, "4  Checked against what was written, and what was broken")
-    results = checks.all_checks(segment_folder, segments, damages, read_lake(lake_folder))
-    results.append(delays.same_answer(by_sql, delays.delays_by_table(ordered.loc[intact(segments, damages)])))
+    results = {name: checks.all_checks(by_format[name], lake) for name, lake in lakes.items()}
+    for name, answer in by_sql.items():
+        by_table = delays.delays_by_table(delays.undamaged(ordered, by_format[name]))
+        results[name].append(delays.same_answer(answer, by_table))
     holds = screen.show_checks(console, results)
 
     screen.section(console, "5  Who comes late? The answer, in SQL over what was ingested")
-    screen.show_delays(console, by_sql, source.load_airlines())
+    screen.show_delays(console, by_sql["active"], source.load_airlines())
 
     screen.section(console, "Try next" if holds else "Something above does not hold. To look into it")
-    screen.show_next(console, next_commands(segment_folder, lake_folder, segments, damages))
+    screen.show_next(console, next_commands(folder, segments))
     return 0 if holds else 1
 
 
-def next_commands(
-    segment_folder: Path, lake_folder: Path, segments: Sequence[Segment], damages: Mapping[str, Damage]
-) -> list[str]:
+def next_commands(folder: Path, segments: Sequence[Segment]) -> list[str]:
     """Commands that go on from what the demo has left behind."""
-    broken = segment_folder / next((segment.file_name for segment in segments if segment.month in damages), "*.active")
+    path = {segment.path.name: segment.path for segment in segments}
     command = Path(sys.executable).with_name("seglake")
     near = command.is_relative_to(Path.cwd())
     seglake = str(command.relative_to(Path.cwd())) if near else "seglake"
     return [
-        f"{seglake} verify {broken}",
-        f"{seglake} cat --json --value text {segment_folder / segments[0].file_name} | head -3",
-        f"{seglake} ingest {segment_folder} --to {lake_folder.with_name('another-lake')}",
+        f"{seglake} verify {path['2013-03.active']}",
+        f"{seglake} cat --json --value text {path['2013-01.active']} | head -3",
+        f"{seglake} cat --json --value text --dialect {DIALECT} {path['EWR.oplog']} | head -3",
+        f"{seglake} seal {path['2013-01.active']} {folder / '2013-01.sealed'}",
+        f"{seglake} convert {path['2013-01.active']} {folder / '2013-01.chunks'} --drop uuid,type",
+        f"{seglake} ingest {folder / 'segments'} --dialect {DIALECT} --to {folder / 'another-lake'}",
     ]
 
 

@@ -1,4 +1,4 @@
-"""The three tables that the ingest wrote, read back with pyarrow: not with Spark, and not with seglake."""
+"""The three tables of each format that the ingest wrote, read back with pyarrow: not with Spark, nor with seglake."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.dataset as ds
 
-FORMAT = "active"
+from .formats import Segment
 
 
 @dataclass(frozen=True)
 class Lake:
-    """What was ingested, as Arrow tables.
+    """What was ingested of one format, as Arrow tables.
 
-    `records` has `uuid` (text), `type` and `value`, ordered by `uuid`; `damage` has `path`, `start`, `end`, `kind`,
-    `cause`, `part` and `raw`, in file order; `files` has one row for each segment.
+    `records` has `path`, `position` and the columns of the format that the demo knows, in file order; `damage` has
+    `path`, `start`, `end`, `kind`, `cause`, `part` and `raw`, in file order; `files` has one row for each file.
     """
 
     records: pa.Table
@@ -24,17 +24,20 @@ class Lake:
     files: pa.Table
 
 
-def read_lake(folder: Path) -> Lake:
-    """Read all three tables below `folder`. Raises `FileNotFoundError` where one is missing."""
+def read_lake(folder: Path, format: type[Segment]) -> Lake:
+    """Read all three tables of a format below `folder`. Raises `FileNotFoundError` where one is missing."""
 
-    def table(name: str, columns: list[str] | None = None) -> pa.Table:
-        path = folder / FORMAT / name
+    def table(name: str, *order: str, columns: list[str] | None = None) -> pa.Table:
+        path = folder / format.format / name
         if not path.is_dir():
             raise FileNotFoundError(f"{path}: expected a folder of Parquet files written by the ingest, there is none")
-        return ds.dataset(path, format="parquet", partitioning="hive").to_table(columns=columns)
+        rows = ds.dataset(path, format="parquet", partitioning="hive").to_table(columns=columns)
+        return rows.sort_by([(column, "ascending") for column in order])
 
+    # All records of a chunk have its position; what comes first in the columns tells them apart.
+    columns = ["path", "position", *format.columns]
     return Lake(
-        records=table("records", ["uuid", "type", "value"]).sort_by("uuid"),
-        damage=table("damage").sort_by([("path", "ascending"), ("start", "ascending"), ("part", "ascending")]),
-        files=table("files"),
+        records=table("records", "path", "position", format.columns[0], columns=columns),
+        damage=table("damage", "path", "start", "part"),
+        files=table("files", "path"),
     )

@@ -1,65 +1,52 @@
-"""Where each message lies in its segment, worked out from the format alone and not by reading the file."""
+"""Where the messages of a file lie, worked out from its format alone and not by reading it with seglake."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.compute as pc
-
-UUID_BYTES = 16
-TYPE_LENGTH_BYTES = 1
-VALUE_LENGTH_BYTES = 4
-CHECKSUM_BYTES = 8
-FRAME_BYTES = UUID_BYTES + TYPE_LENGTH_BYTES + VALUE_LENGTH_BYTES + CHECKSUM_BYTES
 
 
 @dataclass(frozen=True)
-class Segment:
-    """One month's messages and where they begin in the file that holds them."""
+class Layout:
+    """The pieces of a file: a record, a block or a chunk, whichever is lost as a whole if one of its bytes is damaged.
 
-    month: str
-    messages: pa.Table
+    Piece `i` is the bytes `[starts[i], ends[i])` of the file, and in it are the messages `[first[i], first[i + 1])` of
+    those that the file holds, counted from 0. `size` is that of the whole file in bytes.
+    """
+
+    starts: npt.NDArray[np.int64]
+    ends: npt.NDArray[np.int64]
+    first: npt.NDArray[np.int64]
+    size: int
+
+    @classmethod
+    def of_records(cls, start: int, sizes: npt.NDArray[np.int64], behind: int = 0) -> Self:
+        """One message a piece, each directly behind the one before, and `behind` more bytes behind the last."""
+        ends = start + np.cumsum(sizes)
+        return cls(ends - sizes, ends, np.arange(sizes.size + 1), start + int(sizes.sum()) + behind)
 
     @property
-    def file_name(self) -> str:
-        """The name of the segment's file."""
-        return f"{self.month}.active"
+    def pieces(self) -> int:
+        """How many pieces there are."""
+        return self.starts.size
 
-    @cached_property
-    def positions(self) -> npt.NDArray[np.int64]:
-        """The offset of each record's first byte, and behind the last one the offset where the records end."""
-        sizes = pc.add(pc.binary_length(self.messages["type"]), pc.binary_length(self.messages["value"]))
-        ends = np.cumsum(sizes.to_numpy().astype(np.int64) + FRAME_BYTES)
-        return np.concatenate([np.zeros(1, np.int64), ends])
+    def extent(self, piece: int) -> tuple[int, int]:
+        """The bytes `[start, end)` of one piece."""
+        return int(self.starts[piece]), int(self.ends[piece])
 
-    @property
-    def end(self) -> int:
-        """The offset where the records end; in a file without unused space, its length."""
-        return int(self.positions[-1])
+    def middle(self, piece: int) -> int:
+        """The offset of the byte in the middle of a piece."""
+        return sum(self.extent(piece)) // 2
 
-    def extent(self, record: int) -> tuple[int, int]:
-        """The bytes `[start, end)` of one record."""
-        return int(self.positions[record]), int(self.positions[record + 1])
-
-    def value_length_position(self, record: int) -> int:
-        """The offset of the four bytes that say how long the record's value is."""
-        kind: str = self.messages["type"][record].as_py()
-        return self.extent(record)[0] + UUID_BYTES + TYPE_LENGTH_BYTES + len(kind.encode())
-
-    def value_position(self, record: int) -> int:
-        """The offset of the first byte of the record's value."""
-        return self.value_length_position(record) + VALUE_LENGTH_BYTES
-
-    def value(self, record: int) -> bytes:
-        """The record's value as it was written."""
-        return self.messages["value"][record].as_py()
-
-    def touched(self, start: int, end: int) -> range:
-        """The records that own at least one of the bytes `[start, end)`."""
-        first = int(np.searchsorted(self.positions, start, side="right")) - 1
-        last = int(np.searchsorted(self.positions, end, side="left"))
-        return range(first, min(last, self.messages.num_rows))
+    def touched(self, changed: Iterable[tuple[int, int]]) -> tuple[int, ...]:
+        """The messages in the pieces that own at least one of the `changed` bytes, given as ranges `[start, end)`."""
+        messages: set[int] = set()
+        for start, end in changed:
+            first = np.searchsorted(self.ends, start, side="right")
+            last = np.searchsorted(self.starts, end, side="left")
+            messages.update(range(int(self.first[first]), int(self.first[last])))
+        return tuple(sorted(messages))

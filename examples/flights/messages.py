@@ -1,6 +1,11 @@
-"""Flights as messages: a UUID from the scheduled departure, a type from what happened, the row as JSON."""
+"""Flights as messages: a UUID from the scheduled departure, a type from what happened, the row as JSON.
+
+A message has what any of the formats keeps of it; each format takes its columns.
+"""
 
 from __future__ import annotations
+
+from uuid import UUID
 
 import numpy as np
 import numpy.typing as npt
@@ -32,7 +37,20 @@ FIELDS = [
     "distance",
 ]
 
-SCHEMA = pa.schema([("uuid", pa.binary(16)), ("type", pa.string()), ("value", pa.binary())])
+# New York's airports. A flight's partition is the number of the one that it leaves from, counted from 1.
+AIRPORTS = ["EWR", "JFK", "LGA"]
+
+SCHEMA = pa.schema(
+    [
+        ("offset", pa.int64()),  # the number of the flight in the year, from 0
+        ("uuid", pa.string()),
+        ("timestamp", pa.timestamp("us", tz="UTC")),  # of the scheduled departure
+        ("type", pa.string()),
+        ("partition", pa.int64()),
+        ("tenant", pa.string()),  # the airline
+        ("value", pa.binary()),
+    ]
+)
 
 
 def in_segment_order(flights: pd.DataFrame) -> pd.DataFrame:
@@ -45,7 +63,16 @@ def messages_by_month(ordered: pd.DataFrame) -> dict[str, pa.Table]:
 
     `ordered` comes from `in_segment_order`. Every table has the columns of `SCHEMA`, and its UUIDs ascend strictly.
     """
-    messages = pa.table([_uuids(ordered), _types(ordered), _values(ordered)], schema=SCHEMA)
+    columns = {
+        "offset": pa.array(range(len(ordered))),
+        "uuid": _uuids(ordered),
+        "timestamp": pa.array(ordered["scheduled"], pa.timestamp("us", tz="UTC")),
+        "type": _types(ordered),
+        "partition": pa.array(ordered["origin"].map(partition)),
+        "tenant": pa.array(ordered["carrier"], pa.string()),
+        "value": _values(ordered),
+    }
+    messages = pa.table(columns, schema=SCHEMA)
     months = (ordered["year"] * 100 + ordered["month"]).value_counts(sort=False).sort_index()
     result: dict[str, pa.Table] = {}
     # The order in UTC is also the order in New York, so that a month is one run of rows.
@@ -54,6 +81,11 @@ def messages_by_month(ordered: pd.DataFrame) -> dict[str, pa.Table]:
         result[f"{month // 100}-{month % 100:02}"] = messages.slice(first, count)
         first += count
     return result
+
+
+def partition(airport: str) -> int:
+    """The partition of flights from an airport: `"EWR"` is 1."""
+    return AIRPORTS.index(airport) + 1
 
 
 def pack_uuids(ticks: npt.NDArray[np.uint64], sequence: npt.NDArray[np.uint64]) -> npt.NDArray[np.void]:
@@ -76,7 +108,7 @@ def _uuids(flights: pd.DataFrame) -> pa.Array:
     ticks = unix_us.astype(np.uint64) * np.uint64(10) + np.uint64(GREGORIAN_TO_UNIX_TICKS)
     same_minute = flights.groupby("scheduled").cumcount().to_numpy(np.uint64)
     packed = pack_uuids(ticks, same_minute)
-    return pa.FixedSizeBinaryArray.from_buffers(pa.binary(16), packed.size, [None, pa.py_buffer(packed.tobytes())])
+    return pa.array([str(UUID(bytes=each.tobytes())) for each in packed], pa.string())
 
 
 def _types(flights: pd.DataFrame) -> pa.Array:

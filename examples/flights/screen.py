@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+import pyarrow.compute as pc
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
@@ -13,9 +14,9 @@ from rich.table import Table
 from seglake.spark import IngestProgress, IngestResult
 
 from .checks import Check
-from .damage import Damage
 from .delays import CarrierDelay
-from .layout import Segment
+from .formats import FORMATS, Segment
+from .lake import Lake
 
 
 def section(console: Console, title: str) -> None:
@@ -24,32 +25,51 @@ def section(console: Console, title: str) -> None:
     console.print(title, style="bold", highlight=False)
 
 
-def show_segments(console: Console, folder: Path, segments: Sequence[Segment], built: bool) -> None:
-    """How many messages there are, and where."""
-    count = sum(segment.messages.num_rows for segment in segments)
-    size = sum((folder / segment.file_name).stat().st_size for segment in segments)
-    say(console, f"{count:,} flights, each a JSON message timed by its scheduled departure")
+def show_files(console: Console, folder: Path, segments: Sequence[Segment], built: bool) -> None:
+    """How many files there are, and where."""
+    size = sum(segment.path.stat().st_size for segment in segments)
     kept = "written to" if built else "still as an earlier run left them in"
-    say(console, f"{len(segments)} segments, {size / 1e6:.1f} MB, {kept} {folder}/")
+    say(console, f"{len(segments)} files in {len(FORMATS)} formats, {size / 1e6:.1f} MB, {kept} {folder}/")
 
 
-def show_damages(console: Console, segments: Sequence[Segment], damages: Mapping[str, Damage]) -> None:
+def show_damage(console: Console, segments: Sequence[Segment]) -> None:
     """Which files were broken, and how."""
     table = _table("file", "what was done to it", "flights lost >")
     for segment in segments:
-        if segment.month in damages:
-            damage = damages[segment.month]
-            table.add_row(segment.file_name, damage.about, f"{len(damage.lost)}")
+        if segment.damage:
+            table.add_row(segment.path.name, segment.damage.about, f"{segment.flights_lost:,}")
     console.print(table)
 
 
-def show_checks(console: Console, results: Sequence[Check]) -> bool:
-    """Each claim with a mark, and the numbers behind it; returns whether all hold."""
-    for check in results:
-        mark = "[green]✓[/]" if check.holds else "[bold red]✗[/]"
-        console.print(f"  {mark} {check.claim}", highlight=False)
-        console.print(f"    {check.detail}", style="dim" if check.holds else "red", highlight=False, markup=False)
-    return all(check.holds for check in results)
+def show_formats(console: Console, lakes: Mapping[str, Lake], segments: Mapping[str, Sequence[Segment]]) -> None:
+    """What each format takes, and what arrived of it."""
+    table = _table("format", "files >", "MB >", "bytes a flight >", "records >", "files damaged >", "flights lost >")
+    for name, lake in lakes.items():
+        size = pc.sum(lake.files["bytes"]).as_py()
+        flights = sum(segment.flights for segment in segments[name])
+        damaged = lake.files["ok"].to_pylist().count(False)
+        lost = sum(segment.flights_lost for segment in segments[name])
+        numbers = (
+            f"{size / 1e6:.1f}",
+            f"{size / flights:.0f}",
+            f"{lake.records.num_rows:,}",
+            f"{damaged}",
+            f"{lost:,}",
+        )
+        table.add_row(name, f"{lake.files.num_rows}", *numbers)
+    console.print(table)
+
+
+def show_checks(console: Console, results: Mapping[str, Sequence[Check]]) -> bool:
+    """Each claim with a mark, and the numbers behind it for each format; returns whether all hold."""
+    for checks in zip(*results.values(), strict=True):
+        failed = {name: check for name, check in zip(results, checks, strict=True) if not check.holds}
+        mark = "[bold red]✗[/]" if failed else "[green]✓[/]"
+        console.print(f"  {mark} {checks[0].claim}", highlight=False)
+        shown = failed or dict(zip(results, checks, strict=True))
+        detail = "   ".join(f"{name} {check.detail}" for name, check in shown.items())
+        console.print(f"    {detail}", style="red" if failed else "dim", highlight=False, markup=False)
+    return all(check.holds for checks in results.values() for check in checks)
 
 
 def show_delays(console: Console, answer: Sequence[CarrierDelay], airlines: Mapping[str, str]) -> None:
@@ -90,14 +110,10 @@ def ingest_progress(console: Console) -> Iterator[Callable[[IngestProgress], Non
 
 
 def show_ingest(console: Console, result: IngestResult) -> None:
-    """What the ingest says of itself: how much it read, and what damage it found."""
+    """What the ingest says of itself: how much it read, and how fast."""
     rate = f"{result.seconds:.1f} s, {result.records_per_second:,.0f} records a second"
     say(console, f"{result.files} files, {result.damaged_files} of them damaged; {result.bytes:,} bytes")
     say(console, f"{result.records:,} records arrived in {result.destination} ({rate})")
-    table = _table("damage by cause", "ranges >", "bytes >")
-    for cause, total in sorted(result.damage.items()):
-        table.add_row(cause, f"{total.ranges:,}", f"{total.bytes:,}")
-    console.print(table)
 
 
 def _table(*columns: str) -> Table:

@@ -9,6 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from seglake.cli import main
+
 # A process that hangs is a failure, not a slow test.
 TIMEOUT_S = 120
 # What could change how the program behaves, from the shell that the tests were started in.
@@ -54,6 +58,14 @@ def seglake(
         check=False,
     )
     return Finished(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def here(capsys: pytest.CaptureFixture[str], *arguments: Argument) -> Finished:
+    """Runs `seglake` in this process: for tests of so many files that a process for each would take minutes."""
+    capsys.readouterr()
+    status = main([os.fsdecode(word) for word in arguments])
+    out, err = capsys.readouterr()
+    return Finished(status, out, err)
 
 
 def on_terminal(

@@ -20,11 +20,16 @@ import seglake
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
 
-from flights import checks, damage, delays, messages, segments, source
+from flights import checks, delays, files, messages, source
+from flights.damage import DamagedRange
+from flights.formats import FORMATS, Segment, all_segments, oplog
 from flights.lake import Lake
-from flights.layout import Segment
+from flights.layout import Layout
 
 GREGORIAN_EPOCH = datetime(1582, 10, 15, tzinfo=UTC)
+BROKEN = ["2013-03.active", "2013-06.active", "2013-09.active", "2013-12.active"]
+BROKEN += ["2013-03.sealed", "2013-06.tenant", "2013-09.chunks", "JFK.oplog"]
+DAMAGED_MONTHS = {name[:7] for name in BROKEN if name.startswith("2013")}
 
 
 @pytest.fixture(scope="module")
@@ -33,36 +38,55 @@ def flights() -> pd.DataFrame:
 
 
 @pytest.fixture(scope="module")
-def year(flights: pd.DataFrame) -> list[Segment]:
-    return [Segment(month, table) for month, table in messages.messages_by_month(flights).items()]
+def year(flights: pd.DataFrame) -> dict[str, pa.Table]:
+    return messages.messages_by_month(flights)
 
 
-@pytest.fixture(scope="module")
-def small(year: list[Segment]) -> list[Segment]:
-    """The first messages of one sound and of all broken months."""
-    months = {"2013-01", *damage.DAMAGES}
-    return [Segment(whole.month, whole.messages.slice(0, 400)) for whole in year if whole.month in months]
+@pytest.fixture
+def small(tmp_path: Path, year: dict[str, pa.Table]) -> list[Segment]:
+    """Segments of the first messages of one month that stays sound in all formats, and of those that are broken."""
+    months = {month: table.slice(0, 1200) for month, table in year.items() if month in {"2013-01", *DAMAGED_MONTHS}}
+    return all_segments(tmp_path / "segments", months)
 
 
-def test_every_flight_of_the_year_is_a_message(year: list[Segment]) -> None:
-    assert [segment.month for segment in year] == [f"2013-{month:02}" for month in range(1, 13)]
-    assert sum(segment.messages.num_rows for segment in year) == 336_776
+def named(segments: list[Segment], name: str) -> Segment:
+    return next(segment for segment in segments if segment.path.name == name)
 
 
-def test_uuids_are_version_6_and_ascend_within_and_across_segments(year: list[Segment]) -> None:
-    raw = [value for segment in year for value in segment.messages["uuid"].to_pylist()]
-    assert all(first < second for first, second in pairwise(raw))
-    sample = [uuid.UUID(bytes=value) for value in raw[::997]]
+def open_segment(segment: Segment, **options: object) -> seglake.Reader:
+    dialect = oplog.DIALECT if segment.format == "oplog" else None
+    return seglake.open(segment.path, format=segment.format, dialect=dialect, **options)
+
+
+def test_every_flight_of_the_year_is_a_message(year: dict[str, pa.Table]) -> None:
+    assert list(year) == [f"2013-{month:02}" for month in range(1, 13)]
+    assert sum(table.num_rows for table in year.values()) == 336_776
+    assert pa.concat_tables(year.values())["offset"].to_pylist() == list(range(336_776))
+
+
+def test_uuids_are_version_6_and_ascend_within_and_across_months(year: dict[str, pa.Table]) -> None:
+    texts = [text for table in year.values() for text in table["uuid"].to_pylist()]
+    assert all(first < second for first, second in pairwise(texts))
+    sample = [uuid.UUID(text) for text in texts[::997]]
     assert {(value.version, value.variant) for value in sample} == {(6, uuid.RFC_4122)}
 
 
-def test_a_uuid_holds_the_scheduled_departure(flights: pd.DataFrame, year: list[Segment]) -> None:
-    raw = [value for segment in year for value in segment.messages["uuid"].to_pylist()]
-    for row in range(0, len(raw), 1999):
-        bits = int.from_bytes(raw[row], "big")
+def test_a_uuid_and_the_timestamp_hold_the_scheduled_departure(
+    flights: pd.DataFrame, year: dict[str, pa.Table]
+) -> None:
+    rows = pa.concat_tables(year.values()).select(["uuid", "timestamp"])
+    for row in range(0, rows.num_rows, 1999):
+        bits = uuid.UUID(rows["uuid"][row].as_py()).int
         ticks = bits >> 80 << 12 | bits >> 64 & 0xFFF
         scheduled = flights["scheduled"].iloc[row].to_pydatetime()
         assert GREGORIAN_EPOCH + timedelta(microseconds=ticks // 10) == scheduled
+        assert rows["timestamp"][row].as_py() == scheduled
+
+
+def test_partition_and_tenant_are_airport_and_airline(flights: pd.DataFrame, year: dict[str, pa.Table]) -> None:
+    rows = pa.concat_tables(year.values())
+    assert rows["partition"].to_pylist() == flights["origin"].map({"EWR": 1, "JFK": 2, "LGA": 3}).tolist()
+    assert rows["tenant"].to_pylist() == flights["carrier"].tolist()
 
 
 def test_the_scheduled_departure_is_new_york_time(flights: pd.DataFrame) -> None:
@@ -80,8 +104,8 @@ def test_sequence_numbers_that_do_not_fit_are_refused() -> None:
         messages.pack_uuids(np.zeros(1, np.uint64), np.full(1, 1 << 14, np.uint64))
 
 
-def test_types_say_what_happened(flights: pd.DataFrame, year: list[Segment]) -> None:
-    kinds = pa.concat_tables([segment.messages for segment in year])["type"].to_pandas()
+def test_types_say_what_happened(flights: pd.DataFrame, year: dict[str, pa.Table]) -> None:
+    kinds = pa.concat_tables(year.values())["type"].to_pandas()
     assert kinds.value_counts().to_dict() == {
         "flight.arrived": int((flights["arr_delay"] < 15).sum()),
         "flight.delayed": int((flights["arr_delay"] >= 15).sum()),
@@ -90,10 +114,10 @@ def test_types_say_what_happened(flights: pd.DataFrame, year: list[Segment]) -> 
     }
 
 
-def test_values_are_the_rows_as_json(flights: pd.DataFrame, year: list[Segment]) -> None:
-    january = year[0]
-    for record in (0, 838, january.messages.num_rows - 1):
-        decoded = json.loads(january.value(record))
+def test_values_are_the_rows_as_json(flights: pd.DataFrame, year: dict[str, pa.Table]) -> None:
+    january = year["2013-01"]
+    for record in (0, 838, january.num_rows - 1):
+        decoded = json.loads(january["value"][record].as_py())
         row = flights.iloc[record]
         assert list(decoded) == messages.FIELDS
         assert decoded == {name: None if pd.isna(row[name]) else row[name] for name in messages.FIELDS}
@@ -105,119 +129,134 @@ def test_the_data_set_missing_is_an_error_that_says_what_to_install(monkeypatch:
         source.data_file("flights.csv.zip")
 
 
-def test_positions_are_those_of_the_reader(tmp_path: Path, small: list[Segment]) -> None:
-    january = small[0]
-    path = tmp_path / january.file_name
-    segments.write_segment(path, january, None)
-    with seglake.open(path) as reader:
-        found = [(record.position, record.uuid.bytes, record.type, record.value) for record in reader]
-    rows = january.messages.to_pylist()
-    assert found == [
-        (int(position), row["uuid"], row["type"], row["value"])
-        for position, row in zip(january.positions, rows, strict=False)
-    ]
-    assert path.stat().st_size == january.end
+@pytest.mark.parametrize("format", FORMATS, ids=lambda format: format.format)
+def test_layouts_are_those_of_the_reader(format: type[Segment], small: list[Segment]) -> None:
+    for segment in small:
+        if segment.format == "active" or isinstance(segment, format):
+            files.write_segment(segment)
+    segment = next(segment for segment in small if isinstance(segment, format))
+    with open_segment(segment, columns=segment.columns, uuid_type="string") as reader:
+        pieces = [(span.start, span.end) for span in reader.ledger() if span.kind in {"record", "block", "chunk"}]
+        records = pa.table(reader)
+    layout = segment.layout
+    assert pieces == [layout.extent(piece) for piece in range(layout.pieces)]
+    assert layout.size == segment.path.stat().st_size
+    expected = segment.messages.select(segment.columns)
+    assert records.cast(expected.schema).equals(expected)
 
 
-def test_touched_names_the_owners_of_bytes(small: list[Segment]) -> None:
-    january = small[0]
-    start, end = january.extent(7)
-    assert list(january.touched(start, start + 1)) == [7]
-    assert list(january.touched(end - 1, end)) == [7]
-    assert list(january.touched(end - 1, end + 1)) == [7, 8]
-    assert list(january.touched(january.extent(398)[0], january.end + 1000)) == [398, 399]
+def test_a_layout_that_is_wrong_is_noticed(small: list[Segment], monkeypatch: pytest.MonkeyPatch) -> None:
+    january = named(small, "2013-01.active")
+    sound = january.layout
+    monkeypatch.setattr(january, "locate", lambda: replace(sound, size=sound.size + 1))
+    del january.layout
+    with pytest.raises(RuntimeError, match="disagree"):
+        files.write_segment(january)
 
 
-@pytest.mark.parametrize("month", sorted(damage.DAMAGES))
-def test_a_broken_segment_reads_as_planned(month: str, tmp_path: Path, small: list[Segment]) -> None:
-    segment = next(segment for segment in small if segment.month == month)
-    plan = damage.DAMAGES[month](segment)
-    path = tmp_path / segment.file_name
-    segments.write_segment(path, segment, plan)
-    with seglake.open(path) as reader:
-        found = [damage.DamagedRange(*span) for span in reader.ledger() if span.cause is not None]
-    assert found == list(plan.ranges)
-    with pytest.warns(seglake.DamageWarning), seglake.open(path, on_damage="skip") as reader:
-        kept = [record.uuid.bytes for record in reader]
-    expected = segment.messages["uuid"].to_pylist()
-    assert kept == [value for number, value in enumerate(expected) if number not in plan.lost]
+def test_touched_names_the_messages_in_the_pieces_that_own_bytes() -> None:
+    # Three pieces with gaps between them: of two messages, of none, of three.
+    layout = Layout(np.array([10, 30, 40]), np.array([20, 40, 60]), np.array([0, 2, 2, 5]), 64)
+    assert layout.touched([(0, 10)]) == ()
+    assert layout.touched([(10, 11)]) == layout.touched([(19, 20)]) == layout.touched([(0, 30)]) == (0, 1)
+    assert layout.touched([(20, 30)]) == layout.touched([(30, 40)]) == ()
+    assert layout.touched([(39, 41)]) == layout.touched([(59, 64)]) == (2, 3, 4)
+    assert layout.touched([(50, 51), (12, 13), (13, 14)]) == (0, 1, 2, 3, 4)
 
 
-def test_segments_are_built_once(tmp_path: Path, small: list[Segment]) -> None:
-    folder = tmp_path / "segments"
-    plans = damage.plan(small)
+def test_the_oplogs_have_to_hold_the_flights_of_the_table(tmp_path: Path, year: dict[str, pa.Table]) -> None:
+    with pytest.raises(RuntimeError, match="expected the first flights from EWR"):
+        oplog.Oplog.of_months(tmp_path, {"2013-01": year["2013-02"]})
+
+
+def test_the_files_that_are_broken(small: list[Segment]) -> None:
+    files.ensure_files(small[0].path.parents[1], small)
+    assert [segment.path.name for segment in small if segment.damage] == BROKEN
+    # The pieces that are lost: records, a block, a chunk.
+    lost = {segment.path.name: segment.flights_lost for segment in small if segment.damage}
+    assert lost == dict(zip(BROKEN, [3, 1, 1, 1, 1, 30, 500, 1], strict=True))
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_broken_file_reads_as_planned(name: str, small: list[Segment]) -> None:
+    files.ensure_files(small[0].path.parents[1], small)
+    segment = named(small, name)
+    assert segment.damage
+    with open_segment(segment) as reader:
+        found = [DamagedRange(*span) for span in reader.ledger() if span.cause is not None]
+    assert found == list(segment.damage.ranges)
+    with pytest.warns(seglake.DamageWarning):
+        kept = pa.table(open_segment(segment, on_damage="skip", columns=segment.columns, uuid_type="string"))
+    expected = segment.records.select(segment.columns)
+    assert kept.cast(expected.schema).equals(expected)
+
+
+def test_files_are_built_once(small: list[Segment]) -> None:
+    folder = small[0].path.parents[1]
     written: list[str] = []
-    assert segments.ensure_segments(folder, small, plans, written.append)
-    assert written == [segment.month for segment in small]
-    assert not segments.ensure_segments(folder, small, plans, written.append)
+    assert files.ensure_files(folder, small, written.append)
+    assert written == [segment.path.name for segment in small]
+    assert not files.ensure_files(folder, small, written.append)
     assert len(written) == len(small)
 
 
 @pytest.mark.parametrize("change", ["a byte", "a file more", "a file less", "no marker"])
-def test_segments_are_built_again_when_they_are_not_what_was_built(
-    change: str, tmp_path: Path, small: list[Segment]
-) -> None:
-    folder = tmp_path / "segments"
-    plans = damage.plan(small)
-    segments.ensure_segments(folder, small, plans)
-    january = folder / "2013-01.active"
+def test_files_are_built_again_when_they_are_not_what_was_built(change: str, small: list[Segment]) -> None:
+    folder = small[0].path.parents[1]
+    files.ensure_files(folder, small)
+    built = sorted(folder.rglob("*"))
+    january = named(small, "2013-01.active").path
     sound = january.read_bytes()
     match change:
         case "a byte":
             january.write_bytes(sound[:-1] + bytes([sound[-1] ^ 1]))
         case "a file more":
-            (folder / "2012-12.active").write_bytes(sound)
+            january.with_name("2012-12.active").write_bytes(sound)
         case "a file less":
             january.unlink()
         case _:
-            (folder / segments.MARKER).unlink()
-    assert segments.ensure_segments(folder, small, plans)
+            (folder / files.MARKER).unlink()
+    assert files.ensure_files(folder, small)
     assert january.read_bytes() == sound
-    assert sorted(path.name for path in folder.glob("*.active")) == [segment.file_name for segment in small]
+    assert sorted(folder.rglob("*")) == built
 
 
-@pytest.fixture
-def ingested(tmp_path: Path, small: list[Segment]) -> tuple[Path, Lake]:
-    """What a faultless ingest of the small segments writes, made here from the plan and the files."""
-    folder = tmp_path / "segments"
-    plans = damage.plan(small)
-    segments.ensure_segments(folder, small, plans)
+def faultless(segments: list[Segment]) -> Lake:
+    """What a faultless ingest of some segments writes, made here from the plan and the files."""
     damaged: list[dict[str, object]] = []
-    files: list[dict[str, object]] = []
-    for segment in small:
-        path = folder / segment.file_name
-        data = path.read_bytes()
-        ranges = plans[segment.month].ranges if segment.month in plans else ()
+    listed: list[dict[str, object]] = []
+    records: list[pa.Table] = []
+    for segment in sorted(segments, key=lambda segment: segment.path):
+        path = str(segment.path)
+        data = segment.path.read_bytes()
+        ranges = segment.damage.ranges if segment.damage else ()
         for part in ranges:
             fields = {"start": part.start, "end": part.end, "kind": part.kind, "cause": part.cause, "part": 0}
-            damaged.append({"path": str(path), **fields, "raw": data[part.start : part.end]})
+            damaged.append({"path": path, **fields, "raw": data[part.start : part.end]})
         size = {kind: sum(p.end - p.start for p in ranges if p.kind == kind) for kind in ("torn_tail", "corrupt")}
-        unused = len(data) - len(data.rstrip(b"\0")) if segment.month == "2013-12" else 0
-        files.append(
-            {
-                "path": str(path),
-                "bytes": len(data),
-                "record_bytes": len(data) - unused - sum(size.values()),
-                "header_bytes": 0,
-                "padding_bytes": 0,
-                "unused_bytes": unused,
-                "torn_bytes": size["torn_tail"],
-                "corrupt_bytes": size["corrupt"],
-                "ok": not ranges,
-                "error": None,
-            }
-        )
-    records = checks.expected_records(small, plans)
-    return folder, Lake(records, pa.Table.from_pylist(damaged), pa.Table.from_pylist(files))
+        sizes = dict.fromkeys(checks.BYTE_COLUMNS, 0)
+        sizes |= {"torn_bytes": size["torn_tail"], "corrupt_bytes": size["corrupt"]}
+        sizes["record_bytes"] = len(data) - sum(size.values())
+        listed.append({"path": path, "bytes": len(data), **sizes, "ok": not ranges, "error": None})
+        records.append(segment.records.append_column("path", pa.array([path] * segment.records.num_rows)))
+    return Lake(pa.concat_tables(records), pa.Table.from_pylist(damaged), pa.Table.from_pylist(listed))
 
 
-def failing(folder: Path, small: list[Segment], lake: Lake) -> list[str]:
-    return [check.claim for check in checks.all_checks(folder, small, damage.plan(small), lake) if not check.holds]
+def failing(segments: list[Segment], lake: Lake) -> list[str]:
+    return [check.claim for check in checks.all_checks(segments, lake) if not check.holds]
 
 
-def test_checks_hold_for_a_faultless_ingest(ingested: tuple[Path, Lake], small: list[Segment]) -> None:
-    folder, lake = ingested
-    assert failing(folder, small, lake) == []
+@pytest.fixture(params=FORMATS, ids=lambda format: format.format)
+def ingested(request: pytest.FixtureRequest, small: list[Segment]) -> tuple[list[Segment], Lake]:
+    """The segments of a format, and what a faultless ingest makes of them."""
+    files.ensure_files(small[0].path.parents[1], small)
+    segments = [segment for segment in small if isinstance(segment, request.param)]
+    return segments, faultless(segments)
+
+
+def test_checks_hold_for_a_faultless_ingest(ingested: tuple[list[Segment], Lake]) -> None:
+    segments, lake = ingested
+    assert failing(segments, lake) == []
 
 
 def with_value(table: pa.Table, column: str, row: int, value: object) -> pa.Table:
@@ -226,29 +265,41 @@ def with_value(table: pa.Table, column: str, row: int, value: object) -> pa.Tabl
     return table.set_column(table.column_names.index(column), column, pa.array(values, table.schema.field(column).type))
 
 
-def test_each_check_notices_what_it_is_for(ingested: tuple[Path, Lake], small: list[Segment]) -> None:
-    folder, lake = ingested
-    records, damaged, files = lake.records, lake.damage, lake.files
-    arrived = "every undamaged flight arrived, unchanged, once"
+def test_each_check_notices_what_it_is_for(ingested: tuple[list[Segment], Lake]) -> None:
+    segments, lake = ingested
+    records, damaged, listed = lake.records, lake.damage, lake.files
+    arrived = "every undamaged message arrived, unchanged, once"
     one_less, one_twice = records.slice(1), pa.concat_tables([records.slice(0, 1), records])
-    for wrong in (one_less, one_twice, with_value(records, "value", 5, b"{}"), with_value(records, "type", 5, "?")):
-        assert failing(folder, small, replace(lake, records=wrong)) == [arrived]
+    another_key = with_value(records, segments[0].columns[0], 5, records[segments[0].columns[0]][-1].as_py())
+    other_file = with_value(records, "path", 0, records["path"][-1].as_py())
+    for wrong in (one_less, one_twice, with_value(records, "value", 5, b"{}"), another_key, other_file):
+        assert failing(segments, replace(lake, records=wrong)) == [arrived]
 
-    listed = "every file is listed, and the damaged ones are known"
-    for wrong in (files.slice(1), with_value(files, "ok", 0, False)):
-        assert failing(folder, small, replace(lake, files=wrong)) == [listed]
+    all_listed = "every file is listed, and the damaged ones are known"
+    for wrong in (listed.slice(1), with_value(listed, "ok", 0, not listed["ok"][0].as_py())):
+        assert failing(segments, replace(lake, files=wrong)) == [all_listed]
 
     counted = "every byte of every file is counted"
-    off_by_one = files["record_bytes"][2].as_py() - 1
-    assert failing(folder, small, replace(lake, files=with_value(files, "record_bytes", 2, off_by_one))) == [counted]
+    off_by_one = listed["record_bytes"][2].as_py() - 1
+    assert failing(segments, replace(lake, files=with_value(listed, "record_bytes", 2, off_by_one))) == [counted]
 
-    named = "the damage found is the damage done, byte for byte"
+    found = "the damage found is the damage done, byte for byte"
     for wrong in (damaged.slice(1), with_value(damaged, "cause", 0, "bad_uuid")):
-        assert failing(folder, small, replace(lake, damage=wrong)) == [named]
+        assert failing(segments, replace(lake, damage=wrong))[0] == found
 
     kept = "every damaged byte is kept as it stands in its file"
     shorter = damaged["raw"][0].as_py()[:-1]
-    assert failing(folder, small, replace(lake, damage=with_value(damaged, "raw", 0, shorter))) == [kept]
+    assert failing(segments, replace(lake, damage=with_value(damaged, "raw", 0, shorter))) == [kept]
+
+
+def test_the_undamaged_rows_are_those_that_are_not_lost(flights: pd.DataFrame, small: list[Segment]) -> None:
+    march = named(small, "2013-03.active")
+    assert march.damage
+    first = march.messages["offset"][0].as_py()
+    expected = [first + number for number in range(march.messages.num_rows) if number not in march.damage.lost]
+    assert delays.undamaged(flights, [march]).index.tolist() == expected
+    # 200 flights, the last of them torn, and none for what the writers say to each other.
+    assert len(delays.undamaged(flights, [named(small, "JFK.oplog")])) == 199
 
 
 def test_mean_delay_of_the_table(flights: pd.DataFrame) -> None:

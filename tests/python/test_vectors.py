@@ -124,6 +124,7 @@ def test_blocks(case: Case) -> None:
 def test_index(case: Case, tmp_path: Path) -> None:
     expected = case.expected["index"]
     index = case.open().index()
+    assert index is not None
     assert index.size == expected["size"]
     assert [list(span) for span in index.ledger] == expected["ledger"]
     assert index.ok == all(cause is None for *_, cause in expected["ledger"])

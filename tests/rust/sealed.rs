@@ -128,8 +128,7 @@ proptest! {
             while walk.step().unwrap() == Step::More {
                 collect(&*walk, &mut rest);
             }
-            prop_assert_eq!(rest.first(), Some(record));
-            prop_assert!(rest.len() >= records.len() - place);
+            prop_assert_eq!(&rest, &records[place..]);
         }
     }
 
@@ -432,20 +431,6 @@ fn opening_takes_a_few_short_reads() {
             open(counting.clone(), &lenient(), Start::Beginning).unwrap();
             let read = counting.bytes.load(Ordering::Relaxed);
             assert!(read < 2000, "{read} bytes of a file of {len}");
-            assert!(
-                !detect(
-                    &*counting,
-                    &Options {
-                        format: None,
-                        ..lenient()
-                    }
-                )
-                .unwrap()
-                .reason
-                .is_empty()
-            );
-            let read = counting.bytes.load(Ordering::Relaxed);
-            assert!(read < 4000, "{read} bytes to open and detect");
         }
     }
 }
@@ -563,39 +548,47 @@ fn hostile_claims_cost_nothing() {
     }
 }
 
-/// Every entry points at the same megabyte, which none of their checksums fits: hashing it for each must end.
+/// Many entries point at the same megabyte, which none of their checksums fits: hashing it for each must end.
 #[test]
 fn hashing_in_vain_stays_within_the_search_budget() {
-    let (entries, body) = (2000_u64, 1_usize << 20);
-    let mut records: Vec<Record> = (0..entries)
+    let stray = 260;
+    let mut records: Vec<Record> = (0..stray + 3)
         .map(|tick| (uuid(tick), vec![], vec![]))
         .collect();
-    records[0].2 = vec![0x5a; body];
+    records[0].2 = vec![0x5a; 1 << 20];
+    let last = records.len() - 1;
+    records[last].2 = vec![0x5a; 1 << 20];
     let mut bytes = segment(&Key::DEFAULT, &records, true);
-    let data_start = 24 * (entries + 1);
-    for entry in bytes[..usize::try_from(24 * entries).unwrap()].chunks_exact_mut(24) {
-        entry[16..].copy_from_slice(&data_start.to_be_bytes());
+    let data_start = 24 * (records.len() + 1);
+    for entry in 0..usize::try_from(stray).unwrap() {
+        let place = 24 * entry + 16;
+        bytes[place..place + 8].copy_from_slice(&(data_start as u64).to_be_bytes());
     }
-    bytes[usize::try_from(data_start).unwrap() + 100] ^= 1;
+    bytes[data_start + 100] ^= 1;
     let counting = Arc::new(Counting::new(bytes));
     let (records, ledger) = scan_sorted(counting.clone(), &lenient()).unwrap();
-    assert_eq!(records.len(), 0);
     assert_covers(&ledger, usize::try_from(counting.len()).unwrap());
-    assert_eq!(ledger[0].cause, Some(Cause::ChecksumMismatch));
-    let budget = (256 << 20) + 2 * counting.len();
-    let read = counting.bytes.load(Ordering::Relaxed);
-    assert!(
-        read <= budget * 5 / 4,
-        "{read} bytes read for a budget of {budget}"
+    let causes: Vec<_> = ledger.iter().filter_map(|span| span.cause).collect();
+    let trailer = Cause::HeaderChecksumMismatch;
+    assert_eq!(
+        causes,
+        [Cause::ChecksumMismatch, Cause::SearchLimit, trailer]
     );
+    assert_eq!(
+        records.len(),
+        2,
+        "the small messages behind could still be hashed"
+    );
+    let budget = (256 << 20) + 2 * counting.len();
+    let (read, _) = counting.take();
     assert!(
-        read >= budget / 2,
-        "{read} bytes read: the budget was not met at all"
+        read <= budget + 4 * counting.len(),
+        "{read} bytes read for a budget of {budget}"
     );
     let raised = strict_error(counting, &lenient()).unwrap();
     assert_eq!(
         (raised.offset, raised.cause),
-        (data_start, Cause::ChecksumMismatch)
+        (data_start as u64, Cause::ChecksumMismatch)
     );
 }
 

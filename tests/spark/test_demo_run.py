@@ -40,31 +40,36 @@ def test_the_demo_holds_and_can_be_repeated(spark: SparkSession, tmp_path: Path,
     assert status == 0, shown
     assert shown.count("✓") == 6
     assert "✗" not in shown
-    assert f"{len(days):,} written - 6 damaged = {len(days) - 6:,} expected, {len(days) - 6:,} arrived" in shown
+    assert f"    active {len(days) - 6:,}   sealed {len(days) - 1:,}   tenant " in shown
     assert "United Air Lines Inc." in shown
     assert "written to" in shown
 
-    segments = {path: path.stat().st_mtime_ns for path in (tmp_path / "segments").iterdir()}
+    files = {path: path.stat().st_mtime_ns for path in (tmp_path / "segments").rglob("*")}
     status, shown = run(tmp_path, days)
     assert status == 0, shown
     assert "still as an earlier run left them" in shown
-    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "segments").iterdir()} == segments
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "segments").rglob("*")} == files
 
 
-def test_the_demo_fails_where_a_segment_is_left_out(
-    spark: SparkSession, tmp_path: Path, days: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("format", ["active", "oplog"])
+def test_the_demo_fails_where_a_file_is_left_out(
+    format: str, spark: SparkSession, tmp_path: Path, days: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def leave_one_out(sources: Path, dst: Path, **options: Any) -> seglake.spark.IngestResult:
-        some = sorted(sources.glob("*.active"))[1:]
+        first = min((sources / format).iterdir())
+        some = [path for path in sources.glob("*/*") if path != first]
         return seglake.spark.ingest(some, dst, **options)
 
     monkeypatch.setattr(demo, "ingest", leave_one_out)
     status, shown = run(tmp_path, days)
     assert status == 1
-    failed = [line.strip() for line in shown.splitlines() if "✗" in line]
-    assert failed == [
-        "✗ every undamaged flight arrived, unchanged, once",
+    lines = shown.splitlines()
+    failed = [number for number, line in enumerate(lines) if "✗" in line]
+    assert [lines[number].strip() for number in failed] == [
+        "✗ every undamaged message arrived, unchanged, once",
         "✗ every file is listed, and the damaged ones are known",
         "✗ SQL over the lake and the public table give the same answer",
     ]
+    # Only the format that lacks a file is named.
+    assert all(lines[number + 1].startswith(f"    {format} ") for number in failed)
     assert "Something above does not hold" in shown

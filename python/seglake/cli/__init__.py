@@ -1,4 +1,4 @@
-"""The command line: `seglake info`, `cat`, `verify` and `ingest`.
+"""The command line: `seglake info`, `cat`, `verify`, `extract`, `convert`, `seal`, `index` and `ingest`.
 
 Nothing here knows a format's fields: columns come from a reader's schema, formats from the extension. What takes long
 to import (rich, pyspark) is imported by the command that needs it, where it needs it.

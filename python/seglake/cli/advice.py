@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from seglake import Report
@@ -41,6 +43,31 @@ def meaning(cause: str) -> str:
     return _MEANINGS.get(cause, "damaged")
 
 
+_TORN_LOG = (
+    "Torn tail: the last write was cut off. Every record in front of it can be read as it is. To append to the file, "
+    "let the program that writes it clear the tail, or open it with "
+    "`seglake.create(..., append=True, zero_torn_tail=True)`, which clears it."
+)
+_TORN_COPY = (
+    "Torn tail: the file ends too early, as after a copy that was cut off: files of this format are written whole. "
+    "What there is of it stays readable; copy or make it again for the rest."
+)
+
+
+def _is_appended_to(format_name: Any) -> bool:
+    """Whether files of a format grow by appending: the library, which refuses to append to others, knows."""
+    import seglake
+
+    try:
+        # Below a file there is no folder: this can fail in one way or the other only.
+        seglake.create(Path(os.devnull) / "none", format=format_name, append=True).abandon()
+    except OSError:
+        return True
+    except ValueError:
+        return False
+    return True
+
+
 def advice(report: Report) -> list[str]:
     """What to do about the damage in a report, a sentence or two for each sort of it; nothing for a sound file.
 
@@ -56,16 +83,24 @@ def advice(report: Report) -> list[str]:
     causes = {span["cause"] for span in report.totals}
     found: list[str] = []
     if "torn_tail" in kinds:
-        found.append(
-            "Torn tail: the last write was cut off. Every record in front of it can be read as it is. To append to the "
-            "file, let the program that writes it clear the tail, or open it with "
-            "`seglake.create(..., append=True, zero_torn_tail=True)`, which zeroes these bytes in place."
-        )
+        found.append(_TORN_LOG if _is_appended_to(report.format) else _TORN_COPY)
     if "corrupt" in kinds:
         found.append(
             "Corrupt: bytes that changed after they were written, or never were a record of this file. The sound "
-            "records around them stay readable: `seglake cat --on-damage skip`, `seglake ingest`. Keep this file as it "
-            "is, restore it from a copy if there is one, and look at the disk it lay on."
+            "records around them stay readable: `seglake cat --on-damage skip`, `seglake ingest`, and `seglake convert "
+            "--on-damage skip`, which writes them to a sound file. Keep this file as it is, restore it from a copy if "
+            "there is one, and look at the disk it lay on."
+        )
+    if causes & {"index_disagrees", "count_mismatch", "bad_terminator", "bad_magic", "unreferenced"}:
+        found.append(
+            "Directory: what the file says of itself (index, table of contents, counts) is damaged, or does not fit "
+            "the data. Records that check by themselves are read all the same."
+        )
+    if "dangling_reference" in causes:
+        found.append(
+            "Dangling reference: these records are whole, but name a key that no record in front of them declares. "
+            "`seglake cat --on-damage skip` prints them without that key; with `--columns position,cause` it marks "
+            "them."
         )
     if "out_of_order" in causes:
         found.append(

@@ -14,7 +14,7 @@ import click
 
 from . import failure, options
 
-_COMMANDS = ("info", "cat", "verify", "ingest")
+_COMMANDS = ("info", "cat", "verify", "extract", "convert", "seal", "index", "ingest")
 
 
 class _LazyGroup(click.Group):
@@ -82,7 +82,7 @@ def _print_version(context: click.Context, _parameter: click.Parameter, value: b
 @options.debug
 @click.pass_context
 def program(context: click.Context) -> None:
-    """Read, verify and ingest binary log segments: every record checked, every damaged byte accounted for."""
+    """Read, verify, convert and ingest binary log segments: every record checked, every damaged byte accounted for."""
     if context.invoked_subcommand is None:
         click.echo(context.get_help(), err=True)
         context.exit(failure.Status.TROUBLE)

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from . import options
-from .advice import KEY_NEXT
-from .escape import printable
+from . import options, reading
+from .columns import for_people
 from .failure import Status, report_status, say
-from .fields import ValueForm
+from .fields import Fields, ValueForm
 from .inputs import Input, each
 from .lines import JsonLines, Lines, PlainLines
-from .quantity import count, exact_size
+from .lookup import Wanted, identifier
+from .skipped import skipped
 
 if TYPE_CHECKING:
-    from seglake import Reader, Report
+    from seglake import Reader, Record
+
+# What every file's records can be shown with beside their own columns.
+_EVERYWHERE = ("path", "position", "cause")
 
 _EXAMPLES = """
 \b
@@ -29,6 +32,10 @@ Examples:
   seglake cat --json --value json today.active | jq .value.id
   seglake cat --since 2024-01-10T16:00:00Z --until 2024-01-10T17:00:00Z today.active
   seglake cat --at 225 --limit 1 --value hex today.active
+  seglake cat --get 1eeafd69-9b8a-6cee-b9f1-1b8e6a30ade3 january.sealed
+  seglake cat --tenant acme --partition 3 --columns tenant,index,value by-tenant.tenant
+  seglake cat --start-offset 1000 --end-offset 2000 events.chunks
+  seglake cat --dialect autobase --columns seq,clock,value writer.oplog
   seglake cat --on-damage skip damaged.active > records.txt
   zstd -dc old.active.zst | seglake cat --columns timestamp,type -
 """
@@ -44,26 +51,25 @@ Examples:
     help="How values are written. With --json, json puts the value itself into the line, and a value that is not JSON "
     "(text: not UTF-8) stands as base64 under the key value_base64. [default: base64 with --json, else text]",
 )
-@click.option("--columns", metavar="NAMES", help="The columns to show, with commas between; also path and position.")
-@click.option("--at", metavar="OFFSET", type=options.parse_offset, help="Start with the record at this offset.")
+@click.option(
+    "--columns", metavar="NAMES", help="The columns to show, with commas between; also path, position and cause."
+)
+@click.option(
+    "--at", metavar="OFFSET", type=options.parse_offset, help="Start with the record at this place, in bytes."
+)
+@click.option(
+    "--get",
+    "ids",
+    metavar="ID",
+    multiple=True,
+    help="Look this record up: by UUID, message offset, sequence number, or PARTITION/TENANT/INDEX; can be repeated.",
+)
 @click.option("--limit", metavar="N", type=click.IntRange(min=0), help="Stop after so many records.")
-@click.option("--since", metavar="WHEN", type=options.parse_bound, help="From this time (ISO 8601, with zone) or UUID.")
-@click.option("--until", metavar="WHEN", type=options.parse_bound, help="Up to this time or UUID, without it.")
-@click.option(
-    "--on-damage",
-    type=click.Choice(["raise", "skip"]),
-    default="raise",
-    show_default=True,
-    help="Stop at the first damage, or go on behind it and say at the end what was skipped.",
-)
-@click.option(
-    "--max-record-bytes",
-    metavar="SIZE",
-    type=options.parse_size,
-    help="Refuse records larger than this. [default: 2GiB]",
-)
-@options.segment_format
-@options.key_file
+@reading.wanted
+@reading.on_damage
+@reading.index
+@reading.layout
+@reading.limits
 @options.spool_limit
 @options.debug
 def command(
@@ -72,26 +78,28 @@ def command(
     form: ValueForm | None,
     columns: str | None,
     at: int | None,
+    ids: tuple[str, ...],
     limit: int | None,
-    max_record_bytes: int | None,
-    segment_format: Any,
     spool_limit: int,
-    **reading: Any,
+    **given: Any,
 ) -> int:
     """Print the records of files, one a line.
 
-    Without --json a line is for people: position, timestamp and type, then the value, cut to the terminal's width (in
-    a pipe: at 64 KiB), control characters escaped. FILE may be - for standard input, which is copied to a temporary
-    file first.
+    Without --json a line is for people: position, what tells the record from others (time, type, number), then the
+    value, cut to the terminal's width (in a pipe: at 64 KiB), control characters escaped. FILE is a path, a URI such as
+    s3://bucket/key, or - for standard input, which is copied to a temporary file first.
 
-    Exit status: 0 all sound, 1 damage was met (the records in front of it are printed), 2 trouble.
+    Exit status: 0 all sound, 1 damage was met (the records in front of it are printed) or a record to --get is not
+    there, 2 trouble.
     """
     if at is not None and len(files) > 1:
-        raise click.UsageError("--at is an offset in one file: name one file")
-    wanted = None if columns is None else [name.strip() for name in columns.split(",")]
-    if max_record_bytes is not None:
-        reading["max_record_bytes"] = max_record_bytes
-    options.check_key(reading["key_file"])
+        raise click.UsageError("--at is a place in one file: name one file")
+    if ids and (at is not None or any(given[name] is not None for name in reading.WANTED)):
+        raise click.UsageError("--get names the records: leave out --at and what chooses others")
+    reading.check_index(given, files)
+    options.check_key(given["key_file"])
+    chosen = None if columns is None else [name.strip() for name in columns.split(",")]
+    wanted = Wanted(ids)
     left = limit
 
     def show(file: Input) -> int:
@@ -101,14 +109,18 @@ def command(
         if left == 0:
             return Status.SOUND
         with (
-            seglake.open(file.from_start(), format=segment_format, columns=wanted, **reading) as reader,
+            seglake.open(file.from_start(), **reading.given(given)) as reader,
             warnings.catch_warnings(),
         ):
             # What was skipped is said once, at the end, from the report.
             warnings.simplefilter("ignore", seglake.DamageWarning)
-            lines = _lines(reader, file, wanted, as_json=as_json, form=form)
+            lines = _lines(reader, file, _checked(chosen, reader), as_json=as_json, form=form)
             try:
-                printed = _print(reader, lines, at=at, limit=left)
+                if ids:
+                    records: Iterable[Record] = wanted.found_in(reader, [identifier(reader, text) for text in ids])
+                else:
+                    records = iter(reader) if at is None else reader.records_from(at)
+                printed = _print(records, lines, left)
             except seglake.DamageError as error:
                 if error.offset == at:
                     error.add_note("no record begins at --at, or the one there is damaged")
@@ -117,39 +129,47 @@ def command(
         if left is not None:
             left -= printed
         if not report.ok:
-            say(_skipped(report, file.label))
+            say(skipped(report, file.label))
         return report_status(report)
 
-    return each(files, spool_limit=spool_limit, action=show)
+    status = each(files, spool_limit=spool_limit, action=show)
+    if left == 0 or not wanted.missing:
+        return status
+    say("\n".join(wanted.missing_said()))
+    return max(status, Status.DAMAGED)
+
+
+def _checked(chosen: Sequence[str] | None, reader: Reader) -> Sequence[str] | None:
+    """The columns that were asked for, if a file has them."""
+    names = reader.schema.names
+    for name in chosen or ():
+        if name not in names and name not in _EVERYWHERE:
+            known = ", ".join([*names, *_EVERYWHERE])
+            raise click.UsageError(f"{reader.format} records have no column {name!r}: there are {known}")
+    return chosen
 
 
 def _lines(
-    reader: Reader, file: Input, wanted: Sequence[str] | None, *, as_json: bool, form: ValueForm | None
+    reader: Reader, file: Input, chosen: Sequence[str] | None, *, as_json: bool, form: ValueForm | None
 ) -> Lines:
-    names = reader.schema.names
+    fields = Fields(file.path, _causes(reader) if chosen and "cause" in chosen else ())
     if as_json:
-        return JsonLines(wanted or ["position", *names], form or "base64", file.path)
-    if wanted is None:
-        # The time in a UUID has a column of its own, which says it better where room is short.
-        wanted = ["position", *(name for name in names if name != "uuid" or "timestamp" not in names)]
-    return PlainLines(wanted, form or "text", file.path, stream=sys.stdout, file_bytes=reader.size)
+        return JsonLines(chosen or ["position", *reader.schema.names], form or "base64", fields)
+    if chosen is None:
+        chosen = ["position", *for_people(reader.schema)]
+    return PlainLines(chosen, form or "text", fields, stream=sys.stdout, file_bytes=reader.size)
 
 
-def _print(reader: Reader, lines: Lines, *, at: int | None, limit: int | None) -> int:
-    """Print up to `limit` records, from the one at offset `at` or the first, and return how many."""
-    records = iter(reader) if at is None else reader.records_from(at)
+def _causes(reader: Reader) -> Iterator[tuple[int, str]]:
+    """Where the records are of which something is missing, and why: of a pass of its own over the file."""
+    return ((span.start, span.cause) for span in reader.ledger() if span.kind == "record" and span.cause is not None)
+
+
+def _print(records: Iterable[Record], lines: Lines, limit: int | None) -> int:
+    """Print up to `limit` records and return how many."""
     write = sys.stdout.write
     printed = 0
     for record in islice(records, limit):
         write(lines.line(record) + "\n")
         printed += 1
     return printed
-
-
-def _skipped(report: Report, label: str) -> str:
-    where = printable(label)
-    if report.wrong_key:
-        return f"{where}: nothing checks, but the structure is sound: probably the wrong key\n  next      {KEY_NEXT}"
-    damaged = [total for total in report.totals if total["cause"] is not None]
-    ranges, volume = (sum(total[what] for total in damaged) for what in ("ranges", "bytes"))
-    return f"{where}: skipped {count(ranges, 'damaged range')}, {exact_size(volume)}: `seglake verify` shows where"

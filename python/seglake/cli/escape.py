@@ -12,6 +12,7 @@ from typing import Any
 
 _NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _encode = json.JSONEncoder(ensure_ascii=True, allow_nan=False).encode
+_encode_compact = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode
 _NOT_PLAIN_ASCII = re.compile(r"[^\x20-\x7e]")
 
 
@@ -42,6 +43,11 @@ def json_text(value: Any) -> str:
     """The value as one line of JSON in plain ASCII, which no terminal acts on and no encoding loses."""
     # Of all that the encoder leaves as it is only DEL is not printable, and that can only stand within a string.
     return _encode(value).replace("\x7f", "\\u007f")
+
+
+def json_compact(value: Any) -> str:
+    """Like `json_text`, without blanks."""
+    return _encode_compact(value).replace("\x7f", "\\u007f")
 
 
 def json_ascii(document: str) -> str:

@@ -4,46 +4,81 @@ from __future__ import annotations
 
 import base64
 import uuid
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, cast
 
-from .escape import json_text, printable, printable_bytes
+from .escape import json_compact, printable, printable_bytes
 from .quantity import instant, instant_us
 
 if TYPE_CHECKING:
     from seglake import Record
 
+# No file has so many bytes.
+_BEHIND_ALL = 1 << 64
+
 ValueForm = Literal["text", "json", "hex", "base64"]
 
 
-def plain(value: Any) -> Any:
-    """A field as JSON knows it: instants as ISO 8601 in UTC, UUIDs as text, bytes as base64, also within lists."""
+def base64_text(value: bytes) -> str:
+    """Bytes in base64."""
+    return base64.b64encode(value).decode("ascii")
+
+
+def plain(value: Any, of_bytes: Callable[[bytes], str] = base64_text) -> Any:
+    """A field as JSON knows it: instants as ISO 8601 in UTC, UUIDs as text, bytes in base64, also within lists."""
     if isinstance(value, datetime):
         return instant(value)
     if isinstance(value, uuid.UUID):
         return str(value)
     if isinstance(value, bytes):
-        return base64.b64encode(value).decode("ascii")
+        return of_bytes(value)
     if isinstance(value, dict):
-        return {str(name): plain(item) for name, item in cast("dict[Any, Any]", value).items()}
+        return {str(name): plain(item, of_bytes) for name, item in cast("dict[Any, Any]", value).items()}
     if isinstance(value, (list, tuple)):
-        return [plain(item) for item in cast("list[Any]", value)]
+        return [plain(item, of_bytes) for item in cast("list[Any]", value)]
     return value
 
 
-def shown(record: Record, name: str, path: str | None) -> str:
-    """A field other than the value as printable text on one line."""
-    value: Any = path if name == "path" else getattr(record, name)
-    if name == "timestamp":
-        return instant(value) if value is not None else instant_us(record.timestamp_us)
+class Fields:
+    """The fields of a file's records by column name, those among them that every file has: `path` and `cause`."""
+
+    def __init__(self, path: str | None, causes: Iterable[tuple[int, str]] = ()) -> None:
+        """Name the file and, in file order, where the records are that are given out with a cause."""
+        self._path = path
+        self._ahead = iter(causes)
+        self._causes: dict[int, str] = {}
+        self._looked_to = -1
+
+    def of(self, record: Record, name: str) -> Any:
+        """The field of a record."""
+        if name == "path":
+            return self._path
+        return self._cause(record.position) if name == "cause" else getattr(record, name)
+
+    def _cause(self, position: int) -> str | None:
+        # As far as needed: whoever prints the first records waits for no more than these.
+        while self._looked_to < position:
+            self._looked_to, cause = next(self._ahead, (_BEHIND_ALL, None))
+            if cause is not None:
+                self._causes[self._looked_to] = cause
+        return self._causes.get(position)
+
+
+def instant_shown(record: Record) -> str:
+    """A record's time for people."""
+    moment = record.timestamp
+    return instant(moment) if moment is not None else instant_us(record.timestamp_us)
+
+
+def shown(value: Any, form: ValueForm) -> str:
+    """A field other than the value as printable text on one line: structures as JSON, bytes as hex or base64."""
     if value is None:
         return "-"
-    if isinstance(value, bytes):
-        return printable_bytes(value)
     if isinstance(value, str):
         return printable(value)
-    converted = plain(value)
-    return converted if isinstance(converted, str) else json_text(converted)
+    converted = plain(value, base64_text if form == "base64" else bytes.hex)
+    return converted if isinstance(converted, str) else json_compact(converted)
 
 
 def preview(value: bytes, form: ValueForm, most: int) -> str:
@@ -52,7 +87,7 @@ def preview(value: bytes, form: ValueForm, most: int) -> str:
     if form == "hex":
         return head.hex()
     if form == "base64":
-        return base64.b64encode(head[: max(3, most // 3 * 3)]).decode("ascii")
+        return base64_text(head[: max(3, most // 3 * 3)])
     if len(value) > most:
         # Not half a character at the cut: a continuation byte belongs to what stands in front of it.
         while len(head) > max(most - 3, 1) and value[len(head)] & 0xC0 == 0x80:

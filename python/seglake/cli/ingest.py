@@ -12,7 +12,7 @@ import click
 
 from seglake import SeglakeError
 
-from . import options
+from . import options, reading
 from .child_output import diverted
 from .escape import json_text, printable, printable_lines
 from .failure import Trouble, shows_tracebacks
@@ -53,8 +53,8 @@ def _settings(_context: click.Context, _parameter: click.Parameter, given: Seque
 @click.option(
     "--target-file-bytes", metavar="SIZE", type=options.parse_size, help="About how large the Parquet files get."
 )
-@options.segment_format
-@options.key_file
+@reading.layout
+@reading.limits
 @options.as_json("One JSON object: what was done.")
 @options.debug
 def command(
@@ -63,9 +63,8 @@ def command(
     master: str | None,
     settings: dict[str, str],
     target_file_bytes: int | None,
-    segment_format: str | None,
-    key_file: str | None,
     as_json: bool,
+    **how: Any,
 ) -> int:
     """Verify every record of segments and write them to Parquet tables below DST.
 
@@ -79,11 +78,10 @@ def command(
     given: dict[str, Any] = {
         "master": master,
         "conf": settings or None,
-        "format": segment_format,
-        "key_file": key_file,
+        **how,
         "target_file_bytes": target_file_bytes,
     }
-    result = _ingest(sources, destination, {name: value for name, value in given.items() if value is not None})
+    result = _ingest(sources, destination, reading.given(given))
     if as_json:
         click.echo(json_text(result.to_dict()))
     else:

@@ -10,14 +10,29 @@ from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, Protocol
 
 from .escape import printable
 from .failure import Trouble, is_about_one_file, tell
 from .terminal import byte_progress
 
+if TYPE_CHECKING:
+    from pyarrow import NativeFile
+
 STANDARD_INPUT = "-"
 _COPY_BYTES = 1 << 20
+
+
+class Readable(Protocol):
+    """As much of a binary file as it takes to read bytes of it."""
+
+    def seek(self, position: int, whence: int = 0, /) -> int:
+        """Move to a position in bytes."""
+        ...
+
+    def read(self, size: int, /) -> bytes:
+        """Read up to so many bytes."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -29,15 +44,14 @@ class Input:
 
     @property
     def path(self) -> str | None:
-        """The path, or None where the bytes came from standard input or a pipe."""
+        """The path or URI, or None where the bytes came from standard input or a pipe."""
         return self.source if isinstance(self.source, str) else None
 
     @property
     def size(self) -> int:
         """The file's size in bytes now."""
-        if isinstance(self.source, str):
-            return Path(self.source).stat().st_size
-        return self.source.seek(0, os.SEEK_END)
+        with self.bytes() as content:
+            return content.seek(0, os.SEEK_END)
 
     def from_start(self) -> str | BinaryIO:
         """What to hand to the library, a stream wound back to its beginning."""
@@ -45,18 +59,72 @@ class Input:
             self.source.seek(0)
         return self.source
 
+    @contextmanager
+    def bytes(self) -> Generator[Readable]:
+        """The file's bytes, for what looks at no format."""
+        if not isinstance(self.source, str):
+            yield self.source
+        elif is_uri(self.source):
+            with _open_uri(self.source) as content:
+                yield content
+        else:
+            with Path(self.source).open("rb") as content:
+                yield content
+
+    def is_same_file(self, path: str) -> bool:
+        """Whether a path on this machine leads to this very file."""
+        if not isinstance(self.source, str):
+            here = os.fstat(self.source.fileno())
+        elif is_uri(self.source):
+            return False
+        else:
+            here = Path(self.source).stat()
+        try:
+            return os.path.samestat(here, Path(path).stat())
+        except OSError:
+            return False
+
+
+def is_uri(name: str) -> bool:
+    """Whether a name is that of a file elsewhere, by the rule of the library."""
+    return "://" in name
+
+
+def _open_uri(uri: str) -> NativeFile:
+    """Open a file by its URI.
+
+    Raises:
+        Trouble: it cannot be opened, by what `pyarrow.fs` says.
+    """
+    from seglake._uri import open_uri
+
+    try:
+        return open_uri(uri)
+    except ImportError as error:
+        raise Trouble(printable(str(error))) from error
+    except (ValueError, OSError) as error:
+        said = printable((error.strerror if isinstance(error, OSError) else None) or str(error))
+        shown = printable(uri)
+        raise Trouble(said if said.startswith(shown) else f"{shown}: {said}") from error
+
 
 @contextmanager
 def opened(name: str, *, spool_limit: int) -> Generator[Input]:
-    """What a name stands for: a regular file as it is, standard input (`-`) or a pipe as a temporary copy.
+    """What a name stands for: a file or URI as it is, standard input (`-`) or a pipe as a temporary copy.
 
     Segments are read back and forth, which a pipe cannot do, so its bytes are first written to an unnamed temporary
     file of at most `spool_limit` bytes that goes away at the end of the block.
 
     Raises:
-        Trouble: a folder, standard input that is a terminal or closed, a pipe of more than `spool_limit` bytes.
+        Trouble: a folder, standard input that is a terminal or closed, a pipe of more than `spool_limit` bytes, a URI
+            that cannot be opened.
         OSError: the file is not there or cannot be read.
     """
+    if is_uri(name):
+        # What is wrong with it is said here, once, whatever the library does with it afterwards.
+        _open_uri(name).close()
+        yield Input(name, name)
+        return
     if name == STANDARD_INPUT:
         with _standard_input(spool_limit) as source:
             yield Input(source, "standard input")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import re
 import shutil
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, NoReturn, Protocol, TextIO
 import click
 
 from .escape import json_ascii, json_text
-from .fields import ValueForm, plain, preview, shown
+from .fields import Fields, ValueForm, base64_text, instant_shown, plain, preview, shown
 from .quantity import size
 from .terminal import is_coloured, is_terminal, is_unicode
 
@@ -27,6 +26,7 @@ _HALF_ESCAPE = re.compile(r"\\(x[0-9a-f]?|u[0-9a-f]{0,3}|U[0-9a-f]{0,7})?\Z")
 _FIELD_CELLS = 40
 _PADDED_CELLS = 24
 _FEWEST_CELLS = 14
+_FEWEST_DIGITS = 4
 _VALUE_CELLS = 16
 
 
@@ -45,18 +45,22 @@ class JsonLines:
     `value_base64` for a value that is not UTF-8 or not JSON, `timestamp_us` for an instant outside the years 1 to 9999.
     """
 
-    def __init__(self, columns: Sequence[str], form: ValueForm, path: str | None) -> None:
+    def __init__(self, columns: Sequence[str], form: ValueForm, fields: Fields) -> None:
         self._columns = tuple((name, json_text(name)) for name in columns)
         self._encode_value = _ENCODERS[form]
-        self._path = path
+        self._no_value_key = "value_base64" if form == "json" else "value"
+        self._fields = fields
 
     def line(self, record: Record) -> str:
         """The record as one line of plain ASCII, without the line break."""
         return "{" + ", ".join([self._field(record, name, key) for name, key in self._columns]) + "}"
 
     def _field(self, record: Record, name: str, key: str) -> str:
-        value = self._path if name == "path" else getattr(record, name)
-        if name == "value" and isinstance(value, bytes):
+        value = self._fields.of(record, name)
+        if name == "value":
+            if value is None:
+                # Told apart from a value that is JSON's null.
+                return f'"{self._no_value_key}": null'
             encoded = self._encode_value(value)
             return f'"value_base64": {_base64(value)}' if encoded is None else f'"value": {encoded}'
         if name == "timestamp" and value is None:
@@ -68,16 +72,16 @@ class PlainLines:
     """One line of printable text of each record; on a terminal cut to its width and coloured."""
 
     def __init__(
-        self, columns: Sequence[str], form: ValueForm, path: str | None, *, stream: TextIO, file_bytes: int
+        self, columns: Sequence[str], form: ValueForm, fields: Fields, *, stream: TextIO, file_bytes: int
     ) -> None:
         self._columns = tuple(columns)
         self._form: ValueForm = form
-        self._path = path
+        self._fields = fields
         self._columns_wide = shutil.get_terminal_size().columns if is_terminal(stream) else None
         self._coloured = is_coloured(stream)
         self._ellipsis = "…" if is_unicode(stream) else "..."
         # Columns line up as far as the widest field so far; positions from the start.
-        self._widths = dict.fromkeys(self._columns, _FEWEST_CELLS)
+        self._widths = dict.fromkeys(self._columns, 0)
         self._position_digits = len(str(file_bytes))
 
     def line(self, record: Record) -> str:
@@ -97,13 +101,19 @@ class PlainLines:
     def _field(self, record: Record, name: str) -> str:
         if name == "position":
             return str(record.position).rjust(self._position_digits)
-        text = shown(record, name, self._path)
+        field = self._fields.of(record, name)
+        text = instant_shown(record) if name == "timestamp" else shown(field, self._form)
         if self._columns_wide is not None and _cells(text) > _FIELD_CELLS:
             text = self._cut(text, _FIELD_CELLS, "")
-        width = self._widths[name] = max(self._widths[name], min(_cells(text), _PADDED_CELLS))
-        return text + " " * (width - _cells(text))
+        is_number = isinstance(field, int) or (field is None and self._widths[name] < _FEWEST_CELLS)
+        fewest = _FEWEST_DIGITS if is_number else _FEWEST_CELLS
+        width = self._widths[name] = max(self._widths[name], fewest, min(_cells(text), _PADDED_CELLS))
+        padding = " " * (width - _cells(text))
+        return padding + text if is_number else text + padding
 
-    def _value(self, value: bytes, room: int | None) -> str:
+    def _value(self, value: bytes | None, room: int | None) -> str:
+        if value is None:
+            return "-"
         most = _PREVIEW_BYTES if room is None else min(_PREVIEW_BYTES, 4 * room)
         text = preview(value, self._form, most)
         whole = len(value) <= most
@@ -130,7 +140,7 @@ def _cells(text: str) -> int:
 
 
 def _base64(value: bytes) -> str:
-    return f'"{base64.b64encode(value).decode("ascii")}"'
+    return f'"{base64_text(value)}"'
 
 
 def _hex(value: bytes) -> str:

@@ -15,8 +15,11 @@ from . import failure
 Bound = datetime | uuid.UUID
 """Where a range of records begins or ends."""
 
-_Command = TypeVar("_Command", bound=Callable[..., Any])
+Command = TypeVar("Command", bound=Callable[..., Any])
+"""A function that click makes a command of."""
+
 _SIZE = re.compile(r"([0-9]{1,18})\s*([KMGTP]i?B?|B)?", re.IGNORECASE)
+_DECIMAL = re.compile(r"[0-9]{1,20}")
 _OFFSET = re.compile(r"[0-9]{1,20}|0[xX][0-9a-fA-F]{1,16}")
 _POWERS = {"": 0, "B": 0, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5}
 
@@ -45,6 +48,17 @@ def parse_offset(text: str) -> int:
     return int(text, 0) if text[:2].lower() == "0x" else int(text)
 
 
+def whole_number(most: int) -> Callable[[str], int]:
+    """A parser of decimal numbers from 0 to `most`, which raises click.BadParameter for all else."""
+
+    def parse(text: str) -> int:
+        if not (_DECIMAL.fullmatch(text) and int(text) <= most):
+            raise click.BadParameter(f"{text!r} is not a whole number from 0 to {most}")
+        return int(text)
+
+    return parse
+
+
 def parse_bound(text: str) -> Bound:
     """An instant in ISO 8601 with its zone, or the UUID of a record.
 
@@ -67,7 +81,7 @@ def parse_bound(text: str) -> Bound:
     return moment
 
 
-def key_file(command: _Command) -> _Command:
+def key_file(command: Command) -> Command:
     """`--key-file`: the only way to name a key on the command line, since arguments show in process lists."""
     return click.option(
         "--key-file",
@@ -90,14 +104,14 @@ def check_key(key_file: str | None) -> None:
     seglake.detect(b"", key_file=key_file)
 
 
-def segment_format(command: _Command) -> _Command:
+def segment_format(command: Command) -> Command:
     """`--format`: names are the library's to judge."""
-    return click.option(
-        "--format", "segment_format", metavar="NAME", help="The segment's format. [default: told from its bytes]"
-    )(command)
+    return click.option("--format", metavar="NAME", help="The segment's format. [default: told from its bytes]")(
+        command
+    )
 
 
-def spool_limit(command: _Command) -> _Command:
+def spool_limit(command: Command) -> Command:
     """`--spool-limit`: how much of a pipe is copied to a temporary file."""
     return click.option(
         "--spool-limit",
@@ -109,7 +123,7 @@ def spool_limit(command: _Command) -> _Command:
     )(command)
 
 
-def debug(command: _Command) -> _Command:
+def debug(command: Command) -> Command:
     """`--debug`: tracebacks for errors."""
 
     def switch(_context: click.Context, _parameter: click.Parameter, value: bool) -> None:
@@ -127,6 +141,6 @@ def debug(command: _Command) -> _Command:
     )(command)
 
 
-def as_json(text: str) -> Callable[[_Command], _Command]:
+def as_json(text: str) -> Callable[[Command], Command]:
     """`--json`, with what one line of it holds."""
     return click.option("--json", "as_json", is_flag=True, help=text)

@@ -60,8 +60,8 @@ def bar(marks: Sequence[Mark], *, unicode: bool) -> Text:
     return Text.assemble(*((mark.character if unicode else mark.ascii, mark.style) for mark in marks))
 
 
-def legend(marks: Sequence[Mark], *, unicode: bool) -> Text:
-    """What the characters that were drawn mean."""
+def legend(report: Report, marks: Sequence[Mark], *, unicode: bool) -> Text:
+    """What the characters that were drawn mean, and what the sound parts are where they are not all records."""
     from rich.text import Text
 
     line = Text()
@@ -70,7 +70,13 @@ def legend(marks: Sequence[Mark], *, unicode: bool) -> Text:
             line.append("   " if line else "")
             line.append(mark.character if unicode else mark.ascii, mark.style)
             line.append(f" {mark.name}")
+            line.append(_parts(report) if mark is SOUND else "")
     return line
+
+
+def _parts(report: Report) -> str:
+    kinds = [total["kind"] for total in report.totals if total["cause"] is None and total["kind"] != "unused"]
+    return "" if kinds == ["record"] else f" ({', '.join(kinds)})" if kinds else ""
 
 
 def _draw(marks: list[Mark], start: int, end: int, whole: int, mark: Mark) -> None:

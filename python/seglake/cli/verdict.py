@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import textwrap
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
-from . import picture
+from . import index_state, picture
 from .advice import advice, meaning
 from .escape import printable
 from .quantity import count, exact_size, instant_us, size
@@ -25,9 +25,11 @@ _BAR_CELLS = 72
 _TEXT_CELLS = 88
 
 
-def one_line(report: Report, label: str) -> str:
-    """A sound file in one line."""
-    return f"ok  {printable(label)}  {count(report.records, 'record')}, {size(report.bytes)}"
+def one_line(report: Report, index: dict[str, Any] | None, label: str) -> str:
+    """A sound file in one line, in a second one what is wrong with its index."""
+    structure = "" if report.checked == "checksum" else ", structure only"
+    line = f"ok  {printable(label)}  {count(report.records, 'record')}, {size(report.bytes)}{structure}"
+    return line if index is None or index["ok"] else f"{line}\n    index {index_state.for_people(index, label)}"
 
 
 @dataclass
@@ -64,8 +66,8 @@ class Tally:
         return f"{count(sum(sorts.values()), 'file')}: {found}; {count(self.records, 'record')}, {size(self.bytes)}"
 
 
-def show_in_full(report: Report, label: str, stream: TextIO) -> None:
-    """Totals, a picture of the file, its damaged ranges and what to do about them."""
+def show_in_full(report: Report, index: dict[str, Any] | None, label: str, stream: TextIO) -> None:
+    """Totals, a picture of the file, its damaged ranges and what to do about them, and the state of its index."""
     out = console(stream)
     out.print(_headline(report, label), soft_wrap=True)
     # What does not check under a wrong key is no damage: neither counted nor pictured nor listed as if it were.
@@ -77,7 +79,10 @@ def show_in_full(report: Report, label: str, stream: TextIO) -> None:
             out.print()
             out.print(_ranges(report), soft_wrap=True)
             out.print(_unlisted(report), end="", soft_wrap=True)
-    for sentence in advice(report):
+    sentences = advice(report)
+    if index is not None:
+        sentences.append(f"Index {index_state.for_people(index, label)}")
+    for sentence in sentences:
         out.print()
         width = min(out.width, _TEXT_CELLS)
         out.print(textwrap.fill(sentence, width, break_long_words=False, break_on_hyphens=False), soft_wrap=True)
@@ -131,4 +136,4 @@ def _print_picture(out: Console, report: Report, *, unicode: bool, width: int) -
         out.print()
         out.print(picture.bar(marks, unicode=unicode))
         out.print("0" + size(report.bytes).rjust(len(marks) - 1))
-        out.print(picture.legend(marks, unicode=unicode), soft_wrap=True)
+        out.print(picture.legend(report, marks, unicode=unicode), soft_wrap=True)

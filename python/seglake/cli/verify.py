@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from . import options
+from . import index_state, options, reading
 from .escape import json_text
 from .failure import Status, describe, report_status
 from .inputs import Input, each
@@ -21,6 +21,8 @@ Examples:
   seglake verify today.active
   seglake verify --quiet /var/log/segments/*.active || echo "look at the disk"
   seglake verify --json *.active | jq -c 'select(.ok | not) | {path, damage}'
+  seglake verify --dialect draft-1.1 writer.oplog
+  seglake verify --index none events.chunks s3://bucket/january.sealed
   SEGLAKE_KEY=$(cat secret.hex) seglake verify today.active
 """
 
@@ -29,42 +31,51 @@ Examples:
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path())
 @options.as_json("One JSON object a line, one line a file: the report.")
 @click.option("--quiet", "-q", is_flag=True, help="Say nothing of sound files.")
-@options.segment_format
-@options.key_file
+@reading.layout
+@reading.index
+@reading.limit_chunk_bytes
 @options.spool_limit
 @options.debug
 def command(
     files: tuple[str, ...],
     as_json: bool,
     quiet: bool,
-    segment_format: Any,
-    key_file: str | None,
     spool_limit: int,
+    **how: Any,
 ) -> int:
     """Check every byte of files and tell what is damaged, where and why.
 
-    Nothing is changed. FILE may be - for standard input, which is copied to a temporary file first. A file that cannot
-    be read does not stop the others.
+    Nothing is changed. FILE is a path, a URI such as s3://bucket/key, or - for standard input, which is copied to a
+    temporary file first. A file that cannot be read does not stop the others.
 
-    Exit status: 0 all sound, 1 something is damaged, 2 trouble: a file cannot be read or its key is probably wrong.
+    Exit status: 0 all sound, 1 something is damaged, 2 trouble: a file cannot be read or its key is probably wrong. The
+    index of a chunked file is checked, too, but holds nothing of its own: damage to it alone is said, with status 0.
     """
     import seglake
 
-    options.check_key(key_file)
+    reading.check_index(how, files)
+    options.check_key(how["key_file"])
     tally = Tally()
 
     def check(file: Input) -> int:
         with byte_progress(PurePath(file.label).name) as advance:
-            report = seglake.verify(file.from_start(), format=segment_format, key_file=key_file, progress=advance)
+            report = seglake.verify(
+                file.from_start(),
+                **reading.only(how, "format", "dialect", "key_file", "limit_chunk_bytes"),
+                progress=advance,
+            )
+        with seglake.open(file.from_start(), **reading.given(how)) as reader:
+            found = index_state.index_of(reader)
+        index = None if found is None else index_state.facts(found)
         tally.add(report)
-        if not (quiet and report.ok):
+        if not (quiet and report.ok and (index is None or index["ok"])):
             if as_json:
                 # The path as it was given: the report's own has lost what is not UTF-8.
-                click.echo(json_text({**report.to_dict(), "path": file.path}))
+                click.echo(json_text({**report.to_dict(), "path": file.path, "index": index}))
             elif len(files) > 1 and report.ok:
-                click.echo(one_line(report, file.label))
+                click.echo(one_line(report, index, file.label))
             else:
-                show_in_full(report, file.label, sys.stdout)
+                show_in_full(report, index, file.label, sys.stdout)
         return report_status(report)
 
     def failed(name: str, error: Exception) -> None:

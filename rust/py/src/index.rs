@@ -89,7 +89,11 @@ impl Index {
 
     fn __repr__(&self) -> String {
         let state = if self.ok() { "ok" } else { "damaged" };
-        format!("Index({state}, items={}, size={})", self.index.items.len(), self.index.size)
+        format!(
+            "Index({state}, items={}, size={})",
+            self.index.items.len(),
+            self.index.size
+        )
     }
 }
 

@@ -7,6 +7,7 @@ mod convert;
 mod detect;
 mod error;
 mod field_in;
+mod index;
 mod interrupt;
 mod key;
 mod ledger;
@@ -37,6 +38,8 @@ mod _native {
     use super::convert::convert;
     #[pymodule_export]
     use super::detect::{Detection, detect};
+    #[pymodule_export]
+    use super::index::{Index, index};
     #[pymodule_export]
     use super::ledger::Ledger;
     #[pymodule_export]

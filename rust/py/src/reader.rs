@@ -16,6 +16,7 @@ use seglake::verbs;
 use crate::arrow::{self, Schema};
 use crate::batches::{Batch, Batches, Stream};
 use crate::error::{damage_warning, raise};
+use crate::index::Index;
 use crate::key::Origin;
 use crate::ledger::Ledger;
 use crate::record::Record;
@@ -334,6 +335,19 @@ impl Reader {
         };
         let wanted = filter.wanted()?;
         self.records(py, || self.lookup()?.range(&wanted))
+    }
+
+    /// A chunked file's index, held against the file; None where there is none. Raises ValueError for other formats.
+    fn index(&self, py: Python<'_>) -> PyResult<Option<Index>> {
+        self.shared.check_open()?;
+        if *self.format != format::chunked::FORMAT {
+            let name = self.format.name;
+            return Err(PyValueError::new_err(format!(
+                "{name} files have no index of their own"
+            )));
+        }
+        py.detach(|| Index::of(&*self.source, &self.options))
+            .map_err(|error| raise(py, error))
     }
 
     /// The whole file as Spans in file order, whatever `on_damage` says. Each byte of the file is in exactly one.

@@ -10,7 +10,7 @@ use pyo3::exceptions::{PyResourceWarning, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::PyDict;
-use seglake::format::{self, Column, RecordId, WriteOptions, by_name};
+use seglake::format::{self, RecordId, WriteOptions, by_name};
 
 use crate::arrow::import;
 use crate::error::raise;
@@ -128,21 +128,25 @@ impl Writer {
     fn with<T: Send>(
         &self,
         py: Python<'_>,
-        work: impl FnOnce(&mut dyn format::Writer) -> seglake::Result<T> + Send,
+        work: impl FnOnce(&mut (dyn format::Writer + 'static)) -> seglake::Result<T> + Send,
     ) -> PyResult<T> {
-        let done = py.detach(|| lock(&self.writer).as_deref_mut().map(|writer| work(writer)));
+        let done = py.detach(|| lock(&self.writer).as_deref_mut().map(work));
         done.ok_or_else(|| PyValueError::new_err("the writer is closed"))?
             .map_err(|error| raise(py, error))
     }
 
-    fn peek<T>(&self, py: Python<'_>, look: impl FnOnce(&dyn format::Writer) -> T) -> PyResult<T> {
+    fn peek<T>(
+        &self,
+        py: Python<'_>,
+        look: impl FnOnce(&(dyn format::Writer + 'static)) -> T,
+    ) -> PyResult<T> {
         let writer = self
             .writer
             .lock_py_attached(py)
             .unwrap_or_else(std::sync::PoisonError::into_inner);
         writer
             .as_deref()
-            .map(|writer| look(writer))
+            .map(look)
             .ok_or_else(|| PyValueError::new_err("the writer is closed"))
     }
 
@@ -150,11 +154,11 @@ impl Writer {
     fn end(
         &self,
         py: Python<'_>,
-        work: impl FnOnce(&mut dyn format::Writer) -> seglake::Result<()> + Send,
+        work: impl FnOnce(&mut (dyn format::Writer + 'static)) -> seglake::Result<()> + Send,
     ) -> PyResult<()> {
         let ended = py.detach(|| {
             let mut writer = lock(&self.writer);
-            let ended = writer.as_deref_mut().map_or(Ok(()), |writer| work(writer));
+            let ended = writer.as_deref_mut().map_or(Ok(()), work);
             if ended.is_ok() {
                 *writer = None;
             }

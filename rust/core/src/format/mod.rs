@@ -72,7 +72,12 @@ impl PartialEq for Format {
 }
 
 /// All formats.
-pub static FORMATS: &[&Format] = &[&active::FORMAT, &sealed::FORMAT, &chunked::FORMAT, &oplog::FORMAT];
+pub static FORMATS: &[&Format] = &[
+    &active::FORMAT,
+    &sealed::FORMAT,
+    &chunked::FORMAT,
+    &oplog::FORMAT,
+];
 
 /// How records are known to be right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -23,6 +23,26 @@ pub fn encode(
     type_: &[u8],
     value: &[u8],
 ) -> Result<()> {
+    let start = out.len();
+    out.extend_from_slice(uuid);
+    if let Err(error) = encode_message(out, type_, value) {
+        out.truncate(start);
+        return Err(error);
+    }
+    let checksum = hash(key, out.get(start..).unwrap_or_default());
+    out.extend_from_slice(&checksum.to_be_bytes());
+    Ok(())
+}
+
+/// Appends what stands between UUID and checksum: type length, type, value length, value. All of a message in a sealed segment.
+///
+/// # Errors
+/// As [`encode`].
+pub(in crate::format) fn encode_message(
+    out: &mut Vec<u8>,
+    type_: &[u8],
+    value: &[u8],
+) -> Result<()> {
     let type_len = u8::try_from(type_.len()).map_err(|_| {
         Error::Usage(format!(
             "the type has {} bytes: at most {MAX_TYPE_BYTES} fit",
@@ -35,13 +55,9 @@ pub fn encode(
             value.len()
         ))
     })?;
-    let start = out.len();
-    out.extend_from_slice(uuid);
     out.push(type_len);
     out.extend_from_slice(type_);
     out.extend_from_slice(&value_len.to_be_bytes());
     out.extend_from_slice(value);
-    let checksum = hash(key, out.get(start..).unwrap_or_default());
-    out.extend_from_slice(&checksum.to_be_bytes());
     Ok(())
 }

@@ -12,11 +12,14 @@ mod encode;
 mod large;
 mod resync;
 mod rows;
+mod sequence;
 mod walk;
 mod writer;
 
+pub(super) use encode::encode_message;
 pub use encode::{MAX_TYPE_BYTES, MAX_VALUE_BYTES, encode};
 pub(crate) use rows::Stored;
+pub(super) use sequence::Sequence;
 pub(crate) use walk::ActiveWalk;
 pub use writer::Writer;
 

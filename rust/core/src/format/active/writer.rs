@@ -7,14 +7,12 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use super::walk::ActiveWalk;
-use super::{COLUMNS, FORMAT, UUID_BYTES, encode};
+use super::{COLUMNS, FORMAT, Sequence, encode};
 use crate::checksum::Key;
-use crate::error::{Error, Result};
-use crate::format::writer::missing;
+use crate::error::Result;
 use crate::format::{self, Column, Options, RecordId, Start, Step, Value, Walk, WriteOptions};
 use crate::ledger::{Kind, Span};
 use crate::output::Appender;
-use crate::uuid6::{Generator, is_v6, timestamp_micros};
 use crate::verbs::Report;
 
 /// Appends records to a segment. Two writers of one file keep each other out (by an advisory lock, on Unix).
@@ -25,8 +23,7 @@ use crate::verbs::Report;
 pub struct Writer {
     out: Appender,
     key: Key,
-    generator: Generator,
-    last: Option<[u8; UUID_BYTES]>,
+    sequence: Sequence,
     found: Report,
 }
 
@@ -34,15 +31,14 @@ impl Writer {
     /// Opens a segment for appending. An existing one is walked first.
     ///
     /// # Errors
-    /// [`Error::Io`] where the file exists without [`append`](WriteOptions::append), is being written to by another
-    /// writer, or cannot be opened or filled; [`Error::Damage`] where an existing file ends in damage (a torn tail only
+    /// [`Error::Io`](crate::Error::Io) where the file exists without [`append`](WriteOptions::append), is being written to by another
+    /// writer, or cannot be opened or filled; [`Error::Damage`](crate::Error::Damage) where an existing file ends in damage (a torn tail only
     /// without [`zero_torn_tail`](WriteOptions::zero_torn_tail)) or is probably under another key.
     pub fn open(path: &Path, options: &WriteOptions) -> Result<Self> {
         let mut writer = Self {
             out: Appender::open(path, options.append)?,
             key: options.key,
-            generator: Generator::default(),
-            last: None,
+            sequence: Sequence::default(),
             found: Report::new(&FORMAT, Some(path), 0),
         };
         writer.find_end(options)?;
@@ -73,7 +69,7 @@ impl Writer {
             let rows = walk.rows();
             if let Some(Value::Uuid(uuid)) = rows.len().checked_sub(1).map(|row| rows.field(row, 0))
             {
-                self.last = Some(uuid);
+                self.sequence.go_on_behind(uuid);
             }
         }
         let Some(end) = end_span else { return Ok(()) };
@@ -91,7 +87,7 @@ impl Writer {
             strict: true,
             ..lenient
         };
-        let mut walk = ActiveWalk::behind(source, &strict, end.start, self.last)?;
+        let mut walk = ActiveWalk::behind(source, &strict, end.start, self.sequence.last())?;
         while walk.step()? == Step::More {}
         Err(self.out.failed(
             "cannot append",
@@ -105,48 +101,29 @@ impl Writer {
     /// Appends a record of this UUID, which must be of version 6 and greater than the last one.
     ///
     /// # Errors
-    /// [`Error::Usage`] for a UUID that does not ascend or is not of version 6, a type of more than 255 bytes, or a value of
-    /// more than 2^32-1 bytes: nothing is appended. [`Error::Io`] where a full buffer could not be written: the record
+    /// [`Error::Usage`](crate::Error::Usage) for a UUID that does not ascend or is not of version 6, a type of more than 255 bytes, or a value of
+    /// more than 2^32-1 bytes: nothing is appended. [`Error::Io`](crate::Error::Io) where a full buffer could not be written: the record
     /// itself is appended to the buffer.
     pub fn append(&mut self, uuid: &Uuid, type_: &[u8], value: &[u8]) -> Result<()> {
         self.out.check_synced()?;
-        let bytes = uuid.as_bytes();
-        if !is_v6(bytes) {
-            return Err(Error::Usage(format!(
-                "the UUID {uuid} is not of version 6, variant 10"
-            )));
-        }
-        if let Some(last) = self.last.filter(|last| bytes <= last) {
-            let last = Uuid::from_bytes(last);
-            return Err(Error::Usage(format!(
-                "the UUID {uuid} does not ascend: the last one in the segment is {last}"
-            )));
-        }
-        encode(self.out.buffer(), &self.key, bytes, type_, value)?;
-        self.last = Some(*bytes);
+        self.sequence.check(uuid)?;
+        encode(self.out.buffer(), &self.key, uuid.as_bytes(), type_, value)?;
+        self.sequence.go_on_behind(uuid.into_bytes());
         self.out.flush_if_full()
     }
 
     /// The next UUID for [`append`](Self::append): of the present time, or just behind the last one.
     ///
     /// # Errors
-    /// [`Error::Usage`] where the last UUID is of the last time that there is.
+    /// [`Error::Usage`](crate::Error::Usage) where the last UUID is of the last time that there is.
     pub fn next_uuid(&self) -> Result<Uuid> {
-        match &self.last {
-            None => Ok(self.generator.now()),
-            Some(last) => self.generator.after(last).ok_or_else(|| {
-                Error::Usage(format!(
-                    "no UUID of version 6 has a later time than the last one, {}",
-                    Uuid::from_bytes(*last)
-                ))
-            }),
-        }
+        self.sequence.next()
     }
 
     /// Hands all records to the operating system: they survive the end of this process.
     ///
     /// # Errors
-    /// [`Error::Io`]; what could not be written is kept, and flushing again writes it to where it belongs.
+    /// [`Error::Io`](crate::Error::Io); what could not be written is kept, and flushing again writes it to where it belongs.
     pub fn flush(&mut self) -> Result<()> {
         self.out.flush()
     }
@@ -154,7 +131,7 @@ impl Writer {
     /// Hands all records to the disk: they survive a loss of power.
     ///
     /// # Errors
-    /// [`Error::Io`]. After a failed sync the disk's state is unknown, so every later call fails too: open the file again,
+    /// [`Error::Io`](crate::Error::Io). After a failed sync the disk's state is unknown, so every later call fails too: open the file again,
     /// which walks it.
     pub fn sync(&mut self) -> Result<()> {
         self.out.sync()
@@ -177,7 +154,7 @@ impl Writer {
     /// The last UUID in the segment.
     #[must_use]
     pub fn last_uuid(&self) -> Option<Uuid> {
-        self.last.map(Uuid::from_bytes)
+        self.sequence.last().map(Uuid::from_bytes)
     }
 
     /// What was in the file when it was opened.
@@ -193,31 +170,7 @@ impl format::Writer for Writer {
     }
 
     fn write(&mut self, fields: &[Value<'_>]) -> Result<Option<RecordId>> {
-        let (uuid, timestamp, type_, value) = match fields {
-            [uuid, timestamp, Value::Text(type_), Value::Binary(value)] => {
-                (uuid, timestamp, *type_, *value)
-            }
-            [_, _, Value::Text(_), _] => return Err(missing("value")),
-            _ => return Err(missing("type")),
-        };
-        let uuid = match uuid {
-            Value::Uuid(uuid) => Uuid::from_bytes(*uuid),
-            _ if *timestamp != Value::Null => {
-                return Err(Error::Usage(
-                    "timestamp comes from uuid: give a UUID of that time too, or leave timestamp out"
-                        .to_owned(),
-                ));
-            }
-            _ => self.next_uuid()?,
-        };
-        let own = timestamp_micros(uuid.as_bytes());
-        if let Value::Timestamp(given) = timestamp
-            && *given != own
-        {
-            return Err(Error::Usage(format!(
-                "timestamp {given} is not that of the UUID {uuid}, which is {own}: leave timestamp out"
-            )));
-        }
+        let (uuid, type_, value) = self.sequence.record(fields)?;
         self.append(&uuid, type_, value)?;
         Ok(Some(RecordId::Uuid(uuid.into_bytes())))
     }
@@ -247,7 +200,7 @@ impl format::Writer for Writer {
     }
 
     fn last(&self) -> Option<RecordId> {
-        self.last.map(RecordId::Uuid)
+        self.sequence.last().map(RecordId::Uuid)
     }
 
     fn found(&self) -> Option<&Report> {

@@ -15,6 +15,7 @@ mod giving;
 mod header;
 mod index;
 mod lookup;
+mod mending;
 mod payload;
 mod records;
 mod resync;
@@ -53,7 +54,7 @@ pub static FORMAT: Format = Format {
 };
 
 const COLUMNS: &[Column] = &[
-    Column::new("offset", ColumnKind::Int64),
+    Column::optional("offset", ColumnKind::Int64),
     Column::new("timestamp", ColumnKind::Timestamp),
     Column::new("value", ColumnKind::Binary),
 ];

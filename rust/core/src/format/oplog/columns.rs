@@ -19,65 +19,69 @@ const fn binary(name: &'static str) -> Column {
     Column::new(name, ColumnKind::Binary)
 }
 
-const fn without(column: Column) -> Column {
+const fn list(name: &'static str, item: &'static ColumnKind) -> Column {
+    Column::new(name, ColumnKind::List(item))
+}
+
+/// Messages can be written without this column.
+const fn optional(column: Column) -> Column {
     Column::optional(column.name, column.kind)
 }
 
-/// The columns that all dialects have.
-const fn shared(checkpoint: &'static [Column], clock: &'static ColumnKind) -> [Column; 9] {
-    [
-        Column::optional("seq", ColumnKind::Int64),
-        uint("version"),
-        uint("checkpointer"),
-        Column::optional("checkpoint", ColumnKind::Struct(checkpoint)),
-        Column::new("clock", ColumnKind::List(clock)),
-        uint("abi"),
-        uint("batch"),
-        binary("value"),
-        Column::optional("keys", ColumnKind::List(&ColumnKind::Binary)),
-    ]
-}
+const SEQ: Column = Column::optional("seq", ColumnKind::Int64);
+const KEYS: Column = Column::optional("keys", ColumnKind::List(&ColumnKind::Binary));
 
-const DRAFT: &[Column] = &shared(TREE, &HEAD);
-const DRAFT_11: &[Column] = &shared(TREE, &REFERENCE);
-const AUTOBASE: &[Column] = &{
-    let [a, b, c, d, e, f, g, h, i] = shared(CHECKPOINT, &HEAD);
-    [
-        a,
-        b,
-        without(c),
-        d,
-        e,
-        without(f),
-        g,
-        without(h),
-        i,
-        without(uint("max_supported_version")),
-        Column::optional("optimistic", ColumnKind::Boolean),
-        Column::optional("digest", ColumnKind::Struct(DIGEST)),
-        Column::optional("trace", ColumnKind::Struct(TRACE)),
-        without(binary("extra")),
-        without(uint("flags")),
-    ]
-};
-
-const TREE: &[Column] = &[binary("tree_hash"), uint("length")];
+const TREE: ColumnKind = ColumnKind::Struct(&[binary("tree_hash"), uint("length")]);
 const HEAD: ColumnKind = ColumnKind::Struct(&[binary("key"), uint("length")]);
 const REFERENCE: ColumnKind =
     ColumnKind::Struct(&[binary("key"), uint("length"), uint("seq"), uint("offset")]);
 
-const UINTS: ColumnKind = ColumnKind::List(&ColumnKind::UInt64);
+const fn draft(entry: &'static ColumnKind) -> [Column; 9] {
+    [
+        SEQ,
+        uint("version"),
+        uint("checkpointer"),
+        Column::optional("checkpoint", TREE),
+        list("clock", entry),
+        uint("abi"),
+        uint("batch"),
+        binary("value"),
+        KEYS,
+    ]
+}
+
+const DRAFT: &[Column] = &draft(&HEAD);
+const DRAFT_11: &[Column] = &draft(&REFERENCE);
+
 const CHECKPOINTER: ColumnKind =
     ColumnKind::Struct(&[uint("checkpointer"), binary("signature"), uint("length")]);
-const CHECKPOINT: &[Column] = &[
+const CHECKPOINT: ColumnKind = ColumnKind::Struct(&[
     Column::new("system", CHECKPOINTER),
     Column::new("encryption", CHECKPOINTER),
-    Column::new("user", ColumnKind::List(&CHECKPOINTER)),
+    list("user", &CHECKPOINTER),
+]);
+const DIGEST: ColumnKind = ColumnKind::Struct(&[uint("pointer"), binary("key")]);
+const VIEW: ColumnKind = ColumnKind::Struct(&[uint("view"), list("blocks", &ColumnKind::UInt64)]);
+const TRACE: ColumnKind = ColumnKind::Struct(&[
+    list("system", &ColumnKind::UInt64),
+    list("encryption", &ColumnKind::UInt64),
+    list("user", &VIEW),
+]);
+
+const AUTOBASE: &[Column] = &[
+    SEQ,
+    uint("version"),
+    optional(uint("checkpointer")),
+    Column::optional("checkpoint", CHECKPOINT),
+    list("clock", &HEAD),
+    optional(uint("abi")),
+    uint("batch"),
+    optional(binary("value")),
+    KEYS,
+    optional(uint("max_supported_version")),
+    Column::optional("optimistic", ColumnKind::Boolean),
+    Column::optional("digest", DIGEST),
+    Column::optional("trace", TRACE),
+    optional(binary("extra")),
+    optional(uint("flags")),
 ];
-const DIGEST: &[Column] = &[uint("pointer"), binary("key")];
-const TRACE: &[Column] = &[
-    Column::new("system", UINTS),
-    Column::new("encryption", UINTS),
-    Column::new("user", ColumnKind::List(&VIEW)),
-];
-const VIEW: ColumnKind = ColumnKind::Struct(&[uint("view"), Column::new("blocks", UINTS)]);

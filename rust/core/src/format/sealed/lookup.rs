@@ -81,6 +81,9 @@ impl SealedLookup {
 
     /// Looks for one UUID.
     fn find(&self, checker: &mut Checker, uuid: &[u8; UUID_BYTES]) -> Result<Sought> {
+        if self.front.unreadable.is_some() {
+            return self.unproven(None);
+        }
         let has_checksums = self.front.trailer.is_some();
         // Without checksums it takes all entries to know what the walk would make of one of them.
         if !has_checksums && !self.survey()?.ascends {
@@ -166,6 +169,7 @@ impl SealedLookup {
                 .reader
                 .bring(entry.offset, self.front.data_end, body)?;
         }
+        checker.spent = 0; // what other look-ups hashed in vain is not this one's
         checker.check(number, entry, entry.offset, &self.nothing_before())
     }
 

@@ -12,7 +12,6 @@
 
 mod check;
 mod detect;
-mod encode;
 mod front;
 mod index;
 mod lookup;
@@ -28,7 +27,6 @@ mod trailer;
 mod walk;
 mod writer;
 
-pub use encode::encode;
 pub use writer::Writer;
 
 use super::active::COLUMNS;

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use super::check::{Checker, POLL_EVERY, Prior};
 use super::front::Front;
 use super::reader::Reader;
 use super::walk::{SealedWalk, State};
+use super::{Message, UUID_BYTES};
 use crate::error::{Error, Result};
 use crate::format::{Carry, Options, Start, Step, Walk, Wanted};
 use crate::source::Source;
@@ -22,9 +24,18 @@ impl State {
             counted: next > 0,
             spent: 0,
             tried: None,
+            exhausted: false,
             failed: Default::default(),
             marks: Default::default(),
             ended: false,
+        }
+    }
+
+    /// In front of a message, which ascends whatever was before it.
+    fn before_message(front: &Front, message: &Message) -> Self {
+        Self {
+            last: before(&message.uuid),
+            ..Self::before(front, message.number, message.position)
         }
     }
 
@@ -37,10 +48,18 @@ impl State {
     ) -> Result<Self> {
         match start {
             Start::Beginning => Ok(Self::before(front, 0, front.data_start)),
-            Start::Offset(offset) => match find_entry(source, front, options, offset)? {
-                Some(number) if front.in_bounds(offset) => Ok(Self::before(front, number, offset)),
-                _ => Self::at_moved(source, front, options, offset),
-            },
+            Start::Offset(offset) => {
+                let found = match find(source, front, options, offset)? {
+                    Some(message) => Some(message),
+                    None => find_moved(source, front, options, offset)?,
+                };
+                let message = found.ok_or_else(|| {
+                    Error::Usage(format!(
+                        "cannot start at offset {offset}: no message that checks begins there"
+                    ))
+                })?;
+                Ok(Self::before_message(front, &message))
+            }
             Start::Carry(Carry(json)) => {
                 let state: Self = serde_json::from_str(json).map_err(|error| {
                     Error::Usage(format!(
@@ -69,52 +88,62 @@ impl State {
             && self.marks.lie_within(self.from, self.next)
             && self.failed.lie_within(self.from, self.next)
     }
-
-    /// In front of the message at `offset`, though no entry says that it is there.
-    fn at_moved(
-        source: &Arc<dyn Source>,
-        front: &Front,
-        options: &Options,
-        offset: u64,
-    ) -> Result<Self> {
-        let lenient = Options {
-            strict: false,
-            values: false,
-            wanted: Wanted::default(),
-            ..options.clone()
-        };
-        let state = Self::before(front, 0, front.data_start);
-        let mut walk = SealedWalk::new(source.clone(), &lenient, *front, state);
-        while walk.step()? == Step::More {
-            let found = walk
-                .messages
-                .iter()
-                .find(|message| message.position == offset);
-            if let Some(message) = found {
-                return Ok(Self::before(front, message.number, offset));
-            }
-        }
-        Err(Error::Usage(format!(
-            "cannot start at offset {offset}: no message of this file begins there"
-        )))
-    }
 }
 
-/// The number of the first entry that points at `offset`.
-fn find_entry(
+/// The message at `offset`, if an entry says that it is there and it checks.
+fn find(
     source: &Arc<dyn Source>,
     front: &Front,
     options: &Options,
     offset: u64,
-) -> Result<Option<u64>> {
-    let mut reader = Reader::sequential(source.clone(), options);
+) -> Result<Option<Message>> {
+    if !front.in_bounds(offset) {
+        return Ok(None);
+    }
+    let reader = || Reader::sequential(source.clone(), options);
+    let mut checker = Checker::new(reader(), reader(), *front);
     for number in 0..front.entries {
-        if number % super::check::POLL_EVERY == 0 {
+        if number % POLL_EVERY == 0 {
             options.poll()?;
         }
-        if reader.entry(number, front.entries)?.offset == offset {
-            return Ok(Some(number));
+        let entry = checker.entry_elsewhere(number)?;
+        if entry.offset == offset {
+            let prior = Prior {
+                last: before(&entry.uuid),
+                end: offset,
+            };
+            return Ok(checker.check(number, &entry, offset, &prior)?.ok());
         }
     }
     Ok(None)
+}
+
+/// The message at `offset`, though its entry does not say that it is there.
+fn find_moved(
+    source: &Arc<dyn Source>,
+    front: &Front,
+    options: &Options,
+    offset: u64,
+) -> Result<Option<Message>> {
+    let lenient = Options {
+        strict: false,
+        values: false,
+        wanted: Wanted::default(),
+        ..options.clone()
+    };
+    let state = State::before(front, 0, front.data_start);
+    let mut walk = SealedWalk::new(source.clone(), &lenient, *front, state);
+    while walk.step()? == Step::More {
+        let mut found = walk.messages.iter();
+        if let Some(message) = found.find(|message| message.position == offset) {
+            return Ok(Some(*message));
+        }
+    }
+    Ok(None)
+}
+
+/// A UUID that this one is greater than, and no other between them.
+fn before(uuid: &[u8; UUID_BYTES]) -> Option<[u8; UUID_BYTES]> {
+    let before = u128::from_be_bytes(*uuid).checked_sub(1);
+    before.map(u128::to_be_bytes)
 }

@@ -40,6 +40,8 @@ pub(super) struct State {
     pub(super) spent: u64,
     /// Where a message was looked for in vain behind the last good one.
     pub(super) tried: Option<u64>,
+    /// Whether looking for one there would have taken more than may be hashed in vain.
+    pub(super) exhausted: bool,
     /// Entries since the last good one that have no message.
     pub(super) failed: Runs,
     /// Entries in front of those that are damage.
@@ -137,8 +139,12 @@ impl SealedWalk {
         if number >= front.entries {
             return self.finish();
         }
-        if number % POLL_EVERY == 0 {
+        if number.is_multiple_of(POLL_EVERY) {
             self.options.poll()?;
+        }
+        if self.state.exhausted {
+            self.fail(number, Some(Fault::SearchLimit));
+            return Ok(Advance::On);
         }
         let entry = self.checker.reader.entry_and_next(number, front.entries)?;
         if !self.messages.is_empty() {
@@ -151,7 +157,7 @@ impl SealedWalk {
                 .reader
                 .bring(entry.offset, front.data_end, body)?;
         }
-        let before = (self.checker.spent, self.state.tried);
+        let before = (self.checker.spent, self.state.tried, self.state.exhausted);
         let prior = self.state.prior();
         let own = self.checker.check(number, &entry, entry.offset, &prior)?;
         let (found, fault) = match own {
@@ -161,7 +167,7 @@ impl SealedWalk {
         let is_damage =
             fault.is_some() || found.is_some_and(|message| message.position != prior.end);
         let advance = if is_damage && self.stops_at_damage() {
-            (self.checker.spent, self.state.tried) = before;
+            (self.checker.spent, self.state.tried, self.state.exhausted) = before;
             return self.meet_damage();
         } else if let Some(message) = found {
             self.commit(&entry, message, fault)?
@@ -170,7 +176,7 @@ impl SealedWalk {
             Advance::On
         };
         if advance == Advance::Full {
-            (self.checker.spent, self.state.tried) = before;
+            (self.checker.spent, self.state.tried, self.state.exhausted) = before;
         }
         Ok(advance)
     }
@@ -211,7 +217,9 @@ impl SealedWalk {
             }
             self.state.tried = Some(place);
         }
-        Ok(self.checker.check(number, entry, place, prior)?.ok())
+        let checked = self.checker.check(number, entry, place, prior)?;
+        self.state.exhausted |= checked == Err(Fault::SearchLimit);
+        Ok(checked.ok())
     }
 
     /// Notes that an entry has no message.

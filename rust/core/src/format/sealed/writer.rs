@@ -6,14 +6,13 @@ use std::path::{Path, PathBuf};
 use uuid::Uuid;
 
 use super::trailer::{Foot, key_check};
-use super::{CHECKSUM_BYTES, COLUMNS, ENTRY_BYTES, Entry, MAGIC, UUID_BYTES, encode};
+use super::{CHECKSUM_BYTES, COLUMNS, ENTRY_BYTES, Entry, MAGIC, UUID_BYTES};
 use crate::checksum::{Incremental, Key, hash};
 use crate::error::{Error, Result};
-use crate::format::active::Stored;
+use crate::format::active::{Sequence, Stored, encode_message};
 use crate::format::{self, Column, Interrupt, RecordId, Value, WriteOptions};
 use crate::output::{NewFile, Spool};
 use crate::source::{FileSource, Source};
-use crate::uuid6::{Generator, is_v6, timestamp_micros};
 
 /// How much is copied between two looks at whether to stop: whole entries.
 const PIECE_BYTES: usize = ENTRY_BYTES << 15;
@@ -30,8 +29,7 @@ pub struct Writer {
     key: Key,
     has_trailer: bool,
     interrupt: Option<Interrupt>,
-    generator: Generator,
-    last: Option<[u8; UUID_BYTES]>,
+    sequence: Sequence,
     /// UUIDs, and offsets that count from where the data begins.
     entries: Spool,
     messages: Spool,
@@ -63,8 +61,7 @@ impl Writer {
             key: options.key,
             has_trailer: options.trailer,
             interrupt: options.interrupt.clone(),
-            generator: Generator::default(),
-            last: None,
+            sequence: Sequence::default(),
             entries: Spool::create(path)?,
             messages: Spool::create(path)?,
             checksums: Spool::create(path)?,
@@ -81,10 +78,10 @@ impl Writer {
     /// more than 2^32-1 bytes: nothing is added. [`Error::Io`] where a full buffer could not be written: the message itself
     /// is in the buffer.
     pub fn append(&mut self, uuid: &Uuid, type_: &[u8], value: &[u8]) -> Result<()> {
-        self.check_uuid(uuid)?;
+        self.check_next(uuid)?;
         self.scratch.clear();
         self.scratch.extend_from_slice(uuid.as_bytes());
-        encode(&mut self.scratch, type_, value)?;
+        encode_message(&mut self.scratch, type_, value)?;
         let checksum = hash(&self.key, &self.scratch);
         self.put(uuid, checksum)
     }
@@ -95,32 +92,21 @@ impl Writer {
     /// As [`append`](Self::append).
     pub(crate) fn append_stored(&mut self, record: &Stored<'_>) -> Result<()> {
         let uuid = Uuid::from_bytes(record.uuid);
-        self.check_uuid(&uuid)?;
+        self.check_next(&uuid)?;
         self.scratch.clear();
         self.scratch.extend_from_slice(uuid.as_bytes());
-        encode(&mut self.scratch, record.type_, record.value)?;
+        encode_message(&mut self.scratch, record.type_, record.value)?;
         self.put(&uuid, record.checksum)
     }
 
-    fn check_uuid(&self, uuid: &Uuid) -> Result<()> {
+    fn check_next(&self, uuid: &Uuid) -> Result<()> {
         if self.state != State::Open {
             return Err(Error::Usage(format!(
                 "{} is closed: nothing can be written to it any more",
                 self.path.display()
             )));
         }
-        if !is_v6(uuid.as_bytes()) {
-            return Err(Error::Usage(format!(
-                "the UUID {uuid} is not of version 6, variant 10"
-            )));
-        }
-        if let Some(last) = self.last.filter(|last| uuid.as_bytes() <= last) {
-            let last = Uuid::from_bytes(last);
-            return Err(Error::Usage(format!(
-                "the UUID {uuid} does not ascend: the one before is {last}. Sort the records by uuid first, each once"
-            )));
-        }
-        Ok(())
+        self.sequence.check(uuid)
     }
 
     /// Adds the message in the scratch buffer.
@@ -134,7 +120,7 @@ impl Writer {
         self.checksums
             .buffer()
             .extend_from_slice(&checksum.to_be_bytes());
-        self.last = Some(uuid.into_bytes());
+        self.sequence.go_on_behind(uuid.into_bytes());
         self.scratch.shrink_to(PIECE_BYTES);
         self.entries.flush_if_full()?;
         self.messages.flush_if_full()?;
@@ -146,15 +132,7 @@ impl Writer {
     /// # Errors
     /// [`Error::Usage`] where the last UUID is of the last time that there is.
     pub fn next_uuid(&self) -> Result<Uuid> {
-        match &self.last {
-            None => Ok(self.generator.now()),
-            Some(last) => self.generator.after(last).ok_or_else(|| {
-                Error::Usage(format!(
-                    "no UUID of version 6 has a later time than the last one, {}",
-                    Uuid::from_bytes(*last)
-                ))
-            }),
-        }
+        self.sequence.next()
     }
 
     /// Says under which key the checksums are that were carried over.
@@ -284,30 +262,7 @@ impl format::Writer for Writer {
     }
 
     fn write(&mut self, fields: &[Value<'_>]) -> Result<Option<RecordId>> {
-        let (uuid, timestamp, type_, value) = match fields {
-            [uuid, timestamp, Value::Text(type_), Value::Binary(value)] => {
-                (uuid, timestamp, *type_, *value)
-            }
-            _ => return Err(Error::Usage("type and value are needed".to_owned())),
-        };
-        let uuid = match uuid {
-            Value::Uuid(uuid) => Uuid::from_bytes(*uuid),
-            _ if *timestamp != Value::Null => {
-                return Err(Error::Usage(
-                    "timestamp comes from uuid: give a UUID of that time too, or leave timestamp out"
-                        .to_owned(),
-                ));
-            }
-            _ => self.next_uuid()?,
-        };
-        let own = timestamp_micros(uuid.as_bytes());
-        if let Value::Timestamp(given) = timestamp
-            && *given != own
-        {
-            return Err(Error::Usage(format!(
-                "timestamp {given} is not that of the UUID {uuid}, which is {own}: leave timestamp out"
-            )));
-        }
+        let (uuid, type_, value) = self.sequence.record(fields)?;
         self.append(&uuid, type_, value)?;
         Ok(Some(RecordId::Uuid(uuid.into_bytes())))
     }
@@ -341,6 +296,6 @@ impl format::Writer for Writer {
     }
 
     fn last(&self) -> Option<RecordId> {
-        self.last.map(RecordId::Uuid)
+        self.sequence.last().map(RecordId::Uuid)
     }
 }

@@ -1,0 +1,119 @@
+"""`seglake extract`: bytes of a file, for a closer look."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import click
+
+from . import options, outputs
+from .escape import printable
+from .failure import Status, Trouble
+from .hexdump import hexdump
+from .inputs import Input, opened
+from .quantity import count
+from .terminal import is_terminal
+
+_BLOCK_BYTES = 1 << 20
+
+_EXAMPLES = """
+\b
+Examples:
+  seglake extract damaged.active --range 308:411 --hex
+  seglake extract damaged.active --range 0x134:0x19b --output part.bin
+  seglake extract s3://bucket/january.sealed --range :4096 | xxd | head
+  seglake extract damaged.active --range 308: > rest.bin
+"""
+
+
+def _range(_context: click.Context, _parameter: click.Parameter, text: str) -> tuple[int, int | None]:
+    first, colon, last = text.partition(":")
+    if not colon:
+        raise click.BadParameter(f"{text!r} is not START:END, such as 308:411, 0x134:, or :4096")
+    start = options.parse_offset(first) if first else 0
+    end = options.parse_offset(last) if last else None
+    if end is not None and end < start:
+        raise click.BadParameter(f"{text!r} ends before it starts")
+    return start, end
+
+
+@click.command(epilog=_EXAMPLES)
+@click.argument("source", metavar="SRC", type=click.Path())
+@click.option(
+    "--range",
+    "wanted",
+    metavar="START:END",
+    required=True,
+    callback=_range,
+    help="From offset START up to END, without it; decimal or 0x hexadecimal; the file's ends where left out.",
+)
+@click.option("--output", metavar="FILE", type=click.Path(), help="Where to write them. [default: standard output]")
+@click.option("--hex", "as_hex", is_flag=True, help="Write a hexdump with the offsets in SRC; on a terminal always.")
+@outputs.overwrite
+@options.spool_limit
+@options.debug
+def command(
+    source: str, wanted: tuple[int, int | None], output: str | None, as_hex: bool, overwrite: bool, spool_limit: int
+) -> int:
+    """Copy bytes out of SRC, as they are, whatever its format and state.
+
+    `seglake verify` tells the offsets of what is damaged. SRC is a path, a URI such as s3://bucket/key, of which no
+    more than the range is read, or - for standard input.
+
+    Exit status: 0 done, 2 trouble.
+    """
+    with opened(source, spool_limit=spool_limit) as file:
+        start, end = _within(file, wanted)
+        if output is None:
+            as_hex = as_hex or is_terminal(sys.stdout)
+            _copy(file, start, end, sys.stdout.buffer.write, as_hex=as_hex)
+            return Status.SOUND
+        outputs.check_destination(file, output)
+        with outputs.telling_of_existing(), outputs.new_file(output, replace=overwrite) as new:
+            _copy(file, start, end, new.write, as_hex=as_hex)
+    click.echo(f"{printable(output)}: {count(end - start, 'byte')} from offset {start:,}", err=True)
+    return Status.SOUND
+
+
+def _within(file: Input, wanted: tuple[int, int | None]) -> tuple[int, int]:
+    """The range with both ends, if it is within the file."""
+    size = file.size
+    start, end = wanted[0], size if wanted[1] is None else wanted[1]
+    if max(start, end) > size:
+        raise Trouble(f"{printable(file.label)}: has {count(size, 'byte')}: the range ends or begins behind them")
+    return start, end
+
+
+def _copy(file: Input, start: int, end: int, write: Callable[[bytes], Any], *, as_hex: bool) -> None:
+    offset = start
+    for block in _blocks(file, start, end):
+        write(hexdump(block, offset).encode("ascii") if as_hex else block)
+        offset += len(block)
+
+
+def _blocks(file: Input, start: int, end: int) -> Iterator[bytes]:
+    """The bytes of a range, in blocks of which all but the last have the same size.
+
+    Raises:
+        Trouble: the file has become shorter.
+    """
+    with file.bytes() as content:
+        content.seek(start)
+        left = end - start
+        while left:
+            block = _exactly(content.read, min(left, _BLOCK_BYTES))
+            if not block:
+                raise Trouble(f"{printable(file.label)}: has become shorter: it ended at offset {end - left:,}")
+            left -= len(block)
+            yield block
+
+
+def _exactly(read: Callable[[int], bytes], size: int) -> bytes:
+    """So many bytes, of as many reads as it takes; fewer at the end of the file."""
+    parts: list[bytes] = []
+    while size and (part := read(size)):
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)

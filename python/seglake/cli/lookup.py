@@ -1,0 +1,69 @@
+"""`--get ID`: looking records up by what they are found by, written as text."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .columns import identifying
+from .escape import printable
+from .reading import shown_bytes
+
+if TYPE_CHECKING:
+    from seglake import Reader, Record
+
+_NUMBER = re.compile(r"[0-9]{1,20}")
+_MESSAGE = re.compile(r"([0-9]{1,10})/(.*)/([0-9]{1,20})", re.DOTALL)
+_WRITTEN: dict[tuple[str, ...], str] = {
+    ("uuid",): "UUID, such as 1eeafd69-9b8a-6cee-b9f1-1b8e6a30ade3",
+    ("partition", "tenant", "index"): "PARTITION/TENANT/INDEX, such as 3/acme/0",
+}
+
+
+def identifier(reader: Reader, text: str) -> tuple[Any, ...]:
+    """What to hand to `Reader.get` for an ID as it stands on the command line.
+
+    Raises:
+        click.UsageError: records of this file are not found by anything of the kind.
+    """
+    columns = identifying(reader.schema)
+    if columns == ("uuid",):
+        try:
+            return (uuid.UUID(text),)
+        except ValueError:
+            pass
+    elif len(columns) == 1 and _NUMBER.fullmatch(text):
+        return (int(text),)
+    elif match := _MESSAGE.fullmatch(text) if len(columns) > 1 else None:
+        return (int(match[1]), shown_bytes(match[2]), int(match[3]))
+    written = _WRITTEN.get(columns, f"{', '.join(columns)}: a number")
+    raise click.UsageError(f"--get {text!r}: records of this {reader.format} file are found by {written}")
+
+
+class Wanted:
+    """The IDs that are looked for in one file after the other, and which of them were in none."""
+
+    def __init__(self, ids: Sequence[str]) -> None:
+        self.missing = list(dict.fromkeys(ids))
+        """What was found in no file so far, in the order of the command line."""
+        self._ids = ids
+        self._unproven = False
+
+    def found_in(self, reader: Reader, identifiers: Sequence[tuple[Any, ...]]) -> Iterator[Record]:
+        """The records of a file that are wanted, in the order of the command line."""
+        for text, identifier in zip(self._ids, identifiers, strict=True):
+            record = reader.get(*identifier)
+            if record is not None:
+                if text in self.missing:
+                    self.missing.remove(text)
+                yield record
+        self._unproven |= reader.report.checked == "structure"
+
+    def missing_said(self) -> list[str]:
+        """A line for each ID that was not found."""
+        remark = ", as far as a file without checksums can tell" if self._unproven else ""
+        return [f"{printable(text)}: no such record{remark}" for text in self.missing]

@@ -1,0 +1,68 @@
+"""`seglake seal`: an active segment, done with, into one that is read at random."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+from typing import Any
+
+import click
+
+from . import options, outputs, reading
+from .inputs import opened
+from .terminal import byte_progress
+
+_EXAMPLES = """
+\b
+Examples:
+  seglake seal yesterday.active yesterday.sealed
+  seglake seal --on-damage skip damaged.active sound.sealed
+  seglake seal --no-trailer --overwrite yesterday.active yesterday.sealed
+"""
+
+
+@click.command(epilog=_EXAMPLES)
+@click.argument("source", metavar="SRC", type=click.Path())
+@click.argument("destination", metavar="DST", type=click.Path())
+@click.option(
+    "--no-trailer", is_flag=True, help="Leave the checksums out: changed bytes can then not be told any more."
+)
+@outputs.overwrite
+@options.as_json("One JSON object: what was written, and the report on SRC.")
+@reading.on_damage
+@options.key_file
+@options.spool_limit
+@options.debug
+def command(
+    source: str,
+    destination: str,
+    no_trailer: bool,
+    overwrite: bool,
+    as_json: bool,
+    spool_limit: int,
+    **how: Any,
+) -> int:
+    """Write the messages of SRC, an active segment, to DST, a sealed one.
+
+    A sealed segment is indexed by UUID and never changed again. The checksum of each message is checked and carried
+    over, so that damage between the two is found. SRC stays as it is. DST appears when it is complete and on the disk.
+
+    Exit status: 0 all sound, 1 SRC is damaged (nothing is written; with --on-damage skip, what is sound), 2 trouble.
+    """
+    import seglake
+
+    options.check_key(how["key_file"])
+    with (
+        opened(source, spool_limit=spool_limit) as file,
+        outputs.telling_of_existing(),
+        byte_progress(PurePath(file.label).name) as advance,
+    ):
+        outputs.check_destination(file, destination)
+        report = seglake.seal(
+            file.from_start(),
+            destination,
+            trailer=not no_trailer,
+            overwrite=overwrite,
+            progress=advance,
+            **reading.given(how),
+        )
+    return outputs.tell_of(report, file, destination, as_json=as_json)

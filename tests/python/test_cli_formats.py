@@ -1,0 +1,179 @@
+"""The command line on every golden file of every format: what it prints is what the golden files say."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli_process import here, seglake
+from golden import Case, cases
+
+CASES = cases()
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+TEXTS = ("type", "tenant")
+
+
+@pytest.fixture(params=CASES, ids=lambda case: case.id)
+def case(request: pytest.FixtureRequest) -> Case:
+    return request.param
+
+
+@pytest.fixture
+def how(case: Case, tmp_path: Path) -> list[str | Path]:
+    """The arguments that a golden file is read with."""
+    arguments: list[str | Path] = ["--format", case.format]
+    if "key" in case.options:
+        key = tmp_path / "key"
+        key.write_bytes(case.options["key"])
+        arguments += ["--key-file", key]
+    if "dialect" in case.options:
+        arguments += ["--dialect", case.options["dialect"]]
+    if case.format == "chunked":
+        arguments += ["--index", case.index or "none"]
+    return arguments
+
+
+def truth_of(value: bytes) -> str | dict[str, Any]:
+    """Bytes as a golden file shows them."""
+    return value.hex() if len(value) <= 96 else {"sha256": hashlib.sha256(value).hexdigest(), "length": len(value)}
+
+
+def as_truth(name: str, value: Any) -> Any:
+    """A field of a line of JSON as a golden file shows it."""
+    if isinstance(value, list):
+        return [as_truth(name, item) for item in value]
+    if isinstance(value, dict):
+        return {inner: as_truth(inner, item) for inner, item in value.items()}
+    if not isinstance(value, str):
+        return value
+    if name == "uuid":
+        return value.replace("-", "")
+    if name == "timestamp":
+        return (datetime.fromisoformat(value) - EPOCH) // timedelta(microseconds=1)
+    if name in TEXTS:
+        parts = re.split(r"\\x([0-9a-f]{2})", value)
+        return truth_of(b"".join(bytes.fromhex(p) if at % 2 else p.encode() for at, p in enumerate(parts)))
+    return truth_of(base64.b64decode(value, validate=True))
+
+
+def line_as_truth(line: dict[str, Any]) -> dict[str, Any]:
+    return {name.removesuffix("_us"): as_truth(name, value) for name, value in line.items()}
+
+
+def expected_status(case: Case, done_err: str) -> int:
+    if case.expected["strict_error"] is None:
+        return 0
+    return 2 if "probably the wrong key" in done_err else 1
+
+
+def test_every_record_is_a_line_of_json(case: Case, how: list[str | Path], capsys: pytest.CaptureFixture[str]) -> None:
+    done = here(capsys, "cat", "--json", "--on-damage", "skip", *how, case.path)
+    assert [line_as_truth(line) for line in done.json_lines()] == case.records()
+    assert done.status == expected_status(case, done.err)
+    if done.status == 1:
+        skipped = [span for span in case.expected["ledger"] if span[3] and span[2] != "record"]
+        kept = [span for span in case.expected["ledger"] if span[3] and span[2] == "record"]
+        assert ("skipped" in done.err) is bool(skipped)
+        assert ("with something missing" in done.err) is bool(kept)
+
+
+def test_strict_reading_ends_at_the_first_damage(
+    case: Case, how: list[str | Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    done = here(capsys, "cat", "--json", *how, case.path)
+    error = case.expected["strict_error"]
+    assert done.status == expected_status(case, done.err)
+    if error is None:
+        assert len(done.json_lines()) == len(case.records())
+    else:
+        fields = dict(line.split(maxsplit=1) for line in done.err.splitlines()[1:])
+        assert int(fields["offset"].replace(",", "")) == error["offset"]
+        assert fields["cause"].startswith(f"{error['cause']}: ")
+        assert "expected" in fields
+        assert "actual" in fields
+
+
+def test_people_see_each_record_on_a_line(
+    case: Case, how: list[str | Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    done = here(capsys, "cat", "--on-damage", "skip", *how, case.path)
+    lines = done.out.splitlines()
+    assert [int(line.split()[0]) for line in lines] == [record["position"] for record in case.records()]
+    assert all(line.isprintable() for line in lines)
+
+
+def test_verify_tells_the_ledger_and_the_index(
+    case: Case, how: list[str | Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    [report] = here(capsys, "verify", "--json", *how, case.path).json_lines()
+    damage = [span for span in case.expected["ledger"] if span[3] is not None]
+    assert [[span["start"], span["end"], span["kind"], span["cause"]] for span in report["damage"]] == damage
+    assert report["bytes"] == case.expected["size"] == sum(total["bytes"] for total in report["totals"])
+    assert report["records"] == len(case.records())
+    assert report["checked"] in ("checksum", "structure")
+    if case.format == "sealed":
+        assert report["checked"] == case.expected["checked"]
+    if case.index is None:
+        assert report["index"] is None
+    else:
+        index = case.expected["index"]
+        bad = [span for span in index["ledger"] if span[3] is not None]
+        assert [list(span.values()) for span in report["index"]["damage"]] == bad
+        assert (report["index"]["bytes"], report["index"]["items"]) == (index["size"], len(index["items"]))
+        assert report["index"]["path"] == str(case.index)
+
+
+def test_the_full_verdict_has_every_kind_and_what_to_do(
+    case: Case, how: list[str | Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    done = here(capsys, "verify", *how, case.path)
+    damage = [span for span in case.expected["ledger"] if span[3] is not None]
+    assert done.status == (0 if not damage else 2 if "probably the wrong key" in done.out else 1)
+    if done.status == 2:
+        return
+    rows = [line.split() for line in done.out.splitlines()]
+    for kind in {span[2] for span in case.expected["ledger"]}:
+        assert any(row[:1] == [kind] for row in rows), f"{kind} is in no total"
+    for start, end, kind, cause in damage[:40]:
+        assert [f"{start:,}", f"{end:,}", f"{end - start:,}", kind, cause] in [row[:5] for row in rows]
+    words = {"torn_tail": "Torn tail:", "corrupt": "Corrupt:"}
+    for kind, word in words.items():
+        assert (word in done.out) is any(span[2] == kind for span in damage)
+    assert ("Dangling reference:" in done.out) is any(span[3] == "dangling_reference" for span in damage)
+
+
+def test_info_reads_every_file(case: Case, how: list[str | Path], capsys: pytest.CaptureFixture[str]) -> None:
+    done = here(capsys, "info", "--json", *how, case.path)
+    [facts] = done.json_lines()
+    assert (facts["format"], facts["confidence"], facts["bytes"]) == (case.format, "given", case.expected["size"])
+    assert facts["dialect"] == case.options.get("dialect")
+    if case.format == "tenant" and case.expected["strict_error"] is None:
+        assert facts["partitions"] == len({block["partition"] for block in case.expected["blocks"]})
+        assert facts["tenants"] == len({block["tenant"] for block in case.expected["blocks"]})
+    if facts["first_record"] is not None:
+        assert facts["first_record"]["position"] == case.records()[0]["position"]
+    people = here(capsys, "info", "--count", *how, case.path)
+    assert people.out.splitlines()[0] == str(case.path)
+    assert all(line.isprintable() for line in people.out.splitlines())
+    assert people.status == (0 if case.expected["strict_error"] is None else 2 if facts["wrong_key"] else 1)
+
+
+def test_a_dangling_reference_is_named_beside_its_record(vectors: Path) -> None:
+    path = next((vectors / "oplog").glob("dangling*.bin"))
+    how = ["--format", "oplog", "--dialect", "draft-1.1", "--on-damage", "skip"]
+    done = seglake("cat", "--json", "--columns", "position,cause,clock", *how, path)
+    truth = next(case for case in CASES if case.path == path).expected
+    caused = {span[0]: span[3] for span in truth["ledger"] if span[2] == "record" and span[3]}
+    assert caused
+    assert done.status == 1
+    assert {line["position"]: line["cause"] for line in done.json_lines() if line["cause"]} == caused
+    for line in done.json_lines():
+        assert any(entry["key"] is None for entry in line["clock"]) is (line["position"] in caused)
+    assert "dangling_reference: a reference points nowhere" in done.err
+    strict = seglake("cat", *how[:-2], path)
+    assert (strict.status, "dangling_reference" in strict.err) == (1, True)

@@ -1,0 +1,203 @@
+"""`seglake cat --get` and what chooses records, on every format."""
+
+from pathlib import Path
+
+import pytest
+from cli_process import seglake
+from cli_samples import EXTENSIONS, RECORDS, sample
+
+import seglake as library
+
+
+def ids(path: Path) -> list[str]:
+    """What each record of a sample is found by, as text."""
+    with library.open(path) as reader:
+        match reader.format:
+            case "active" | "sealed":
+                return [str(record.uuid) for record in reader]
+            case "tenant":
+                return [f"{record.partition}/{record.tenant}/{record.index}" for record in reader]
+            case "chunked":
+                return [str(record.offset) for record in reader]
+            case _:
+                return [str(record.seq) for record in reader]
+
+
+ABSENT = {
+    "active": "1eeafd69-9b8a-6cee-b9f1-1b8e6a30ade3",
+    "sealed": "1eeafd69-9b8a-6cee-b9f1-1b8e6a30ade3",
+    "tenant": "7/nobody/0",
+    "chunked": "9223372036854775807",
+    "oplog": "123456",
+}
+
+
+@pytest.mark.parametrize("format", EXTENSIONS)
+def test_records_are_found_in_the_order_asked_for(format: str, tmp_path: Path) -> None:
+    path = sample(tmp_path, format)
+    known = ids(path)
+    lines = seglake("cat", "--json", path).json_lines()
+    done = seglake("cat", "--json", "--get", known[13], "--get", known[4], "--get", known[13], path)
+    assert (done.status, done.err) == (0, "")
+    assert done.json_lines() == [lines[13], lines[4], lines[13]]
+    assert seglake("cat", "--get", known[2], "--limit", "0", path).out == ""
+    people = seglake("cat", "--get", known[2], "--columns", "value", path)
+    assert people.out == "2\n"
+
+
+@pytest.mark.parametrize("format", EXTENSIONS)
+def test_an_absent_record_is_said_with_status_1(format: str, tmp_path: Path) -> None:
+    path = sample(tmp_path, format)
+    absent, there = ABSENT[format], ids(path)[5]
+    done = seglake("cat", "--json", "--get", absent, "--get", there, path)
+    assert done.status == 1
+    assert len(done.json_lines()) == 1
+    assert done.err.startswith(f"seglake: {absent}: no such record")
+    assert there not in done.err
+    assert ("without checksums" in done.err) is (format == "oplog")
+
+
+def test_a_record_in_one_of_several_files_is_enough(tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    first, second = sample(tmp_path, "active"), sample(tmp_path / "other", "active")
+    wanted = ids(second)[3]
+    done = seglake("cat", "--get", wanted, first, second)
+    assert (done.status, done.err, len(done.out.splitlines())) == (0, "", 1)
+
+
+@pytest.mark.parametrize("format", EXTENSIONS)
+@pytest.mark.parametrize("given", ["", "x", "-1", "1/2", "a/b/0", "1.5"])
+def test_what_is_no_id_is_said_with_an_example(format: str, given: str, tmp_path: Path) -> None:
+    done = seglake("cat", f"--get={given}", sample(tmp_path, format))
+    assert (done.status, done.out) == (2, "")
+    assert "are found by" in done.err
+
+
+def test_a_look_up_leaves_no_room_for_other_choices(tmp_path: Path) -> None:
+    path = sample(tmp_path, "chunked")
+    for arguments in (["--at", "0"], ["--start-offset", "3"], ["--since", "2024-01-10T16:00:00Z"]):
+        done = seglake("cat", "--get", "1", *arguments, path)
+        assert (done.status, done.out) == (2, "")
+        assert "--get" in done.err
+
+
+def test_tenants_of_any_bytes_are_named_as_they_are_shown(tmp_path: Path) -> None:
+    path = tmp_path / "some.tenant"
+    names = [b"a/b", b"back\\slash", b"\xff", "größe".encode(), b""]
+    with library.create(path, format="tenant") as writer:
+        for name in names:
+            writer.write(partition=3, tenant=name, value=name)
+    lines = seglake("cat", "--json", "--value", "hex", path).json_lines()
+    assert {line["value"] for line in lines} == {name.hex() for name in names}
+    for line in lines:
+        tenant = line["tenant"]
+        done = seglake("cat", "--json", "--value", "hex", "--get", f"3/{tenant}/0", path)
+        assert done.json_lines() == [line]
+        done = seglake("cat", "--json", "--value", "hex", "--tenant", tenant, path)
+        assert done.json_lines() == [line]
+    raw = seglake("cat", "--json", "--value", "hex", "--tenant", b"\xff", path)
+    assert [line["value"] for line in raw.json_lines()] == ["ff"]
+
+
+def test_parts_are_chosen(tmp_path: Path) -> None:
+    tenant, chunked = sample(tmp_path, "tenant"), sample(tmp_path, "chunked")
+
+    def values(*arguments: str | Path) -> list[int]:
+        done = seglake("cat", "--json", "--value", "text", "--columns", "value", *arguments)
+        assert (done.status, done.err) == (0, "")
+        return [int(line["value"]) for line in done.json_lines()]
+
+    assert values(tenant, "--partition", "1") == list(range(10, 20))
+    assert values(tenant, "--tenant", "a") == [0, 1, 2, 3, 4, 10, 11, 12, 13, 14]
+    assert values(tenant, "--tenant", "a", "--tenant", "b", "--partition", "0", "--partition", "9") == list(range(10))
+    assert values(chunked, "--start-offset", "7", "--end-offset", "9") == [7, 8]
+    assert values(chunked, "--start-offset", "18") == [18, 19]
+    assert values(chunked, "--since", "2023-11-14T22:13:20.000004Z", "--until", "2023-11-14T22:13:20.000006Z") == [4, 5]
+    assert len(values(chunked, tenant, "--limit", str(RECORDS + 3))) == RECORDS + 3
+
+
+@pytest.mark.parametrize(
+    ("format", "arguments", "said"),
+    [
+        ("active", ["--tenant", "a"], "tenant"),
+        ("active", ["--start-offset", "1"], "offset"),
+        ("tenant", ["--since", "2024-01-10T16:00:00Z"], "timestamp"),
+        ("oplog", ["--partition", "1"], "partition"),
+        ("tenant", ["--partition", "4294967296"], "--partition"),
+        ("chunked", ["--start-offset", "-1"], "--start-offset"),
+        ("active", ["--dialect", "draft", "--format", "active"], "dialect"),
+        ("oplog", ["--dialect", "latin", "--format", "oplog"], "latin"),
+        ("chunked", ["--index", "absent"], "absent"),
+        ("chunked", ["--max-chunk-bytes", "0"], "not a size"),
+    ],
+)
+def test_what_a_format_does_not_have_is_said(format: str, arguments: list[str], said: str, tmp_path: Path) -> None:
+    done = seglake("cat", *arguments, sample(tmp_path, format))
+    assert (done.status, done.out) == (2, "")
+    assert said in done.err
+    assert "Traceback" not in done.err
+
+
+def test_a_chunk_over_the_limit_names_the_option(tmp_path: Path) -> None:
+    path = tmp_path / "large.chunks"
+    with library.create(path, format="chunked") as writer:
+        writer.write(timestamp=0, value=bytes(100_000))
+    for verb in ("cat", "verify"):
+        done = seglake(verb, "--limit-chunk-bytes", "64KiB", path)
+        assert (done.status, done.out) == (2, "")
+        assert "--limit-chunk-bytes" in done.err
+        assert seglake(verb, "--limit-chunk-bytes", "1MiB", path).status == 0
+    assert seglake("cat", "--max-chunk-bytes", "1KiB", path).status == 0
+
+
+@pytest.mark.parametrize("format", EXTENSIONS)
+def test_people_see_what_tells_records_apart(format: str, tmp_path: Path) -> None:
+    [line, *_] = seglake("cat", sample(tmp_path, format)).out.splitlines()
+    expected = {
+        "active": ["0", "T", "t0", "0"],
+        "sealed": ["504", "T", "t0", "0"],
+        "tenant": ["P", "0", "a", "0", "0"],
+        "chunked": ["0", "0", "2023-11-14T22:13:20.000000Z", "0"],
+        "oplog": ["0", "0", "0"],
+    }[format]
+    words = line.split()
+    assert len(words) == len(expected)
+    for word, want in zip(words, expected, strict=True):
+        assert want in (word, "T", "P"), line
+
+
+def test_structures_are_compact_json_for_people_and_exact_for_programs(tmp_path: Path) -> None:
+    path = tmp_path / "clock.oplog"
+    clock = [{"key": bytes(range(32)), "length": 2**64 - 1}]
+    checkpoint = {"tree_hash": b"\xff" * 32, "length": 2**63}
+    with library.create(path, format="oplog") as writer:
+        writer.write(
+            version=1, checkpointer=0, checkpoint=checkpoint, clock=clock, abi=2**64 - 1, batch=0, value=b"\x01"
+        )
+    columns = ["--columns", "clock,checkpoint,abi,value"]
+    key = bytes(range(32))
+    assert f'[{{"key":"{key.hex()}","length":18446744073709551615}}]' in seglake("cat", *columns, path).out
+    in_base64 = seglake("cat", *columns, "--value", "base64", path).out
+    assert '"key":"AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="' in in_base64
+    [line] = seglake("cat", "--json", path).json_lines()
+    assert line["abi"] == 2**64 - 1
+    assert line["clock"] == [{"key": "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=", "length": 2**64 - 1}]
+    assert line["checkpoint"]["length"] == 2**63
+
+
+def test_no_value_is_told_from_a_null_value(tmp_path: Path) -> None:
+    path = tmp_path / "values.oplog"
+    how = {"format": "oplog", "dialect": "autobase"}
+    with library.create(path, **how) as writer:  # pyright: ignore[reportArgumentType]
+        for value in (None, b"null"):
+            writer.write(version=2, clock=[], batch=1, value=value)
+    reading = ["--dialect", "autobase", path]
+    people = seglake("cat", "--columns", "value", *reading).out
+    assert people.splitlines() == ["-", "null"]
+    first, second = seglake("cat", "--json", *reading).json_lines()
+    assert (first["value"], second["value"]) == (None, "bnVsbA==")
+    first, second = seglake("cat", "--json", "--value", "json", *reading).json_lines()
+    assert ("value" in first, "value" in second) == (False, True)
+    assert first["value_base64"] is None
+    [facts] = seglake("info", "--json", *reading).json_lines()
+    assert facts["first_record"]["value_bytes"] is None

@@ -1,0 +1,175 @@
+"""`seglake seal` and `seglake index`, through real processes."""
+
+from pathlib import Path
+
+import pytest
+from cli_process import seglake
+from cli_samples import RECORDS, damage, sample
+
+import seglake as library
+
+
+def test_a_sealed_file_has_the_messages_of_the_active_one(tmp_path: Path) -> None:
+    path, sealed = sample(tmp_path, "active"), tmp_path / "sample.sealed"
+    done = seglake("seal", path, sealed)
+    size = sealed.stat().st_size
+    assert (done.status, done.err) == (0, "")
+    assert done.out == f"{sealed}: {RECORDS} records, {size:,} bytes ({size / 1024:.1f} KiB)\n"
+    with library.open(path) as before, library.open(sealed) as after:
+        assert [r.to_dict() | {"position": 0} for r in after] == [r.to_dict() | {"position": 0} for r in before]
+    assert library.verify(sealed).checked == "checksum"
+
+
+def test_the_trailer_is_left_out_if_asked(tmp_path: Path) -> None:
+    path, sealed = sample(tmp_path, "active"), tmp_path / "sample.sealed"
+    assert seglake("seal", "--no-trailer", path, sealed).status == 0
+    assert library.verify(sealed).checked == "structure"
+    assert "structure only" in seglake("verify", sealed, sealed).out
+    assert "by structure only" in seglake("info", sealed).out
+
+
+def test_an_existing_file_stays_unless_asked(tmp_path: Path) -> None:
+    path, sealed = sample(tmp_path, "active"), tmp_path / "sample.sealed"
+    sealed.write_bytes(b"precious")
+    done = seglake("seal", path, sealed)
+    assert (done.status, done.out) == (2, "")
+    assert "--overwrite" in done.err
+    assert sealed.read_bytes() == b"precious"
+    assert seglake("seal", "--overwrite", path, sealed).status == 0
+    assert library.open(sealed).format == "sealed"
+
+
+def test_a_damaged_file_is_refused_or_sealed_without_the_damage(tmp_path: Path) -> None:
+    path, sealed = sample(tmp_path, "active"), tmp_path / "sample.sealed"
+    damage(path, 3)
+    done = seglake("seal", path, sealed)
+    assert (done.status, done.out) == (1, "")
+    assert "checksum_mismatch" in done.err
+    assert list(tmp_path.iterdir()) == [path]
+    done = seglake("seal", "--json", "--on-damage", "skip", path, sealed)
+    assert done.status == 1
+    assert "skipped 1 damaged range" in done.err
+    assert done.json_lines()[0]["source"]["records"] == RECORDS - 1
+    assert len(list(library.open(sealed))) == RECORDS - 1
+
+
+def test_a_key_is_carried_over_and_a_wrong_one_refused(vectors: Path, tmp_path: Path) -> None:
+    segment, key, sealed = vectors / "active" / "custom_key.bin", tmp_path / "key", tmp_path / "new.sealed"
+    done = seglake("seal", segment, sealed)
+    assert (done.status, done.out) == (2, "")
+    assert "wrong key" in done.err
+    assert not sealed.exists()
+    key.write_bytes(library_key(segment))
+    assert seglake("seal", "--key-file", key, segment, sealed).status == 0
+    assert seglake("verify", "--key-file", key, sealed).status == 0
+    assert seglake("verify", sealed).status == 2
+
+
+def library_key(segment: Path) -> bytes:
+    import json
+
+    return bytes.fromhex(json.loads(segment.with_suffix(".json").read_text())["options"]["key"])
+
+
+def test_only_an_active_segment_is_sealed(tmp_path: Path) -> None:
+    path = sample(tmp_path, "chunked")
+    done = seglake("seal", path, tmp_path / "new.sealed")
+    assert (done.status, done.out) == (2, "")
+    assert str(path) in done.err or "active" in done.err
+    assert not (tmp_path / "new.sealed").exists()
+
+
+def test_a_pipe_is_sealed(tmp_path: Path) -> None:
+    path, sealed = sample(tmp_path, "active"), tmp_path / "sample.sealed"
+    done = seglake("seal", "-", sealed, stdin=path.read_bytes())
+    assert (done.status, done.err) == (0, "")
+    assert len(list(library.open(sealed))) == RECORDS
+
+
+@pytest.mark.parametrize("state", ["sound", "missing", "damaged", "empty", "stale"])
+def test_an_index_is_built_as_it_was_written(state: str, tmp_path: Path) -> None:
+    path = sample(tmp_path, "chunked")
+    index = path.with_suffix(".index")
+    written = index.read_bytes()
+    content = bytearray(written)
+    if state == "missing":
+        index.unlink()
+    elif state == "damaged":
+        content[25] ^= 1
+        index.write_bytes(content)
+    elif state == "empty":
+        index.write_bytes(b"")
+    elif state == "stale":
+        index.write_bytes(written[:20])
+    done = seglake("index", path)
+    assert (done.status, done.err) == (0, "")
+    assert done.out == f"{index}: sound: 5 items, 100 bytes\n"
+    assert index.read_bytes() == written
+
+
+def test_a_damaged_index_is_no_damage_of_the_log_but_is_said(tmp_path: Path) -> None:
+    path = sample(tmp_path, "chunked")
+    index = path.with_suffix(".index")
+    content = bytearray(index.read_bytes())
+    content[25] ^= 1
+    index.write_bytes(content)
+    for arguments in ([], ["--quiet"]):
+        done = seglake("verify", *arguments, path)
+        assert done.status == 0
+        assert f"`seglake index {path}` rebuilds it" in " ".join(done.out.split())
+        assert "checksum_mismatch" in done.out
+    [report] = seglake("verify", "--json", path).json_lines()
+    assert (report["ok"], report["index"]["ok"], report["index"]["path"]) == (True, False, str(index))
+    assert "rebuilds it" in seglake("verify", path, path).out
+    assert "rebuilds it" in seglake("info", path).out
+    # And records are found all the same.
+    done = seglake("cat", "--get", "13", "--columns", "offset,value", path)
+    assert (done.status, done.out.split()) == (0, ["13", "13"])
+    assert seglake("verify", "--json", "--index", "none", path).json_lines()[0]["index"] is None
+    assert seglake("index", path).status == 0
+    assert "rebuilds it" not in seglake("verify", path).out
+
+
+def test_an_index_goes_where_it_is_asked_to(tmp_path: Path) -> None:
+    path, index = sample(tmp_path, "chunked"), tmp_path / "elsewhere"
+    done = seglake("index", "--json", path, "--output", index)
+    assert done.status == 0
+    assert done.json_lines() == [{"path": str(index), "bytes": 100, "ok": True, "items": 5, "damage": []}]
+    assert index.read_bytes() == path.with_suffix(".index").read_bytes()
+    path.with_suffix(".index").unlink()
+    [report] = seglake("verify", "--json", "--index", index, path).json_lines()
+    assert report["index"]["path"] == str(index)
+    assert seglake("index", "-", "--output", index, stdin=path.read_bytes()).status == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [(["-"], "--output"), (["absent.chunks"], "No such file"), (["sample.active"], "active")],
+)
+def test_what_cannot_be_indexed_is_said(
+    arguments: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = sample(tmp_path, "active")
+    monkeypatch.chdir(tmp_path)
+    done = seglake("index", *arguments, stdin=b"x")
+    assert (done.status, done.out) == (2, "")
+    assert said in done.err
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_the_log_is_not_written_over_by_its_index(tmp_path: Path) -> None:
+    path = sample(tmp_path, "chunked")
+    before = path.read_bytes()
+    done = seglake("index", path, "--output", path)
+    assert done.status == 2
+    assert "is the file that is being read" in done.err
+    assert path.read_bytes() == before
+
+
+def test_one_index_is_of_one_file(tmp_path: Path) -> None:
+    path = sample(tmp_path, "chunked")
+    for verb in ("info", "cat", "verify"):
+        done = seglake(verb, "--index", path.with_suffix(".index"), path, path)
+        assert done.status == 2
+        assert "--index" in done.err
+        assert seglake(verb, "--index", "none", path, path).status == 0

@@ -1,0 +1,63 @@
+"""Files by URI, through real processes: as good as by path, and clear where they cannot be had."""
+
+import os
+from pathlib import Path
+
+import pytest
+from cli_process import seglake
+
+VERBS = [["info"], ["cat"], ["verify"], ["extract", "--range", "0:40"]]
+
+
+@pytest.mark.parametrize("verb", [["info", "--json", "--count"], ["cat", "--json"], ["verify", "--json"]])
+def test_a_uri_is_read_like_a_path(verb: list[str], vectors: Path) -> None:
+    segment = vectors / "active" / "flip_message.bin"
+    by_path, by_uri = seglake(*verb, segment), seglake(*verb, segment.as_uri())
+    assert by_path.status == by_uri.status == 1
+    assert by_uri.out.replace(segment.as_uri(), str(segment)) == by_path.out
+    assert by_uri.err.replace(segment.as_uri(), str(segment)) == by_path.err
+    if verb[0] != "cat":
+        assert by_uri.out.count(segment.as_uri()) >= 1
+
+
+def test_bytes_are_extracted_by_uri(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.write_bytes(b"0123456789")
+    done = seglake("extract", source.as_uri(), "--range", "3:7")
+    assert (done.status, done.out, done.err) == (0, "3456", "")
+
+
+def test_a_look_up_works_by_uri(vectors: Path) -> None:
+    segment = vectors / "active" / "typical.bin"
+    third = seglake("cat", "--json", segment).json_lines()[2]
+    done = seglake("cat", "--json", "--get", third["uuid"], segment.as_uri())
+    assert (done.status, done.json_lines()) == (0, [third])
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb[0])
+@pytest.mark.parametrize(
+    ("uri", "said"), [("file:///absent/segment", "No such file"), ("parchment://shelf/1", "parchment")]
+)
+def test_a_uri_that_cannot_be_opened_is_said(verb: list[str], uri: str, said: str, vectors: Path) -> None:
+    others = [] if verb[0] == "extract" else [vectors / "active" / "minimal.bin"]
+    done = seglake(*verb, uri, *others)
+    assert done.status == 2
+    assert uri in done.err
+    assert said in done.err
+    assert "Traceback" not in done.err
+    assert done.err.count(uri) <= 2
+    # The other files are read all the same.
+    assert bool(done.out) is bool(others)
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb[0])
+def test_what_a_uri_takes_is_said_where_it_is_missing(verb: list[str], vectors: Path, tmp_path: Path) -> None:
+    missing = tmp_path / "pyarrow"
+    missing.mkdir()
+    (missing / "__init__.py").write_text("raise ImportError('No module named pyarrow')")
+    uri = (vectors / "active" / "minimal.bin").as_uri()
+    search = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
+    done = seglake(*verb, uri, env={"PYTHONPATH": search})
+    assert (done.status, done.out) == (2, "")
+    assert f"reading {uri} takes pyarrow: pip install pyarrow" in done.err
+    assert "unexpected" not in done.err

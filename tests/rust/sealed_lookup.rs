@@ -1,0 +1,409 @@
+//! Looking up messages of sealed segments: hits, misses, what proves them, and how little of the file that takes.
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
+
+mod common;
+#[path = "common/sealed.rs"]
+mod segments;
+
+use std::sync::Arc;
+
+use common::{Plain, Windowed, collect, scan, source, uuid};
+use proptest::prelude::*;
+use seglake::Error;
+use seglake::checksum::Key;
+use seglake::format::{Bound, Hits, Lookup, Options, RecordId, Step, Value, Wanted, lookup};
+use seglake::ledger::Cause;
+use seglake::source::Source;
+use segments::{Counting, Record, contents, damaged, lenient, segment};
+
+fn strict() -> Options {
+    Options {
+        strict: true,
+        ..lenient()
+    }
+}
+
+fn plain(hits: &Hits) -> Vec<Option<Plain>> {
+    let mut found = Vec::new();
+    hits.each(|hit| {
+        found.push(hit.map(|(rows, row)| {
+            let (Value::Uuid(uuid), Value::Text(type_)) = (rows.field(row, 0), rows.field(row, 2))
+            else {
+                panic!("columns moved")
+            };
+            Plain {
+                position: rows.position(row),
+                uuid,
+                type_: type_.to_vec(),
+                value: rows.value(row).to_vec(),
+            }
+        }));
+    });
+    found
+}
+
+fn ids(uuids: &[[u8; 16]]) -> Vec<RecordId> {
+    uuids.iter().copied().map(RecordId::Uuid).collect()
+}
+
+fn get(
+    source: Arc<dyn Source>,
+    options: &Options,
+    uuids: &[[u8; 16]],
+) -> seglake::Result<Vec<Option<Plain>>> {
+    Ok(plain(&lookup(source, options)?.get(&ids(uuids))?))
+}
+
+fn range(
+    source: Arc<dyn Source>,
+    options: &Options,
+    wanted: &Wanted,
+) -> seglake::Result<Vec<Plain>> {
+    let mut walk = lookup(source, options)?.range(wanted)?;
+    let mut records = Vec::new();
+    while walk.step()? == Step::More {
+        collect(&*walk, &mut records);
+    }
+    Ok(records)
+}
+
+fn between(since: Option<[u8; 16]>, until: Option<[u8; 16]>) -> Wanted {
+    Wanted {
+        since: since.map(Bound::Uuid),
+        until: until.map(Bound::Uuid),
+        ..Wanted::default()
+    }
+}
+
+/// The UUID just behind this one.
+fn after(uuid: [u8; 16]) -> [u8; 16] {
+    (u128::from_be_bytes(uuid) + 1).to_be_bytes()
+}
+
+fn many(count: u64, trailer: bool) -> (Vec<Record>, Vec<u8>) {
+    let record = |number: u64| {
+        let value = number.to_be_bytes().repeat(8);
+        (uuid(number * number * 7), b"type".to_vec(), value)
+    };
+    let records: Vec<_> = (1..=count).map(record).collect();
+    let bytes = segment(&Key::DEFAULT, &records, trailer);
+    (records, bytes)
+}
+
+#[test]
+fn every_record_is_found_in_any_order_also_twice_and_nothing_else() {
+    for trailer in [true, false] {
+        let (records, bytes) = many(300, trailer);
+        let mut asked: Vec<_> = records.iter().rev().map(|record| record.0).collect();
+        asked.extend(records.iter().map(|record| after(record.0)));
+        asked.extend(records.iter().map(|record| record.0));
+        asked.extend([[0; 16], [0xff; 16]]);
+        for source in [source(&bytes), Arc::new(Windowed(bytes.clone()))] {
+            let found = get(source, &strict(), &asked).unwrap();
+            for (uuid, found) in asked.iter().zip(&found) {
+                let expected = records.iter().find(|record| record.0 == *uuid).cloned();
+                let found = found
+                    .as_ref()
+                    .map(|found| contents(std::slice::from_ref(found)).remove(0));
+                assert_eq!(found, expected);
+            }
+        }
+    }
+}
+
+#[test]
+fn an_empty_segment_has_nothing() {
+    for trailer in [true, false] {
+        let bytes = segment(&Key::DEFAULT, &[], trailer);
+        assert_eq!(get(source(&bytes), &strict(), &[uuid(1)]).unwrap(), [None]);
+        assert_eq!(
+            range(source(&bytes), &strict(), &between(Some(uuid(1)), None)).unwrap(),
+            []
+        );
+    }
+    assert!(get(source(b""), &strict(), &[uuid(1)]).is_err());
+    assert_eq!(get(source(b""), &lenient(), &[uuid(1)]).unwrap(), [None]);
+}
+
+#[test]
+fn other_identifiers_are_refused() {
+    let (_, bytes) = many(3, true);
+    let lookup = lookup(source(&bytes), &strict()).unwrap();
+    assert!(matches!(
+        lookup.get(&[RecordId::Seq(1)]),
+        Err(Error::Usage(_))
+    ));
+    let wanted = Wanted {
+        offsets: Some(0..1),
+        ..Wanted::default()
+    };
+    assert!(matches!(lookup.range(&wanted), Err(Error::Usage(_))));
+}
+
+#[test]
+fn a_hit_touches_the_entries_that_were_probed_and_the_message() {
+    let (records, bytes) = many(20_000, true);
+    let counting = Arc::new(Counting::new(bytes));
+    let lookup = lookup(counting.clone(), &strict()).unwrap();
+    counting.take();
+    let mut reads = 0;
+    for record in records.iter().step_by(97) {
+        let hits = lookup.get(&ids(&[record.0])).unwrap();
+        assert!(hits.places[0].is_some());
+        let (bytes, count) = counting.take();
+        assert!(bytes < 2000, "{bytes} bytes read for one message");
+        assert!(count <= 2 * 15 + 10, "{count} reads for one message");
+        reads += count;
+    }
+    let average = reads / (records.len() as u64 / 97);
+    assert!(average < 22, "{average} reads for one message");
+}
+
+#[test]
+fn the_index_is_proven_once_and_before_the_first_miss() {
+    let (records, bytes) = many(5000, true);
+    let counting = Arc::new(Counting::new(bytes));
+    let lookup = lookup(counting.clone(), &strict()).unwrap();
+    counting.take();
+    assert_eq!(
+        lookup.get(&ids(&[after(records[77].0)])).unwrap().places,
+        [None]
+    );
+    let (bytes, _) = counting.take();
+    assert!(
+        bytes >= 32 * 5000,
+        "{bytes} bytes do not prove an index of 5000 entries"
+    );
+    for record in &records[..100] {
+        assert_eq!(lookup.get(&ids(&[after(record.0)])).unwrap().places, [None]);
+        let (bytes, _) = counting.take();
+        assert!(bytes < 2000, "{bytes} bytes read for one more miss");
+    }
+}
+
+#[test]
+fn a_range_reads_its_part_and_no_more() {
+    let (records, bytes) = many(5000, true);
+    let len = bytes.len() as u64;
+    let counting = Arc::new(Counting::new(bytes));
+    let options = Options {
+        window_bytes: 4096,
+        ..strict()
+    };
+    let lookup = lookup(counting.clone(), &options).unwrap();
+    let wanted = between(Some(records[3000].0), Some(records[3010].0));
+    let read = |wanted: &Wanted| {
+        let mut walk = lookup.range(wanted).unwrap();
+        let mut found = Vec::new();
+        while walk.step().unwrap() == Step::More {
+            collect(&*walk, &mut found);
+        }
+        contents(&found)
+    };
+    assert_eq!(read(&wanted), records[3000..3010]);
+    counting.take();
+    assert_eq!(read(&wanted), records[3000..3010]);
+    let (bytes, _) = counting.take();
+    assert!(
+        bytes < 40_000 && bytes < len / 10,
+        "{bytes} bytes read for ten messages"
+    );
+    assert_eq!(read(&between(Some(records[4990].0), None)), records[4990..]);
+    let (bytes, _) = counting.take();
+    assert!(
+        bytes < 40_000,
+        "{bytes} bytes read for ten messages at the end"
+    );
+    let time = Bound::Micros(seglake::uuid6::timestamp_micros(&records[4000].0));
+    let by_time = Wanted {
+        since: Some(time),
+        until: Some(Bound::Uuid(records[4002].0)),
+        ..Wanted::default()
+    };
+    assert_eq!(read(&by_time), records[4000..4002]);
+}
+
+#[test]
+fn a_damaged_uuid_does_not_hide_the_others() {
+    let (records, sound) = many(100, true);
+    for entry in 0..100 {
+        let mut bytes = sound.clone();
+        // The highest byte of its time: a search that trusts it goes the wrong way.
+        bytes[24 * entry] ^= 0x80;
+        let asked: Vec<_> = records.iter().map(|record| record.0).collect();
+        let found = get(source(&bytes), &lenient(), &asked).unwrap();
+        for (number, found) in found.iter().enumerate() {
+            assert_eq!(
+                found.is_some(),
+                number != entry,
+                "entry {entry}, record {number}"
+            );
+        }
+        // Strictly, what is proven is given out, and what cannot be proven is an error, never a miss.
+        for (number, uuid) in asked.iter().enumerate() {
+            match get(source(&bytes), &strict(), &[*uuid]) {
+                Ok(found) => assert!(
+                    found[0].is_some() && number != entry,
+                    "entry {entry}, record {number}"
+                ),
+                Err(Error::Damage(damage)) => assert!(damage.offset > 0),
+                Err(other) => panic!("{other}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn a_damaged_message_is_an_error_or_missing_never_wrong() {
+    let (records, mut bytes) = many(100, true);
+    let position = 24 * 101 + 50 * 73;
+    bytes[position + 30] ^= 1;
+    let error = get(source(&bytes), &strict(), &[records[50].0]).unwrap_err();
+    let Error::Damage(damage) = error else {
+        panic!("{error}")
+    };
+    assert_eq!(
+        (damage.offset, damage.cause),
+        (position as u64, Cause::ChecksumMismatch)
+    );
+    assert_eq!(
+        get(source(&bytes), &lenient(), &[records[50].0]).unwrap(),
+        [None]
+    );
+    let others = get(source(&bytes), &strict(), &[records[49].0, records[51].0]).unwrap();
+    assert!(
+        others.iter().all(Option::is_some),
+        "damage elsewhere is not looked at"
+    );
+}
+
+#[test]
+fn a_message_found_behind_the_one_before_is_found_by_looking_up_too() {
+    let (records, mut bytes) = many(100, true);
+    bytes[24 * 50 + 22] ^= 1;
+    let found = get(source(&bytes), &lenient(), &[records[50].0]).unwrap();
+    assert_eq!(contents(&[found[0].clone().unwrap()]), records[50..51]);
+    let error = get(source(&bytes), &strict(), &[records[50].0]).unwrap_err();
+    let Error::Damage(damage) = error else {
+        panic!("{error}")
+    };
+    assert_eq!(
+        (damage.offset, damage.cause),
+        (24 * 50, Cause::IndexDisagrees)
+    );
+}
+
+#[test]
+fn a_wrong_key_is_named() {
+    let (records, bytes) = many(10, true);
+    let other = Options {
+        keys: vec![Key::new(&[1; 32])],
+        ..strict()
+    };
+    let error = get(source(&bytes), &other, &[records[5].0]).unwrap_err();
+    let Error::Damage(damage) = error else {
+        panic!("{error}")
+    };
+    assert!(damage.wrong_key && damage.cause == Cause::WrongKey);
+    assert!(
+        get(source(&bytes), &other, &[after(records[5].0)]).is_err(),
+        "a miss under a wrong key is none"
+    );
+}
+
+#[test]
+fn values_that_are_too_large_are_refused_and_those_not_wanted_are_not_read() {
+    let records: Vec<Record> = vec![
+        (uuid(1), b"t".to_vec(), vec![1; 100_000]),
+        (uuid(2), b"t".to_vec(), vec![2]),
+    ];
+    let bytes = segment(&Key::DEFAULT, &records, false);
+    let limited = Options {
+        max_record_bytes: 1000,
+        ..strict()
+    };
+    assert!(matches!(
+        get(source(&bytes), &limited, &[uuid(1)]),
+        Err(Error::Limit { .. })
+    ));
+    assert!(get(source(&bytes), &limited, &[uuid(2)]).unwrap()[0].is_some());
+    let counting = Arc::new(Counting::new(bytes));
+    let lookup = lookup(
+        counting.clone(),
+        &Options {
+            values: false,
+            ..strict()
+        },
+    )
+    .unwrap();
+    let hits = lookup.get(&ids(&[uuid(1)])).unwrap();
+    assert_eq!(plain(&hits)[0].as_ref().unwrap().type_, b"t");
+    assert!(counting.take().0 < 2000);
+}
+
+/// Without a trailer a single message is as good as its neighbours say, and what the walk does not give is not given here.
+#[test]
+fn an_index_whose_parts_changed_places_misleads_nobody() {
+    let (records, sound) = many(10, false);
+    let mut bytes = sound.clone();
+    bytes[..24 * 10].rotate_left(24 * 5);
+    let (walked, _) = scan(source(&bytes), &lenient()).unwrap();
+    let asked: Vec<_> = records.iter().map(|record| record.0).collect();
+    let found: Vec<_> = get(source(&bytes), &lenient(), &asked)
+        .unwrap()
+        .into_iter()
+        .flatten()
+        .collect();
+    assert_eq!(found, walked);
+    assert!(walked.len() < 10);
+}
+
+fn dyn_lookup(bytes: &[u8], windowed: bool, options: &Options) -> Box<dyn Lookup> {
+    let source = if windowed {
+        Arc::new(Windowed(bytes.to_vec()))
+    } else {
+        source(bytes)
+    };
+    lookup(source, options).unwrap()
+}
+
+proptest! {
+    #[test]
+    fn look_ups_agree_with_the_walk((records, bytes) in damaged(), windowed: bool, pick: prop::sample::Index) {
+        let (walked, ledger) = scan(source(&bytes), &lenient()).unwrap();
+        let is_sound = ledger.iter().all(|span| span.cause.is_none());
+        let mut asked: Vec<_> = records.iter().map(|record| record.0).collect();
+        asked.extend(walked.iter().map(|record| record.uuid));
+        asked.extend(records.iter().map(|record| after(record.0)));
+        // One at a time, so that what one needs to be proven does not help the next.
+        for uuid in &asked {
+            let expected = walked.iter().find(|record| record.uuid == *uuid);
+            let found = plain(&dyn_lookup(&bytes, windowed, &lenient()).get(&ids(&[*uuid])).unwrap());
+            prop_assert_eq!(found[0].as_ref(), expected);
+            match dyn_lookup(&bytes, windowed, &strict()).get(&ids(&[*uuid])) {
+                Ok(hits) => {
+                    let found = plain(&hits);
+                    prop_assert_eq!(found[0].as_ref(), expected);
+                }
+                Err(Error::Damage(_)) => prop_assert!(!is_sound),
+                Err(other) => return Err(TestCaseError::fail(other.to_string())),
+            }
+        }
+        let together = plain(&dyn_lookup(&bytes, windowed, &lenient()).get(&ids(&asked)).unwrap());
+        for (uuid, found) in asked.iter().zip(&together) {
+            prop_assert_eq!(found.as_ref(), walked.iter().find(|record| record.uuid == *uuid));
+        }
+        let bound = |index: usize| asked.get(index).copied();
+        let (since, until) = (bound(pick.index(asked.len() + 1)), bound(pick.index(2 * asked.len() + 1)));
+        for wanted in [between(since, until), between(None, until), between(since, None)] {
+            let (expected, _) = scan(source(&bytes), &Options { wanted: wanted.clone(), ..lenient() }).unwrap();
+            let source: Arc<dyn Source> = Arc::new(Windowed(bytes.clone()));
+            prop_assert_eq!(range(source, &Options { window_bytes: 50, ..lenient() }, &wanted).unwrap(), expected);
+        }
+    }
+}
