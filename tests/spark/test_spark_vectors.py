@@ -6,16 +6,14 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from golden_files import CASES, GROUPS, Case, damage_of, link, record_of, spark_options
+from golden_files import CASES, GROUPS, PLACE, Case, damage_of, link, record_of, spark_options
 from pyspark.sql import SparkSession
-from pyspark.sql.types import LongType, StringType, StructField, StructType
+from pyspark.sql.types import StructType
 
 import seglake
 from seglake.spark.source import SegmentDataSource
 
 pytestmark = pytest.mark.spark
-
-PLACE = [StructField("path", StringType()), StructField("position", LongType())]
 
 
 @pytest.mark.parametrize("group", GROUPS)
