@@ -18,8 +18,7 @@ def index_of(reader: Reader) -> Index | None:
     """The index that a reader uses; None where it has none, as files of most formats."""
     if not reading.concerns(reader.format, index=False):
         return None
-    index = reader.index()
-    return index if index.path is not None else None
+    return reader.index()
 
 
 def facts(index: Index) -> dict[str, Any]:
