@@ -10,6 +10,7 @@ use super::runs::{Group, Memory, Spilled};
 use super::toc::{TOC_START, V1_ENTRY_BYTES, V2_ENTRY_BYTES};
 use super::{COLUMNS, VERSION_1, VERSION_2};
 use crate::error::{Error, Result};
+use crate::format::writer::missing;
 use crate::format::{self, Column, RecordId, Value, WriteOptions};
 use crate::output::NewFile;
 
@@ -356,16 +357,12 @@ impl format::Writer for Writer {
     }
 
     fn write(&mut self, fields: &[Value<'_>]) -> Result<Option<RecordId>> {
-        let [
-            Value::Int64(partition),
-            Value::Text(tenant),
-            index,
-            Value::Binary(value),
-        ] = fields
-        else {
-            return Err(Error::Usage(
-                "partition, tenant and value are needed".to_owned(),
-            ));
+        let (partition, tenant, index, value) = match fields {
+            [Value::Int64(partition), Value::Text(tenant), index, value] => {
+                (partition, *tenant, index, value)
+            }
+            [Value::Int64(_), ..] => return Err(missing("tenant")),
+            _ => return Err(missing("partition")),
         };
         let partition = u32::try_from(*partition).map_err(|_| {
             Error::Usage(format!(
@@ -383,6 +380,15 @@ impl format::Writer for Writer {
             other => {
                 return Err(Error::Usage(format!("{other:?} is no index")));
             }
+        };
+        let value = match value {
+            Value::Binary(value) => *value,
+            // Nothing to write, but a tenant that there is.
+            _ if index.is_none() => {
+                self.add_tenant(partition, tenant)?;
+                return Ok(None);
+            }
+            _ => return Err(missing("value")),
         };
         let index = self.append(partition, tenant, index, value)?;
         Ok(index.map(|index| RecordId::Message {
