@@ -1,5 +1,6 @@
 """The golden files of all formats through Spark: records, damage and errors as the vectors have them."""
 
+import warnings
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -49,7 +50,10 @@ def decode(case: Case, folder: Path, **options: str) -> list[pa.RecordBatch]:
     source = SegmentDataSource({"path": str(path), **spark_options(case), **options})
     schema = StructType([*source.schema().fields, *PLACE])
     reader = source.reader(schema)
-    return [batch for partition in reader.partitions() for batch in reader.read(partition)]  # pyright: ignore
+    with warnings.catch_warnings(record=True) as caught:
+        batches = [batch for partition in reader.partitions() for batch in reader.read(partition)]
+    assert (len(caught) > 0) == (bool(damage_of(case)) and options["mode"] == "DROPMALFORMED")
+    return batches  # pyright: ignore
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
@@ -64,7 +68,6 @@ def test_failfast(case: Case, tmp_path: Path) -> None:
     assert error.value.path == str(tmp_path / Path(error.value.path or "").name)
 
 
-@pytest.mark.filterwarnings("ignore::seglake.DamageWarning")
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_dropmalformed(case: Case, tmp_path: Path) -> None:
     if seglake.verify(case.path, **case.options).wrong_key:
