@@ -56,11 +56,23 @@ enum Pick {
 impl Pick {
     /// How a value of one kind becomes one of another, and the names of fields that are lost on the way. `None` where the
     /// kinds do not fit.
-    fn between(source: ColumnKind, to: ColumnKind, name: &str) -> Option<(Self, Vec<String>)> {
+    /// Fields that are dropped are not taken.
+    fn between(
+        source: ColumnKind,
+        to: ColumnKind,
+        name: &str,
+        drop: &[String],
+    ) -> Option<(Self, Vec<String>)> {
+        let is_under = |dropped: &String| {
+            let rest = dropped.strip_prefix(name);
+            rest.is_some_and(|rest| rest.starts_with('.'))
+        };
         match (source, to) {
-            (source, to) if source == to => Some((Self::Whole, Vec::new())),
+            (source, to) if source == to && !drop.iter().any(is_under) => {
+                Some((Self::Whole, Vec::new()))
+            }
             (ColumnKind::List(source), ColumnKind::List(to)) => {
-                let (pick, lost) = Self::between(*source, *to, name)?;
+                let (pick, lost) = Self::between(*source, *to, name, drop)?;
                 Some((Self::Items(Box::new(pick)), lost))
             }
             (ColumnKind::Struct(source), ColumnKind::Struct(to)) => {
@@ -69,11 +81,12 @@ impl Pick {
                     let found = source
                         .iter()
                         .enumerate()
-                        .find(|(_, own)| own.name == field.name);
+                        .find(|(_, own)| own.name == field.name)
+                        .filter(|(_, own)| !drop.contains(&format!("{name}.{}", own.name)));
                     picks.push(match found {
                         Some((place, own)) => {
                             let name = format!("{name}.{}", own.name);
-                            let (pick, under) = Self::between(own.kind, field.kind, &name)?;
+                            let (pick, under) = Self::between(own.kind, field.kind, &name, drop)?;
                             lost.extend(under);
                             Some((place, pick))
                         }
@@ -124,7 +137,7 @@ fn plan(source: &[Column], to: &[Column], conversion: &Conversion<'_>) -> Result
             .filter(|_| !is_dropped(column.name))
             .and_then(|place| source.get(place).map(|own| (place, own.kind)));
         let fits = own.and_then(|(place, kind)| {
-            Pick::between(kind, column.kind, column.name).map(|pick| (place, pick))
+            Pick::between(kind, column.kind, column.name, conversion.drop).map(|pick| (place, pick))
         });
         plan.push(match (given, fits, column.name) {
             (Some(_), Some(_), name) => {
