@@ -15,7 +15,7 @@ use std::path::Path;
 
 use proptest::prelude::*;
 use seglake::Error;
-use seglake::format::{RecordId, Value, WriteOptions, Writer as _, create, tenant};
+use seglake::format::{RecordId, Value, WriteOptions, create, tenant};
 use tenant_segments::{encode, messages};
 
 fn options(version: u16, memory_bytes: u64) -> WriteOptions {

@@ -41,8 +41,9 @@ impl Contents {
     /// [`Error::Io`](crate::Error::Io), [`Error::Interrupted`](crate::Error::Interrupted).
     pub fn read(source: Arc<dyn Source>, options: &Options) -> Result<Self> {
         let front = Arc::new(Front::read(&*source, options)?);
-        if !front.leads_directly() || front.version == VERSION_1 {
-            return Self::walk(source, options, front);
+        let direct = front.leads_directly();
+        if !direct || front.version == VERSION_1 {
+            return Self::walk(source, options, front, direct);
         }
         let (mut blocks, mut entries) = (Vec::new(), front.begin(options));
         while let Some(entry) = entries.next(&*source)? {
@@ -63,9 +64,13 @@ impl Contents {
         })
     }
 
-    /// From the blocks themselves.
-    fn walk(source: Arc<dyn Source>, options: &Options, front: Arc<Front>) -> Result<Self> {
-        let mut direct = front.leads_directly();
+    /// From the blocks themselves; `direct`: those of version 1 that are where the table of contents says, or else all.
+    fn walk(
+        source: Arc<dyn Source>,
+        options: &Options,
+        front: Arc<Front>,
+        mut direct: bool,
+    ) -> Result<Self> {
         let options = Options {
             values: false,
             // No messages: where blocks begin is enough.
@@ -144,7 +149,7 @@ pub fn blocks(source: Arc<dyn Source>, options: &Options) -> Result<Vec<Block>> 
         ..options.clone()
     };
     let front = Arc::new(Front::read(&*source, &options)?);
-    let mut contents = Contents::walk(source, &options, front)?;
+    let mut contents = Contents::walk(source, &options, front, false)?;
     Ok(std::mem::take(&mut contents.blocks))
 }
 
