@@ -119,7 +119,7 @@ impl TenantWalk {
             self.open = Some(open);
             return given;
         }
-        if let Some(from) = self.from {
+        if let Some(from) = self.from.filter(|from| *from < open.position) {
             return Err(no_message(from));
         }
         match self.part.as_mut() {

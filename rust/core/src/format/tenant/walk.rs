@@ -440,12 +440,13 @@ impl Walk for TenantWalk {
             }
             let advance = self.advance()?;
             if advance == Advance::End {
-                self.ended = true;
                 if self.options.strict && self.is_damaged() {
-                    // Everything was walked already.
-                    self.ended = false;
                     continue;
                 }
+                if let Some(from) = self.from {
+                    return Err(no_message(from));
+                }
+                self.ended = true;
                 self.ranges.finish(&self.front);
                 break;
             }
