@@ -85,10 +85,11 @@ def next_commands(folder: Path, segments: Sequence[Segment]) -> list[str]:
     command = Path(sys.executable).with_name("seglake")
     near = command.is_relative_to(Path.cwd())
     seglake = str(command.relative_to(Path.cwd())) if near else "seglake"
+    cat = f"{seglake} cat --json --value text --limit 3"
     return [
         f"{seglake} verify {path['2013-03.active']}",
-        f"{seglake} cat --json --value text {path['2013-01.active']} | head -3",
-        f"{seglake} cat --json --value text --dialect {DIALECT} {path['EWR.oplog']} | head -3",
+        f"{cat} {path['2013-01.active']}",
+        f"{cat} --dialect {DIALECT} --columns seq,clock,value {path['LGA.oplog']}",
         f"{seglake} seal {path['2013-01.active']} {folder / '2013-01.sealed'}",
         f"{seglake} convert {path['2013-01.active']} {folder / '2013-01.chunks'} --drop uuid,type",
         f"{seglake} ingest {folder / 'segments'} --dialect {DIALECT} --to {folder / 'another-lake'}",

@@ -42,8 +42,7 @@ def every_undamaged_message_arrived(segments: Sequence[Segment], records: pa.Tab
     """The ingested records are those written, without those that are lost; no others, none twice, in their order."""
     expected = pa.concat_tables([segment.records.select(segment.columns) for segment in segments])
     arrived = records.select(expected.column_names).cast(expected.schema)
-    paths: list[str] = records["path"].to_pylist()
-    by_file = {Path(path).name: count for path, count in Counter(paths).items()}
+    by_file = {Path(str(path)).name: count for path, count in Counter(records["path"].to_pylist()).items()}
     holds = bool(arrived.equals(expected)) and by_file == {s.path.name: s.records.num_rows for s in segments}
     detail = f"{records.num_rows:,}" if holds else f"{expected.num_rows:,} expected, {records.num_rows:,} arrived"
     return Check("every undamaged message arrived, unchanged, once", holds, detail)
@@ -53,8 +52,7 @@ def every_file_is_listed(segments: Sequence[Segment], files: pa.Table) -> Check:
     """`files` has one row for each file, without an error, and calls exactly the broken ones not ok."""
     found = [(Path(row["path"]).name, row["ok"], row["error"]) for row in files.to_pylist()]
     expected = [(segment.path.name, segment.damage is None, None) for segment in segments]
-    broken = sum(not ok for _, ok, _ in found)
-    detail = f"{len(found)}, {broken} damaged" if found == expected else f"expected {expected}, got {found}"
+    detail = f"{len(found)}" if found == expected else f"expected {expected}, got {found}"
     return Check("every file is listed, and the damaged ones are known", found == expected, detail)
 
 

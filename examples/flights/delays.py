@@ -61,6 +61,6 @@ def undamaged(ordered: pd.DataFrame, segments: Sequence[Segment]) -> pd.DataFram
 
 def same_answer(by_sql: list[CarrierDelay], by_table: list[CarrierDelay]) -> Check:
     """Both answers are equal: not nearly, but to the last bit, since they are sums of whole minutes."""
-    arrivals = f"{sum(delay.flights for delay in by_sql):,} arrivals"
-    detail = arrivals if by_sql == by_table else f"SQL {by_sql}, table {by_table}"
+    arrivals = sum(delay.flights for delay in by_sql)
+    detail = f"{arrivals:,}" if by_sql == by_table else f"SQL {by_sql}, table {by_table}"
     return Check("SQL over the lake and the public table give the same answer", by_sql == by_table, detail)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -42,33 +42,35 @@ def show_damage(console: Console, segments: Sequence[Segment]) -> None:
 
 
 def show_formats(console: Console, lakes: Mapping[str, Lake], segments: Mapping[str, Sequence[Segment]]) -> None:
-    """What each format takes, and what arrived of it."""
-    table = _table("format", "files >", "MB >", "bytes a flight >", "records >", "files damaged >", "flights lost >")
+    """What the files of each format take, and what arrived of them."""
+    table = _table("format", "files >", "damaged >", "MB >", "bytes a flight >", "records >", "flights lost >")
     for name, lake in lakes.items():
         size = pc.sum(lake.files["bytes"]).as_py()
         flights = sum(segment.flights for segment in segments[name])
-        damaged = lake.files["ok"].to_pylist().count(False)
-        lost = sum(segment.flights_lost for segment in segments[name])
-        numbers = (
+        table.add_row(
+            name,
+            f"{lake.files.num_rows}",
+            f"{lake.files['ok'].to_pylist().count(False)}",
             f"{size / 1e6:.1f}",
             f"{size / flights:.0f}",
             f"{lake.records.num_rows:,}",
-            f"{damaged}",
-            f"{lost:,}",
+            f"{sum(segment.flights_lost for segment in segments[name]):,}",
         )
-        table.add_row(name, f"{lake.files.num_rows}", *numbers)
     console.print(table)
 
 
 def show_checks(console: Console, results: Mapping[str, Sequence[Check]]) -> bool:
-    """Each claim with a mark, and the numbers behind it for each format; returns whether all hold."""
+    """Each claim with a mark, and for each format the number behind it; returns whether all hold."""
+    _row(console, results)
     for checks in zip(*results.values(), strict=True):
-        failed = {name: check for name, check in zip(results, checks, strict=True) if not check.holds}
+        by_format = dict(zip(results, checks, strict=True))
+        failed = {name: check for name, check in by_format.items() if not check.holds}
         mark = "[bold red]✗[/]" if failed else "[green]✓[/]"
         console.print(f"  {mark} {checks[0].claim}", highlight=False)
-        shown = failed or dict(zip(results, checks, strict=True))
-        detail = "   ".join(f"{name} {check.detail}" for name, check in shown.items())
-        console.print(f"    {detail}", style="red" if failed else "dim", highlight=False, markup=False)
+        for name, check in failed.items():
+            console.print(f"    {name}: {check.detail}", style="red", highlight=False, markup=False)
+        if not failed:
+            _row(console, [check.detail for check in checks])
     return all(check.holds for checks in results.values() for check in checks)
 
 
@@ -114,6 +116,11 @@ def show_ingest(console: Console, result: IngestResult) -> None:
     rate = f"{result.seconds:.1f} s, {result.records_per_second:,.0f} records a second"
     say(console, f"{result.files} files, {result.damaged_files} of them damaged; {result.bytes:,} bytes")
     say(console, f"{result.records:,} records arrived in {result.destination} ({rate})")
+
+
+def _row(console: Console, texts: Iterable[str]) -> None:
+    """Short texts in columns, one for each format."""
+    console.print("  " + "".join(f"{text:>13}" for text in texts), style="dim", highlight=False, markup=False)
 
 
 def _table(*columns: str) -> Table:

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 def open_uri(uri: str) -> NativeFile:
     """Open the file at a URI (`s3://`, `gs://`, `hdfs://`, `file://`) for reading at any offset.
 
-    Raises ImportError where pyarrow is not installed, ValueError where `pyarrow.fs` knows no such URI, and OSError where the
-    file cannot be opened.
+    Raises ImportError where pyarrow is not installed, ValueError where `pyarrow.fs` knows no such URI, and OSError
+    where the file cannot be opened.
     """
     try:
         from pyarrow import ArrowException

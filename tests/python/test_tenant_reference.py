@@ -299,7 +299,9 @@ def compare(data: bytes) -> None:
             }
             for record in reader
         ]
-        blocks = [dict(block) for block in reader.blocks()]
+        blocks = [{**block, "tenant": block["tenant_bytes"]} for block in reader.blocks()]
+        for block in blocks:
+            del block["tenant_bytes"]
     assert records == expected.records
     assert blocks == expected.blocks
     assert [tuple(span) for span in reader.ledger()] == [tuple(span) for span in expected.ledger]

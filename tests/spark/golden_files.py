@@ -9,16 +9,19 @@ from pathlib import Path
 from typing import Any
 
 from pyspark.sql import Row
+from pyspark.sql.types import LongType, StringType, StructField
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "python"))
 
 from golden import Case, cases, shown
 
-__all__ = ["CASES", "GROUPS", "VECTORS", "Case", "damage_of", "link", "record_of", "spark_options"]
+__all__ = ["CASES", "GROUPS", "PLACE", "VECTORS", "Case", "damage_of", "link", "record_of", "spark_options"]
 
 VECTORS = Path(__file__).parents[1] / "vectors"
 CASES = cases()
 EXTENSIONS = {"chunked": "chunks"}
+PLACE = [StructField("path", StringType()), StructField("position", LongType())]
+"""The columns that say where a record is."""
 
 
 def spark_options(case: Case) -> dict[str, str]:

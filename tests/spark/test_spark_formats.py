@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from golden_files import VECTORS, plain
+from golden_files import PLACE, VECTORS, plain
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 from samples import EPOCH_US, SAMPLES, draft, includes, value
 
 import seglake
@@ -103,8 +104,8 @@ def test_what_is_written_is_read(spark: SparkSession, name: str, data: st.DataOb
     if format == "oplog":
         source |= {"dialect": options["dialect"], "uint64Type": "decimal"}
     own = SegmentDataSource({"path": str(tmp_path), "mode": "FAILFAST", **source}).schema()
-    own.add("path", "string").add("position", "bigint")
-    frame = spark.read.format("seglake").options(mode="FAILFAST", **source).schema(own).load(str(tmp_path))
+    schema = StructType([*own.fields, *PLACE])
+    frame = spark.read.format("seglake").options(mode="FAILFAST", **source).schema(schema).load(str(tmp_path))
     found: dict[str, list[dict[str, Any]]] = {path: [] for path in files}
     for row in dicts(frame):
         found[row["path"]].append(row)

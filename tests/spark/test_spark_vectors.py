@@ -1,21 +1,20 @@
 """The golden files of all formats through Spark: records, damage and errors as the vectors have them."""
 
+import warnings
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from golden_files import CASES, GROUPS, Case, damage_of, link, record_of, spark_options
+from golden_files import CASES, GROUPS, PLACE, Case, damage_of, link, record_of, spark_options
 from pyspark.sql import SparkSession
-from pyspark.sql.types import LongType, StringType, StructField, StructType
+from pyspark.sql.types import StructType
 
 import seglake
 from seglake.spark.source import SegmentDataSource
 
 pytestmark = pytest.mark.spark
-
-PLACE = [StructField("path", StringType()), StructField("position", LongType())]
 
 
 @pytest.mark.parametrize("group", GROUPS)
@@ -51,7 +50,10 @@ def decode(case: Case, folder: Path, **options: str) -> list[pa.RecordBatch]:
     source = SegmentDataSource({"path": str(path), **spark_options(case), **options})
     schema = StructType([*source.schema().fields, *PLACE])
     reader = source.reader(schema)
-    return [batch for partition in reader.partitions() for batch in reader.read(partition)]  # pyright: ignore
+    with warnings.catch_warnings(record=True) as caught:
+        batches = [batch for partition in reader.partitions() for batch in reader.read(partition)]
+    assert (len(caught) > 0) == (bool(damage_of(case)) and options["mode"] == "DROPMALFORMED")
+    return batches  # pyright: ignore
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
@@ -66,7 +68,6 @@ def test_failfast(case: Case, tmp_path: Path) -> None:
     assert error.value.path == str(tmp_path / Path(error.value.path or "").name)
 
 
-@pytest.mark.filterwarnings("ignore::seglake.DamageWarning")
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
 def test_dropmalformed(case: Case, tmp_path: Path) -> None:
     if seglake.verify(case.path, **case.options).wrong_key:

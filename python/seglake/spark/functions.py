@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
+import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import StructField, StructType
 
@@ -67,8 +68,9 @@ def from_oplog(
         result = StructType([*result.fields, StructField(error_field, from_arrow_type(ERROR_TYPE))])
     decoder = MessageDecoder(dialect, fields, arrow_schema(result), error_field if mode == "PERMISSIVE" else None)
 
-    def from_oplog(messages: Any, *seqs: Any) -> Any:
+    # Spark tells from the types what kind of function it is, and takes them without what they hold.
+    def from_oplog(messages: pa.Array, *seqs: pa.Array) -> pa.Array:  # pyright: ignore
         return decoder.decode(messages, *seqs)
 
-    decode = cast("Any", functions).arrow_udf(from_oplog, result, functions.ArrowUDFType.SCALAR)
+    decode = cast("Any", functions).arrow_udf(from_oplog, result)
     return decode(column) if seq is None else decode(column, seq)

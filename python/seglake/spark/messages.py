@@ -73,7 +73,7 @@ class MessageDecoder:
                 if large is not None:
                     records[number], errors[number] = None, self._too_large(large)
             rows = array(records, rows.type).cast(own)
-        columns = [rows.field(number) for number in range(rows.type.num_fields)]
+        columns = rows.flatten()  # unlike its fields, null where the struct is
         if self.error_field is not None:
             columns.append(array(errors, ERROR_TYPE))
         return cast("Any", pa).StructArray.from_arrays(columns, fields=list(cast("Any", self.result)), mask=absent)

@@ -11,6 +11,7 @@ use pyo3::types::{PyBytes, PyCapsule, PyDict, PyTuple};
 use seglake::columns::{Limits, Selection};
 use seglake::format::{self, Column, Format, Hits, Lookup, Options, RecordId, Start, Walk};
 use seglake::source::Source;
+use seglake::text::escape;
 use seglake::verbs;
 
 use crate::arrow::{self, Schema};
@@ -176,6 +177,23 @@ impl Reader {
         hits.map_err(|error| raise(py, error))
     }
 
+    fn check_tenant(&self) -> PyResult<()> {
+        self.shared.check_open()?;
+        if *self.format != format::tenant::FORMAT {
+            let name = self.format.name;
+            return Err(PyValueError::new_err(format!(
+                "{name} files have no partitions and tenants"
+            )));
+        }
+        Ok(())
+    }
+
+    fn contents(&self, py: Python<'_>) -> PyResult<format::tenant::Contents> {
+        self.check_tenant()?;
+        py.detach(|| format::tenant::Contents::read(self.source.clone(), &self.options))
+            .map_err(|error| raise(py, error))
+    }
+
     /// The records that were looked up.
     fn found(&self, py: Python<'_>, hits: &Hits) -> PyResult<Vec<Option<Record>>> {
         let (mut found, mut failed) = (Vec::with_capacity(hits.places.len()), None);
@@ -335,6 +353,51 @@ impl Reader {
         };
         let wanted = filter.wanted()?;
         self.records(py, || self.lookup()?.range(&wanted))
+    }
+
+    /// The partitions of a tenant file, in ascending order. Raises ValueError for other formats.
+    fn partitions(&self, py: Python<'_>) -> PyResult<Vec<u32>> {
+        Ok(self.contents(py)?.partitions().to_vec())
+    }
+
+    /// The tenants of a tenant file, or of one of its partitions, each once in ascending order, as text like `Record.tenant`.
+    /// Reads no more than the table of contents where that is sound. Raises ValueError for other formats.
+    #[pyo3(signature = (partition=None))]
+    fn tenants(&self, py: Python<'_>, partition: Option<u32>) -> PyResult<Vec<String>> {
+        let contents = self.contents(py)?;
+        let blocks = contents.blocks().iter();
+        let mut tenants: Vec<&[u8]> = blocks
+            .filter(|block| partition.is_none_or(|partition| block.partition == partition))
+            .map(|block| &*block.tenant)
+            .collect();
+        tenants.sort_unstable();
+        tenants.dedup();
+        Ok(tenants
+            .into_iter()
+            .map(|tenant| escape(tenant).into_owned())
+            .collect())
+    }
+
+    /// The blocks of a tenant file, whatever `on_damage` says: a dict of `position` (bytes), `partition`, `tenant`,
+    /// `tenant_bytes` and `messages` (their number) for each that is good, in file order. Raises ValueError for other formats.
+    fn blocks<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
+        self.check_tenant()?;
+        let options = Options {
+            strict: false,
+            ..self.options.clone()
+        };
+        let blocks = py.detach(|| format::tenant::blocks(self.source.clone(), &options));
+        let dict = |block: &format::tenant::Block| {
+            let dict = PyDict::new(py);
+            dict.set_item("position", block.position)?;
+            dict.set_item("partition", block.partition)?;
+            dict.set_item("tenant", escape(&block.tenant))?;
+            dict.set_item("tenant_bytes", PyBytes::new(py, &block.tenant))?;
+            dict.set_item("messages", block.messages)?;
+            Ok(dict)
+        };
+        let blocks = blocks.map_err(|error| raise(py, error))?;
+        blocks.iter().map(dict).collect()
     }
 
     /// A chunked file's index, held against the file; None where there is none. Raises ValueError for other formats.

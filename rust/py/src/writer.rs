@@ -252,7 +252,7 @@ impl Writer {
     ///
     /// What follows from the rest may be left out: `uuid` (one of the present time is made, behind the last), `timestamp`,
     /// `offset`, `index`, `seq`. `type` and `tenant` as text are taken as records show them. `value` as text is written as
-    /// UTF-8.
+    /// UTF-8. A `partition` and `tenant` without a `value` add a tenant that has no messages.
     ///
     /// Raises ValueError for what the format cannot hold (UUIDs or offsets that do not ascend, lengths, unknown fields), and
     /// TypeError: nothing is written then. Raises OSError where a full buffer cannot be written.

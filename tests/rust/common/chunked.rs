@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use seglake::Error;
 use seglake::format::{IndexSource, Options, Start, Step, Value, Walk, chunked, open};
-use seglake::ledger::Span;
+use seglake::ledger::{Cause, Kind, Span};
 use seglake::source::Source;
 
 /// A record as plain values.
@@ -42,6 +42,14 @@ pub(crate) fn content<V: AsRef<[u8]>>(records: &[(i64, V)]) -> Vec<u8> {
 /// A zstd frame with content checksum.
 pub(crate) fn frame(content: &[u8]) -> Vec<u8> {
     let mut encoder = zstd::bulk::Compressor::new(3).unwrap();
+    encoder.include_checksum(true).unwrap();
+    encoder.compress(content).unwrap()
+}
+
+/// A zstd frame with content checksum, at a level that finds nothing to compress.
+pub(crate) fn stored_frame(content: &[u8]) -> Vec<u8> {
+    let level = *zstd::compression_level_range().start();
+    let mut encoder = zstd::bulk::Compressor::new(level).unwrap();
     encoder.include_checksum(true).unwrap();
     encoder.compress(content).unwrap()
 }
@@ -192,5 +200,30 @@ impl Source for Counting {
     fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> seglake::Result<()> {
         self.read.fetch_add(buffer.len() as u64, Ordering::Relaxed);
         self.bytes.read_exact_at(offset, buffer)
+    }
+}
+
+/// That no range is called a torn tail that has a chunk behind it, and none corrupt for being in front of a chunk that is
+/// not there.
+pub(crate) fn assert_kinds(ledger: &[Span]) {
+    let last_chunk = ledger.iter().rposition(|span| span.kind == Kind::Chunk);
+    let refused = [
+        Cause::OutOfOrder,
+        Cause::UnsupportedFlags,
+        Cause::OffsetOutOfBounds,
+        Cause::SearchLimit,
+    ];
+    let unfinished = [Cause::TruncatedHeader, Cause::LengthOutOfBounds];
+    let given_up = ledger
+        .iter()
+        .any(|span| span.cause == Some(Cause::SearchLimit));
+    for (place, span) in ledger.iter().enumerate() {
+        let Some(cause) = span.cause else { continue };
+        let followed = given_up || last_chunk.is_some_and(|last| place < last);
+        if followed || refused.contains(&cause) {
+            assert_eq!(span.kind, Kind::Corrupt, "{ledger:?}");
+        } else if last_chunk.is_some() || unfinished.contains(&cause) {
+            assert_eq!(span.kind, Kind::TornTail, "{ledger:?}");
+        }
     }
 }

@@ -8,6 +8,7 @@ mod lookup;
 pub mod oplog;
 mod options;
 pub mod sealed;
+pub mod tenant;
 mod walk;
 mod writer;
 
@@ -75,6 +76,7 @@ impl PartialEq for Format {
 pub static FORMATS: &[&Format] = &[
     &active::FORMAT,
     &sealed::FORMAT,
+    &tenant::FORMAT,
     &chunked::FORMAT,
     &oplog::FORMAT,
 ];

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::Report;
 use crate::error::{Error, Result};
 use crate::format::{
-    self, Column, ColumnKind, Format, Options, Rows, Start, Step, Value, WriteOptions,
+    self, Column, ColumnKind, Format, Options, Rows, Start, Step, Value, WriteOptions, tenant,
 };
 use crate::output::Staging;
 use crate::source::Source;
@@ -232,6 +232,9 @@ pub fn convert(
     let plan = plan(columns, written, conversion)?;
     let staging = Staging::create(destination, conversion.overwrite)?;
     let mut writer = format::create(conversion.to, &staging.inside(), &conversion.write)?;
+    if *format == tenant::FORMAT && *conversion.to == tenant::FORMAT {
+        keep_empty_tenants(source.clone(), &options, &mut *writer)?;
+    }
     let generator = Generator::default();
     let mut report = Report::of(format, &*source);
     let mut walk = format::open(source, &options, Start::Beginning)?;
@@ -262,6 +265,22 @@ pub fn convert(
     drop(writer);
     staging.commit()?;
     Ok(report)
+}
+
+/// Tenants without messages: no record tells of them.
+fn keep_empty_tenants(
+    source: Arc<dyn Source>,
+    options: &Options,
+    writer: &mut dyn format::Writer,
+) -> Result<()> {
+    for block in tenant::blocks(source, options)? {
+        if block.messages == 0 {
+            let partition = Value::Int64(block.partition.into());
+            let tenant = Value::Text(&block.tenant);
+            writer.write(&[partition, tenant, Value::Null, Value::Null])?;
+        }
+    }
+    Ok(())
 }
 
 /// A record that is given out though something of it is missing would pass for a whole one in another file.

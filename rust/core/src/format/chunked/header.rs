@@ -168,4 +168,19 @@ impl Header {
             )
         })
     }
+
+    /// Whether what stands behind the chunk at `at` fits what this header says of it: the next chunk, zeros, or the end. A
+    /// header tells of message offsets that are not there only if its payload is damaged, and then hardly ever so that the
+    /// next one fits.
+    pub(super) fn is_borne_out(&self, source: &dyn Source, at: u64) -> Result<bool> {
+        let next = align(self.payload_end(at));
+        if next >= source.len() {
+            return Ok(true);
+        }
+        Ok(match Look::read(source, next)? {
+            Look::Zeros => true,
+            Look::Sound(header) => header.disorder(self.end()).is_none(),
+            Look::Truncated(_) | Look::Wrong(..) | Look::Refused(..) => false,
+        })
+    }
 }

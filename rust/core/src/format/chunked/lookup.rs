@@ -1,8 +1,8 @@
 //! Finding records by message offset: only the chunks that hold them are decompressed.
 //!
 //! Chunks are found by their headers, hopping from one to the next; the index only says where to begin hopping. An answer
-//! counts where the headers around it check, ascend and lead from one to the next; where they do not, the segment is walked,
-//! so that the answer is that of a scan. Headers hold no times: whoever looks for a time without message offsets reads all
+//! counts where the headers around it check, ascend and lead from one to the next; where they do not, the segment is walked
+//! from there, or from its beginning, so that the answer is that of a scan. An index can lead past damage that a scan ends at. Headers hold no times: whoever looks for a time without message offsets reads all
 //! chunks.
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -49,10 +49,10 @@ struct Known {
 }
 
 impl Known {
-    /// The last of them in front of a message offset.
+    /// The last of them but one in front of a message offset.
     fn before(&self, offset: u64) -> Gap {
         let place = self.gaps.partition_point(|gap| gap.end <= offset);
-        let gap = place.checked_sub(1).and_then(|place| self.gaps.get(place));
+        let gap = place.checked_sub(2).and_then(|place| self.gaps.get(place));
         gap.copied().unwrap_or_default()
     }
 
@@ -83,17 +83,19 @@ enum Hop {
     Chunk(Header),
     /// Nothing but unused space follows.
     End,
-    /// Something that only a walk can tell.
-    Irregular,
+    /// Damage.
+    Damage,
+    /// A chunk that does not ascend, or one before it says too much.
+    Disorder,
 }
 
 /// Where a message offset is.
 enum Located {
-    /// In the chunk of this header, behind this gap.
-    In(Gap, Header),
+    /// If anywhere, a walk from this gap on meets it; so too all greater ones below this one.
+    Behind(Gap, u64),
     /// Nowhere: it falls into this gap, and the next chunk, if there is one, begins with this message offset.
     Nowhere(Gap, Option<i64>),
-    /// Only a walk can tell.
+    /// Only a walk from the beginning can tell.
     Unknown,
 }
 
@@ -184,28 +186,37 @@ impl ChunkedLookup {
             return Ok(Hop::End);
         }
         Ok(match Look::read(&*self.source, gap.at)? {
-            Look::Sound(header) if header.disorder(gap.end).is_none() => Hop::Chunk(header),
+            Look::Sound(header) if header.disorder(gap.end).is_some() => Hop::Disorder,
+            Look::Sound(header) => Hop::Chunk(header),
             Look::Zeros if self.data_end()? <= gap.at => Hop::End,
-            _ => Hop::Irregular,
+            _ => Hop::Damage,
         })
     }
 
-    /// Hops from a gap to where `offset` is. The gaps on the way are `met`, those within `offset`'s chunk too.
+    /// Hops from a gap to where `offset` is, and tells of each gap that is `met`.
     fn seek(&self, mut gap: Gap, offset: u64, mut met: impl FnMut(Gap)) -> Result<Located> {
+        let mut before = gap;
         loop {
             self.options.poll()?;
             met(gap);
             let header = match self.hop(gap)? {
                 Hop::Chunk(header) => header,
                 Hop::End => return Ok(Located::Nowhere(gap, None)),
-                Hop::Irregular => return Ok(Located::Unknown),
+                // The chunk in front of it has nothing to bear its header out, so the walk begins with that.
+                Hop::Damage => return Ok(Located::Behind(before, u64::MAX)),
+                Hop::Disorder => return Ok(Located::Unknown),
             };
             if offset < header.start.cast_unsigned() {
-                return Ok(Located::Nowhere(gap, Some(header.start)));
+                return Ok(if header.is_borne_out(&*self.source, gap.at)? {
+                    Located::Nowhere(gap, Some(header.start))
+                } else {
+                    Located::Behind(gap, offset + 1)
+                });
             }
             if offset < header.end() {
-                return Ok(Located::In(gap, header));
+                return Ok(Located::Behind(gap, header.end()));
             }
+            before = gap;
             gap = Gap {
                 at: align(header.payload_end(gap.at)),
                 end: header.end(),
@@ -315,12 +326,15 @@ impl ChunkedLookup {
                 Located::Nowhere(_, next) => {
                     next.map_or(rest.len(), |next| behind(next.cast_unsigned()))
                 }
-                Located::In(gap, header) => {
-                    let taken = behind(header.end());
+                Located::Behind(gap, end) => {
+                    let taken = behind(end);
                     let here = rest.get(..taken).unwrap_or_default();
                     let last = here.last().copied().unwrap_or(offset);
-                    let walk = ChunkedWalk::behind(self.source.clone(), &options, gap.at, gap.end)?;
-                    Self::collect(walk.hasten(offset..last + 1), here, &mut found)?;
+                    // It ends at the first good chunk behind them, should they not all be there.
+                    let mut walk =
+                        ChunkedWalk::behind(self.source.clone(), &options, gap.at, gap.end)?;
+                    walk.filter.offsets = offset..last + 1;
+                    Self::collect(walk, here, &mut found)?;
                     taken
                 }
             };
@@ -382,7 +396,7 @@ impl Lookup for ChunkedLookup {
         }
         match self.locate(offsets.start)? {
             Located::Unknown => Ok(Box::new(walk)),
-            Located::In(gap, _) | Located::Nowhere(gap, _) => {
+            Located::Behind(gap, _) | Located::Nowhere(gap, _) => {
                 let at = gap.at.min(self.source.len());
                 let walk = ChunkedWalk::behind(self.source.clone(), &options, at, gap.end)?;
                 Ok(Box::new(walk.hasten(offsets)))

@@ -15,6 +15,7 @@ mod giving;
 mod header;
 mod index;
 mod lookup;
+mod mending;
 mod payload;
 mod records;
 mod resync;

@@ -60,7 +60,7 @@ pub(super) struct ChunkedWalk {
     pub(super) content: Vec<u8>,
     /// The chunk whose content that is.
     pub(super) giving: Option<Giving>,
-    /// Whether to end at the first header behind the wanted offsets, without proof that its chunk is good.
+    /// Whether to end at the first header behind the wanted offsets, unless damage makes it doubtful.
     hasty: bool,
     tiling: Tiling,
     position: u64,
@@ -196,7 +196,9 @@ impl ChunkedWalk {
         self.state.checked |= look.checked().is_some();
         if let Look::Sound(header) = &look
             && self.hasty
+            && self.state.fate.is_none()
             && self.filter.is_past(header.start)
+            && header.is_borne_out(&*self.input.source, at)?
         {
             return Ok(Found::End);
         }

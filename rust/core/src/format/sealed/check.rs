@@ -376,6 +376,27 @@ impl Checker {
         Ok(len)
     }
 
+    /// Whether nothing in front of an entry whose message checks at its own offset can keep the walk from giving it: with
+    /// checksums if the entry before it is smaller; without, and only in an index that ascends, if the message before it ends
+    /// where it begins.
+    pub(super) fn stands_alone(&mut self, number: u64, entry: &Entry) -> Result<bool> {
+        let Some(before) = number.checked_sub(1) else {
+            return Ok(true);
+        };
+        let before = self.reader.entry(before, self.front.entries)?;
+        if self.front.trailer.is_some() {
+            return Ok(before.uuid < entry.uuid);
+        }
+        if !self.front.in_bounds(before.offset) {
+            return Ok(false);
+        }
+        let parsed = self.reader.header(before.offset, self.front.data_end)?;
+        Ok(match parsed {
+            Parsed::Message(header) => before.offset + header.total() == entry.offset,
+            _ => false,
+        })
+    }
+
     /// Entry number `number`, wherever the checking is.
     pub(super) fn entry_elsewhere(&mut self, number: u64) -> Result<Entry> {
         self.scout.entry(number, self.front.entries)

@@ -10,7 +10,7 @@ use super::reader::Reader;
 use super::rows::SealedRows;
 use super::search::lower_bound;
 use super::walk::{SealedWalk, State};
-use super::{COLUMNS, Entry, FORMAT, Message, Parsed, UUID_BYTES};
+use super::{COLUMNS, Entry, FORMAT, Message, UUID_BYTES};
 use crate::error::{Damage, Error, Result};
 use crate::format::lookup::no_such_id;
 use crate::format::{
@@ -97,7 +97,7 @@ impl SealedLookup {
         if let Some(entry) = &entry {
             let checked = self.check(checker, number, entry)?;
             if let Ok(message) = checked {
-                if self.is_alone(checker, number, entry)? {
+                if checker.stands_alone(number, entry)? {
                     return Ok(Sought::Hit(message));
                 }
                 return Ok(Sought::Unsure);
@@ -180,24 +180,6 @@ impl SealedLookup {
         }
     }
 
-    /// Whether nothing in front of an entry whose message checks can keep the walk from giving it: with checksums if the entry
-    /// before it is smaller; without, in an index that ascends, if the message before it ends where it begins.
-    fn is_alone(&self, checker: &mut Checker, number: u64, entry: &Entry) -> Result<bool> {
-        let Some(before) = number.checked_sub(1) else {
-            return Ok(true);
-        };
-        let before = checker.reader.entry(before, self.front.entries)?;
-        if self.front.trailer.is_some() {
-            return Ok(before.uuid < entry.uuid);
-        }
-        Ok(
-            match checker.reader.header(before.offset, self.front.data_end)? {
-                Parsed::Message(header) => before.offset + header.total() == entry.offset,
-                _ => false,
-            },
-        )
-    }
-
     fn walk(&self, options: &Options, state: State) -> SealedWalk {
         SealedWalk::new(self.source.clone(), options, self.front, state)
     }
@@ -247,7 +229,7 @@ impl SealedLookup {
             let Ok(message) = self.check(&mut checker, number, &entry)? else {
                 continue;
             };
-            if self.is_alone(&mut checker, number, &entry)? {
+            if checker.stands_alone(number, &entry)? {
                 let mut state = State::before(&self.front, number + 1, message.end());
                 state.last = Some(message.uuid);
                 return Ok(Some(state));

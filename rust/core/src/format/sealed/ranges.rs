@@ -41,7 +41,7 @@ impl SealedWalk {
                 continue;
             }
             for number in run.first..run.end() {
-                if number % POLL_EVERY == 0 {
+                if number.is_multiple_of(POLL_EVERY) {
                     self.options.poll()?;
                 }
                 if !gap.contains(&self.checker.entry_elsewhere(number)?.offset) {

@@ -182,7 +182,7 @@ mod tests {
             .collect();
         bursts.sort_unstable();
         let spreads: [Vec<u64>; 5] = [
-            vec![7; count as usize],
+            std::iter::repeat_n(7, 1 << 16).collect(),
             (0..count)
                 .map(|number| 1_u64 << (number * 63 / count))
                 .collect(),

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::check::{Checker, POLL_EVERY, Prior};
 use super::front::Front;
+use super::index::survey;
 use super::reader::Reader;
 use super::walk::{SealedWalk, State};
 use super::{Message, UUID_BYTES};
@@ -90,20 +91,21 @@ impl State {
     }
 }
 
-/// The message at `offset`, if an entry says that it is there and it checks.
+/// The message at `offset`, if an entry says that it is there, and the walk surely gives it.
 fn find(
     source: &Arc<dyn Source>,
     front: &Front,
     options: &Options,
     offset: u64,
 ) -> Result<Option<Message>> {
-    if !front.in_bounds(offset) {
+    let is_searchable = front.trailer.is_some() || survey(&**source, options, front)?.ascends;
+    if !front.in_bounds(offset) || !is_searchable {
         return Ok(None);
     }
     let reader = || Reader::sequential(source.clone(), options);
     let mut checker = Checker::new(reader(), reader(), *front);
     for number in 0..front.entries {
-        if number % POLL_EVERY == 0 {
+        if number.is_multiple_of(POLL_EVERY) {
             options.poll()?;
         }
         let entry = checker.entry_elsewhere(number)?;
@@ -112,7 +114,9 @@ fn find(
                 last: before(&entry.uuid),
                 end: offset,
             };
-            return Ok(checker.check(number, &entry, offset, &prior)?.ok());
+            let is_sure = checker.stands_alone(number, &entry)?;
+            let checked = checker.check(number, &entry, offset, &prior)?;
+            return Ok(checked.ok().filter(|_| is_sure));
         }
     }
     Ok(None)

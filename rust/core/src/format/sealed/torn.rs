@@ -27,7 +27,7 @@ pub(super) fn torn_trailer(
     }
     let mut at = data_start;
     for number in 0..entries {
-        if number % POLL_EVERY == 0 {
+        if number.is_multiple_of(POLL_EVERY) {
             reader.poll()?;
         }
         let entry = reader.entry(number, entries)?;

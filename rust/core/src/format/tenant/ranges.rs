@@ -1,0 +1,203 @@
+//! The ranges of a walk: those of the data in file order, and those of the front when the walk has shown what they are.
+
+use serde::{Deserialize, Serialize};
+
+use super::front::Front;
+use super::layout::Origin;
+use super::toc::TOC_START;
+use super::{MAGIC, VERSION_1};
+use crate::ledger::{Cause, Kind, Span, Tiling};
+
+/// The ranges found so far.
+#[derive(Debug)]
+pub(super) struct Ranges {
+    /// Those of the latest step.
+    pub(super) spans: Vec<Span>,
+    tiling: Tiling,
+    state: Saved,
+    /// What the range is that ends where the data begins.
+    front_last: (Kind, Option<Cause>),
+    front_end: u64,
+    /// Nothing is covered: a look-up has no ledger.
+    muted: bool,
+}
+
+/// What is known between two steps.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Saved {
+    /// Up to where the data's ranges are known.
+    at: u64,
+    held: Option<Span>,
+    /// Whether the data's first range is known.
+    begun: bool,
+    /// The data's first range, if it and the front's last are one.
+    joint: Option<Span>,
+    /// Entries that are damaged, in any order.
+    marks: Vec<Span>,
+    /// The first damage among the data's ranges.
+    first: Option<(Span, Origin)>,
+}
+
+impl Ranges {
+    /// No ranges yet; the first one begins at `at`.
+    pub(super) fn new(front: &Front, at: u64, front_end: u64) -> Self {
+        let saved = Saved {
+            at,
+            ..Saved::default()
+        };
+        Self::restore(front, saved, front_end)
+    }
+
+    pub(super) fn restore(front: &Front, saved: Saved, front_end: u64) -> Self {
+        Self {
+            spans: Vec::new(),
+            tiling: Tiling::resume(saved.at, saved.held),
+            state: saved,
+            front_last: front.partitions_verdict(),
+            front_end,
+            muted: false,
+        }
+    }
+
+    /// Covers nothing from now on.
+    pub(super) const fn mute(&mut self) {
+        self.muted = true;
+        self.front_end = 0;
+    }
+
+    /// The offset up to which ranges come last.
+    pub(super) const fn front_end(&self) -> u64 {
+        self.front_end
+    }
+
+    pub(super) fn save(&self) -> Saved {
+        Saved {
+            held: self.tiling.held(),
+            ..self.state.clone()
+        }
+    }
+
+    /// Up to where the data's ranges are known.
+    pub(super) const fn at(&self) -> u64 {
+        self.state.at
+    }
+
+    /// Whether any damage has shown itself.
+    pub(super) const fn is_damaged(&self) -> bool {
+        self.state.first.is_some() || !self.state.marks.is_empty()
+    }
+
+    /// Covers the data's bytes up to `end`.
+    pub(super) fn cover(&mut self, end: u64, kind: Kind, cause: Option<Cause>, origin: Origin) {
+        if self.muted || end <= self.state.at {
+            return;
+        }
+        if cause.is_some() && self.state.first.is_none() {
+            let start = self.state.at;
+            self.state.first = Some((
+                Span {
+                    start,
+                    end,
+                    kind,
+                    cause,
+                },
+                origin,
+            ));
+        }
+        self.state.at = end;
+        let before = self.spans.len();
+        self.tiling.cover(end, kind, cause, &mut self.spans);
+        self.hold_first(before);
+    }
+
+    /// Keeps the data's first range back if the front's last one goes on in it.
+    fn hold_first(&mut self, place: usize) {
+        let Some(first) = self.spans.get(place).filter(|_| !self.state.begun) else {
+            return;
+        };
+        self.state.begun = true;
+        let joins = first.start == self.front_end && (first.kind, first.cause) == self.front_last;
+        if joins && self.front_end > 0 && first.kind != Kind::Block {
+            self.state.joint = Some(self.spans.remove(place));
+        }
+    }
+
+    /// A damaged entry. A walk that began within the file has no say on those.
+    pub(super) fn mark(&mut self, start: u64, end: u64, cause: Cause) {
+        if self.front_end == 0 {
+            return;
+        }
+        match self.state.marks.last_mut() {
+            Some(last) if last.end == start && last.cause == Some(cause) => last.end = end,
+            _ => self.state.marks.push(Span {
+                start,
+                end,
+                kind: Kind::Corrupt,
+                cause: Some(cause),
+            }),
+        }
+    }
+
+    /// Gives the range that was held back, and those of the front.
+    pub(super) fn finish(&mut self, front: &Front) {
+        let before = self.spans.len();
+        self.tiling.finish(&mut self.spans);
+        self.hold_first(before);
+        if self.front_end == 0 {
+            return;
+        }
+        let mut own = Vec::new();
+        self.lay_front(front, &mut own);
+        self.spans.append(&mut own);
+    }
+
+    fn lay_front(&mut self, front: &Front, out: &mut Vec<Span>) {
+        self.state.marks.sort_by_key(|mark| mark.start);
+        let mut tiling = Tiling::default();
+        let mut cover = |end, kind, cause| tiling.cover(end, kind, cause, out);
+        let damaged = |is_damaged: bool, cause| match is_damaged {
+            true => (Kind::Corrupt, Some(cause)),
+            false => (Kind::Header, None),
+        };
+        let (kind, cause) = damaged(front.magic != MAGIC, Cause::BadMagic);
+        cover(4, kind, cause);
+        cover(6, Kind::Header, None);
+        let (kind, cause) = damaged(count_is_wrong(front), Cause::CountMismatch);
+        cover(TOC_START, kind, cause);
+        for mark in &self.state.marks {
+            cover(mark.start, Kind::Header, None);
+            cover(mark.end, mark.kind, mark.cause);
+        }
+        cover(front.toc_end.unwrap_or(front.len), Kind::Header, None);
+        let (kind, cause) = front.partitions_verdict();
+        cover(self.front_end, kind, cause);
+        if let Some(joint) = &self.state.joint {
+            cover(joint.end, joint.kind, joint.cause);
+        }
+        tiling.finish(out);
+    }
+
+    /// The first damage in the file, once everything has been walked, and where it comes from if it is not of the front.
+    pub(super) fn first_damage(&mut self, front: &Front) -> Option<(Span, Origin)> {
+        let mut own = Vec::new();
+        if self.front_end > 0 {
+            self.lay_front(front, &mut own);
+        }
+        let first = own.into_iter().find(Span::is_damage);
+        let first = first.filter(|first| first.start < self.front_end);
+        first.map(|span| (span, Origin::None)).or(self.state.first)
+    }
+}
+
+/// Whether the front alone shows damage.
+pub(super) fn front_is_damaged(front: &Front) -> bool {
+    front.magic != MAGIC
+        || count_is_wrong(front)
+        || front.toc_end != Some(front.len) && front.partitions_verdict().1.is_some()
+}
+
+/// Whether the number of entries is not the right one, or promises what is not there.
+pub(super) fn count_is_wrong(front: &Front) -> bool {
+    let stated = u64::from(front.stated);
+    front.version == VERSION_1 && stated != front.entries || front.ends_behind_nothing()
+}

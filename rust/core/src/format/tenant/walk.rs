@@ -1,0 +1,529 @@
+//! The walk: entry by entry, each block checked before anything of it is given out.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::VERSION_1;
+use super::block::Name;
+use super::front::{COUNT_BYTES, Front};
+use super::give::{Checks, Chosen, Open};
+use super::layout::{self, Layout, Origin};
+use super::partitions::{Gap, Part};
+use super::probe::Probe;
+use super::ranges::{self, Ranges};
+use super::rows::{Message, Tenant, TenantRows};
+use super::toc::{Ahead, Entries, Entry, TOC_START};
+use crate::error::{Damage, Error, Result};
+use crate::format::{Carry, Checked, Options, Rows, Start, Step, Walk};
+use crate::ledger::{Kind, Span};
+use crate::source::{Source, Window};
+
+/// The most messages, and ranges, that a step gives.
+const MAX_ROWS: usize = 1 << 16;
+const MAX_SPANS: usize = 1 << 14;
+/// How many entries are tried between two looks at whether to stop.
+const POLL_ENTRIES: u64 = 1 << 10;
+
+/// What a [`Carry`] holds.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct State {
+    /// Where the next entry begins in the table of contents, and how many are left from there on.
+    entry: u64,
+    left: u64,
+    /// The partition of the entry in front of it.
+    before: Option<u32>,
+    /// Where the last good block (version 1: partition) ends. Before the first it is where the number of partitions does, if
+    /// that is known.
+    end: Option<u64>,
+    /// The last good block's partition, and where its tenant ID stands.
+    last: Option<(u32, u64, u32)>,
+    spent: u64,
+    limited: bool,
+    open: Option<Open>,
+    part: Option<Part>,
+    gap: Gap,
+    layout: layout::Saved,
+    ranges: ranges::Saved,
+    /// Where the first wanted message begins, for a walk that began there.
+    from: Option<u64>,
+    partial: bool,
+    ended: bool,
+}
+
+impl State {
+    /// Whether all offsets are within a file of `len` bytes.
+    fn fits(&self, len: u64) -> bool {
+        let within = |start: u64, end: u64| start <= end && end <= len;
+        let open = self
+            .open
+            .as_ref()
+            .is_none_or(|open| within(open.at, open.position) && within(open.position, open.end));
+        let part = self.part.as_ref();
+        let part = part.is_none_or(|part| within(part.at, part.end));
+        let last = self
+            .last
+            .is_none_or(|(_, at, len)| within(at, at.saturating_add(len.into())));
+        // The number of partitions may be cut off.
+        let end = self.end.unwrap_or_default() <= len.saturating_add(COUNT_BYTES);
+        open && part && last && end && self.entry <= len
+    }
+}
+
+pub(super) struct TenantWalk {
+    pub(super) source: Arc<dyn Source>,
+    pub(super) options: Options,
+    pub(super) front: Arc<Front>,
+    pub(super) wanted: Chosen,
+    entries: Entries,
+    next: Option<Entry>,
+    pub(super) ahead: Ahead,
+    pub(super) before: Option<u32>,
+    pub(super) end: Option<u64>,
+    pub(super) last: Option<(u32, Name)>,
+    pub(super) probe: Probe,
+    /// The search budget has ended.
+    pub(super) limited: bool,
+    /// What was learned of the places behind the last good block.
+    pub(super) tried: Vec<super::blocks::Tried>,
+    /// The same of version 1.
+    pub(super) tried_partition: Option<super::partitions::Tried>,
+    /// The window that rows lie in.
+    pub(super) data: Window,
+    pub(super) layout: Layout,
+    pub(super) ranges: Ranges,
+    pub(super) gap: Gap,
+    pub(super) part: Option<Part>,
+    pub(super) open: Option<Open>,
+    pub(super) checks: Checks,
+    /// The tenant ID of the open block, once it is needed.
+    pub(super) tenant: Option<Tenant>,
+    /// It is not among those of the step yet.
+    pub(super) fresh_tenant: bool,
+    pub(super) messages: Vec<Message>,
+    pub(super) tenants: Vec<Tenant>,
+    /// The blocks that were kept, of the latest step.
+    pub(super) kept: Vec<Kept>,
+    /// Version 1: the partitions that were kept, also those without tenants.
+    pub(super) kept_partitions: Vec<u32>,
+    pub(super) from: Option<u64>,
+    /// It began within the file, and knows nothing of what is in front.
+    partial: bool,
+    /// Entries are chosen by what is wanted, and each stands for itself: no ledger.
+    pub(super) direct: bool,
+    /// How many messages were given out, and how many are not given out again.
+    pub(super) given: u64,
+    pub(super) skip: u64,
+    /// Damage was met: going on only to find the first.
+    pub(super) silent: bool,
+    failure: Option<Damage>,
+    ended: bool,
+}
+
+/// A good block.
+#[derive(Debug)]
+pub(super) struct Kept {
+    pub(super) position: u64,
+    pub(super) partition: u32,
+    pub(super) tenant: Name,
+    pub(super) messages: u32,
+}
+
+/// What one advance came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Advance {
+    On,
+    /// Going on would take away the bytes of the rows that were found.
+    Yield,
+    End,
+}
+
+impl TenantWalk {
+    pub(super) fn new(
+        source: Arc<dyn Source>,
+        options: &Options,
+        start: Start<'_>,
+    ) -> Result<Self> {
+        let front = Arc::new(Front::read(&*source, options)?);
+        match start {
+            Start::Beginning => Ok(Self::at(source, options, front, TOC_START, None)),
+            Start::Offset(offset) => Self::from_message(source, options, front, offset),
+            Start::Carry(carry) => Self::resume(source, options, front, carry),
+        }
+    }
+
+    /// A walk from the entry at `entry` on, `left` entries being left.
+    pub(super) fn at(
+        source: Arc<dyn Source>,
+        options: &Options,
+        front: Arc<Front>,
+        entry: u64,
+        left: Option<u64>,
+    ) -> Self {
+        let left = left.unwrap_or(front.entries);
+        let end = front.end();
+        let data_start = front.toc_end.map(|end| end + COUNT_BYTES);
+        Self {
+            entries: front.from(options, entry, left),
+            ahead: Ahead::new(front.from(options, entry, left)),
+            next: None,
+            before: None,
+            end: data_start,
+            last: None,
+            probe: Probe::default(),
+            limited: false,
+            tried: Vec::new(),
+            tried_partition: None,
+            data: Window::default(),
+            layout: Layout::new(end, front.len),
+            ranges: Ranges::new(&front, end, end),
+            gap: Gap::default(),
+            part: None,
+            open: None,
+            checks: Checks::Unknown,
+            tenant: None,
+            fresh_tenant: false,
+            messages: Vec::new(),
+            tenants: Vec::new(),
+            kept: Vec::new(),
+            kept_partitions: Vec::new(),
+            from: None,
+            partial: false,
+            direct: false,
+            given: 0,
+            skip: 0,
+            silent: false,
+            failure: None,
+            ended: false,
+            wanted: Chosen::of(&options.wanted),
+            options: options.clone(),
+            source,
+            front,
+        }
+    }
+
+    /// A walk from the message at `offset` on: its block is found by the table of contents.
+    fn from_message(
+        source: Arc<dyn Source>,
+        options: &Options,
+        front: Arc<Front>,
+        offset: u64,
+    ) -> Result<Self> {
+        let mut entries = front.begin(options);
+        let mut before = None;
+        loop {
+            let (at, left) = (entries.at, entries.left);
+            let Some(entry) = entries.next(&*source)? else {
+                return Err(no_message(offset));
+            };
+            if (entry.offset..entry.block_end()).contains(&offset) {
+                let mut walk = Self::at(source, options, front, at, Some(left));
+                walk.before = before;
+                walk.end = Some(entry.offset);
+                walk.layout = Layout::new(entry.offset, walk.front.len);
+                walk.ranges = Ranges::new(&walk.front, entry.offset, 0);
+                walk.from = Some(offset);
+                walk.partial = true;
+                return Ok(walk);
+            }
+            before = Some(entry.partition);
+        }
+    }
+
+    fn resume(
+        source: Arc<dyn Source>,
+        options: &Options,
+        front: Arc<Front>,
+        carry: &Carry,
+    ) -> Result<Self> {
+        let state: State = serde_json::from_str(&carry.0).map_err(|error| {
+            Error::Usage(format!(
+                "this is not a point from which a tenant segment can be read on: {error}"
+            ))
+        })?;
+        if !state.fits(front.len) {
+            return Err(Error::Usage(format!(
+                "this is not a point in a file of {} bytes from which can be read on",
+                front.len
+            )));
+        }
+        let mut walk = Self::at(source, options, front, state.entry, Some(state.left));
+        let front_end = if state.partial { 0 } else { walk.front.end() };
+        walk.before = state.before;
+        walk.end = state.end;
+        walk.last = match state.last {
+            Some((partition, at, len)) => Some((partition, Name::read(&*walk.source, at, len)?)),
+            None => None,
+        };
+        walk.probe.spent = state.spent;
+        walk.limited = state.limited;
+        walk.open = state.open;
+        walk.part = state.part;
+        walk.gap = state.gap;
+        walk.layout = Layout::restore(state.layout, walk.front.len);
+        walk.ranges = Ranges::restore(&walk.front, state.ranges, front_end);
+        walk.from = state.from;
+        walk.partial = state.partial;
+        walk.ended = state.ended;
+        Ok(walk)
+    }
+
+    /// The entry that comes next.
+    pub(super) fn peek(&mut self) -> Result<Option<&Entry>> {
+        if self.next.is_none() {
+            self.next = self.entries.next(&*self.source)?;
+        }
+        Ok(self.next.as_ref())
+    }
+
+    /// Goes on behind the entry that came next.
+    pub(super) fn pass(&mut self) {
+        self.before = self.next.take().map(|entry| entry.partition);
+    }
+
+    /// How many entries have been passed, as far as their number is right.
+    fn passed(&self) -> u64 {
+        self.front.entries.saturating_sub(self.entries.left)
+    }
+
+    fn advance(&mut self) -> Result<Advance> {
+        if self.passed().is_multiple_of(POLL_ENTRIES) {
+            self.options.poll()?;
+        }
+        if self.open.is_some() {
+            return self.give();
+        }
+        if self.part.is_some() {
+            return self.next_block();
+        }
+        if self.front.refused {
+            self.refuse();
+            return Ok(Advance::End);
+        }
+        if self.direct {
+            return self.advance_direct();
+        }
+        if self.front.version == VERSION_1 {
+            self.advance_partition()
+        } else {
+            self.advance_block()
+        }
+    }
+
+    /// The whole file is what its front makes of it.
+    fn refuse(&mut self) {
+        let len = self.front.len;
+        let kind = layout::kind(self.front.broken, true);
+        self.ranges
+            .cover(len, kind, self.front.broken, Origin::None);
+        if len == 0 {
+            // The one range that is empty: a file written whole has at least its front.
+            self.ranges.spans.push(Span {
+                start: 0,
+                end: 0,
+                kind: Kind::TornTail,
+                cause: self.front.broken,
+            });
+        }
+    }
+
+    /// Whether what is there is enough for a step.
+    fn is_crowded(&self) -> bool {
+        let first = self.messages.first().map(|message| message.position);
+        let reach = self.messages.last().map(|message| message.position);
+        let bytes = reach
+            .zip(first)
+            .map_or(0, |(reach, first)| reach.saturating_sub(first));
+        self.messages.len() >= MAX_ROWS
+            || self.ranges.spans.len() >= MAX_SPANS
+            || bytes >= self.options.window_bytes as u64
+    }
+
+    /// Whether as many messages were found as a step gives.
+    pub(super) fn is_full(&self) -> bool {
+        !self.messages.is_empty() && self.is_crowded()
+    }
+
+    fn clear(&mut self) {
+        self.messages.clear();
+        self.tenants.clear();
+        self.kept.clear();
+        self.kept_partitions.clear();
+        self.ranges.spans.clear();
+    }
+
+    /// Whether damage has shown itself that strict reading does not pass.
+    fn is_damaged(&self) -> bool {
+        let front = &self.front;
+        let by_front = !self.partial
+            && !self.direct
+            && (front.broken.is_some() || !front.refused && ranges::front_is_damaged(front));
+        by_front || self.ranges.is_damaged()
+    }
+
+    /// Goes on to where it is known which damage is the first.
+    fn fail(&mut self) -> Result<Step> {
+        self.silent = true;
+        self.open = None;
+        let begins_damaged = self.front.broken.is_some() && !self.partial;
+        while !begins_damaged && self.advance()? != Advance::End {
+            self.clear();
+        }
+        self.clear();
+        let first = if begins_damaged {
+            let span = Span {
+                start: 0,
+                end: 0,
+                kind: Kind::Corrupt,
+                cause: self.front.broken,
+            };
+            Some((span, Origin::None))
+        } else {
+            self.ranges.first_damage(&self.front)
+        };
+        let Some((span, origin)) = first else {
+            return Err(self.changed());
+        };
+        let damage = self.explain(&span, origin)?;
+        self.failure = Some(damage.clone());
+        Err(Error::Damage(Box::new(damage)))
+    }
+
+    /// A good block was found.
+    pub(super) fn note(&mut self, position: u64, partition: u32, tenant: &Name, messages: u32) {
+        if !self.silent {
+            self.kept.push(Kept {
+                position,
+                partition,
+                tenant: tenant.clone(),
+                messages,
+            });
+        }
+    }
+
+    pub(super) fn changed(&self) -> Error {
+        let error = std::io::Error::new(
+            std::io::ErrorKind::InvalidData,
+            "its bytes changed between two looks at them",
+        );
+        Error::io(
+            self.source.path(),
+            "the file changed while it was read",
+            error,
+        )
+    }
+}
+
+/// The error of a start that is none.
+pub(super) fn no_message(offset: u64) -> Error {
+    Error::Usage(format!(
+        "no message begins at offset {offset}: start at a position that reading has given"
+    ))
+}
+
+impl Walk for TenantWalk {
+    fn step(&mut self) -> Result<Step> {
+        self.options.poll()?;
+        self.clear();
+        if let Some(damage) = &self.failure {
+            return Err(Error::Damage(Box::new(damage.clone())));
+        }
+        while !self.ended {
+            if self.options.strict && self.is_damaged() {
+                // Good messages go first; the damage is met again then.
+                self.ranges.spans.retain(|span| !span.is_damage());
+                return if self.messages.is_empty() {
+                    self.fail()
+                } else {
+                    Ok(Step::More)
+                };
+            }
+            let advance = self.advance()?;
+            if advance == Advance::End {
+                self.ended = true;
+                if self.options.strict && self.is_damaged() {
+                    // Everything was walked already.
+                    self.ended = false;
+                    continue;
+                }
+                self.ranges.finish(&self.front);
+                break;
+            }
+            if advance == Advance::Yield || self.is_crowded() {
+                break;
+            }
+        }
+        let found = !self.messages.is_empty() || !self.ranges.spans.is_empty();
+        Ok(if found || !self.ended {
+            Step::More
+        } else {
+            Step::Done
+        })
+    }
+
+    fn rows(&self) -> Box<dyn Rows + '_> {
+        let base = self.messages.first().map_or(0, |first| first.position);
+        let bytes = if self.options.values {
+            self.data.bytes(&*self.source, base)
+        } else {
+            &[]
+        };
+        Box::new(TenantRows {
+            base,
+            bytes,
+            messages: &self.messages,
+            tenants: &self.tenants,
+        })
+    }
+
+    fn spans(&self) -> &[Span] {
+        &self.ranges.spans
+    }
+
+    fn front_end(&self) -> u64 {
+        self.ranges.front_end()
+    }
+
+    fn checked(&self) -> Checked {
+        if self.front.version == VERSION_1 {
+            Checked::Structure
+        } else {
+            Checked::Checksum
+        }
+    }
+
+    fn offset(&self) -> u64 {
+        if self.ended {
+            return self.front.len;
+        }
+        let open = self.open.as_ref().map(|open| open.position);
+        open.unwrap_or(self.ranges.at()).min(self.front.len)
+    }
+
+    fn carry(&self) -> Carry {
+        let (entry, left) = match &self.next {
+            Some(entry) => (entry.at, self.entries.left + 1),
+            None => (self.entries.at, self.entries.left),
+        };
+        let last = self.last.as_ref();
+        let state = State {
+            entry,
+            left,
+            before: self.before,
+            end: self.end,
+            last: last.map(|(partition, name)| (*partition, name.at, name.len)),
+            spent: self.probe.spent,
+            limited: self.limited,
+            open: self.open.clone(),
+            part: self.part.clone(),
+            gap: self.gap.clone(),
+            layout: self.layout.save(),
+            ranges: self.ranges.save(),
+            from: self.from,
+            partial: self.partial,
+            ended: self.ended,
+        };
+        // A struct of numbers always has a JSON form.
+        Carry(serde_json::to_string(&state).unwrap_or_default())
+    }
+}

@@ -1,0 +1,551 @@
+//! The tenant format under fire: round trips, every truncation, every flipped bit, hostile tables, carries, limits.
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
+
+mod common;
+#[path = "tenant_segments/mod.rs"]
+mod tenant_segments;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use common::{Windowed, assert_covers, source};
+use proptest::prelude::*;
+use seglake::Error;
+use seglake::format::{FORMATS, Options, Start, Step, Wanted, by_name, detect, open, tenant};
+use seglake::ledger::{Cause, Kind, Span};
+use seglake::source::{BytesSource, Source};
+use seglake::verbs::{Ledger, verify};
+use tenant_segments::{
+    Counting, Message, Segment, collect, encode, lenient, messages, scan, strict_error, varied,
+};
+
+/// A ledger in file order.
+fn ledger(bytes: &[u8]) -> Vec<Span> {
+    let ledger = Ledger::new(source(bytes), &lenient()).unwrap();
+    ledger.map(Result::unwrap).collect()
+}
+
+/// What has to hold of any bytes.
+fn assert_sane(bytes: &[u8]) -> (Vec<Message>, Vec<Span>) {
+    let (records, mut spans) = scan(source(bytes), &lenient()).unwrap();
+    spans.sort_by_key(|span| (span.start, span.end));
+    if bytes.is_empty() {
+        return (records, spans);
+    }
+    assert_covers(&spans, bytes.len());
+    for pair in spans.windows(2) {
+        let alike = (pair[0].kind, pair[0].cause) == (pair[1].kind, pair[1].cause);
+        assert!(!alike || pair[0].kind == Kind::Block, "{pair:?} are one");
+    }
+    let first = spans.iter().find(|span| span.is_damage());
+    let raised = strict_error(source(bytes));
+    assert_eq!(
+        raised.map(|damage| (damage.offset, Some(damage.cause))),
+        first.map(|span| (span.start, span.cause)),
+        "{spans:?}"
+    );
+    (records, spans)
+}
+
+#[test]
+fn the_golden_blocks_are_kept() {
+    let vectors = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/vectors/tenant");
+    let mut seen = 0;
+    for entry in std::fs::read_dir(vectors).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|extension| extension != "json") {
+            continue;
+        }
+        let expected: serde_json::Value =
+            serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+        let bytes = std::fs::read(path.with_extension("bin")).unwrap();
+        for window_bytes in [7, 100, 1 << 20] {
+            let options = Options {
+                window_bytes,
+                ..lenient()
+            };
+            let blocks = tenant::blocks(Arc::new(Windowed(bytes.clone())), &options).unwrap();
+            let blocks: serde_json::Value = blocks
+                .iter()
+                .map(|block| {
+                    let tenant = match block.tenant.len() {
+                        ..=96 => hex::encode(&block.tenant).into(),
+                        _ => {
+                            use sha2::Digest;
+                            serde_json::json!({
+                                "sha256": hex::encode(sha2::Sha256::digest(&block.tenant)),
+                                "length": block.tenant.len(),
+                            })
+                        }
+                    };
+                    serde_json::json!({
+                        "position": block.position,
+                        "partition": block.partition,
+                        "tenant": tenant,
+                        "messages": block.messages,
+                    })
+                })
+                .collect();
+            assert_eq!(blocks, expected["blocks"], "{}", path.display());
+        }
+        assert_sane(&bytes);
+        seen += 1;
+    }
+    assert!(seen > 60, "{seen} golden files");
+}
+
+proptest! {
+    #[test]
+    fn messages_round_trip(messages in messages(), version in 1u16..3) {
+        let segment = encode(version, &messages);
+        let options = Options { strict: true, ..lenient() };
+        let (records, spans) = scan(source(&segment.bytes), &options).unwrap();
+        prop_assert_eq!(&records, &segment.messages);
+        prop_assert!(spans.iter().all(|span| !span.is_damage()));
+        prop_assert_eq!(ledger(&segment.bytes), assert_sane(&segment.bytes).1);
+    }
+
+    #[test]
+    fn whatever_the_bytes_windows_agree_and_the_ledger_covers(
+        messages in messages(),
+        version in 1u16..3,
+        damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>(), 1usize..40), 0..6),
+        cut in prop::option::of(any::<prop::sample::Index>()),
+        window_bytes in 1usize..600,
+    ) {
+        let segment = encode(version, &messages);
+        let mut bytes = segment.bytes;
+        for (at, byte, len) in damage {
+            let start = at.index(bytes.len());
+            let end = bytes.len().min(start + len);
+            bytes[start..end].fill(byte);
+        }
+        if let Some(cut) = cut {
+            bytes.truncate(cut.index(bytes.len() + 1));
+        }
+        let (records, spans) = assert_sane(&bytes);
+        if version == 2 {
+            for record in &records {
+                let known = |other: &Message| other.same_message(record);
+                prop_assert!(segment.messages.iter().any(known), "an invented message {record:?}");
+            }
+        }
+        let options = Options { window_bytes, ..lenient() };
+        let windowed = Arc::new(Windowed(bytes.clone()));
+        let (again, mut ranges) = scan(windowed.clone(), &options).unwrap();
+        ranges.sort_by_key(|span| (span.start, span.end));
+        prop_assert_eq!(&again, &records);
+        prop_assert_eq!(&ranges, &spans);
+        let report = verify(windowed, &options, |_| Ok(())).unwrap();
+        prop_assert_eq!((report.records, report.bytes), (records.len() as u64, bytes.len() as u64));
+        prop_assert_eq!(&Ledger::new(source(&bytes), &lenient()).unwrap().map(Result::unwrap).collect::<Vec<_>>(), &spans);
+    }
+
+    #[test]
+    fn a_carry_goes_on_where_it_was_taken(
+        messages in messages(),
+        version in 1u16..3,
+        flips in prop::collection::vec(any::<prop::sample::Index>(), 0..3),
+        stop in 0usize..30,
+        window_bytes in 1usize..100,
+    ) {
+        let mut bytes = encode(version, &messages).bytes;
+        for flip in flips {
+            let at = flip.index(bytes.len());
+            bytes[at] ^= 0x10;
+        }
+        let options = Options { window_bytes, ..lenient() };
+        let windowed: Arc<dyn Source> = Arc::new(Windowed(bytes.clone()));
+        let whole = scan(windowed.clone(), &options).unwrap();
+        let (mut records, mut spans) = (Vec::new(), Vec::new());
+        let mut walk = open(windowed.clone(), &options, Start::Beginning).unwrap();
+        let mut steps = 0;
+        loop {
+            if steps >= stop {
+                let carry = walk.carry();
+                walk = open(windowed.clone(), &options, Start::Carry(&carry)).unwrap();
+            }
+            steps += 1;
+            if walk.step().unwrap() != Step::More {
+                break;
+            }
+            collect(&*walk, &mut records);
+            spans.extend_from_slice(walk.spans());
+        }
+        prop_assert_eq!((records, spans), whole);
+    }
+
+    #[test]
+    fn a_walk_can_begin_at_any_message(messages in messages(), version in 1u16..3, window_bytes in 1usize..100) {
+        let segment = encode(version, &messages);
+        let options = Options { window_bytes, strict: true, ..lenient() };
+        let windowed: Arc<dyn Source> = Arc::new(Windowed(segment.bytes.clone()));
+        for (place, message) in segment.messages.iter().enumerate() {
+            let mut walk = open(windowed.clone(), &options, Start::Offset(message.position)).unwrap();
+            let mut records = Vec::new();
+            while walk.step().unwrap() == Step::More {
+                collect(&*walk, &mut records);
+            }
+            prop_assert_eq!(&records, &segment.messages[place..]);
+        }
+    }
+}
+
+#[test]
+fn a_start_at_which_no_message_begins_is_refused() {
+    let segment = varied(2, 2 << 10);
+    let starts = |offset| -> seglake::Result<()> {
+        let mut walk = open(source(&segment.bytes), &lenient(), Start::Offset(offset))?;
+        while walk.step()? == Step::More {}
+        Ok(())
+    };
+    assert!(starts(segment.messages[3].position).is_ok());
+    for offset in [
+        0,
+        segment.messages[3].position + 1,
+        segment.bytes.len() as u64,
+        u64::MAX,
+    ] {
+        let started = starts(offset);
+        assert!(matches!(started, Err(Error::Usage(_))), "{offset}");
+    }
+    for carry in ["{}", "", "{\"entry\":18446744073709551615}"] {
+        let carry = seglake::format::Carry(carry.to_owned());
+        let started = open(source(&segment.bytes), &lenient(), Start::Carry(&carry));
+        assert!(matches!(started, Err(Error::Usage(_))));
+    }
+}
+
+#[test]
+fn every_truncation_keeps_the_blocks_that_are_whole() {
+    for version in [1, 2] {
+        let segment = varied(version, 16 << 10);
+        for len in 0..segment.bytes.len() {
+            let (records, spans) = assert_sane(&segment.bytes[..len]);
+            assert!(spans.iter().any(Span::is_damage), "cut to {len} bytes");
+            let whole = segment
+                .messages
+                .iter()
+                .filter(|message| message.block_end <= len as u64);
+            if len as u64 > segment.toc_end {
+                assert!(
+                    records.iter().eq(whole),
+                    "version {version} cut to {len} bytes"
+                );
+            } else {
+                assert_eq!(records, [], "version {version} cut to {len} bytes");
+            }
+        }
+    }
+}
+
+/// Some 131,072 scans of 16 KiB, and strictly of every seventh: some seconds.
+#[test]
+fn every_flipped_bit_costs_at_most_one_block() {
+    let segment = varied(2, 16 << 10);
+    let mut bytes = segment.bytes.clone();
+    for bit in 0..bytes.len() * 8 {
+        let at = bit / 8;
+        bytes[at] ^= 1 << (bit % 8);
+        let (records, spans) = scan(source(&bytes), &lenient()).unwrap();
+        let damage = spans.iter().filter(|span| span.is_damage()).count();
+        assert!(damage > 0, "bit {bit} shows nowhere");
+        if bit % 7 == 0 {
+            assert_sane(&bytes);
+        }
+        let mut missing = segment.messages.iter().peekable();
+        for record in &records {
+            // What comes out is what went in, in order.
+            while missing.peek().is_some_and(|next| *next != record) {
+                missing.next();
+            }
+            assert_eq!(missing.next(), Some(record), "bit {bit}");
+        }
+        let lost: std::collections::BTreeSet<_> = segment
+            .messages
+            .iter()
+            .filter(|message| !records.contains(message))
+            .map(|message| message.block_end)
+            .collect();
+        // A tenant's length in the table leads all entries behind it astray.
+        let astray = segment.is_tenant_length(at);
+        assert!(lost.len() <= 1 || astray, "bit {bit} costs {lost:?}");
+        bytes[at] ^= 1 << (bit % 8);
+    }
+}
+
+#[test]
+fn every_flipped_bit_of_version_1_is_survived() {
+    let segment = varied(1, 4 << 10);
+    let mut bytes = segment.bytes.clone();
+    for bit in 0..bytes.len() * 8 {
+        bytes[bit / 8] ^= 1 << (bit % 8);
+        assert_sane(&bytes);
+        bytes[bit / 8] ^= 1 << (bit % 8);
+    }
+}
+
+#[test]
+fn a_sound_file_is_read_once() {
+    let segment = varied(2, 300 << 10);
+    for (values, window_bytes) in [(true, 64 << 10), (false, 64 << 10), (false, 1 << 20)] {
+        let counting = Arc::new(Counting::new(segment.bytes.clone()));
+        let options = Options {
+            window_bytes,
+            values,
+            ..lenient()
+        };
+        scan(counting.clone(), &options).unwrap();
+        let (read, len) = (counting.read(), segment.bytes.len() as u64);
+        // The front's numbers, and those of tenants at a window's end, are read by themselves.
+        assert!(read <= len + 256, "{read} bytes read of {len}");
+    }
+}
+
+#[test]
+fn wanted_partitions_and_tenants_are_given_and_the_ledger_is_of_all() {
+    for version in [1, 2] {
+        let segment = varied(version, 8 << 10);
+        let (_, all) = scan(source(&segment.bytes), &lenient()).unwrap();
+        let tenant = segment.messages[5].tenant.clone();
+        let wanted = Wanted {
+            partitions: Some(vec![0, 7]),
+            tenants: Some(vec![tenant.clone(), b"none".to_vec()]),
+            ..Wanted::default()
+        };
+        let options = Options {
+            wanted,
+            window_bytes: 100,
+            ..lenient()
+        };
+        let (records, spans) = scan(Arc::new(Windowed(segment.bytes.clone())), &options).unwrap();
+        let expected = segment
+            .messages
+            .iter()
+            .filter(|message| [0, 7].contains(&message.partition) && message.tenant == tenant);
+        assert!(records.iter().eq(expected) && !records.is_empty());
+        assert_eq!(spans, all);
+    }
+}
+
+/// Blocks of many windows are checked in one pass and given out in a second.
+#[test]
+fn blocks_larger_than_memory_are_checked_before_anything_is_given_out() {
+    let large: Vec<_> = (0..4000_u32)
+        .map(|number| (1, b"large".to_vec(), number.to_be_bytes().repeat(30)))
+        .collect();
+    let mut all = vec![(0, b"small".to_vec(), b"1".to_vec())];
+    all.extend(large);
+    all.push((2, b"small".to_vec(), b"2".to_vec()));
+    let segment = encode(2, &all);
+    let options = Options {
+        window_bytes: 4 << 10,
+        ..lenient()
+    };
+    let windowed = || Arc::new(Windowed(segment.bytes.clone()));
+    let (records, _) = scan(windowed(), &options).unwrap();
+    assert_eq!(records, segment.messages);
+    let mut walk = open(windowed(), &options, Start::Beginning).unwrap();
+    while walk.step().unwrap() == Step::More {
+        let rows = walk.rows();
+        let bytes: usize = (0..rows.len()).map(|row| rows.value(row).len()).sum();
+        assert!(bytes <= 8 << 10, "{bytes} bytes in a step");
+    }
+    let mut damaged = segment.bytes.clone();
+    let at = usize::try_from(segment.messages[3000].position).unwrap();
+    damaged[at + 10] ^= 1;
+    let (records, spans) = scan(Arc::new(Windowed(damaged)), &options).unwrap();
+    assert_eq!(records.len(), 2);
+    assert!(
+        spans
+            .iter()
+            .any(|span| span.cause == Some(Cause::ChecksumMismatch))
+    );
+}
+
+/// Gives other bytes from the second look at an offset on.
+struct Changing(Vec<u8>, u64, std::sync::atomic::AtomicU32);
+
+impl Source for Changing {
+    fn len(&self) -> u64 {
+        self.0.len() as u64
+    }
+
+    fn path(&self) -> Option<&Path> {
+        None
+    }
+
+    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> seglake::Result<()> {
+        let start = usize::try_from(offset).unwrap();
+        buffer.copy_from_slice(&self.0[start..start + buffer.len()]);
+        let place = self.1.checked_sub(offset);
+        if let Some(place) = place.filter(|place| *place < buffer.len() as u64) {
+            let looks = self.2.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            if looks > 0 {
+                buffer[usize::try_from(place).unwrap()] ^= 1;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn what_is_given_out_is_what_was_checked() {
+    let all: Vec<_> = (0..2000_u32)
+        .map(|number| (1, b"large".to_vec(), number.to_be_bytes().repeat(30)))
+        .collect();
+    let segment = encode(2, &all);
+    let options = Options {
+        window_bytes: 4 << 10,
+        ..lenient()
+    };
+    let position = segment.messages[1500].position + 20;
+    let changing = Arc::new(Changing(segment.bytes.clone(), position, 0.into()));
+    let mut walk = open(changing, &options, Start::Beginning).unwrap();
+    let mut records = Vec::new();
+    let error = loop {
+        match walk.step() {
+            Ok(Step::More) => collect(&*walk, &mut records),
+            Ok(_) => panic!("the change was not noticed"),
+            Err(error) => break error,
+        }
+    };
+    assert!(error.to_string().contains("changed"), "{error}");
+    assert_eq!(records, segment.messages[..records.len()]);
+}
+
+#[test]
+fn a_message_that_is_too_large_is_a_limit_and_no_damage() {
+    let all = [
+        (0, b"a".to_vec(), vec![1; 10]),
+        (0, b"b".to_vec(), vec![2; 5000]),
+    ];
+    for version in [1, 2] {
+        let segment = encode(version, &all);
+        let options = Options {
+            max_record_bytes: 1000,
+            ..lenient()
+        };
+        let mut walk = open(source(&segment.bytes), &options, Start::Beginning).unwrap();
+        let mut records = Vec::new();
+        for _ in 0..3 {
+            match walk.step() {
+                Ok(Step::More) => collect(&*walk, &mut records),
+                Ok(_) => panic!("given out all the same"),
+                Err(Error::Limit { option, needed, .. }) => {
+                    assert_eq!((option, needed), ("max_record_bytes", 5001));
+                }
+                Err(other) => panic!("{other}"),
+            }
+        }
+        assert_eq!(records, segment.messages[..1]);
+        let report = verify(source(&segment.bytes), &options, |_| Ok(())).unwrap();
+        assert_eq!((report.records, report.is_sound()), (2, true));
+    }
+}
+
+#[test]
+fn an_interrupt_ends_the_reading() {
+    let interrupt = Some(seglake::format::Interrupt(Arc::new(|| true)));
+    let options = Options {
+        interrupt,
+        ..lenient()
+    };
+    let scanned = scan(source(&varied(2, 1 << 10).bytes), &options);
+    assert!(matches!(scanned, Err(Error::Interrupted)));
+}
+
+#[test]
+fn only_segments_are_taken_for_segments() {
+    let vectors = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/vectors");
+    for format in FORMATS {
+        for entry in std::fs::read_dir(vectors.join(format.name)).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_none_or(|extension| extension != "bin") {
+                continue;
+            }
+            let expected: serde_json::Value =
+                serde_json::from_slice(&std::fs::read(path.with_extension("json")).unwrap())
+                    .unwrap();
+            if !expected["strict_error"].is_null() {
+                continue;
+            }
+            let bytes = std::fs::read(&path).unwrap();
+            let detection = detect(&BytesSource::new(&bytes), &Options::default()).unwrap();
+            let is_tenant = format.name == "tenant";
+            let detected = detection.format == Some(&tenant::FORMAT);
+            assert_eq!(detected, is_tenant, "{}: {detection:?}", path.display());
+            if is_tenant {
+                assert_eq!(detection.certain, bytes[5] == 2, "{}", path.display());
+            }
+        }
+    }
+    assert_eq!(by_name("tenant").unwrap(), &tenant::FORMAT);
+}
+
+/// Claims of far more than there is cost neither time nor memory.
+#[test]
+fn hostile_claims_are_bounded_by_the_bytes_that_are_there() {
+    let segment = varied(2, 4 << 10);
+    for (at, len) in segment.numbers() {
+        for byte in [0xff, 0x7f, 0x80, 0x00] {
+            let mut bytes = segment.bytes.clone();
+            bytes[at..at + len].fill(byte);
+            assert_sane(&bytes);
+            segment.seal(&mut bytes);
+            assert_sane(&bytes);
+        }
+    }
+}
+
+/// Every entry names the rest of the file, so that checking each costs all of it: what is hashed in vain stays within the budget.
+#[test]
+fn hostile_entries_stay_within_the_search_budget() {
+    let entries = 40_000_u32;
+    let mut bytes = b"TSEG\0\x02".to_vec();
+    bytes.extend_from_slice(&entries.to_be_bytes());
+    let data = 10 + u64::from(entries) * 32 + 4 + 8;
+    for entry in 0..entries {
+        bytes.extend_from_slice(&entry.to_be_bytes());
+        bytes.extend_from_slice(&[0; 8]);
+        bytes.extend_from_slice(&(data + u64::from(entry)).to_be_bytes());
+        bytes.extend_from_slice(&(60_000 + u64::from(entry % 7)).to_be_bytes());
+        bytes.extend_from_slice(&entry.to_be_bytes());
+    }
+    let crc = crc32fast::hash(&bytes);
+    bytes.extend_from_slice(&crc.to_be_bytes());
+    bytes.extend_from_slice(&entries.to_be_bytes());
+    bytes.extend_from_slice(&[0; 4]);
+    bytes.resize(bytes.len() + 110_000, 0);
+    let counting = Arc::new(Counting::new(bytes));
+    let (records, spans) = scan(counting.clone(), &lenient()).unwrap();
+    assert_eq!(records, []);
+    let mut spans = spans;
+    spans.sort_by_key(|span| span.start);
+    assert_covers(&spans, usize::try_from(counting.len()).unwrap());
+    assert!(
+        spans
+            .iter()
+            .any(|span| span.cause == Some(Cause::SearchLimit))
+    );
+    let budget = (256 << 20) + 2 * counting.len();
+    let read = counting.read();
+    assert!(
+        read <= budget + 4 * counting.len(),
+        "{read} bytes read for a budget of {budget}"
+    );
+}
+
+#[test]
+fn a_segment_is_a_value() {
+    // The fixture itself: what it says of its numbers is what the reader finds.
+    let segment: Segment = varied(2, 4 << 10);
+    let blocks = tenant::blocks(source(&segment.bytes), &lenient()).unwrap();
+    let messages: u64 = blocks.iter().map(|block| u64::from(block.messages)).sum();
+    assert_eq!(messages, segment.messages.len() as u64);
+}

@@ -1,0 +1,321 @@
+//! Finding messages by the table of contents: hits, misses, what proves them, and how little is read.
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
+
+mod common;
+#[path = "tenant_segments/mod.rs"]
+mod tenant_segments;
+
+use std::sync::Arc;
+
+use common::source;
+use seglake::Error;
+use seglake::format::tenant::Contents;
+use seglake::format::{Options, RecordId, Step, Value, Wanted, lookup};
+use seglake::ledger::Cause;
+use seglake::source::Source;
+use tenant_segments::{Counting, Message, Segment, collect, encode, lenient, scan, varied};
+
+fn id(message: &Message) -> RecordId {
+    RecordId::Message {
+        partition: message.partition,
+        tenant: message.tenant.clone(),
+        index: message.index.into(),
+    }
+}
+
+fn options(strict: bool) -> Options {
+    Options {
+        strict,
+        ..lenient()
+    }
+}
+
+type Found = Vec<Option<(u64, Vec<u8>)>>;
+
+/// Positions and bodies of what was found.
+fn get(source: Arc<dyn Source>, ids: &[RecordId], options: &Options) -> seglake::Result<Found> {
+    let hits = lookup(source, options)?.get(ids)?;
+    let mut found = Vec::new();
+    let mut place = 0;
+    hits.each(|hit| {
+        found.push(hit.map(|(rows, row)| {
+            if let RecordId::Message {
+                partition,
+                tenant,
+                index,
+            } = &ids[place]
+            {
+                assert_eq!(rows.field(row, 0), Value::Int64((*partition).into()));
+                assert_eq!(rows.field(row, 1), Value::Text(tenant));
+                let index = i64::try_from(*index).unwrap();
+                assert_eq!(rows.field(row, 2), Value::Int64(index));
+                assert_eq!(rows.field(row, 3), Value::Binary(rows.value(row)));
+            }
+            (rows.position(row), rows.value(row).to_vec())
+        }));
+        place += 1;
+    });
+    Ok(found)
+}
+
+fn expected(messages: &[Message]) -> Found {
+    let of = |message: &Message| Some((message.position, message.value.clone()));
+    messages.iter().map(of).collect()
+}
+
+/// Identifiers of what is not there: no such partition, tenant, index.
+fn absent(message: &Message) -> [RecordId; 4] {
+    let tenant = message.tenant.clone();
+    let of = |partition, tenant, index| RecordId::Message {
+        partition,
+        tenant,
+        index,
+    };
+    [
+        of(message.partition + 1, tenant.clone(), 0),
+        of(message.partition, b"nobody".to_vec(), 0),
+        of(message.partition, tenant.clone(), 1 << 20),
+        of(message.partition, tenant, u64::MAX),
+    ]
+}
+
+#[test]
+fn every_message_is_found_and_nothing_else() {
+    for version in [1, 2] {
+        let segment = varied(version, 16 << 10);
+        for strict in [true, false] {
+            let mut ids: Vec<_> = segment.messages.iter().map(id).collect();
+            let mut all = expected(&segment.messages);
+            // In any order, some twice, with absent ones in between.
+            ids.reverse();
+            all.reverse();
+            ids.extend(absent(&segment.messages[9]));
+            all.extend([const { None }; 4]);
+            ids.push(id(&segment.messages[3]));
+            all.extend(expected(&segment.messages[3..4]));
+            for window_bytes in [16, 1 << 20] {
+                let options = Options {
+                    window_bytes,
+                    ..options(strict)
+                };
+                let counting = Arc::new(Counting::new(segment.bytes.clone()));
+                assert_eq!(get(counting, &ids, &options).unwrap(), all);
+            }
+        }
+    }
+    let other = lookup(source(&varied(2, 100).bytes), &lenient()).unwrap();
+    let refused = other.get(&[RecordId::Seq(1)]);
+    assert!(matches!(refused, Err(Error::Usage(_))));
+}
+
+/// The block of a message: where it begins and ends.
+fn block(segment: &Segment, place: usize) -> std::ops::Range<u64> {
+    let message = &segment.messages[place];
+    let first = segment
+        .messages
+        .iter()
+        .find(|other| other.block_end == message.block_end)
+        .unwrap();
+    first.position - 8 - message.tenant.len() as u64..message.block_end
+}
+
+#[test]
+fn reading_one_tenant_touches_the_table_and_its_block_alone() {
+    let segment = varied(2, 600 << 10);
+    let counting = Arc::new(Counting::new(segment.bytes.clone()));
+    let lookup = lookup(counting.clone(), &options(true)).unwrap();
+    let place = segment.messages.len() / 2;
+    let block = block(&segment, place);
+    let front = segment.toc_end + 4;
+    lookup.get(&[id(&segment.messages[place])]).unwrap();
+    let read = counting.read();
+    assert!(
+        read <= front + (block.end - block.start),
+        "{read} bytes for a table of {front} and a block of {block:?}"
+    );
+    // The table is read once.
+    counting.reset();
+    lookup.get(&[id(&segment.messages[place])]).unwrap();
+    assert_eq!(counting.read(), block.end - block.start);
+    counting.reset();
+    lookup.get(&absent(&segment.messages[place])[..2]).unwrap();
+    assert_eq!(counting.read(), 0, "the table alone proves a miss");
+
+    let message = &segment.messages[place];
+    let wanted = Wanted {
+        partitions: Some(vec![message.partition]),
+        tenants: Some(vec![message.tenant.clone()]),
+        ..Wanted::default()
+    };
+    let mut walk = lookup.range(&wanted).unwrap();
+    let mut records = Vec::new();
+    while walk.step().unwrap() == Step::More {
+        assert!(walk.spans().is_empty(), "no ledger");
+        collect(&*walk, &mut records);
+    }
+    let all = segment
+        .messages
+        .iter()
+        .filter(|other| other.block_end == message.block_end);
+    assert!(records.iter().eq(all));
+    assert_eq!(counting.read(), block.end - block.start);
+}
+
+#[test]
+fn contents_are_read_from_the_table_alone() {
+    for version in [1, 2] {
+        let segment = varied(version, 64 << 10);
+        let counting = Arc::new(Counting::new(segment.bytes.clone()));
+        let contents = Contents::read(counting.clone(), &options(true)).unwrap();
+        assert_eq!(contents.is_proven(), version == 2);
+        assert_eq!(contents.partitions(), [0, 3, 7, 900, 901]);
+        assert_eq!(contents.tenants().len(), 23);
+        assert_eq!(
+            contents.blocks(),
+            seglake::format::tenant::blocks(source(&segment.bytes), &lenient()).unwrap()
+        );
+        if version == 2 {
+            assert!(counting.read() <= segment.toc_end + 4);
+        }
+        // A damaged table: the file is walked, or the damage is an error.
+        let mut damaged = segment.bytes.clone();
+        damaged[6] ^= 1;
+        let read = Contents::read(source(&damaged), &options(false)).unwrap();
+        assert!(!read.is_proven());
+        assert_eq!(read.partitions(), contents.partitions());
+        let strict = Contents::read(source(&damaged), &options(true));
+        assert!(matches!(strict, Err(Error::Damage(_))));
+    }
+}
+
+#[test]
+fn a_damaged_block_is_an_error_where_it_is_looked_for() {
+    for version in [1, 2] {
+        let segment = varied(version, 8 << 10);
+        let place = segment.messages.len() / 2;
+        let hit = block(&segment, place);
+        let mut damaged = segment.bytes.clone();
+        // The tenant ID's length: seen by structure too.
+        damaged[usize::try_from(hit.start).unwrap() + 4] ^= 0x80;
+        let ids = [id(&segment.messages[place])];
+        let strict = get(source(&damaged), &ids, &options(true));
+        let Err(Error::Damage(damage)) = strict else {
+            panic!("{strict:?}")
+        };
+        assert!(damage.offset <= hit.start);
+        assert_eq!(
+            get(source(&damaged), &ids, &options(false)).unwrap(),
+            [None]
+        );
+        // Others are found all the same: those of other partitions in version 1.
+        let partition = segment.messages[place].partition;
+        let other = segment
+            .messages
+            .iter()
+            .position(|message| message.partition != partition)
+            .unwrap();
+        let other = &segment.messages[other..=other];
+        for strict in [true, false] {
+            let found = get(source(&damaged), &[id(&other[0])], &options(strict));
+            assert_eq!(found.unwrap(), expected(other));
+        }
+    }
+}
+
+#[test]
+fn under_a_damaged_table_the_blocks_are_searched() {
+    let segment = varied(2, 8 << 10);
+    let mut damaged = segment.bytes.clone();
+    // The number of messages of the first entry: nothing is lost.
+    damaged[10 + 8 + segment.messages[0].tenant.len()] ^= 1;
+    let ids: Vec<_> = segment.messages.iter().map(id).collect();
+    for strict in [true, false] {
+        let found = get(source(&damaged), &ids, &options(strict)).unwrap();
+        assert_eq!(found, expected(&segment.messages));
+    }
+    let absent = absent(&segment.messages[0]);
+    let missed = get(source(&damaged), &absent, &options(false)).unwrap();
+    assert_eq!(missed, [const { None }; 4]);
+    let Err(Error::Damage(damage)) = get(source(&damaged), &absent, &options(true)) else {
+        panic!("a miss that nothing proves")
+    };
+    assert_eq!(
+        (damage.offset, damage.cause),
+        (0, Cause::HeaderChecksumMismatch)
+    );
+}
+
+/// A block that is not where its entry says is found behind the block in front of it, by look-ups as by walks.
+#[test]
+fn a_block_that_has_moved_is_found_where_damage_is_skipped() {
+    let segment = varied(2, 8 << 10);
+    let place = segment.messages.len() / 2;
+    let moved = block(&segment, place);
+    // Entries that say that the block stands elsewhere, under a table that is sound.
+    let needle = moved.start.to_be_bytes();
+    let toc_end = usize::try_from(segment.toc_end).unwrap();
+    let at = (0..toc_end - 8)
+        .find(|at| segment.bytes[*at..at + 8] == needle)
+        .unwrap();
+    let mut damaged = segment.bytes.clone();
+    damaged[at..at + 8].copy_from_slice(&(moved.start + 1).to_be_bytes());
+    segment.seal(&mut damaged);
+    let (records, _) = scan(source(&damaged), &lenient()).unwrap();
+    assert_eq!(records, segment.messages);
+    let ids: Vec<_> = segment.messages.iter().map(id).collect();
+    let found = get(source(&damaged), &ids, &options(false)).unwrap();
+    assert_eq!(found, expected(&segment.messages));
+    let strict = get(source(&damaged), &ids, &options(true));
+    assert!(matches!(strict, Err(Error::Damage(_))));
+    let ranged = lookup(source(&damaged), &options(false)).unwrap();
+    let mut walk = ranged.range(&Wanted::default()).unwrap();
+    let mut records = Vec::new();
+    while walk.step().unwrap() == Step::More {
+        collect(&*walk, &mut records);
+    }
+    assert_eq!(records, segment.messages);
+}
+
+#[test]
+fn look_ups_in_every_damaged_file_agree_with_the_walk() {
+    for version in [1, 2] {
+        let all: Vec<_> = (0..12_u32)
+            .map(|number| {
+                let tenant = vec![b'a' + u8::try_from(number % 3).unwrap()];
+                (number % 2, tenant, number.to_be_bytes().to_vec())
+            })
+            .collect();
+        let segment = encode(version, &all);
+        let ids: Vec<_> = segment.messages.iter().map(id).collect();
+        for bit in 0..segment.bytes.len() * 8 {
+            let mut damaged = segment.bytes.clone();
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            let (records, _) = scan(source(&damaged), &lenient()).unwrap();
+            let walked: Found = ids
+                .iter()
+                .map(|wanted| {
+                    let found = records.iter().find(|record| id(record) == *wanted);
+                    found.map(|record| (record.position, record.value.clone()))
+                })
+                .collect();
+            let found = get(source(&damaged), &ids, &options(false)).unwrap();
+            assert_eq!(found, walked, "version {version}, bit {bit}");
+            for (wanted, walked) in ids.iter().zip(&walked) {
+                match get(
+                    source(&damaged),
+                    std::slice::from_ref(wanted),
+                    &options(true),
+                ) {
+                    Ok(found) => assert_eq!(found, std::slice::from_ref(walked)),
+                    Err(Error::Damage(_)) => {}
+                    Err(other) => panic!("{other}"),
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! Writing tenant segments: any order in, one file out, whatever the memory; and what is refused.
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
+
+mod common;
+#[path = "tenant_segments/mod.rs"]
+mod tenant_segments;
+
+use std::fs;
+use std::path::Path;
+
+use proptest::prelude::*;
+use seglake::Error;
+use seglake::format::{RecordId, Value, WriteOptions, create, tenant};
+use tenant_segments::{encode, messages};
+
+fn options(version: u16, memory_bytes: u64) -> WriteOptions {
+    WriteOptions {
+        version,
+        memory_bytes,
+        ..WriteOptions::default()
+    }
+}
+
+fn write(path: &Path, messages: &[(u32, Vec<u8>, Vec<u8>)], options: &WriteOptions) {
+    let mut writer = create(&tenant::FORMAT, path, options).unwrap();
+    for (partition, tenant, value) in messages {
+        let fields = [
+            Value::Int64((*partition).into()),
+            Value::Text(tenant),
+            Value::Null,
+            Value::Binary(value),
+        ];
+        writer.write(&fields).unwrap();
+    }
+    writer.close().unwrap();
+    writer.close().unwrap();
+}
+
+/// What is in the folder.
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).unwrap();
+    let mut names: Vec<_> = entries
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    names
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn the_bytes_are_the_same_whatever_the_memory(messages in messages(), version in 1u16..3) {
+        let expected = encode(version, &messages).bytes;
+        let folder = tempfile::tempdir().unwrap();
+        for memory_bytes in [0, 200, 1000, 64 << 20] {
+            let path = folder.path().join(format!("{memory_bytes}.tenant"));
+            write(&path, &messages, &options(version, memory_bytes));
+            prop_assert_eq!(&fs::read(&path).unwrap(), &expected);
+        }
+        prop_assert_eq!(names(folder.path()).len(), 4);
+    }
+}
+
+/// Some 1,500 runs, which become fewer on the way.
+#[test]
+fn many_runs_are_merged_in_the_order_in_which_they_came() {
+    let messages: Vec<_> = (0..1500_u32)
+        .map(|number| {
+            let tenant = format!("t{}", number * 31 % 5).into_bytes();
+            (number * 17 % 3, tenant, number.to_be_bytes().to_vec())
+        })
+        .collect();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("many.tenant");
+    write(&path, &messages, &options(2, 0));
+    assert!(fs::read(&path).unwrap() == encode(2, &messages).bytes);
+    assert_eq!(names(folder.path()), ["many.tenant"]);
+}
+
+#[test]
+fn blocks_larger_than_every_buffer_are_written() {
+    let messages: Vec<_> = (0..6_u8)
+        .map(|number| {
+            let value = vec![number; 700_000];
+            (u32::from(number % 2), b"t".to_vec(), value)
+        })
+        .collect();
+    let folder = tempfile::tempdir().unwrap();
+    for memory_bytes in [1 << 20, 64 << 20] {
+        let path = folder.path().join(format!("{memory_bytes}"));
+        write(&path, &messages, &options(2, memory_bytes));
+        assert!(fs::read(&path).unwrap() == encode(2, &messages).bytes);
+    }
+}
+
+fn refusal(fields: &[Value<'_>]) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("refused.tenant");
+    let mut writer = create(&tenant::FORMAT, &path, &options(2, 1 << 20)).unwrap();
+    match writer.write(fields) {
+        Err(Error::Usage(message)) => message,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_refused_by_name() {
+    let (tenant, value) = (Value::Text(b"t"), Value::Binary(b"v"));
+    let of = |partition, index: Value<'static>| {
+        refusal(&[partition, tenant.clone(), index, value.clone()])
+    };
+    assert!(of(Value::Int64(-1), Value::Null).contains("partition -1"));
+    assert!(of(Value::Int64(1 << 32), Value::Null).contains("4294967296"));
+    assert!(of(Value::Int64(0), Value::Int64(-5)).contains("-5"));
+    assert!(of(Value::Int64(0), Value::Int64(1)).contains("which is 0"));
+    assert!(of(Value::Null, Value::Null).contains("needed"));
+    let none = [Value::Int64(0), Value::Null, Value::Null, value.clone()];
+    assert!(refusal(&none).contains("needed"));
+    let none = [Value::Int64(0), tenant, Value::Null, Value::Null];
+    assert!(refusal(&none).contains("needed"));
+    let folder = tempfile::tempdir().unwrap();
+    let created = create(
+        &tenant::FORMAT,
+        &folder.path().join("v3"),
+        &options(3, 1 << 20),
+    );
+    assert!(matches!(created, Err(Error::Usage(message)) if message.contains("version 3")));
+}
+
+#[test]
+fn a_refused_record_leaves_the_others_as_they_were() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("some.tenant");
+    let mut writer = tenant::Writer::create(&path, &options(2, 1 << 20)).unwrap();
+    assert_eq!(writer.append(1, b"t", None, b"a").unwrap(), Some(0));
+    assert!(writer.append(1, b"t", Some(7), b"b").is_err());
+    assert!(writer.append(2, b"u", Some(7), b"b").is_err());
+    assert_eq!(writer.append(1, b"t", Some(1), b"c").unwrap(), Some(1));
+    assert!(!path.exists(), "it appears when it is complete");
+    writer.close().unwrap();
+    assert!(writer.append(1, b"t", None, b"d").is_err());
+    let all = [
+        (1, b"t".to_vec(), b"a".to_vec()),
+        (1, b"t".to_vec(), b"c".to_vec()),
+    ];
+    assert!(fs::read(&path).unwrap() == encode(2, &all).bytes);
+}
+
+#[test]
+fn what_a_record_is_found_by_is_told_while_it_is_known() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("told.tenant");
+    let mut writer = create(&tenant::FORMAT, &path, &options(2, 1 << 20)).unwrap();
+    let fields = [
+        Value::Int64(5),
+        Value::Text(b"t"),
+        Value::Null,
+        Value::Binary(b""),
+    ];
+    for index in 0..3 {
+        let id = RecordId::Message {
+            partition: 5,
+            tenant: b"t".to_vec(),
+            index,
+        };
+        assert_eq!(writer.write(&fields).unwrap(), Some(id));
+    }
+}
+
+/// Behind temporary files a wrong index shows when they are merged.
+#[test]
+fn a_wrong_index_is_refused_however_late() {
+    let folder = tempfile::tempdir().unwrap();
+    for (indexes, fits) in [
+        ([Some(0), Some(1), Some(2)], true),
+        ([None, Some(1), None], true),
+        ([None, None, Some(3)], false),
+        ([None, Some(0), None], false),
+    ] {
+        let path = folder.path().join("late.tenant");
+        let mut writer = tenant::Writer::create(&path, &options(2, 0)).unwrap();
+        for index in indexes {
+            writer.append(1, b"t", index, b"v").unwrap();
+        }
+        let closed = writer.close();
+        assert_eq!(closed.is_ok(), fits, "{indexes:?}: {closed:?}");
+        assert!(fits || matches!(closed, Err(Error::Usage(_))));
+        assert_eq!(path.exists(), fits);
+        let _ = fs::remove_file(&path);
+    }
+}
+
+#[test]
+fn an_existing_file_is_replaced_only_if_asked() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("there.tenant");
+    fs::write(&path, b"precious").unwrap();
+    let refused = tenant::Writer::create(&path, &options(2, 1 << 20));
+    assert!(matches!(refused, Err(Error::Io { .. })));
+    let overwrite = WriteOptions {
+        overwrite: true,
+        ..options(2, 1 << 20)
+    };
+    let mut writer = tenant::Writer::create(&path, &overwrite).unwrap();
+    writer.append(1, b"t", None, b"v").unwrap();
+    writer.abandon();
+    drop(writer);
+    assert_eq!(fs::read(&path).unwrap(), b"precious");
+    assert_eq!(names(folder.path()), ["there.tenant"]);
+    let mut writer = tenant::Writer::create(&path, &overwrite).unwrap();
+    writer.close().unwrap();
+    assert!(fs::read(&path).unwrap() == encode(2, &[]).bytes);
+}
+
+#[test]
+fn an_interrupt_ends_the_writing_and_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("stopped.tenant");
+    let interrupted = WriteOptions {
+        interrupt: Some(seglake::format::Interrupt(std::sync::Arc::new(|| true))),
+        ..options(2, 0)
+    };
+    let mut writer = tenant::Writer::create(&path, &interrupted).unwrap();
+    writer.append(1, b"t", None, b"v").unwrap();
+    assert!(matches!(writer.close(), Err(Error::Interrupted)));
+    drop(writer);
+    assert_eq!(names(folder.path()), Vec::<String>::new());
+}
