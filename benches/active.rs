@@ -14,7 +14,7 @@ use std::time::Duration;
 use criterion::{BenchmarkGroup, Criterion, Throughput, measurement::WallTime};
 use seglake::checksum::{Key, hash};
 use seglake::columns::{Batches, Limits, Selection, UuidType};
-use seglake::format::{Options, active};
+use seglake::format::{Options, WriteOptions, active};
 use seglake::source::{BytesSource, Source};
 use seglake::verbs::verify;
 use uuid::{Timestamp, Uuid};

@@ -131,7 +131,7 @@ def convert(
     path: str | PathLike[str],
     *,
     to: FormatName | None = None,
-    drop: Sequence[str] = (),
+    drop: Sequence[str] | None = None,
     set: Mapping[str, Any] | None = None,
     write: Mapping[str, Any] | None = None,
     overwrite: bool = False,

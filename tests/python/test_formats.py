@@ -239,6 +239,19 @@ def test_every_conversion(source: str, to: str, tmp_path: Path) -> None:
     assert not list(tmp_path.glob(".*"))
 
 
+def test_converting_keeps_tenants_without_messages(tmp_path: Path) -> None:
+    path, other = tmp_path / "one.tenant", tmp_path / "two.tenant"
+    with seglake.create(path, format="tenant") as writer:
+        writer.write(partition=1, tenant="a", value=b"1")
+        writer.write(partition=1, tenant="b")
+        writer.write(partition=2, tenant="c")
+    seglake.convert(path, other, write={"version": 1})
+    assert seglake.open(other).tenants() == ["a", "b", "c"]
+    seglake.convert(path, other, partitions=[1], overwrite=True)
+    assert seglake.open(other).tenants() == ["a", "b"]
+    assert seglake.open(other).partitions() == [1]
+
+
 @pytest.mark.parametrize("format", EXTENSIONS)
 def test_detection(format: str, tmp_path: Path) -> None:
     path = sample(tmp_path / f"file.{EXTENSIONS[format]}", format)

@@ -34,7 +34,7 @@ use crate::write_options::WriteArguments;
 /// probably wrong.
 #[pyfunction]
 #[pyo3(signature = (
-    source, path, *, to=None, drop=vec![], set=None, write=None, overwrite=false, format=None, dialect=None, key=None,
+    source, path, *, to=None, drop=None, set=None, write=None, overwrite=false, format=None, dialect=None, key=None,
     keys=None, key_file=None, on_damage="raise", since=None, until=None, start_offset=None, end_offset=None, partitions=None,
     tenants=None, max_record_bytes=2147483647, max_chunk_bytes=None, limit_chunk_bytes=None, progress=None,
 ))]
@@ -43,7 +43,7 @@ pub(crate) fn convert(
     source: &Bound<'_, PyAny>,
     path: PathBuf,
     to: Option<&str>,
-    drop: Vec<String>,
+    drop: Option<Vec<String>>,
     set: Option<&Bound<'_, PyDict>>,
     write: Option<&Bound<'_, PyDict>>,
     overwrite: bool,
@@ -65,6 +65,7 @@ pub(crate) fn convert(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Report> {
     let py = source.py();
+    let drop = drop.unwrap_or_default();
     let strict = is_strict(on_damage)?;
     let to = match to {
         Some(name) => by_name(name).map_err(|error| raise(py, error))?,

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use super::Report;
 use crate::error::{Error, Result};
 use crate::format::{
-    self, Column, ColumnKind, Format, Options, Rows, Start, Step, Value, WriteOptions, tenant,
+    self, Column, ColumnKind, Format, Options, Rows, Start, Step, Value, Wanted, WriteOptions,
+    tenant,
 };
 use crate::output::Staging;
 use crate::source::Source;
@@ -274,7 +275,18 @@ fn keep_empty_tenants(
     writer: &mut dyn format::Writer,
 ) -> Result<()> {
     for block in tenant::blocks(source, options)? {
-        if block.messages == 0 {
+        let Wanted {
+            partitions,
+            tenants,
+            ..
+        } = &options.wanted;
+        let wanted = partitions
+            .as_ref()
+            .is_none_or(|own| own.contains(&block.partition))
+            && tenants
+                .as_ref()
+                .is_none_or(|own| own.contains(&block.tenant));
+        if block.messages == 0 && wanted {
             let partition = Value::Int64(block.partition.into());
             let tenant = Value::Text(&block.tenant);
             writer.write(&[partition, tenant, Value::Null, Value::Null])?;
