@@ -275,4 +275,5 @@ def test_info_tells_what_was_written(tmp_path: Path) -> None:
     found = facts(sample(tmp_path, "chunked"))
     assert (found["index"]["ok"], found["index"]["items"]) == (True, 5)
     assert facts(sample(tmp_path, "oplog"))["dialect"] == "draft"
-    assert facts(sample(tmp_path, "oplog", dialect="autobase"), "--dialect", "autobase")["dialect"] == "autobase"
+    named = facts(tmp_path / "sample.oplog", "--format", "oplog", "--dialect", "draft-1.1")
+    assert (named["dialect"], named["confidence"]) == ("draft-1.1", "given")

@@ -153,8 +153,11 @@ def test_info_reads_every_file(case: Case, how: list[str | Path], capsys: pytest
     assert (facts["format"], facts["confidence"], facts["bytes"]) == (case.format, "given", case.expected["size"])
     assert facts["dialect"] == case.options.get("dialect")
     if case.format == "tenant" and case.expected["strict_error"] is None:
-        assert facts["partitions"] == len({block["partition"] for block in case.expected["blocks"]})
-        assert facts["tenants"] == len({block["tenant"] for block in case.expected["blocks"]})
+        blocks = case.expected["blocks"]
+        # A partition may have no tenants in version 1, and then no block.
+        bare = int(case.path.stem == "partition_without_tenants_v1")
+        assert facts["partitions"] == len({block["partition"] for block in blocks}) + bare
+        assert facts["tenants"] == len({str(block["tenant"]) for block in blocks})
     if facts["first_record"] is not None:
         assert facts["first_record"]["position"] == case.records()[0]["position"]
     people = here(capsys, "info", "--count", *how, case.path)
