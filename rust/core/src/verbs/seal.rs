@@ -192,3 +192,45 @@ fn not_as_written(path: Option<PathBuf>, offset: u64, finding: Finding) -> Error
         wrong_key: false,
     }))
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic)]
+mod tests {
+    use super::*;
+    use crate::format::active::Stored;
+    use crate::uuid6::Generator;
+
+    /// What changes on the way from one file to the other is found, whether the new one has checksums of its own or not.
+    #[test]
+    fn a_record_that_changed_in_between_is_not_sealed() {
+        for (trailer, is_right) in [(true, true), (true, false), (false, true), (false, false)] {
+            let folder = tempfile::tempdir().unwrap();
+            let options = WriteOptions {
+                trailer,
+                ..WriteOptions::default()
+            };
+            let path = folder.path().join("segment.sealed");
+            let mut writer = sealed::Writer::create(&path, &options).unwrap();
+            let uuid = Generator::default().now().into_bytes();
+            let value: &[u8] = if is_right { b"value" } else { b"walue" };
+            let hashed = [&uuid[..], b"\x04type\0\0\0\x05value"].concat();
+            let record = Stored {
+                uuid,
+                type_: b"type",
+                value,
+                checksum: crate::checksum::hash(&Key::DEFAULT, &hashed),
+            };
+            writer.append_stored(&record).unwrap();
+            let (written, checksums) = (writer.assemble().unwrap(), writer.checksums().unwrap());
+            let read = read_back(written, &checksums, Key::DEFAULT, &Options::default());
+            match read {
+                Ok(()) => assert!(is_right),
+                Err(Error::Damage(damage)) => {
+                    assert!(!is_right);
+                    assert_eq!((damage.offset, damage.cause), (48, Cause::ChecksumMismatch));
+                }
+                Err(other) => panic!("{other}"),
+            }
+        }
+    }
+}
