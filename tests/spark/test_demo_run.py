@@ -60,7 +60,7 @@ def test_the_demo_fails_where_a_file_is_left_out(
 ) -> None:
     def leave_one_out(sources: Path, dst: Path, **options: Any) -> seglake.spark.IngestResult:
         first = min((sources / format).iterdir())
-        some = [path for path in sources.glob("*/*") if path != first]
+        some = [path for path in sources.glob("*/*") if path != first and path.suffix != ".index"]
         return seglake.spark.ingest(some, dst, **options)
 
     monkeypatch.setattr(demo, "ingest", leave_one_out)

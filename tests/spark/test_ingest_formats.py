@@ -115,7 +115,7 @@ def test_unsigned_integers_stay_what_they_are(lake: Lake, spark: SparkSession) -
 
 
 def test_golden_files(spark: SparkSession, tmp_path: Path) -> None:
-    """All that can be read with the default key and dialect, in one run."""
+    """All that can be read with the default key and dialect."""
     files: dict[str, Case] = {}
     for case in CASES:
         is_default = not any(case.options.get("key", b"")) and case.options.get("dialect", "draft") == "draft"
@@ -124,9 +124,13 @@ def test_golden_files(spark: SparkSession, tmp_path: Path) -> None:
             folder.mkdir(parents=True, exist_ok=True)
             files[str(case.path.resolve())] = case
             link(case, folder)
-    result = ingest(tmp_path / "src", tmp_path / "lake", spark=spark)
-    assert result.errors == ()
-    assert result.records == sum(len(case.records()) for case in files.values())
+    arrived = 0
+    for format in FORMATS:
+        # Named: what is damaged at its beginning cannot be told.
+        result = ingest(tmp_path / "src" / format, tmp_path / "lake", spark=spark, format=format)
+        assert result.errors == ()
+        arrived += result.records
+    assert arrived == sum(len(case.records()) for case in files.values())
     damaged = 0
     for format in FORMATS:
         records = Counter(table(tmp_path / "lake", format, "records")["path"].to_pylist())
