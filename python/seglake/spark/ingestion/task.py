@@ -312,7 +312,8 @@ def _last(rows: pa.RecordBatch, column: str) -> int:
 
 
 def _damage_rows(path: str, span: seglake.Span, reader: seglake.Reader) -> Iterator[dict[str, Any]]:
-    for part, start in enumerate(range(span.start, span.end, RAW_PART_BYTES)):
+    # A range without bytes (a file that has none and must have some) is a row all the same.
+    for part, start in enumerate(range(span.start, max(span.end, span.start + 1), RAW_PART_BYTES)):
         try:
             raw = reader.read_bytes(start, min(start + RAW_PART_BYTES, span.end))
         except (OSError, seglake.SeglakeError) as error:
