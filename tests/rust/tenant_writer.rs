@@ -119,11 +119,12 @@ fn what_does_not_fit_is_refused_by_name() {
     assert!(of(Value::Int64(1 << 32), Value::Null).contains("4294967296"));
     assert!(of(Value::Int64(0), Value::Int64(-5)).contains("-5"));
     assert!(of(Value::Int64(0), Value::Int64(1)).contains("which is 0"));
-    assert!(of(Value::Null, Value::Null).contains("needed"));
+    assert!(of(Value::Null, Value::Null).contains("partition is missing"));
     let none = [Value::Int64(0), Value::Null, Value::Null, value.clone()];
-    assert!(refusal(&none).contains("needed"));
-    let none = [Value::Int64(0), tenant, Value::Null, Value::Null];
-    assert!(refusal(&none).contains("needed"));
+    assert!(refusal(&none).contains("tenant is missing"));
+    // Without an index too it would be a tenant without messages.
+    let none = [Value::Int64(0), tenant, Value::Int64(0), Value::Null];
+    assert!(refusal(&none).contains("value is missing"));
     let folder = tempfile::tempdir().unwrap();
     let created = create(
         &tenant::FORMAT,
