@@ -315,3 +315,88 @@ def test_what_is_appended_is_there_up_to_the_exception(format: str, tmp_path: Pa
         writer.write(value=b"2", **fields[format])
     assert [record.value for record in seglake.open(path)] == [b"1", b"2"]
     assert seglake.verify(path).ok
+
+
+def ids_of(reader: seglake.Reader) -> list[Any]:
+    """What each record of a file is found by, in file order."""
+    names = [name for name in ("uuid", "offset", "seq") if name in reader.schema.names]
+    if names:
+        return [getattr(record, names[0]) for record in reader]
+    return [(record.partition, record.tenant_bytes, record.index) for record in reader]
+
+
+ABSENT: Fields = {
+    "active": seglake.uuid6(),
+    "sealed": seglake.uuid6(),
+    "tenant": (9, "nobody", 0),
+    "chunked": 1000,
+    "oplog": 1000,
+}
+
+
+@pytest.mark.parametrize("format", EXTENSIONS)
+def test_looking_up_many(format: str, tmp_path: Path) -> None:
+    reader = seglake.open(sample(tmp_path / f"file.{EXTENSIONS[format]}", format))
+    records, ids = list(reader), ids_of(reader)
+    wanted = [ids[7], ids[0], ABSENT[format], ids[19], ids[7]]
+    expected = [records[7], records[0], None, records[19], records[7]]
+    assert reader.get_many(wanted) == expected
+    assert reader.get_many([]) == []
+
+    array: Any
+    if format == "tenant":
+        array = pa.StructArray.from_arrays(
+            [
+                pa.array([partition for partition, _, _ in wanted]),
+                pa.array([tenant if isinstance(tenant, bytes) else tenant.encode() for _, tenant, _ in wanted]),
+                pa.array([index for _, _, index in wanted]),
+            ],
+            names=["partition", "tenant", "index"],
+        )
+    elif "uuid" in reader.schema.names:
+        array = pa.array([id.bytes for id in wanted], pa.binary(16))
+    else:
+        array = pa.array(wanted)
+    for given_ids in (array, pa.chunked_array([array[:2], array[2:]])):
+        found = pa.record_batch(reader.get_many(given_ids))
+        assert found.num_rows == 5
+        assert found.column("value").to_pylist() == [record and record.value for record in expected]
+    with pytest.raises(TypeError):
+        reader.get()
+    with pytest.raises((TypeError, ValueError)):
+        reader.get(object())
+
+
+def test_ranges_read_what_they_say(tmp_path: Path) -> None:
+    reader = seglake.open(sample(tmp_path / "file.sealed", "sealed"))
+    ids = ids_of(reader)
+    assert [record.uuid for record in reader.range(ids[3], ids[6])] == ids[3:6]
+    chunked = seglake.open(sample(tmp_path / "file.chunks", "chunked"))
+    assert [record.offset for record in chunked.range(5, 8)] == [5, 6, 7]
+    assert [record.offset for record in chunked.range(start_offset=18)] == [18, 19]
+    tenant = seglake.open(sample(tmp_path / "file.tenant", "tenant"))
+    assert {record.tenant for record in tenant.range(tenants=["t1"])} == {"t1"}
+    assert {record.partition for record in tenant.range(partitions=[1])} == {1}
+    assert tenant.tenants(1) == ["t0", "t1", "t2"]
+    for wrong in ({"partitions": [1]}, {"start_offset": 1}):
+        with pytest.raises(ValueError, match="sealed"):
+            reader.range(**wrong)
+    with pytest.raises(ValueError, match="tenant"):
+        tenant.range(ids[0])
+
+
+def test_sealing_carries_checksums_over(tmp_path: Path) -> None:
+    path = sample(tmp_path / "file.active", "active")
+    assert seglake.seal(path, tmp_path / "file.sealed").records == 20
+    assert [record.value for record in seglake.open(tmp_path / "file.sealed")] == [
+        record.value for record in seglake.open(path)
+    ]
+    with pytest.raises(FileExistsError):
+        seglake.seal(path, tmp_path / "file.sealed")
+    damaged = bytearray(path.read_bytes())
+    damaged[30] ^= 1
+    with pytest.raises(seglake.DamageError):
+        seglake.seal(bytes(damaged), tmp_path / "part.sealed")
+    report = seglake.seal(bytes(damaged), tmp_path / "part.sealed", on_damage="skip")
+    assert (report.records, report.ok) == (19, False)
+    assert seglake.verify(tmp_path / "part.sealed").ok

@@ -161,6 +161,24 @@ impl Lookup for Scan {
     }
 }
 
+/// A look-up that refuses to look for what records do not have, whatever the format.
+pub(super) struct Guarded {
+    pub(super) format: &'static Format,
+    pub(super) options: Options,
+    pub(super) lookup: Box<dyn Lookup>,
+}
+
+impl Lookup for Guarded {
+    fn get(&self, ids: &[RecordId]) -> Result<Hits> {
+        self.lookup.get(ids)
+    }
+
+    fn range(&self, wanted: &Wanted) -> Result<Box<dyn Walk>> {
+        wanted.check(self.format, self.format.columns(&self.options))?;
+        self.lookup.range(wanted)
+    }
+}
+
 /// The error of an identifier that is another format's.
 pub(super) fn no_such_id(format: &Format, id: &RecordId) -> Error {
     let what = match id {

@@ -137,7 +137,11 @@ pub fn open(source: Arc<dyn Source>, options: &Options, start: Start<'_>) -> Res
 pub fn lookup(source: Arc<dyn Source>, options: &Options) -> Result<Box<dyn Lookup>> {
     let format = resolve(&*source, options)?;
     options.wanted.check(format, format.columns(options))?;
-    (format.lookup)(source, options)
+    Ok(Box::new(lookup::Guarded {
+        format,
+        options: options.clone(),
+        lookup: (format.lookup)(source, options)?,
+    }))
 }
 
 /// Creates a file of this format, or opens one to append to.
