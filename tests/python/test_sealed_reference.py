@@ -174,8 +174,8 @@ def lying(draw: st.DrawFn) -> bytes:
         sound.append((piece.uuid, ENTRY * (len(pieces) + 1) + len(data)))
         data += piece.message
     data_end = ENTRY * (len(pieces) + 1) + len(data)
-    entries = draw(edited(sound, data_end))
-    index = b"".join(name + (offset % (1 << 64)).to_bytes(8, "big") for name, offset in entries) + TERMINATOR
+    entries = [(name, offset % (1 << 64)) for name, offset in draw(edited(sound, data_end))]
+    index = b"".join(name + offset.to_bytes(8, "big") for name, offset in entries) + TERMINATOR
     segment = index + data
     key = draw(st.sampled_from([DEFAULT_KEY] * 9 + [OTHER_KEY]))
     if draw(st.booleans()):
