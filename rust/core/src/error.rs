@@ -73,6 +73,36 @@ impl Error {
             source,
         }
     }
+
+    /// The file is not what it was a moment ago: `what` of it, such as `the record at offset 8`, is read by now as other bytes
+    /// than were checked.
+    pub(crate) fn changed(path: Option<&Path>, what: &str) -> Self {
+        let source = std::io::Error::new(
+            std::io::ErrorKind::InvalidData,
+            "its bytes changed between two looks at them",
+        );
+        Self::io(
+            path,
+            format!("the file changed while {what} was read"),
+            source,
+        )
+    }
+
+    /// `what` is larger than records may be.
+    pub(crate) fn record_too_large(
+        path: Option<&Path>,
+        what: impl Into<String>,
+        needed: u64,
+        max_record_bytes: u64,
+    ) -> Self {
+        Self::Limit {
+            path: path.map(Path::to_path_buf),
+            what: what.into(),
+            needed,
+            option: "max_record_bytes",
+            limit: max_record_bytes,
+        }
+    }
 }
 
 fn name(path: &Option<PathBuf>) -> String {

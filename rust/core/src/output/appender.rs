@@ -192,6 +192,15 @@ impl Appender {
         Ok(())
     }
 
+    /// That the damage which appending was to be refused for is gone.
+    pub(crate) fn changed(&self) -> Error {
+        let error = std::io::Error::new(
+            ErrorKind::InvalidData,
+            "the file changed while it was walked",
+        );
+        self.failed("cannot append", error)
+    }
+
     pub(crate) fn failed(&self, action: &str, error: std::io::Error) -> Error {
         Error::io(Some(&self.path), action, error)
     }

@@ -57,27 +57,16 @@ impl ActiveWalk {
     }
 
     pub(super) fn too_large(&self, record: &Checked) -> Error {
-        Error::Limit {
-            path: self.source.path().map(Into::into),
-            what: format!("the record at offset {}", record.position),
-            needed: record.header.total(),
-            option: "max_record_bytes",
-            limit: self.options.max_record_bytes,
-        }
+        Error::record_too_large(
+            self.source.path(),
+            format!("the record at offset {}", record.position),
+            record.header.total(),
+            self.options.max_record_bytes,
+        )
     }
 
     pub(super) fn changed(&self) -> Error {
-        let error = std::io::Error::new(
-            std::io::ErrorKind::InvalidData,
-            "its bytes changed between two looks at them",
-        );
-        Error::io(
-            self.source.path(),
-            format!(
-                "the file changed while the record at offset {} was read",
-                self.state.at
-            ),
-            error,
-        )
+        let what = format!("the record at offset {}", self.state.at);
+        Error::changed(self.source.path(), &what)
     }
 }

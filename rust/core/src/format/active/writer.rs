@@ -1,6 +1,5 @@
 //! Appending to a new or an existing segment.
 
-use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -89,13 +88,7 @@ impl Writer {
         };
         let mut walk = ActiveWalk::behind(source, &strict, end.start, self.sequence.last())?;
         while walk.step()? == Step::More {}
-        Err(self.out.failed(
-            "cannot append",
-            std::io::Error::new(
-                ErrorKind::InvalidData,
-                "the file changed while it was walked",
-            ),
-        ))
+        Err(self.out.changed())
     }
 
     /// Appends a record of this UUID, which must be of version 6 and greater than the last one.

@@ -147,16 +147,16 @@ impl Giving {
                     return Ok(());
                 }
                 if too_large {
-                    return Err(Error::Limit {
-                        path: input.source.path().map(Into::into),
-                        what: format!(
-                            "the record of message offset {offset} in the chunk at offset {}",
-                            self.position
-                        ),
+                    let what = format!(
+                        "the record of message offset {offset} in the chunk at offset {}",
+                        self.position
+                    );
+                    return Err(Error::record_too_large(
+                        input.source.path(),
+                        what,
                         needed,
-                        option: "max_record_bytes",
-                        limit: input.options.max_record_bytes,
-                    });
+                        input.options.max_record_bytes,
+                    ));
                 }
                 if content.len() - start < len {
                     return Ok(());

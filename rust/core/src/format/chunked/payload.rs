@@ -39,12 +39,10 @@ impl Input {
 
     /// That the file is not what it was a moment ago.
     pub(super) fn changed(&self, position: u64) -> Error {
-        let error = std::io::Error::new(
-            std::io::ErrorKind::InvalidData,
-            "its bytes changed between two looks at them",
-        );
-        let action = format!("the file changed while the chunk at offset {position} was read");
-        Error::io(self.source.path(), action, error)
+        Error::changed(
+            self.source.path(),
+            &format!("the chunk at offset {position}"),
+        )
     }
 }
 

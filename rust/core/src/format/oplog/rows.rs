@@ -46,16 +46,16 @@ impl Large {
         let needed = front.saturating_add(back);
         let fits = |len| usize::try_from(len).ok().filter(|_| needed <= self.limit);
         let (Some(front), Some(back)) = (fits(front), fits(back)) else {
-            return Err(Error::Limit {
-                path: self.source.path().map(Into::into),
-                what: format!(
-                    "the message at offset {} without its value",
-                    self.record.position
-                ),
+            let what = format!(
+                "the message at offset {} without its value",
+                self.record.position
+            );
+            return Err(Error::record_too_large(
+                self.source.path(),
+                what,
                 needed,
-                option: "max_record_bytes",
-                limit: self.limit,
-            });
+                self.limit,
+            ));
         };
         let mut bytes = vec![0; front.saturating_add(back)];
         let (front, back) = bytes.split_at_mut(front);
@@ -76,12 +76,7 @@ impl Large {
 }
 
 pub(super) fn changed(source: &dyn Source, position: u64) -> Error {
-    let error = std::io::Error::new(
-        std::io::ErrorKind::InvalidData,
-        "its bytes changed between two looks at them",
-    );
-    let action = format!("the file changed while the message at offset {position} was read");
-    Error::io(source.path(), action, error)
+    Error::changed(source.path(), &format!("the message at offset {position}"))
 }
 
 /// Where the bytes of messages are.

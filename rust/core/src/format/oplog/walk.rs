@@ -298,13 +298,12 @@ impl OplogWalk {
     }
 
     pub(super) fn too_large(&self, record: &Record) -> Error {
-        Error::Limit {
-            path: self.source.path().map(Into::into),
-            what: format!("the message at offset {}", record.position),
-            needed: record.end() - record.position,
-            option: "max_record_bytes",
-            limit: self.options.max_record_bytes,
-        }
+        Error::record_too_large(
+            self.source.path(),
+            format!("the message at offset {}", record.position),
+            record.end() - record.position,
+            self.options.max_record_bytes,
+        )
     }
 }
 

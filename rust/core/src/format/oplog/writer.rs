@@ -1,7 +1,6 @@
 //! Appending to a new or an existing oplog.
 
 use std::collections::HashMap;
-use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -97,13 +96,7 @@ impl Writer {
         };
         let mut walk = OplogWalk::new(source, &strict, Start::Offset(end.start))?;
         while walk.step()? == Step::More {}
-        Err(self.out.failed(
-            "cannot append",
-            std::io::Error::new(
-                ErrorKind::InvalidData,
-                "the file changed while it was walked",
-            ),
-        ))
+        Err(self.out.changed())
     }
 
     /// Appends a message: a value for each column of the dialect. Gives its sequence number.

@@ -352,13 +352,12 @@ impl Checker {
     pub(super) fn bring_checked(&mut self, message: &Message, options: &Options) -> Result<u64> {
         let (position, total) = (message.position, message.header.total());
         if options.values && total > options.max_record_bytes {
-            return Err(Error::Limit {
-                path: self.reader.source.path().map(Into::into),
-                what: format!("the message at offset {position}"),
-                needed: total,
-                option: "max_record_bytes",
-                limit: options.max_record_bytes,
-            });
+            return Err(Error::record_too_large(
+                self.reader.source.path(),
+                format!("the message at offset {position}"),
+                total,
+                options.max_record_bytes,
+            ));
         }
         let len = handed_out(message, options);
         if self.reader.held(position, len).is_some() {

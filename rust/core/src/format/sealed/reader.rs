@@ -185,12 +185,7 @@ impl Reader {
 
     /// The error of bytes that should be there and are not.
     pub(super) fn changed(&self, at: u64) -> Error {
-        let error = std::io::Error::new(
-            std::io::ErrorKind::InvalidData,
-            "its bytes changed between two looks at them",
-        );
-        let action = format!("the file changed while the message at offset {at} was read");
-        Error::io(self.source.path(), action, error)
+        Error::changed(self.source.path(), &format!("the message at offset {at}"))
     }
 }
 

@@ -236,13 +236,12 @@ impl TenantWalk {
     }
 
     fn too_large(&self, position: u64, needed: u64) -> Error {
-        Error::Limit {
-            path: self.source.path().map(Into::into),
-            what: format!("the message at offset {position}"),
+        Error::record_too_large(
+            self.source.path(),
+            format!("the message at offset {position}"),
             needed,
-            option: "max_record_bytes",
-            limit: self.options.max_record_bytes,
-        }
+            self.options.max_record_bytes,
+        )
     }
 
     /// Makes sure that `len` bytes of the open block at `at` are in the window, and are those that were checked. `false` where

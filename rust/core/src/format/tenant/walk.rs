@@ -402,15 +402,7 @@ impl TenantWalk {
     }
 
     pub(super) fn changed(&self) -> Error {
-        let error = std::io::Error::new(
-            std::io::ErrorKind::InvalidData,
-            "its bytes changed between two looks at them",
-        );
-        Error::io(
-            self.source.path(),
-            "the file changed while it was read",
-            error,
-        )
+        Error::changed(self.source.path(), "it")
     }
 }
 
