@@ -109,6 +109,16 @@ fn keys_parse_raw_and_hexadecimal() {
     assert!(!format!("{key:?}").contains("1f"), "Debug shows the key");
 }
 
+#[test]
+fn a_hasher_that_has_hashed_nothing_is_its_key_and_is_not_shown() {
+    let shown = |first: u8| {
+        let mut key = [7; 32];
+        key[0] = first;
+        format!("{:?}", Incremental::new(&Key::new(&key)))
+    };
+    assert_eq!(shown(0), shown(1));
+}
+
 proptest! {
     #[test]
     fn all_ways_agree(key: [u8; 32], bytes in proptest::collection::vec(any::<u8>(), 0..2000), cut: prop::sample::Index) {

@@ -161,8 +161,8 @@ pub enum Finding {
     Checksum {
         /// The checksum in the file.
         stored: u64,
-        /// The checksum of the bytes in the file.
-        computed: u64,
+        /// The checksum of the bytes in the file. `None` under a secret key: it would be just what a forger lacks.
+        computed: Option<u64>,
     },
     /// The file ends inside the fields that say how long things are.
     Truncated {
@@ -268,7 +268,10 @@ impl Finding {
     #[must_use]
     pub fn actual(&self) -> String {
         match self {
-            Self::Checksum { computed, .. } => format!("bytes whose checksum is {computed:#018x}"),
+            Self::Checksum { computed, .. } => computed.map_or_else(
+                || "bytes whose checksum under the secret key is another".to_owned(),
+                |computed| format!("bytes whose checksum is {computed:#018x}"),
+            ),
             Self::Truncated { available, .. } | Self::TooLong { available, .. } => {
                 format!("{available} bytes left in the file")
             }

@@ -149,6 +149,7 @@ fn read_back(
             at += CHECKSUM_BYTES as u64;
             let computed = checksum(&*rows, row, &key);
             if let Some(stored) = stored.filter(|stored| *stored != computed) {
+                let computed = key.disclosed(computed);
                 let finding = Finding::Checksum { stored, computed };
                 return Err(not_as_written(path, rows.position(row), finding));
             }

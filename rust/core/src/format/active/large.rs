@@ -4,7 +4,7 @@ use super::resync::stored_checksum;
 use super::rows::Checked;
 use super::walk::{ActiveWalk, Advance};
 use super::{CHECKSUM_BYTES, Header};
-use crate::checksum::hash;
+use crate::checksum::{Key, hash};
 use crate::error::{Error, Finding, Result};
 
 /// A larger record is first hashed in pieces, and read whole only when its checksum was right.
@@ -23,8 +23,9 @@ impl ActiveWalk {
             return Ok(Advance::On);
         }
         let stored = stored_checksum(&*self.source, position, &header)?;
-        let mut computed = 0;
+        let (mut computed, mut tried) = (0, Key::DEFAULT);
         for (place, key) in self.candidate_keys() {
+            tried = key;
             computed = self.search.hash_range(
                 &*self.source,
                 &self.options,
@@ -38,6 +39,7 @@ impl ActiveWalk {
             }
         }
         if computed != stored {
+            let computed = tried.disclosed(computed);
             return self.damage(Finding::Checksum { stored, computed }, total);
         }
         self.base = position;

@@ -269,6 +269,7 @@ impl ActiveWalk {
                     self.state.trust = 0;
                     return Ok(Advance::On);
                 }
+                let computed = self.file_key().disclosed(computed);
                 return self.damage(
                     Finding::Checksum { stored, computed },
                     record.header.total(),

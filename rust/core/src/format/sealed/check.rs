@@ -112,7 +112,10 @@ impl Fault {
                 format!("{needed} bytes, as the lengths of {name} say"),
                 format!("{left} bytes left in the data"),
             ),
-            Self::Checksum { stored, computed } => Finding::Checksum { stored, computed },
+            Self::Checksum { stored, computed } => Finding::Checksum {
+                stored,
+                computed: front.key.disclosed(computed),
+            },
             Self::BadUuid => Finding::BadUuid { uuid },
             Self::NotAbove(last) => Finding::OutOfOrder { last, uuid },
             Self::Ahead(next) => Finding::words(

@@ -126,21 +126,26 @@ impl Trailer {
                 actual: self.foot.count,
             });
         }
-        let mismatch = |what: &str, computed: u64, stored: u64| {
-            Finding::words(
-                Cause::HeaderChecksumMismatch,
-                format!("{what} {computed:#018x}"),
-                format!("{stored:#018x} in the trailer"),
-            )
-        };
+        let cause = Cause::HeaderChecksumMismatch;
         if index_hash != computed {
-            return Some(mismatch(
-                "an index and checksums whose hash is",
-                index_hash,
-                computed,
+            return Some(Finding::words(
+                cause,
+                format!(
+                    "an index and checksums whose hash is {index_hash:#018x}, as the trailer says"
+                ),
+                key.disclosed(computed).map_or_else(
+                    || "others, whose hash under the secret key is another".to_owned(),
+                    |computed| format!("others, whose hash is {computed:#018x}"),
+                ),
             ));
         }
-        (!self.key_check_is_right).then(|| mismatch("key check", key_check(key), stored))
+        (!self.key_check_is_right).then(|| {
+            Finding::words(
+                cause,
+                format!("key check {:#018x}", key_check(key)),
+                format!("{stored:#018x} in the trailer"),
+            )
+        })
     }
 
     /// What the file under another key looks like.

@@ -160,7 +160,7 @@ impl TenantWalk {
             Cause::ChecksumMismatch => {
                 return Ok(Finding::Checksum {
                     stored: entry.crc.into(),
-                    computed: self.crc_of(entry)?.into(),
+                    computed: Some(self.crc_of(entry)?.into()),
                 });
             }
             Cause::SearchLimit => return Ok(search_limit()),
