@@ -6,6 +6,7 @@ import re
 import uuid
 from collections.abc import Callable
 from datetime import datetime
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -20,6 +21,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 _SIZE = re.compile(r"([0-9]{1,18})\s*([KMGTP]i?B?|B)?", re.IGNORECASE)
 _DECIMAL = re.compile(r"[0-9]{1,20}")
+_KEY = re.compile(r"\s*[0-9a-fA-F]{64}\s*")
 _OFFSET = re.compile(r"[0-9]{1,20}|0[xX][0-9a-fA-F]{1,16}")
 _POWERS = {"": 0, "B": 0, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5}
 
@@ -81,12 +83,21 @@ def parse_bound(text: str) -> Bound:
     return moment
 
 
+class _KeyFile(click.Path):
+    """The path of a key file. A key in its place is refused without being repeated."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if isinstance(value, str) and _KEY.fullmatch(value) and not Path(value).exists():
+            self.fail("expected the path of a file: this is 64 hexadecimal digits, a key itself", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 def key_file(command: Command) -> Command:
     """`--key-file`: the only way to name a key on the command line, since arguments show in process lists."""
     return click.option(
         "--key-file",
         metavar="FILE",
-        type=click.Path(exists=True, dir_okay=False, allow_dash=False),
+        type=_KeyFile(exists=True, dir_okay=False, allow_dash=False),
         help="The key: a file of 64 hex digits or 32 raw bytes. Without it the environment variable SEGLAKE_KEY "
         "(64 hex digits) is used, and where that is not set the public default key.",
     )(command)

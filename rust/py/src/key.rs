@@ -73,6 +73,12 @@ pub(crate) fn keys(
     }
 }
 
+/// Whether a name is what a key file would hold.
+fn is_key(path: &Path) -> bool {
+    path.file_name()
+        .is_some_and(|name| Key::parse_hex(name.as_encoded_bytes()).is_ok())
+}
+
 fn from_bytes(key: &[u8]) -> PyResult<Key> {
     let bytes = key
         .try_into()
@@ -81,6 +87,12 @@ fn from_bytes(key: &[u8]) -> PyResult<Key> {
 }
 
 fn read(py: Python<'_>, path: &Path) -> PyResult<Key> {
+    if is_key(path) && !path.exists() {
+        // Its name must not come into an error, as that of any other file that is not there would.
+        return Err(PyValueError::new_err(
+            "key_file= takes the path of a file, and this is 64 hexadecimal digits, a key itself: give key=",
+        ));
+    }
     let read = || {
         let mut text = Vec::new();
         let file = seglake::source::open_regular(path)?;
