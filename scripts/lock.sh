@@ -6,7 +6,8 @@ cd "$(dirname "$0")/.."
 "${PYTHON:-python3}" -m pip install --quiet --upgrade uv
 compile() {
     "${PYTHON:-python3}" -m uv pip compile --quiet --upgrade --universal --python-version 3.11 \
-        --no-annotate --custom-compile-command "make lock" pyproject.toml "$@"
+        --no-annotate --custom-compile-command "make lock" "$@"
 }
-compile --extra dev --output-file requirements/dev.txt
-compile --extra java --constraint requirements/dev.txt --output-file requirements/java.txt
+compile pyproject.toml --extra dev --output-file requirements/dev.txt
+compile pyproject.toml --extra java --constraint requirements/dev.txt --output-file requirements/java.txt
+compile --group pyproject.toml:audit --constraint requirements/dev.txt --output-file requirements/audit.txt
