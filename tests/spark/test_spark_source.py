@@ -1,7 +1,4 @@
-import os
 import re
-import subprocess
-import sys
 import uuid
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -301,59 +298,3 @@ def test_sql_tables_and_views(spark: SparkSession, folder: Path) -> None:
 def test_registering_by_hand(spark: SparkSession, folder: Path) -> None:
     seglake.spark.register(spark)
     assert load(spark, folder / "a.active").count() == 10
-
-
-SECRET_SCRIPT = """
-import sys
-from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
-folder, events, secret = sys.argv[1:]
-spark = (
-    SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
-    .config("spark.eventLog.enabled", "true").config("spark.eventLog.dir", events)
-    .config("spark.eventLog.compress", "false").getOrCreate()
-)
-spark.sparkContext.setLogLevel("INFO")
-def read():
-    return spark.read.format("seglake").option("checksumSecret", secret)
-frame = read().load(folder)
-frame.explain("extended"); frame.explain("formatted")
-print(frame._jdf.queryExecution().toString(), frame._jdf.queryExecution().logical().toJSON())
-assert frame.where("value IS NOT NULL").count() == 9
-for number, wrong in enumerate((
-    lambda: read().option("mode", "x").load(folder),
-    lambda: read().schema("q int").load(folder).collect(),
-    lambda: read().option("checksumSecretFile", "/k").load(folder),
-    lambda: read().option("mode", "FAILFAST").option("pathGlobFilter", "*.damaged").load(folder).collect(),
-    lambda: spark.read.format("seglake").option("checksumSecret", secret + "0").load(folder),
-)):
-    try:
-        wrong()
-    except PySparkException as error:
-        print(error)
-    else:
-        raise AssertionError(f"no error at {number}")
-spark.stop()
-"""
-
-
-@pytest.mark.slow
-def test_a_secret_is_in_no_plan_log_or_error(keyed: Path, tmp_path: Path) -> None:
-    damaged = (keyed / "k.active").read_bytes()[:-1]
-    (keyed / "k.damaged").write_bytes(damaged)
-    events = tmp_path / "events"
-    events.mkdir()
-    secret = OTHER_KEY.hex()
-    done = subprocess.run(
-        [sys.executable, "-c", SECRET_SCRIPT, str(keyed), str(events), secret],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-4000:]
-    logged = [path.read_text() for path in events.rglob("*") if path.is_file()]
-    assert any("BatchScan seglake" in text for text in logged)
-    shown = "".join([done.stdout, done.stderr, *logged])
-    assert "option mode is 'x'" in shown
-    assert secret not in shown.lower()

@@ -53,6 +53,7 @@ class IngestDriver:
     def run(self, spark: "SparkSession | None", master: str, conf: Mapping[str, str]) -> IngestResult:
         """Runs it in the session given, or else in one made with `master` and `conf`."""
         self._check_format()
+        _check_conf(conf)
         if spark is None and master.startswith("local"):
             self._check_key()  # the executors do too; here it costs nothing and is known before Spark starts
         destination = absolute_destination(self.destination)
@@ -176,6 +177,17 @@ class IngestDriver:
                     name = f"empty-{format}-{table}{STAGED_SUFFIX}"
                     write_table(staging / name, schema.empty_table())
                     yield name, data_path(format, folder, run_id, 0, 0)
+
+
+def _check_conf(conf: Mapping[str, str]) -> None:
+    """Refuses settings that hold a key: Spark hands them on as arguments of processes and writes them into its logs."""
+    for name in conf:
+        # A reference to a secret of the cluster's (`spark.kubernetes.executor.secretKeyRef.*`) holds none.
+        if name.endswith(".SEGLAKE_KEY") and ".secretKeyRef." not in name:
+            raise IngestError(
+                f"the setting {name} would show the key in process lists and in Spark's logs: give its file, or set "
+                "the variable itself where the executors are started"
+            )
 
 
 @contextmanager

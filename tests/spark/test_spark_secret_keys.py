@@ -1,0 +1,172 @@
+"""A key shows in no plan, log, event, error or table of Spark's, and in no process list."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from segments import flip, write_segment
+
+import seglake
+from seglake.spark import IngestError, ingest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "python"))
+
+from secret import KEY, OTHER_KEY, forms_in, key_file, leaking_files
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+# All that Spark says of itself goes into the folder, too; but for the text of SQL statements, which is the user's.
+LOGGING = """
+rootLogger.level = info
+rootLogger.appenderRef.file.ref = file
+logger.spark.name = org.apache.spark
+logger.spark.level = debug
+logger.statements.name = org.apache.spark.sql.execution.SparkSqlParser
+logger.statements.level = info
+appender.file.type = File
+appender.file.name = file
+appender.file.fileName = {folder}/spark.log
+appender.file.layout.type = PatternLayout
+appender.file.layout.pattern = %p %c: %m%n%ex
+"""
+# The key itself is read from a file, not to be among the arguments.
+SCRIPT = """
+import sys
+from pathlib import Path
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from seglake.spark import ingest, IngestError
+folder, file = sys.argv[1:]
+secret = Path(file).read_text()
+spark = (
+    SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").config("spark.sql.shuffle.partitions", "1")
+    .config("spark.eventLog.enabled", "true").config("spark.eventLog.dir", f"{folder}/events")
+    .config("spark.eventLog.compress", "false").config("spark.sql.warehouse.dir", f"{folder}/warehouse")
+    .config("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile=file:{folder}/log4j2.properties")
+    .getOrCreate()
+)
+def read():
+    return spark.read.format("seglake").option("checksumSecret", secret)
+frame = read().load(f"{folder}/in")
+frame.explain("extended"); frame.explain("formatted")
+print(frame, frame._jdf.queryExecution().toString(), frame._jdf.queryExecution().logical().toJSON())
+assert frame.where("value IS NOT NULL").count() == 9
+for number, wrong in enumerate((
+    lambda: read().option("mode", "x").load(f"{folder}/in"),
+    lambda: read().schema("q int").load(f"{folder}/in").collect(),
+    lambda: read().option("checksumSecretFile", "/k").load(f"{folder}/in"),
+    lambda: read().option("mode", "FAILFAST").load(f"{folder}/in").collect(),
+    lambda: read().option("mode", "FAILFAST").load(f"{folder}/foreign").collect(),
+    lambda: spark.read.format("seglake").option("checksumSecret", secret + "0").load(f"{folder}/in"),
+    lambda: spark.read.format("seglake").option("checksumSecret", secret[1:] + "g").load(f"{folder}/in"),
+    lambda: spark.read.format("seglake").option("checksumSecretFile", secret).load(f"{folder}/in").collect(),
+    lambda: spark.read.format("seglake").option("checksumSecret", secret).option("path", f"{folder}/none").load(),
+    lambda: ingest(f"{folder}/foreign", f"{folder}/lake-foreign", spark=spark, key_file=file),
+    lambda: ingest(f"{folder}/in", f"{folder}/lake-none", spark=spark, key_file=secret),
+)):
+    try:
+        wrong()
+    except (PySparkException, IngestError) as error:
+        print(error)
+    else:
+        raise AssertionError(f"no error at {number}")
+view = f"CREATE TEMPORARY VIEW segments USING seglake OPTIONS (path '{folder}/in', checksumSecret '{secret}')"
+spark.sql(view).explain("extended")
+frame = spark.sql("SELECT count(value) AS n FROM segments")
+frame.explain("extended")
+assert frame.head()["n"] == 9
+print(ingest(f"{folder}/in", f"{folder}/lake", spark=spark, key_file=file, progress=print))
+spark.stop()
+"""
+
+
+def processes() -> Iterator[bytes]:
+    """The arguments of every process on this machine; nothing where the system does not tell."""
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            yield path.read_bytes()
+        except OSError:
+            continue  # it has ended
+
+
+@dataclass(frozen=True)
+class Run:
+    """What the script left behind, and what the machine showed while it ran."""
+
+    folder: Path
+    out: str
+    err: str
+    processes: bytes
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    folder = tmp_path_factory.mktemp("keys") / "all"
+    written = write_segment(folder / "in" / "k.active", 10, key=KEY)
+    flip(folder / "in" / "k.active", written[4].end - 9)
+    write_segment(folder / "foreign" / "f.active", 10, key=OTHER_KEY)
+    (folder / "events").mkdir()
+    (folder / "log4j2.properties").write_text(LOGGING.format(folder=folder))
+    file = key_file(folder, KEY.hex().encode())
+    process = subprocess.Popen(
+        [sys.executable, "-c", SCRIPT, str(folder), str(file)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1", "SEGLAKE_KEY": KEY.hex()},
+        cwd=folder,
+    )
+    seen: set[bytes] = set()
+    while True:
+        seen.update(processes())
+        try:
+            out, err = process.communicate(timeout=0.5)
+            break
+        except subprocess.TimeoutExpired:
+            continue
+    assert process.returncode == 0, err[-4000:]
+    return Run(folder, out.decode(), err.decode(), b"\n".join(seen))
+
+
+def test_no_plan_log_or_error_shows_it(run: Run) -> None:
+    assert "BatchScan seglake" in run.out
+    assert "option mode is 'x'" in run.out
+    assert "checksumSecret -> *********(redacted)" in run.out
+    assert "WrongKeyError" in run.out
+    log = (run.folder / "spark.log").read_text()
+    assert "DEBUG" in log
+    assert "Lost task" in log
+    for shown in (run.out, run.err, log):
+        assert forms_in(shown) == []
+
+
+def test_no_event_or_table_shows_it(run: Run) -> None:
+    events = [json.loads(line) for path in (run.folder / "events").rglob("events_*") for line in path.open()]
+    assert "SparkListenerEnvironmentUpdate" in {event["Event"] for event in events}
+    assert list((run.folder / "lake" / "active").rglob("*.parquet"))
+    assert leaking_files(run.folder) == []
+
+
+def test_no_process_list_shows_it(run: Run) -> None:
+    if Path("/proc/self/cmdline").exists():
+        assert b"org.apache.spark" in run.processes
+    assert forms_in(run.processes) == []
+
+
+@pytest.mark.parametrize("name", ["spark.executorEnv.SEGLAKE_KEY", "spark.yarn.appMasterEnv.SEGLAKE_KEY"])
+def test_a_setting_that_would_show_it_is_refused(name: str, tmp_path: Path) -> None:
+    write_segment(tmp_path / "in" / "k.active", 3, key=KEY)
+    with pytest.raises(IngestError, match="process lists") as caught:
+        ingest(tmp_path / "in", tmp_path / "lake", conf={name: KEY.hex()})
+    assert forms_in(str(caught.value)) == []
+    assert not (tmp_path / "lake").exists()
+
+
+def test_the_key_is_that_of_the_files(run: Run) -> None:
+    assert seglake.verify(run.folder / "foreign" / "f.active", key=OTHER_KEY).ok
