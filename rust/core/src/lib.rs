@@ -29,7 +29,10 @@ pub mod checksum;
 pub mod columns;
 mod compress;
 mod cursor;
+mod disk;
 pub mod error;
+#[cfg(feature = "faults")]
+pub mod faults;
 pub mod format;
 pub mod ledger;
 mod output;

@@ -1,27 +1,29 @@
 //! A file that is appended to, with a buffer in front of it.
 
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::ErrorKind;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use super::sync_folder;
+use super::write_buffer::BUFFER_BYTES;
+use super::{WriteBuffer, folder};
+use crate::disk::{self, Handle};
 use crate::error::{Error, Result};
 use crate::source::FileSource;
-
-/// Bytes are collected up to this many before they are written.
-const BUFFER_BYTES: usize = 1 << 20;
 
 /// Appends bytes to a file. Two appenders of one file keep each other out (by an advisory lock, on Unix).
 ///
 /// Bytes are buffered: [`flush`](Self::flush) hands them to the operating system, [`sync`](Self::sync) to the disk.
-/// After an error of `flush` nothing is lost: it can be called again.
+/// After an error of `flush` nothing is lost: it can be called again. A fork of the process that opened it writes nothing.
 #[derive(Debug)]
 pub(crate) struct Appender {
-    file: File,
+    file: Handle,
     path: PathBuf,
-    /// Where the buffered bytes begin in the file.
-    at: u64,
-    buffer: Vec<u8>,
+    buffer: WriteBuffer,
+    /// The file was not there before.
+    is_new: bool,
+    /// The file's name is known to be on the disk.
+    is_named: bool,
     /// A sync failed: what the disk holds is no longer known.
     unsynced: bool,
 }
@@ -35,27 +37,30 @@ impl Appender {
         let failed = |error| Error::io(Some(path), "cannot open for writing", error);
         let mut open = OpenOptions::new();
         open.read(true).write(true).truncate(false);
-        if append {
-            open.create(true)
-        } else {
-            open.create_new(true)
+        let created = Handle::open(path, open.clone().create_new(true));
+        let (file, is_new) = match created {
+            Err(error) if append && error.kind() == ErrorKind::AlreadyExists => {
+                (Handle::open(path, &open).map_err(failed)?, false)
+            }
+            created => (created.map_err(failed)?, true),
         };
-        let file = open.open(path).map_err(failed)?;
-        #[cfg(unix)]
-        file.try_lock().map_err(|error| match error {
-            std::fs::TryLockError::WouldBlock => failed(std::io::Error::new(
-                ErrorKind::ResourceBusy,
-                "another writer has it open",
-            )),
-            std::fs::TryLockError::Error(error) => failed(error),
-        })?;
+        file.lock().map_err(failed)?;
         Ok(Self {
             file,
             path: path.to_path_buf(),
-            at: 0,
-            buffer: Vec::new(),
+            buffer: WriteBuffer::new(0),
+            is_new,
+            is_named: false,
             unsynced: false,
         })
+    }
+
+    /// Removes the file if it was not there before: where opening it came to nothing, it would only be in the way.
+    pub(crate) fn discard(&mut self) {
+        self.buffer = WriteBuffer::new(0);
+        if self.is_new && self.file.is_own() {
+            let _ = std::fs::remove_file(&self.path); // what hinders that hinders the next one, who says so
+        }
     }
 
     /// What is in the file, to be walked before anything is appended.
@@ -67,17 +72,17 @@ impl Appender {
             .file
             .try_clone()
             .map_err(|error| self.failed("cannot read", error))?;
-        FileSource::new(file, &self.path)
+        FileSource::of(file, &self.path)
     }
 
     /// Goes on at this offset. Nothing may be in the buffer.
-    pub(crate) const fn go_to(&mut self, offset: u64) {
-        self.at = offset;
+    pub(crate) fn go_to(&mut self, offset: u64) {
+        self.buffer = WriteBuffer::new(offset);
     }
 
     /// The bytes that are not in the file yet, to be appended to.
     pub(crate) const fn buffer(&mut self) -> &mut Vec<u8> {
-        &mut self.buffer
+        self.buffer.bytes()
     }
 
     /// Flushes where the buffer is full.
@@ -85,42 +90,41 @@ impl Appender {
     /// # Errors
     /// As [`flush`](Self::flush).
     pub(crate) fn flush_if_full(&mut self) -> Result<()> {
-        if self.buffer.len() >= BUFFER_BYTES {
+        if self.buffer.is_full() {
             self.flush()
         } else {
             Ok(())
         }
     }
 
-    /// Fills the file with zeros up to `len` bytes. Written, not only reserved: so a full disk shows now.
+    /// Fills the file with zeros up to `len` bytes. Written, not only reserved: so a full disk shows now. The file is as long
+    /// as it was where that fails.
     pub(crate) fn fill(&mut self, len: u64) -> Result<()> {
         let present = self
             .file
-            .metadata()
-            .map_err(|error| self.failed("cannot stat", error))?
-            .len();
-        self.zero(present, len)
+            .len()
+            .map_err(|error| self.failed("cannot stat", error))?;
+        let filled = pieces(present, len).try_for_each(|piece| self.zero_piece(piece));
+        if filled.is_err() {
+            let _ = self.file.set_len(present); // the first error is the one to tell of
+        }
+        filled
     }
 
-    /// Overwrites the bytes from `start` to `end` with zeros.
+    /// Overwrites the bytes from `start` to `end` with zeros, the last first: what is left where that is cut short is a shorter
+    /// torn tail, and not one whose beginning is gone.
     pub(crate) fn zero(&self, start: u64, end: u64) -> Result<()> {
-        let zeros = vec![
-            0;
-            usize::try_from(end.saturating_sub(start))
-                .unwrap_or(BUFFER_BYTES)
-                .min(BUFFER_BYTES)
-        ];
-        let mut at = start;
-        while at < end {
-            let piece = usize::try_from(end - at)
-                .unwrap_or(usize::MAX)
-                .min(BUFFER_BYTES);
-            write_all_at(&self.file, zeros.get(..piece).unwrap_or_default(), at).map_err(
-                |error| self.failed(&format!("cannot write zeros at offset {at}"), error),
-            )?;
-            at += piece as u64;
-        }
-        Ok(())
+        pieces(start, end)
+            .rev()
+            .try_for_each(|piece| self.zero_piece(piece))
+    }
+
+    fn zero_piece(&self, piece: Range<u64>) -> Result<()> {
+        let (at, bytes) = (piece.start, piece.end - piece.start);
+        let zeros = vec![0; usize::try_from(bytes).unwrap_or_default()];
+        let action = format!("cannot write {bytes} zeros at offset {at}");
+        let written = self.file.write_all_at(&zeros, at);
+        written.map_err(|error| self.failed(&action, error))
     }
 
     /// Cuts the file off at this length.
@@ -136,20 +140,13 @@ impl Appender {
     /// [`Error::Io`]; what could not be written is kept, and flushing again writes it to where it belongs.
     pub(crate) fn flush(&mut self) -> Result<()> {
         self.check_synced()?;
-        write_all_at(&self.file, &self.buffer, self.at).map_err(|error| {
-            self.failed(
-                &format!(
-                    "cannot write {} bytes at offset {}",
-                    self.buffer.len(),
-                    self.at
-                ),
-                error,
-            )
-        })?;
-        self.at += self.buffer.len() as u64;
-        self.buffer.clear();
-        self.buffer.shrink_to(BUFFER_BYTES * 2);
-        Ok(())
+        let (bytes, at) = (self.buffer.len(), self.buffer.start());
+        self.buffer.write_to(&self.file).map_err(|error| {
+            let action = format!(
+                "cannot write {bytes} bytes at offset {at}, and keeps them to be flushed again"
+            );
+            self.failed(&action, error)
+        })
     }
 
     /// Hands all bytes to the disk: they survive a loss of power.
@@ -159,19 +156,29 @@ impl Appender {
     /// which walks it.
     pub(crate) fn sync(&mut self) -> Result<()> {
         self.flush()?;
-        let synced = self.file.sync_data().and_then(|()| sync_folder(&self.path));
+        let synced = self.file.sync_data().and_then(|()| {
+            if self.is_named {
+                return Ok(());
+            }
+            disk::sync_folder(folder(&self.path))
+        });
         self.unsynced = synced.is_err();
-        synced.map_err(|error| self.failed("cannot sync", error))
+        self.is_named = synced.is_ok();
+        synced.map_err(|error| {
+            let action =
+                "cannot sync, so what the disk holds is unknown: see to the disk, then open the file again";
+            self.failed(action, error)
+        })
     }
 
     /// Whether all bytes have been handed to the operating system.
     pub(crate) const fn is_flushed(&self) -> bool {
-        self.buffer.is_empty()
+        self.buffer.len() == 0
     }
 
     /// Where the next byte will be, in bytes from the start of the file.
     pub(crate) const fn position(&self) -> u64 {
-        self.at + self.buffer.len() as u64
+        self.buffer.end()
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -185,7 +192,7 @@ impl Appender {
     pub(crate) fn check_synced(&self) -> Result<()> {
         if self.unsynced {
             let error = std::io::Error::other(
-                "an earlier sync failed, so what the disk holds is unknown: open the file again",
+                "an earlier sync failed, so what the disk holds is unknown: see to the disk, then open the file again",
             );
             return Err(self.failed("cannot write", error));
         }
@@ -206,28 +213,20 @@ impl Appender {
     }
 }
 
+/// The bytes from `start` to `end` in pieces that are written at once.
+fn pieces(start: u64, end: u64) -> impl DoubleEndedIterator<Item = Range<u64>> {
+    const PIECE_BYTES: u64 = BUFFER_BYTES as u64;
+    let count = end.saturating_sub(start).div_ceil(PIECE_BYTES);
+    (0..count).map(move |number| {
+        let at = start + number * PIECE_BYTES;
+        at..end.min(at.saturating_add(PIECE_BYTES))
+    })
+}
+
 impl Drop for Appender {
     fn drop(&mut self) {
-        if !self.buffer.is_empty() {
+        if !self.is_flushed() {
             let _ = self.flush(); // who wants to know calls `flush`
         }
     }
-}
-
-#[cfg(unix)]
-pub(super) fn write_all_at(file: &File, bytes: &[u8], offset: u64) -> std::io::Result<()> {
-    std::os::unix::fs::FileExt::write_all_at(file, bytes, offset)
-}
-
-#[cfg(windows)]
-pub(super) fn write_all_at(file: &File, mut bytes: &[u8], mut offset: u64) -> std::io::Result<()> {
-    while !bytes.is_empty() {
-        let written = std::os::windows::fs::FileExt::seek_write(file, bytes, offset)?;
-        if written == 0 {
-            return Err(ErrorKind::WriteZero.into());
-        }
-        bytes = bytes.get(written..).unwrap_or_default();
-        offset += written as u64;
-    }
-    Ok(())
 }

@@ -4,22 +4,20 @@ mod appender;
 mod new_file;
 mod spool;
 mod staging;
+mod write_buffer;
 
-use std::fs::File;
 use std::path::Path;
 
 pub(crate) use appender::Appender;
 pub(crate) use new_file::NewFile;
 pub(crate) use spool::Spool;
 pub(crate) use staging::Staging;
+pub(crate) use write_buffer::WriteBuffer;
 
-/// Makes a new file's name last: on Unix that takes a sync of its folder.
-fn sync_folder(path: &Path) -> std::io::Result<()> {
-    if cfg!(unix) {
-        File::open(folder(path))?.sync_all()?;
-    }
-    Ok(())
-}
+/// What is told where a new file does not come to its name.
+const NOT_PLACED: &str = "cannot put the new file in its place, and removes it";
+/// What is told where it does, and that alone could not be synced.
+const NOT_SYNCED: &str = "the new file is complete and in its place, but a loss of power may undo that: its folder cannot be synced";
 
 /// The folder that a file is in.
 fn folder(path: &Path) -> &Path {

@@ -1,20 +1,22 @@
 //! A file that appears under its name when it is complete, and not at all otherwise.
 
-use std::fs::File;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use tempfile::NamedTempFile;
+use tempfile::TempPath;
 
-use super::{folder, sync_folder};
+use super::{NOT_PLACED, NOT_SYNCED, folder};
+use crate::disk::{self, Handle};
 use crate::error::{Error, Result};
 use crate::source::FileSource;
 
 /// A file being written beside its final place, under a name of its own, readable by its owner alone. It is created
-/// exclusively, so no link is followed. Dropping it removes it.
+/// exclusively, so no link is followed. Dropping it removes it, but for a fork of the process that began it.
 #[derive(Debug)]
 pub(crate) struct NewFile {
-    temporary: NamedTempFile,
+    file: Handle,
+    /// Until it is put in its place.
+    temporary: Option<TempPath>,
     path: PathBuf,
     overwrite: bool,
 }
@@ -35,21 +37,21 @@ impl NewFile {
         let mut prefix = std::ffi::OsString::from(".");
         prefix.push(name);
         prefix.push(".");
-        let temporary = tempfile::Builder::new()
-            .prefix(&prefix)
-            .suffix(".tmp")
-            .tempfile_in(folder(path))
-            .map_err(failed)?;
+        let mut builder = tempfile::Builder::new();
+        let builder = builder.prefix(&prefix).suffix(".tmp");
+        let made = disk::temporary(|| builder.tempfile_in(folder(path))).map_err(failed)?;
+        let (file, temporary) = made.into_parts();
         Ok(Self {
-            temporary,
+            file: Handle::new(file),
+            temporary: Some(temporary),
             path: path.to_path_buf(),
             overwrite,
         })
     }
 
     /// The file, to be written to.
-    pub(crate) fn file(&mut self) -> &mut File {
-        self.temporary.as_file_mut()
+    pub(crate) const fn file(&mut self) -> &mut Handle {
+        &mut self.file
     }
 
     /// What has been written, to be read before the file gets its name.
@@ -57,30 +59,36 @@ impl NewFile {
     /// # Errors
     /// [`Error::Io`].
     pub(crate) fn source(&self) -> Result<FileSource> {
-        let file = self.temporary.as_file().try_clone();
+        let file = self.file.try_clone();
         let file =
             file.map_err(|error| Error::io(Some(&self.path), "cannot read it back", error))?;
-        FileSource::new(file, &self.path)
+        FileSource::of(file, &self.path)
     }
 
-    /// Syncs the file and gives it its name. Where that fails the file is removed, and what was there before is as it was.
+    /// Syncs the file and gives it its name. Where that fails the file is removed, and what was there before is as it was; but
+    /// where the name alone could not be synced, the file stays in its place, complete.
     ///
     /// # Errors
     /// [`Error::Io`], also where a file of that name has appeared meanwhile and is not to be overwritten.
-    pub(crate) fn commit(self) -> Result<()> {
-        let Self {
-            temporary,
-            path,
-            overwrite,
-        } = self;
-        let failed = |error| Error::io(Some(&path), "cannot put the new file in its place", error);
-        temporary.as_file().sync_all().map_err(failed)?;
-        let persisted = if overwrite {
-            temporary.persist(&path)
-        } else {
-            temporary.persist_noclobber(&path)
-        };
-        persisted.map_err(|error| failed(error.error))?;
-        sync_folder(&path).map_err(failed)
+    pub(crate) fn commit(mut self) -> Result<()> {
+        let failed = |action, error| Error::io(Some(&self.path), action, error);
+        self.file
+            .sync_all()
+            .map_err(|error| failed(NOT_PLACED, error))?;
+        if let Some(temporary) = self.temporary.take() {
+            disk::persist(temporary, &self.path, self.overwrite)
+                .map_err(|error| failed(NOT_PLACED, error))?;
+        }
+        disk::sync_folder(folder(&self.path)).map_err(|error| failed(NOT_SYNCED, error))
+    }
+}
+
+impl Drop for NewFile {
+    fn drop(&mut self) {
+        if let Some(temporary) = &mut self.temporary
+            && !self.file.is_own()
+        {
+            temporary.disable_cleanup(true);
+        }
     }
 }

@@ -6,15 +6,18 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-use super::{folder, sync_folder};
+use super::{NOT_PLACED, NOT_SYNCED, folder};
+use crate::disk::{self, Owner};
 use crate::error::{Error, Result};
 
-/// A private folder beside a file that is to be. Dropping it removes it with all that is in it.
+/// A private folder beside a file that is to be. Dropping it removes it with all that is in it, but for a fork of the process
+/// that began it.
 #[derive(Debug)]
 pub(crate) struct Staging {
     inside: TempDir,
     path: PathBuf,
     overwrite: bool,
+    owner: Owner,
 }
 
 impl Staging {
@@ -27,15 +30,14 @@ impl Staging {
         if !overwrite && fs::symlink_metadata(path).is_ok() {
             return Err(failed(ErrorKind::AlreadyExists.into()));
         }
-        let inside = tempfile::Builder::new()
-            .prefix(".seglake.")
-            .suffix(".tmp")
-            .tempdir_in(folder(path))
-            .map_err(failed)?;
+        let mut builder = tempfile::Builder::new();
+        let builder = builder.prefix(".seglake.").suffix(".tmp");
+        let inside = disk::temporary(|| builder.tempdir_in(folder(path))).map_err(failed)?;
         Ok(Self {
             inside,
             path: path.to_path_buf(),
             overwrite,
+            owner: Owner::here(),
         })
     }
 
@@ -46,45 +48,77 @@ impl Staging {
             .join(self.path.file_name().unwrap_or_default())
     }
 
+    /// The same error, naming the place where a file was to be instead of the private folder, which nobody knows of.
+    pub(crate) fn outside(&self, error: Error) -> Error {
+        match error {
+            Error::Io {
+                path: Some(path),
+                action,
+                source,
+            } if path.starts_with(self.inside.path()) => {
+                let place = self.place(&path);
+                // What is in its place there, is not in its place here.
+                let is_there = action == NOT_SYNCED;
+                let action = if is_there {
+                    NOT_PLACED.to_owned()
+                } else {
+                    action
+                };
+                Error::io(Some(&place), action, source)
+            }
+            error => error,
+        }
+    }
+
     /// Moves all files to where they belong, the one that was begun last: once it is there, the others are.
     ///
     /// # Errors
-    /// [`Error::Io`], also where one of them exists and is not to be overwritten. Nothing is left behind then but, at worst,
-    /// files that go with the one that was begun.
+    /// [`Error::Io`], also where one of them exists and is not to be overwritten. Nothing is left behind then, but where files
+    /// were to be overwritten perhaps those that go with the one that was begun. Where the names alone could not be synced, all
+    /// files stay in their places, complete.
     pub(crate) fn commit(self) -> Result<()> {
-        let failed = |error| {
-            Error::io(
-                Some(&self.path),
-                "cannot put the new file in its place",
-                error,
-            )
-        };
+        let failed = |action: &str, error| Error::io(Some(&self.path), action, error);
         let main = self.inside();
-        let mut files: Vec<PathBuf> = fs::read_dir(self.inside.path())
-            .and_then(|entries| {
-                entries
-                    .map(|entry| entry.map(|entry| entry.path()))
-                    .collect()
-            })
-            .map_err(failed)?;
+        let mut files =
+            disk::read_folder(self.inside.path()).map_err(|error| failed(NOT_PLACED, error))?;
         files.sort_by_key(|file| *file == main);
+        let mut placed = Vec::new();
         for file in files {
-            let place = folder(&self.path).join(file.file_name().unwrap_or_default());
-            self.put(&file, &place).map_err(failed)?;
+            let place = self.place(&file);
+            if let Err(error) = self.put(&file, &place) {
+                for place in placed.iter().filter(|_| !self.overwrite) {
+                    let _ = fs::remove_file(place); // the first error is the one to tell of
+                }
+                return Err(failed(NOT_PLACED, error));
+            }
+            placed.push(place);
         }
-        sync_folder(&self.path).map_err(failed)
+        disk::sync_folder(folder(&self.path)).map_err(|error| failed(NOT_SYNCED, error))
+    }
+
+    /// Where a file of the private folder belongs.
+    fn place(&self, file: &Path) -> PathBuf {
+        folder(&self.path).join(file.file_name().unwrap_or_default())
     }
 
     fn put(&self, file: &Path, place: &Path) -> std::io::Result<()> {
         if self.overwrite {
-            return fs::rename(file, place);
+            return disk::rename(file, place);
         }
-        // A link fails where there is a file already, which a rename would replace.
-        match fs::hard_link(file, place) {
+        // A link fails where there is a file already, which a rename would replace. The other name goes with the folder.
+        match disk::hard_link(file, place) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => Err(error),
-            Ok(()) => fs::remove_file(file),
+            Ok(()) => Ok(()),
             Err(_) if fs::symlink_metadata(place).is_ok() => Err(ErrorKind::AlreadyExists.into()),
-            Err(_) => fs::rename(file, place),
+            Err(_) => disk::rename(file, place),
+        }
+    }
+}
+
+impl Drop for Staging {
+    fn drop(&mut self) {
+        if !self.owner.is_here() {
+            self.inside.disable_cleanup(true);
         }
     }
 }

@@ -5,12 +5,13 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::Source;
+use crate::disk::{self, Handle};
 use crate::error::{Error, Result};
 
 /// A file as a source. Bytes are read when asked for, so memory stays flat, and a file that shrinks is an error.
 #[derive(Debug)]
 pub struct FileSource {
-    file: File,
+    file: Handle,
     path: PathBuf,
     len: u64,
 }
@@ -21,10 +22,14 @@ impl FileSource {
     /// # Errors
     /// [`Error::Io`] where the file's length cannot be had.
     pub fn new(file: File, path: &Path) -> Result<Self> {
+        Self::of(Handle::new(file), path)
+    }
+
+    /// As [`new`](Self::new), of a file that is being written.
+    pub(crate) fn of(file: Handle, path: &Path) -> Result<Self> {
         let len = file
-            .metadata()
-            .map_err(|error| Error::io(Some(path), "cannot stat", error))?
-            .len();
+            .len()
+            .map_err(|error| Error::io(Some(path), "cannot stat", error))?;
         Ok(Self {
             file,
             path: path.to_path_buf(),
@@ -54,7 +59,7 @@ impl Source for FileSource {
         let mut done = 0;
         while let Some(rest) = buffer.get_mut(done..).filter(|rest| !rest.is_empty()) {
             let at = offset + done as u64;
-            match read_at(&self.file, rest, at) {
+            match self.file.read_at(rest, at) {
                 Ok(0) => return Err(self.shrunk(at + rest.len() as u64)),
                 Ok(read) => done += read,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -68,23 +73,13 @@ impl Source for FileSource {
     }
 }
 
-#[cfg(unix)]
-fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> std::io::Result<usize> {
-    std::os::unix::fs::FileExt::read_at(file, buffer, offset)
-}
-
-#[cfg(windows)]
-fn read_at(file: &File, buffer: &mut [u8], offset: u64) -> std::io::Result<usize> {
-    std::os::windows::fs::FileExt::seek_read(file, buffer, offset)
-}
-
 /// Opens a regular file for reading. A pipe or device is refused without waiting for its other end.
 ///
 /// # Errors
 /// [`Error::Io`] where it does not exist, cannot be opened, or is not a regular file.
 pub fn open_regular(path: &Path) -> Result<File> {
     let failed = |error| Error::io(Some(path), "cannot open", error);
-    let metadata = std::fs::metadata(path).map_err(failed)?;
+    let metadata = disk::metadata(path).map_err(failed)?;
     if metadata.is_dir() {
         return Err(failed(ErrorKind::IsADirectory.into()));
     }
@@ -95,5 +90,5 @@ pub fn open_regular(path: &Path) -> Result<File> {
         );
         return Err(failed(error));
     }
-    File::open(path).map_err(failed)
+    disk::open(path).map_err(failed)
 }

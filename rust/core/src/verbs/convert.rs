@@ -245,13 +245,30 @@ pub fn convert(
     });
     let plan = plan(columns, written, conversion)?;
     let staging = Staging::create(destination, conversion.overwrite)?;
-    let mut writer = format::create(conversion.to, &staging.inside(), &conversion.write)?;
+    let inside = staging.inside();
+    let converted = write(source, &options, &inside, conversion, &plan, &mut progress);
+    let report = converted.map_err(|error| staging.outside(error))?;
+    staging.commit()?;
+    Ok(report)
+}
+
+/// Writes the new file, at `path`.
+fn write(
+    source: Arc<dyn Source>,
+    options: &Options,
+    path: &Path,
+    conversion: &Conversion<'_>,
+    plan: &[From],
+    progress: &mut impl FnMut(u64) -> Result<()>,
+) -> Result<Report> {
+    let format = format::resolve(&*source, options)?;
+    let mut writer = format::create(conversion.to, path, &conversion.write)?;
     if *format == tenant::FORMAT && *conversion.to == tenant::FORMAT {
-        keep_empty_tenants(source.clone(), &options, &mut *writer)?;
+        keep_empty_tenants(source.clone(), options, &mut *writer)?;
     }
     let generator = Generator::default();
     let mut report = Report::of(format, &*source);
-    let mut walk = format::open(source, &options, Start::Beginning)?;
+    let mut walk = format::open(source, options, Start::Beginning)?;
     while walk.step()? == Step::More {
         report.add(&*walk);
         let rows = walk.rows();
@@ -276,8 +293,6 @@ pub fn convert(
     }
     writer.sync()?;
     writer.close()?;
-    drop(writer);
-    staging.commit()?;
     Ok(report)
 }
 

@@ -44,7 +44,7 @@ pub fn index(
         })?,
     };
     let mut file = NewFile::create(&destination, overwrite)?;
-    let failed = |error| Error::io(Some(&destination), "cannot write the index", error);
+    let failed = |error| Error::io(Some(&destination), "cannot write the new index", error);
     let mut out = BufWriter::new(file.file());
     let mut items = 0;
     let report = build_index(source, options, |item| {

@@ -40,9 +40,15 @@ impl Writer {
             sequence: Sequence::default(),
             found: Report::new(&FORMAT, Some(path), 0),
         };
-        writer.find_end(options)?;
-        writer.out.fill(options.preallocate)?;
-        Ok(writer)
+        let ready = writer.find_end(options);
+        let ready = ready.and_then(|()| writer.out.fill(options.preallocate));
+        match ready {
+            Ok(()) => Ok(writer),
+            Err(error) => {
+                writer.out.discard();
+                Err(error)
+            }
+        }
     }
 
     /// Walks what is there, to find the last UUID and where to go on.
@@ -52,6 +58,7 @@ impl Writer {
             keys: vec![options.key],
             strict: false,
             values: false,
+            interrupt: options.interrupt.clone(),
             ..Options::default()
         };
         let mut walk = ActiveWalk::new(source.clone(), &lenient, Start::Beginning)?;

@@ -1,18 +1,14 @@
 //! Making an existing index what its segment's chunks say, before more is appended.
 
-use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-
-use tempfile::SpooledTempFile;
 
 use super::index::{Entries, ITEM_BYTES, Item, beside};
 use crate::error::{Error, Result};
 use crate::format::{Options, WriteOptions};
-use crate::output::Appender;
+use crate::output::{Appender, Spool};
 use crate::source::{FileSource, Source, Window, data_end, open_regular};
 
-/// How much memory the missing items take before they go to a temporary file.
-const SPOOL_BYTES: usize = 1 << 20;
 /// How much of an index is read or copied at a time.
 const COPY_BYTES: usize = 64 << 10;
 
@@ -45,9 +41,8 @@ pub(super) struct Mending {
     window: Window,
     /// How many bytes of the index are right.
     right: u64,
-    /// What belongs behind them.
-    missing: SpooledTempFile,
-    differs: bool,
+    /// What belongs behind them: as soon as there is anything.
+    missing: Option<Spool>,
 }
 
 impl Mending {
@@ -62,23 +57,24 @@ impl Mending {
             existing,
             window: Window::default(),
             right: 0,
-            missing: SpooledTempFile::new(SPOOL_BYTES),
-            differs: false,
+            missing: None,
         })
     }
 
     /// The next item that the index should have.
     pub(super) fn expect(&mut self, item: &Item) -> Result<()> {
         let bytes = item.encode();
-        if !self.differs {
-            if self.stands_next(&bytes)? {
+        let missing = match self.missing.take() {
+            Some(missing) => missing,
+            None if self.stands_next(&bytes)? => {
                 self.right += ITEM_BYTES as u64;
                 return Ok(());
             }
-            self.differs = true;
-        }
-        let written = self.missing.write_all(&bytes);
-        written.map_err(|error| Error::io(Some(&self.path), "cannot keep index items", error))
+            None => Spool::create(&self.path)?,
+        };
+        let missing = self.missing.insert(missing);
+        missing.buffer().extend_from_slice(&bytes);
+        missing.flush_if_full()
     }
 
     fn stands_next(&mut self, item: &[u8; ITEM_BYTES]) -> Result<bool> {
@@ -104,24 +100,35 @@ impl Mending {
             self.refuse_foreign(log, existing, options)?;
         }
         let mut out = Appender::open(&self.path, true)?;
-        let failed = |error| Error::io(Some(&self.path), "cannot mend the index", error);
-        out.go_to(self.right);
-        self.missing.seek(SeekFrom::Start(0)).map_err(failed)?;
-        let mut piece = vec![0; COPY_BYTES];
-        loop {
-            let read = self.missing.read(&mut piece).map_err(failed)?;
-            if read == 0 {
-                break;
+        match self.write(&mut out, len) {
+            Ok(()) => Ok(out),
+            Err(error) => {
+                out.discard();
+                Err(error)
             }
-            out.buffer()
-                .extend_from_slice(piece.get(..read).unwrap_or_default());
-            out.flush_if_full()?;
+        }
+    }
+
+    fn write(&mut self, out: &mut Appender, len: u64) -> Result<()> {
+        out.go_to(self.right);
+        if let Some(missing) = &mut self.missing {
+            let missing = missing.source()?;
+            let (mut window, mut at) = (Window::default(), 0);
+            while at < missing.len() {
+                let left = usize::try_from(missing.len() - at).unwrap_or(usize::MAX);
+                let piece = left.min(COPY_BYTES);
+                window.load(&missing, at, piece, piece)?;
+                let bytes = window.bytes(&missing, at).get(..piece);
+                out.buffer().extend_from_slice(bytes.unwrap_or_default());
+                out.flush_if_full()?;
+                at += piece as u64;
+            }
         }
         out.flush()?;
         if out.position() < len {
             out.truncate(out.position())?;
         }
-        Ok(out)
+        Ok(())
     }
 
     /// A file in which nothing is an index item, and that is not empty, is somebody else's.

@@ -1,6 +1,6 @@
 //! Appending to a new or an existing segment, and keeping its index.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -101,12 +101,22 @@ impl Writer {
             found: Report::new(&FORMAT, Some(path), 0),
             closed: false,
         };
-        let mut mending = index.map(Mending::new).transpose()?;
-        writer.find_end(options, mending.as_mut())?;
-        if let Some(mending) = mending {
-            writer.index = Some(mending.mend(&writer.out.source()?, options)?);
+        match writer.prepare(index, options) {
+            Ok(()) => Ok(writer),
+            Err(error) => {
+                writer.out.discard();
+                Err(error)
+            }
         }
-        Ok(writer)
+    }
+
+    fn prepare(&mut self, index: Option<PathBuf>, options: &WriteOptions) -> Result<()> {
+        let mut mending = index.map(Mending::new).transpose()?;
+        self.find_end(options, mending.as_mut())?;
+        if let Some(mending) = mending {
+            self.index = Some(mending.mend(&self.out.source()?, options)?);
+        }
+        Ok(())
     }
 
     /// Walks what is there, to find the last message offset, the index, and where to go on.
@@ -191,6 +201,7 @@ impl Writer {
         value: &[u8],
     ) -> Result<i64> {
         self.out.check_synced()?;
+        self.index.as_ref().map_or(Ok(()), Appender::check_synced)?;
         if self.closed {
             return Err(Error::Usage("the writer is closed".to_owned()));
         }

@@ -56,8 +56,13 @@ impl Writer {
             message: Vec::new(),
             found: Report::new(&FORMAT, Some(path), 0),
         };
-        writer.find_end(options)?;
-        Ok(writer)
+        match writer.find_end(options) {
+            Ok(()) => Ok(writer),
+            Err(error) => {
+                writer.out.discard();
+                Err(error)
+            }
+        }
     }
 
     /// Walks what is there, to find the next sequence number, the keys, and where to go on.

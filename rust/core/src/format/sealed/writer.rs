@@ -189,7 +189,7 @@ impl Writer {
     fn lay_out(&mut self, new: &mut NewFile) -> Result<()> {
         let count = self.entries.len() / ENTRY_BYTES as u64;
         let data_start = (count + 1) * ENTRY_BYTES as u64;
-        let failed = |error| Error::io(Some(&self.path), "cannot write", error);
+        let failed = |error| Error::io(Some(&self.path), "cannot write the new file", error);
         let file = new.file();
         file.set_len(0).map_err(failed)?;
         file.seek(SeekFrom::Start(0)).map_err(failed)?;

@@ -1,7 +1,5 @@
 //! Writing a whole segment: messages in any order, grouped, behind a table of contents.
 
-use std::fs::File;
-use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use super::encode::{TocEntry, block_header, file_header};
@@ -9,13 +7,11 @@ use super::front::COUNT_BYTES;
 use super::runs::{Group, Memory, Spilled};
 use super::toc::{TOC_START, V1_ENTRY_BYTES, V2_ENTRY_BYTES};
 use super::{COLUMNS, VERSION_1, VERSION_2};
+use crate::disk::Handle;
 use crate::error::{Error, Result};
 use crate::format::writer::missing;
 use crate::format::{self, Column, RecordId, Value, WriteOptions};
-use crate::output::NewFile;
-
-/// Bytes are collected up to this many before they are written.
-const BUFFER_BYTES: usize = 1 << 20;
+use crate::output::{NewFile, WriteBuffer};
 
 /// Collects messages, and writes them as a segment when it is closed: until then nothing is there under its name.
 ///
@@ -136,7 +132,7 @@ impl Writer {
         self.spilled = Spilled::new(&self.path, None);
     }
 
-    fn write_segment(&self, file: &mut File) -> Result<()> {
+    fn write_segment(&self, file: &Handle) -> Result<()> {
         let version = self.options.version;
         let plan = self.plan()?;
         let toc_end = TOC_START + plan.toc_bytes;
@@ -211,7 +207,7 @@ impl Writer {
     /// The number of tenants, now that it is known, and in version 1 the partition's entry.
     fn end_partition(
         &self,
-        file: &mut File,
+        file: &Handle,
         partition: Option<Partition>,
         data: &mut Region<'_>,
         toc: &mut Region<'_>,
@@ -294,60 +290,44 @@ struct Partition {
 /// Part of the file that is written from its beginning to its end, with a buffer of its own.
 struct Region<'a> {
     path: &'a Path,
-    /// Where the buffered bytes begin in the file.
-    start: u64,
-    buffer: Vec<u8>,
+    buffer: WriteBuffer,
 }
 
 impl<'a> Region<'a> {
     const fn new(path: &'a Path, start: u64) -> Self {
         Self {
             path,
-            start,
-            buffer: Vec::new(),
+            buffer: WriteBuffer::new(start),
         }
     }
 
     /// Where the next byte will be.
     const fn at(&self) -> u64 {
-        self.start + self.buffer.len() as u64
+        self.buffer.end()
     }
 
-    fn write(&mut self, file: &mut File, bytes: &[u8]) -> Result<()> {
-        self.buffer.extend_from_slice(bytes);
-        if self.buffer.len() >= BUFFER_BYTES {
+    fn write(&mut self, file: &Handle, bytes: &[u8]) -> Result<()> {
+        self.buffer.bytes().extend_from_slice(bytes);
+        if self.buffer.is_full() {
             self.flush(file)?;
         }
         Ok(())
     }
 
-    fn flush(&mut self, file: &mut File) -> Result<()> {
-        self.write_at(file, self.start, &self.buffer)?;
-        self.start = self.at();
-        self.buffer.clear();
-        self.buffer.shrink_to(2 * BUFFER_BYTES);
-        Ok(())
+    fn flush(&mut self, file: &Handle) -> Result<()> {
+        let (bytes, at) = (self.buffer.len(), self.buffer.start());
+        self.buffer.write_to(file).map_err(|error| {
+            let action = format!("cannot write {bytes} bytes of the new file at offset {at}");
+            Error::io(Some(self.path), action, error)
+        })
     }
 
     /// Changes four bytes that were written before.
-    fn patch(&mut self, file: &mut File, at: u64, bytes: [u8; 4]) -> Result<()> {
-        let place = at
-            .checked_sub(self.start)
-            .and_then(|place| usize::try_from(place).ok());
-        match place.and_then(|place| self.buffer.get_mut(place..)?.first_chunk_mut()) {
-            Some(own) => *own = bytes,
-            None => self.write_at(file, at, &bytes)?,
-        }
-        Ok(())
-    }
-
-    fn write_at(&self, file: &mut File, at: u64, bytes: &[u8]) -> Result<()> {
-        file.seek(SeekFrom::Start(at))
-            .and_then(|_| file.write_all(bytes))
-            .map_err(|error| {
-                let action = format!("cannot write {} bytes at offset {at}", bytes.len());
-                Error::io(Some(self.path), action, error)
-            })
+    fn patch(&mut self, file: &Handle, at: u64, bytes: [u8; 4]) -> Result<()> {
+        self.buffer.patch(file, at, bytes).map_err(|error| {
+            let action = format!("cannot write 4 bytes of the new file at offset {at}");
+            Error::io(Some(self.path), action, error)
+        })
     }
 }
 

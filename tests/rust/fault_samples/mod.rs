@@ -1,0 +1,225 @@
+//! Small files of every format, what is in them, and every way in which an operation on them can go wrong.
+#![allow(dead_code, reason = "each test file uses a part")]
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use seglake::Error;
+use seglake::faults::{Fault, How, Operation, inject};
+use seglake::format::{self, Format, Options, Start, Step, Value, WriteOptions, Writer};
+use seglake::ledger::Span;
+use seglake::source::{FileSource, Source, open_regular};
+
+pub(crate) const EIO: i32 = 5;
+pub(crate) const EINTR: i32 = 4;
+pub(crate) const ENOSPC: i32 = 28;
+
+/// A version-6 UUID of tick `tick` of the year 2024.
+pub(crate) fn uuid(tick: u64) -> [u8; 16] {
+    let tick = 0x01ee_0000_0000_0000 + tick;
+    let head = (tick >> 12) << 16 | 0x6000 | tick & 0xfff;
+    let mut uuid = [0x80; 16];
+    uuid[..8].copy_from_slice(&head.to_be_bytes());
+    uuid
+}
+
+/// The value of record `number`.
+pub(crate) fn value(number: u64) -> Vec<u8> {
+    format!("value {number} ")
+        .repeat(usize::try_from(number % 7).unwrap() + 1)
+        .into_bytes()
+}
+
+/// Writes record `number`, the same each time.
+pub(crate) fn write(writer: &mut dyn Writer, format: &Format, number: u64) -> seglake::Result<()> {
+    let value = value(number);
+    let (value, one) = (Value::Binary(&value), Value::UInt64(1));
+    let fields = match format.name {
+        "active" | "sealed" => vec![
+            Value::Uuid(uuid(number)),
+            Value::Null,
+            Value::Text(b"type"),
+            value,
+        ],
+        "tenant" => {
+            let partition = i64::try_from(number / 5).unwrap();
+            vec![
+                Value::Int64(partition),
+                Value::Text(b"tenant"),
+                Value::Null,
+                value,
+            ]
+        }
+        "chunked" => vec![Value::Null, Value::Timestamp(0), value],
+        "oplog" => {
+            let clock = Value::List(Vec::new());
+            let (zero, null) = (Value::UInt64(0), Value::Null);
+            vec![
+                null.clone(),
+                one.clone(),
+                one.clone(),
+                null.clone(),
+                clock,
+                zero,
+                one,
+                value,
+                null,
+            ]
+        }
+        other => panic!("no samples of {other}"),
+    };
+    writer.write(&fields).map(drop)
+}
+
+/// Small chunks, and messages that go to temporary files: so that there is more that can fail.
+pub(crate) fn options(format: &Format) -> WriteOptions {
+    WriteOptions {
+        chunk_records: if format.name == "chunked" { 4 } else { 65_536 },
+        memory_bytes: 600,
+        ..WriteOptions::default()
+    }
+}
+
+/// Writes a file of `records` records, whole.
+pub(crate) fn sample(path: &Path, format: &Format, records: u64) {
+    let mut writer = format::create(format, path, &options(format)).unwrap();
+    for number in 0..records {
+        write(&mut *writer, format, number).unwrap();
+    }
+    writer.close().unwrap();
+}
+
+pub(crate) fn source(path: &Path) -> seglake::Result<Arc<dyn Source>> {
+    Ok(Arc::new(FileSource::new(open_regular(path)?, path)?))
+}
+
+/// The values of a file's good records, and its ledger.
+pub(crate) fn contents(path: &Path, format: &'static Format) -> (Vec<Vec<u8>>, Vec<Span>) {
+    let options = Options {
+        format: Some(format),
+        strict: false,
+        ..Options::default()
+    };
+    let mut walk = format::open(source(path).unwrap(), &options, Start::Beginning).unwrap();
+    let (mut values, mut spans) = (Vec::new(), Vec::new());
+    while walk.step().unwrap() == Step::More {
+        let rows = walk.rows();
+        values.extend((0..rows.len()).map(|row| {
+            let column = format
+                .columns(&options)
+                .iter()
+                .position(|own| own.name == "value");
+            match rows.field(row, column.unwrap()) {
+                Value::Binary(value) => value.to_vec(),
+                other => panic!("{other:?}"),
+            }
+        }));
+        spans.extend_from_slice(walk.spans());
+    }
+    (values, spans)
+}
+
+/// The names and contents of all files under a folder.
+pub(crate) fn listing(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut files = BTreeMap::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let entry = entry.unwrap();
+        let name = entry.file_name().into_string().unwrap();
+        if entry.file_type().unwrap().is_dir() {
+            let inside = listing(&entry.path());
+            files.insert(format!("{name}/"), Vec::new());
+            files.extend(
+                inside
+                    .into_iter()
+                    .map(|(own, bytes)| (format!("{name}/{own}"), bytes)),
+            );
+        } else {
+            files.insert(name, fs::read(entry.path()).unwrap());
+        }
+    }
+    files
+}
+
+/// Every fault for work that does these operations: at each of them each error that it can give.
+pub(crate) fn faults(operations: &[Operation]) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    for (at, operation) in operations.iter().enumerate() {
+        let hows: &[How] = match operation {
+            Operation::Read => &[How::Fails(EIO)],
+            Operation::Write | Operation::Open | Operation::Truncate => {
+                &[How::Fails(EIO), How::Fails(ENOSPC)]
+            }
+            _ => &[How::Fails(EIO)],
+        };
+        for how in hows {
+            faults.extend([false, true].map(|lasting| Fault {
+                at,
+                lasting,
+                how: *how,
+            }));
+        }
+    }
+    faults
+}
+
+/// Every fault that is none to the caller: reads and writes that do less than was asked for, or are interrupted.
+pub(crate) fn hitches(operations: &[Operation]) -> Vec<Fault> {
+    let is_transfer =
+        |operation: &Operation| matches!(operation, Operation::Read | Operation::Write);
+    let places = operations
+        .iter()
+        .enumerate()
+        .filter(|(_, own)| is_transfer(own));
+    places
+        .flat_map(|(at, _)| {
+            [How::Short, How::Fails(EINTR)].map(|how| Fault {
+                at,
+                lasting: false,
+                how,
+            })
+        })
+        .collect()
+}
+
+/// That an error says which file, what was being done, and what the system said.
+pub(crate) fn assert_tells(error: &Error, fault: Fault, folder: &Path) {
+    let Error::Io {
+        path,
+        action,
+        source,
+    } = error
+    else {
+        panic!("{fault:?}: {error}")
+    };
+    let path = path.as_ref().unwrap();
+    // In a folder within it is a file that nobody knows of.
+    assert_eq!(path.parent(), Some(folder), "{fault:?}: {error}");
+    assert!(!action.is_empty());
+    let How::Fails(number) = fault.how else {
+        panic!("{fault:?}")
+    };
+    assert_eq!(source.raw_os_error(), Some(number), "{fault:?}: {error}");
+}
+
+/// A new folder, in memory where the machine has such a place: thousands of syncs of a disk take their time.
+pub(crate) fn folder() -> tempfile::TempDir {
+    let memory = Path::new("/dev/shm");
+    if memory.is_dir() {
+        return tempfile::tempdir_in(memory).unwrap();
+    }
+    tempfile::tempdir().unwrap()
+}
+
+/// Does `work` in a new folder that `prepare` fills, with a fault.
+pub(crate) fn run<T>(
+    prepare: impl Fn(&Path),
+    work: impl Fn(&Path) -> T,
+    fault: Option<Fault>,
+) -> (tempfile::TempDir, T, Vec<Operation>) {
+    let folder = folder();
+    prepare(folder.path());
+    let (done, operations) = inject(fault, || work(folder.path()));
+    (folder, done, operations)
+}

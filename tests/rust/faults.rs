@@ -1,0 +1,438 @@
+//! Every file operation of every verb fails once, and from then on: a clear error, nothing left behind, nothing made worse.
+#![cfg(unix)]
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
+
+mod fault_samples;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use fault_samples::{assert_tells, faults, hitches, listing, options, run, sample, source, write};
+use seglake::faults::{Fault, inject};
+use seglake::format::{
+    self, FORMATS, Format, Lookup, Options, RecordId, Start, Step, WriteOptions, active, chunked,
+    sealed, tenant,
+};
+use seglake::source::Source;
+use seglake::verbs::{self, Conversion, SealOptions};
+
+const RECORDS: u64 = 24;
+
+type Files = BTreeMap<String, Vec<u8>>;
+
+/// What goes wrong in making a new file leaves the folder as it was; what does not, makes the file as it would have been.
+fn all_or_nothing(
+    name: &str,
+    prepare: impl Fn(&Path) + Copy,
+    work: impl Fn(&Path) -> seglake::Result<()> + Copy,
+) {
+    let (folder, done, operations) = run(prepare, work, None);
+    done.unwrap();
+    let complete = listing(folder.path());
+    let before = {
+        let folder = fault_samples::folder();
+        prepare(folder.path());
+        listing(folder.path())
+    };
+    assert_ne!(before, complete);
+    for fault in hitches(&operations) {
+        let (folder, done, _) = run(prepare, work, Some(fault));
+        done.unwrap();
+        assert!(listing(folder.path()) == complete, "{name}, {fault:?}");
+    }
+    let mut failed = 0;
+    for fault in faults(&operations) {
+        let (folder, done, _) = run(prepare, work, Some(fault));
+        failed += usize::from(done.is_err());
+        check_made(name, fault, &done, folder.path(), &before, &complete);
+    }
+    // Nearly every operation matters: a seam that nothing passes would let this test pass.
+    assert!(
+        failed * 10 > operations.len() * 9,
+        "{name}: {failed} of {operations:?}"
+    );
+}
+
+fn check_made(
+    name: &str,
+    fault: Fault,
+    done: &seglake::Result<()>,
+    folder: &Path,
+    before: &Files,
+    complete: &Files,
+) {
+    let after = listing(folder);
+    let Err(error) = done else {
+        assert!(after == *complete, "{name}, {fault:?}: {:?}", after.keys());
+        return;
+    };
+    assert_tells(error, fault, folder);
+    if error.to_string().contains("complete and in its place") {
+        assert!(after == *complete, "{name}, {fault:?}: {:?}", after.keys());
+    } else {
+        assert!(after == *before, "{name}, {fault:?}: {:?}", after.keys());
+    }
+}
+
+fn write_whole(folder: &Path, format: &Format, options: &WriteOptions) -> seglake::Result<()> {
+    let path = folder.join("new");
+    let mut writer = format::create(format, &path, options)?;
+    for number in 0..RECORDS {
+        write(&mut *writer, format, number)?;
+    }
+    writer.flush()?;
+    writer.sync()?;
+    writer.close()
+}
+
+#[test]
+fn writing_whole() {
+    let (one, two) = (1, 2);
+    for (format, version) in [
+        (&sealed::FORMAT, two),
+        (&tenant::FORMAT, one),
+        (&tenant::FORMAT, two),
+    ] {
+        for overwrite in [false, true] {
+            let options = WriteOptions {
+                version,
+                overwrite,
+                ..options(format)
+            };
+            let prepare = |folder: &Path| {
+                if overwrite {
+                    fs::write(folder.join("new"), b"what was there before").unwrap();
+                }
+            };
+            let name = format!("{format:?} {version}, overwrite: {overwrite}");
+            all_or_nothing(&name, prepare, |folder| {
+                write_whole(folder, format, &options)
+            });
+        }
+    }
+}
+
+/// After any error closing again goes on: what was written is kept.
+#[test]
+fn closing_again() {
+    for format in [&sealed::FORMAT, &tenant::FORMAT] {
+        let written = |folder: &Path| {
+            let mut writer = format::create(format, &folder.join("new"), &options(format)).unwrap();
+            for number in 0..RECORDS {
+                let _ = write(&mut *writer, format, number); // the record is kept, it says
+            }
+            writer
+        };
+        let work = |folder: &Path| {
+            let mut writer = written(folder);
+            let first = writer.close();
+            (first.is_err(), writer.close())
+        };
+        let (folder, _, operations) = run(|_| (), work, None);
+        let complete = listing(folder.path());
+        let created = run(
+            |_| (),
+            |folder| {
+                drop(format::create(
+                    format,
+                    &folder.join("new"),
+                    &options(format),
+                ))
+            },
+            None,
+        );
+        let mut failed = 0;
+        for fault in faults(&operations)
+            .into_iter()
+            .filter(|fault| !fault.lasting && fault.at >= created.2.len())
+        {
+            let (folder, (has_failed, again), _) = run(|_| (), work, Some(fault));
+            failed += usize::from(has_failed);
+            match again {
+                Ok(()) => {}
+                // Only its name was not synced, and now it is in the way of itself.
+                Err(error) => assert!(
+                    error.to_string().contains("cannot open for writing"),
+                    "{error}"
+                ),
+            }
+            assert!(listing(folder.path()) == complete, "{format:?}, {fault:?}");
+        }
+        assert!(failed > 5, "{format:?}: {failed}");
+    }
+}
+
+#[test]
+fn sealing() {
+    for trailer in [false, true] {
+        let prepare = |folder: &Path| sample(&folder.join("old.active"), &active::FORMAT, RECORDS);
+        let work = |folder: &Path| {
+            let seal = SealOptions {
+                trailer,
+                overwrite: false,
+            };
+            let old = source(&folder.join("old.active"))?;
+            verbs::seal(
+                old,
+                &Options::default(),
+                &folder.join("new.sealed"),
+                &seal,
+                |_| Ok(()),
+            )
+            .map(drop)
+        };
+        all_or_nothing(&format!("seal, trailer: {trailer}"), prepare, work);
+    }
+}
+
+#[test]
+fn converting() {
+    for format in FORMATS {
+        for overwrite in [false, true] {
+            let new = format!("new.{}", format.extension);
+            let prepare = |folder: &Path| {
+                sample(&folder.join("old"), format, RECORDS);
+                if overwrite {
+                    fs::write(folder.join(&new), b"what was there before").unwrap();
+                }
+            };
+            let work = |folder: &Path| {
+                let conversion = Conversion {
+                    to: format,
+                    write: WriteOptions {
+                        index: !overwrite,
+                        ..options(format)
+                    },
+                    drop: &[],
+                    set: &[],
+                    overwrite,
+                };
+                let old = source(&folder.join("old"))?;
+                let options = Options {
+                    format: Some(format),
+                    ..Options::default()
+                };
+                verbs::convert(old, &options, &folder.join(&new), &conversion, |_| Ok(())).map(drop)
+            };
+            all_or_nothing(
+                &format!("convert to {format:?}, overwrite: {overwrite}"),
+                prepare,
+                work,
+            );
+        }
+    }
+}
+
+#[test]
+fn indexing() {
+    for overwrite in [false, true] {
+        let prepare = |folder: &Path| {
+            sample(&folder.join("log.chunks"), &chunked::FORMAT, RECORDS);
+            let index = folder.join("log.index");
+            fs::remove_file(&index).unwrap();
+            if overwrite {
+                fs::write(index, b"what was there before").unwrap();
+            }
+        };
+        let work = |folder: &Path| {
+            let log = source(&folder.join("log.chunks"))?;
+            verbs::index(log, &Options::default(), None, overwrite).map(drop)
+        };
+        all_or_nothing(&format!("index, overwrite: {overwrite}"), prepare, work);
+    }
+}
+
+/// All values of a walk, and how it ended.
+fn walked(source: Arc<dyn Source>, options: &Options) -> (Vec<Vec<u8>>, seglake::Result<()>) {
+    let mut values = Vec::new();
+    let mut walk = match format::open(source, options, Start::Beginning) {
+        Ok(walk) => walk,
+        Err(error) => return (values, Err(error)),
+    };
+    let mut failed = Ok(());
+    loop {
+        match walk.step() {
+            Ok(Step::More) => {
+                let rows = walk.rows();
+                values.extend((0..rows.len()).map(|row| rows.value(row).to_vec()));
+            }
+            Ok(_) => return (values, failed),
+            // Whoever goes on all the same gets the rest, the end, or the error again, but nothing that is not there.
+            Err(error) if failed.is_ok() => failed = Err(error),
+            Err(_) => return (values, failed),
+        }
+    }
+}
+
+#[test]
+fn walking() {
+    for format in FORMATS {
+        let folder = fault_samples::folder();
+        let path = folder.path().join("sample");
+        sample(&path, format, RECORDS);
+        for strict in [false, true] {
+            let options = Options {
+                format: Some(format),
+                strict,
+                ..Options::default()
+            };
+            let work = || match source(&path) {
+                Ok(source) => walked(source, &options),
+                Err(error) => (Vec::new(), Err(error)),
+            };
+            let ((values, done), operations) = inject(None, work);
+            done.unwrap();
+            assert_eq!(values.len() as u64, RECORDS);
+            for fault in hitches(&operations) {
+                let ((given, done), _) = inject(Some(fault), work);
+                done.unwrap();
+                assert_eq!(given, values, "{format:?}, {fault:?}");
+            }
+            for fault in faults(&operations) {
+                let ((given, done), _) = inject(Some(fault), work);
+                assert_tells(&done.unwrap_err(), fault, folder.path());
+                let mut rest = values.iter();
+                let in_order = given.iter().all(|value| rest.any(|own| own == value));
+                assert!(in_order, "{format:?}, {fault:?}: {given:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn verifying() {
+    for format in FORMATS {
+        let folder = fault_samples::folder();
+        let path = folder.path().join("sample");
+        sample(&path, format, RECORDS);
+        let options = Options {
+            format: Some(format),
+            ..Options::default()
+        };
+        let verify = || verbs::verify(source(&path)?, &options, |_| Ok(()));
+        let ledger =
+            || verbs::Ledger::new(source(&path)?, &options)?.collect::<seglake::Result<Vec<_>>>();
+        let (report, operations) = inject(None, verify);
+        assert_eq!(report.unwrap().records, RECORDS);
+        for fault in faults(&operations) {
+            // An error of the disk is no damage of the file: nothing is reported.
+            let (report, _) = inject(Some(fault), verify);
+            assert_tells(&report.unwrap_err(), fault, folder.path());
+        }
+        let (spans, operations) = inject(None, ledger);
+        assert!(!spans.unwrap().is_empty());
+        for fault in faults(&operations) {
+            let (spans, _) = inject(Some(fault), ledger);
+            assert_tells(&spans.unwrap_err(), fault, folder.path());
+        }
+    }
+}
+
+fn ids(format: &Format) -> Vec<RecordId> {
+    (0..RECORDS + 1)
+        .map(|number| match format.name {
+            "active" | "sealed" => RecordId::Uuid(fault_samples::uuid(number)),
+            "chunked" => RecordId::Offset(i64::try_from(number).unwrap()),
+            "oplog" => RecordId::Seq(number),
+            _ => RecordId::Message {
+                partition: u32::try_from(number / 5).unwrap(),
+                tenant: b"tenant".to_vec(),
+                index: number % 5,
+            },
+        })
+        .collect()
+}
+
+fn looked_up(lookup: &dyn Lookup, id: &RecordId) -> seglake::Result<Option<Vec<u8>>> {
+    let hits = lookup.get(std::slice::from_ref(id))?;
+    let mut value = None;
+    hits.each(|hit| value = hit.map(|(rows, row)| rows.value(row).to_vec()));
+    Ok(value)
+}
+
+/// What a look-up has proven of an index stays right when reading fails: the same one goes on afterwards.
+#[test]
+fn looking_up() {
+    for format in FORMATS {
+        let folder = fault_samples::folder();
+        let path = folder.path().join(format!("sample.{}", format.extension));
+        sample(&path, format, RECORDS);
+        let options = Options {
+            format: Some(format),
+            ..Options::default()
+        };
+        let ids = ids(format);
+        let expected: Vec<_> = (0..RECORDS)
+            .map(|number| Some(fault_samples::value(number)))
+            .chain([None])
+            .collect();
+        let work = || {
+            let lookup = format::lookup(source(&path)?, &options)?;
+            let mut failed = Vec::new();
+            for (id, expected) in ids.iter().zip(&expected) {
+                match looked_up(&*lookup, id) {
+                    Ok(value) => assert_eq!(value, *expected, "{format:?}"),
+                    Err(error) => {
+                        failed.push(error);
+                        let again = looked_up(&*lookup, id);
+                        match again {
+                            Ok(value) => assert_eq!(value, *expected, "{format:?}"),
+                            Err(error) => failed.push(error),
+                        }
+                    }
+                }
+            }
+            Ok::<_, seglake::Error>(failed)
+        };
+        let (failed, operations) = inject(None, work);
+        assert!(failed.unwrap().is_empty());
+        // Each search for its own: so many operations that every seventh place has to do.
+        for fault in faults(&operations)
+            .into_iter()
+            .filter(|fault| !fault.lasting && fault.at % 7 < 2)
+        {
+            let (failed, _) = inject(Some(fault), work);
+            match failed {
+                Err(error) => assert_tells(&error, fault, folder.path()),
+                Ok(failed) => {
+                    assert!(failed.len() <= 1, "{format:?}, {fault:?}: {failed:?}");
+                    failed
+                        .iter()
+                        .for_each(|error| assert_tells(error, fault, folder.path()));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_file_that_shrinks() {
+    for format in FORMATS {
+        let folder = fault_samples::folder();
+        let path = folder.path().join("sample");
+        sample(&path, format, RECORDS);
+        let opened = source(&path).unwrap();
+        let half = fs::metadata(&path).unwrap().len() / 2;
+        fs::OpenOptions::new()
+            .write(true)
+            .open(&path)
+            .unwrap()
+            .set_len(half)
+            .unwrap();
+        let options = Options {
+            format: Some(format),
+            strict: false,
+            ..Options::default()
+        };
+        let (_, done) = walked(opened, &options);
+        let error = done.unwrap_err().to_string();
+        assert!(error.contains("shrank"), "{format:?}: {error}");
+    }
+}
