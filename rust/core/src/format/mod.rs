@@ -7,6 +7,7 @@ mod detect;
 mod lookup;
 pub mod oplog;
 mod options;
+mod salvage;
 pub mod sealed;
 pub mod tenant;
 mod walk;
@@ -21,6 +22,7 @@ pub use detect::{Detection, Likelihood, detect, resolve};
 pub use lookup::{Found, Hits, Lookup, RecordId};
 pub(crate) use options::UuidBounds;
 pub use options::{Bound, Dialect, IndexSource, Interrupt, Options, Wanted};
+pub(crate) use salvage::{Carried, Run, Runs, Salvage};
 pub use walk::{Carry, Eof, Rows, Start, Step, Walk};
 pub use writer::{WriteOptions, Writer};
 
@@ -46,6 +48,7 @@ pub struct Format {
     walk: OpenWalk,
     lookup: OpenLookup,
     create: Create,
+    salvage: salvage::SalvageFile,
 }
 
 type OpenWalk = fn(Arc<dyn Source>, &Options, Start<'_>) -> Result<Box<dyn Walk>>;
@@ -53,6 +56,15 @@ type OpenLookup = fn(Arc<dyn Source>, &Options) -> Result<Box<dyn Lookup>>;
 type Create = fn(&Path, &WriteOptions) -> Result<Box<dyn Writer>>;
 
 impl Format {
+    /// Writes what is good of a damaged file to a new one of this format.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] where what is left would no longer mean what it does; as [`open`] and [`Walk::step`];
+    /// [`Error::Io`] where the new file cannot be written.
+    pub(crate) fn salvage(&self, salvage: &mut Salvage<'_>) -> Result<()> {
+        (self.salvage)(salvage)
+    }
+
     /// What a record has, in the order in which it is shown. An oplog's depend on [`Options::dialect`].
     #[must_use]
     pub fn columns(&self, options: &Options) -> &'static [Column] {

@@ -4,6 +4,7 @@ mod appender;
 mod new_file;
 mod spool;
 mod staging;
+mod together;
 mod write_buffer;
 
 use std::path::Path;
@@ -12,6 +13,7 @@ pub(crate) use appender::Appender;
 pub(crate) use new_file::NewFile;
 pub(crate) use spool::Spool;
 pub(crate) use staging::Staging;
+pub(crate) use together::commit_together;
 pub(crate) use write_buffer::WriteBuffer;
 
 /// What is told where a new file does not come to its name.

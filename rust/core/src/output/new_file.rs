@@ -65,21 +65,42 @@ impl NewFile {
         FileSource::of(file, &self.path)
     }
 
+    /// Where it will be.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Syncs the file and gives it its name. Where that fails the file is removed, and what was there before is as it was; but
     /// where the name alone could not be synced, the file stays in its place, complete.
     ///
     /// # Errors
     /// [`Error::Io`], also where a file of that name has appeared meanwhile and is not to be overwritten.
-    pub(crate) fn commit(mut self) -> Result<()> {
-        let failed = |action, error| Error::io(Some(&self.path), action, error);
-        self.file
-            .sync_all()
-            .map_err(|error| failed(NOT_PLACED, error))?;
+    pub(crate) fn commit(self) -> Result<()> {
+        self.sync()?;
+        let path = self.path.clone();
+        self.place()?;
+        disk::sync_folder(folder(&path)).map_err(|error| Error::io(Some(&path), NOT_SYNCED, error))
+    }
+
+    /// Hands the file to the disk.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(super) fn sync(&self) -> Result<()> {
+        let synced = self.file.sync_all();
+        synced.map_err(|error| Error::io(Some(&self.path), NOT_PLACED, error))
+    }
+
+    /// Gives the file its name, which does not last before its folder is synced.
+    ///
+    /// # Errors
+    /// As [`commit`](Self::commit).
+    pub(super) fn place(mut self) -> Result<()> {
         if let Some(temporary) = self.temporary.take() {
             disk::persist(temporary, &self.path, self.overwrite)
-                .map_err(|error| failed(NOT_PLACED, error))?;
+                .map_err(|error| Error::io(Some(&self.path), NOT_PLACED, error))?;
         }
-        disk::sync_folder(folder(&self.path)).map_err(|error| failed(NOT_SYNCED, error))
+        Ok(())
     }
 }
 

@@ -3,11 +3,13 @@
 mod convert;
 mod index;
 mod ledger;
+mod recover;
 mod seal;
 mod verify;
 
 pub use convert::{Conversion, convert};
 pub use index::{Indexed, index};
 pub use ledger::Ledger;
+pub use recover::{Recovered, Recovery, recover, undo_recover};
 pub use seal::{SealOptions, seal};
 pub use verify::{Report, verify};

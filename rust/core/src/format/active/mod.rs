@@ -12,6 +12,7 @@ mod encode;
 mod large;
 mod resync;
 mod rows;
+mod salvage;
 mod sequence;
 mod walk;
 mod writer;
@@ -44,6 +45,7 @@ pub static FORMAT: Format = Format {
     walk: |source, options, start| Ok(Box::new(walk::ActiveWalk::new(source, options, start)?)),
     lookup: |source, options| Ok(Box::new(Scan::new(&FORMAT, source, options))),
     create: |path, options| Ok(Box::new(Writer::open(path, options)?)),
+    salvage: salvage::salvage,
 };
 
 /// What records of active and sealed segments have.

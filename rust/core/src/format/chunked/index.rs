@@ -101,6 +101,11 @@ pub(super) fn find(log: &dyn Source, options: &Options) -> Option<Arc<dyn Source
     }
 }
 
+/// Whether `options` name an index for a segment, and it can be read.
+pub(crate) fn has_index(log: &dyn Source, options: &Options) -> bool {
+    find(log, options).is_some()
+}
+
 /// Where the index of the segment at `path` is; `None` where the segment itself is called so.
 #[must_use]
 pub fn beside(path: &Path) -> Option<PathBuf> {

@@ -19,9 +19,11 @@ mod mending;
 mod payload;
 mod records;
 mod resync;
+mod salvage;
 mod walk;
 mod writer;
 
+pub(crate) use index::has_index;
 pub use index::{Entries, Entry, INDEX_EXTENSION, ITEM_BYTES, Index, Item, beside, build_index};
 pub use writer::Writer;
 
@@ -51,6 +53,7 @@ pub static FORMAT: Format = Format {
     walk: |source, options, start| Ok(Box::new(walk::ChunkedWalk::new(source, options, start)?)),
     lookup: |source, options| Ok(Box::new(lookup::ChunkedLookup::new(source, options))),
     create: |path, options| Ok(Box::new(Writer::open(path, options)?)),
+    salvage: salvage::salvage,
 };
 
 const COLUMNS: &[Column] = &[

@@ -120,6 +120,33 @@ pub(super) struct Items {
 pub(super) trait Bytes {
     /// The `len` bytes from `at` on, a few at most, which are within the message.
     fn run(&mut self, at: u64, len: usize) -> Result<&[u8]>;
+
+    /// Told of each number that counts messages when it has been read, and of each frame when its content has.
+    fn counted(&mut self, counted: Counted) {
+        let _ = counted;
+    }
+}
+
+/// What a number that is told of says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Counts {
+    /// So many messages back; 0 is this one.
+    Back,
+    /// The number of a message.
+    Number,
+    /// A place in a batch of messages, of which this is one.
+    Batch,
+    /// The bytes of a frame.
+    Frame,
+}
+
+/// A number that is told of, and where it stands.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Counted {
+    pub(super) counts: Counts,
+    pub(super) what: &'static str,
+    pub(super) run: Run,
+    pub(super) value: u64,
 }
 
 /// A message in memory, perhaps without its value.
@@ -241,6 +268,20 @@ impl<B: Bytes> Reader<B> {
         })
     }
 
+    /// An integer that counts messages.
+    pub(super) fn counted(&mut self, counts: Counts, what: &'static str) -> Read<u64> {
+        let at = self.at;
+        let value = self.uint(what)?;
+        let len = self.at - at;
+        self.bytes.counted(Counted {
+            counts,
+            what,
+            run: Run { at, len },
+            value,
+        });
+        Ok(value)
+    }
+
     /// Skips bytes, and says where they are.
     pub(super) const fn run(&mut self, len: u64, what: &'static str) -> Read<Run> {
         let at = self.at;
@@ -292,12 +333,20 @@ impl<B: Bytes> Reader<B> {
         what: &'static str,
         content: impl FnOnce(&mut Self) -> Read<T>,
     ) -> Read<T> {
-        let len = self.uint(what)?;
-        let frame = self.run(len, what)?;
+        let at = self.at;
+        let value = self.uint(what)?;
+        let frame = self.run(value, what)?;
         let outer = self.end;
         (self.at, self.end) = (frame.at, frame.end());
         let content = content(self);
         (self.at, self.end) = (frame.end(), outer);
+        let len = frame.at - at;
+        self.bytes.counted(Counted {
+            counts: Counts::Frame,
+            what,
+            run: Run { at, len },
+            value,
+        });
         content
     }
 

@@ -7,7 +7,7 @@
 //!            ‖ keys array(fixed32)
 //! ```
 
-use super::compact::{Body, Bytes, Items, KEY_BYTES, Read, Reader, Run};
+use super::compact::{Body, Bytes, Counts, Items, KEY_BYTES, Read, Reader, Run};
 use super::keys::KeyTable;
 use crate::format::Value;
 
@@ -52,7 +52,7 @@ pub(super) struct Scope<'a> {
 impl System {
     pub(super) fn read<B: Bytes>(reader: &mut Reader<B>) -> Read<Self> {
         let version = reader.uint("version")?;
-        let checkpointer = reader.uint("checkpointer")?;
+        let checkpointer = reader.counted(Counts::Back, "checkpointer")?;
         let checkpoint = if checkpointer == 0 {
             let hash = reader.run(KEY_BYTES, "the checkpoint's tree hash")?;
             Some((hash, reader.uint("the checkpoint's length")?))
@@ -80,7 +80,7 @@ impl Message {
             system,
             clock,
             abi: reader.uint("abi")?,
-            batch: reader.uint("batch")?,
+            batch: reader.counted(Counts::Batch, "batch")?,
             value: reader.buffer("value")?,
             keys: if references {
                 Some(keys(reader)?)
@@ -184,7 +184,7 @@ impl Message {
 impl Reference {
     fn read<B: Bytes>(reader: &mut Reader<B>) -> Read<Self> {
         Ok(Self {
-            seq: reader.uint("a clock entry's seq")?,
+            seq: reader.counted(Counts::Number, "a clock entry's seq")?,
             offset: reader.uint("a clock entry's offset")?,
             length: reader.uint("a clock entry's length")?,
         })

@@ -21,7 +21,9 @@ mod fields;
 mod keys;
 mod message;
 mod pieces;
+mod renumber;
 mod rows;
+mod salvage;
 mod single;
 mod walk;
 mod writer;
@@ -45,4 +47,5 @@ pub static FORMAT: Format = Format {
     walk: |source, options, start| Ok(Box::new(walk::OplogWalk::new(source, options, start)?)),
     lookup: |source, options| Ok(Box::new(Scan::new(&FORMAT, source, options))),
     create: |path, options| Ok(Box::new(Writer::open(path, options)?)),
+    salvage: salvage::salvage,
 };

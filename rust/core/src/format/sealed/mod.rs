@@ -19,6 +19,7 @@ mod marks;
 mod ranges;
 mod reader;
 mod rows;
+mod salvage;
 mod search;
 mod start;
 mod strict;
@@ -46,6 +47,7 @@ pub static FORMAT: Format = Format {
     walk: |source, options, start| Ok(Box::new(walk::SealedWalk::open(source, options, start)?)),
     lookup: |source, options| Ok(Box::new(lookup::SealedLookup::open(source, options)?)),
     create: |path, options| Ok(Box::new(Writer::create(path, options)?)),
+    salvage: salvage::salvage,
 };
 
 const UUID_BYTES: usize = 16;

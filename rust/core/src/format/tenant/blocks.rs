@@ -8,7 +8,7 @@ use super::give::{Checks, Open};
 use super::layout::{self, Claim, Origin};
 use super::probe::{Decoded, Pieces, block_crc, tenant_of};
 use super::toc::Entry;
-use super::walk::{Advance, TenantWalk};
+use super::walk::{Advance, Kept, TenantWalk};
 use crate::error::Result;
 use crate::ledger::{Cause, Kind};
 
@@ -189,7 +189,13 @@ impl TenantWalk {
             tenant,
             checks,
         } = good;
-        self.note(at, entry.partition, &tenant, shape.messages);
+        self.note(|| Kept {
+            position: at,
+            partition: entry.partition,
+            tenant: tenant.clone(),
+            messages: shape.messages,
+            checked: Some((shape.len, entry.crc)),
+        });
         let wanted = !self.silent && self.wants(entry.partition, &tenant)?;
         if wanted && shape.messages > 0 {
             self.open = Some(Open {

@@ -52,6 +52,7 @@ impl Contents {
                 partition: entry.partition,
                 tenant: entry.tenant,
                 messages: entry.messages,
+                checked: None,
             };
             blocks.push(kept.into_block(&*source)?);
         }
@@ -97,7 +98,7 @@ impl Contents {
                 partitions.insert(kept.partition);
                 blocks.push(kept.into_block(&*source)?);
             }
-            partitions.extend(walk.kept_partitions.drain(..));
+            partitions.extend(walk.kept_partitions.drain(..).map(|kept| kept.partition));
             if step != Step::More {
                 break;
             }

@@ -27,6 +27,7 @@ mod probe;
 mod ranges;
 mod rows;
 mod runs;
+mod salvage;
 mod toc;
 mod walk;
 mod writer;
@@ -51,6 +52,7 @@ pub static FORMAT: Format = Format {
     walk: |source, options, start| Ok(Box::new(walk::TenantWalk::new(source, options, start)?)),
     lookup: |source, options| Ok(Box::new(lookup::TocLookup::new(source, options))),
     create: |path, options| Ok(Box::new(Writer::create(path, options)?)),
+    salvage: salvage::salvage,
 };
 
 const COLUMNS: &[Column] = &[

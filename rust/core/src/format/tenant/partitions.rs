@@ -10,7 +10,7 @@ use super::give::{Checks, Open};
 use super::layout::{self, Origin};
 use super::probe::Decoded;
 use super::toc::Entry;
-use super::walk::{Advance, TenantWalk};
+use super::walk::{Advance, Kept, KeptPartition, TenantWalk};
 use crate::error::Result;
 use crate::ledger::{Cause, Kind};
 
@@ -148,7 +148,12 @@ impl TenantWalk {
             cut,
         });
         self.end = Some(end);
-        self.kept_partitions.push(entry.partition);
+        self.kept_partitions.push(KeptPartition {
+            partition: entry.partition,
+            at,
+            tenants,
+            end,
+        });
         let none = Name::new(0, 0, |_| Ok(std::sync::Arc::default()))?;
         self.last = Some((entry.partition, none));
         self.tried_partition = None;
@@ -190,7 +195,13 @@ impl TenantWalk {
             return Err(self.changed());
         }
         let tenant = Name::read(&*source, at + BLOCK_HEADER_BYTES, tenant_len)?;
-        self.note(at, part.partition, &tenant, messages);
+        self.note(|| Kept {
+            position: at,
+            partition: part.partition,
+            tenant: tenant.clone(),
+            messages,
+            checked: None,
+        });
         part.left -= 1;
         if self.wants(part.partition, &tenant)? && messages > 0 {
             self.open = Some(Open {

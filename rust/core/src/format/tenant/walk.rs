@@ -105,7 +105,7 @@ pub(super) struct TenantWalk {
     /// The blocks that were kept, of the latest step.
     pub(super) kept: Vec<Kept>,
     /// Version 1: the partitions that were kept, also those without tenants.
-    pub(super) kept_partitions: Vec<u32>,
+    pub(super) kept_partitions: Vec<KeptPartition>,
     pub(super) from: Option<u64>,
     /// It began within the file, and knows nothing of what is in front.
     partial: bool,
@@ -127,6 +127,20 @@ pub(super) struct Kept {
     pub(super) partition: u32,
     pub(super) tenant: Name,
     pub(super) messages: u32,
+    /// Version 2: its length, and the CRC-32 that it was checked by.
+    pub(super) checked: Option<(u64, u32)>,
+}
+
+/// A good partition of version 1.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct KeptPartition {
+    pub(super) partition: u32,
+    /// Where its number of tenants stands.
+    pub(super) at: u64,
+    /// How many tenants are good: fewer than it says where the file was cut inside it.
+    pub(super) tenants: u32,
+    /// Where the last of them ends.
+    pub(super) end: u64,
 }
 
 /// What one advance came to.
@@ -390,14 +404,9 @@ impl TenantWalk {
     }
 
     /// A good block was found.
-    pub(super) fn note(&mut self, position: u64, partition: u32, tenant: &Name, messages: u32) {
+    pub(super) fn note(&mut self, kept: impl FnOnce() -> Kept) {
         if !self.silent {
-            self.kept.push(Kept {
-                position,
-                partition,
-                tenant: tenant.clone(),
-                messages,
-            });
+            self.kept.push(kept());
         }
     }
 

@@ -12,7 +12,7 @@ mod v2;
 
 pub(super) use encode::encode;
 
-use super::compact::{Body, Bytes, Fault, Items, KEY_BYTES, Read, Reader, Run, Stop};
+use super::compact::{Body, Bytes, Counts, Fault, Items, KEY_BYTES, Read, Reader, Run, Stop};
 use super::draft::{head, heads};
 use crate::format::Value;
 
@@ -140,7 +140,7 @@ impl Node {
     fn read<B: Bytes>(reader: &mut Reader<B>) -> Read<Self> {
         Ok(Self {
             heads: reader.items("clock", KEY_BYTES + 1, |reader| head(reader).map(drop))?,
-            batch: reader.uint("batch")?,
+            batch: reader.counted(Counts::Batch, "batch")?,
             value: reader.buffer("value")?,
         })
     }

@@ -11,7 +11,7 @@
 //! The first checkpointer is the system's, the others are the user views'.
 
 use super::{Checkpoint, Checkpointer, Digest, Message, Node, index_checkpoint};
-use crate::format::oplog::compact::{Bytes, Items, KEY_BYTES, Read, Reader};
+use crate::format::oplog::compact::{Bytes, Counts, Items, KEY_BYTES, Read, Reader};
 
 /// The outer flags.
 const CHECKPOINT: u64 = 1;
@@ -40,7 +40,7 @@ pub(super) fn read_v1<B: Bytes>(reader: &mut Reader<B>) -> Read<Message> {
     };
     if flags & CHECKPOINT != 0 {
         message.checkpoint = Some(checkpoint(reader)?);
-        let pointer = reader.uint("a digest's pointer")?;
+        let pointer = reader.counted(Counts::Back, "a digest's pointer")?;
         let key = if pointer == 0 {
             Some(reader.run(KEY_BYTES, "a digest's key")?)
         } else {
@@ -104,7 +104,7 @@ fn checkpoint<B: Bytes>(reader: &mut Reader<B>) -> Read<Checkpoint> {
 }
 
 pub(super) fn checkpointer<B: Bytes>(reader: &mut Reader<B>) -> Read<Checkpointer> {
-    let checkpointer = reader.uint("a checkpointer")?;
+    let checkpointer = reader.counted(Counts::Back, "a checkpointer")?;
     let checkpoint = if checkpointer == 0 {
         Some(index_checkpoint(reader)?)
     } else {
@@ -118,7 +118,7 @@ pub(super) fn checkpointer<B: Bytes>(reader: &mut Reader<B>) -> Read<Checkpointe
 
 /// Version 0's digest, which has another meaning than the later one.
 fn skip_digest<B: Bytes>(reader: &mut Reader<B>) -> Read<()> {
-    if reader.uint("a digest's pointer")? == 0 {
+    if reader.counted(Counts::Back, "a digest's pointer")? == 0 {
         reader.items("a digest's indexers", LEAST_INDEXER_BYTES, |reader| {
             reader.uint("an indexer's signature")?;
             reader
@@ -130,7 +130,7 @@ fn skip_digest<B: Bytes>(reader: &mut Reader<B>) -> Read<()> {
 }
 
 fn skip_additional<B: Bytes>(reader: &mut Reader<B>) -> Read<()> {
-    if reader.uint("a pointer to additional fields")? == 0 {
+    if reader.counted(Counts::Back, "a pointer to additional fields")? == 0 {
         let flags = reader.uint("the additional fields' flags")?;
         if flags & ENCRYPTION_ID != 0 {
             reader.run(KEY_BYTES, "an encryption id")?;

@@ -10,7 +10,7 @@
 //! ```
 
 use super::{Checkpoint, Checkpointer, Digest, Message, Node, Trace, index_checkpoint};
-use crate::format::oplog::compact::{Bytes, Items, KEY_BYTES, Read, Reader};
+use crate::format::oplog::compact::{Bytes, Counts, Items, KEY_BYTES, Read, Reader};
 
 /// The outer flags: which frames there are, and what needs no bytes.
 pub(super) const CHECKPOINT: u64 = 1;
@@ -92,7 +92,7 @@ fn checkpoint<B: Bytes>(reader: &mut Reader<B>) -> Read<Checkpoint> {
 pub(super) fn checkpointer<B: Bytes>(reader: &mut Reader<B>) -> Read<Checkpointer> {
     let flags = reader.u8("a checkpointer's flags")?;
     let checkpointer = if flags & HAS_CHECKPOINTER != 0 {
-        reader.uint("a checkpointer")?
+        reader.counted(Counts::Back, "a checkpointer")?
     } else {
         0
     };
@@ -110,7 +110,7 @@ pub(super) fn checkpointer<B: Bytes>(reader: &mut Reader<B>) -> Read<Checkpointe
 fn digest<B: Bytes>(reader: &mut Reader<B>) -> Read<Digest> {
     let flags = reader.uint("a digest's flags")?;
     let pointer = if flags & HAS_POINTER != 0 {
-        reader.uint("a digest's pointer")?
+        reader.counted(Counts::Back, "a digest's pointer")?
     } else {
         0
     };
