@@ -103,7 +103,7 @@ fn embedded(len: usize) -> Vec<u8> {
         let (outer, mut body) = (tick, Vec::new());
         while body.len() < 1 << 20 {
             tick += 1;
-            push(&mut body, tick, b"inner", 0);
+            push(&mut body, tick, &[2; 120], 0);
         }
         push(&mut bytes, outer, &body, 1);
     }

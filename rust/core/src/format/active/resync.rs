@@ -3,6 +3,7 @@
 use super::walk::ActiveWalk;
 use super::{CHECKSUM_BYTES, Header, MAX_HEADER_BYTES, MIN_RECORD_BYTES, Parsed, UUID_BYTES};
 use crate::checksum::{Incremental, Key, hash};
+use crate::cursor::Cursor;
 use crate::error::Result;
 use crate::format::Options;
 use crate::source::{Source, Window, data_end};
@@ -18,6 +19,12 @@ const BUDGET_BYTES: u64 = 256 << 20;
 const GENEROUS_BYTES: u64 = 32 << 20;
 /// A candidate up to this long is always plausible.
 const SHORT_BYTES: u64 = 64 << 10;
+/// A hash counts as at least so many bytes, and a look at what follows a candidate as so many: what each costs beside the
+/// bytes, however few they are. Random bytes of any length stay below two for each of theirs.
+const HASH_BYTES: u64 = 64;
+const LOOK_BYTES: u64 = 128;
+/// Looks at what follows read whole stretches of this length: those at candidates side by side often fall into one.
+const LOOK_PIECE_BYTES: u64 = 4 << 10;
 
 /// So many records whose lengths and UUIDs are sound while not one checksum is right are not damage but another key's.
 const CONVINCING_RECORDS: usize = 8;
@@ -48,6 +55,7 @@ enum Hit {
 pub(super) struct Search {
     probe: Window,
     pieces: Window,
+    looks: Window,
     data_end: Option<u64>,
 }
 
@@ -105,18 +113,24 @@ impl Search {
         at: u64,
         header: &Header,
     ) -> Result<bool> {
+        if let Some(checks) = checks_in(self.probe.bytes(source, at), keys, header) {
+            return Ok(checks);
+        }
+        self.checks_in_pieces(source, options, keys, at, header)
+    }
+
+    /// The same of a record that is not at hand.
+    fn checks_in_pieces(
+        &mut self,
+        source: &dyn Source,
+        options: &Options,
+        keys: &[(usize, Key)],
+        at: u64,
+        header: &Header,
+    ) -> Result<bool> {
         let stored = stored_checksum(source, at, header)?;
         for (_, key) in keys {
-            let bytes = self.probe.bytes(source, at);
-            let in_probe = usize::try_from(header.hashed())
-                .ok()
-                .filter(|len| *len <= PIECE_BYTES)
-                .and_then(|len| bytes.get(..len));
-            let computed = match in_probe {
-                Some(body) => hash(key, body),
-                None => self.hash_range(source, options, key, at, header.hashed())?,
-            };
-            if computed == stored {
+            if self.hash_range(source, options, key, at, header.hashed())? == stored {
                 return Ok(true);
             }
         }
@@ -135,12 +149,15 @@ impl Search {
                 return Ok(true);
             }
             let left = source.len() - at;
-            let want = usize::try_from(left)
-                .unwrap_or(usize::MAX)
-                .min(MAX_HEADER_BYTES);
+            let whole = usize::try_from(left).unwrap_or(usize::MAX);
             // Not through the probe: that holds the candidates.
-            self.pieces.load(source, at, want, want)?;
-            match Header::parse(self.pieces.bytes(source, at), left) {
+            if self.looks.bytes(source, at).len() < whole.min(MAX_HEADER_BYTES) {
+                let skip = at % LOOK_PIECE_BYTES;
+                let want = (skip + LOOK_PIECE_BYTES).min(skip + left);
+                let want = usize::try_from(want).unwrap_or(usize::MAX);
+                self.looks.load(source, at - skip, want, want)?;
+            }
+            match Header::parse(self.looks.bytes(source, at), left) {
                 Parsed::Record(header) if uuid6::is_v6(&header.uuid) => at += header.total(),
                 _ => return Ok(false),
             }
@@ -154,7 +171,9 @@ impl ActiveWalk {
     pub(super) fn resync(&mut self) -> Result<Resync> {
         let (source, start) = (self.source.clone(), self.state.at);
         let data_end = self.search.data_end(&*source, &self.options)?;
-        if let Parsed::Record(header) = self.search.header_at(&*source, start, MAX_HEADER_BYTES)? {
+        // The walk has loaded the longest header there is.
+        let bytes = self.window.bytes(&*source, start);
+        if let Parsed::Record(header) = Header::parse(bytes, source.len() - start) {
             let end = start + header.total();
             if end < source.len() && self.is_good(end)? {
                 return Ok(Resync::Followed(end));
@@ -176,22 +195,36 @@ impl ActiveWalk {
     /// Whether a good record begins at `at`: version 6, variant 10, greater than the last good one, checksum right.
     fn is_good(&mut self, at: u64) -> Result<bool> {
         let source = self.source.clone();
-        let Parsed::Record(header) = self.search.header_at(&*source, at, MAX_HEADER_BYTES)? else {
+        // Most of it is in the walk's own window.
+        let mut parsed = Header::parse(self.window.bytes(&*source, at), source.len() - at);
+        if parsed == Parsed::NeedMore {
+            parsed = self.search.header_at(&*source, at, MAX_HEADER_BYTES)?;
+        }
+        let Parsed::Record(header) = parsed else {
             return Ok(false);
         };
         if !uuid6::is_v6(&header.uuid) || self.state.last.is_some_and(|last| header.uuid <= last) {
             return Ok(false);
         }
-        if !self.afford(header.total()) {
+        let keys = self.candidate_keys();
+        if !self.afford(&header, &keys) {
             return Ok(false);
         }
-        let keys = self.candidate_keys();
+        if let Some(checks) = checks_in(self.window.bytes(&*source, at), &keys, &header) {
+            return Ok(checks);
+        }
         self.search
-            .checks(&*source, &self.options, &keys, at, &header)
+            .checks_in_pieces(&*source, &self.options, &keys, at, &header)
     }
 
-    /// Takes what a hash costs from the budget, if that much is left.
-    fn afford(&mut self, bytes: u64) -> bool {
+    /// Takes what hashing a record under each of these keys costs from the budget, if that much is left.
+    fn afford(&mut self, header: &Header, keys: &[(usize, Key)]) -> bool {
+        let each = header.total().max(HASH_BYTES);
+        self.spend(each.saturating_mul(keys.len() as u64))
+    }
+
+    /// Takes so much from the budget, if it is left.
+    fn spend(&mut self, bytes: u64) -> bool {
         let budget = BUDGET_BYTES.saturating_add(self.source.len().saturating_mul(2));
         let spent = self.state.spent.saturating_add(bytes);
         let affordable = spent <= budget;
@@ -206,16 +239,27 @@ impl ActiveWalk {
         let source = self.source.clone();
         let len = source.len();
         let keys = self.candidate_keys();
-        let (mut at, mut older) = (from, false);
+        let (mut at, mut older, mut polled) = (from, false, from);
         let mut want = FIRST_PIECE_BYTES;
         // A UUID's version is not zero, so no record begins behind the last byte that is not.
         while at < data_end && at + MIN_RECORD_BYTES <= len {
-            self.options.poll()?;
+            if at >= polled {
+                self.options.poll()?;
+                polled = at + PIECE_BYTES as u64;
+            }
             let left = usize::try_from(len - at).unwrap_or(usize::MAX);
-            self.search
-                .probe
-                .load(&*source, at, left.min(MAX_HEADER_BYTES), want)?;
-            let bytes = self.search.probe.bytes(&*source, at);
+            // Short damage lies in the walk's own window.
+            let min = left.min(MAX_HEADER_BYTES);
+            let is_held = self.window.bytes(&*source, at).len() >= min;
+            if !is_held {
+                self.search.probe.load(&*source, at, min, want)?;
+            }
+            let window = if is_held {
+                &self.window
+            } else {
+                &self.search.probe
+            };
+            let bytes = window.bytes(&*source, at);
             // Where the window ends before the file does, its last bytes are looked at from the next one.
             let last_whole = if bytes.len() == left {
                 left
@@ -235,19 +279,33 @@ impl ActiveWalk {
                 continue; // that one such record checks is known, and more of them change nothing
             }
             let end = position + header.total();
-            let implausible = self.state.spent >= GENEROUS_BYTES
-                && header.total() > SHORT_BYTES
-                && !self.search.follows_plausibly(&*source, end, data_end)?;
-            if implausible {
-                continue;
+            if self.state.spent >= GENEROUS_BYTES && header.total() > SHORT_BYTES {
+                if !self.spend(LOOK_BYTES) {
+                    return Ok(Hit::Limit(position));
+                }
+                if !self.search.follows_plausibly(&*source, end, data_end)? {
+                    continue;
+                }
             }
-            if !self.afford(header.total()) {
+            if !self.afford(&header, &keys) {
                 return Ok(Hit::Limit(position));
             }
-            if self
-                .search
-                .checks(&*source, &self.options, &keys, position, &header)?
-            {
+            let window = if is_held {
+                &self.window
+            } else {
+                &self.search.probe
+            };
+            let checks = match checks_in(window.bytes(&*source, position), &keys, &header) {
+                Some(checks) => checks,
+                None => self.search.checks_in_pieces(
+                    &*source,
+                    &self.options,
+                    &keys,
+                    position,
+                    &header,
+                )?,
+            };
+            if checks {
                 self.state.checked = true;
                 self.suspects_key = false;
                 if ascends {
@@ -275,7 +333,10 @@ impl ActiveWalk {
             };
             let ascends = last.is_none_or(|last: [u8; UUID_BYTES]| header.uuid > last);
             // A checksum of zeros was not written yet, under no key.
-            let written = stored_checksum(&*source, at, &header)? != 0;
+            let written = match stored_in(self.search.probe.bytes(&*source, at), &header) {
+                Some(stored) => stored != 0,
+                None => stored_checksum(&*source, at, &header)? != 0,
+            };
             if !uuid6::is_v6(&header.uuid) || !ascends || !written {
                 return Ok(records >= CONVINCING_RECORDS);
             }
@@ -293,6 +354,24 @@ impl ActiveWalk {
     }
 }
 
+/// Whether the record of this header, with which `bytes` begin, has the right checksum under one of these keys; `None` where
+/// it is not whole in `bytes`, or too long to be hashed in one go.
+fn checks_in(bytes: &[u8], keys: &[(usize, Key)], header: &Header) -> Option<bool> {
+    let stored = stored_in(bytes, header)?;
+    let len = usize::try_from(header.hashed()).ok();
+    let body = bytes.get(..len.filter(|len| *len <= PIECE_BYTES)?)?;
+    Some(keys.iter().any(|(_, key)| hash(key, body) == stored))
+}
+
+/// The checksum of the record of this header, with which `bytes` begin, if they reach that far.
+fn stored_in(bytes: &[u8], header: &Header) -> Option<u64> {
+    let start = usize::try_from(header.hashed()).ok()?;
+    Cursor::new(bytes.get(start..)?).u64_be()
+}
+
+/// How many bytes of a search are looked at together.
+const STRETCH_BYTES: usize = 16;
+
 /// The checksum that the record of this header at `at` has in the file.
 pub(super) fn stored_checksum(source: &dyn Source, at: u64, header: &Header) -> Result<u64> {
     let mut stored = [0; CHECKSUM_BYTES];
@@ -305,16 +384,30 @@ pub(super) fn stored_checksum(source: &dyn Source, at: u64, header: &Header) -> 
 fn next_candidate(bytes: &[u8], reach: usize, left: u64) -> Option<(usize, Header)> {
     let mut from = 0;
     while from < reach {
-        let window = bytes.get(from..)?;
-        let versions = window
-            .get(6..)?
+        let versions = bytes.get(from + 6..)?;
+        let variants = bytes.get(from + 8..)?;
+        let is_v6 = |version: &u8, variant: &u8| (version >> 4 == 6) & (variant >> 6 == 0b10);
+        // Whole stretches without one are passed over without a branch for each byte.
+        if let (Some(versions), Some(variants)) = (
+            versions.first_chunk::<STRETCH_BYTES>(),
+            variants.first_chunk::<STRETCH_BYTES>(),
+        ) {
+            let pairs = versions.iter().zip(variants);
+            if !pairs.fold(false, |any, (version, variant)| {
+                any | is_v6(version, variant)
+            }) {
+                from += STRETCH_BYTES;
+                continue;
+            }
+        }
+        let mut pairs = versions
             .iter()
-            .zip(window.get(8..)?)
-            .take(reach - from);
-        let skip = versions
-            .enumerate()
-            .find(|(_, (version, variant))| **version >> 4 == 6 && **variant >> 6 == 0b10)?
-            .0;
+            .zip(variants)
+            .take((reach - from).min(STRETCH_BYTES));
+        let Some(skip) = pairs.position(|(version, variant)| is_v6(version, variant)) else {
+            from += STRETCH_BYTES;
+            continue;
+        };
         let place = from + skip;
         if let Parsed::Record(header) = Header::parse(bytes.get(place..)?, left - place as u64) {
             return Some((place, header));
