@@ -28,6 +28,8 @@ macro_rules! words {
     };
 }
 
+pub(crate) use words;
+
 words! {
     /// What a range of bytes is.
     Kind {

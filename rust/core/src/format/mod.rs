@@ -9,6 +9,7 @@ pub mod oplog;
 mod options;
 mod salvage;
 pub mod sealed;
+pub(crate) mod suspect;
 pub mod tenant;
 mod walk;
 mod writer;
@@ -49,10 +50,12 @@ pub struct Format {
     lookup: OpenLookup,
     create: Create,
     salvage: salvage::SalvageFile,
+    suspects: OpenSuspects,
 }
 
 type OpenWalk = fn(Arc<dyn Source>, &Options, Start<'_>) -> Result<Box<dyn Walk>>;
 type OpenLookup = fn(Arc<dyn Source>, &Options) -> Result<Box<dyn Lookup>>;
+type OpenSuspects = fn(&Arc<dyn Source>, &Options) -> Result<Option<Box<dyn suspect::Suspects>>>;
 type Create = fn(&Path, &WriteOptions) -> Result<Box<dyn Writer>>;
 
 impl Format {
@@ -69,6 +72,22 @@ impl Format {
     #[must_use]
     pub fn columns(&self, options: &Options) -> &'static [Column] {
         (self.columns)(options)
+    }
+}
+
+impl Format {
+    /// How likely a file is of this format.
+    pub(crate) fn likelihood(&self, source: &dyn Source, options: &Options) -> Result<Likelihood> {
+        (self.detect)(source, options)
+    }
+
+    /// Finds what damaged ranges of a file may have been; `None` where the file has no checksums, so that nothing would tell.
+    pub(crate) fn suspects(
+        &self,
+        source: &Arc<dyn Source>,
+        options: &Options,
+    ) -> Result<Option<Box<dyn suspect::Suspects>>> {
+        (self.suspects)(source, options)
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod file;
 mod memory;
+mod patched;
 mod tail;
 mod window;
 
@@ -9,6 +10,7 @@ use std::path::Path;
 
 pub use file::{FileSource, open_regular};
 pub use memory::{BytesSource, MappedSource};
+pub(crate) use patched::PatchedSource;
 pub(crate) use tail::data_end;
 pub(crate) use window::Window;
 

@@ -1,6 +1,7 @@
 //! What can be done with any format: one file a verb.
 
 mod convert;
+mod diagnose;
 mod index;
 mod ledger;
 mod recover;
@@ -8,6 +9,7 @@ mod seal;
 mod verify;
 
 pub use convert::{Conversion, convert};
+pub use diagnose::{Certainty, DiagnoseOptions, Diagnosis, Neighbour, Reason, Repair, diagnose};
 pub use index::{Indexed, index};
 pub use ledger::Ledger;
 pub use recover::{Recovered, Recovery, recover, undo_recover};

@@ -14,6 +14,7 @@ mod resync;
 mod rows;
 mod salvage;
 mod sequence;
+mod suspects;
 mod walk;
 mod writer;
 
@@ -46,6 +47,10 @@ pub static FORMAT: Format = Format {
     lookup: |source, options| Ok(Box::new(Scan::new(&FORMAT, source, options))),
     create: |path, options| Ok(Box::new(Writer::open(path, options)?)),
     salvage: salvage::salvage,
+    suspects: |source, options| {
+        let (source, options) = (source.clone(), options.clone());
+        Ok(Some(Box::new(suspects::ActiveSuspects { source, options })))
+    },
 };
 
 /// What records of active and sealed segments have.

@@ -20,6 +20,7 @@ mod payload;
 mod records;
 mod resync;
 mod salvage;
+mod suspects;
 mod walk;
 mod writer;
 
@@ -54,6 +55,13 @@ pub static FORMAT: Format = Format {
     lookup: |source, options| Ok(Box::new(lookup::ChunkedLookup::new(source, options))),
     create: |path, options| Ok(Box::new(Writer::open(path, options)?)),
     salvage: salvage::salvage,
+    suspects: |source, options| {
+        let (source, options) = (source.clone(), options.clone());
+        Ok(Some(Box::new(suspects::ChunkedSuspects {
+            source,
+            options,
+        })))
+    },
 };
 
 const COLUMNS: &[Column] = &[

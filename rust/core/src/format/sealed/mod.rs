@@ -23,6 +23,7 @@ mod salvage;
 mod search;
 mod start;
 mod strict;
+mod suspects;
 mod torn;
 mod trailer;
 mod walk;
@@ -48,6 +49,9 @@ pub static FORMAT: Format = Format {
     lookup: |source, options| Ok(Box::new(lookup::SealedLookup::open(source, options)?)),
     create: |path, options| Ok(Box::new(Writer::create(path, options)?)),
     salvage: salvage::salvage,
+    suspects: |source, options| {
+        Ok(suspects::SealedSuspects::open(source, options)?.map(|own| Box::new(own) as _))
+    },
 };
 
 const UUID_BYTES: usize = 16;

@@ -28,6 +28,7 @@ mod ranges;
 mod rows;
 mod runs;
 mod salvage;
+mod suspects;
 mod toc;
 mod walk;
 mod writer;
@@ -53,6 +54,9 @@ pub static FORMAT: Format = Format {
     lookup: |source, options| Ok(Box::new(lookup::TocLookup::new(source, options))),
     create: |path, options| Ok(Box::new(Writer::create(path, options)?)),
     salvage: salvage::salvage,
+    suspects: |source, options| {
+        Ok(suspects::TenantSuspects::open(source, options)?.map(|own| Box::new(own) as _))
+    },
 };
 
 const COLUMNS: &[Column] = &[
