@@ -1,0 +1,1 @@
+"""All that is tested in Python; a package so that `python -m tests.damage` finds its way."""

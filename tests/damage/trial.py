@@ -1,0 +1,58 @@
+"""One trial: one file, one damage, one verdict. Its name is all that it takes to do it again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from random import Random
+
+from . import surfaces
+from .image import Image
+from .judge import Verdict, judge
+from .kinds import KINDS
+from .specimens import SMALL, Specimen, specimen
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A trial: which file, of how many messages, what is done to it, and the seed of all that is random in it."""
+
+    layout: str
+    kind: str
+    seed: int
+    count: int = SMALL
+
+    def __str__(self) -> str:
+        count = "" if self.count == SMALL else f"@{self.count}"
+        return f"{self.layout}{count}/{self.kind}/{self.seed}"
+
+    @staticmethod
+    def named(name: str) -> Trial:
+        """The trial of that name. Raises ValueError for a name that none has."""
+        layout, kind, seed = name.rsplit("/", 2)
+        layout, _, count = layout.partition("@")
+        if kind not in KINDS:
+            raise ValueError(f"{name}: no kind of damage is called {kind}; there are {', '.join(KINDS)}")
+        return Trial(layout, kind, int(seed), int(count) if count else SMALL)
+
+    @property
+    def specimen(self) -> Specimen:
+        """The undamaged file."""
+        return specimen(self.layout, self.count)
+
+    def damaged(self) -> Image:
+        """The file, damaged. The same each time."""
+        sound = self.specimen
+        around = sound.surroundings
+        if self.count != SMALL:
+            # Of large files it is asked what damage costs on average: it falls anywhere.
+            around = replace(around, places=())
+        return KINDS[self.kind](Image.of(sound.data), Random(str(self)), around)
+
+    def run(self) -> Verdict:
+        """Damage the file, read it, and judge."""
+        sound, image = self.specimen, self.damaged()
+        reading = surfaces.read(image.data, sound.layout)
+        verdict = judge(sound, image, reading, rules=self.count == SMALL)
+        thoroughness = 0 if self.seed % 4 or self.count != SMALL else 1 if self.seed % 16 else 2
+        verdict.faults += surfaces.disagreements(sound, image.data, reading, thoroughness)
+        return verdict
