@@ -58,10 +58,16 @@ class Verdict:
     faults: list[str] = field(default_factory=list[str])
     """Anything else that must not be: a ledger that leaves bytes out, ways of reading that disagree."""
 
+    error: str | None = None
+    """What a reader raised that reads no further than to the first damage."""
+
+    crash: str | None = None
+    """How the trial ended, if not by a verdict: a panic, a signal, an exception that tells nothing."""
+
     @property
     def ok(self) -> bool:
         """Whether the library did all that the format lets it do."""
-        return not (self.silent or self.lost or self.faults)
+        return not (self.silent or self.lost or self.faults or self.crash)
 
 
 def judge(specimen: Specimen, image: Image, reading: Reading, *, rules: bool = True) -> Verdict:

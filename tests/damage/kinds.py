@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
-from .image import Image, Piece
+from .image import Image
 
 
 @dataclass(frozen=True)
@@ -196,5 +196,3 @@ SINGLE: tuple[Kind, ...] = (
     stale_sectors,
 )
 KINDS: dict[str, Kind] = {kind.__name__.replace("_", "-"): kind for kind in (*SINGLE, several)}
-
-__all__ = ["KINDS", "SINGLE", "Kind", "Piece", "Surroundings"]
