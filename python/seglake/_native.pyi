@@ -20,6 +20,7 @@ __all__ = [
     "Reader",
     "Record",
     "Records",
+    "Recovered",
     "Report",
     "Schema",
     "Writer",
@@ -32,7 +33,9 @@ __all__ = [
     "encode_message",
     "index",
     "open",
+    "recover",
     "seal",
+    "undo_recover",
     "uuid6",
     "verify",
 ]
@@ -126,6 +129,30 @@ def seal(
     overwrite: bool = False,
     progress: Callable[[int, int], object] | None = None,
 ) -> Report: ...
+def recover(
+    source: _Source,
+    path: str | PathLike[str],
+    *,
+    quarantine: str | PathLike[str] | None = None,
+    overwrite: bool = False,
+    force: bool = False,
+    renumber: bool = False,
+    format: FormatName | None = None,
+    dialect: DialectName | None = None,
+    key: bytes | None = None,
+    keys: Sequence[bytes] | None = None,
+    key_file: str | PathLike[str] | None = None,
+    limit_chunk_bytes: int | None = None,
+    progress: Callable[[int, int], object] | None = None,
+) -> Recovered: ...
+def undo_recover(
+    recovered: _Source,
+    path: str | PathLike[str],
+    *,
+    quarantine: str | PathLike[str] | None = None,
+    overwrite: bool = False,
+    progress: Callable[[int, int], object] | None = None,
+) -> int: ...
 def convert(
     source: _Source,
     path: str | PathLike[str],
@@ -337,6 +364,30 @@ class Report:
     def truncated(self) -> bool: ...
     @property
     def wrong_key(self) -> bool: ...
+    def to_dict(self) -> dict[str, Any]: ...
+
+@final
+class Recovered:
+    @property
+    def report(self) -> Report: ...
+    @property
+    def lost(self) -> bool: ...
+    @property
+    def path(self) -> str: ...
+    @property
+    def bytes(self) -> int: ...
+    @property
+    def records(self) -> int: ...
+    @property
+    def carried(self) -> int: ...
+    @property
+    def quarantined(self) -> int: ...
+    @property
+    def quarantine(self) -> str | None: ...
+    @property
+    def manifest(self) -> str | None: ...
+    @property
+    def index(self) -> str | None: ...
     def to_dict(self) -> dict[str, Any]: ...
 
 @final

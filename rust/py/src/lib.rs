@@ -17,6 +17,7 @@ mod read_options;
 mod reader;
 mod record;
 mod records;
+mod recover;
 mod report;
 mod seal;
 mod source;
@@ -52,6 +53,8 @@ mod _native {
     use super::record::Record;
     #[pymodule_export]
     use super::records::Records;
+    #[pymodule_export]
+    use super::recover::{Recovered, recover, undo_recover};
     #[pymodule_export]
     use super::report::Report;
     #[pymodule_export]

@@ -62,8 +62,14 @@ pub(crate) fn teller(
     progress: Option<Py<PyAny>>,
     total: u64,
 ) -> impl FnMut(u64) -> Result<(), Error> {
+    let mut tell = telling(progress);
+    move |done| tell(done, total)
+}
+
+/// The same where how many there are is known later.
+pub(crate) fn telling(progress: Option<Py<PyAny>>) -> impl FnMut(u64, u64) -> Result<(), Error> {
     let mut told = Instant::now();
-    move |done| {
+    move |done, total| {
         let due = done >= total || told.elapsed() >= INTERVAL;
         let Some(progress) = progress.as_ref().filter(|_| due) else {
             return Ok(());

@@ -3,7 +3,7 @@
 //!
 //! | dialect | what counts messages |
 //! |---|---|
-//! | `draft`, `draft-1.1` | `checkpointer`: so many messages back; `batch`: a place among the messages around |
+//! | `draft`, `draft-1.1` | `checkpointer`: so many messages back |
 //! | `draft-1.1` | `seq` of each clock entry: the message that declares a key |
 //! | `autobase` | each checkpointer and pointer: so many messages back; `batch`: so many messages on, this one among them |
 //!
@@ -116,17 +116,16 @@ impl Renumbering<'_> {
         Ok(distance - (before - self.dropped.before(target)))
     }
 
-    /// A batch has to be whole: of what is left of one, its numbers would say otherwise.
+    /// In `autobase` the last message of a batch has 1, the one in front of it 2: so many more have to follow. In the drafts a
+    /// place in a batch is that and no more, whatever becomes of the others.
     fn batch(&self, place: u64) -> std::result::Result<u64, String> {
-        // In `autobase` the last one of a batch has 1. In the drafts nothing says from which end is counted.
-        let (back, on) = match self.dialect {
-            Dialect::Autobase => (0, place.saturating_sub(1)),
-            Dialect::Draft | Dialect::Draft11 => (place, place),
+        let last = match self.dialect {
+            Dialect::Autobase => self.seq.saturating_add(place.saturating_sub(1)),
+            Dialect::Draft | Dialect::Draft11 => self.seq,
         };
-        let (first, last) = (self.seq.saturating_sub(back), self.seq.saturating_add(on));
-        match self.dropped.within(first, last) {
+        match self.dropped.within(self.seq, last) {
             Some(lost) => Err(format!(
-                "message {lost}, which is damaged, may be of the same batch"
+                "message {lost}, which is damaged, is of the same batch"
             )),
             None => Ok(place),
         }

@@ -1,0 +1,166 @@
+"""`seglake recover`: what is good of a damaged file to a new one, the rest put aside, and all of it put back."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from . import options, outputs, reading
+from .advice import meaning
+from .escape import json_text, printable
+from .failure import Status
+from .inputs import Input, opened
+from .quantity import count, exact_size
+from .terminal import byte_progress
+
+if TYPE_CHECKING:
+    from seglake import Recovered
+
+_EXAMPLES = """
+\b
+Examples:
+  seglake recover today.active sound.active
+  seglake recover --quarantine /safe/damaged.bytes events.chunks sound.chunks
+  seglake recover --dialect draft-1.1 --renumber writer.oplog sound.oplog
+  seglake recover --undo sound.active today-as-it-was.active
+"""
+
+
+@click.command(epilog=_EXAMPLES)
+@click.argument("source", metavar="SRC", type=click.Path())
+@click.argument("destination", metavar="DST", type=click.Path())
+@click.option(
+    "--quarantine",
+    metavar="FILE",
+    type=click.Path(),
+    help="Where the bytes go that are not in DST. [default: DST.quarantine, if there are any]",
+)
+@click.option("--overwrite", is_flag=True, help="Replace files that exist, once the new ones are complete.")
+@click.option("--force", is_flag=True, help="Recover a file in which nothing checks: all of it is put aside.")
+@click.option(
+    "--renumber",
+    is_flag=True,
+    help="Where an oplog's message is lost that others follow, renumber those, and rewrite what refers to them.",
+)
+@click.option("--undo", is_flag=True, help="The other way round: write to DST the file that SRC was recovered from.")
+@options.as_json("One JSON object: what was written, and the report on SRC.")
+@reading.layout
+@reading.limit_chunk_bytes
+@options.spool_limit
+@options.debug
+def command(
+    source: str,
+    destination: str,
+    quarantine: str | None,
+    overwrite: bool,
+    force: bool,
+    renumber: bool,
+    undo: bool,
+    as_json: bool,
+    spool_limit: int,
+    **how: Any,
+) -> int:
+    """Write the good records of SRC to DST, a new file of the same format, and every other byte to a quarantine.
+
+    Records keep the checksums that they have; none is computed anew. Beside the quarantine FILE, FILE.manifest.jsonl
+    says where each byte of SRC is now. DST is read back, and SRC put together again to see that it can be, before any of
+    the files appears. SRC stays as it is, and a sound one is copied.
+
+    With --undo, SRC is what was recovered, and DST becomes the damaged file again, bit for bit.
+
+    Exit status: 0 SRC is sound, 1 something of it is damaged (DST has the rest), 2 trouble: nothing was written.
+    """
+    if undo:
+        given = {"--force": force, "--renumber": renumber, **{f"--{name}": value for name, value in how.items()}}
+        for name, value in given.items():
+            if value:
+                raise click.UsageError(f"{name.replace('_', '-')} does not concern --undo: the manifest says all")
+        return _undo(source, destination, quarantine, overwrite=overwrite, as_json=as_json, spool_limit=spool_limit)
+    import seglake
+
+    options.check_key(how["key_file"])
+    with (
+        opened(source, spool_limit=spool_limit) as file,
+        outputs.telling_of_existing(),
+        byte_progress(PurePath(file.label).name) as advance,
+    ):
+        for path in (destination, quarantine):
+            if path is not None:
+                outputs.check_destination(file, path)
+        recovered = seglake.recover(
+            file.from_start(),
+            destination,
+            quarantine=quarantine,
+            overwrite=overwrite,
+            force=force,
+            renumber=renumber,
+            progress=advance,
+            **reading.given(how),
+        )
+    if as_json:
+        report = {**recovered.report.to_dict(), "path": file.path}
+        click.echo(json_text({**recovered.to_dict(), "path": destination, "report": report}))
+    else:
+        click.echo(_summary(recovered, file, destination, quarantine))
+    return Status.DAMAGED if recovered.lost else Status.SOUND
+
+
+def _summary(recovered: Recovered, file: Input, destination: str, quarantine: str | None) -> str:
+    """What is where now, for people."""
+    report, source = recovered.report, printable(file.label)
+    lines: list[str] = []
+
+    def line(name: str, text: str) -> None:
+        lines.append(f"  {name:<11} {text}")
+
+    if report.ok:
+        headline = f"a copy of {source}, which is sound"
+    else:
+        headline = f"recovered from {source}"
+        line("kept", f"{count(recovered.records, 'record')}, {recovered.carried:,} of {exact_size(report.bytes)}")
+    damaged = [total for total in report.totals if total["cause"] is not None]
+    for total in damaged:
+        what = f"{total['cause']}: {meaning(total['cause'])}"
+        if total["kind"] == "record":
+            line("incomplete", f"{count(total['ranges'], 'record')} of those: {what}")
+        else:
+            where = f"{exact_size(total['bytes'])} in {count(total['ranges'], 'range')}"
+            line("lost", f"{where}: {total['kind']}, {what}")
+    lost = sum(total["bytes"] for total in damaged if total["kind"] != "record")
+    if recovered.quarantined > lost:
+        line("replaced", f"{exact_size(recovered.quarantined - lost)} of index, counts or numbers, which are written anew")
+    if recovered.index is not None:
+        line("index", printable(recovered.index))
+    if recovered.quarantine is not None and recovered.manifest is not None:
+        line("quarantine", f"{printable(recovered.quarantine)}: {exact_size(recovered.quarantined)}")
+        line("manifest", f"{printable(recovered.manifest)}: where each byte is now")
+        undo = ["seglake", "recover", "--undo", destination, "ORIGINAL"]
+        if quarantine is not None:
+            undo += ["--quarantine", quarantine]
+        line("to undo", printable(shlex.join(undo)))
+    what = f"{count(recovered.records, 'record')}, {exact_size(recovered.bytes)}"
+    return "\n".join([f"{printable(destination)}: {what}, {headline}", *lines])
+
+
+def _undo(
+    recovered: str, destination: str, quarantine: str | None, *, overwrite: bool, as_json: bool, spool_limit: int
+) -> int:
+    import seglake
+
+    with (
+        opened(recovered, spool_limit=spool_limit) as file,
+        outputs.telling_of_existing(),
+        byte_progress(PurePath(file.label).name) as advance,
+    ):
+        outputs.check_destination(file, destination)
+        size = seglake.undo_recover(
+            file.from_start(), destination, quarantine=quarantine, overwrite=overwrite, progress=advance
+        )
+    if as_json:
+        click.echo(json_text({"written": {"path": destination, "bytes": size}}))
+    else:
+        click.echo(f"{printable(destination)}: {exact_size(size)}, as it was before {printable(file.label)} was made")
+    return Status.SOUND

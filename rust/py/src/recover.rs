@@ -1,0 +1,217 @@
+//! `recover` and `undo_recover`.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use seglake::format::Options;
+use seglake::verbs::{self, Recovery};
+
+use crate::error::raise;
+use crate::interrupt::signals;
+use crate::read_options::{Opened, ReadArguments};
+use crate::report::Report;
+use crate::source::given;
+use crate::verify::{teller, telling};
+
+/// What was recovered of a file, and where the rest of it is.
+#[pyclass(frozen, module = "seglake")]
+pub(crate) struct Recovered {
+    report: Py<Report>,
+    path: PathBuf,
+    recovered: verbs::Recovered,
+}
+
+#[pymethods]
+impl Recovered {
+    /// What was found in the damaged file.
+    #[getter]
+    fn report(&self, py: Python<'_>) -> Py<Report> {
+        self.report.clone_ref(py)
+    }
+
+    /// Whether anything was damaged: what that was is not in the new file, or, where it was an index, is made anew.
+    #[getter]
+    fn lost(&self) -> bool {
+        self.recovered.is_lossy()
+    }
+
+    /// The new file.
+    #[getter]
+    fn path(&self) -> &OsStr {
+        self.path.as_os_str()
+    }
+
+    /// Its length in bytes.
+    #[getter]
+    fn bytes(&self) -> u64 {
+        self.recovered.output.size
+    }
+
+    /// How many records it has: all that were good.
+    #[getter]
+    fn records(&self) -> u64 {
+        self.recovered.output.records
+    }
+
+    /// How many bytes of the damaged file are in the new one.
+    #[getter]
+    fn carried(&self) -> u64 {
+        self.recovered.carried
+    }
+
+    /// How many bytes of the damaged file are in the quarantine.
+    #[getter]
+    fn quarantined(&self) -> u64 {
+        self.recovered.quarantined
+    }
+
+    /// The file that those are in; None where there are none and no file was named.
+    #[getter]
+    fn quarantine(&self) -> Option<&OsStr> {
+        self.recovered.quarantine.as_deref().map(Path::as_os_str)
+    }
+
+    /// The file that says where each byte of the damaged file is now; None where there is no quarantine.
+    #[getter]
+    fn manifest(&self) -> Option<&OsStr> {
+        self.recovered.manifest.as_deref().map(Path::as_os_str)
+    }
+
+    /// The index of the new file (chunked, where the damaged file had one), or None.
+    #[getter]
+    fn index(&self) -> Option<&OsStr> {
+        self.recovered.index.as_deref().map(Path::as_os_str)
+    }
+
+    /// All attributes as a dict of the same names, fit for JSON: `report` is that of Report.to_dict.
+    fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let dict = PyDict::new(py);
+        dict.set_item("path", self.path())?;
+        dict.set_item("lost", self.lost())?;
+        dict.set_item("bytes", self.bytes())?;
+        dict.set_item("records", self.records())?;
+        dict.set_item("carried", self.carried())?;
+        dict.set_item("quarantined", self.quarantined())?;
+        dict.set_item("quarantine", self.quarantine())?;
+        dict.set_item("manifest", self.manifest())?;
+        dict.set_item("index", self.index())?;
+        dict.set_item("report", self.report.bind(py).call_method0("to_dict")?)?;
+        Ok(dict)
+    }
+
+    fn __repr__(&self) -> String {
+        let state = if self.lost() {
+            "something was damaged"
+        } else {
+            "nothing was damaged"
+        };
+        format!(
+            "Recovered({state}, records={}, carried={}, quarantined={})",
+            self.records(),
+            self.carried(),
+            self.quarantined()
+        )
+    }
+}
+
+/// Writes the good records of a damaged file to a new one of the same format, with the checksums that they had, and every other
+/// byte to a quarantine, with a manifest from which `undo_recover` makes the file again. The source is never touched.
+///
+/// The new file is read back, and the damaged one put together again from it and the quarantine, before any of them appears:
+/// then all do, synced, and readable by their owner alone, or none does. A sound file is copied as it is.
+///
+/// quarantine: where the bytes go that are not in the new file; the manifest gets `.manifest.jsonl` behind its name. None: `path`
+///     with `.quarantine` behind it, and only if there are any.
+/// overwrite: replace existing files. Otherwise they raise FileExistsError.
+/// force: recover also a file in which nothing checks, which is probably read with a wrong key: all of it is put aside.
+/// renumber: where a message is lost that others follow, give those other numbers, and rewrite what refers to them (oplog).
+/// progress: called as in `verify`. The other arguments are as there.
+///
+/// Raises ValueError where nothing checks, where messages would have to be renumbered or cannot be, and where two of the files
+/// are the same; what `verify` raises; OSError where a file cannot be written.
+#[pyfunction]
+#[pyo3(signature = (
+    source, path, *, quarantine=None, overwrite=false, force=false, renumber=false, format=None, dialect=None, key=None,
+    keys=None, key_file=None, limit_chunk_bytes=None, progress=None,
+))]
+#[allow(clippy::too_many_arguments, reason = "keyword arguments")]
+pub(crate) fn recover(
+    source: &Bound<'_, PyAny>,
+    path: PathBuf,
+    quarantine: Option<PathBuf>,
+    overwrite: bool,
+    force: bool,
+    renumber: bool,
+    format: Option<&str>,
+    dialect: Option<&str>,
+    key: Option<&[u8]>,
+    keys: Option<Vec<Vec<u8>>>,
+    key_file: Option<PathBuf>,
+    limit_chunk_bytes: Option<u64>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Recovered> {
+    let py = source.py();
+    let arguments = ReadArguments {
+        format,
+        dialect,
+        key,
+        keys,
+        key_file,
+        limit_chunk_bytes,
+        // Where the disk is failing a map would end the process.
+        mmap: Some(false),
+        ..ReadArguments::default()
+    };
+    let Opened {
+        source, options, ..
+    } = arguments.open(source)?;
+    let recovery = Recovery {
+        quarantine,
+        overwrite,
+        force,
+        renumber,
+    };
+    let tell = teller(progress, source.len());
+    let recovered = py
+        .detach(|| verbs::recover(source, &options, &path, &recovery, tell))
+        .map_err(|error| raise(py, error))?;
+    Ok(Recovered {
+        report: Py::new(py, Report(recovered.source.clone()))?,
+        path,
+        recovered,
+    })
+}
+
+/// Writes the file again that `recover` made `recovered` of, bit for bit, and returns its length in bytes.
+///
+/// Both files are held against the manifest before anything is written, and the result before it gets its name.
+///
+/// quarantine: the file in which the other bytes are. None: `recovered` with `.quarantine` behind its name.
+/// overwrite: replace an existing file. Otherwise it raises FileExistsError.
+/// progress: called as in `verify`, with the bytes that are read, twice.
+///
+/// Raises FormatError where the manifest is none, or the files are not those that it is about; ValueError; OSError.
+#[pyfunction]
+#[pyo3(signature = (recovered, path, *, quarantine=None, overwrite=false, progress=None))]
+pub(crate) fn undo_recover(
+    recovered: &Bound<'_, PyAny>,
+    path: PathBuf,
+    quarantine: Option<PathBuf>,
+    overwrite: bool,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<u64> {
+    let py = recovered.py();
+    let source = given(recovered)?.open(py, false)?;
+    let options = Options {
+        interrupt: Some(signals()),
+        ..Options::default()
+    };
+    let tell = telling(progress);
+    py.detach(|| {
+        let quarantine = quarantine.as_deref();
+        verbs::undo_recover(&source, quarantine, &path, overwrite, &options, tell)
+    })
+    .map_err(|error| raise(py, error))
+}
