@@ -66,8 +66,8 @@ def command(
     """Write the good records of SRC to DST, a new file of the same format, and every other byte to a quarantine.
 
     Records keep the checksums that they have; none is computed anew. Beside the quarantine FILE, FILE.manifest.jsonl
-    says where each byte of SRC is now. DST is read back, and SRC put together again to see that it can be, before any of
-    the files appears. SRC stays as it is, and a sound one is copied.
+    says where each byte of SRC is now. DST is read back, and SRC put together again to see that it can be, before any
+    of the files appears. SRC stays as it is, and a sound one is copied.
 
     With --undo, SRC is what was recovered, and DST becomes the damaged file again, bit for bit.
 
@@ -130,8 +130,9 @@ def _summary(recovered: Recovered, file: Input, destination: str, quarantine: st
             where = f"{exact_size(total['bytes'])} in {count(total['ranges'], 'range')}"
             line("lost", f"{where}: {total['kind']}, {what}")
     lost = sum(total["bytes"] for total in damaged if total["kind"] != "record")
-    if recovered.quarantined > lost:
-        line("replaced", f"{exact_size(recovered.quarantined - lost)} of index, counts or numbers, which are written anew")
+    anew = recovered.quarantined - lost
+    if anew > 0:
+        line("replaced", f"{exact_size(anew)} of index, counts or numbers, which are written anew")
     if recovered.index is not None:
         line("index", printable(recovered.index))
     if recovered.quarantine is not None and recovered.manifest is not None:
