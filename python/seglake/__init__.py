@@ -29,7 +29,7 @@ from ._native import (
     uuid6,
     verify,
 )
-from ._types import Span
+from ._types import Diagnosis, Neighbour, Repair, Span
 
 __all__ = [
     "Batch",
@@ -37,14 +37,17 @@ __all__ = [
     "DamageError",
     "DamageWarning",
     "Detection",
+    "Diagnosis",
     "FormatError",
     "Index",
     "Ledger",
     "LimitError",
+    "Neighbour",
     "Reader",
     "Record",
     "Records",
     "Recovered",
+    "Repair",
     "Report",
     "Schema",
     "SeglakeError",
@@ -68,6 +71,17 @@ __all__ = [
 ]
 
 # Shown, and pickled, under the name by which they are imported.
-for _public in (DamageError, DamageWarning, FormatError, LimitError, SeglakeError, Span, WrongKeyError):
+for _public in (
+    DamageError,
+    DamageWarning,
+    Diagnosis,
+    FormatError,
+    LimitError,
+    Neighbour,
+    Repair,
+    SeglakeError,
+    Span,
+    WrongKeyError,
+):
     _public.__module__ = __name__
 del _public

@@ -9,7 +9,7 @@ from typing import Any, BinaryIO, Literal, Protocol, Self, TypeAlias, final, ove
 
 from typing_extensions import Buffer
 
-from seglake._types import DialectName, FormatName, Span
+from seglake._types import Diagnosis, DialectName, FormatName, Span
 
 __all__ = [
     "Batch",
@@ -88,6 +88,7 @@ def verify(
     key_file: str | PathLike[str] | None = None,
     limit_chunk_bytes: int | None = None,
     mmap: bool | None = None,
+    explain: bool | int | None = None,
     progress: Callable[[int, int], object] | None = None,
 ) -> Report: ...
 def create(
@@ -364,6 +365,10 @@ class Report:
     def truncated(self) -> bool: ...
     @property
     def wrong_key(self) -> bool: ...
+    @property
+    def diagnoses(self) -> list[Diagnosis]: ...
+    def __arrow_c_schema__(self) -> object: ...
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
     def to_dict(self) -> dict[str, Any]: ...
 
 @final

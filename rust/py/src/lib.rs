@@ -5,6 +5,7 @@ mod arrow;
 mod batches;
 mod convert;
 mod detect;
+mod diagnosis;
 mod error;
 mod field_in;
 mod index;

@@ -3,10 +3,16 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
+use arrow_array::RecordBatchIterator;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyType};
+use pyo3::types::{PyCapsule, PyDict, PyType};
+use seglake::columns::{damage, damage_schema};
 use seglake::ledger::Span;
+
+use crate::arrow::{schema_capsule, stream_capsule};
+use crate::diagnosis;
+use crate::error::raise;
 
 /// What was found in a file, or in the part of it that has been read.
 #[pyclass(frozen, module = "seglake")]
@@ -110,8 +116,34 @@ impl Report {
         self.0.wrong_key()
     }
 
+    /// What the first damaged ranges probably come from, as Diagnosis, in the order of `damage`: empty unless `verify` was asked
+    /// to explain.
+    #[getter]
+    fn diagnoses<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let diagnoses = self.0.diagnoses.iter();
+        diagnoses.map(|own| diagnosis::object(py, own)).collect()
+    }
+
+    /// The schema of the damaged ranges, for Arrow's PyCapsule interface.
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        schema_capsule(py, &damage_schema())
+    }
+
+    /// The damaged ranges that `damage` names as Arrow, one row each, with what they probably come from: for Arrow's PyCapsule
+    /// interface, as in `pyarrow.table(report)`.
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        let _ = requested_schema; // a wish that may be left unfulfilled
+        let batch = damage(&self.0).map_err(|error| raise(py, error))?;
+        stream_capsule(py, RecordBatchIterator::new([Ok(batch)], damage_schema()))
+    }
+
     /// All attributes as a dict of the same names, fit for JSON: each damaged range is a dict of `start`, `end`, `kind`,
-    /// `cause`.
+    /// `cause`, each diagnosis one of its fields.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
         dict.set_item("path", self.path())?;
@@ -131,6 +163,9 @@ impl Report {
         dict.set_item("damage", damage)?;
         dict.set_item("truncated", self.truncated())?;
         dict.set_item("wrong_key", self.wrong_key())?;
+        let diagnoses = self.0.diagnoses.iter();
+        let diagnoses = diagnoses.map(|own| diagnosis::dict(py, own));
+        dict.set_item("diagnoses", diagnoses.collect::<PyResult<Vec<_>>>()?)?;
         Ok(dict)
     }
 

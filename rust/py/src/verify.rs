@@ -18,12 +18,14 @@ const INTERVAL: Duration = Duration::from_millis(100);
 ///
 /// `progress(done, total)` is called now and then, and at the end, with bytes; what it raises ends the verifying.
 ///
+/// explain: also find what damage probably comes from, for this many damaged ranges, the first ones (True: 100). They are in
+/// `report.diagnoses`. The file is then read again as far as the last of them, and `progress` told of that as well.
 /// limit_chunk_bytes: a chunk whose content has more bytes raises LimitError (chunked). The others are as in `open`.
 ///
 /// Raises FormatError where the format cannot be told, OSError where the file cannot be read.
 #[pyfunction]
 #[pyo3(signature = (
-    source, *, format=None, dialect=None, key=None, keys=None, key_file=None, limit_chunk_bytes=None, mmap=None, progress=None,
+    source, *, format=None, dialect=None, key=None, keys=None, key_file=None, limit_chunk_bytes=None, mmap=None, explain=None, progress=None,
 ))]
 #[allow(clippy::too_many_arguments, reason = "keyword arguments")]
 pub(crate) fn verify(
@@ -35,6 +37,7 @@ pub(crate) fn verify(
     key_file: Option<PathBuf>,
     limit_chunk_bytes: Option<u64>,
     mmap: Option<bool>,
+    explain: Option<Explain>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Report> {
     let py = source.py();
@@ -51,10 +54,40 @@ pub(crate) fn verify(
     let Opened {
         source, options, ..
     } = arguments.open(source)?;
+    let again = progress.as_ref().map(|progress| progress.clone_ref(py));
     let tell = teller(progress, source.len());
-    py.detach(|| verbs::verify(source, &options, tell))
-        .map(Report)
-        .map_err(|error| raise(py, error))
+    let explained = py.detach(|| {
+        let mut report = verbs::verify(source.clone(), &options, tell)?;
+        let how = verbs::DiagnoseOptions {
+            ranges: explain.map_or(0, |explain| explain.ranges()),
+            ..verbs::DiagnoseOptions::default()
+        };
+        let tell = teller(again, source.len());
+        report.diagnoses = verbs::diagnose(&source, &options, &report, &how, tell)?;
+        Ok(report)
+    });
+    explained.map(Report).map_err(|error| raise(py, error))
+}
+
+/// How many damaged ranges to explain.
+#[derive(FromPyObject)]
+pub(crate) enum Explain {
+    /// As many as by default, or none.
+    #[pyo3(transparent, annotation = "bool")]
+    Whether(bool),
+    /// So many.
+    #[pyo3(transparent, annotation = "int")]
+    Ranges(usize),
+}
+
+impl Explain {
+    fn ranges(&self) -> usize {
+        match self {
+            Self::Whether(true) => verbs::DiagnoseOptions::default().ranges,
+            Self::Whether(false) => 0,
+            Self::Ranges(ranges) => *ranges,
+        }
+    }
 }
 
 /// Tells Python's `progress` now and then, and at the end, how many bytes of `total` are done.

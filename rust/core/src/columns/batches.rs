@@ -174,7 +174,7 @@ impl Selection {
     }
 }
 
-fn data_type(kind: ColumnKind, uuids: UuidType) -> DataType {
+pub(super) fn data_type(kind: ColumnKind, uuids: UuidType) -> DataType {
     match (kind, uuids) {
         (ColumnKind::Uuid, UuidType::Fixed) => DataType::FixedSizeBinary(16),
         (ColumnKind::Uuid, UuidType::Text) | (ColumnKind::Text, _) => DataType::Utf8,
@@ -387,7 +387,10 @@ fn path_text(path: &OsStr) -> String {
     )
 }
 
-fn array(column: ColumnBuffer, data_type: &DataType) -> std::result::Result<ArrayRef, ArrowError> {
+pub(super) fn array(
+    column: ColumnBuffer,
+    data_type: &DataType,
+) -> std::result::Result<ArrayRef, ArrowError> {
     let (values, len, valid) = column.into_parts();
     let nulls = valid.map(NullBuffer::from);
     Ok(match values {
@@ -458,7 +461,7 @@ fn mismatch(data_type: &DataType) -> ArrowError {
 }
 
 /// Columns of one length each with the type of its field: that Arrow refuses them would be a mistake of this module.
-fn internal(error: ArrowError) -> Error {
+pub(super) fn internal(error: ArrowError) -> Error {
     Error::Usage(format!("cannot build a record batch: {error}"))
 }
 

@@ -3,10 +3,14 @@
 #[cfg(feature = "arrow")]
 mod batches;
 mod buffer;
+#[cfg(feature = "arrow")]
+mod damage;
 
 #[cfg(feature = "arrow")]
 pub use batches::{Batch, Batches, Limits, Selection};
 pub use buffer::{ColumnBuffer, Values};
+#[cfg(feature = "arrow")]
+pub use damage::{damage, damage_schema};
 
 /// How UUIDs appear.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

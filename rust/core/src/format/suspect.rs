@@ -111,13 +111,13 @@ pub(crate) trait Suspects {
     /// [`Error::Io`](crate::Error::Io).
     fn suspects(&mut self, span: &Span) -> Result<Vec<Suspect>>;
 
-    /// What should stand in the range, or what an entry in it points at, if an index or table of contents says where.
+    /// What should stand in the range, or what entries in it point at, if an index or table of contents says where: the first few.
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io).
-    fn misplaced(&mut self, span: &Span) -> Result<Option<Misplaced>> {
+    fn misplaced(&mut self, span: &Span) -> Result<Vec<Misplaced>> {
         let _ = span;
-        Ok(None)
+        Ok(Vec::new())
     }
 
     /// Whether a file is its records one behind the other and nothing else, so that any part of it can be read as a file.
@@ -125,12 +125,20 @@ pub(crate) trait Suspects {
         false
     }
 
-    /// Whether something with a right checksum begins at `bytes`, wherever they stand.
+    /// What the offsets at which things begin are multiples of.
+    fn alignment(&self) -> u64 {
+        1
+    }
+
+    /// Whether something with a right checksum begins at `bytes`, wherever they stand. Asked only where that is not at any offset.
     fn begins(&self, bytes: &[u8]) -> bool {
         let _ = bytes;
         false
     }
 }
+
+/// How many things one range is explained by, at most: the first that it holds, and the ones behind.
+pub(crate) const MAX_MISPLACED: usize = 3;
 
 /// The longest thing of which every bit is tried, in bytes. What is longer takes too long, and a CRC-32 would be right by
 /// chance too often: of this many bits, once in 131,072 times.

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::Diagnosis;
 use crate::error::Result;
 use crate::format::{Checked, Format, Options, Start, Step, Walk, Wanted, open, resolve};
 use crate::ledger::{Span, Totals};
@@ -33,6 +34,8 @@ pub struct Report {
     pub damage: Vec<Span>,
     /// Whether there are more damaged ranges than `damage` holds; `totals` count them all.
     pub truncated: bool,
+    /// What the first of them probably come from, in the same order: empty unless [`diagnose`](super::diagnose) was asked.
+    pub diagnoses: Vec<Diagnosis>,
     suspects_key: bool,
 }
 
@@ -55,6 +58,7 @@ impl Report {
             totals: Totals::default(),
             damage: Vec::new(),
             truncated: false,
+            diagnoses: Vec::new(),
             suspects_key: false,
         }
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::header::{HEADER_BYTES, Header, Look, align};
+use super::header::{ALIGNMENT, HEADER_BYTES, Header, Look, align};
 use super::payload::{Checked, Input, check};
 use crate::compress::Decoder;
 use crate::error::Result;
@@ -44,10 +44,14 @@ impl Suspects for ChunkedSuspects {
             }
             None => suspects.push(header_suspect(at, len)),
         }
-        if span.len() <= MAX_TRIED_BYTES && !at.is_multiple_of(super::header::ALIGNMENT) {
+        if span.len() <= MAX_TRIED_BYTES && !at.is_multiple_of(ALIGNMENT) {
             suspects.push(Suspect::zeros("padding", span.start..span.end));
         }
         Ok(suspects)
+    }
+
+    fn alignment(&self) -> u64 {
+        ALIGNMENT
     }
 
     fn begins(&self, bytes: &[u8]) -> bool {

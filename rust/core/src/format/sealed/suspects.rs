@@ -12,7 +12,8 @@ use crate::cursor::Cursor;
 use crate::error::Result;
 use crate::format::Options;
 use crate::format::suspect::{
-    MAX_LENGTHS_TRIED_BYTES, MAX_TRIED_BYTES, Misplaced, Suspect, Suspects, Trial, read_piece,
+    MAX_LENGTHS_TRIED_BYTES, MAX_MISPLACED, MAX_TRIED_BYTES, Misplaced, Suspect, Suspects, Trial,
+    read_piece,
 };
 use crate::ledger::{Cause, Span};
 use crate::source::Source;
@@ -79,27 +80,53 @@ impl Suspects for SealedSuspects {
         Ok(suspects)
     }
 
-    fn misplaced(&mut self, span: &Span) -> Result<Option<Misplaced>> {
+    fn misplaced(&mut self, span: &Span) -> Result<Vec<Misplaced>> {
         let entries = self.front.entries;
-        let number = if span.start < self.front.entry_at(entries) {
+        let mut found = Vec::new();
+        if span.start >= self.trailer.start {
+            return Ok(found);
+        }
+        let is_of_index = span.start < self.front.entry_at(entries);
+        let mut number = if is_of_index {
             span.start / ENTRY_BYTES as u64
         } else {
             self.first_entry_from(span.start)?
         };
-        if number >= entries {
-            return Ok(None);
+        // One entry that is wrong about its message is wrong itself. Where data has moved, the next one is wrong as well.
+        let witnesses = if is_of_index { 2 } else { 1 };
+        while number + witnesses <= entries && found.len() < MAX_MISPLACED {
+            let mut expected = Vec::new();
+            for own in number..number + witnesses {
+                let entry = self.reader.entry(own, entries)?;
+                let stored = self.reader.checksum(self.trailer.checksum_at(own))?;
+                expected.push((entry, stored));
+            }
+            let Some((first, _)) = expected.first().copied() else {
+                break;
+            };
+            let front = self.front;
+            let mut reader = Reader::sparse(self.source.clone(), &self.options);
+            found.push(Misplaced {
+                what: "message",
+                offset: first.offset,
+                check: Box::new(move |at| {
+                    let mut all = Trial::NOTHING;
+                    for (entry, stored) in &expected {
+                        let moved = entry.offset.wrapping_sub(first.offset);
+                        let at = at.wrapping_add(moved);
+                        let trial = stands_at(&mut reader, &front, entry, *stored, at)?;
+                        all.work += trial.work;
+                        all.end = trial.end;
+                        if trial.end.is_none() {
+                            break;
+                        }
+                    }
+                    Ok(all)
+                }),
+            });
+            number += 1;
         }
-        let entry = self.reader.entry(number, entries)?;
-        let stored = self.reader.checksum(self.trailer.checksum_at(number))?;
-        let (front, mut reader) = (
-            self.front,
-            Reader::sparse(self.source.clone(), &self.options),
-        );
-        Ok(Some(Misplaced {
-            what: "message",
-            offset: entry.offset,
-            check: Box::new(move |at| stands_at(&mut reader, &front, &entry, stored, at)),
-        }))
+        Ok(found)
     }
 }
 

@@ -8,7 +8,8 @@ use super::{VERSION_1, VERSION_2};
 use crate::error::Result;
 use crate::format::Options;
 use crate::format::suspect::{
-    MAX_LENGTHS_TRIED_BYTES, MAX_TRIED_BYTES, Misplaced, Suspect, Suspects, Trial, read_piece,
+    MAX_LENGTHS_TRIED_BYTES, MAX_MISPLACED, MAX_TRIED_BYTES, Misplaced, Suspect, Suspects, Trial,
+    read_piece,
 };
 use crate::ledger::{Cause, Span};
 use crate::source::{BytesSource, Source};
@@ -46,32 +47,22 @@ impl Suspects for TenantSuspects {
         if span.cause == Some(Cause::CountMismatch) && span.len() == COUNT_BYTES {
             return self.count(span);
         }
-        let entry = self.entry_within(span)?;
-        let short = entry.filter(|entry| entry.length <= MAX_TRIED_BYTES);
-        Ok(short.map(|entry| block(&entry)).into_iter().collect())
+        let entries = self.entries_within(span, 1)?;
+        let short = entries
+            .iter()
+            .filter(|entry| entry.length <= MAX_TRIED_BYTES);
+        Ok(short.map(block).collect())
     }
 
-    fn misplaced(&mut self, span: &Span) -> Result<Option<Misplaced>> {
+    fn misplaced(&mut self, span: &Span) -> Result<Vec<Misplaced>> {
         if !self.front.is_sound() {
-            return Ok(None);
+            return Ok(Vec::new());
         }
-        let Some(entry) = self.entry_within(span)? else {
-            return Ok(None);
-        };
-        let (source, mut bytes) = (self.source.clone(), Vec::new());
-        Ok(Some(Misplaced {
-            what: "block",
-            offset: entry.offset,
-            check: Box::new(move |at| {
-                let end = at.saturating_add(entry.length);
-                if end > source.len() || entry.length > MAX_LENGTHS_TRIED_BYTES {
-                    return Ok(Trial::NOTHING);
-                }
-                bytes.clear();
-                read_piece(&*source, &(at..end), &mut bytes)?;
-                Ok(block_checks(&entry, at, &bytes))
-            }),
-        }))
+        let entries = self.entries_within(span, MAX_MISPLACED)?;
+        let short = entries
+            .into_iter()
+            .filter(|entry| entry.length <= MAX_LENGTHS_TRIED_BYTES);
+        Ok(short.map(|entry| self.moved(entry)).collect())
     }
 }
 
@@ -95,18 +86,38 @@ fn block(entry: &Entry) -> Suspect {
 }
 
 impl TenantSuspects {
-    /// The first entry that stands in the range, or whose block, which lies within the file, begins or lies in it.
-    fn entry_within(&self, span: &Span) -> Result<Option<Entry>> {
-        let mut entries = self.front.begin(&self.options);
+    /// The first entries that stand in the range, or whose blocks, which lie within the file, touch it.
+    fn entries_within(&self, span: &Span, most: usize) -> Result<Vec<Entry>> {
+        let (mut entries, mut found) = (self.front.begin(&self.options), Vec::new());
         entries.left = entries.left.min(MAX_ENTRIES);
-        while let Some(entry) = entries.next(&*self.source)? {
+        while found.len() < most
+            && let Some(entry) = entries.next(&*self.source)?
+        {
             let is_it = entry.at >= span.start && entry.at < span.end;
             let touches = entry.offset < span.end && span.start < entry.block_end();
             if (is_it || touches) && entry.block_end() <= self.front.len {
-                return Ok(Some(entry));
+                found.push(entry);
             }
         }
-        Ok(None)
+        Ok(found)
+    }
+
+    /// The block of an entry, wherever it stands.
+    fn moved(&self, entry: Entry) -> Misplaced {
+        let (source, mut bytes) = (self.source.clone(), Vec::new());
+        Misplaced {
+            what: "block",
+            offset: entry.offset,
+            check: Box::new(move |at| {
+                let end = at.saturating_add(entry.length);
+                if end > source.len() {
+                    return Ok(Trial::NOTHING);
+                }
+                bytes.clear();
+                read_piece(&*source, &(at..end), &mut bytes)?;
+                Ok(block_checks(&entry, at, &bytes))
+            }),
+        }
     }
 
     /// The front, from the magic to the table's CRC-32.

@@ -195,8 +195,14 @@ impl Case<'_> {
         if let Some(found) = by_bytes {
             return Ok(found);
         }
-        if span.kind == Kind::TornTail {
-            return Ok(shift::torn(self.format(), &region, span));
+        let is_last = self
+            .report
+            .damage
+            .iter()
+            .all(|other| other.start <= span.start);
+        if span.kind == Kind::TornTail && is_last {
+            let stated = self.stated_end(span)?;
+            return Ok(shift::torn(self.format(), &region, span, stated));
         }
         if let Some(suspects) = &mut self.suspects
             && let Some(found) = shift::missing(&mut **suspects, span)?
@@ -204,6 +210,19 @@ impl Case<'_> {
             return Ok(found);
         }
         Ok(self.unexplained(span))
+    }
+
+    /// Where what begins the range would end by its own lengths.
+    fn stated_end(&mut self, span: &Span) -> Result<Option<u64>> {
+        let Some(suspects) = &mut self.suspects else {
+            return Ok(None);
+        };
+        let suspects = suspects.suspects(span)?;
+        let mut ends = suspects.iter().filter_map(|suspect| {
+            let stated = suspect.stated? as u64;
+            suspect.body.start.checked_add(stated)
+        });
+        Ok(ends.next())
     }
 
     /// What a checksum proves: bits flipped, sectors moved, bytes inserted, all of it moved.
@@ -217,7 +236,9 @@ impl Case<'_> {
             return Ok(Some(flips::finding(span, repairs)));
         }
         for suspect in &mut suspects.suspects(span)? {
-            if !suspect.by_checksum {
+            let bytes = suspect.read(source)?;
+            // What checks as it is was refused for something else than its bytes.
+            if !suspect.by_checksum || (suspect.check)(&bytes).end.is_some() {
                 continue;
             }
             self.options.poll()?;
@@ -232,10 +253,13 @@ impl Case<'_> {
                 return Ok(found);
             }
         }
-        match suspects.misplaced(span)? {
-            Some(misplaced) => shift::misplaced(misplaced, source.len(), budget),
-            None => Ok(None),
+        for misplaced in suspects.misplaced(span)? {
+            let found = shift::misplaced(misplaced, source.len(), budget)?;
+            if found.is_some() {
+                return Ok(found);
+            }
         }
+        Ok(None)
     }
 
     fn unexplained(&self, span: &Span) -> Finding {

@@ -6,8 +6,8 @@ use super::region::Region;
 use super::sectors;
 use crate::error::Result;
 use crate::format::Format;
-use crate::format::suspect::{MAX_TRIED_BYTES, Misplaced, Suspect, Suspects};
-use crate::ledger::{Kind, Span};
+use crate::format::suspect::{MAX_TRIED_BYTES, Misplaced, Suspect, Suspects, read_piece};
+use crate::ledger::{Cause, Kind, Span};
 use crate::source::Source;
 
 /// How far something is looked for from where it should stand, in bytes.
@@ -16,6 +16,9 @@ const MAX_SHIFT: u64 = 4096;
 const MAX_SEARCHED: usize = 64 << 10;
 /// A length that is a multiple of this is round: buffers of copying programs, blocks of object stores.
 const ROUND_BYTES: u64 = 64 << 10;
+/// Of the record in front of inserted bytes, and of what is behind them, at least so many bytes are there: fewer could come from
+/// another record, and be the same by chance.
+const MIN_KEPT: usize = 20;
 /// What file systems write at once.
 const PAGE_BYTES: u64 = 4096;
 
@@ -42,18 +45,20 @@ pub(super) fn inserted(
         return Ok(None);
     }
     budget.begin();
-    for place in 0..=stated {
+    for place in MIN_KEPT..stated.saturating_sub(MIN_KEPT) {
         let (Some(front), Some(back)) = (bytes.get(..place), bytes.get(place + extra..)) else {
             break;
         };
         let Some(trial) = budget.attempt(suspect, &[front, back].concat()) else {
             break;
         };
-        if trial.end.is_some() && place < stated {
+        if trial.end.is_some() {
             let at = piece.start + place as u64;
             let evidence = format!(
-                "without the {extra} bytes from {at} on the {} at {} checks",
-                suspect.what, piece.start
+                "without {} from {at} on the {} at {} checks",
+                bytes_of(extra as u64),
+                suspect.what,
+                piece.start
             );
             let reason = Reason::InsertedBytes;
             return Ok(Some(Finding::new(reason, Certainty::Proven, evidence)));
@@ -71,8 +76,12 @@ pub(super) fn line_ends(
     if !suspect.elsewhere.is_empty() {
         return Ok(None);
     }
-    let piece = suspect.body.clone();
-    let bytes = suspect.read(source)?;
+    // What was pushed out of it at its end belongs to it as well.
+    let body = suspect.body.clone();
+    let len = body.end.saturating_sub(body.start);
+    let end = body.end.saturating_add(len).min(source.len());
+    let mut bytes = Vec::new();
+    read_piece(source, &(body.start..end), &mut bytes)?;
     let mut guess = Vec::with_capacity(bytes.len());
     let mut rest = bytes.iter().peekable();
     while let Some(byte) = rest.next() {
@@ -80,14 +89,16 @@ pub(super) fn line_ends(
             guess.push(*byte);
         }
     }
+    if guess.len() == bytes.len() {
+        return Ok(None);
+    }
+    guess.truncate(usize::try_from(len).unwrap_or(usize::MAX));
     budget.begin();
-    let trial = budget
-        .attempt(suspect, &guess)
-        .filter(|_| guess.len() < bytes.len());
+    let trial = budget.attempt(suspect, &guess);
     Ok(trial.and_then(|trial| trial.end).map(|_| {
         let evidence = format!(
             "with each CR LF turned back into LF the {} at {} checks",
-            suspect.what, piece.start
+            suspect.what, body.start
         );
         Finding::new(Reason::TextConversion, Certainty::Proven, evidence)
     }))
@@ -118,33 +129,50 @@ pub(super) fn misplaced(
             (Reason::MissingBytes, offset - at, "missing")
         };
         let evidence = format!(
-            "the {what} that should stand at {offset} stands at {at}: {by} bytes are {words} in front of it"
+            "the {what} that should stand at {offset} stands at {at}: {} {words} in front of it",
+            bytes_are(by)
         );
         return Ok(Some(Finding::new(reason, Certainty::Proven, evidence)));
     }
     Ok(None)
 }
 
-/// Something that checks, at an offset at which none of its kind can begin.
+/// Something that checks, at an offset at which none of its kind can begin. In a torn tail nothing good is behind the range
+/// either, so what follows tells as well.
 pub(super) fn unaligned(suspects: &dyn Suspects, region: &Region, span: &Span) -> Option<Finding> {
-    let bytes = region.of(span);
+    let bytes = match span.kind {
+        Kind::TornTail => region.get(span.start..region.file_len),
+        _ => region.of(span),
+    };
     let found = (1..bytes.len().min(MAX_SEARCHED)).find(|place| {
-        bytes
-            .get(*place..)
-            .is_some_and(|rest| suspects.begins(rest))
+        let rest = bytes.get(*place..);
+        rest.is_some_and(|rest| suspects.begins(rest))
     })?;
     let at = span.start + found as u64;
-    let off = at % 0x80;
+    let off = at % suspects.alignment();
     let evidence = format!(
-        "a chunk header that checks stands at {at}, which is no multiple of 128: {off} bytes are inserted in front of it, or {} missing",
-        0x80 - off
+        "something that checks begins at {at}, which is no multiple of {}: {} inserted in front of it, or {} missing",
+        suspects.alignment(),
+        bytes_are(off),
+        suspects.alignment() - off
     );
-    Some(Finding::new(
-        Reason::InsertedBytes,
-        Certainty::Likely,
-        evidence,
-    ))
-    .filter(|_| off != 0)
+    (off != 0).then(|| Finding::new(Reason::InsertedBytes, Certainty::Likely, evidence))
+}
+
+/// `1 byte is`, `2 bytes are`.
+fn bytes_are(count: u64) -> String {
+    match count {
+        1 => "1 byte is".to_owned(),
+        count => format!("{count} bytes are"),
+    }
+}
+
+/// `1 byte`, `2 bytes`.
+fn bytes_of(count: u64) -> String {
+    match count {
+        1 => "1 byte".to_owned(),
+        count => format!("{count} bytes"),
+    }
 }
 
 /// A record whose lengths lead behind the next good one, a little.
@@ -166,55 +194,72 @@ pub(super) fn missing(suspects: &mut dyn Suspects, span: &Span) -> Result<Option
             ""
         };
         let evidence = format!(
-            "the {what} says that it has {stated} bytes, and the next good one follows after {}: {short} bytes{sector} fewer",
-            span.len()
+            "the {what} says that it has {stated} bytes, and the next good one follows after {}: {}{sector} fewer",
+            span.len(),
+            bytes_of(short)
         );
         Finding::new(Reason::MissingBytes, Certainty::Possible, evidence)
     }))
 }
 
-/// A file that ends too early: a write that was not finished, or a copy that was cut off.
-pub(super) fn torn(format: &Format, region: &Region, span: &Span) -> Finding {
+/// A file that ends too early: a write that was not finished, or a copy that was cut off. `stated` is where the last record
+/// would end by its own lengths.
+pub(super) fn torn(format: &Format, region: &Region, span: &Span, stated: Option<u64>) -> Finding {
     let len = region.file_len;
-    let is_appended_to = format.create_options.contains(&"append");
+    let is_missing = matches!(
+        span.cause,
+        Some(Cause::TruncatedHeader | Cause::TruncatedTrailer | Cause::LengthOutOfBounds)
+    );
+    let interrupted =
+        |certainty, evidence| Finding::new(Reason::InterruptedWrite, certainty, evidence);
     if span.end < len {
-        let evidence = match sectors::zeros_from(region, span) {
-            Some(at) => format!(
-                "the last write reached the disk up to {at}, where a sector ends, and zeros follow"
-            ),
-            None => format!("the last write ends at {}, and zeros follow", span.end),
+        if let Some(at) = sectors::zeros_from(region, span) {
+            let evidence =
+                format!("what was written ends at {at}, where a sector ends, and zeros follow");
+            return interrupted(Certainty::Likely, evidence);
+        }
+        let evidence = format!("what was written ends at {}, and zeros follow", span.end);
+        let is_cut = is_missing || stated.is_some_and(|end| end > span.end);
+        let certainty = if is_cut {
+            Certainty::Likely
+        } else {
+            Certainty::Possible
         };
-        return Finding::new(Reason::InterruptedWrite, Certainty::Likely, evidence);
+        return interrupted(certainty, evidence);
     }
-    if len > 0 && len.is_multiple_of(ROUND_BYTES) {
+    if !is_missing {
         let evidence = format!(
-            "the file ends within what begins at {}, at {len}, a multiple of 64 KiB: a copy that was cut off",
+            "the file ends with what begins at {}, all of it there by its lengths: part of it never reached the disk, or changed later",
+            span.start
+        );
+        return interrupted(Certainty::Possible, evidence);
+    }
+    let is_written_whole = !format.create_options.contains(&"append");
+    if len.is_multiple_of(ROUND_BYTES) && len > 0 {
+        let evidence = format!(
+            "the file ends at {len}, a multiple of 64 KiB, within what begins at {}: a copy that was cut off",
             span.start
         );
         return Finding::new(Reason::Truncated, Certainty::Likely, evidence);
     }
-    if !is_appended_to {
-        let page = if len > 0 && len.is_multiple_of(PAGE_BYTES) {
-            ", a multiple of 4,096"
-        } else {
-            ""
-        };
+    let is_page = len.is_multiple_of(PAGE_BYTES) && len > 0;
+    let page = if is_page { ", a multiple of 4,096" } else { "" };
+    if is_written_whole {
         let evidence = format!(
             "files of this format are written whole, and this one ends too early, at {len}{page}"
         );
         return Finding::new(Reason::Truncated, Certainty::Likely, evidence);
     }
-    let (certainty, page) = if len > 0 && len.is_multiple_of(PAGE_BYTES) {
-        (
-            Certainty::Possible,
-            ", a multiple of 4,096: written page by page, or a copy that was cut off",
-        )
-    } else {
-        (Certainty::Likely, ", and nothing good follows")
-    };
+    if is_page {
+        let evidence = format!(
+            "the file ends at {len}{page}, within what begins at {}: written page by page, or a copy that was cut off",
+            span.start
+        );
+        return interrupted(Certainty::Possible, evidence);
+    }
     let evidence = format!(
-        "the last write ends within what begins at {}, at {len}{page}",
+        "the file ends at {len}, within what begins at {}",
         span.start
     );
-    Finding::new(Reason::InterruptedWrite, certainty, evidence)
+    interrupted(Certainty::Likely, evidence)
 }

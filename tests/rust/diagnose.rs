@@ -1,0 +1,509 @@
+//! What damage comes from: each reason where it is so, and not where it is not.
+#![allow(missing_docs, clippy::indexing_slicing, clippy::unwrap_used)]
+
+mod common;
+mod diagnoses;
+#[path = "common/sealed.rs"]
+mod sealed_segments;
+mod tenant_segments;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use common::chunked::noise;
+use common::{Windowed, source, uuid};
+use diagnoses::{Sound, active, checksummed, chunked, explained, repairs, sealed, shown, tenant};
+use proptest::prelude::*;
+use seglake::checksum::Key;
+use seglake::format::{Options, RecordId, Start, Step, active as format_active, open, oplog};
+use seglake::ledger::Kind;
+use seglake::source::Source;
+use seglake::verbs::{Certainty, DiagnoseOptions, Diagnosis, Reason, diagnose, verify};
+
+/// That a file with these bytes is damaged, and for this reason alone; gives what is said.
+#[track_caller]
+fn assert_reason(sound: &Sound, bytes: &[u8], reason: Reason) -> Vec<Diagnosis> {
+    let (report, found) = sound.explained(bytes);
+    assert!(!report.is_sound(), "{} is sound", sound.format.name);
+    assert!(
+        found.iter().any(|own| own.reason == reason),
+        "{}: no {reason}\n{}",
+        sound.format.name,
+        shown(&found)
+    );
+    let allowed = |own: &Diagnosis| {
+        let is_shorter = reason == Reason::MissingBytes && own.reason == Reason::Truncated;
+        let is_open = matches!(own.reason, Reason::Consequence | Reason::Unknown);
+        own.reason == reason || is_open || is_shorter
+    };
+    assert!(
+        found.iter().all(allowed),
+        "{}\n{}",
+        sound.format.name,
+        shown(&found)
+    );
+    found
+}
+
+/// Files whose records span several sectors, and ones whose sectors span several records.
+fn large_and_small() -> Vec<Sound> {
+    let mut all = checksummed(8, 1500);
+    all.extend(checksummed(200, 60));
+    all
+}
+
+#[test]
+fn a_sector_of_zeros() {
+    for sound in large_and_small() {
+        for (at, size) in [(4096, 512), (6144, 512), (4096, 4096), (4096, 1024)] {
+            let bytes = sound.damaged(|bytes| bytes[at..at + size].fill(0));
+            assert_reason(&sound, &bytes, Reason::ZeroedSector);
+        }
+    }
+}
+
+#[test]
+fn a_sector_of_erased_flash() {
+    for sound in large_and_small() {
+        for (at, size) in [(4096, 512), (4096, 4096)] {
+            let bytes = sound.damaged(|bytes| bytes[at..at + size].fill(0xff));
+            assert_reason(&sound, &bytes, Reason::ErasedSector);
+        }
+    }
+}
+
+#[test]
+fn zeros_elsewhere_are_no_sector() {
+    for sound in large_and_small() {
+        for (at, size) in [(4196, 512), (4196, 900), (4100, 300)] {
+            let bytes = sound.damaged(|bytes| bytes[at..at + size].fill(0));
+            let (_, found) = sound.explained(&bytes);
+            let is_claimed = |own: &Diagnosis| own.reason == Reason::ZeroedSector;
+            assert!(
+                !found.iter().any(is_claimed),
+                "{}\n{}",
+                sound.format.name,
+                shown(&found)
+            );
+        }
+    }
+}
+
+#[test]
+fn a_sector_that_is_a_copy_of_another() {
+    for sound in checksummed(8, 1500) {
+        let bytes = sound.damaged(|bytes| bytes.copy_within(7168..7680, 4608));
+        let found = assert_reason(&sound, &bytes, Reason::DuplicatedSector);
+        assert!(shown(&found).contains("7168"), "{}", shown(&found));
+    }
+}
+
+#[test]
+fn sectors_that_changed_places() {
+    for sound in checksummed(8, 1500) {
+        let bytes = sound.damaged(|bytes| {
+            let (front, back) = bytes.split_at_mut(7168);
+            front[4608..5120].swap_with_slice(&mut back[..512]);
+        });
+        let found = assert_reason(&sound, &bytes, Reason::MovedSector);
+        let first = &found[0];
+        assert_eq!(first.certainty, Some(Certainty::Proven));
+        assert!(
+            first.evidence.contains("7168") && first.evidence.contains("4608"),
+            "{}",
+            shown(&found)
+        );
+    }
+}
+
+#[test]
+fn bytes_that_were_inserted() {
+    for (sound, at) in [
+        (active(20, 100, 0), 700),
+        (sealed(20, 100, true), 1500),
+        (tenant(2, 20, 100), 2000),
+    ] {
+        for extra in [1, 7, 512] {
+            let bytes = sound.damaged(|bytes| {
+                bytes.splice(at..at, noise(9, extra));
+            });
+            let found = assert_reason(&sound, &bytes, Reason::InsertedBytes);
+            let is_counted = |own: &Diagnosis| own.evidence.contains(&format!(" {extra} byte"));
+            assert!(found.iter().any(is_counted), "{}", shown(&found));
+        }
+    }
+    let sound = chunked(20, 100);
+    let bytes = sound.damaged(|bytes| {
+        bytes.splice(700..700, [1, 2, 3]);
+    });
+    assert_reason(&sound, &bytes, Reason::InsertedBytes);
+}
+
+#[test]
+fn bytes_that_are_missing() {
+    for (sound, at) in [
+        (active(20, 100, 0), 700),
+        (sealed(20, 100, true), 1500),
+        (tenant(2, 20, 100), 2000),
+    ] {
+        let bytes = sound.damaged(|bytes| {
+            bytes.drain(at..at + 5);
+        });
+        let found = assert_reason(&sound, &bytes, Reason::MissingBytes);
+        assert!(shown(&found).contains(" 5 bytes"), "{}", shown(&found));
+    }
+}
+
+/// Where records begin; of a chunked segment, where chunks do.
+fn positions(sound: &Sound) -> Vec<usize> {
+    let mut walk = open(source(&sound.bytes), &sound.options(), Start::Beginning).unwrap();
+    let mut positions = Vec::new();
+    while walk.step().unwrap() == Step::More {
+        let rows = walk.rows();
+        let of_row = |row| usize::try_from(rows.position(row)).unwrap();
+        positions.extend((0..rows.len()).map(of_row));
+    }
+    positions.dedup();
+    positions
+}
+
+#[test]
+fn records_that_stand_there_twice() {
+    for (sound, records) in [
+        (active(20, 100, 0), "2 records"),
+        (chunked(20, 100), "4 records"),
+    ] {
+        let at = positions(&sound);
+        let bytes = sound.damaged(|bytes| {
+            let copy = bytes[at[2]..at[4]].to_vec();
+            bytes.splice(at[4]..at[4], copy);
+        });
+        let found = assert_reason(&sound, &bytes, Reason::DuplicatedRecords);
+        assert!(found[0].evidence.contains("2 records"), "{}", shown(&found));
+        assert!(
+            found[0].evidence.ends_with(&at[2].to_string()),
+            "{}",
+            shown(&found)
+        );
+    }
+}
+
+#[test]
+fn records_of_an_earlier_time() {
+    let sound = active(10, 100, 0);
+    let mut older = Vec::new();
+    format_active::encode(&mut older, &Key::DEFAULT, &uuid(5), b"old", &noise(77, 90)).unwrap();
+    let bytes = sound.damaged(|bytes| {
+        let at = bytes.len() / 2;
+        bytes.splice(at..at, older.clone());
+    });
+    assert_reason(&sound, &bytes, Reason::StaleData);
+}
+
+#[test]
+fn a_write_that_was_interrupted() {
+    let sound = active(10, 1000, 0);
+    let bytes = sound.damaged(|bytes| bytes.truncate(9001));
+    let found = assert_reason(&sound, &bytes, Reason::InterruptedWrite);
+    assert_eq!(found[0].span.kind, Kind::TornTail);
+    assert!(found[0].before.is_some() && found[0].after.is_none());
+    let preallocated = sound.damaged(|bytes| {
+        bytes.truncate(9216);
+        bytes.resize(20_000, 0);
+    });
+    let found = assert_reason(&sound, &preallocated, Reason::InterruptedWrite);
+    assert!(found[0].evidence.contains("9216"), "{}", shown(&found));
+    let sound = chunked(10, 1000);
+    let bytes = sound.damaged(|bytes| bytes.truncate(9001));
+    assert_reason(&sound, &bytes, Reason::InterruptedWrite);
+}
+
+#[test]
+fn a_flipped_bit_in_the_last_record_is_no_interrupted_write() {
+    let sound = active(5, 100, 1000);
+    let bytes = sound.damaged(|bytes| bytes[600] ^= 4);
+    let found = assert_reason(&sound, &bytes, Reason::FlippedBit);
+    assert_eq!(found[0].span.kind, Kind::TornTail);
+}
+
+#[test]
+fn a_copy_that_was_cut_off() {
+    for sound in [
+        sealed(100, 1500, true),
+        sealed(100, 1500, false),
+        tenant(2, 100, 1500),
+        tenant(1, 100, 1500),
+    ] {
+        let bytes = sound.damaged(|bytes| bytes.truncate(131_072));
+        let (_, found) = sound.explained(&bytes);
+        let last = found
+            .iter()
+            .find(|own| own.span.kind == Kind::TornTail)
+            .unwrap();
+        assert_eq!(last.reason, Reason::Truncated, "{}", shown(&found));
+        assert!(last.evidence.contains("64 KiB"), "{}", shown(&found));
+    }
+    let sound = active(100, 1500, 0);
+    let bytes = sound.damaged(|bytes| bytes.truncate(65_536));
+    assert_reason(&sound, &bytes, Reason::Truncated);
+}
+
+#[test]
+fn another_key() {
+    let sound = active(20, 50, 0);
+    let options = Options {
+        keys: vec![Key::new(&[7; 32])],
+        ..sound.options()
+    };
+    let (report, found) = explained(source(&sound.bytes), &options);
+    assert!(report.wrong_key());
+    assert!(!found.is_empty());
+    assert!(
+        found.iter().all(|own| own.reason == Reason::WrongKey),
+        "{}",
+        shown(&found)
+    );
+    assert!(repairs(&found).is_empty());
+}
+
+#[test]
+fn a_file_of_something_else() {
+    let sound = active(10, 100, 0);
+    let page = b"<!DOCTYPE html><html><body><h1>404 Not Found</h1></body></html>".to_vec();
+    let gzip = [&[0x1f, 0x8b, 8, 0][..], &noise(3, 2000)].concat();
+    let text = b"2024-01-10 12:00:00 INFO started, all is well\n".repeat(20);
+    for bytes in [
+        page,
+        gzip,
+        text,
+        chunked(5, 100).bytes,
+        tenant(2, 5, 100).bytes,
+    ] {
+        assert_reason(&sound, &bytes, Reason::OtherContent);
+    }
+}
+
+#[test]
+fn text_in_the_middle() {
+    for sound in [active(20, 400, 0), chunked(20, 400)] {
+        let bytes = sound.damaged(|bytes| {
+            let text = b"kernel: [12345.678] EXT4-fs error (device sda1)\n".repeat(60);
+            let at = sound.bytes.len() / 4 / 128 * 128;
+            bytes[at..at + text.len()].copy_from_slice(&text);
+        });
+        let (_, found) = sound.explained(&bytes);
+        let has_text = |own: &Diagnosis| own.reason == Reason::OtherContent;
+        assert!(
+            found.iter().any(has_text) || sound.format.name == "active",
+            "{}",
+            shown(&found)
+        );
+    }
+}
+
+#[test]
+fn a_file_that_was_copied_as_text() {
+    for sound in [active(20, 200, 0), chunked(20, 200)] {
+        let mut crlf = Vec::new();
+        for byte in &sound.bytes {
+            if *byte == b'\n' {
+                crlf.push(b'\r');
+            }
+            crlf.push(*byte);
+        }
+        let (_, found) = sound.explained(&crlf);
+        let converted = |own: &Diagnosis| own.reason == Reason::TextConversion;
+        assert!(
+            found.iter().any(converted),
+            "{}\n{}",
+            sound.format.name,
+            shown(&found)
+        );
+        let decoded = String::from_utf8_lossy(&sound.bytes).into_owned();
+        let (_, found) = sound.explained(decoded.as_bytes());
+        assert!(
+            found.iter().any(converted),
+            "{}\n{}",
+            sound.format.name,
+            shown(&found)
+        );
+    }
+}
+
+#[test]
+fn what_was_written_so() {
+    let sound = active(5, 50, 0);
+    let mut bytes = sound.bytes.clone();
+    let mut foreign = uuid(9000);
+    foreign[6] = 0x40 | foreign[6] & 0xf;
+    format_active::encode(&mut bytes, &Key::DEFAULT, &foreign, b"v4", b"value").unwrap();
+    assert_reason(&sound, &bytes, Reason::AsWritten);
+    let sound = chunked(3, 50);
+    let mut bytes = sound.bytes.clone();
+    let payload = common::chunked::frame(b"");
+    let header = common::chunked::header(0x40, payload.len().try_into().unwrap(), 100, 0);
+    bytes.extend([header, payload].concat());
+    assert_reason(&sound, &bytes, Reason::AsWritten);
+}
+
+#[test]
+fn formats_without_checksums_are_never_guessed_at() {
+    for sound in [sealed(6, 40, false), tenant(1, 6, 40)] {
+        for at in 0..sound.bytes.len() {
+            let bytes = sound.damaged(|bytes| bytes[at] ^= 0x10);
+            let (_, found) = sound.explained(&bytes);
+            assert!(repairs(&found).is_empty(), "{}", shown(&found));
+            let proven = |own: &Diagnosis| own.certainty == Some(Certainty::Proven);
+            assert!(!found.iter().any(proven), "{}", shown(&found));
+        }
+    }
+}
+
+#[test]
+fn the_records_around() {
+    let sound = active(10, 100, 0);
+    let at = positions(&sound);
+    let bytes = sound.damaged(|bytes| bytes[at[4] + 60] ^= 1);
+    let found = assert_reason(&sound, &bytes, Reason::FlippedBit);
+    let (before, after) = (
+        found[0].before.as_ref().unwrap(),
+        found[0].after.as_ref().unwrap(),
+    );
+    assert_eq!(
+        (before.position, &before.id),
+        (at[3] as u64, &Some(RecordId::Uuid(uuid(1003))))
+    );
+    assert_eq!(
+        (after.position, &after.id),
+        (at[5] as u64, &Some(RecordId::Uuid(uuid(1005))))
+    );
+    assert!(before.timestamp <= after.timestamp && before.timestamp.is_some());
+    for (sound, before, after) in [
+        (
+            tenant(2, 9, 100),
+            RecordId::Message {
+                partition: 1,
+                tenant: b"tenant-0003".to_vec(),
+                index: 0,
+            },
+            RecordId::Message {
+                partition: 1,
+                tenant: b"tenant-0005".to_vec(),
+                index: 0,
+            },
+        ),
+        (chunked(9, 100), RecordId::Offset(7), RecordId::Offset(10)),
+        (
+            sealed(9, 100, true),
+            RecordId::Uuid(uuid(1003)),
+            RecordId::Uuid(uuid(1005)),
+        ),
+    ] {
+        let at = positions(&sound)[4] + 50;
+        let bytes = sound.damaged(|bytes| bytes[at] ^= 1);
+        let found = assert_reason(&sound, &bytes, Reason::FlippedBit);
+        assert_eq!(found[0].before.as_ref().unwrap().id, Some(before));
+        assert_eq!(found[0].after.as_ref().unwrap().id, Some(after));
+    }
+}
+
+#[test]
+fn an_oplog_of_another_dialect() {
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../tests/vectors/autobase/real-plain-c.oplog"
+    );
+    let bytes = std::fs::read(path).unwrap();
+    let options = Options {
+        format: Some(&oplog::FORMAT),
+        strict: false,
+        ..Options::default()
+    };
+    let (report, found) = explained(source(&bytes), &options);
+    assert!(!report.is_sound());
+    assert!(
+        found.iter().all(|own| own.reason == Reason::OtherDialect),
+        "{}",
+        shown(&found)
+    );
+}
+
+/// Counts what is read.
+struct Counting(Windowed, AtomicU64);
+
+impl Source for Counting {
+    fn len(&self) -> u64 {
+        self.0.len()
+    }
+
+    fn path(&self) -> Option<&std::path::Path> {
+        None
+    }
+
+    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> seglake::Result<()> {
+        self.1.fetch_add(buffer.len() as u64, Ordering::Relaxed);
+        self.0.read_exact_at(offset, buffer)
+    }
+}
+
+#[test]
+fn the_work_is_bounded() {
+    // Damage everywhere: every other record, and one range that is giant.
+    let mut sound = active(4000, 100, 0);
+    let step = sound.bytes.len() / 4000;
+    for record in (0..2000).step_by(2) {
+        sound.bytes[record * step + 50..][..9].fill(0x5a);
+    }
+    sound.bytes[3000 * step..].copy_from_slice(&noise(5, 1000 * step));
+    let len = sound.bytes.len() as u64;
+    let counting = Arc::new(Counting(Windowed(sound.bytes.clone()), AtomicU64::new(0)));
+    let file: Arc<dyn Source> = counting.clone();
+    let options = sound.options();
+    let report = verify(file.clone(), &options, |_| Ok(())).unwrap();
+    assert!(report.damage.len() > 1000);
+    for ranges in [0, 1, 10] {
+        counting.1.store(0, Ordering::Relaxed);
+        let how = DiagnoseOptions {
+            ranges,
+            ..Default::default()
+        };
+        let found = diagnose(&file, &options, &report, &how, |_| Ok(())).unwrap();
+        assert_eq!(found.len(), ranges);
+        let read = counting.1.load(Ordering::Relaxed);
+        assert!(
+            read <= 2 * len + ranges as u64 * (2 << 20),
+            "{ranges} ranges read {read} of {len}"
+        );
+    }
+    let how = DiagnoseOptions {
+        work_bytes: 0,
+        ..Default::default()
+    };
+    let found = diagnose(&file, &options, &report, &how, |_| Ok(())).unwrap();
+    assert_eq!(found.len(), 100);
+    assert!(
+        found
+            .iter()
+            .all(|own| own.certainty != Some(Certainty::Proven))
+    );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    #[test]
+    fn random_bytes_are_no_reason(seed: u64, share in 0.0..0.8_f64, len in 9_usize..700) {
+        for sound in checksummed(8, 1500) {
+            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
+            let at = (sound.bytes.len() as f64 * share) as usize;
+            let bytes = sound.damaged(|bytes| bytes[at..at + len].copy_from_slice(&noise(seed, len)));
+            let (_, found) = sound.explained(&bytes);
+            for own in &found {
+                prop_assert!(
+                    matches!(own.reason, Reason::Unknown | Reason::InterruptedWrite),
+                    "{}: {}", sound.format.name, shown(&found)
+                );
+            }
+        }
+    }
+}
