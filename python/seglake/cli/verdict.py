@@ -6,7 +6,7 @@ import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO
 
-from . import picture
+from . import diagnosis, picture
 from .advice import advice, meaning
 from .escape import printable
 from .quantity import count, exact_size, instant_us, size
@@ -92,6 +92,9 @@ def show_in_full(report: Report, index: IndexVerdict | None, label: str, stream:
             out.print()
             out.print(_ranges(report), soft_wrap=True)
             out.print(_unlisted(report), end="", soft_wrap=True)
+        for block in diagnosis.explained(report, min(out.width, _TEXT_CELLS)):
+            out.print()
+            out.print(block, soft_wrap=True)
     for sentence in advice(report):
         out.print()
         _print_text(out, sentence)

@@ -31,6 +31,13 @@ Examples:
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path())
 @options.as_json("One JSON object a line, one line a file: the report.")
 @click.option("--quiet", "-q", is_flag=True, help="Say nothing of sound files.")
+@click.option(
+    "--explain",
+    type=click.IntRange(min=0),
+    default=100,
+    metavar="N",
+    help="Find what damage probably comes from, for the first N ranges. [default: 100]",
+)
 @reading.layout
 @reading.index
 @reading.limit_chunk_bytes
@@ -40,6 +47,7 @@ def command(
     files: tuple[str, ...],
     as_json: bool,
     quiet: bool,
+    explain: int,
     spool_limit: int,
     **how: Any,
 ) -> int:
@@ -47,6 +55,9 @@ def command(
 
     Nothing is changed. FILE is a path, a URI such as s3://bucket/key, or - for standard input, which is copied to a
     temporary file first. A file that cannot be read does not stop the others.
+
+    What damage probably comes from is looked for in a second reading of damaged files, and where a single flipped bit
+    explains it, that is proposed: never applied.
 
     Exit status: 0 all sound, 1 something is damaged, 2 trouble: a file cannot be read or its key is probably wrong. The
     index of a chunked file is checked, too, but holds nothing of its own: damage to it alone is said, with status 0.
@@ -62,6 +73,7 @@ def command(
             report = seglake.verify(
                 file.from_start(),
                 **reading.only(how, "format", "dialect", "key_file", "limit_chunk_bytes"),
+                explain=explain,
                 progress=advance,
             )
         with seglake.open(file.from_start(), **reading.given(how)) as reader:
