@@ -52,6 +52,12 @@ _TORN_COPY = (
     "Torn tail: the file ends too early, as after a copy that was cut off: files of this format are written whole. "
     "What there is of it stays readable; copy or make it again for the rest."
 )
+_TORN_OTHERWISE = (
+    "Torn tail: nothing good follows, but the bytes do not look like a write that was cut off: see above. Do not clear "
+    "it before that is settled."
+)
+# What a torn tail that may be cleared comes from.
+_TORN_REASONS = {"interrupted_write", "truncated", "consequence", "unknown"}
 
 
 def _is_appended_to(format_name: Any) -> bool:
@@ -82,7 +88,10 @@ def advice(report: Report) -> list[str]:
     kinds = {span["kind"] for span in report.totals if span["cause"] is not None}
     causes = {span["cause"] for span in report.totals}
     found: list[str] = []
-    if "torn_tail" in kinds:
+    torn = {own.reason for own in report.diagnoses if own.kind == "torn_tail"}
+    if torn - _TORN_REASONS:
+        found.append(_TORN_OTHERWISE)
+    elif "torn_tail" in kinds:
         found.append(_TORN_LOG if _is_appended_to(report.format) else _TORN_COPY)
     if "corrupt" in kinds:
         found.append(
