@@ -40,6 +40,8 @@ _TITLES = {
     "consequence": "follows from other damage",
     "unknown": "unknown",
 }
+REASONS = tuple(_TITLES)
+"""All of them, as the library names them."""
 
 
 def title(reason: str) -> str:
