@@ -222,6 +222,25 @@ fn a_start_at_which_no_message_begins_is_refused() {
 }
 
 #[test]
+fn a_walk_of_a_file_that_ends_in_its_first_fields_is_taken_up_again() {
+    let segment = varied(2, 2 << 10);
+    for len in 0..=12 {
+        let bytes = &segment.bytes[..len];
+        let mut walk = open(source(bytes), &lenient(), Start::Beginning).unwrap();
+        let mut spans = Vec::new();
+        loop {
+            let carry = walk.carry();
+            walk = open(source(bytes), &lenient(), Start::Carry(&carry)).unwrap();
+            if walk.step().unwrap() != Step::More {
+                break;
+            }
+            spans.extend_from_slice(walk.spans());
+        }
+        assert_eq!(spans, scan(source(bytes), &lenient()).unwrap().1);
+    }
+}
+
+#[test]
 fn every_truncation_keeps_the_blocks_that_are_whole() {
     for version in [1, 2] {
         let segment = varied(version, 16 << 10);

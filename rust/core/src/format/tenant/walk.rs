@@ -66,7 +66,8 @@ impl State {
             .is_none_or(|(_, at, len)| within(at, at.saturating_add(len.into())));
         // The number of partitions may be cut off.
         let end = self.end.unwrap_or_default() <= len.saturating_add(COUNT_BYTES);
-        open && part && last && end && self.entry <= len
+        // So may the fields in front of the first entry.
+        open && part && last && end && self.entry <= len.max(TOC_START)
     }
 }
 
