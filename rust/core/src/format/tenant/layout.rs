@@ -90,6 +90,7 @@ pub(super) struct Saved {
     at: u64,
     blocks: Vec<(u64, u64)>,
     claims: Vec<(u64, Rank, Claim)>,
+    last: Option<(u64, Rank)>,
 }
 
 impl Layout {
@@ -109,6 +110,7 @@ impl Layout {
             claims: claims
                 .map(|((start, rank), claim)| (*start, *rank, claim.clone()))
                 .collect(),
+            last: self.last,
         }
     }
 
@@ -121,7 +123,7 @@ impl Layout {
             claims: claims
                 .map(|(start, rank, claim)| ((start, rank), claim))
                 .collect(),
-            last: None,
+            last: saved.last,
         }
     }
 
