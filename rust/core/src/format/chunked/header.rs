@@ -169,16 +169,21 @@ impl Header {
         })
     }
 
-    /// Whether what stands behind the chunk at `at` fits what this header says of it: the next chunk, zeros, or the end. A
-    /// header tells of message offsets that are not there only if its payload is damaged, and then hardly ever so that the
-    /// next one fits.
-    pub(super) fn is_borne_out(&self, source: &dyn Source, at: u64) -> Result<bool> {
+    /// Whether what stands behind the chunk at `at` fits what this header says of it: the next chunk, zeros from where the
+    /// file's `data_end` is, or the end. A header tells of message offsets that are not there only if its payload is damaged,
+    /// and then hardly ever so that the next one fits.
+    pub(super) fn is_borne_out(
+        &self,
+        source: &dyn Source,
+        at: u64,
+        data_end: impl FnOnce() -> Result<u64>,
+    ) -> Result<bool> {
         let next = align(self.payload_end(at));
         if next >= source.len() {
             return Ok(true);
         }
         Ok(match Look::read(source, next)? {
-            Look::Zeros => true,
+            Look::Zeros => data_end()? <= next,
             Look::Sound(header) => header.disorder(self.end()).is_none(),
             Look::Truncated(_) | Look::Wrong(..) | Look::Refused(..) => false,
         })

@@ -207,11 +207,13 @@ impl ChunkedLookup {
                 Hop::Disorder => return Ok(Located::Unknown),
             };
             if offset < header.start.cast_unsigned() {
-                return Ok(if header.is_borne_out(&*self.source, gap.at)? {
-                    Located::Nowhere(gap, Some(header.start))
-                } else {
-                    Located::Behind(gap, offset + 1)
-                });
+                return Ok(
+                    if header.is_borne_out(&*self.source, gap.at, || self.data_end())? {
+                        Located::Nowhere(gap, Some(header.start))
+                    } else {
+                        Located::Behind(gap, offset + 1)
+                    },
+                );
             }
             if offset < header.end() {
                 return Ok(Located::Behind(gap, header.end()));
@@ -249,14 +251,18 @@ impl ChunkedLookup {
             }
         }
         let mut before = (low.saturating_sub(NEAR_ITEMS)..low).rev();
-        let Some(last) = self.next_position(index, &mut before)? else {
+        let Some((last_item, last)) =
+            self.next_chunk(index, &mut before, |item| is_at_most(item, offset))?
+        else {
             return Ok(None);
         };
         // One chunk further in front: so two items must agree on where chunks are, and a chunk that is no part of the log
         // is not taken for one.
-        let first = self.next_position(index, &mut before)?;
+        let is_in_front =
+            |item: Item| item.offset < last_item.offset && item.file_offset < last_item.file_offset;
+        let first = self.next_chunk(index, &mut before, is_in_front)?;
         let begin = Gap {
-            at: first.unwrap_or(0),
+            at: first.map_or(0, |(_, position)| position),
             end: 0,
         };
         let mut lands = false;
@@ -265,18 +271,20 @@ impl ChunkedLookup {
         Ok((!astray).then_some(located))
     }
 
-    /// Where the chunk is of the next of these items that a chunk's header confirms.
-    fn next_position(
+    /// The next of these items that is one of those `wanted` and that a chunk's header confirms, and where the chunk is.
+    fn next_chunk(
         &self,
         index: &dyn Source,
         places: &mut impl Iterator<Item = u64>,
-    ) -> Result<Option<u64>> {
+        wanted: impl Fn(Item) -> bool,
+    ) -> Result<Option<(Item, u64)>> {
         for place in places {
-            let Some((_, item)) = first_item(index, place..place + 1)? else {
+            let item = first_item(index, place..place + 1)?.map(|(_, item)| item);
+            let Some(item) = item.filter(|item| wanted(*item)) else {
                 continue;
             };
             if let Some(position) = item.position(&*self.source)? {
-                return Ok(Some(position));
+                return Ok(Some((item, position)));
             }
         }
         Ok(None)

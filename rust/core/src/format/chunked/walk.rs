@@ -198,7 +198,7 @@ impl ChunkedWalk {
             && self.hasty
             && self.state.fate.is_none()
             && self.filter.is_past(header.start)
-            && header.is_borne_out(&*self.input.source, at)?
+            && header.is_borne_out(&*self.input.source.clone(), at, || self.data_end())?
         {
             return Ok(Found::End);
         }

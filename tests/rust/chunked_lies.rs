@@ -1,0 +1,70 @@
+//! Look-ups in chunked segments whose headers or indexes check and say what is not so.
+#![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
+
+mod common;
+
+use common::chunked::{lenient, push_chunk, push_records, segment, value};
+use common::source;
+use seglake::Error;
+use seglake::format::chunked::{Item, build_index};
+use seglake::format::{IndexSource, Options, RecordId, lookup};
+
+/// The value of a message offset.
+fn get(log: &[u8], options: &Options, offset: i64) -> seglake::Result<Option<Vec<u8>>> {
+    let lookup = lookup(source(log), options)?;
+    let mut found = None;
+    lookup
+        .get(&[RecordId::Offset(offset)])?
+        .each(|hit| found = hit.map(|(rows, row)| rows.value(row).to_vec()));
+    Ok(found)
+}
+
+#[test]
+fn two_items_of_one_chunk_do_not_agree_on_where_it_is() {
+    let log = segment(4, 3, 50);
+    let mut items = Vec::new();
+    let put = |item| {
+        items.push(item);
+        Ok(())
+    };
+    build_index(source(&log), &lenient(), put).unwrap();
+    for item in &items {
+        for others in [vec![*item; 4], [&items[..], &[*item; 2]].concat()] {
+            let index: Vec<u8> = others.iter().flat_map(Item::encode).collect();
+            let index = IndexSource::Source(source(&index));
+            for strict in [true, false] {
+                let options = Options {
+                    index: index.clone(),
+                    strict,
+                    ..lenient()
+                };
+                for offset in 0..12 {
+                    let found = get(&log, &options, offset).unwrap();
+                    assert_eq!(found, Some(value(offset, 50)), "{item:?}");
+                }
+                assert_eq!(get(&log, &options, 12).unwrap(), None);
+            }
+        }
+    }
+}
+
+#[test]
+fn zeros_with_something_behind_them_bear_no_header_out() {
+    let mut log = Vec::new();
+    push_chunk(&mut log, 1000, 1, b"no frame: the header lies");
+    log.resize(log.len() + 0x80, 0);
+    push_records(&mut log, 5, &[(7, b"here")]);
+    assert_eq!(get(&log, &lenient(), 5).unwrap(), Some(b"here".to_vec()));
+    let strict = Options {
+        strict: true,
+        ..lenient()
+    };
+    let Err(Error::Damage(damage)) = get(&log, &strict, 5) else {
+        panic!("damage is in the way")
+    };
+    assert_eq!(damage.offset, 0);
+    // With nothing but zeros behind it there is nothing that it could hide.
+    log.truncate(0x80);
+    log.resize(0x800, 0);
+    assert_eq!(get(&log, &strict, 5).unwrap(), None);
+}
