@@ -24,7 +24,7 @@ def run(spark: SparkSession, folder: Path, trials: Sequence[Trial]) -> list[tupl
     for number, trial in enumerate(trials):
         (folder / f"{number:04d}").write_bytes(trial.damaged().data)
     rows: dict[str, list[Row]] = {}
-    for row in _load(spark, folder, layout):
+    for row in load(spark, folder, layout):
         report = row[_REPORT]
         rows.setdefault(Path(row["path"] or report["path"]).name, []).append(row)
     return [
@@ -37,7 +37,8 @@ def _columns(layout: Layout) -> list[str]:
     return [*(name.removesuffix("_bytes") for name in layout.identity), "value"]
 
 
-def _load(spark: SparkSession, folder: Path, layout: Layout) -> list[Row]:
+def load(spark: SparkSession, folder: Path, layout: Layout) -> list[Row]:
+    """The rows of the files of a folder, those of damage among them."""
     reader = spark.read.format("seglake").option("segmentFormat", layout.format)
     for name, value in layout.reading.items():
         reader = reader.option(name, value)

@@ -14,7 +14,7 @@ from typing import Any
 import chunked_reference as reference
 import pytest
 from active_reference import Range
-from damage import damaged, random_bytes
+from damaged_files import damaged, random_bytes
 from hypothesis import HealthCheck, Phase, find, given, settings
 from hypothesis import strategies as st
 

@@ -12,7 +12,7 @@ import pytest
 from active_reference import Range
 from autobase_reference import encode_autobase
 from compact_reference import Cursor, Fields, Undecodable, array, buffer, uint
-from damage import damaged, random_bytes
+from damaged_files import damaged, random_bytes
 from hypothesis import HealthCheck, Phase, find, given, settings
 from hypothesis import strategies as st
 from oplog_reference import Writer, decode_message, decode_system, encode, encode_system, read

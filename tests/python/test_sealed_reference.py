@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from damage import damaged
+from damaged_files import damaged
 from highway_hash import checksum
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st

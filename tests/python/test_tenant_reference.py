@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from damage import damaged
+from damaged_files import damaged
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tenant_reference import MAGIC, TOC, Record, TenantBlock, b32, b64, encode, read

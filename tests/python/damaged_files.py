@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from random import Random
 
 from hypothesis import strategies as st
-
 from tests.damage.image import Image
 from tests.damage.kinds import SINGLE, Surroundings
 
