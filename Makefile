@@ -19,7 +19,7 @@ export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 MAKEFLAGS += --no-builtin-rules
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help develop build java demo test test-rust interop lint audit format bench kaitai lock clean
+.PHONY: help develop build java demo test test-rust interop damage lint audit format bench kaitai lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,6 +45,9 @@ test-rust: $(VENV)/.requirements ## Run the Rust tests alone
 
 interop: $(VENV)/.extension $(INTEROP)/node_modules/.installed ## Compare oplogs with what the npm package autobase writes and reads
 	$(BIN)/python -m pytest $(INTEROP) $(PYTEST_ARGS)
+
+damage: $(VENV)/.extension $(VENV)/.damage java ## Damage files for DAMAGE_SECONDS (300), and tell what is lost, here and in other formats
+	$(BIN)/python -m tests.damage --json build/damage.json
 
 lint: $(VENV)/.extension ## Run the linters and type checks alone
 	$(CARGO) fmt --all --check
@@ -92,6 +95,11 @@ $(VENV)/.requirements: $(VENV)/.python requirements/dev.txt
 
 $(VENV)/.audit: $(VENV)/.requirements requirements/audit.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements/audit.txt
+	@touch $@
+
+# Other formats, to compare with.
+$(VENV)/.damage: $(VENV)/.requirements requirements/damage.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements/damage.txt
 	@touch $@
 
 $(VENV)/.extension: $(VENV)/.requirements $(EXTENSION_SOURCES)

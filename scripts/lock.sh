@@ -11,3 +11,4 @@ compile() {
 compile pyproject.toml --extra dev --output-file requirements/dev.txt
 compile pyproject.toml --extra java --constraint requirements/dev.txt --output-file requirements/java.txt
 compile --group pyproject.toml:audit --constraint requirements/dev.txt --output-file requirements/audit.txt
+compile --group pyproject.toml:damage --constraint requirements/dev.txt --output-file requirements/damage.txt
