@@ -7,6 +7,7 @@ import json
 import os
 import sys
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 from rich.console import Console
@@ -14,9 +15,12 @@ from rich.console import Console
 from . import campaign, report, surfaces
 from .kinds import KINDS
 from .layouts import LAYOUTS
-from .peers.trial import PEER_NAMES
+from .peers.trial import PEER_NAMES, installed
 from .trial import Trial
 from .worker import Worker, perform
+
+PARTS = ("kinds", "flip", "spark")
+"""Every kind of damage to small files, a flipped bit in large ones, and a sample of the small ones through Spark."""
 
 
 def main() -> int:
@@ -25,17 +29,16 @@ def main() -> int:
     console = Console(width=None if sys.stdout.isatty() else 200)
     if options.replay:
         return max(replay(console, name, save=options.save) for name in options.replay)
-    small_names = options.only or campaign.small_names()
-    large_names = options.only or campaign.large_names(peers=options.peers)
-    part = None if options.rounds else options.seconds / 2
-    seeds = campaign.seeds(options.first_seed, options.rounds)
-    with Worker() as worker:
-        trials = campaign.every_kind(
-            (name for name in small_names if name not in PEER_NAMES), options.kind or KINDS, seeds
+    parts = options.part or PARTS
+    missing = [name for name in PEER_NAMES if name not in installed()]
+    if missing and options.peers and "flip" in parts:
+        console.print(
+            f"Not installed, and left out: {', '.join(missing)}. `make damage` installs them.", soft_wrap=True
         )
-        small = campaign.run(trials, worker, seconds=part)
-        large = campaign.run(campaign.one_flip(large_names, seeds), worker, seconds=part)
-    in_spark = _in_spark(small) if options.spark else None
+    with Worker() as worker:
+        small = _every_kind(options, worker) if "kinds" in parts else {}
+        large = _one_flip(options, worker) if "flip" in parts else {}
+    in_spark = _in_spark(options.only or LAYOUTS) if "spark" in parts else None
     report.show(console, small.values(), large.values(), in_spark)
     if options.json:
         found = {"every_kind": report.as_json(small.values()), "one_flip": report.as_json(large.values())}
@@ -47,6 +50,28 @@ def main() -> int:
     for line in failures:
         console.print(f"[red]failed:[/red] {line}", highlight=False, soft_wrap=True)
     return 1 if failures else 0
+
+
+def _every_kind(options: argparse.Namespace, worker: Worker) -> dict[str, campaign.Tally]:
+    names = [name for name in options.only or campaign.small_names() if name not in PEER_NAMES]
+    trials = campaign.every_kind(names, options.kind or KINDS, _seeds(options))
+    return campaign.run(trials, worker, seconds=_seconds(options))
+
+
+def _one_flip(options: argparse.Namespace, worker: Worker) -> dict[str, campaign.Tally]:
+    names = [name for name in (*campaign.large_names(), *installed()) if name in (options.only or (name,))]
+    if not options.peers:
+        names = [name for name in names if name not in PEER_NAMES]
+    return campaign.run(campaign.one_flip(names, _seeds(options)), worker, seconds=_seconds(options))
+
+
+def _seeds(options: argparse.Namespace) -> Iterable[int]:
+    return campaign.seeds(options.first_seed, options.rounds)
+
+
+def _seconds(options: argparse.Namespace) -> float | None:
+    """How long each of the two long parts may take."""
+    return None if options.rounds else options.seconds / 2
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -64,7 +89,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--kind", action="append", choices=list(KINDS), help="only this damage; can be repeated")
     parser.add_argument("--no-peers", dest="peers", action="store_false", help="leave out the peers")
-    parser.add_argument("--no-spark", dest="spark", action="store_false", help="leave out Spark")
+    parser.add_argument("--part", action="append", choices=PARTS, help="only this part; can be repeated")
     parser.add_argument("--json", type=Path, help="write the numbers to this file, too")
     parser.add_argument(
         "--replay", metavar="TRIAL", action="append", help="do a trial again and show it, such as active/flip/17"
@@ -92,8 +117,8 @@ def replay(console: Console, name: str, *, save: Path | None) -> int:
     return 0 if verdict.ok or trial.layout in PEER_NAMES else 1
 
 
-def _in_spark(tried: dict[str, campaign.Tally]) -> campaign.Tally:
-    """One file of each kind for each layout that was tried, through Spark."""
+def _in_spark(names: Iterable[str]) -> campaign.Tally:
+    """One file of each kind for each layout, through Spark."""
     from pyspark.sql import SparkSession
 
     from seglake.spark.java import ensure_java
@@ -108,7 +133,7 @@ def _in_spark(tried: dict[str, campaign.Tally]) -> campaign.Tally:
     session.sparkContext.setLogLevel("OFF")
     tally = campaign.Tally("spark")
     try:
-        for name in filter(LAYOUTS.__contains__, tried):
+        for name in filter(LAYOUTS.__contains__, names):
             with tempfile.TemporaryDirectory() as folder:
                 trials = [Trial(name, kind, 0) for kind in KINDS]
                 for trial, verdict in spark.run(session, Path(folder), trials):

@@ -40,10 +40,9 @@ def small_names() -> list[str]:
     return [*LAYOUTS, index_trial.NAME]
 
 
-def large_names(*, peers: bool) -> list[str]:
-    """What is compared: each layout that differs in how large files bear damage, and the peers."""
-    ours = [name for name in LAYOUTS if name not in ("active-preallocated", "active-nested")]
-    return [*ours, *PEER_NAMES] if peers else ours
+def large_names() -> list[str]:
+    """Each layout whose large files bear damage in a way of their own."""
+    return [name for name in LAYOUTS if name not in ("active-preallocated", "active-nested")]
 
 
 @dataclass

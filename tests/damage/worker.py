@@ -6,6 +6,7 @@ import multiprocessing
 import signal
 from collections.abc import Callable
 from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from types import TracebackType
 from typing import Self
 
@@ -37,7 +38,7 @@ class Worker:
     def __init__(self, run: Callable[[str], Verdict] = perform, timeout_s: float = TIMEOUT_S) -> None:
         self._run = run
         self._timeout_s = timeout_s
-        self._process: multiprocessing.process.BaseProcess | None = None
+        self._process: BaseProcess | None = None
 
     def perform(self, name: str) -> Verdict:
         """Run one trial; a verdict with `crash` if it did not come to its end."""
@@ -45,8 +46,9 @@ class Worker:
             # Spawned, not forked: nothing of what this process holds may change a trial.
             context = multiprocessing.get_context("spawn")
             self._ours, theirs = context.Pipe()
-            self._process = context.Process(target=_serve, args=(theirs, self._run), daemon=True)
-            self._process.start()
+            process = context.Process(target=_serve, args=(theirs, self._run), daemon=True)
+            process.start()
+            self._process = process
             theirs.close()
         try:
             self._ours.send(name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import tempfile
 from functools import cache
@@ -14,31 +15,38 @@ from ..kinds import KINDS, Surroundings
 from ..messages import messages
 from . import Peer, row
 
-MODULES = ("mcap_files", "small_mcap_files", "array_record_files", "fastavro_files")
-PEER_NAMES = (
-    "mcap",
-    "mcap-crc",
-    "mcap-crc-small-chunks",
-    "small-mcap",
-    "small-mcap-crc",
-    "array-record",
-    "array-record-each",
-    "fastavro",
-    "fastavro-deflate",
-)
+_MODULES = {
+    "mcap_files": ("mcap", "mcap-crc", "mcap-crc-small-chunks"),
+    "small_mcap_files": ("small-mcap", "small-mcap-crc"),
+    "array_record_files": ("array-record", "array-record-each"),
+    "fastavro_files": ("fastavro", "fastavro-deflate"),
+}
+PEER_NAMES = tuple(name for names in _MODULES.values() for name in names)
 
 
 @cache
-def _peers() -> dict[str, Peer]:
-    modules = [importlib.import_module(f".{name}", __package__) for name in MODULES]
-    return {name: peer for module in modules for name, peer in module.PEERS.items()}
+def _module(name: str) -> dict[str, Peer]:
+    return importlib.import_module(f".{name}", __package__).PEERS
+
+
+def _peer(name: str) -> Peer:
+    return next(_module(module)[name] for module, names in _MODULES.items() if name in names)
+
+
+def installed() -> list[str]:
+    """The peers whose packages are there."""
+    found: list[str] = []
+    for module, names in _MODULES.items():
+        with contextlib.suppress(ImportError):
+            found += [name for name in names if name in _module(module)]
+    return found
 
 
 @cache
 def _written(name: str, count: int) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "file"
-        _peers()[name].write(path, messages(count))
+        _peer(name).write(path, messages(count))
         return path.read_bytes()
 
 
@@ -57,7 +65,7 @@ def run(name: str, kind: str, seed: int, count: int) -> Verdict:
         path = Path(folder) / "file"
         path.write_bytes(image.data)
         try:
-            for read in _peers()[name].read(path):
+            for read in _peer(name).read(path):
                 while at < count and expected[at] != read and expected[at][0] < read[0]:
                     at += 1
                 if at < count and expected[at] == read:
