@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use uuid::Uuid;
 
 use crate::ledger::Cause;
+use crate::text;
 
 /// The result of everything here that can fail.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -36,7 +37,7 @@ pub enum Error {
         limit: u64,
     },
     /// The bytes are not of the format asked for, or no format could be told from them.
-    #[error("{}: {message}", name(path))]
+    #[error("{}: {}", name(path), text::printable(message))]
     Format {
         /// The file, if it has a name.
         path: Option<PathBuf>,
@@ -44,10 +45,10 @@ pub enum Error {
         message: String,
     },
     /// The caller asked for something that cannot be.
-    #[error("{0}")]
+    #[error("{}", text::printable(_0))]
     Usage(String),
     /// The operating system refused, or the file changed while it was read.
-    #[error("{}: {action}: {source}", name(path))]
+    #[error("{}: {action}: {}", name(path), text::printable(&source.to_string()))]
     Io {
         /// The file, if it has a name.
         path: Option<PathBuf>,
@@ -107,7 +108,7 @@ impl Error {
 
 fn name(path: &Option<PathBuf>) -> String {
     path.as_deref()
-        .map_or_else(|| "<buffer>".to_owned(), |path| path.display().to_string())
+        .map_or_else(|| "<buffer>".to_owned(), text::path)
 }
 
 /// Where a file is damaged, how, and what should have been there.
@@ -260,7 +261,7 @@ impl Finding {
                 format!("a UUID greater than {}", Uuid::from_bytes(*last))
             }
             Self::Number { what, expected, .. } => format!("{what} to be {expected}"),
-            Self::Words { expected, .. } => expected.to_string(),
+            Self::Words { expected, .. } => text::printable(expected).into_owned(),
         }
     }
 
@@ -283,7 +284,7 @@ impl Finding {
                 Uuid::from_bytes(*uuid).to_string()
             }
             Self::Number { actual, .. } => actual.to_string(),
-            Self::Words { actual, .. } => actual.to_string(),
+            Self::Words { actual, .. } => text::printable(actual).into_owned(),
         }
     }
 }

@@ -131,7 +131,7 @@ fn by_extension(path: &std::path::Path) -> PyResult<&'static Format> {
             .collect();
         PyValueError::new_err(format!(
             "{}: the extension is none of {}: name the format with to=",
-            path.display(),
+            seglake::text::path(path),
             known.join(", ")
         ))
     })

@@ -105,7 +105,7 @@ fn os_error(
             PyOSError::new_err((number, text, path.as_os_str().to_os_string()))
         }
         (Some(number), None) => PyOSError::new_err((number, text)),
-        (None, Some(path)) => PyOSError::new_err(format!("{}: {text}", path.display())),
+        (None, Some(path)) => PyOSError::new_err(format!("{}: {text}", seglake::text::path(path))),
         (None, None) => PyOSError::new_err(text),
     })
 }

@@ -102,8 +102,9 @@ fn read(py: Python<'_>, path: &Path) -> PyResult<Key> {
                 action: "cannot read the key file".to_owned(),
                 source,
             })?;
-        Key::parse(&text)
-            .map_err(|error| seglake::Error::Usage(format!("key file {}: {error}", path.display())))
+        Key::parse(&text).map_err(|error| {
+            seglake::Error::Usage(format!("key file {}: {error}", seglake::text::path(path)))
+        })
     };
     py.detach(read).map_err(|error| raise(py, error))
 }

@@ -75,7 +75,7 @@ impl Shared {
         let path = report
             .path
             .as_deref()
-            .map_or_else(|| "<buffer>".into(), |path| path.to_string_lossy());
+            .map_or_else(|| "<buffer>".into(), seglake::text::path);
         let cause = first.cause.map_or("damage", |cause| cause.as_str());
         let advice = if report.wrong_key() {
             "nothing checks though the structure is sound: this is probably the wrong key"

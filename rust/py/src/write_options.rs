@@ -51,7 +51,7 @@ impl WriteArguments<'static> {
                 "memory_bytes" => arguments.memory_bytes = value.extract()?,
                 _ => {
                     return Err(PyValueError::new_err(format!(
-                        "{name} is no option for a new file"
+                        "{name:?} is no option for a new file"
                     )));
                 }
             }

@@ -337,7 +337,7 @@ impl Drop for Writer {
             return;
         };
         Python::attach(|py| {
-            let text = format!("unclosed writer of {}", self.path.display());
+            let text = format!("unclosed writer of {}", seglake::text::path(&self.path));
             let text = std::ffi::CString::new(text).unwrap_or_default();
             if let Err(error) = PyErr::warn(py, &py.get_type::<PyResourceWarning>(), &text, 1) {
                 error.write_unraisable(py, None);

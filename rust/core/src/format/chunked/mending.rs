@@ -17,7 +17,7 @@ pub(super) fn index_path(path: &Path) -> Result<PathBuf> {
     beside(path).ok_or_else(|| {
         Error::Usage(format!(
             "{} has the name of its own index: give the segment another extension, or write it with index=False",
-            path.display()
+            crate::text::path(path)
         ))
     })
 }

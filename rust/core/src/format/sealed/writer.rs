@@ -103,7 +103,7 @@ impl Writer {
         if self.state != State::Open {
             return Err(Error::Usage(format!(
                 "{} is closed: nothing can be written to it any more",
-                self.path.display()
+                crate::text::path(&self.path)
             )));
         }
         self.sequence.check(uuid)
@@ -154,7 +154,7 @@ impl Writer {
             State::Complete => Ok(()),
             State::Abandoned => Err(Error::Usage(format!(
                 "{} was abandoned: there is nothing to complete",
-                self.path.display()
+                crate::text::path(&self.path)
             ))),
         }
     }
