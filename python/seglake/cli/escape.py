@@ -10,23 +10,13 @@ import json
 import re
 from typing import Any
 
-_NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+from seglake._text import printable
+
+__all__ = ["json_ascii", "json_compact", "json_text", "printable", "printable_bytes", "printable_lines"]
+
 _encode = json.JSONEncoder(ensure_ascii=True, allow_nan=False).encode
 _encode_compact = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":")).encode
 _NOT_PLAIN_ASCII = re.compile(r"[^\x20-\x7e]")
-
-
-def printable(text: str) -> str:
-    r"""The text with every character that is not printable spelled out: `\n`, `\x1b`, `\u202e`.
-
-    Escaped are control characters (C0, DEL, C1), line and paragraph separators, everything invisible that changes how
-    text reads (bidirectional overrides, zero-width characters), lone surrogates (bytes of a path that are not UTF-8)
-    and unassigned characters: what `str.isprintable` refuses. Backslashes stay as they are, so this is for people to
-    read and cannot be reversed.
-    """
-    if text.isprintable():
-        return text
-    return "".join(character if character.isprintable() else _spelled(character) for character in text)
 
 
 def printable_lines(text: str) -> str:
@@ -59,15 +49,6 @@ def json_ascii(document: str) -> str:
     if document.isascii() and document.isprintable():
         return document
     return _NOT_PLAIN_ASCII.sub(_json_spelled, document)
-
-
-def _spelled(character: str) -> str:
-    if character in _NAMED:
-        return _NAMED[character]
-    code = ord(character)
-    if code < 0x100:
-        return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def _json_spelled(match: re.Match[str]) -> str:

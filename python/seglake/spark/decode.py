@@ -10,6 +10,7 @@ from typing import Any, Final, cast
 import pyarrow as pa
 
 import seglake
+from seglake._text import printable_path
 from seglake._types import FormatName
 
 from .files import path_text
@@ -56,7 +57,7 @@ class Decoder:
                 if self.options.ignore_missing_files:
                     continue
                 raise FileNotFoundError(
-                    f"{path}: was there when the read was planned and is gone now; "
+                    f"{printable_path(path)}: was there when the read was planned and is gone now; "
                     "option ignoreMissingFiles leaves such files out"
                 ) from None
             with reader:
@@ -103,8 +104,8 @@ class Decoder:
         if not batches.report.wrong_key:
             return
         found = (
-            f"{path}: no record checks although the structure is sound; the key is probably not the one "
-            "that the file was written with"
+            f"{printable_path(path)}: no record checks although the structure is sound; the key is probably not "
+            "the one that the file was written with"
         )
         if self.options.mode == "PERMISSIVE":
             _LOG.warning("%s. All of it is reported as damage", found)
@@ -192,7 +193,7 @@ def _too_large(path: str, rows: pa.RecordBatch) -> seglake.LimitError | None:
         return None
     record = f"seq {_column(rows, 'seq')[found.row].as_py()}, " if "seq" in rows.schema.names else ""
     return seglake.LimitError(
-        f"{path}: {record}field {found.field}: {found.value} is above 2^63-1, the most that a bigint holds; "
-        "option uint64Type=decimal reads such numbers as decimal(20,0)",
+        f"{printable_path(path)}: {record}field {found.field}: {found.value} is above 2^63-1, the most "
+        "that a bigint holds; option uint64Type=decimal reads such numbers as decimal(20,0)",
         option="uint64Type",
     )

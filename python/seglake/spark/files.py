@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from seglake._text import printable_path
+
 __all__ = ["FileFilter", "FileListing", "SegmentFile", "find_files", "pack", "path_text", "task_bytes"]
 
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:(?=/)")
@@ -134,7 +136,7 @@ def _roots(named: str) -> Iterator[tuple[Path, bool]]:
         yield path, True
         return
     if not _GLOB.search(text):
-        raise FileNotFoundError(f"{named}: there is no such file or folder")
+        raise FileNotFoundError(f"{printable_path(named)}: there is no such file or folder")
     found = False
     for pattern in sorted(set(_alternatives(text))):
         for match in sorted(glob.iglob(pattern)):  # noqa: PTH207 - Path.glob takes no absolute pattern
@@ -142,7 +144,7 @@ def _roots(named: str) -> Iterator[tuple[Path, bool]]:
             if not _passes_hidden(pattern, match):
                 yield Path(match).absolute(), False
     if not found:
-        raise FileNotFoundError(f"{named}: no file or folder matches this pattern")
+        raise FileNotFoundError(f"{printable_path(named)}: no file or folder matches this pattern")
 
 
 def _passes_hidden(pattern: str, match: str) -> bool:
@@ -157,11 +159,13 @@ def _without_scheme(named: str) -> str:
     if scheme is None:
         return named
     if scheme[0].lower() != "file:":
-        raise ValueError(f"{named}: expected a path of a mounted file system; {scheme[0]}// cannot be read yet")
+        raise ValueError(
+            f"{printable_path(named)}: expected a path of a mounted file system; {scheme[0]}// cannot be read yet"
+        )
     rest = named[scheme.end() :]
     # file:/a and file:///a name the same; file://host/a would be a file of another machine.
     if rest.startswith("//") and not rest.startswith("///"):
-        raise ValueError(f"{named}: expected a file of this machine, as in file:///logs")
+        raise ValueError(f"{printable_path(named)}: expected a file of this machine, as in file:///logs")
     return rest[2:] if rest.startswith("///") else rest
 
 
@@ -174,7 +178,7 @@ def _below(path: Path, literal: bool, chosen: FileFilter, listing: FileListing) 
         status = path.stat()
     except FileNotFoundError:
         if literal:
-            raise FileNotFoundError(f"{path}: this link leads nowhere") from None
+            raise FileNotFoundError(f"{printable_path(path)}: this link leads nowhere") from None
         listing.skipped.append((str(path), "a link that leads nowhere"))
         return
     if stat.S_ISDIR(status.st_mode):
@@ -189,7 +193,9 @@ def _below(path: Path, literal: bool, chosen: FileFilter, listing: FileListing) 
         if chosen.accepts(path.name, status.st_mtime):
             yield SegmentFile(str(path), str(path.resolve()), status.st_size)
     elif literal:
-        raise ValueError(f"{path}: expected a regular file or a folder, this is {_kind(status.st_mode)}")
+        raise ValueError(
+            f"{printable_path(path)}: expected a regular file or a folder, this is {_kind(status.st_mode)}"
+        )
     else:
         listing.skipped.append((str(path), _kind(status.st_mode)))
 

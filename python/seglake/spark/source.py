@@ -8,6 +8,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 import seglake
+from seglake._text import printable_path
 
 from .decode import Decoder
 from .files import FileListing, SegmentFile, find_files, pack, task_bytes
@@ -124,8 +125,9 @@ def _common_format(files: Sequence[SegmentFile], options: ReadOptions) -> str | 
             first = (file.path, format)
         elif format != first[1]:
             raise ValueError(
-                f"{first[0]} is of format {first[1]} and {file.path} of format {format}: "
-                "load one format at a time, with option pathGlobFilter to choose the files or segmentFormat to name it"
+                f"{printable_path(first[0])} is of format {first[1]} and {printable_path(file.path)} of format "
+                f"{format}: load one format at a time, with option pathGlobFilter to choose the files or "
+                "segmentFormat to name it"
             )
     return first[1] if first is not None else None
 
@@ -136,14 +138,14 @@ def _detect(path: str, options: ReadOptions) -> str:
     found = seglake.detect(path, dialect=options.format_options.dialect, key=key.reveal() if key is not None else None)
     if found.format is None:
         raise seglake.FormatError(
-            f"{path}: cannot tell the format: {found.reason}. Name it with option segmentFormat, "
+            f"{printable_path(path)}: cannot tell the format: {found.reason}. Name it with option segmentFormat, "
             "or leave the file out with option pathGlobFilter"
         )
     return found.format
 
 
 def _no_files(options: ReadOptions, listing: FileListing) -> str:
-    text = f"no files to read in {', '.join(options.paths)}"
+    text = f"no files to read in {', '.join(map(printable_path, options.paths))}"
     if listing.folders_not_entered:
         text += (
             f" ({listing.folders_not_entered} folders in it were not entered, option recursiveFileLookup enters them)"

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from seglake._text import printable_path
+
 from . import storage
 from .layout import STAGING
 from .result import IngestError
@@ -113,7 +115,7 @@ def _read_manifest(folder: Path) -> Manifest | None:
     for staged, final in (*data, *files):
         place = Path(final)
         if ".." in (*place.parts, *Path(staged).parts) or place.is_absolute() or not place.name.startswith(run_id):
-            raise _foreign(path, f"it names {final}, which is no file of run {run_id}")
+            raise _foreign(path, f"it names {printable_path(final)}, which is no file of run {run_id}")
     if run_id != folder.name:
         raise _foreign(path, f"it is of run {run_id}")
     return Manifest(run_id, data, files)
@@ -121,6 +123,6 @@ def _read_manifest(folder: Path) -> Manifest | None:
 
 def _foreign(path: Path, reason: str) -> IngestError:
     return IngestError(
-        f"{path}: expected the manifest of an ingest that died, {reason}. Nothing was changed; look at what is there "
-        f"and remove {path.parent}"
+        f"{printable_path(path)}: expected the manifest of an ingest that died, {reason}. Nothing was changed; "
+        f"look at what is there and remove {printable_path(path.parent)}"
     )

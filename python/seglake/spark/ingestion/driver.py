@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, get_args
 import pyarrow as pa
 
 import seglake
+from seglake._text import printable_path
 from seglake._types import DialectName
 from seglake.spark.files import FileListing, SegmentFile, pack, path_text, task_bytes
 from seglake.spark.formats import FormatOptions, column_names
@@ -126,9 +127,9 @@ class IngestDriver:
                 raise IngestError(f"the key cannot be used: {outcome.key_error}")
             if outcome.wrong_key is not None:
                 raise IngestError(
-                    f"{outcome.wrong_key}: no record checks although the structure is sound, so the key is "
-                    "probably not the one that the file was written with. Nothing was ingested. Give the right key "
-                    "(key file or SEGLAKE_KEY), or leave the file out"
+                    f"{printable_path(outcome.wrong_key)}: no record checks although the structure is sound, so the "
+                    "key is probably not the one that the file was written with. Nothing was ingested. Give the right "
+                    "key (key file or SEGLAKE_KEY), or leave the file out"
                 )
         return outcomes
 
@@ -221,7 +222,9 @@ def _commit(destination: Path, manifest: Manifest) -> None:
         if isinstance(error, OSError):
             visible = any((destination / final).exists() for _, final in manifest.files)
             state = "All of it is visible all the same" if visible else "Nothing of this run is visible"
-            raise IngestError(f"{destination}: giving the files their names failed: {error}. {state}") from error
+            raise IngestError(
+                f"{printable_path(destination)}: giving the files their names failed: {error}. {state}"
+            ) from error
         raise
 
 

@@ -9,6 +9,7 @@ from typing import Any, cast, get_args
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from seglake._text import printable_path
 from seglake._types import DialectName
 from seglake.spark.files import FileFilter, FileListing, find_files, path_text
 from seglake.spark.formats import FormatOptions
@@ -30,10 +31,13 @@ def absolute_destination(dst: str | os.PathLike[str]) -> Path:
     if not text:
         raise IngestError("no destination is given: name the folder that the tables are to be written to")
     if "://" in text:
-        raise IngestError(f"{text}: expected a folder of a mounted file system; other storage cannot be written to yet")
+        raise IngestError(
+            f"{printable_path(text)}: expected a folder of a mounted file system; other storage cannot be "
+            "written to yet"
+        )
     path = Path(text).resolve()
     if path.exists() and not path.is_dir():
-        raise IngestError(f"{text}: expected a folder for the tables, or nothing yet; a file is there")
+        raise IngestError(f"{printable_path(text)}: expected a folder for the tables, or nothing yet; a file is there")
     return path
 
 
@@ -52,8 +56,8 @@ def find_inputs(sources: Sequence[str], destination: Path) -> FileListing:
     for folder in listing.folders:
         if destination.is_relative_to(folder):
             raise IngestError(
-                f"{destination}: the destination is in {folder}, which is to be ingested; the next ingest would "
-                "take the tables for segments. Write to a folder beside it"
+                f"{printable_path(destination)}: the destination is in {printable_path(folder)}, which is to be "
+                "ingested; the next ingest would take the tables for segments. Write to a folder beside it"
             )
     return listing
 
@@ -73,8 +77,8 @@ def refuse_ingested(destination: Path, listing: FileListing) -> None:
     if again:
         more = f" and {len(again) - 1} more" if len(again) > 1 else ""
         raise IngestError(
-            f"{again[0]}{more}: already ingested into {destination}, a second time would double the records. "
-            "Name only the new files, or another destination"
+            f"{printable_path(again[0])}{more}: already ingested into {printable_path(destination)}, a second time "
+            "would double the records. Name only the new files, or another destination"
         )
 
 
@@ -99,10 +103,11 @@ def refuse_other_columns(destination: Path, formats: Iterable[str], options: For
         if dialects:
             asked = options.dialect or get_args(DialectName)[0]
             raise IngestError(
-                f"{destination / format / 'records'}: its records are of dialect {dialects[0]} and so have other "
-                f"columns than those of dialect {asked}. Name the dialect of the files, or another destination"
+                f"{printable_path(destination / format / 'records')}: its records are of dialect "
+                f"{dialects[0]} and so have other columns than those of dialect {asked}. Name the dialect of the "
+                "files, or another destination"
             )
         raise IngestError(
-            f"{destination / format / 'records'}: its records have other columns than {format} records, "
-            f"{', '.join(found.names)}: write to another destination"
+            f"{printable_path(destination / format / 'records')}: its records have other columns than {format} "
+            f"records, {', '.join(found.names)}: write to another destination"
         )

@@ -8,6 +8,8 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
+from seglake._text import printable_path
+
 from .layout import LOCK
 from .result import IngestError
 
@@ -31,8 +33,8 @@ def locked(destination: Path, run_id: str) -> Generator[None]:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise IngestError(
-                f"{destination}: another ingest is writing here ({_holder(path)}). Wait for it to end, or stop it: "
-                "the next run clears away what it leaves"
+                f"{printable_path(destination)}: another ingest is writing here ({_holder(path)}). Wait for it to end, "
+                "or stop it: the next run clears away what it leaves"
             ) from None
         holder = {"host": socket.gethostname(), "pid": os.getpid(), "run": run_id}
         os.truncate(descriptor, 0)

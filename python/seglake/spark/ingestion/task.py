@@ -12,6 +12,7 @@ from typing import Any, Final, Self, cast
 import pyarrow as pa
 
 import seglake
+from seglake._text import printable_path
 from seglake._types import FormatName
 from seglake.spark.files import path_text
 from seglake.spark.formats import FormatOptions, column_names
@@ -75,7 +76,9 @@ class FileOutcome:
                 ranges, size = damage.get(total["cause"], (0, 0))
                 damage[total["cause"]] = (ranges + total["ranges"], size + total["bytes"])
         if sum(sizes.values()) != report.bytes:
-            raise RuntimeError(f"{path}: of {report.bytes} bytes {sum(sizes.values())} are accounted for: {sizes}")
+            raise RuntimeError(
+                f"{printable_path(path)}: of {report.bytes} bytes {sum(sizes.values())} are accounted for: {sizes}"
+            )
         return cls(
             path=path_text(path),
             format=report.format,
@@ -285,7 +288,7 @@ class TaskRunner:
     def _detect(self, path: str) -> str:
         found = seglake.detect(path, dialect=self.format_options.dialect, key_file=self.key_file)
         if found.format is None:
-            raise seglake.FormatError(f"{path}: cannot tell the format: {found.reason}")
+            raise seglake.FormatError(f"{printable_path(path)}: cannot tell the format: {found.reason}")
         return found.format
 
     def _open(self, path: str, format: str) -> seglake.Reader:

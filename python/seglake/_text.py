@@ -1,0 +1,37 @@
+"""Text that is fit for a message: what it quotes may be somebody else's, and it goes to terminals and into logs."""
+
+from __future__ import annotations
+
+import os
+import re
+
+_NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+# How Python has the bytes of a path that are not UTF-8.
+_NOT_UTF8 = re.compile("[\udc80-\udcff]")
+
+
+def printable(text: str) -> str:
+    r"""The text with every character that is not printable spelled out: `\n`, `\x1b`, `\u202e`.
+
+    Escaped are control characters (C0, DEL, C1), line and paragraph separators, everything invisible that changes how
+    text reads (bidirectional overrides, zero-width characters), lone surrogates (bytes of a path that are not UTF-8)
+    and unassigned characters: what `str.isprintable` refuses. Backslashes stay as they are, so this is for people to
+    read and cannot be reversed.
+    """
+    if text.isprintable():
+        return text
+    return "".join(character if character.isprintable() else _spelled(character) for character in text)
+
+
+def printable_path(path: str | os.PathLike[str]) -> str:
+    r"""A path as `printable` text, with `\xNN` for each byte that is not part of valid UTF-8."""
+    return printable(_NOT_UTF8.sub(lambda byte: f"\\x{ord(byte.group()) - 0xDC00:02x}", os.fspath(path)))
+
+
+def _spelled(character: str) -> str:
+    if character in _NAMED:
+        return _NAMED[character]
+    code = ord(character)
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
