@@ -76,7 +76,7 @@ def open(
     max_chunk_bytes: int | None = None,
     limit_chunk_bytes: int | None = None,
     uuid_type: Literal["fixed", "binary", "string"] = "fixed",
-    mmap: bool | None = None,
+    mmap: bool = False,
 ) -> Reader: ...
 def verify(
     source: _Source,
@@ -87,7 +87,7 @@ def verify(
     keys: Sequence[bytes] | None = None,
     key_file: str | PathLike[str] | None = None,
     limit_chunk_bytes: int | None = None,
-    mmap: bool | None = None,
+    mmap: bool = False,
     explain: bool | int | None = None,
     progress: Callable[[int, int], object] | None = None,
 ) -> Report: ...

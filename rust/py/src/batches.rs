@@ -1,6 +1,6 @@
 //! `Batches`: a pass that gives Arrow record batches.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::{ArrowError, SchemaRef};
@@ -11,26 +11,27 @@ use seglake::verbs;
 
 use crate::arrow;
 use crate::error::raise;
-use crate::reader::{Pass, Shared, lock};
+use crate::exclusive::{Exclusive, InUse};
+use crate::reader::{Pass, Shared};
 use crate::report::{Report, span};
 
-impl Pass for Mutex<columns::Batches> {
-    fn report(&self) -> verbs::Report {
-        lock(self).report().clone()
+impl Pass for Exclusive<columns::Batches> {
+    fn report(&self) -> Result<verbs::Report, InUse> {
+        Ok(self.hold()?.report().clone())
     }
 }
 
 /// An iterator over record batches of a reader.
 #[pyclass(frozen, module = "seglake")]
 pub(crate) struct Batches {
-    batches: Arc<Mutex<columns::Batches>>,
+    batches: Arc<Exclusive<columns::Batches>>,
     lenient: bool,
     shared: Arc<Shared>,
 }
 
 impl Batches {
     pub(crate) fn new(
-        batches: Arc<Mutex<columns::Batches>>,
+        batches: Arc<Exclusive<columns::Batches>>,
         lenient: bool,
         shared: Arc<Shared>,
     ) -> Self {
@@ -46,8 +47,8 @@ impl Batches {
 impl Batches {
     /// What this pass has read so far.
     #[getter]
-    fn report(&self, py: Python<'_>) -> Report {
-        Report(py.detach(|| self.batches.report()))
+    fn report(&self, py: Python<'_>) -> PyResult<Report> {
+        Ok(Report(py.detach(|| self.batches.report())?))
     }
 
     fn __iter__(slf: PyRef<'_, Self>) -> PyRef<'_, Self> {
@@ -57,7 +58,7 @@ impl Batches {
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Batch>> {
         self.shared.check_open()?;
         let next = py
-            .detach(|| lock(&self.batches).next_batch())
+            .detach(|| Ok::<_, InUse>(self.batches.hold()?.next_batch()))?
             .map_err(|error| raise(py, error))?;
         let Some(batch) = next else { return Ok(None) };
         if self.lenient && !batch.damage.is_empty() {
@@ -138,7 +139,7 @@ impl Batch {
 
 /// A pass behind Arrow's stream interface, which other libraries pull from any thread.
 pub(crate) struct Stream {
-    batches: Arc<Mutex<columns::Batches>>,
+    batches: Arc<Exclusive<columns::Batches>>,
     schema: SchemaRef,
     lenient: bool,
     shared: Arc<Shared>,
@@ -146,7 +147,7 @@ pub(crate) struct Stream {
 
 impl Stream {
     pub(crate) fn new(
-        batches: Arc<Mutex<columns::Batches>>,
+        batches: Arc<Exclusive<columns::Batches>>,
         schema: SchemaRef,
         lenient: bool,
         shared: Arc<Shared>,
@@ -161,16 +162,16 @@ impl Stream {
 
     /// Checks that the reader is open, and warns of damage. What that raises ends the stream.
     fn look(&self) -> Option<ArrowError> {
-        let looked = Python::attach(|py| {
+        let looked = Python::try_attach(|py| {
             self.shared.check_open()?;
             if self.lenient {
                 self.shared.warn(py, &*self.batches)?;
             }
             Ok::<_, PyErr>(())
         });
-        looked
-            .err()
-            .map(|error| ArrowError::ExternalError(Box::new(error)))
+        // At the interpreter's end there is nobody to warn.
+        let error = looked?.err()?;
+        Some(ArrowError::ExternalError(Box::new(error)))
     }
 }
 
@@ -178,7 +179,10 @@ impl Iterator for Stream {
     type Item = Result<RecordBatch, ArrowError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let next = lock(&self.batches).next();
+        let next = match self.batches.hold() {
+            Ok(mut batches) => batches.next(),
+            Err(error) => Some(Err(ArrowError::ExternalError(Box::new(error)))),
+        };
         self.look().map_or(next, |error| Some(Err(error)))
     }
 }

@@ -3,7 +3,7 @@
 use std::io::ErrorKind;
 use std::path::Path;
 
-use pyo3::exceptions::{PyKeyboardInterrupt, PyOSError, PyValueError};
+use pyo3::exceptions::{PyException, PyKeyboardInterrupt, PyOSError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -81,6 +81,12 @@ fn os_error(
     action: &str,
     error: &std::io::Error,
 ) -> PyResult<PyErr> {
+    let raised = error
+        .get_ref()
+        .and_then(|inner| inner.downcast_ref::<PyErr>());
+    if let Some(raised) = raised {
+        return of_file_object(py, path, action, raised);
+    }
     // Windows numbers its errors otherwise than Python's `errno`: there the kind tells.
     let of_system = error.raw_os_error().filter(|_| cfg!(unix));
     let number = of_system.or(match error.kind() {
@@ -99,13 +105,38 @@ fn os_error(
             .to_string(),
         None => error.to_string(),
     };
-    let text = format!("{action}: {words}");
-    Ok(match (number, path) {
+    Ok(numbered(number, path, format!("{action}: {words}")))
+}
+
+/// What the caller's own file object raised: an OSError of the same number that comes of it. What is no error but a wish to
+/// end (KeyboardInterrupt, SystemExit) stays what it is.
+fn of_file_object(
+    py: Python<'_>,
+    path: Option<&Path>,
+    action: &str,
+    raised: &PyErr,
+) -> PyResult<PyErr> {
+    if !raised.is_instance_of::<PyException>(py) {
+        return Ok(raised.clone_ref(py));
+    }
+    let number = raised
+        .value(py)
+        .getattr("errno")
+        .and_then(|number| number.extract::<Option<i32>>());
+    let number = number.ok().flatten();
+    let error = numbered(number, path, format!("{action}: {raised}"));
+    error.set_cause(py, Some(raised.clone_ref(py)));
+    Ok(error)
+}
+
+/// An OSError, of the class that goes with its number.
+fn numbered(number: Option<i32>, path: Option<&Path>, text: String) -> PyErr {
+    match (number, path) {
         (Some(number), Some(path)) => {
             PyOSError::new_err((number, text, path.as_os_str().to_os_string()))
         }
         (Some(number), None) => PyOSError::new_err((number, text)),
         (None, Some(path)) => PyOSError::new_err(format!("{}: {text}", seglake::text::path(path))),
         (None, None) => PyOSError::new_err(text),
-    })
+    }
 }

@@ -24,12 +24,13 @@ pub(crate) fn signals() -> Interrupt {
         }
         *looked = Instant::now();
         drop(looked);
-        match Python::attach(|py| py.check_signals()) {
-            Ok(()) => false,
-            Err(error) => {
+        match Python::try_attach(|py| py.check_signals()) {
+            Some(Ok(())) => false,
+            Some(Err(error)) => {
                 keep(error);
                 true
             }
+            None => true, // the interpreter is ending
         }
     }))
 }

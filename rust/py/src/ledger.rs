@@ -1,25 +1,26 @@
 //! `Ledger`: a pass that gives the ranges of a file.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use pyo3::prelude::*;
 use seglake::verbs;
 
 use crate::error::raise;
-use crate::reader::{Shared, lock};
+use crate::exclusive::{Exclusive, InUse};
+use crate::reader::Shared;
 use crate::report::span;
 
 /// An iterator over the ranges of a file, in file order.
 #[pyclass(frozen, module = "seglake")]
 pub(crate) struct Ledger {
-    ledger: Mutex<verbs::Ledger>,
+    ledger: Exclusive<verbs::Ledger>,
     shared: Arc<Shared>,
 }
 
 impl Ledger {
     pub(crate) fn new(ledger: verbs::Ledger, shared: Arc<Shared>) -> Self {
         Self {
-            ledger: Mutex::new(ledger),
+            ledger: Exclusive::new(ledger),
             shared,
         }
     }
@@ -34,7 +35,7 @@ impl Ledger {
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         self.shared.check_open()?;
         let next = py
-            .detach(|| lock(&self.ledger).next().transpose())
+            .detach(|| Ok::<_, InUse>(self.ledger.hold()?.next().transpose()))?
             .map_err(|error| raise(py, error))?;
         next.map(|next| span(py, &next)).transpose()
     }

@@ -7,6 +7,7 @@ mod convert;
 mod detect;
 mod diagnosis;
 mod error;
+mod exclusive;
 mod field_in;
 mod index;
 mod interrupt;
@@ -67,10 +68,20 @@ mod _native {
     #[pymodule_export]
     use super::writer::{Writer, create};
 
+    use pyo3::types::IntoPyDict;
+
     use super::*;
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        let os = module.py().import("os")?;
+        if let Ok(register) = os.getattr("register_at_fork") {
+            let forked = wrap_pyfunction!(super::exclusive::forked, module)?;
+            register.call(
+                (),
+                Some(&[("after_in_child", forked)].into_py_dict(module.py())?),
+            )?;
+        }
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 }

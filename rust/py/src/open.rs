@@ -32,8 +32,8 @@ use crate::wanted::Filter;
 ///     buffer; one that has more than the second raises LimitError (chunked).
 /// uuid_type: UUID columns as fixed-size binary ("fixed"), plain binary ("binary") or text ("string").
 /// mmap: False reads the file in windows, so memory stays flat and a file that shrinks is an error. True maps it: faster to
-///     reread, but where somebody truncates the file meanwhile, the process is killed (SIGBUS). None maps formats that are
-///     written once (sealed) and reads the others.
+///     look up in, but where somebody truncates the file meanwhile, or its disk fails, the process is killed (SIGBUS); where
+///     somebody writes to it, what was checked may not be what is returned.
 ///
 /// Raises FileNotFoundError and other OSErrors, FormatError where the format cannot be told, ValueError (also for options that
 /// do not concern the format, where it is named), TypeError.
@@ -42,7 +42,7 @@ use crate::wanted::Filter;
     source, *, format=None, dialect=None, index=None, key=None, keys=None, key_file=None, on_damage="raise", since=None,
     until=None, start_offset=None, end_offset=None, partitions=None, tenants=None, columns=None, batch_bytes=8388608,
     batch_rows=131072, max_record_bytes=2147483647, max_chunk_bytes=None, limit_chunk_bytes=None, uuid_type="fixed",
-    mmap=None,
+    mmap=false,
 ))]
 #[allow(clippy::too_many_arguments, reason = "keyword arguments")]
 pub(crate) fn open<'py>(
@@ -67,7 +67,7 @@ pub(crate) fn open<'py>(
     max_chunk_bytes: Option<u64>,
     limit_chunk_bytes: Option<u64>,
     uuid_type: &str,
-    mmap: Option<bool>,
+    mmap: bool,
 ) -> PyResult<Reader> {
     let py = source.py();
     let strict = is_strict(on_damage)?;

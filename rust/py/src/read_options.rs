@@ -25,7 +25,7 @@ pub(crate) struct ReadArguments<'a, 'py> {
     pub(crate) key_file: Option<PathBuf>,
     pub(crate) max_chunk_bytes: Option<u64>,
     pub(crate) limit_chunk_bytes: Option<u64>,
-    pub(crate) mmap: Option<bool>,
+    pub(crate) mmap: bool,
 }
 
 /// An open source of a known format.
@@ -97,19 +97,15 @@ impl ReadArguments<'_, '_> {
         let py = object.py();
         let (options, origin) = self.options(py)?;
         let given = given(object)?;
-        if self.mmap == Some(true) && !matches!(given, Given::Path(_)) {
+        if self.mmap && !matches!(given, Given::Path(_)) {
             return Err(PyValueError::new_err(
                 "mmap=True needs a path: a buffer is in memory already, and a file object cannot be mapped",
             ));
         }
-        let mut source = given.open(py, self.mmap == Some(true))?;
+        let source = given.open(py, self.mmap)?;
         let format = py
             .detach(|| resolve(&*source, &options))
             .map_err(|error| raise(py, error))?;
-        let map = self.mmap.is_none() && format.mapped && !source.is_empty();
-        if map && matches!(given, Given::Path(_)) {
-            source = given.open(py, true)?;
-        }
         Ok(Opened {
             source,
             path: given.into_path(),

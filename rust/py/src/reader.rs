@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -17,6 +17,7 @@ use seglake::verbs;
 use crate::arrow::{self, Schema};
 use crate::batches::{Batch, Batches, Stream};
 use crate::error::{damage_warning, raise};
+use crate::exclusive::{Exclusive, InUse};
 use crate::index::Index;
 use crate::key::Origin;
 use crate::ledger::Ledger;
@@ -34,7 +35,7 @@ pub(crate) struct Reopening {
 
 /// A pass over the file that can say what it has read.
 pub(crate) trait Pass: Send + Sync {
-    fn report(&self) -> verbs::Report;
+    fn report(&self) -> Result<verbs::Report, InUse>;
 }
 
 /// What all passes of one reader share.
@@ -42,12 +43,8 @@ pub(crate) trait Pass: Send + Sync {
 pub(crate) struct Shared {
     closed: AtomicBool,
     warned: AtomicBool,
+    /// Locked only to read or replace it, by whoever has the GIL or not: nothing is waited for meanwhile.
     latest: Mutex<Option<Arc<dyn Pass>>>,
-}
-
-/// Locks a mutex that nothing panics under.
-pub(crate) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Shared {
@@ -59,13 +56,25 @@ impl Shared {
         Ok(())
     }
 
+    fn begin(&self, pass: Arc<dyn Pass>) {
+        let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = latest.replace(pass);
+        drop(latest);
+        drop(before); // which may run Python code
+    }
+
+    fn latest(&self) -> Option<Arc<dyn Pass>> {
+        let latest = self.latest.lock();
+        latest.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// Warns, once for each reader, that damage is being skipped. Once that is done, the pass is not asked for its report
     /// any more: that copies thousands of ranges where there are so many.
     pub(crate) fn warn(&self, py: Python<'_>, pass: &dyn Pass) -> PyResult<()> {
         if self.warned.load(Ordering::Acquire) {
             return Ok(());
         }
-        let report = py.detach(|| pass.report());
+        let report = py.detach(|| pass.report())?;
         let Some(first) = report.damage.first() else {
             return Ok(());
         };
@@ -102,7 +111,7 @@ pub(crate) struct Reader {
     reopening: Reopening,
     shared: Arc<Shared>,
     /// Made when something is looked up first; it keeps what it has proven of an index.
-    lookup: Mutex<Option<Arc<dyn Lookup>>>,
+    lookup: OnceLock<Arc<dyn Lookup>>,
 }
 
 impl Reader {
@@ -122,12 +131,12 @@ impl Reader {
             limits,
             reopening,
             shared: Arc::default(),
-            lookup: Mutex::default(),
+            lookup: OnceLock::new(),
         }
     }
 
     fn begin(&self, pass: Arc<dyn Pass>) {
-        *lock(&self.shared.latest) = Some(pass);
+        self.shared.begin(pass);
     }
 
     fn records(
@@ -154,13 +163,12 @@ impl Reader {
     }
 
     fn lookup(&self) -> seglake::Result<Arc<dyn Lookup>> {
-        let mut lookup = lock(&self.lookup);
-        if let Some(lookup) = &*lookup {
+        if let Some(lookup) = self.lookup.get() {
             return Ok(lookup.clone());
         }
+        // Not made under a lock, since reading may run Python code: two threads may make one each, and the first is kept.
         let made: Arc<dyn Lookup> = Arc::from(format::lookup(self.source.clone(), &self.options)?);
-        *lookup = Some(made.clone());
-        Ok(made)
+        Ok(self.lookup.get_or_init(|| made).clone())
     }
 
     /// Looks up records; `None` stands for what no record can be found by.
@@ -208,13 +216,13 @@ impl Reader {
         failed.map_or(Ok(found), Err)
     }
 
-    fn core_batches(&self, py: Python<'_>) -> PyResult<Arc<Mutex<seglake::columns::Batches>>> {
+    fn core_batches(&self, py: Python<'_>) -> PyResult<Arc<Exclusive<seglake::columns::Batches>>> {
         self.shared.check_open()?;
         let (source, selection) = (self.source.clone(), self.selection.clone());
         let batches = py.detach(|| {
             seglake::columns::Batches::new(source, &self.options, selection, self.limits)
         });
-        let batches = Arc::new(Mutex::new(batches.map_err(|error| raise(py, error))?));
+        let batches = Arc::new(Exclusive::new(batches.map_err(|error| raise(py, error))?));
         self.begin(batches.clone());
         Ok(batches)
     }
@@ -248,12 +256,12 @@ impl Reader {
 
     /// What the latest pass has read so far.
     #[getter]
-    fn report(&self, py: Python<'_>) -> Report {
-        let latest = || lock(&self.shared.latest).clone().map(|pass| pass.report());
-        Report(
-            py.detach(latest)
-                .unwrap_or_else(|| verbs::Report::of(self.format, &*self.source)),
-        )
+    fn report(&self, py: Python<'_>) -> PyResult<Report> {
+        let report = match self.shared.latest() {
+            Some(pass) => py.detach(|| pass.report())?,
+            None => verbs::Report::of(self.format, &*self.source),
+        };
+        Ok(Report(report))
     }
 
     /// Whether the reader is closed.

@@ -1,15 +1,14 @@
 //! `Records`: a pass that gives records one by one.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use pyo3::prelude::*;
-use pyo3::sync::MutexExt;
-use seglake::Result;
 use seglake::format::{Column, Step, Walk};
 use seglake::verbs;
 
 use crate::error::raise;
-use crate::reader::{Pass, Shared, lock};
+use crate::exclusive::{Exclusive, InUse};
+use crate::reader::{Pass, Shared};
 use crate::record::Record;
 
 struct State {
@@ -20,7 +19,7 @@ struct State {
 
 impl State {
     /// Goes on to where there are rows that were not given out. Gives false at the end.
-    fn advance(&mut self) -> Result<bool> {
+    fn advance(&mut self) -> seglake::Result<bool> {
         while self.next_row >= self.walk.rows().len() {
             if self.walk.step()? != Step::More {
                 return Ok(false);
@@ -32,16 +31,16 @@ impl State {
     }
 }
 
-impl Pass for Mutex<State> {
-    fn report(&self) -> verbs::Report {
-        lock(self).report.clone()
+impl Pass for Exclusive<State> {
+    fn report(&self) -> Result<verbs::Report, InUse> {
+        Ok(self.hold()?.report.clone())
     }
 }
 
 /// An iterator over the records of a reader.
 #[pyclass(frozen, module = "seglake")]
 pub(crate) struct Records {
-    state: Arc<Mutex<State>>,
+    state: Arc<Exclusive<State>>,
     format: &'static str,
     columns: &'static [Column],
     lenient: bool,
@@ -58,7 +57,7 @@ impl Records {
         shared: Arc<Shared>,
     ) -> Self {
         Self {
-            state: Arc::new(Mutex::new(State {
+            state: Arc::new(Exclusive::new(State {
                 walk,
                 next_row: 0,
                 report,
@@ -76,10 +75,7 @@ impl Records {
 
     /// The next row of those at hand.
     fn take(&self, py: Python<'_>) -> PyResult<Option<Record>> {
-        let mut state = self
-            .state
-            .lock_py_attached(py)
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut state = self.state.hold_attached(py)?;
         let row = state.next_row;
         if row >= state.walk.rows().len() {
             return Ok(None);
@@ -101,7 +97,7 @@ impl Records {
             if let Some(record) = self.take(py)? {
                 return Ok(Some(record));
             }
-            let advanced = py.detach(|| lock(&self.state).advance());
+            let advanced = py.detach(|| Ok::<_, InUse>(self.state.hold()?.advance()))?;
             if self.lenient {
                 self.shared.warn(py, &*self.state)?;
             }

@@ -161,7 +161,7 @@ pub(crate) fn recover(
         key_file,
         limit_chunk_bytes,
         // Where the disk is failing a map would end the process.
-        mmap: Some(false),
+        mmap: false,
         ..ReadArguments::default()
     };
     let Opened {

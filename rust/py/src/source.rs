@@ -1,10 +1,10 @@
 //! Python's things to read from: a path, a buffer, a file object.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use pyo3::buffer::PyUntypedBuffer;
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyMemoryView, PySlice, PyString};
@@ -12,6 +12,7 @@ use seglake::source::{BytesSource, FileSource, MappedSource, Source, open_regula
 use seglake::{Error, Result};
 
 use crate::error::raise;
+use crate::exclusive::{Exclusive, forks};
 
 /// What a caller gave to read from.
 pub(crate) enum Given {
@@ -111,7 +112,7 @@ impl Source for Buffer {
     }
 
     fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
-        Python::attach(|py| {
+        attached(|py| {
             let slice = py
                 .get_type::<PySlice>()
                 .call1((offset, offset + buffer.len() as u64))?;
@@ -124,24 +125,27 @@ impl Source for Buffer {
                 buffer,
             )
         })
-        .map_err(|error| failed(None, offset, buffer.len(), &error))
+        .map_err(|error| failed(None, offset, buffer.len(), error))
     }
 }
 
-/// A file object: one read at a time, each after a seek. Its own position is moved by that.
+/// A file object: one read at a time, each after a seek. Its own position is moved by that, and a fork shares that position:
+/// two processes would move it under each other's hands, so only the one that opened it reads.
 struct FileObject {
-    object: Mutex<Py<PyAny>>,
+    object: Exclusive<Py<PyAny>>,
     name: Option<PathBuf>,
     len: u64,
+    forks: u64,
 }
 
 impl FileObject {
     fn new(object: &Bound<'_, PyAny>, name: Option<PathBuf>) -> PyResult<Self> {
         let len = object.call_method1("seek", (0, 2))?.extract()?;
         Ok(Self {
-            object: Mutex::new(object.clone().unbind()),
+            object: Exclusive::new(object.clone().unbind()),
             name,
             len,
+            forks: forks(),
         })
     }
 }
@@ -156,8 +160,13 @@ impl Source for FileObject {
     }
 
     fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
-        // The lock is taken before the GIL, always: so no thread waits for one with the other in hand.
-        let object = self.object.lock().unwrap_or_else(PoisonError::into_inner);
+        let unusable = |error| failed(self.path(), offset, buffer.len(), error);
+        if self.forks != forks() {
+            let error = "a fork of the process that opened this file object shares its position: open the file again here";
+            return Err(unusable(PyRuntimeError::new_err(error)));
+        }
+        // Taken before the GIL, always: so no thread waits for one with the other in hand.
+        let object = self.object.hold().map_err(|error| unusable(error.into()))?;
         let read = |py: Python<'_>, buffer: &mut [u8]| -> PyResult<()> {
             let object = object.bind(py);
             object.call_method1("seek", (offset,))?;
@@ -178,8 +187,8 @@ impl Source for FileObject {
             }
             Ok(())
         };
-        Python::attach(|py| read(py, buffer))
-            .map_err(|error| failed(self.path(), offset, buffer.len(), &error))
+        attached(|py| read(py, buffer))
+            .map_err(|error| failed(self.path(), offset, buffer.len(), error))
     }
 }
 
@@ -196,11 +205,18 @@ fn copy(bytes: &Bound<'_, PyAny>, buffer: &mut [u8]) -> PyResult<()> {
     Ok(())
 }
 
-fn failed(path: Option<&Path>, offset: u64, len: usize, error: &PyErr) -> Error {
+/// Runs Python code, unless the interpreter is ending.
+fn attached<T>(work: impl FnOnce(Python<'_>) -> PyResult<T>) -> PyResult<T> {
+    let ending = || Err(PyRuntimeError::new_err("the interpreter is ending"));
+    Python::try_attach(work).unwrap_or_else(ending)
+}
+
+/// The exception goes along: it becomes the cause of the one that is raised.
+fn failed(path: Option<&Path>, offset: u64, len: usize, error: PyErr) -> Error {
     let action = format!("cannot read {len} bytes at offset {offset}");
     Error::Io {
         path: path.map(Into::into),
         action,
-        source: std::io::Error::other(error.to_string()),
+        source: std::io::Error::other(error),
     }
 }

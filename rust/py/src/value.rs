@@ -1,5 +1,7 @@
 //! Times, UUIDs and record fields between Rust and Python.
 
+use std::sync::{Mutex, PoisonError};
+
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -8,6 +10,8 @@ use pyo3::types::{PyBytes, PyDict, PyType};
 use seglake::format;
 use seglake::uuid6::{Generator, is_v6};
 use uuid::Uuid;
+
+use crate::exclusive::forks;
 
 /// `uuid.UUID`.
 pub(crate) fn uuid_class(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
@@ -118,13 +122,20 @@ pub(crate) fn uuid6<'py>(
     py: Python<'py>,
     timestamp: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    static GENERATOR: std::sync::LazyLock<Generator> = std::sync::LazyLock::new(Generator::default);
-    let uuid: Uuid = match timestamp {
-        None => GENERATOR.now(),
-        Some(time) => {
-            let micros = time_from_python(time, "timestamp")?;
-            GENERATOR.at(micros).ok_or_else(|| PyValueError::new_err("a UUID of version 6 cannot hold that time, or all of that microsecond are given out"))?
-        }
+    static GENERATOR: Mutex<Option<(u64, Generator)>> = Mutex::new(None);
+    let micros = timestamp
+        .map(|time| time_from_python(time, "timestamp"))
+        .transpose()?;
+    let mut kept = GENERATOR.lock().unwrap_or_else(PoisonError::into_inner);
+    // Another one after a fork: two processes must not give out the same.
+    if kept.as_ref().is_some_and(|(own, _)| *own != forks()) {
+        *kept = None;
+    }
+    let (_, generator) = kept.get_or_insert_with(|| (forks(), Generator::default()));
+    let uuid: Uuid = match micros {
+        None => generator.now(),
+        Some(micros) => generator.at(micros).ok_or_else(|| PyValueError::new_err("a UUID of version 6 cannot hold that time, or all of that microsecond are given out"))?,
     };
+    drop(kept);
     uuid_to_python(py, uuid.as_bytes())
 }

@@ -25,7 +25,7 @@ const INTERVAL: Duration = Duration::from_millis(100);
 /// Raises FormatError where the format cannot be told, OSError where the file cannot be read.
 #[pyfunction]
 #[pyo3(signature = (
-    source, *, format=None, dialect=None, key=None, keys=None, key_file=None, limit_chunk_bytes=None, mmap=None, explain=None, progress=None,
+    source, *, format=None, dialect=None, key=None, keys=None, key_file=None, limit_chunk_bytes=None, mmap=false, explain=None, progress=None,
 ))]
 #[allow(clippy::too_many_arguments, reason = "keyword arguments")]
 pub(crate) fn verify(
@@ -36,7 +36,7 @@ pub(crate) fn verify(
     keys: Option<Vec<Vec<u8>>>,
     key_file: Option<PathBuf>,
     limit_chunk_bytes: Option<u64>,
-    mmap: Option<bool>,
+    mmap: bool,
     explain: Option<Explain>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Report> {
@@ -108,11 +108,13 @@ pub(crate) fn telling(progress: Option<Py<PyAny>>) -> impl FnMut(u64, u64) -> Re
             return Ok(());
         };
         told = Instant::now();
-        Python::attach(|py| progress.call1(py, (done, total)))
-            .map(drop)
-            .map_err(|error| {
+        match Python::try_attach(|py| progress.call1(py, (done, total))) {
+            Some(Ok(_)) => Ok(()),
+            Some(Err(error)) => {
                 keep(error);
-                Error::Interrupted
-            })
+                Err(Error::Interrupted)
+            }
+            None => Err(Error::Interrupted), // the interpreter is ending
+        }
     }
 }

@@ -3,19 +3,17 @@
 use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::path::PathBuf;
-use std::sync::Mutex;
 
 use arrow_array::RecordBatch;
 use pyo3::exceptions::{PyResourceWarning, PyValueError};
 use pyo3::prelude::*;
-use pyo3::sync::MutexExt;
 use pyo3::types::PyDict;
 use seglake::format::{self, RecordId, WriteOptions, by_name};
 
 use crate::arrow::import;
 use crate::error::raise;
+use crate::exclusive::{Exclusive, InUse, forks};
 use crate::field_in::{FieldIn, Fields, from_arrow};
-use crate::reader::lock;
 use crate::report::Report;
 use crate::value::uuid_to_python;
 use crate::write_options::WriteArguments;
@@ -89,7 +87,8 @@ pub(crate) fn create(
     Ok(Writer {
         fields: Fields::new(format.name, writer.columns()),
         path,
-        writer: Mutex::new(Some(writer)),
+        forks: forks(),
+        writer: Exclusive::new(Some(writer)),
     })
 }
 
@@ -102,7 +101,9 @@ pub(crate) fn create(
 pub(crate) struct Writer {
     fields: Fields,
     path: PathBuf,
-    writer: Mutex<Option<Box<dyn format::Writer>>>,
+    /// Of the process that opened it: a fork of that has no part in it.
+    forks: u64,
+    writer: Exclusive<Option<Box<dyn format::Writer>>>,
 }
 
 /// What a record is found by, in Python: a UUID, an offset or sequence number, or partition, tenant and index.
@@ -130,7 +131,7 @@ impl Writer {
         py: Python<'_>,
         work: impl FnOnce(&mut (dyn format::Writer + 'static)) -> seglake::Result<T> + Send,
     ) -> PyResult<T> {
-        let done = py.detach(|| lock(&self.writer).as_deref_mut().map(work));
+        let done = py.detach(|| Ok::<_, InUse>(self.writer.hold()?.as_deref_mut().map(work)))?;
         done.ok_or_else(|| PyValueError::new_err("the writer is closed"))?
             .map_err(|error| raise(py, error))
     }
@@ -140,10 +141,7 @@ impl Writer {
         py: Python<'_>,
         look: impl FnOnce(&(dyn format::Writer + 'static)) -> T,
     ) -> PyResult<T> {
-        let writer = self
-            .writer
-            .lock_py_attached(py)
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let writer = self.writer.hold_attached(py)?;
         writer
             .as_deref()
             .map(look)
@@ -157,13 +155,13 @@ impl Writer {
         work: impl FnOnce(&mut (dyn format::Writer + 'static)) -> seglake::Result<()> + Send,
     ) -> PyResult<()> {
         let ended = py.detach(|| {
-            let mut writer = lock(&self.writer);
+            let mut writer = self.writer.hold()?;
             let ended = writer.as_deref_mut().map_or(Ok(()), work);
             if ended.is_ok() {
                 *writer = None;
             }
-            ended
-        });
+            Ok::<_, InUse>(ended)
+        })?;
         ended.map_err(|error| raise(py, error))
     }
 
@@ -331,12 +329,15 @@ impl Writer {
 }
 
 impl Drop for Writer {
-    /// A writer that nobody closed is abandoned, with a warning, as Python's own files do.
+    /// A writer that nobody closed is abandoned, with a warning, as Python's own files do. A fork only forgets it.
     fn drop(&mut self) {
-        let Some(mut writer) = lock(&self.writer).take() else {
+        let Some(mut writer) = self.writer.get_mut().take() else {
             return;
         };
-        Python::attach(|py| {
+        if self.forks != forks() {
+            return; // the process that opened it is not done with it
+        }
+        Python::try_attach(|py| {
             let text = format!("unclosed writer of {}", seglake::text::path(&self.path));
             let text = std::ffi::CString::new(text).unwrap_or_default();
             if let Err(error) = PyErr::warn(py, &py.get_type::<PyResourceWarning>(), &text, 1) {

@@ -38,8 +38,6 @@ pub struct Format {
     pub extension: &'static str,
     /// How records are checked at best; [`Walk::checked`] says how those of one file are.
     pub checked: Checked,
-    /// Whether files are written once and read at random, so that mapping them is worth while and safe.
-    pub mapped: bool,
     /// The reading options that concern only some formats, and this one among them.
     pub open_options: &'static [&'static str],
     /// The [`WriteOptions`] that concern this format.

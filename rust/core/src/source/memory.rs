@@ -61,8 +61,9 @@ pub(super) fn out_of_bounds(source: &dyn Source, offset: u64, len: usize) -> Err
 
 /// A mapped file as a source: no copy, and random access at the price of a page fault.
 ///
-/// Use it for files that nobody changes. Where another process truncates the file, touching the pages that are gone kills
-/// this one (`SIGBUS` on Unix); where another process writes to it, what was checked may differ from what is returned.
+/// Use it for files that nobody changes, on disks that do not fail. Where another process truncates the file, or a page cannot
+/// be read, touching that page kills this one (`SIGBUS` on Unix); where another process writes to it, what was checked may
+/// differ from what is returned. The system is not told to read ahead: a map is for looking up.
 #[derive(Debug)]
 pub struct MappedSource(BytesSource<memmap2::Mmap>);
 
@@ -77,8 +78,6 @@ impl MappedSource {
         // as for every map of a file: the type's docs say so, and nothing maps unless it is asked to.
         let bytes = unsafe { memmap2::Mmap::map(file) }
             .map_err(|error| Error::io(Some(path), "cannot map the file", error))?;
-        #[cfg(unix)]
-        let _ = bytes.advise(memmap2::Advice::Sequential); // a hint: without it the map is only slower
         Ok(Self(BytesSource {
             bytes,
             path: Some(path.to_path_buf()),

@@ -38,7 +38,6 @@ pub static FORMAT: Format = Format {
     name: "active",
     extension: "active",
     checked: Checked::Checksum,
-    mapped: false,
     open_options: &["key"],
     create_options: &["key", "append", "preallocate", "zero_torn_tail"],
     columns: |_| COLUMNS,

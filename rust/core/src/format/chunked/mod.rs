@@ -39,7 +39,6 @@ pub static FORMAT: Format = Format {
     name: "chunked",
     extension: "chunks",
     checked: Checked::Checksum,
-    mapped: false,
     open_options: &["index", "max_chunk_bytes", "limit_chunk_bytes"],
     create_options: &[
         "append",

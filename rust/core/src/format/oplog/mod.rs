@@ -39,7 +39,6 @@ pub static FORMAT: Format = Format {
     name: "oplog",
     extension: "oplog",
     checked: Checked::Structure,
-    mapped: false,
     open_options: &["dialect"],
     create_options: &["append", "zero_torn_tail", "dialect"],
     columns: |options| columns::columns(options.dialect),

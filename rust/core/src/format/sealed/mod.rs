@@ -40,7 +40,6 @@ pub static FORMAT: Format = Format {
     name: "sealed",
     extension: "sealed",
     checked: Checked::Checksum,
-    mapped: true,
     open_options: &["key"],
     create_options: &["key", "overwrite", "trailer"],
     columns: |_| COLUMNS,

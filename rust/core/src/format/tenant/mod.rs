@@ -45,7 +45,6 @@ pub static FORMAT: Format = Format {
     name: "tenant",
     extension: "tenant",
     checked: Checked::Checksum,
-    mapped: false,
     open_options: &[],
     create_options: &["overwrite", "version", "memory_bytes"],
     columns: |_| COLUMNS,
