@@ -97,7 +97,7 @@ fn main() {
         if !family.hostile.iter().any(|(name, _)| is_wanted(name)) {
             continue;
         }
-        let ways: &[bool] = if by_name(family.format).unwrap().mapped {
+        let ways: &[bool] = if family.format == "sealed" {
             &[true, false]
         } else {
             &[false]

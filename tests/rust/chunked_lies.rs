@@ -1,5 +1,10 @@
 //! Look-ups in chunked segments whose headers or indexes check and say what is not so.
-#![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
 
 mod common;
 

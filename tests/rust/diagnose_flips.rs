@@ -1,5 +1,10 @@
 //! Single flipped bits: found exactly, proposed, never applied.
-#![allow(missing_docs, clippy::indexing_slicing)]
+#![allow(
+    missing_docs,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used
+)]
 
 mod common;
 mod diagnoses;

@@ -46,7 +46,7 @@ impl Recovered {
     /// Its length in bytes.
     #[getter]
     fn bytes(&self) -> u64 {
-        self.recovered.output.size
+        self.recovered.output.bytes
     }
 
     /// How many records it has: all that were good.
