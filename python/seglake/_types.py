@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 from uuid import UUID
 
@@ -30,7 +31,8 @@ class Span(NamedTuple):
         return self.end - self.start
 
 
-class Neighbour(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Neighbour:
     """A good record beside a damaged range: which one it is. What its format does not have is None.
 
     `position` is the offset at which it begins (in a chunked log, its chunk), `timestamp_us` its time in microseconds
@@ -67,11 +69,11 @@ class Repair(NamedTuple):
 class Diagnosis(NamedTuple):
     """What one damaged range probably comes from.
 
-    `start`, `end`, `kind` and `cause` are those of the range's `Span`. `reason` is a word of a closed list, or `unknown`;
-    `certainty` says whether a checksum shows it (`proven`), it would be a rare coincidence otherwise (`likely`), or
-    other reasons fit as well (`possible`), and is None where the reason is unknown. `evidence` is what shows it,
-    `next` what to do, both in words. `before` and `after` are the good records around the range, `repairs` the single
-    bits that would mend it.
+    `start`, `end`, `kind` and `cause` are those of the range's `Span`. `reason` is a word of a closed list, or
+    `unknown`; `certainty` says whether a checksum shows it (`proven`), it would be a rare coincidence otherwise
+    (`likely`), or other reasons fit as well (`possible`), and is None where the reason is unknown. `evidence` is what
+    shows it, `next` what to do, both in words. `before` and `after` are the good records around the range, `repairs`
+    the single bits that would mend it.
     """
 
     start: int

@@ -33,7 +33,7 @@ pub(crate) struct Suspect {
     pub(crate) elsewhere: Vec<Range<u64>>,
     /// Of so many bytes of the body each bit is worth trying.
     pub(crate) tried: usize,
-    /// How many bytes it has by its own lengths, where they are plausible.
+    /// How many bytes it has, by its own lengths where these are plausible.
     pub(crate) stated: Option<usize>,
     /// Whether a checksum is what proves it.
     pub(crate) by_checksum: bool,
@@ -42,7 +42,7 @@ pub(crate) struct Suspect {
 }
 
 impl Suspect {
-    /// Something that `check` proves by a checksum. Every bit of it is worth trying.
+    /// Something of this length that `check` proves by a checksum. Every bit of it is worth trying.
     pub(crate) fn new(
         what: &'static str,
         body: Range<u64>,
@@ -54,7 +54,7 @@ impl Suspect {
             body,
             elsewhere: Vec::new(),
             tried: len,
-            stated: None,
+            stated: Some(len),
             by_checksum: true,
             check: Box::new(check),
         }

@@ -5,6 +5,9 @@ use crate::format::suspect::{Suspect, Trial};
 /// What the trials of one suspect may take, in bytes hashed or decoded: all bits of a record of 4 KiB take half of it.
 const SUSPECT_BYTES: u64 = 256 << 20;
 
+/// What a trial costs at least, in bytes.
+const LEAST_WORK: u64 = 32;
+
 /// Bytes that may still be hashed or decoded in trials.
 #[derive(Debug)]
 pub(super) struct Budget {
@@ -38,10 +41,20 @@ impl Budget {
         self.share > 0
     }
 
-    /// Counts the work of one trial.
-    pub(super) const fn spend(&mut self, trial: Trial) {
-        self.left = self.left.saturating_sub(trial.work);
-        self.share = self.share.saturating_sub(trial.work);
+    /// Counts the work of one trial. One that ends at once is not free either.
+    pub(super) fn spend(&mut self, trial: Trial) {
+        let work = trial.work.max(LEAST_WORK);
+        self.left = self.left.saturating_sub(work);
+        self.share = self.share.saturating_sub(work);
+    }
+
+    /// Takes so much at once, if it is left.
+    pub(super) const fn afford(&mut self, work: u64) -> bool {
+        let affordable = work <= self.left;
+        if affordable {
+            self.left -= work;
+        }
+        affordable
     }
 
     /// Whether nothing more may be tried at all.

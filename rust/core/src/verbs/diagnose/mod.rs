@@ -107,6 +107,7 @@ pub fn diagnose(
         options: &options,
         report,
         budget: Budget::new(how.work_bytes),
+        searched: Budget::new(how.work_bytes),
         suspects: None,
     };
     let whole_file = case.whole_file()?;
@@ -140,6 +141,8 @@ struct Case<'a> {
     options: &'a Options,
     report: &'a Report,
     budget: Budget,
+    /// What searching damaged ranges for whole records may take: counted by what it takes at worst, hardly ever by what it does.
+    searched: Budget,
     /// `None` where no checksum would prove anything.
     suspects: Option<Box<dyn Suspects>>,
 }
@@ -182,7 +185,7 @@ impl Case<'_> {
         }
         if let Some(suspects) = &self.suspects
             && suspects.reads_alone()
-            && let Some(found) = stale::explain(self.options, &region, span)?
+            && let Some(found) = stale::explain(self.options, &region, span, &mut self.searched)?
         {
             return Ok(found);
         }
@@ -205,6 +208,7 @@ impl Case<'_> {
             return Ok(shift::torn(self.format(), &region, span, stated));
         }
         if let Some(suspects) = &mut self.suspects
+            && suspects.reads_alone()
             && let Some(found) = shift::missing(&mut **suspects, span)?
         {
             return Ok(found);

@@ -16,6 +16,8 @@ const SECTORS: [u64; 2] = [4096, 512];
 const CHANCE_BYTES: u64 = 16;
 /// Padding and small numbers begin and end with zeros of their own: so many at most.
 const ZEROS_BYTES: u64 = 128;
+/// Of a record with a sector from elsewhere so much is its own: less could be the same by chance.
+const MIN_KEPT_BYTES: u64 = 20;
 /// How many sectors of one range are looked for elsewhere.
 const MAX_SECTORS: u64 = 64;
 /// A sector of fewer different bytes is not told from others like it.
@@ -165,36 +167,44 @@ pub(super) fn moved(
     span: &Span,
     budget: &mut Budget,
 ) -> Result<Option<Finding>> {
-    let piece = suspect.body.clone();
+    let Range { start, end } = suspect.body;
+    // Its lengths say how much of it there is. Where they do not, they are in the sector themselves.
+    let stated = suspect
+        .stated
+        .and_then(|stated| start.checked_add(stated as u64));
+    let end = match stated.filter(|stated| *stated <= end) {
+        Some(stated) => stated,
+        None => end.min(ceil(start + 1, SECTORS[0])),
+    };
     let region = Region::around(source, span)?;
-    let (bytes, len) = (suspect.read(source)?, piece.end.saturating_sub(piece.start));
-    let reach = suspect.stated.map_or(len, |stated| len.min(stated as u64));
+    let mut bytes = suspect.read(source)?;
     budget.begin();
     for size in SECTORS {
-        // What is in front of the first sector's end shows what the record was.
-        let mut target = floor(piece.start, size);
-        while target < piece.start + reach {
-            let within = target.max(piece.start)..(target + size).min(piece.start + len);
-            let covers_all = within.end - within.start >= reach;
+        let mut target = floor(start, size);
+        while target < end {
+            let own = target.max(start)..(target + size).min(end);
             let mut other = ceil(region.start, size);
-            while !covers_all && other.saturating_add(size) <= region.end() {
-                if other != target {
-                    let from = other + (within.start - target);
-                    let theirs = region.get(from..from + (within.end - within.start));
-                    let guess = replaced(&bytes, within.start - piece.start, theirs);
-                    match budget.attempt(suspect, &guess) {
-                        None => return Ok(None),
-                        Some(trial) if trial.end.is_some() => {
-                            let evidence = format!(
-                                "with the {size} bytes at {other} in place of those at {target} the {} at {} checks",
-                                suspect.what, piece.start
-                            );
-                            let reason = Reason::MovedSector;
-                            return Ok(Some(Finding::new(reason, Certainty::Proven, evidence)));
-                        }
-                        Some(_) => {}
-                    }
+            while other.saturating_add(size) <= region.end() {
+                let from = other + (own.start - target);
+                let theirs = region.get(from..from + (own.end - own.start));
+                let place = own.start - start;
+                let kept = replace(&mut bytes, place, theirs);
+                let Some(trial) = budget.attempt(suspect, &bytes) else {
+                    return Ok(None);
+                };
+                // All of it from elsewhere would only show that there is another one.
+                let is_mostly_own = trial.end.is_some_and(|end| {
+                    own.start - start + end.saturating_sub(own.end) >= MIN_KEPT_BYTES
+                });
+                if is_mostly_own && other != target {
+                    let evidence = format!(
+                        "with the {size} bytes at {other} in place of those at {target} the {} at {start} checks",
+                        suspect.what
+                    );
+                    let reason = Reason::MovedSector;
+                    return Ok(Some(Finding::new(reason, Certainty::Proven, evidence)));
                 }
+                replace(&mut bytes, place, &kept);
                 other += size;
             }
             target += size;
@@ -203,14 +213,19 @@ pub(super) fn moved(
     Ok(None)
 }
 
-/// `bytes` with those from `at` on replaced.
-fn replaced(bytes: &[u8], at: u64, by: &[u8]) -> Vec<u8> {
-    let mut guess = bytes.to_vec();
+/// Replaces the bytes from `at` on, and gives what was there.
+fn replace(bytes: &mut [u8], at: u64, by: &[u8]) -> Vec<u8> {
     let place = usize::try_from(at).unwrap_or(usize::MAX);
-    for (own, new) in guess.iter_mut().skip(place).zip(by) {
-        *own = *new;
+    let rest = bytes.get_mut(place..).unwrap_or_default();
+    let (own, by) = match rest.split_at_mut_checked(by.len()) {
+        Some((own, _)) => (own, by),
+        None => (rest, &[][..]),
+    };
+    let kept = own.to_vec();
+    if own.len() == by.len() {
+        own.copy_from_slice(by);
     }
-    guess
+    kept
 }
 
 /// Where the zeros begin with which a torn tail ends that was to be longer, if that is where a sector does.

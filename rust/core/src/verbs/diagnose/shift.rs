@@ -46,7 +46,8 @@ pub(super) fn inserted(
     }
     budget.begin();
     for place in MIN_KEPT..stated.saturating_sub(MIN_KEPT) {
-        let (Some(front), Some(back)) = (bytes.get(..place), bytes.get(place + extra..)) else {
+        let behind = place + extra..stated + extra;
+        let (Some(front), Some(back)) = (bytes.get(..place), bytes.get(behind)) else {
             break;
         };
         let Some(trial) = budget.attempt(suspect, &[front, back].concat()) else {

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use super::budget::Budget;
 use super::neighbours::Neighbour;
 use super::reason::{Certainty, Finding, Reason};
 use super::region::Region;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::format::{Options, Start, Step, open};
 use crate::ledger::Span;
 use crate::source::BytesSource;
@@ -13,22 +14,30 @@ use crate::source::BytesSource;
 /// How many bytes of a record are looked for elsewhere.
 const PROBE_BYTES: usize = 64;
 
-/// Reads the damaged bytes as a file of their own.
-pub(super) fn explain(options: &Options, region: &Region, span: &Span) -> Result<Option<Finding>> {
+/// How much of a range is searched for records behind its beginning.
+const MAX_SEARCHED: usize = 16 << 10;
+
+/// Reads the damaged bytes as a file of their own: as far as they check from the first byte on, or else, as far as `budget` allows
+/// for the worst, where they check again.
+pub(super) fn explain(
+    options: &Options,
+    region: &Region,
+    span: &Span,
+    budget: &mut Budget,
+) -> Result<Option<Finding>> {
     let bytes = region.of(span);
-    let alone = Arc::new(BytesSource::new(bytes.to_vec()));
-    let columns = options.format.map(|format| format.columns(options));
-    let columns = columns.unwrap_or_default();
-    let (mut count, mut first) = (0_u64, None::<Neighbour>);
-    let mut walk = open(alone, options, Start::Beginning)?;
-    while walk.step()? == Step::More {
-        let rows = walk.rows();
-        if first.is_none() && !rows.is_empty() {
-            first = Some(Neighbour::of(&*rows, 0, columns));
-        }
-        count += rows.len() as u64;
+    let strict = Options {
+        strict: true,
+        ..options.clone()
+    };
+    let mut found = read(bytes, &strict)?;
+    let searched = bytes.get(..MAX_SEARCHED).unwrap_or(bytes);
+    // Every byte could begin a record that reaches to the end, and is hashed in vain.
+    let worst = (searched.len() as u64).saturating_mul(searched.len() as u64) / 2;
+    if found.is_none() && budget.afford(worst) {
+        found = read(searched, options)?;
     }
-    let Some(first) = first else {
+    let Some((first, count)) = found else {
         return Ok(None);
     };
     let place = usize::try_from(first.position).unwrap_or(usize::MAX);
@@ -51,6 +60,28 @@ pub(super) fn explain(options: &Options, region: &Region, span: &Span) -> Result
             format!("{records}, the first at {at}, but not after those in front"),
         ),
     }))
+}
+
+/// The first record of these bytes, and how many there are, up to the damage if reading strictly.
+fn read(bytes: &[u8], options: &Options) -> Result<Option<(Neighbour, u64)>> {
+    let alone = Arc::new(BytesSource::new(bytes.to_vec()));
+    let columns = options.format.map(|format| format.columns(options));
+    let columns = columns.unwrap_or_default();
+    let (mut first, mut count) = (None, 0);
+    let mut walk = open(alone, options, Start::Beginning)?;
+    loop {
+        match walk.step() {
+            Ok(Step::More) => {}
+            Ok(_) | Err(Error::Damage(_)) => break,
+            Err(error) => return Err(error),
+        }
+        let rows = walk.rows();
+        if first.is_none() && !rows.is_empty() {
+            first = Some(Neighbour::of(&*rows, 0, columns));
+        }
+        count += rows.len() as u64;
+    }
+    Ok(first.map(|first| (first, count)))
 }
 
 /// Where else these bytes stand nearby.
