@@ -1,0 +1,391 @@
+//! A look-up is never silently wrong: what it finds is what a walk gives, and what it does not find a walk does not give.
+//! Strictly, it may be an error instead, but only of a damaged file.
+
+use std::sync::Arc;
+
+use seglake::format::{
+    Bound, Format, Hits, IndexSource, Options, RecordId, Wanted, chunked, lookup, sealed, tenant,
+};
+use seglake::ledger::Span;
+use seglake::source::BytesSource;
+
+use super::scan::{End, Plain, Record, Scan, whole, windowed};
+use super::{Draw, readings};
+
+/// How many records are looked up one by one, each by a look-up that has proven nothing yet.
+const SINGLE: usize = 6;
+
+pub(super) fn check(format: &'static Format, bytes: &[u8]) {
+    let mut draw = Draw::of(bytes);
+    for options in readings(format) {
+        let scan = Scan::of(bytes, &options);
+        if scan.end != End::Done {
+            continue;
+        }
+        let window_bytes = *draw.of_these(&[1, 20, 50, 1 << 20]);
+        let options = Options {
+            window_bytes,
+            ..options
+        };
+        if *format == tenant::FORMAT {
+            contents_are_the_walks(&scan, bytes, &options);
+            if !names_its_blocks(bytes, &options) {
+                continue;
+            }
+        }
+        finds_what_the_walk_gives(&scan, bytes, &options, &mut draw);
+        if *format == chunked::FORMAT {
+            for index in indexes(bytes, &options, &mut draw) {
+                let index = IndexSource::Source(Arc::new(BytesSource::new(index)));
+                let options = Options {
+                    index,
+                    ..options.clone()
+                };
+                finds_what_the_walk_gives(&scan, bytes, &options, &mut draw);
+            }
+        }
+    }
+}
+
+/// An index as its writer would have left it, and one that lies.
+fn indexes(bytes: &[u8], options: &Options, draw: &mut Draw) -> [Vec<u8>; 2] {
+    let mut items = Vec::new();
+    let put = |item| {
+        items.push(item);
+        Ok(())
+    };
+    chunked::build_index(whole(bytes), options, put).unwrap();
+    let rebuilt: Vec<u8> = items.iter().flat_map(chunked::Item::encode).collect();
+    for _ in 0..1 + draw.below(3) {
+        let (place, lie) = (draw.below(items.len()), draw.below(9));
+        if let Some(item) = items.get_mut(place) {
+            let by = i64::try_from(lie).unwrap() - 4;
+            match draw.below(3) {
+                0 => item.offset += by,
+                1 => item.file_offset += by * 0x80,
+                _ => drop(items.remove(place)),
+            }
+        }
+    }
+    let lying = items.iter().flat_map(chunked::Item::encode).collect();
+    [rebuilt, lying]
+}
+
+/// Looks up records that are there and such that are not, one by one and together, and ranges of them.
+pub(super) fn finds_what_the_walk_gives(
+    scan: &Scan,
+    bytes: &[u8],
+    options: &Options,
+    draw: &mut Draw,
+) {
+    let is_sound = scan.spans.iter().all(|span| !span.is_damage());
+    let format = options.format.unwrap();
+    let mut ids = vec![extreme(format, false), extreme(format, true)];
+    for record in &scan.records {
+        let id = id(format, record);
+        ids.extend([neighbour(&id, draw), id]);
+    }
+    let expected: Vec<_> = ids
+        .iter()
+        .map(|wanted| {
+            scan.records
+                .iter()
+                .find(|record| id(format, record) == *wanted)
+        })
+        .collect();
+    let strict = Options {
+        strict: true,
+        ..options.clone()
+    };
+    for _ in 0..SINGLE.min(ids.len()) {
+        let place = draw.below(ids.len());
+        let (wanted, expected) = (&ids[place..=place], &expected[place..=place]);
+        let hits = get(bytes, options, wanted);
+        agree(
+            bytes,
+            options,
+            &hits.unwrap_or_else(|end| panic!("{wanted:?}: {end:?}")),
+            expected,
+        );
+        match get(bytes, &strict, wanted) {
+            Ok(hits) => agree(bytes, options, &hits, expected),
+            Err(end) => assert!(!is_sound && matches!(end, End::Damage { .. }), "{end:?}"),
+        }
+    }
+    let hits = get(bytes, options, &ids);
+    agree(
+        bytes,
+        options,
+        &hits.unwrap_or_else(|end| panic!("all: {end:?}")),
+        &expected,
+    );
+    for _ in 0..2 {
+        ranges(scan, bytes, options, draw);
+    }
+}
+
+/// That what was found is what the walk gives. A sealed message that checks is a hit, also where entries elsewhere do not
+/// ascend, for which a walk refuses it: no damage makes such an index under a trailer that is right.
+fn agree(bytes: &[u8], options: &Options, hits: &[Option<Record>], expected: &[Option<&Record>]) {
+    let is_sealed = *options.format.unwrap() == sealed::FORMAT;
+    let ascends = || {
+        let is_entry = |entry: &&[u8]| entry.iter().any(|byte| *byte != 0);
+        let entries = bytes.chunks_exact(24).take_while(is_entry);
+        entries.is_sorted_by(|one, other| one[..16] < other[..16] && one[16..] < other[16..])
+    };
+    assert_eq!(hits.len(), expected.len());
+    for (hit, expected) in hits.iter().zip(expected) {
+        let other = is_sealed && hit.is_some() && !ascends();
+        assert!(
+            other || hit.as_ref() == *expected,
+            "{hit:?} was found, and {expected:?} is there"
+        );
+    }
+}
+
+fn get(bytes: &[u8], options: &Options, ids: &[RecordId]) -> Result<Vec<Option<Record>>, End> {
+    let lookup = match lookup(windowed(bytes), options) {
+        Ok(lookup) => lookup,
+        Err(error) => return Err(End::of(error)),
+    };
+    let plain = |hits: Hits| {
+        let mut records = Vec::new();
+        hits.each(|hit| records.push(hit.map(|(rows, row)| Record::of(rows, row, options))));
+        records
+    };
+    lookup.get(ids).map(plain).map_err(End::of)
+}
+
+fn id(format: &Format, record: &Record) -> RecordId {
+    match (format.name, record.fields.as_slice()) {
+        (_, [Plain::Uuid(uuid), ..]) => RecordId::Uuid(*uuid),
+        (
+            "tenant",
+            [
+                Plain::Int64(partition),
+                Plain::Text(tenant),
+                Plain::Int64(index),
+                _,
+            ],
+        ) => RecordId::Message {
+            partition: u32::try_from(*partition).unwrap(),
+            tenant: tenant.clone(),
+            index: u64::try_from(*index).unwrap(),
+        },
+        ("chunked", [Plain::Int64(offset), ..]) => RecordId::Offset(*offset),
+        ("oplog", [Plain::Int64(seq), ..]) => RecordId::Seq(u64::try_from(*seq).unwrap()),
+        _ => panic!("columns moved: {record:?}"),
+    }
+}
+
+/// One that is hardly there.
+fn extreme(format: &Format, greatest: bool) -> RecordId {
+    let byte = if greatest { 0xff } else { 0 };
+    match format.name {
+        "tenant" => RecordId::Message {
+            partition: u32::from_ne_bytes([byte; 4]),
+            tenant: vec![byte],
+            index: u64::from_ne_bytes([byte; 8]),
+        },
+        "chunked" if greatest => RecordId::Offset(i64::MAX),
+        "chunked" => RecordId::Offset(i64::MIN),
+        "oplog" => RecordId::Seq(u64::from_ne_bytes([byte; 8])),
+        _ => RecordId::Uuid([byte; 16]),
+    }
+}
+
+/// One that is near.
+fn neighbour(id: &RecordId, draw: &mut Draw) -> RecordId {
+    let up = draw.below(2) == 0;
+    let next = |number: u64| {
+        if up {
+            number.wrapping_add(1)
+        } else {
+            number.wrapping_sub(1)
+        }
+    };
+    match id {
+        RecordId::Uuid(uuid) => {
+            let number = u128::from_be_bytes(*uuid);
+            let next = if up {
+                number.wrapping_add(1)
+            } else {
+                number.wrapping_sub(1)
+            };
+            RecordId::Uuid(next.to_be_bytes())
+        }
+        RecordId::Offset(offset) => RecordId::Offset(next(offset.cast_unsigned()).cast_signed()),
+        RecordId::Seq(seq) => RecordId::Seq(next(*seq)),
+        RecordId::Message {
+            partition,
+            tenant,
+            index,
+        } => {
+            let (mut partition, mut tenant, mut index) = (*partition, tenant.clone(), *index);
+            match draw.below(3) {
+                0 => index = next(index),
+                1 => tenant.push(0),
+                _ => partition = partition.wrapping_add(1),
+            }
+            RecordId::Message {
+                partition,
+                tenant,
+                index,
+            }
+        }
+    }
+}
+
+/// A range is the walk's records that are in it, whether the walk or the look-up is asked.
+fn ranges(scan: &Scan, bytes: &[u8], options: &Options, draw: &mut Draw) {
+    let Some(wanted) = wanted(scan, options, draw) else {
+        return;
+    };
+    let expected: Vec<_> = scan
+        .records
+        .iter()
+        .filter(|record| is_in(record, &wanted))
+        .collect();
+    let walked = Scan::of(
+        bytes,
+        &Options {
+            wanted: wanted.clone(),
+            ..options.clone()
+        },
+    );
+    assert!(
+        walked.records.iter().eq(expected.iter().copied()),
+        "walked {wanted:?}"
+    );
+    // A walk may end where no wanted record can follow.
+    let is_part = |span: &Span| {
+        let own = |whole: &Span| (whole.kind, whole.cause) == (span.kind, span.cause);
+        let within = |whole: &Span| whole.start <= span.start && span.end <= whole.end;
+        scan.spans.iter().any(|whole| own(whole) && within(whole))
+    };
+    assert!(
+        walked.spans.iter().all(is_part),
+        "{wanted:?} changes what ranges are: {:?}",
+        walked.spans
+    );
+    let mut ranged = Scan::new();
+    let mut walk = lookup(windowed(bytes), options)
+        .unwrap()
+        .range(&wanted)
+        .unwrap();
+    ranged.finish(&mut *walk, options);
+    assert_eq!(ranged.end, End::Done, "{wanted:?}");
+    assert!(ranged.records.iter().eq(expected), "looked up {wanted:?}");
+}
+
+/// A range with records at its ends, if there are any.
+fn wanted(scan: &Scan, options: &Options, draw: &mut Draw) -> Option<Wanted> {
+    let mut record = || scan.records.get(draw.below(scan.records.len()));
+    let (one, other) = (record()?, record()?);
+    let mut wanted = Wanted::default();
+    let kind = draw.below(4);
+    match (one.fields.as_slice(), other.fields.as_slice()) {
+        ([Plain::Uuid(since), since_time, ..], [Plain::Uuid(until), until_time, ..]) => {
+            let (Plain::Timestamp(since_time), Plain::Timestamp(until_time)) =
+                (since_time, until_time)
+            else {
+                panic!("columns moved: {one:?}")
+            };
+            let by = |uuid: &[u8; 16], time: &i64| {
+                if kind & 1 == 0 {
+                    Bound::Uuid(*uuid)
+                } else {
+                    Bound::Micros(*time)
+                }
+            };
+            wanted.since = (kind != 2).then(|| by(since, since_time));
+            wanted.until = (kind != 3).then(|| by(until, until_time));
+        }
+        ([Plain::Int64(partition), Plain::Text(_), ..], [_, Plain::Text(tenant), ..]) => {
+            wanted.partitions = (kind != 2).then(|| vec![u32::try_from(*partition).unwrap()]);
+            wanted.tenants = (kind != 3).then(|| vec![tenant.clone()]);
+        }
+        (
+            [Plain::Int64(from), Plain::Timestamp(since), _],
+            [Plain::Int64(to), Plain::Timestamp(until), _],
+        ) => {
+            wanted.offsets = (kind != 2).then(|| *from..*to);
+            wanted.since = (kind > 1).then_some(Bound::Micros(*since));
+            wanted.until = (kind > 2).then_some(Bound::Micros(*until));
+        }
+        _ => {
+            assert_eq!(
+                options.format.unwrap().name,
+                "oplog",
+                "columns moved: {one:?}"
+            );
+            return None;
+        }
+    }
+    Some(wanted)
+}
+
+fn is_in(record: &Record, wanted: &Wanted) -> bool {
+    let at_least = |bound: &Bound| match (bound, record.fields.as_slice()) {
+        (Bound::Uuid(bound), [Plain::Uuid(uuid), ..]) => uuid >= bound,
+        (Bound::Micros(bound), [_, Plain::Timestamp(time), ..]) => time >= bound,
+        _ => panic!("columns moved: {record:?}"),
+    };
+    let fits = match record.fields.as_slice() {
+        [Plain::Int64(partition), Plain::Text(tenant), ..] => {
+            let is_partition = |own: &u32| i64::from(*own) == *partition;
+            let partitions = wanted.partitions.as_ref();
+            let tenants = wanted.tenants.as_ref();
+            partitions.is_none_or(|own| own.iter().any(is_partition))
+                && tenants.is_none_or(|own| own.contains(tenant))
+        }
+        [Plain::Int64(offset), ..] => wanted
+            .offsets
+            .as_ref()
+            .is_none_or(|own| own.contains(offset)),
+        _ => true,
+    };
+    fits && wanted.since.as_ref().is_none_or(at_least)
+        && wanted.until.as_ref().is_none_or(|until| !at_least(until))
+}
+
+/// Whether the table of contents names all blocks that a walk finds. One whose checksum is right proves that there are no
+/// others, also where it lies: no damage makes such a table, and look-ups go by it.
+fn names_its_blocks(bytes: &[u8], options: &Options) -> bool {
+    let contents = tenant::Contents::read(windowed(bytes), options).unwrap();
+    let is_named = |own: &tenant::Block| {
+        let name = (own.partition, &own.tenant);
+        contents
+            .blocks()
+            .iter()
+            .any(|block| (block.partition, &block.tenant) == name)
+    };
+    !contents.is_proven()
+        || tenant::blocks(windowed(bytes), options)
+            .unwrap()
+            .iter()
+            .all(is_named)
+}
+
+/// Which tenants there are, and how many messages each has, is what the walk gives.
+fn contents_are_the_walks(scan: &Scan, bytes: &[u8], options: &Options) {
+    let mut blocks = Vec::new();
+    for block in tenant::blocks(windowed(bytes), options).unwrap() {
+        let messages =
+            (0..block.messages).map(|index| (block.partition, block.tenant.clone(), index));
+        blocks.extend(messages);
+    }
+    let walked: Vec<_> = scan
+        .records
+        .iter()
+        .map(|record| match id(options.format.unwrap(), record) {
+            RecordId::Message {
+                partition,
+                tenant,
+                index,
+            } => (partition, tenant, u32::try_from(index).unwrap()),
+            other => panic!("columns moved: {other:?}"),
+        })
+        .collect();
+    assert_eq!(blocks, walked);
+}

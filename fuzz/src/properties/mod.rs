@@ -1,0 +1,130 @@
+//! What has to hold of any bytes at all, for every format: one property a file. The fuzz targets look for bytes of which one
+//! does not hold, and `tests/rust/corpus.rs` tries those that were found worth keeping, without a fuzzer.
+//!
+//! An input is a file of the format and nothing else, so that golden files are inputs and inputs can be read with `seglake`.
+//! What else a property has to choose, such as the size of a window, it takes from a [`Draw`] seeded with the bytes.
+
+mod draw;
+mod index;
+mod lookup;
+mod recover;
+mod scan;
+mod strict;
+mod walk;
+mod windows;
+mod write;
+
+use seglake::format::{
+    Dialect, Format, IndexSource, Options, active, chunked, oplog, sealed, tenant,
+};
+
+pub use draw::Draw;
+
+/// A property: panics where it does not hold of these bytes, read as a file of this format.
+pub type Check = fn(&'static Format, &[u8]);
+
+/// A property and the formats that it is of.
+pub struct Property {
+    /// Its name, the first word of the fuzz targets' names.
+    pub name: &'static str,
+    /// Tries it.
+    pub check: Check,
+    /// The formats, the second word of the fuzz targets' names.
+    pub formats: &'static [&'static Format],
+    /// The extension of the golden files that are its inputs.
+    pub extension: &'static str,
+}
+
+const ALL: &[&Format] = &[
+    &active::FORMAT,
+    &sealed::FORMAT,
+    &tenant::FORMAT,
+    &chunked::FORMAT,
+    &oplog::FORMAT,
+];
+
+/// All properties. Inputs of those with the same extension and format are of one kind and share a corpus.
+pub static PROPERTIES: &[Property] = &[
+    Property {
+        name: "walk",
+        check: walk::check,
+        formats: ALL,
+        extension: "bin",
+    },
+    Property {
+        name: "strict",
+        check: strict::check,
+        formats: ALL,
+        extension: "bin",
+    },
+    Property {
+        name: "windows",
+        check: windows::check,
+        formats: ALL,
+        extension: "bin",
+    },
+    Property {
+        name: "lookup",
+        check: lookup::check,
+        formats: ALL,
+        extension: "bin",
+    },
+    Property {
+        name: "write",
+        check: write::check,
+        formats: ALL,
+        extension: "bin",
+    },
+    Property {
+        name: "recover",
+        check: recover::check,
+        formats: ALL,
+        extension: "bin",
+    },
+    Property {
+        name: "index",
+        check: index::check,
+        formats: &[&chunked::FORMAT],
+        extension: "index",
+    },
+];
+
+/// The folder in `fuzz/corpus` of a property's inputs of this format.
+#[must_use]
+pub fn corpus(property: &Property, format: &Format) -> String {
+    match property.extension {
+        "bin" => format.name.to_owned(),
+        other => format!("{}_{other}", format.name),
+    }
+}
+
+/// The property of this name.
+///
+/// # Panics
+/// Where there is none.
+#[must_use]
+pub fn by_name(name: &str) -> &'static Property {
+    let found = PROPERTIES.iter().find(|property| property.name == name);
+    found.unwrap_or_else(|| panic!("there is no property {name}"))
+}
+
+/// The ways in which a file is read: an oplog in each dialect, others in one. Damage is entered in the ledger.
+///
+/// The content of a chunk is bounded, for nothing in its file bounds it: a fuzzer that finds a way to a gigabyte of zeros
+/// finds nothing else.
+fn readings(format: &'static Format) -> Vec<Options> {
+    let dialects = if *format == oplog::FORMAT {
+        Dialect::ALL
+    } else {
+        &[Dialect::Draft]
+    };
+    let reading = |dialect: &Dialect| Options {
+        format: Some(format),
+        dialect: *dialect,
+        index: IndexSource::None,
+        strict: false,
+        limit_chunk_bytes: 1 << 20,
+        ..Options::default()
+    };
+    dialects.iter().map(reading).collect()
+}

@@ -1,0 +1,111 @@
+//! Recovering loses no good record and no byte: what was good is in the new file, which is sound, and both files together make
+//! the damaged one again. Recovering what was recovered changes nothing.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use seglake::Error;
+use seglake::format::{Format, Options, oplog};
+use seglake::source::{FileSource, Source, open_regular};
+use seglake::verbs::{Recovered, Recovery, recover, undo_recover, verify};
+
+use super::readings;
+use super::scan::{End, Scan, whole};
+
+pub(super) fn check(format: &'static Format, bytes: &[u8]) {
+    for options in readings(format) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("recovered");
+        let recovery = Recovery {
+            force: true,
+            renumber: true,
+            ..Recovery::default()
+        };
+        let found = verify(whole(bytes), &options, |_| Ok(())).unwrap();
+        let careful = recover(whole(bytes), &options, &path, &Recovery::default(), |_| {
+            Ok(())
+        });
+        let recovered = match careful {
+            // Nothing checks, or messages would have other numbers.
+            Err(Error::Usage(_)) => {
+                assert!(!found.is_sound());
+                assert_eq!(names(folder.path()), [""; 0], "nothing is left");
+                recover(whole(bytes), &options, &path, &recovery, |_| Ok(()))
+            }
+            other => other,
+        };
+        match recovered {
+            Ok(recovered) => is_complete(&recovered, &path, bytes, &options),
+            // References to messages that are lost cannot be rewritten.
+            Err(Error::Usage(message)) if *format == oplog::FORMAT => {
+                assert!(!found.is_sound(), "{message}");
+                assert_eq!(names(folder.path()), [""; 0], "nothing is left");
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let names = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name());
+    names
+        .map(|name| name.to_string_lossy().into_owned())
+        .collect()
+}
+
+fn is_complete(recovered: &Recovered, path: &Path, bytes: &[u8], options: &Options) {
+    let written = fs::read(path).unwrap();
+    let len = bytes.len() as u64;
+    assert_eq!(recovered.carried + recovered.quarantined, len);
+    assert_eq!(recovered.quarantine.is_none(), written == bytes);
+    let sound = recovered.source.is_sound();
+    assert!(
+        !sound || written == bytes,
+        "a sound file is copied as it is"
+    );
+
+    let (old, new) = (Scan::of(bytes, options), Scan::of(&written, options));
+    if old.end == End::Done {
+        assert_eq!(new.end, End::Done);
+        let contents = |scan: &Scan| -> Vec<_> {
+            scan.records
+                .iter()
+                .map(|record| record.content(options))
+                .collect()
+        };
+        assert_eq!(contents(&new), contents(&old));
+        let damage = new.spans.iter().filter(|span| span.is_damage()).count();
+        let dangling = new
+            .records
+            .iter()
+            .filter(|record| record.cause.is_some())
+            .count();
+        assert_eq!(damage, dangling, "{:?}", new.spans);
+    }
+
+    let folder = path.parent().unwrap();
+    if recovered.quarantine.is_some() {
+        let restored = folder.join("restored");
+        let source: Arc<dyn Source> =
+            Arc::new(FileSource::new(open_regular(path).unwrap(), path).unwrap());
+        undo_recover(&source, None, &restored, false, options, |_, _| Ok(())).unwrap();
+        assert!(
+            fs::read(restored).unwrap() == bytes,
+            "the damaged file is not made again"
+        );
+    }
+    let again = folder.join("again");
+    let recovery = Recovery {
+        force: true,
+        ..Recovery::default()
+    };
+    let second = recover(whole(&written), options, &again, &recovery, |_| Ok(())).unwrap();
+    assert!(second.quarantine.is_none());
+    assert!(
+        fs::read(again).unwrap() == written,
+        "recovered again it is another file"
+    );
+}

@@ -1,0 +1,236 @@
+//! A file read whole, as values that can be compared.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use seglake::Error;
+use seglake::format::{Dialect, Options, Rows, Start, Step, Value, Walk, open, oplog};
+use seglake::ledger::{Cause, Span};
+use seglake::source::{BytesSource, Source};
+
+/// A value that owns what it is made of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Plain {
+    Null,
+    Uuid([u8; 16]),
+    Timestamp(i64),
+    Text(Vec<u8>),
+    Binary(Vec<u8>),
+    Int64(i64),
+    UInt64(u64),
+    Boolean(bool),
+    List(Vec<Self>),
+    Struct(Vec<Self>),
+}
+
+impl Plain {
+    fn of(value: &Value<'_>) -> Self {
+        match value {
+            Value::Null => Self::Null,
+            Value::Uuid(uuid) => Self::Uuid(*uuid),
+            Value::Timestamp(micros) => Self::Timestamp(*micros),
+            Value::Text(bytes) => Self::Text(bytes.to_vec()),
+            Value::Binary(bytes) => Self::Binary(bytes.to_vec()),
+            Value::Int64(number) => Self::Int64(*number),
+            Value::UInt64(number) => Self::UInt64(*number),
+            Value::Boolean(truth) => Self::Boolean(*truth),
+            Value::List(items) => Self::List(items.iter().map(Self::of).collect()),
+            Value::Struct(values) => Self::Struct(values.iter().map(Self::of).collect()),
+        }
+    }
+
+    pub(super) fn value(&self) -> Value<'_> {
+        match self {
+            Self::Null => Value::Null,
+            Self::Uuid(uuid) => Value::Uuid(*uuid),
+            Self::Timestamp(micros) => Value::Timestamp(*micros),
+            Self::Text(bytes) => Value::Text(bytes),
+            Self::Binary(bytes) => Value::Binary(bytes),
+            Self::Int64(number) => Value::Int64(*number),
+            Self::UInt64(number) => Value::UInt64(*number),
+            Self::Boolean(truth) => Value::Boolean(*truth),
+            Self::List(items) => Value::List(items.iter().map(Self::value).collect()),
+            Self::Struct(values) => Value::Struct(values.iter().map(Self::value).collect()),
+        }
+    }
+}
+
+/// A record, and where it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Record {
+    pub(super) position: u64,
+    pub(super) cause: Option<Cause>,
+    pub(super) fields: Vec<Plain>,
+}
+
+impl Record {
+    pub(super) fn of(rows: &dyn Rows, row: usize, options: &Options) -> Self {
+        let columns = options.format.unwrap().columns(options).len();
+        Self {
+            position: rows.position(row),
+            cause: rows.cause(row),
+            fields: (0..columns)
+                .map(|column| Plain::of(&rows.field(row, column)))
+                .collect(),
+        }
+    }
+}
+
+impl Record {
+    /// What it holds, wherever it stands: a message of an oplog without what says where it and the keys in it are, as it may
+    /// be given to a writer.
+    pub(super) fn content(&self, options: &Options) -> Vec<Plain> {
+        let mut fields = self.fields.clone();
+        if *options.format.unwrap() == oplog::FORMAT {
+            fields[0] = Plain::Null;
+            if let (Dialect::Draft11, Plain::List(clock)) = (options.dialect, &mut fields[4]) {
+                for entry in clock {
+                    let Plain::Struct(parts) = entry else {
+                        panic!("columns moved: {entry:?}")
+                    };
+                    parts[2..].fill(Plain::Null);
+                }
+            }
+        }
+        fields
+    }
+}
+
+/// How reading ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    Done,
+    Wait,
+    Damage {
+        offset: u64,
+        cause: Cause,
+        wrong_key: bool,
+    },
+    /// At a limit of the reader, in words.
+    Limit(String),
+}
+
+impl End {
+    /// Of a step that failed. Bytes in memory give no other errors.
+    pub(super) fn of(error: Error) -> Self {
+        match error {
+            Error::Damage(damage) => {
+                assert_eq!(damage.finding.cause(), damage.cause, "{damage}");
+                assert!(!damage.to_string().is_empty());
+                Self::Damage {
+                    offset: damage.offset,
+                    cause: damage.cause,
+                    wrong_key: damage.wrong_key,
+                }
+            }
+            Error::Limit { .. } => Self::Limit(error.to_string()),
+            other => panic!("neither damage nor a limit: {other}"),
+        }
+    }
+}
+
+/// Records and ranges, in the order in which they came.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Scan {
+    pub(super) records: Vec<Record>,
+    pub(super) spans: Vec<Span>,
+    pub(super) end: End,
+}
+
+impl Scan {
+    /// Nothing yet.
+    pub(super) const fn new() -> Self {
+        Self {
+            records: Vec::new(),
+            spans: Vec::new(),
+            end: End::Done,
+        }
+    }
+
+    /// The whole file.
+    pub(super) fn of(bytes: &[u8], options: &Options) -> Self {
+        let mut scan = Self::new();
+        scan.finish(&mut *begin(whole(bytes), options), options);
+        scan
+    }
+
+    /// Appends what the last step found.
+    pub(super) fn add(&mut self, walk: &dyn Walk, options: &Options) {
+        let rows = walk.rows();
+        let records = (0..rows.len()).map(|row| Record::of(&*rows, row, options));
+        self.records.extend(records);
+        self.spans.extend_from_slice(walk.spans());
+    }
+
+    /// Appends the rest of a walk.
+    pub(super) fn finish(&mut self, walk: &mut dyn Walk, options: &Options) {
+        self.end = loop {
+            match walk.step() {
+                Ok(Step::More) => self.add(walk, options),
+                Ok(Step::Done) => break End::Done,
+                Ok(Step::Wait) => break End::Wait,
+                Err(error) => break End::of(error),
+            }
+        };
+    }
+
+    /// Panics where this scan is not as `expected`, with the first thing that differs.
+    pub(super) fn assert_is(&self, expected: &Self, how: &str) {
+        let of = |scan: &Self, place: usize| {
+            let record = scan.records.get(place).cloned();
+            (record, scan.spans.get(place).copied())
+        };
+        let len = |scan: &Self| scan.records.len().max(scan.spans.len());
+        for place in 0..len(self).max(len(expected)) {
+            assert_eq!(
+                of(self, place),
+                of(expected, place),
+                "number {place}, {how}"
+            );
+        }
+        assert_eq!(self.end, expected.end, "{how}");
+    }
+
+    /// The ranges in file order.
+    pub(super) fn ledger(&self) -> Vec<Span> {
+        let mut spans = self.spans.clone();
+        spans.sort_by_key(|span| (span.start, span.end));
+        spans
+    }
+}
+
+/// Begins to read, which bytes in memory always allow.
+pub(super) fn begin(source: Arc<dyn Source>, options: &Options) -> Box<dyn Walk> {
+    match open(source, options, Start::Beginning) {
+        Ok(walk) => walk,
+        Err(error) => panic!("cannot begin: {error}"),
+    }
+}
+
+/// All bytes in one window.
+pub(super) fn whole(bytes: &[u8]) -> Arc<dyn Source> {
+    Arc::new(BytesSource::new(bytes.to_vec()))
+}
+
+/// Bytes that are read in windows.
+pub(super) fn windowed(bytes: &[u8]) -> Arc<dyn Source> {
+    Arc::new(Windowed(bytes.to_vec()))
+}
+
+struct Windowed(Vec<u8>);
+
+impl Source for Windowed {
+    fn len(&self) -> u64 {
+        self.0.len() as u64
+    }
+
+    fn path(&self) -> Option<&Path> {
+        None
+    }
+
+    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> seglake::Result<()> {
+        let start = usize::try_from(offset).unwrap();
+        buffer.copy_from_slice(&self.0[start..start + buffer.len()]);
+        Ok(())
+    }
+}

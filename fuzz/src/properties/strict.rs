@@ -1,0 +1,59 @@
+//! Reading strictly and reading on agree: the error is of the ledger's first damage, and the records in front of it are the
+//! same.
+
+use seglake::format::{Format, Options};
+use seglake::verbs::verify;
+
+use super::readings;
+use super::scan::{End, Scan, begin, whole, windowed};
+
+pub(super) fn check(format: &'static Format, bytes: &[u8]) {
+    for options in readings(format) {
+        let lenient = Scan::of(bytes, &options);
+        if let End::Limit(_) = lenient.end {
+            continue;
+        }
+        let wrong_key = verify(whole(bytes), &options, |_| Ok(()))
+            .unwrap()
+            .wrong_key();
+        let first = lenient.ledger().into_iter().find(|span| span.is_damage());
+        let expected = first.map_or(End::Done, |span| End::Damage {
+            offset: span.start,
+            cause: span.cause.unwrap(),
+            wrong_key,
+        });
+        let strict = Options {
+            strict: true,
+            ..options
+        };
+        for source in [whole(bytes), windowed(bytes)] {
+            let (mut scan, mut walk) = (Scan::new(), begin(source, &strict));
+            scan.finish(&mut *walk, &strict);
+            assert_eq!(
+                scan.end,
+                expected,
+                "strictly, and in {:?}",
+                lenient.ledger()
+            );
+            assert!(
+                scan.spans.iter().all(|span| !span.is_damage()),
+                "{:?}",
+                scan.spans
+            );
+            let same = lenient.records.get(..scan.records.len());
+            assert_eq!(Some(scan.records.as_slice()), same);
+            if expected == End::Done {
+                scan.assert_is(&lenient, "strictly");
+            } else {
+                let mut again = Scan::new();
+                again.finish(&mut *walk, &strict);
+                assert!(again.records.is_empty());
+                assert!(
+                    [&expected, &End::Done].contains(&&again.end),
+                    "{:?}",
+                    again.end
+                );
+            }
+        }
+    }
+}

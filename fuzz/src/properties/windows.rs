@@ -1,0 +1,116 @@
+//! Windows of any size give what one window gives, and so does a walk that is taken up again from what it carried, also where
+//! the file has grown in between.
+
+use seglake::format::{Eof, Format, Options, Start, Step, active, chunked, open, oplog};
+
+use super::scan::{End, Scan, begin, whole, windowed};
+use super::{Draw, readings};
+
+/// The windows are of few bytes, so that records, headers and runs of zeros are cut anywhere.
+const WINDOWS: [usize; 10] = [1, 2, 3, 7, 16, 25, 64, 130, 276, 1000];
+
+pub(super) fn check(format: &'static Format, bytes: &[u8]) {
+    let mut draw = Draw::of(bytes);
+    for options in readings(format) {
+        let one = Scan::of(bytes, &options);
+        for strict in [false, true] {
+            let options = Options {
+                window_bytes: *draw.of_these(&WINDOWS),
+                max_chunk_bytes: *draw.of_these(&[0, 60, 1 << 20]),
+                strict,
+                ..options.clone()
+            };
+            let expected = if strict {
+                Scan::of(
+                    bytes,
+                    &Options {
+                        strict,
+                        ..readings_of(&options)
+                    },
+                )
+            } else {
+                one.clone()
+            };
+            let mut scan = Scan::new();
+            scan.finish(&mut *begin(windowed(bytes), &options), &options);
+            agree(&scan, &expected, &options, "at once");
+            let resumed = resumed(bytes, &options, &mut draw);
+            agree(&resumed, &expected, &options, "taken up again");
+        }
+        if [&active::FORMAT, &chunked::FORMAT, &oplog::FORMAT].contains(&format) {
+            grows(bytes, &options, &one, &mut draw);
+        }
+    }
+}
+
+/// The same options, as for one window.
+fn readings_of(options: &Options) -> Options {
+    let own = readings(options.format.unwrap());
+    own.into_iter()
+        .find(|own| own.dialect == options.dialect)
+        .unwrap()
+}
+
+/// Strictly, how many records come in front of an error depends on the window; which error does not.
+fn agree(scan: &Scan, expected: &Scan, options: &Options, how: &str) {
+    let how = format!("{how} in windows of {} bytes", options.window_bytes);
+    assert_eq!(scan.end, expected.end, "{how}");
+    if expected.end == End::Done {
+        scan.assert_is(expected, &how);
+    }
+}
+
+/// Walks with new walks, each from where the last one was, after a few steps each.
+fn resumed(bytes: &[u8], options: &Options, draw: &mut Draw) -> Scan {
+    let mut scan = Scan::new();
+    let mut walk = begin(windowed(bytes), options);
+    for _ in 0..6 {
+        for _ in 0..draw.below(4) {
+            match walk.step() {
+                Ok(Step::More) => scan.add(&*walk, options),
+                Ok(_) => return scan,
+                Err(error) => {
+                    scan.end = End::of(error);
+                    return scan;
+                }
+            }
+        }
+        let carry = walk.carry();
+        walk = match open(windowed(bytes), options, Start::Carry(&carry)) {
+            Ok(walk) => walk,
+            Err(error) => panic!("cannot go on from {}: {error}", carry.0),
+        };
+    }
+    scan.finish(&mut *walk, options);
+    scan
+}
+
+/// The file was shorter when it was first read, and is finished now.
+fn grows(bytes: &[u8], options: &Options, expected: &Scan, draw: &mut Draw) {
+    let early = Options {
+        eof: Eof::Growing,
+        ..options.clone()
+    };
+    let mut present = bytes[..draw.below(bytes.len() + 1)].to_vec();
+    // A file that was preallocated. Only if it is sound: else bytes that were not zero may have been read as zeros.
+    let sound = expected.spans.iter().all(|span| !span.is_damage());
+    if *options.format.unwrap() == active::FORMAT && sound && draw.below(2) == 0 {
+        present.resize(bytes.len(), 0);
+    }
+    let mut scan = Scan::new();
+    let mut walk = begin(whole(&present), &early);
+    scan.finish(&mut *walk, &early);
+    // Damage that a longer file shows to be none, or to be other, was told of too early; so was a limit.
+    let told = scan.spans.iter().any(|span| span.is_damage());
+    if scan.end != End::Wait || told || expected.end != End::Done {
+        return;
+    }
+    let carry = walk.carry();
+    let mut walk = match open(whole(bytes), options, Start::Carry(&carry)) {
+        Ok(walk) => walk,
+        Err(error) => panic!("cannot go on from {}: {error}", carry.0),
+    };
+    scan.finish(&mut *walk, options);
+    let how = format!("first read when it had {} bytes", present.len());
+    scan.assert_is(expected, &how);
+}

@@ -1,0 +1,240 @@
+//! Writing is the inverse of reading: what was read and is written again reads the same, byte for byte where the format
+//! leaves no choice. Appending to a file, whatever its damage, loses nothing of it.
+
+use std::fs;
+use std::path::Path;
+
+use seglake::Error;
+use seglake::format::{
+    Checked, Dialect, Format, Options, Value, WriteOptions, active, chunked, create, oplog, tenant,
+};
+use seglake::ledger::{Kind, Span};
+use seglake::verbs::verify;
+
+use super::scan::{End, Plain, Record, Scan, whole};
+use super::{Draw, readings};
+
+pub(super) fn check(format: &'static Format, bytes: &[u8]) {
+    let folder = tempfile::tempdir().unwrap();
+    let mut draw = Draw::of(bytes);
+    for options in readings(format) {
+        let scan = Scan::of(bytes, &options);
+        if scan.end != End::Done {
+            continue;
+        }
+        writes_what_was_read(&scan, bytes, &options, folder.path());
+        if [&active::FORMAT, &chunked::FORMAT, &oplog::FORMAT].contains(&format) {
+            appends(&scan, bytes, &options, folder.path(), &mut draw);
+        }
+    }
+}
+
+/// How a file like this one is written.
+fn write_options(scan: &Scan, bytes: &[u8], options: &Options) -> WriteOptions {
+    let report = verify(whole(bytes), options, |_| Ok(())).unwrap();
+    let unused = |span: &Span| matches!(span.kind, Kind::Record | Kind::Unused);
+    WriteOptions {
+        dialect: options.dialect,
+        trailer: report.checked == Checked::Checksum,
+        version: if bytes.get(4..6) == Some(&[0, 1]) {
+            1
+        } else {
+            2
+        },
+        preallocate: if scan.spans.iter().all(unused) {
+            bytes.len() as u64
+        } else {
+            0
+        },
+        chunk_records: 3,
+        index: false,
+        ..WriteOptions::default()
+    }
+}
+
+fn writes_what_was_read(scan: &Scan, bytes: &[u8], options: &Options, folder: &Path) {
+    let format = options.format.unwrap();
+    // What is given out though something of it is missing is refused, and so are old versions.
+    let old = |record: &Record| {
+        options.dialect == Dialect::Autobase
+            && matches!(record.fields[1], Plain::UInt64(version) if version < 2)
+    };
+    let records: Vec<_> = scan
+        .records
+        .iter()
+        .filter(|record| record.cause.is_none() && !old(record))
+        .map(|record| record.content(options))
+        .collect();
+    let mut blocks = Vec::new();
+    if *format == tenant::FORMAT {
+        blocks = tenant::blocks(whole(bytes), options).unwrap();
+        blocks.retain(|block| block.messages == 0);
+    }
+    let write_options = write_options(scan, bytes, options);
+    let write = |records: &[Vec<Plain>]| {
+        let path = folder.join("written");
+        let mut writer = create(format, &path, &write_options).unwrap();
+        for block in &blocks {
+            let tenant = Value::Text(&block.tenant);
+            let fields = [
+                Value::Int64(block.partition.into()),
+                tenant,
+                Value::Null,
+                Value::Null,
+            ];
+            writer.write(&fields).unwrap();
+        }
+        for record in records {
+            let values: Vec<_> = record.iter().map(Plain::value).collect();
+            if let Err(error) = writer.write(&values) {
+                panic!("{error}: {record:?}");
+            }
+        }
+        writer.close().unwrap();
+        drop(writer);
+        let written = fs::read(&path).unwrap();
+        fs::remove_file(&path).unwrap();
+        written
+    };
+    let written = write(&records);
+    let again = Scan::of(
+        &written,
+        &Options {
+            strict: true,
+            ..options.clone()
+        },
+    );
+    assert_eq!(again.end, End::Done);
+    let read: Vec<_> = again
+        .records
+        .iter()
+        .map(|record| record.content(options))
+        .collect();
+    assert!(
+        same(&read, &records, options),
+        "{read:?} was read, and {records:?} written"
+    );
+    assert_eq!(write(&read), written, "writing it again changes nothing");
+    if is_canonical(scan, bytes, options) {
+        assert_eq!(written, bytes);
+    }
+}
+
+/// Whether they are the same records, but for which of them declares a key.
+fn same(some: &[Vec<Plain>], others: &[Vec<Plain>], options: &Options) -> bool {
+    let len = if options.dialect == Dialect::Draft11 {
+        8
+    } else {
+        usize::MAX
+    };
+    let compared = |record: &Vec<Plain>| record.iter().take(len).cloned().collect::<Vec<_>>();
+    some.iter().map(compared).eq(others.iter().map(compared))
+}
+
+/// Whether these records can be written in one way only, and are.
+fn is_canonical(scan: &Scan, bytes: &[u8], options: &Options) -> bool {
+    let is_sound = scan.spans.iter().all(|span| !span.is_damage());
+    let format = options.format.unwrap();
+    is_sound
+        && match format.name {
+            "active" | "sealed" => true,
+            // A partition without tenants cannot be written.
+            "tenant" => {
+                let contents = tenant::Contents::read(whole(bytes), options).unwrap();
+                let mut partitions: Vec<_> = contents
+                    .blocks()
+                    .iter()
+                    .map(|block| block.partition)
+                    .collect();
+                partitions.dedup();
+                contents.partitions() == partitions
+            }
+            // Frames differ with the compressor, integers may be longer than they need to be.
+            _ => false,
+        }
+}
+
+/// Opening a file to append to it either fails and leaves it as it is, or everything in it stays and what is appended is
+/// behind it.
+fn appends(scan: &Scan, bytes: &[u8], options: &Options, folder: &Path, draw: &mut Draw) {
+    let format = options.format.unwrap();
+    let path = folder.join("appended");
+    fs::write(&path, bytes).unwrap();
+    let write_options = WriteOptions {
+        append: true,
+        dialect: options.dialect,
+        zero_torn_tail: draw.below(2) == 0,
+        preallocate: draw.below(2000) as u64,
+        chunk_records: 1,
+        ..WriteOptions::default()
+    };
+    let appended = match create(format, &path, &write_options) {
+        Err(Error::Damage(damage)) => {
+            assert!(scan.spans.iter().any(|span| span.is_damage()), "{damage}");
+            assert_eq!(fs::read(&path).unwrap(), bytes, "{damage}");
+            None
+        }
+        Err(error) => panic!("{error}"),
+        Ok(mut writer) => {
+            let fields: Vec<_> = own_record(options).collect();
+            // There may be no greater UUID or message offset.
+            let full = match writer.write(&fields) {
+                Ok(_) => false,
+                Err(Error::Usage(_)) => true,
+                Err(error) => panic!("{error}"),
+            };
+            writer.close().unwrap();
+            Some(usize::from(!full))
+        }
+    };
+    if let Some(appended) = appended {
+        let written = fs::read(&path).unwrap();
+        let new = Scan::of(&written, options);
+        if *format == active::FORMAT && passes_for_the_last(scan, &new) {
+            return fs::remove_file(&path).unwrap();
+        }
+        assert_eq!(
+            new.records.len(),
+            scan.records.len() + appended,
+            "{:?}",
+            new.spans
+        );
+        assert_eq!(new.records[..scan.records.len()], scan.records);
+        if *format == chunked::FORMAT {
+            let mut rebuilt = Vec::new();
+            let put = |item: chunked::Item| {
+                rebuilt.extend(item.encode());
+                Ok(())
+            };
+            chunked::build_index(whole(&written), options, put).unwrap();
+            let index = path.with_extension(chunked::INDEX_EXTENSION);
+            assert_eq!(fs::read(&index).unwrap(), rebuilt);
+            fs::remove_file(index).unwrap();
+        }
+    }
+    fs::remove_file(&path).unwrap();
+}
+
+/// Whether a damaged active record passes for the last one, since it says that it ends where the data does now (10b): its body
+/// is not searched then, and what stands in it not seen until more is appended.
+fn passes_for_the_last(scan: &Scan, new: &Scan) -> bool {
+    let last = new.spans.iter().rfind(|span| span.kind != Kind::Unused);
+    let was_damage = |last: &Span| {
+        let within = |span: &Span| span.is_damage() && (span.start..span.end).contains(&last.start);
+        last.is_damage() && scan.spans.iter().any(within)
+    };
+    last.is_some_and(was_damage)
+}
+
+/// A record to append: only what cannot be left out.
+fn own_record(options: &Options) -> impl Iterator<Item = Value<'static>> {
+    let columns = options.format.unwrap().columns(options);
+    columns.iter().map(|column| match column.name {
+        "type" => Value::Text(b"appended"),
+        "value" => Value::Binary(b"appended"),
+        "checkpointer" | "abi" | "batch" => Value::UInt64(1),
+        "version" => Value::UInt64(2),
+        "clock" => Value::List(Vec::new()),
+        _ => Value::Null,
+    })
+}
