@@ -113,6 +113,7 @@ def replay(console: Console, name: str, *, save: Path | None) -> int:
                 console.print(f"  [{span[0]}, {span[1]}) {span[2]} {span[3]}", markup=False, style="yellow")
     verdict = perform(name)
     for field, value in vars(verdict).items():
+        value = len(value) if isinstance(value, set) else value
         console.print(f"  {field}: {value}", markup=False, highlight=False, soft_wrap=True)
     return 0 if verdict.ok or trial.layout in PEER_NAMES else 1
 

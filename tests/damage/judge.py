@@ -55,6 +55,8 @@ class Verdict:
     """Good records that the rules themselves do not return."""
     strangers: int = 0
     """Whole, sound records of elsewhere, given out as the file's own."""
+    named: set[Identity] = field(default_factory=set[Identity], compare=False, repr=False)
+    """Records that are not returned, and of which some bytes are left within what the ledger calls damage."""
     faults: list[str] = field(default_factory=list[str])
     """Anything else that must not be: a ledger that leaves bytes out, ways of reading that disagree."""
 
@@ -100,6 +102,7 @@ class _Judgement:
     reading: Reading
     verdict: Verdict
     returned: set[Identity] = field(default_factory=set[Identity])
+    flagged: set[Identity] = field(default_factory=set[Identity])
     invented: list[str] = field(default_factory=list[str])
     unnoticed: dict[Identity, str] = field(default_factory=dict[Identity, str])
     left_out: dict[Identity, list[int]] = field(default_factory=dict[Identity, list[int]])
@@ -119,13 +122,16 @@ class _Judgement:
             if last is not None and identity <= last:
                 self.invented.append(f"{_shown(identity)} at {position} comes behind {_shown(last)}")
             last = identity
-            if self.specimen.records.get(identity) == fields:
+            if position in flagged:
+                # The rest of the record is right, or not: that it is incomplete was said.
+                self.flagged.add(identity)
+            elif self.specimen.records.get(identity) == fields:
                 self.returned.add(identity)
-                if not any(start <= position <= end for start, end in self.homes_of(identity)):
+                if not self.stands_at(position, identity):
                     self.invented.append(f"{_shown(identity)} is said to stand at {position}")
             elif self.specimen.strangers.get(identity) == fields:
                 self.verdict.strangers += 1
-            elif position not in flagged:
+            else:
                 self.invented.append(f"{_shown(identity)} at {position} was never written: {_shown(fields)}")
         self.verdict.right = len(self.returned)
 
@@ -138,7 +144,12 @@ class _Judgement:
             if identity in self.returned:
                 self.verdict.kept += bool(whole)
                 continue
+            if identity in self.flagged:
+                self.verdict.barred += bool(whole)
+                continue
             start, end = ranges[0]
+            if any(low < edge and at < high for at, edge in self.image.left_of(start, end) for low, high in damage):
+                self.verdict.named.add(identity)
             if whole:
                 within = self.specimen.positions[identity] - start
                 self.left_out[identity] = [at + within for at in whole]
@@ -156,10 +167,13 @@ class _Judgement:
             self.whole[ranges] = places[0] if all(places) else []
         return self.whole[ranges]
 
-    def homes_of(self, identity: Identity) -> list[Range]:
-        """Where the record's own bytes, or its block's or chunk's, are."""
+    def stands_at(self, position: int, identity: Identity) -> bool:
+        """Whether a record's own bytes, or its block's or chunk's, or what is left of them, are where it says."""
         start, end = self.specimen.needs[identity][0]
-        return [(at, at + end - start) for at in self.image.places_of(start, end)] or self.image.area_of(start, end)
+        at = position - (self.specimen.positions[identity] - start)
+        if self.image.data[max(0, at) : at + end - start] == self.specimen.data[start:end]:
+            return True
+        return any(low <= position <= high for low, high in self.image.area_of(start, end))
 
     def is_gone_without_a_trace(self, identity: Identity) -> bool:
         """Whether no byte is left of a record but zeros, and what is part of sound records now."""

@@ -8,7 +8,7 @@ import json
 import os
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -19,7 +19,7 @@ import seglake
 from seglake.cli import main
 
 from .judge import Reading
-from .layouts import Fields, Layout, fields_of
+from .layouts import Fields, Identity, Layout, fields_of
 from .specimens import Specimen
 
 
@@ -39,16 +39,18 @@ def read(source: bytes | Path, layout: Layout, **options: Any) -> Reading:
         return Reading(records, ledger, reader.report.checked == "checksum")
 
 
-def disagreements(specimen: Specimen, data: bytes, reading: Reading, thoroughness: int) -> list[str]:
+def disagreements(
+    specimen: Specimen, data: bytes, reading: Reading, thoroughness: int, named: Set[Identity] = frozenset()
+) -> list[str]:
     """Where another way of reading says something else than `reading` did.
 
     With a higher `thoroughness`, from 0 to 2, slower ways are tried too: files in windows and mapped, look-ups, and the
-    command line.
+    command line. `named` are missing records that a strict look-up has to say are damaged, not absent.
     """
     layout = specimen.layout
     wrong = [*_arrow(layout, data, reading), *_verify(layout, data, reading), *_strict(layout, data, reading)]
     if thoroughness > 0:
-        wrong += _look_ups(specimen, data, reading)
+        wrong += _look_ups(specimen, data, reading, named)
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "damaged"
             path.write_bytes(data)
@@ -108,9 +110,9 @@ def _strict(layout: Layout, data: bytes, reading: Reading) -> list[str]:
     return wrong
 
 
-def _look_ups(specimen: Specimen, data: bytes, reading: Reading) -> list[str]:
+def _look_ups(specimen: Specimen, data: bytes, reading: Reading, named: Set[Identity]) -> list[str]:
     layout, random = specimen.layout, Random(len(data))
-    wanted = random.sample(list(specimen.records), 8)
+    wanted = random.sample(list(specimen.records), 8) + random.sample(sorted(named), min(4, len(named)))
     by_identity = {layout.identity_of(fields): fields for _, fields in reading.records}
     wrong: list[str] = []
     for index in {None, specimen.index}:
@@ -128,8 +130,8 @@ def _look_ups(specimen: Specimen, data: bytes, reading: Reading) -> list[str]:
                         wrong.append(f"looking up {identity} raises, and the ledger names no damage")
                     continue
                 # Without checksums absence is unproven, and the documents say so.
-                unproven = found is None and reading.damage and reading.checked and layout.checked
-                if (None if found is None else fields_of(found)[1]) != expected or unproven:
+                unproven = identity in named and reading.checked and layout.checked
+                if (None if found is None else fields_of(found)[1]) != expected or (found is None and unproven):
                     wrong.append(f"looked up strictly, {identity} is {found}; read, {expected}")
     return wrong
 
