@@ -7,7 +7,7 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from rich.console import Console
@@ -35,9 +35,13 @@ def main() -> int:
         console.print(
             f"Not installed, and left out: {', '.join(missing)}. `make damage` installs them.", soft_wrap=True
         )
-    with Worker() as worker:
-        small = _every_kind(options, worker) if "kinds" in parts else {}
-        large = _one_flip(options, worker) if "flip" in parts else {}
+    with Worker() as worker, console.status("") as status:
+
+        def progress(trial: Trial, number: int) -> None:
+            status.update(f"{number:,} trials, now {trial}")
+
+        small = _every_kind(options, worker, progress) if "kinds" in parts else {}
+        large = _one_flip(options, worker, progress) if "flip" in parts else {}
     in_spark = _in_spark(options.only or LAYOUTS) if "spark" in parts else None
     report.show(console, small.values(), large.values(), in_spark)
     if options.json:
@@ -52,17 +56,20 @@ def main() -> int:
     return 1 if failures else 0
 
 
-def _every_kind(options: argparse.Namespace, worker: Worker) -> dict[str, campaign.Tally]:
+Progress = Callable[[Trial, int], None]
+
+
+def _every_kind(options: argparse.Namespace, worker: Worker, progress: Progress) -> dict[str, campaign.Tally]:
     names = [name for name in options.only or campaign.small_names() if name not in PEER_NAMES]
     trials = campaign.every_kind(names, options.kind or KINDS, _seeds(options))
-    return campaign.run(trials, worker, seconds=_seconds(options))
+    return campaign.run(trials, worker, seconds=_seconds(options), progress=progress)
 
 
-def _one_flip(options: argparse.Namespace, worker: Worker) -> dict[str, campaign.Tally]:
+def _one_flip(options: argparse.Namespace, worker: Worker, progress: Progress) -> dict[str, campaign.Tally]:
     names = [name for name in (*campaign.large_names(), *installed()) if name in (options.only or (name,))]
     if not options.peers:
         names = [name for name in names if name not in PEER_NAMES]
-    return campaign.run(campaign.one_flip(names, _seeds(options)), worker, seconds=_seconds(options))
+    return campaign.run(campaign.one_flip(names, _seeds(options)), worker, seconds=_seconds(options), progress=progress)
 
 
 def _seeds(options: argparse.Namespace) -> Iterable[int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import count
 
@@ -140,15 +140,25 @@ class Tally:
         return found
 
 
-def run(trials: Iterable[Trial], worker: Worker, *, seconds: float | None = None) -> dict[str, Tally]:
-    """Run trials until they end or the time is over, and add them up by layout. Each has its turn at least once."""
+def run(
+    trials: Iterable[Trial],
+    worker: Worker,
+    *,
+    seconds: float | None = None,
+    progress: Callable[[Trial, int], None] = lambda trial, number: None,
+) -> dict[str, Tally]:
+    """Run trials until they end or the time is over, and add them up by layout. Each has its turn at least once.
+
+    `progress` is called before each trial, with how many there were.
+    """
     tallies: dict[str, Tally] = {}
     end = None if seconds is None else time.monotonic() + seconds
     first_round: int | None = None
-    for trial in trials:
+    for number, trial in enumerate(trials):
         first_round = trial.seed if first_round is None else first_round
         if end is not None and trial.seed != first_round and time.monotonic() > end:
             break
+        progress(trial, number)
         verdict = worker.perform(str(trial))
         tallies.setdefault(trial.layout, Tally(trial.layout)).add(trial, verdict)
     return tallies
