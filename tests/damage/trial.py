@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from random import Random
 
-from . import surfaces
+from . import recovery, surfaces
 from .image import Image
 from .judge import Verdict, judge
 from .kinds import KINDS
@@ -55,4 +55,6 @@ class Trial:
         verdict = judge(sound, image, reading, rules=self.count == SMALL)
         thoroughness = 0 if self.seed % 4 else 1 if self.seed % 16 else 2
         verdict.faults += surfaces.disagreements(sound, image.data, reading, thoroughness, verdict.named)
+        if thoroughness > 0:
+            verdict.faults += recovery.faults(sound.layout, image.data, reading)
         return verdict

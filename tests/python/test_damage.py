@@ -14,7 +14,7 @@ from random import Random
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.damage import campaign, surfaces
+from tests.damage import campaign, recovery, surfaces
 from tests.damage.image import Image
 from tests.damage.judge import Reading, Verdict, judge
 from tests.damage.kinds import KINDS, SINGLE, Surroundings
@@ -162,6 +162,28 @@ def test_ways_of_reading_that_disagree_are_found() -> None:
     assert len(surfaces.disagreements(specimen("active"), image.data, without(reading, 399 - 1), 2)) >= 5
 
 
+def test_what_is_recovered_otherwise_is_found() -> None:
+    image, reading = flipped()
+    layout = LAYOUTS["active"]
+    assert recovery.faults(layout, image.data, reading) == []
+    assert len(recovery.faults(layout, image.data, without(reading, 100))) == 1
+    assert len(recovery.faults(layout, image.data, changed(reading, 100))) == 1
+    assert len(recovery.faults(layout, image.data, dataclasses.replace(reading, ledger=[]))) >= 2
+    assert len(recovery.faults(layout, image.data, dataclasses.replace(reading, checked=False))) == 1
+
+
+@pytest.mark.parametrize("name", ["oplog", "oplog-draft-1.1", "oplog-autobase"])
+def test_messages_of_an_oplog_are_renumbered(name: str) -> None:
+    """A trial in which messages are left out, and others stand behind them."""
+    trial = next(trial for seed in range(100) if _drops_messages(trial := Trial(name, "scramble", seed)))
+    assert trial.run().ok
+
+
+def _drops_messages(trial: Trial) -> bool:
+    spans = surfaces.read(trial.damaged().data, trial.specimen.layout).ledger
+    return any(kind == "corrupt" and end < len(trial.damaged()) for _, end, kind, _ in spans)
+
+
 def test_what_no_checksum_tells_is_not_hidden() -> None:
     trials = [Trial("oplog", "scramble", seed).run() for seed in range(20)]
     assert any(verdict.undetectable for verdict in trials)
@@ -267,6 +289,18 @@ def test_one_flipped_bit_in_many_messages(name: str, worker: Worker) -> None:
     assert tallies[name].failures(target=campaign.TARGET) == []
     assert tallies[name].undetectable == 0
     assert tallies[name].all.worst >= campaign.TARGET
+
+
+def test_the_page_names_all_that_is_tried() -> None:
+    page = (ROOT / "docs" / "damage.md").read_text()
+    tried, flipped_bit = page.split("## One flipped bit")
+    for name in KINDS:
+        assert f"`{name}`" in tried, name
+        assert f"| `{name}` |" in tried.split("Good records returned")[1], name
+    for name in campaign.small_names():
+        assert f"| `{name}` |" in tried, name
+    for name in (*campaign.large_names(), *peer_trial.PEER_NAMES):
+        assert f"| `{name}` |" in flipped_bit, name
 
 
 def test_the_command(tmp_path: Path) -> None:
