@@ -43,11 +43,15 @@ def main() -> int:
         small = _every_kind(options, worker, progress) if "kinds" in parts else {}
         large = _one_flip(options, worker, progress) if "flip" in parts else {}
     in_spark = _in_spark(options.only or LAYOUTS) if "spark" in parts else None
-    report.show(console, small.values(), large.values(), in_spark)
+    found = report.tables(small.values(), large.values())
+    report.show(console, found, [*small.values(), *large.values(), *([in_spark] if in_spark else [])])
+    if in_spark:
+        console.print(f"Spark: {in_spark.trials} of the small files, {in_spark.faults} of them read otherwise.")
     if options.json:
-        found = {"every_kind": report.as_json(small.values()), "one_flip": report.as_json(large.values())}
-        options.json.parent.mkdir(parents=True, exist_ok=True)
-        options.json.write_text(json.dumps(found, indent=1) + "\n")
+        numbers = {"every_kind": report.as_json(small.values()), "one_flip": report.as_json(large.values())}
+        _write(options.json, json.dumps(numbers, indent=1) + "\n")
+    if options.markdown:
+        _write(options.markdown, "\n".join(rows.as_markdown() for rows in found))
     failures = [line for tally in small.values() for line in tally.failures()]
     failures += [line for tally in large.values() for line in tally.failures(target=campaign.TARGET)]
     failures += in_spark.failures() if in_spark else []
@@ -70,6 +74,11 @@ def _one_flip(options: argparse.Namespace, worker: Worker, progress: Progress) -
     if not options.peers:
         names = [name for name in names if name not in PEER_NAMES]
     return campaign.run(campaign.one_flip(names, _seeds(options)), worker, seconds=_seconds(options), progress=progress)
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
 
 
 def _seeds(options: argparse.Namespace) -> Iterable[int]:
@@ -98,6 +107,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--no-peers", dest="peers", action="store_false", help="leave out the peers")
     parser.add_argument("--part", action="append", choices=PARTS, help="only this part; can be repeated")
     parser.add_argument("--json", type=Path, help="write the numbers to this file, too")
+    parser.add_argument("--markdown", type=Path, help="write the tables as they are in docs/damage.md")
     parser.add_argument(
         "--replay", metavar="TRIAL", action="append", help="do a trial again and show it, such as active/flip/17"
     )

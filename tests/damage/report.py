@@ -1,79 +1,99 @@
-"""What a campaign came to, as tables and as JSON."""
+"""What a campaign came to: as tables for a terminal or a document, and as JSON."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from .campaign import MANY, Share, Tally
+from .specimens import SMALL
 
 
-def show(console: Console, small: Iterable[Tally], large: Iterable[Tally], in_spark: Tally | None) -> None:
-    """Print the tables."""
+@dataclass(frozen=True)
+class Rows:
+    """A table: what stands first in a row is its name."""
+
+    title: str
+    columns: list[str]
+    rows: list[list[str]]
+
+    def as_table(self) -> Table:
+        """For a terminal."""
+        table = Table(title=self.title, title_justify="left", title_style="bold")
+        table.add_column("")
+        for column in self.columns:
+            table.add_column(column.replace("-", " "), justify="right")
+        for row in self.rows:
+            table.add_row(*row)
+        return table
+
+    def as_markdown(self) -> str:
+        """For a document."""
+        head = ["| |", *(f" {column} |" for column in self.columns)]
+        lines = ["".join(head), "|---|" + "---:|" * len(self.columns)]
+        lines += [f"| `{name}` | " + " | ".join(cells) + " |" for name, *cells in self.rows]
+        return f"{self.title}:\n\n" + "\n".join(lines) + "\n"
+
+
+def tables(small: Iterable[Tally], large: Iterable[Tally]) -> list[Rows]:
+    """The tables of a campaign; none of a part that was left out."""
     small, large = list(small), list(large)
-    if small:
-        console.print(_every_kind(small))
-        console.print(_by_kind(small))
-    if large:
-        console.print(_one_flip(large))
-    if in_spark is not None:
-        console.print(f"Spark: {in_spark.trials} files of these, {in_spark.faults} that it reads otherwise.")
-    for tally in (*small, *large, *([in_spark] if in_spark else [])):
-        for example in tally.examples if tally.is_ours else ():
-            console.print(f"[red]{tally.name}[/red] {example}", highlight=False, soft_wrap=True)
+    return [*([_every_kind(small), _by_kind(small)] if small else []), *([_one_flip(large)] if large else [])]
 
 
-def _every_kind(tallies: list[Tally]) -> Table:
-    table = _table("Every kind of damage, files of 400 messages")
-    for name in ("trials", "silent", "panics", "faults", "lost", "untold", "strangers", "mean", "worst"):
-        table.add_column(name, justify="right")
+def show(console: Console, found: Iterable[Rows], tallies: Iterable[Tally]) -> None:
+    """Print the tables, and which trials went wrong."""
+    for rows in found:
+        console.print(rows.as_table())
     for tally in tallies:
-        table.add_row(
+        for example in tally.examples if tally.is_ours else ():
+            console.print(f"[red]{tally.name}[/red] {escape(example)}", highlight=False, soft_wrap=True)
+
+
+def _every_kind(tallies: list[Tally]) -> Rows:
+    columns = ["trials", "silent", "panics", "faults", "lost", "untold", "strangers", "mean", "worst"]
+    rows = [
+        [
             tally.name,
             *map(str, (tally.trials, tally.silent, tally.crashes, tally.faults, tally.lost)),
             *map(str, (tally.undetectable, tally.strangers)),
             *_shares(tally.good),
-        )
-    return table
+        ]
+        for tally in tallies
+    ]
+    return Rows(f"Every kind of damage, files of {SMALL} messages", columns, rows)
 
 
-def _by_kind(tallies: list[Tally]) -> Table:
-    table = _table("Good records returned, mean of all trials of a kind, in percent")
-    for tally in tallies:
-        table.add_column(tally.name.replace("-", " "), justify="right")
-    for kind in tallies[0].by_kind:
-        shares = [tally.by_kind.get(kind, Share()) for tally in tallies]
-        table.add_row(kind, *(f"{100 * share.mean:.0f}" if share.trials else "" for share in shares))
-    return table
+def _by_kind(tallies: list[Tally]) -> Rows:
+    rows = [
+        [kind, *(_whole(tally.by_kind.get(kind, Share())) for tally in tallies)]
+        for kind in dict.fromkeys(kind for tally in tallies for kind in tally.by_kind)
+    ]
+    title = "Good records returned, mean of all trials of a kind, in percent"
+    return Rows(title, [tally.name for tally in tallies], rows)
 
 
-def _one_flip(tallies: list[Tally]) -> Table:
-    table = _table(f"One bit flipped in {MANY:,} messages")
-    for name in ("trials", "silent", "errors", "panics", "mean", "worst", "mean of all", "worst of all"):
-        table.add_column(name, justify="right")
-    peers = False
-    for tally in tallies:
-        if not tally.is_ours and not peers:
-            table.add_section()
-            peers = True
-        # A format without checksums says nothing of a changed message: for the user that is as silent as any.
-        silent = tally.silent + tally.undetectable
-        table.add_row(
+def _one_flip(tallies: list[Tally]) -> Rows:
+    columns = ["trials", "silent", "errors", "panics", "mean", "worst"]
+    rows = [
+        [
             tally.name,
-            *map(str, (tally.trials, silent, tally.errors, tally.crashes)),
-            *(_shares(tally.good) if tally.is_ours else ("", "")),
+            # A format without checksums says nothing of a changed message: for its user that is as silent as any.
+            *map(str, (tally.trials, tally.silent + tally.undetectable, tally.errors, tally.crashes)),
             *_shares(tally.all),
-        )
-    return table
+        ]
+        for tally in tallies
+    ]
+    return Rows(f"One bit flipped in {MANY:,} messages", columns, rows)
 
 
-def _table(title: str) -> Table:
-    table = Table(title=title, title_justify="left", title_style="bold")
-    table.add_column("")
-    return table
+def _whole(share: Share) -> str:
+    return f"{100 * share.mean:.0f}" if share.trials else ""
 
 
 def _shares(share: Share) -> tuple[str, str]:
