@@ -46,7 +46,8 @@ from seglake.spark import ingest, IngestError
 folder, file = sys.argv[1:]
 secret = Path(file).read_text()
 spark = (
-    SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").config("spark.sql.shuffle.partitions", "1")
+    SparkSession.builder.master("local[1]")
+    .config("spark.ui.enabled", "false").config("spark.sql.shuffle.partitions", "1")
     .config("spark.eventLog.enabled", "true").config("spark.eventLog.dir", f"{folder}/events")
     .config("spark.eventLog.compress", "false").config("spark.sql.warehouse.dir", f"{folder}/warehouse")
     .config("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile=file:{folder}/log4j2.properties")
