@@ -22,6 +22,8 @@ from .skipped import skipped
 if TYPE_CHECKING:
     from seglake import Report
 
+_LONGEST_NAME_BYTES = 200
+
 
 def overwrite(command: Command) -> Command:
     """`--overwrite`."""
@@ -70,7 +72,9 @@ def new_file(path: str, *, replace: bool) -> Generator[BinaryIO]:
     final = Path(path)
     if not replace and final.exists():
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
-    descriptor, name = tempfile.mkstemp(dir=final.parent, prefix=f".{final.name}.")
+    # A name that is as long as names may be has no room for more.
+    prefix = final.name if len(os.fsencode(final.name)) <= _LONGEST_NAME_BYTES else "seglake"
+    descriptor, name = tempfile.mkstemp(dir=final.parent, prefix=f".{prefix}.")
     with open(descriptor, "wb") as file:  # noqa: PTH123 - a descriptor
         staged = Path(name)
         try:

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempPath;
 
-use super::{NOT_PLACED, NOT_SYNCED, folder};
+use super::{NOT_PLACED, NOT_SYNCED, folder, prefix};
 use crate::disk::{self, Handle};
 use crate::error::{Error, Result};
 use crate::source::FileSource;
@@ -31,12 +31,10 @@ impl NewFile {
         if !overwrite && std::fs::symlink_metadata(path).is_ok() {
             return Err(failed(ErrorKind::AlreadyExists.into()));
         }
-        let name = path
-            .file_name()
-            .ok_or_else(|| failed(ErrorKind::IsADirectory.into()))?;
-        let mut prefix = std::ffi::OsString::from(".");
-        prefix.push(name);
-        prefix.push(".");
+        if path.file_name().is_none() {
+            return Err(failed(ErrorKind::IsADirectory.into()));
+        }
+        let prefix = prefix(path);
         let mut builder = tempfile::Builder::new();
         let builder = builder.prefix(&prefix).suffix(".tmp");
         let made = disk::temporary(|| builder.tempfile_in(folder(path))).map_err(failed)?;

@@ -1,10 +1,9 @@
 //! Files that belong together: all of them appear, or none.
 
-use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::{NOT_PLACED, NewFile, folder};
+use super::{NOT_PLACED, NewFile, folder, prefix};
 use crate::disk;
 use crate::error::{Error, Result};
 
@@ -68,11 +67,8 @@ fn keep_aside(path: &Path) -> Result<Option<PathBuf>> {
     if fs::symlink_metadata(path).is_err() {
         return Ok(None);
     }
-    let mut prefix = OsString::from(".");
-    prefix.push(path.file_name().unwrap_or_default());
-    prefix.push(".");
     let linked = tempfile::Builder::new()
-        .prefix(&prefix)
+        .prefix(&prefix(path))
         .suffix(".old")
         .make_in(folder(path), |name| disk::hard_link(path, name));
     match linked {
