@@ -12,7 +12,7 @@ import pytest
 
 from seglake.spark.ingestion import driver, storage
 from seglake.spark.ingestion.commit import Manifest, clear_dead_runs, commit
-from seglake.spark.ingestion.layout import STAGING
+from seglake.spark.ingestion.layout import LOCK, STAGING
 from seglake.spark.ingestion.lock import locked
 from seglake.spark.ingestion.result import IngestError
 
@@ -134,6 +134,7 @@ def test_a_rename_that_fails_is_set_right_at_once(
         json.dumps({"run": RUN, "data": [["a", "../../x"]], "files": []}),
         json.dumps({"run": RUN, "data": [["a", f"/tmp/{RUN}-x"]], "files": []}),
         json.dumps({"run": RUN, "data": [["a", EARLIER]], "files": []}),
+        json.dumps({"run": RUN, "data": [], "files": [["/etc/passwd", f"active/files/{RUN}.parquet"]]}),
         json.dumps({"run": "20230131T000000Z-0000beef", "data": [], "files": []}),
     ],
 )
@@ -143,6 +144,31 @@ def test_a_foreign_manifest_deletes_nothing(destination: Path, content: str) -> 
         clear_dead_runs(destination)
     assert visible(destination) == NOTHING
     assert (destination / STAGING / RUN).is_dir()
+
+
+def test_a_link_in_the_place_of_the_staging_folder_clears_nothing(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere" / "precious").mkdir(parents=True)
+    (tmp_path / "lake").mkdir()
+    (tmp_path / "lake" / STAGING).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(IngestError, match="this is a link"):
+        clear_dead_runs(tmp_path / "lake")
+    assert (tmp_path / "elsewhere" / "precious").is_dir()
+
+
+def test_a_link_in_the_staging_folder_is_not_entered(destination: Path, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere" / "precious").mkdir(parents=True)
+    (destination / STAGING / "linked").symlink_to(tmp_path / "elsewhere")
+    clear_dead_runs(destination)
+    assert (tmp_path / "elsewhere" / "precious").is_dir()
+
+
+def test_a_link_in_the_place_of_the_lock_is_not_written_to(tmp_path: Path) -> None:
+    (tmp_path / "victim").write_text("of somebody else")
+    (tmp_path / "lake").mkdir()
+    (tmp_path / "lake" / LOCK).symlink_to(tmp_path / "victim")
+    with pytest.raises(IngestError, match="the lock cannot be opened"), locked(tmp_path / "lake", "mine"):
+        pass
+    assert (tmp_path / "victim").read_text() == "of somebody else"
 
 
 def test_there_may_be_nothing_to_clear(tmp_path: Path) -> None:

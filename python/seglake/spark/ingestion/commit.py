@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from seglake._text import printable_path
+from seglake._text import printable, printable_path
 
 from . import storage
 from .layout import STAGING
@@ -57,9 +57,14 @@ def clear_dead_runs(destination: Path) -> None:
     """Finishes or rolls back the runs whose staging folders are still there. Only for the holder of the lock.
 
     Raises:
-        IngestError: a manifest is there that no run has written.
+        IngestError: a manifest is there that no run has written, or a link is in the place of the staging folder.
     """
     staging = destination / STAGING
+    if staging.is_symlink():
+        raise IngestError(
+            f"{printable_path(staging)}: expected a folder of the ingest's own, in which it deletes what dead runs "
+            "have left; this is a link. Remove it"
+        )
     if not staging.is_dir():
         return
     for folder in sorted(staging.iterdir()):
@@ -114,10 +119,12 @@ def _read_manifest(folder: Path) -> Manifest | None:
     # Files are going to be deleted by this list, so it has to be one of this run's own files.
     for staged, final in (*data, *files):
         place = Path(final)
-        if ".." in (*place.parts, *Path(staged).parts) or place.is_absolute() or not place.name.startswith(run_id):
-            raise _foreign(path, f"it names {printable_path(final)}, which is no file of run {run_id}")
+        source = Path(staged)
+        inside = not (place.is_absolute() or source.is_absolute() or ".." in (*place.parts, *source.parts))
+        if not (inside and place.name.startswith(run_id)):
+            raise _foreign(path, f"it names {printable_path(final)}, which is no file of run {printable(run_id)}")
     if run_id != folder.name:
-        raise _foreign(path, f"it is of run {run_id}")
+        raise _foreign(path, f"it is of run {printable(run_id)}")
     return Manifest(run_id, data, files)
 
 

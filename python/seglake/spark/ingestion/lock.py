@@ -8,7 +8,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-from seglake._text import printable_path
+from seglake._text import printable, printable_path
 
 from .layout import LOCK
 from .result import IngestError
@@ -24,10 +24,14 @@ def locked(destination: Path, run_id: str) -> Generator[None]:
     file itself stays: removing it would let two runs hold locks on two files of the same name.
 
     Raises:
-        IngestError: another run holds it.
+        IngestError: another run holds it, or it cannot be opened.
     """
     path = destination / LOCK
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        # What a link in its place leads to would be written to.
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
+    except OSError as error:
+        raise IngestError(f"{printable_path(path)}: the lock cannot be opened: {error.strerror}") from error
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -47,6 +51,6 @@ def locked(destination: Path, run_id: str) -> Generator[None]:
 def _holder(path: Path) -> str:
     try:
         holder = json.loads(path.read_bytes())
-        return f"process {holder['pid']} on {holder['host']}, run {holder['run']}"
+        return printable(f"process {holder['pid']} on {holder['host']}, run {holder['run']}")
     except (OSError, ValueError, LookupError, TypeError):
         return "it has not said which"
