@@ -309,7 +309,7 @@ fn wanted(scan: &Scan, options: &Options, draw: &mut Draw) -> Option<Wanted> {
             [Plain::Int64(from), Plain::Timestamp(since), _],
             [Plain::Int64(to), Plain::Timestamp(until), _],
         ) => {
-            wanted.offsets = (kind != 2).then(|| *from..*to);
+            wanted.offsets = (kind != 2).then_some(*from..*to);
             wanted.since = (kind > 1).then_some(Bound::Micros(*since));
             wanted.until = (kind > 2).then_some(Bound::Micros(*until));
         }
