@@ -1,6 +1,7 @@
 //! Files that belong together: all of them appear, or none.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::{NOT_PLACED, NewFile, folder, prefix};
@@ -61,8 +62,8 @@ fn discard(before: Option<&Path>) {
     }
 }
 
-/// Gives what is at `path` a second name, so that it can be put back. On a file system without links it gets none, and there
-/// replacing it cannot be undone.
+/// Gives what is at `path`, if anything is, a second name, so that it can be put back. On a file system without links it gets
+/// none, and there replacing it cannot be undone.
 fn keep_aside(path: &Path) -> Result<Option<PathBuf>> {
     if fs::symlink_metadata(path).is_err() {
         return Ok(None);
@@ -78,8 +79,16 @@ fn keep_aside(path: &Path) -> Result<Option<PathBuf>> {
             .keep()
             .map(Some)
             .map_err(|error| failed(path, error.error)),
-        Err(_) => Ok(None),
+        Err(error) if is_without_links(&error) => Ok(None),
+        Err(error) => Err(failed(path, error)),
     }
+}
+
+fn is_without_links(error: &std::io::Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::Unsupported | ErrorKind::PermissionDenied
+    )
 }
 
 fn failed(path: &Path, error: std::io::Error) -> Error {

@@ -101,9 +101,16 @@ pub(super) fn find(log: &dyn Source, options: &Options) -> Option<Arc<dyn Source
     }
 }
 
-/// Whether `options` name an index for a segment, and it can be read.
+/// Whether `options` name an index for a segment, sound or not.
 pub(crate) fn has_index(log: &dyn Source, options: &Options) -> bool {
-    find(log, options).is_some()
+    match &options.index {
+        IndexSource::None => false,
+        IndexSource::Source(_) => true,
+        IndexSource::Beside => {
+            let index = log.path().and_then(beside);
+            index.is_some_and(|index| index.is_file())
+        }
+    }
 }
 
 /// Where the index of the segment at `path` is; `None` where the segment itself is called so.
