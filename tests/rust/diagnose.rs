@@ -491,7 +491,7 @@ fn the_work_is_bounded() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(32))]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(16) })]
 
     #[test]
     fn random_bytes_are_no_reason(seed: u64, share in 0.0..0.8_f64, len in 9_usize..700) {

@@ -168,6 +168,7 @@ pub(super) fn moved(
     budget: &mut Budget,
 ) -> Result<Option<Finding>> {
     let Range { start, end } = suspect.body;
+    let body_end = end;
     // Its lengths say how much of it there is. Where they do not, they are in the sector themselves.
     let stated = suspect
         .stated
@@ -194,6 +195,7 @@ pub(super) fn moved(
                 };
                 // All of it from elsewhere would only show that there is another one.
                 let is_mostly_own = trial.end.is_some_and(|end| {
+                    let end = end.min(body_end);
                     own.start - start + end.saturating_sub(own.end) >= MIN_KEPT_BYTES
                 });
                 if is_mostly_own && other != target {
