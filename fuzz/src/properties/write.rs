@@ -190,7 +190,7 @@ fn appends(scan: &Scan, bytes: &[u8], options: &Options, folder: &Path, draw: &m
     if let Some(appended) = appended {
         let written = fs::read(&path).unwrap();
         let new = Scan::of(&written, options);
-        if *format == active::FORMAT && passes_for_the_last(scan, &new) {
+        if *format == active::FORMAT && hides_in_old_damage(scan, &new) {
             return fs::remove_file(&path).unwrap();
         }
         assert_eq!(
@@ -215,15 +215,18 @@ fn appends(scan: &Scan, bytes: &[u8], options: &Options, folder: &Path, draw: &m
     fs::remove_file(&path).unwrap();
 }
 
-/// Whether a damaged active record passes for the last one, since it says that it ends where the data does now (10b): its body
-/// is not searched then, and what stands in it not seen until more is appended.
-fn passes_for_the_last(scan: &Scan, new: &Scan) -> bool {
-    let last = new.spans.iter().rfind(|span| span.kind != Kind::Unused);
-    let was_damage = |last: &Span| {
-        let within = |span: &Span| span.is_damage() && (span.start..span.end).contains(&last.start);
-        last.is_damage() && scan.spans.iter().any(within)
+/// Whether records are missing in a range that begins with damage that was there before. Lengths that led nowhere can lead to
+/// what was appended, or to its end: then they are trusted (10), and what stands between is not searched.
+fn hides_in_old_damage(scan: &Scan, new: &Scan) -> bool {
+    let was_damage = |start: u64| {
+        let mut damage = scan.spans.iter().filter(|span| span.is_damage());
+        damage.any(|span| (span.start..span.end).contains(&start))
     };
-    last.is_some_and(was_damage)
+    let mut grown = new
+        .spans
+        .iter()
+        .filter(|span| span.is_damage() && was_damage(span.start));
+    grown.any(|span| !scan.spans.contains(span))
 }
 
 /// A record to append: only what cannot be left out.
