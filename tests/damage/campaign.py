@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -149,18 +150,19 @@ def run(
 ) -> dict[str, Tally]:
     """Run trials until they end or the time is over, and add them up by layout. Each has its turn at least once.
 
-    `progress` is called before each trial, with how many there were.
+    Ctrl-C ends them early. `progress` is called before each trial, with how many there were.
     """
     tallies: dict[str, Tally] = {}
     end = None if seconds is None else time.monotonic() + seconds
     first_round: int | None = None
-    for number, trial in enumerate(trials):
-        first_round = trial.seed if first_round is None else first_round
-        if end is not None and trial.seed != first_round and time.monotonic() > end:
-            break
-        progress(trial, number)
-        verdict = worker.perform(str(trial))
-        tallies.setdefault(trial.layout, Tally(trial.layout)).add(trial, verdict)
+    with contextlib.suppress(KeyboardInterrupt):
+        for number, trial in enumerate(trials):
+            first_round = trial.seed if first_round is None else first_round
+            if end is not None and trial.seed != first_round and time.monotonic() > end:
+                break
+            progress(trial, number)
+            verdict = worker.perform(str(trial))
+            tallies.setdefault(trial.layout, Tally(trial.layout)).add(trial, verdict)
     return tallies
 
 

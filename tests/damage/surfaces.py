@@ -50,6 +50,7 @@ def disagreements(
     layout = specimen.layout
     wrong = [*_arrow(layout, data, reading), *_verify(layout, data, reading), *_strict(layout, data, reading)]
     if thoroughness > 0:
+        wrong += _explained(specimen, data, reading)
         wrong += _look_ups(specimen, data, reading, named)
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "damaged"
@@ -88,6 +89,20 @@ def _verify(layout: Layout, data: bytes, reading: Reading) -> list[str]:
         wrong.append(f"verify says ok={report.ok}")
     if sum(total["bytes"] for total in report.totals) != len(data) or report.bytes != len(data):
         wrong.append("the totals of verify are not the file's size")
+    return wrong
+
+
+def _explained(specimen: Specimen, data: bytes, reading: Reading) -> list[str]:
+    """Every damaged range is explained, and of a single flipped bit nothing is proposed but to flip it back."""
+    diagnoses = seglake.verify(data, explain=True, **specimen.layout.options).diagnoses
+    wrong: list[str] = []
+    if [(found.start, found.end, found.kind, found.cause) for found in diagnoses] != reading.damage:
+        wrong.append("verify explains other damage than the ledger names")
+    changed = [at for at, (now, was) in enumerate(zip(data, specimen.data, strict=False)) if now != was]
+    if len(data) == len(specimen.data) and len(changed) == 1:
+        proposed = {(repair.offset, repair.new) for found in diagnoses for repair in found.repairs}
+        if not proposed <= {(changed[0], specimen.data[changed[0]])}:
+            wrong.append(f"of byte {changed[0]}, verify proposes {proposed}")
     return wrong
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import signal
 from collections.abc import Callable
@@ -89,19 +90,20 @@ class Worker:
 
 def _serve(pipe: Connection, run: Callable[[str], Verdict]) -> None:
     _limit_memory()
-    while True:
-        try:
-            name = pipe.recv()
-        except (EOFError, ConnectionError, KeyboardInterrupt):
-            return
-        try:
-            verdict = run(name)
-        except KeyboardInterrupt:
-            return
-        # A panic of the extension is no Exception.
-        except BaseException as error:
-            verdict = Verdict(crash=f"{type(error).__name__}: {error}"[:500])
-        pipe.send(verdict)
+    # Where the other end is gone, or the user has had enough, there is nobody to tell.
+    with contextlib.suppress(EOFError, ConnectionError, KeyboardInterrupt):
+        while True:
+            pipe.send(_verdict(pipe.recv(), run))
+
+
+def _verdict(name: str, run: Callable[[str], Verdict]) -> Verdict:
+    try:
+        return run(name)
+    except KeyboardInterrupt:
+        raise
+    # A panic of the extension is no Exception.
+    except BaseException as error:
+        return Verdict(crash=f"{type(error).__name__}: {error}"[:500])
 
 
 def _limit_memory() -> None:

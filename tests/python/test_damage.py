@@ -162,6 +162,12 @@ def test_ways_of_reading_that_disagree_are_found() -> None:
     assert len(surfaces.disagreements(specimen("active"), image.data, without(reading, 399 - 1), 2)) >= 5
 
 
+def test_damage_that_is_explained_otherwise_is_found() -> None:
+    image, reading = flipped()
+    found = surfaces.disagreements(specimen("active"), image.data, dataclasses.replace(reading, ledger=[]), 1)
+    assert "verify explains other damage than the ledger names" in found
+
+
 def test_what_is_recovered_otherwise_is_found() -> None:
     image, reading = flipped()
     layout = LAYOUTS["active"]
