@@ -59,10 +59,8 @@ class Verdict:
     """Records that are not returned, and of which some bytes are left within what the ledger calls damage."""
     faults: list[str] = field(default_factory=list[str])
     """Anything else that must not be: a ledger that leaves bytes out, ways of reading that disagree."""
-
     error: str | None = None
     """What a reader raised that reads no further than to the first damage."""
-
     crash: str | None = None
     """How the trial ended, if not by a verdict: a panic, a signal, an exception that tells nothing."""
 
@@ -89,7 +87,7 @@ def judge(specimen: Specimen, image: Image, reading: Reading, *, rules: bool = T
         unsaid = [*wrong.invented, *wrong.unnoticed.values()]
         told = specimen.layout.checked and reading.checked
         (verdict.silent if told else verdict.undetectable).extend(unsaid)
-        verdict.barred = len(wrong.left_out)
+        verdict.barred += len(wrong.left_out)
     return verdict
 
 
