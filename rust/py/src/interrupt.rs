@@ -30,7 +30,7 @@ pub(crate) fn signals() -> Interrupt {
                 keep(error);
                 true
             }
-            None => true, // the interpreter is ending
+            None => false, // the interpreter is ending, and runs finalisers: nobody is there to stop them
         }
     }))
 }

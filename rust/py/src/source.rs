@@ -140,7 +140,8 @@ struct FileObject {
 
 impl FileObject {
     fn new(object: &Bound<'_, PyAny>, name: Option<PathBuf>) -> PyResult<Self> {
-        let len = object.call_method1("seek", (0, 2))?.extract()?;
+        object.call_method1("seek", (0, 2))?; // which gives nothing, if it is a map
+        let len = object.call_method0("tell")?.extract()?;
         Ok(Self {
             object: Exclusive::new(object.clone().unbind()),
             name,

@@ -1,0 +1,651 @@
+"""What readers go through in `test_under_fire_reading.py`: each function is a process's whole work."""
+
+# ruff: noqa: B023 - what a loop defines is called in the same round of it
+import array
+import gc
+import io
+import mmap
+import multiprocessing
+import os
+import signal
+import threading
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from fire_samples import FORMATS, RECORDS, expected, forked, ids, raises, sample, values
+
+import seglake
+
+
+def arrow_values(reader: seglake.Reader) -> list[bytes]:
+    return [value for batch in reader.batches() for value in pa.record_batch(batch).column("value").to_pylist()]
+
+
+def every_way(path: Path) -> dict[str, Callable[[seglake.Reader], object]]:
+    """All that a reader can be asked for, by name; what gives the values of all records gives all of them."""
+    known, start = ids(path), next(iter(seglake.open(path))).position
+    return {
+        "records": values,
+        "batches": arrow_values,
+        "stream": lambda reader: pa.table(reader).column("value").to_pylist(),
+        "range": lambda reader: values(reader.range()),
+        "records_from": lambda reader: values(reader.records_from(start)),
+        "get_many": lambda reader: values(reader.get_many(known)),
+        "get": lambda reader: [reader.get(*(id if isinstance(id, tuple) else (id,))).value for id in known[::40]],
+        "ledger": lambda reader: list(reader.ledger()),
+        "read_bytes": lambda reader: reader.read_bytes(0, reader.size),
+    }
+
+
+def truncation(folder: str) -> None:
+    """A file that is cut off at any moment gives an error or, where it was read before, right data."""
+    for format in FORMATS:
+        path = sample(Path(folder), format)
+        content, all_values = path.read_bytes(), expected()
+        for name, way in every_way(path).items():
+            path.write_bytes(content)
+            whole = way(seglake.open(path))
+            for cut in (0, len(content) // 2, len(content) - 1):
+                path.write_bytes(content)
+                reader = seglake.open(path)
+                os.truncate(path, cut)
+                try:
+                    # A look-up need not come to where something is missing.
+                    assert way(reader) == whole
+                    assert name == "get"
+                    assert cut > 0
+                except (OSError, pa.ArrowInvalid) as error:
+                    assert "shrank" in str(error), f"{format} {name} {cut}: {error}"
+        # Between two records.
+        for begin in (iter, seglake.Reader.batches, seglake.Reader.ledger):
+            path.write_bytes(content)
+            reader = seglake.open(path, batch_rows=10)
+            passing: Any = begin(reader)
+            first = next(passing)
+            os.truncate(path, 100)
+            given = [first]
+            with raises(OSError, text="shrank"):
+                given.extend(passing)
+            if begin is iter:
+                assert values(given) == all_values[: len(given)]
+        path.write_bytes(content)
+
+        def cut_off(done: int, total: int) -> None:
+            os.truncate(path, 100)
+
+        with raises(OSError, text="shrank"):
+            print(seglake.verify(path, progress=cut_off))
+            # All was read in one go: then there was nothing to miss.
+            raise OSError("shrank")
+
+
+def mapped_truncation(folder: str) -> None:
+    """The one thing that may kill, and says so."""
+    path = sample(Path(folder), "sealed")
+    reader = seglake.open(path, mmap=True)
+    os.truncate(path, 0)
+    print("truncated", flush=True)
+    list(reader)
+
+
+def closed(folder: str) -> None:
+    """A closed reader and all that it gave refuse."""
+    for format in FORMATS:
+        path = sample(Path(folder), format)
+        for name, way in every_way(path).items():
+            reader = seglake.open(path)
+            begun: list[Any] = [iter(reader), reader.batches(), reader.ledger(), reader.range()]
+            for passing in begun:
+                next(passing)
+            reader.close()
+            reader.close()
+            assert reader.closed
+            with raises(ValueError, pa.ArrowInvalid, text="closed"):
+                way(reader)
+            for passing in begun:
+                with raises(ValueError, text="closed"):
+                    next(passing)
+            assert reader.size == path.stat().st_size, name
+            assert reader.report.records >= 1
+
+
+def dropped(folder: str) -> None:
+    """Iterators that nobody goes on with, and readers that go before their iterators, in any order."""
+    for format in FORMATS:
+        path = sample(Path(folder), format)
+        for _ in range(20):
+            reader = seglake.open(path, batch_rows=10)
+            begun: list[Any] = [iter(reader), reader.batches(), reader.ledger(), reader.range(), iter(reader)]
+            for passing in begun:
+                next(passing)
+            stream = pa.RecordBatchReader.from_stream(reader)
+            stream.read_next_batch()
+            begun.append(stream)
+            del begun[::2], reader, stream
+            gc.collect()
+            for passing in begun:
+                next(iter(passing))
+        reader = seglake.open(path)
+        passing = iter(reader)
+        first = next(passing)
+        del reader
+        assert values([first, *passing]) == expected()
+        del begun, passing
+        # In a cycle, so that only the collector can free them.
+        reader = seglake.open(path)
+        cycle: list[Any] = [reader, iter(reader), reader.batches()]
+        cycle.append(cycle)
+        del reader, cycle
+        gc.collect()
+        descriptors = Path("/proc/self/fd")
+        if descriptors.is_dir():
+            links = [descriptor for descriptor in descriptors.iterdir() if descriptor.is_symlink()]
+            open_files = [str(link.readlink()) for link in links]
+            assert str(path) not in open_files
+
+
+def kept_views(folder: str) -> None:
+    """Arrow arrays and bytes outlive their reader and their file."""
+    for format in FORMATS:
+        for how in ({}, {"mmap": True}):
+            path = sample(Path(folder), format)
+            reader = seglake.open(path, **how)
+            tables = [pa.table(reader), pa.Table.from_batches([pa.record_batch(batch) for batch in reader.batches()])]
+            found = reader.get_many(pa.array(ids(path)[:5])) if format in ("chunked", "oplog") else None
+            views = [memoryview(record.value) for record in reader]
+            column = pa.record_batch(next(iter(reader.batches()))).column("value").buffers()[-1]
+            del reader
+            for file in Path(folder).iterdir():
+                os.truncate(file, 0)
+                file.unlink()
+            gc.collect()
+            for table in tables:
+                assert table.column("value").to_pylist() == expected()
+            assert views == expected()
+            assert bytes(column)[:100] == expected()[0][:100]
+            if found is not None:
+                assert pa.record_batch(found).column("value").to_pylist() == expected()[:5]
+
+
+def threads(folder: str) -> None:
+    """Many threads share a reader: each gets all of it, or of what they share each record goes to one."""
+    for format in FORMATS:
+        path = sample(Path(folder), format)
+        content = path.read_bytes()
+        ways, all_values = every_way(path), expected()
+        sources: list[Any] = [path, content, bytearray(content), io.BytesIO(content), path.open("rb")]
+        for source in sources:
+            index = {"index": path.with_suffix(".index")} if format == "chunked" else {}
+            reader = seglake.open(source, format=format, **index)
+            shared: list[Any] = [iter(reader), reader.batches()]
+            together: list[list[bytes]] = [[], []]
+            failures: list[BaseException] = []
+
+            def work(number: int) -> None:
+                try:
+                    for name in list(ways)[number % 3 :: 3]:
+                        given = ways[name](reader)
+                        if isinstance(given, list) and name not in ("ledger", "get"):
+                            assert given == all_values, name
+                        assert reader.report.records <= RECORDS
+                        together[0].extend(values(shared[0]))
+                        for batch in shared[1]:
+                            together[1].extend(pa.record_batch(batch).column("value").to_pylist())
+                except BaseException as error:
+                    failures.append(error)
+                    raise
+
+            workers = [threading.Thread(target=work, args=(number,)) for number in range(6)]
+            for worker in workers:
+                worker.start()
+            for worker in workers:
+                worker.join()
+            assert not failures, failures
+            for given in together:
+                assert sorted(given) == sorted(all_values)
+
+
+def closed_by_another_thread(folder: str) -> None:
+    path = sample(Path(folder), "active")
+    for _ in range(20):
+        reader = seglake.open(path)
+        ended: list[object] = []
+
+        def work() -> None:
+            try:
+                while True:
+                    assert values(reader) == expected()
+            except ValueError as error:
+                ended.append(error)
+
+        workers = [threading.Thread(target=work) for _ in range(4)]
+        for worker in workers:
+            worker.start()
+        time.sleep(0.005)
+        reader.close()
+        for worker in workers:
+            worker.join()
+        assert ["closed" in str(error) for error in ended] == [True] * 4
+
+
+def forks(folder: str) -> None:
+    """A child reads on where its parent was, and so does the parent."""
+    for format in FORMATS:
+        path = sample(Path(folder), format)
+        ways, all_values = every_way(path), expected()
+        for source in (path, path.read_bytes(), bytearray(path.read_bytes())):
+            index = {"index": path.with_suffix(".index")} if format == "chunked" else {}
+            reader = seglake.open(source, format=format, **index)
+            passing = iter(reader)
+            before = [next(passing) for _ in range(5)]
+
+            def child() -> None:
+                assert values([*before, *passing]) == all_values
+                assert values(reader) == all_values
+                reader.get_many(ids(path)[:3])
+                assert reader.report.records == RECORDS
+
+            for _ in range(3):
+                forked(child)
+            for way in ways.values():
+                way(reader)
+            assert values([*before, *passing]) == all_values
+        # Another process that moves the same position would make a sound file look damaged: it is told so.
+        with path.open("rb") as file:
+            reader = seglake.open(file, format=format)
+
+            def refused() -> None:
+                with raises(OSError, text="open the file again"):
+                    list(reader)
+
+            forked(refused)
+            assert values(reader) == all_values
+
+
+def _read_in_pool(path: str) -> int:
+    return sum(1 for _ in seglake.open(path))
+
+
+def pool(folder: str) -> None:
+    path = sample(Path(folder), "sealed")
+    reader = seglake.open(path)
+    next(iter(reader))
+    with multiprocessing.get_context("fork").Pool(3) as workers:
+        assert workers.map(_read_in_pool, [str(path)] * 12) == [RECORDS] * 12
+    assert values(reader) == expected()
+
+
+def fork_among_threads(folder: str) -> None:
+    """A child of a process whose threads read: what they were in the middle of is refused, all else is right."""
+    warnings.simplefilter("ignore")
+    path = sample(Path(folder), "active")
+    reader = seglake.open(path)
+    shared: list[Any] = [iter(reader)]
+    stopping = threading.Event()
+
+    def work() -> None:
+        while not stopping.is_set():
+            shared[0] = iter(reader)
+            values(shared[0])
+
+    workers = [threading.Thread(target=work) for _ in range(3)]
+    for worker in workers:
+        worker.start()
+    try:
+        for _ in range(30):
+
+            def child() -> None:
+                try:
+                    given = values(shared[0])
+                    assert given == expected()[RECORDS - len(given) :]
+                except RuntimeError as error:
+                    assert "forked" in str(error)
+                assert values(reader) == expected()
+                assert arrow_values(reader) == expected()
+
+            forked(child)
+    finally:
+        stopping.set()
+        for worker in workers:
+            worker.join()
+
+
+def buffers(folder: str) -> None:
+    """A buffer that somebody writes to gives an error or what stood in it, and cannot be resized meanwhile."""
+    import numpy as np
+
+    for format in FORMATS:
+        path = sample(Path(folder), format)
+        content, all_values = path.read_bytes(), expected()
+        with path.open("rb") as file:
+            padded = content + bytes(-len(content) % 4)
+            mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+            readable: list[Any] = [bytearray(content), memoryview(content), np.frombuffer(content, np.uint8), mapped]
+            if len(padded) == len(content):
+                readable.append(array.array("I", content))
+            for source in readable:
+                assert values(seglake.open(source, format=format)) == all_values, type(source)
+            mapped.close()
+        with raises(TypeError, ValueError, BufferError):
+            seglake.open(memoryview(content)[::2], format=format)
+
+        buffer = bytearray(content)
+        reader = seglake.open(buffer, format=format)
+        passing = iter(reader)
+        given = [next(passing)]
+        with raises(BufferError):
+            buffer.extend(b"x")
+        buffer[len(buffer) // 2 :] = b"\xff" * (len(buffer) - len(buffer) // 2)
+        with raises(seglake.DamageError, OSError):
+            given.extend(passing)
+        assert values(given) == all_values[: len(given)]
+        del reader, passing
+        gc.collect()
+        buffer.extend(b"x")
+
+
+def written_meanwhile(folder: str) -> None:
+    """Threads write to a buffer while others read it: checksummed records are right, or not given."""
+    import numpy as np
+
+    for format in ("active", "sealed", "chunked"):
+        content = np.frombuffer(sample(Path(folder), format).read_bytes(), np.uint8).copy()
+        known = set(expected())
+        stopping = threading.Event()
+
+        def scribble() -> None:
+            place = 1
+            while not stopping.is_set():
+                place = place * 48271 % 2147483647
+                content[place % len(content)] ^= 0xFF
+                content[place % len(content)] ^= 0xFF
+
+        writers = [threading.Thread(target=scribble) for _ in range(2)]
+        for writer in writers:
+            writer.start()
+        warnings.simplefilter("ignore")
+        try:
+            for _ in range(5):
+                reader = seglake.open(content, format=format, on_damage="skip")
+                assert set(values(reader)) <= known
+                assert set(arrow_values(reader)) <= known
+        finally:
+            stopping.set()
+            for writer in writers:
+                writer.join()
+
+
+def closed_file_object(folder: str) -> None:
+    path = sample(Path(folder), "active")
+    file = path.open("rb")
+    reader = seglake.open(file)
+    passing = iter(reader)
+    next(passing)
+    file.close()
+    with raises(OSError, text="closed file"):
+        list(passing)
+
+
+class Interrupting(io.BytesIO):
+    """A file whose n-th read is where somebody presses Ctrl-C, or an exception of one's own comes up."""
+
+    reads = 0
+    at = 0
+    raised: BaseException | None = None
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        self.reads += 1
+        if self.reads == self.at:
+            if self.raised is not None:
+                raise self.raised
+            os.kill(os.getpid(), signal.SIGINT)
+        return super().read(size)
+
+
+def verbs(folder: Path, format: str, known: list[Any]) -> dict[str, Callable[[Any], object]]:
+    """Every call that reads a source."""
+
+    def opened(source: Any) -> seglake.Reader:
+        return seglake.open(source, format=format)  # pyright: ignore[reportArgumentType]
+
+    def identity(source: Any) -> object:
+        return seglake.convert(source, folder / f"copy.{format}", to=format, format=format)  # pyright: ignore[reportArgumentType]
+
+    calls: dict[str, Callable[[Any], object]] = {
+        "open": opened,
+        "detect": seglake.detect,
+        "verify": lambda source: seglake.verify(source, format=format),  # pyright: ignore[reportArgumentType]
+        "records": lambda source: values(opened(source)),
+        "batches": lambda source: arrow_values(opened(source)),
+        "ledger": lambda source: list(opened(source).ledger()),
+        "range": lambda source: values(opened(source).range()),
+        "get_many": lambda source: values(opened(source).get_many(known[:3])),
+        "convert": identity,
+    }
+    if format == "active":
+        calls["seal"] = lambda source: seglake.seal(source, folder / "sealed")
+    if format == "tenant":
+        calls["tenants"] = lambda source: opened(source).tenants()
+        calls["blocks"] = lambda source: opened(source).blocks()
+    if format == "chunked":
+        calls["index"] = lambda source: seglake.index(source, folder / "index")
+    return calls
+
+
+def interrupted(folder: str) -> None:
+    """Ctrl-C at every read of every call: KeyboardInterrupt, and nothing is left behind."""
+    place = Path(folder)
+    for format in FORMATS:
+        path = sample(place, format)
+        content, known = path.read_bytes(), ids(path)
+        for file in place.iterdir():
+            file.unlink()
+        for name, call in verbs(place, format, known).items():
+            whole = Interrupting(content)
+            call(whole)
+            for file in place.iterdir():
+                file.unlink()
+            places = range(1, whole.reads + 1)
+            for at in [*places[:3], *places[3 : -1 : max(1, len(places) // 4)], *places[-1:]]:
+                source = Interrupting(content)
+                source.at = at
+                try:
+                    call(source)
+                except KeyboardInterrupt:
+                    pass
+                else:
+                    raise AssertionError(f"{format} {name}: went on at read {at} of {whole.reads}")
+                # An index is complete and in its place before it is read back.
+                left = [file.name for file in place.iterdir() if name != "index" or file.name != "index"]
+                assert left == [], f"{format} {name} at read {at}"
+                for file in place.iterdir():
+                    file.unlink()
+
+
+def raising(folder: str) -> None:
+    """What a file object or a progress callback raises comes out, and nothing is left behind."""
+    place = Path(folder)
+    for format in FORMATS:
+        path = sample(place, format)
+        content, known = path.read_bytes(), ids(path)
+        for file in place.iterdir():
+            file.unlink()
+        for name, call in verbs(place, format, known).items():
+            whole = Interrupting(content)
+            call(whole)
+            for file in place.iterdir():
+                file.unlink()
+            if whole.reads == 0:
+                continue
+            for raised in (OSError(5, "the cable is out"), LookupError("no such part"), SystemExit(3)):
+                source = Interrupting(content)
+                source.at, source.raised = 1, raised
+                try:
+                    call(source)
+                except OSError as error:
+                    assert not isinstance(raised, SystemExit)
+                    assert error.__cause__ is raised, f"{format} {name}"
+                    assert error.errno == getattr(raised, "errno", None)
+                    assert "offset 0" in str(error)
+                    assert str(raised.args[-1]) in str(error)
+                except SystemExit as error:
+                    assert error is raised
+                else:
+                    raise AssertionError(f"{format} {name}: {raised!r} was lost")
+                assert list(place.iterdir()) == [], f"{format} {name}"
+
+        class OwnError(Exception):
+            pass
+
+        def progress(done: int, total: int) -> None:
+            raise OwnError
+
+        calls: list[Callable[[], object]] = [
+            lambda: seglake.verify(content, format=format, progress=progress),  # pyright: ignore[reportArgumentType]
+            lambda: seglake.convert(content, place / f"copy.{format}", to=format, format=format, progress=progress),  # pyright: ignore[reportArgumentType]
+        ]
+        if format == "active":
+            calls.append(lambda: seglake.seal(content, place / "sealed", progress=progress))
+        for call in calls:
+            with raises(OwnError):
+                call()
+            assert list(place.iterdir()) == []
+
+
+class Meddling(io.BytesIO):
+    """A file that uses its own reader in the middle of being read, once."""
+
+    meddle: Callable[[], object] | None = None
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        meddle, self.meddle = self.meddle, None
+        if meddle is not None:
+            meddle()
+        return super().read(size)
+
+
+def within_itself(folder: str) -> None:
+    """Who uses a reader within its own use is told so, and does not wait for himself for ever."""
+    for format in FORMATS:
+        content = sample(Path(folder), format).read_bytes()
+        for begin in (iter, seglake.Reader.batches, seglake.Reader.ledger, seglake.Reader.range):
+            file = Meddling(content)
+            reader = seglake.open(file, format=format)
+            passing: Any = begin(reader)
+            refused: list[str] = []
+
+            def again() -> None:
+                try:
+                    next(passing)
+                except RuntimeError as error:
+                    refused.append(str(error))
+
+            file.meddle = again
+            list(passing)
+            assert len(refused) <= 1
+            assert all("within its own use" in text for text in refused)
+            if file.meddle is None:
+                assert refused, f"{format} {begin}"
+            # Reading the file itself again would move it.
+            file.meddle = lambda: values(reader)
+            with raises(OSError, text="within its own use"):
+                values(reader)
+            assert values(reader) == expected()
+
+
+def reported_by_a_signal(folder: str) -> None:
+    """A handler that looks how far the reading is, at every moment of it."""
+    path = Path(folder) / "zeros.active"
+    path.touch()
+    os.truncate(path, 1 << 38)
+    reader = seglake.open(path)
+    looks: list[object] = []
+
+    class Enough(Exception):
+        pass
+
+    def look(number: int, frame: object) -> None:
+        try:
+            looks.append(reader.report)
+        except RuntimeError as error:
+            looks.append(error)
+        if len(looks) == 5:
+            raise Enough
+
+    signal.signal(signal.SIGALRM, look)
+    signal.setitimer(signal.ITIMER_REAL, 0.1, 0.1)
+    with raises(Enough):
+        list(reader)
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    assert any("within its own use" in str(found) for found in looks), looks
+
+
+def no_deadlock(folder: str) -> None:
+    """Threads that begin, step and ask for the report, each waiting for what another has."""
+    path = sample(Path(folder), "active")
+    with path.open("rb") as file:
+        reader = seglake.open(file)
+        stopping = time.monotonic() + 1.5
+
+        def step() -> None:
+            while time.monotonic() < stopping:
+                assert values(reader) == expected()
+
+        def begin() -> None:
+            while time.monotonic() < stopping:
+                iter(reader)
+
+        def report() -> None:
+            while time.monotonic() < stopping:
+                assert reader.report.records <= RECORDS
+
+        workers = [threading.Thread(target=work) for work in (step, step, begin, begin, report, report)]
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+
+
+class AtTheEnd:
+    """Reads when it is freed."""
+
+    def __init__(self, path: Path, label: str) -> None:
+        self.reader = seglake.open(path)
+        self.passing = iter(self.reader)
+        next(self.passing)
+        self.label = label
+        self.write = os.write
+
+    def __del__(self) -> None:
+        assert len(list(self.passing)) == RECORDS - 1
+        assert len(list(self.reader)) == RECORDS
+        self.write(1, f"{self.label}\n".encode())
+
+
+KEPT: list[object] = []
+
+
+def finalisers(folder: str) -> None:
+    """Readers used by finalisers, also by those that run when the interpreter ends, while threads still read."""
+    import atexit
+
+    for format in FORMATS:
+        path = sample(Path(folder), format)
+        AtTheEnd(path, f"{format} freed")
+        cycle: list[object] = [AtTheEnd(path, f"{format} collected")]
+        cycle.append(cycle)
+        del cycle
+        gc.collect()
+        KEPT.append(AtTheEnd(path, f"{format} at the end"))
+        atexit.register(lambda path=path: print(len(list(seglake.open(path)))))
+
+        def read_on(path: Path = path) -> None:
+            while True:
+                seglake.verify(path)
+                list(seglake.open(path))
+
+        threading.Thread(target=read_on, daemon=True).start()
