@@ -7,6 +7,7 @@ import resource
 import signal
 import sys
 import threading
+import time
 import traceback
 import warnings
 from collections.abc import Callable
@@ -274,7 +275,11 @@ def interrupted_while_closing(folder: str) -> None:
     class Stopped(Exception):
         pass
 
+    fired = False
+
     def stop(number: int, frame: object) -> None:
+        nonlocal fired
+        fired = True
         raise Stopped
 
     signal.signal(signal.SIGALRM, stop)
@@ -282,11 +287,14 @@ def interrupted_while_closing(folder: str) -> None:
         for moment in range(1, 30):
             for file in Path(folder).iterdir():
                 file.unlink()
+            fired = False
             try:
                 signal.setitimer(signal.ITIMER_REAL, 0.002 * moment)
                 with create(folder, format) as writer:
                     written(writer, range(RECORDS))
-                signal.pause()
+                # What a finaliser is stopped by is not raised any further.
+                while not fired:
+                    time.sleep(0.001)
             except Stopped:
                 pass
             signal.setitimer(signal.ITIMER_REAL, 0)
