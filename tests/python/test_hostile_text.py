@@ -73,6 +73,12 @@ FOR_PEOPLE: dict[str, list[list[str]]] = {
         ["--get", "\x1b[5;45m/\n/0", "FILE"],
     ],
     "verify": [["FILE"], ["FILE", "MISSING"]],
+    "recover": [
+        ["FILE", "NEW"],
+        ["--force", "FILE", "NEW", "--quarantine", "QUARANTINE"],
+        ["--undo", "FILE", "NEW"],
+        ["MISSING", "NEW"],
+    ],
     "extract": [["--range", "0:99", "--hex", "FILE"], ["--range", "0:99", "--output", "NEW", "FILE"]],
     "convert": [
         ["FILE", "NEW"],
@@ -93,6 +99,7 @@ FOR_PROGRAMS: dict[str, list[list[str]]] = {
         ["--json", "--value", "text", "--columns", "path,cause,value", "FILE"],
     ],
     "verify": [["--json", "FILE", "MISSING"]],
+    "recover": [["--json", "FILE", "NEW"], ["--json", "FILE", "NEW", "--quarantine", "QUARANTINE"]],
     "convert": [["--json", "--on-damage", "skip", "FILE", "NEW"]],
     "seal": [["--json", "FILE", "NEW"]],
     "index": [["--json", "FILE", "--output", "NEW"]],
@@ -108,7 +115,12 @@ def calls(segment: Path, tmp_path: Path, arguments: list[str]) -> Iterator[list[
     folder = inside(tmp_path)
     for path in named(folder, segment):
         new = path.with_name(f"new-{path.name}")
-        places = {"FILE": str(path), "NEW": str(new), "MISSING": f"{path}-missing"}
+        places = {
+            "FILE": str(path),
+            "NEW": str(new),
+            "QUARANTINE": str(path.with_name(f"quarantine-{path.name}")),
+            "MISSING": f"{path}-missing",
+        }
         yield [places.get(argument, argument) for argument in arguments]
         new.unlink(missing_ok=True)
 
@@ -148,7 +160,23 @@ def test_programs_are_given_json(
             assert line.isprintable()
             shown = json.loads(line)
             assert shown.get("path") in (*words, None)
+            assert "Traceback" not in line
         assert unsafe(done.err) == []
+    assert outside(tmp_path) == []
+
+
+def test_manifests_are_json_and_lead_back(segment: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for path in named(inside(tmp_path), segment):
+        new, back = (path.with_name(f"{what}-{path.name}") for what in ("new", "back"))
+        if here(capsys, "recover", path, new).status != 1:
+            continue
+        for manifest in path.parent.glob("*.manifest.jsonl"):
+            lines = manifest.read_text("ascii").removesuffix("\n").split("\n")
+            assert [line for line in lines if not line.isprintable()] == []
+            assert all(isinstance(json.loads(line), (dict, list)) for line in lines)
+            assert not any("inside" in line for line in lines)
+        assert here(capsys, "recover", "--undo", new, back).status == 0
+        assert back.read_bytes() == path.read_bytes()
     assert outside(tmp_path) == []
 
 

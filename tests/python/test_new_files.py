@@ -27,19 +27,24 @@ WRITERS: dict[str, Callable[[Path, Path, bool], object]] = {
     "convert to tenant": lambda folder, new, overwrite: seglake.convert(
         folder / "sample.tenant", new, to="tenant", overwrite=overwrite
     ),
+    "recover": lambda folder, new, overwrite: seglake.recover(folder / "damaged", new, overwrite=overwrite),
     "seal": lambda folder, new, overwrite: seglake.seal(folder / "sample.active", new, overwrite=overwrite),
     "index": lambda folder, new, overwrite: seglake.index(folder / "sample.chunks", new, overwrite=overwrite),
     "create sealed": lambda folder, new, overwrite: seglake.create(new, format="sealed", overwrite=overwrite).close(),
     "create tenant": lambda folder, new, overwrite: seglake.create(new, format="tenant", overwrite=overwrite).close(),
 }
-# Where there are several, a private folder keeps them from others until they are complete; then they are like any file.
-SEVERAL = {"convert to chunked"}
+# How the names of what is written along with `new` end. A log and its index are made in a private folder, which keeps
+# them from others until they are complete; then they are like any file.
+BESIDE = {"convert to chunked": ".index", "recover": ".quarantine.manifest.jsonl"}
+IN_A_FOLDER = {"convert to chunked"}
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     for format in ("active", "tenant", "chunked"):
         sample(tmp_path, format)
+    content = (tmp_path / "sample.active").read_bytes()
+    (tmp_path / "damaged").write_bytes(content[:-1])
     return tmp_path
 
 
@@ -58,7 +63,7 @@ def test_they_are_private(writer: str, folder: Path) -> None:
         WRITERS[writer](folder, folder / "new", False)
     finally:
         os.umask(before)
-    if writer not in SEVERAL:
+    if writer not in IN_A_FOLDER:
         assert mode(folder / "new") == 0o600
     assert [path for path in folder.iterdir() if path.name.startswith(".")] == []
 
@@ -84,8 +89,7 @@ def test_a_link_in_their_place_is_not_followed(writer: str, dangling: bool, fold
 
 @pytest.mark.parametrize("writer", WRITERS)
 def test_their_names_may_be_as_long_as_names_are(writer: str, folder: Path) -> None:
-    # A chunked log's index has a name that is longer than its own.
-    new = folder / ("n" * (249 if writer in SEVERAL else 255))
+    new = folder / ("n" * (255 - len(BESIDE.get(writer, ""))))
     WRITERS[writer](folder, new, False)
     assert new.is_file()
     assert [path for path in folder.iterdir() if path.name.startswith(".")] == []
@@ -103,6 +107,23 @@ def test_what_extract_writes_is_no_different(folder: Path, capsys: pytest.Captur
     assert not link.is_symlink()
     assert not victim.exists()
     assert [path for path in folder.iterdir() if path.name.startswith(".")] == []
+
+
+def test_nor_is_a_quarantine(folder: Path) -> None:
+    recovered = seglake.recover(folder / "damaged", folder / "new")
+    assert recovered.quarantine is not None
+    assert recovered.manifest is not None
+    places = [Path(recovered.quarantine), Path(recovered.manifest)]
+    assert [mode(path) for path in places] == [0o600, 0o600]
+    for place in places:
+        place.unlink()
+        place.symlink_to(folder / "victim")
+        with pytest.raises(FileExistsError):
+            seglake.recover(folder / "damaged", folder / "another", quarantine=recovered.quarantine)
+        seglake.recover(folder / "damaged", folder / "another", quarantine=recovered.quarantine, overwrite=True)
+        assert not place.is_symlink()
+        assert not (folder / "victim").exists()
+        (folder / "another").unlink()
 
 
 def test_a_log_that_is_begun_does_not_follow_a_link(folder: Path) -> None:

@@ -147,6 +147,8 @@ def test_no_object_shows_the_key(way: str, segments: Segments, monkeypatch: pyte
                 seen += looks(reader.report)
             report = seglake.verify(path, **how)
             seen += [*looks(report), json.dumps(report.to_dict()), *looks(seglake.detect(path, **how))]
+            recovered = seglake.recover(path, segments.folder / f"recovered-{path.name}", **how)
+            seen += [*looks(recovered), json.dumps(recovered.to_dict())]
         seen += looks(seglake.seal(segments.active, segments.folder / "b.sealed", **how))
         seen += looks(seglake.convert(segments.active, segments.folder / "c.sealed", write=once, **how))
         seen += looks(seglake.convert(segments.sealed, segments.folder / "c.active", write=once, **how))
@@ -200,6 +202,7 @@ def test_no_error_about_a_key_shows_it(mistake: str, segments: Segments) -> None
         lambda: seglake.detect(active, key=key),
         lambda: seglake.create(new, format="sealed", key=key),
         lambda: seglake.create(new, format="tenant", key=KEY),
+        lambda: seglake.recover(active, new, key=key),
         lambda: seglake.seal(active, new, key=key),
         lambda: seglake.convert(active, new, key=key),
         lambda: seglake.convert(active, new, key=KEY, write={"key": key}),
@@ -249,7 +252,10 @@ def checksum(path: Path) -> bytes:
 def shown_of(path: Path, **how: Any) -> str:
     """All that is to be learned of what is wrong with a file."""
     report = json.dumps(seglake.verify(path, **how).to_dict())
-    return "\n".join((raised(lambda: list(seglake.open(path, **how))), report))
+    new = path.with_name(f"new-{path.name}")
+    recovered = seglake.recover(path, new, force=True, overwrite=True, **how)
+    written = (Path(each).read_bytes().decode("latin-1") for each in (recovered.manifest,) if each is not None)
+    return "\n".join((raised(lambda: list(seglake.open(path, **how))), report, repr(recovered), *written))
 
 
 @pytest.mark.parametrize("size", [9, 9 << 20], ids=["small", "in pieces"])
@@ -306,6 +312,13 @@ COMMANDS: dict[str, list[list[str]]] = {
         ["damaged.sealed"],
     ],
     "verify": [["a.active", "a.sealed", "damaged.active", "foreign.active"], ["--json", "damaged.sealed"]],
+    "recover": [
+        ["--json", "damaged.active", "new.active"],
+        ["damaged.sealed", "new.sealed", "--quarantine", "new-quarantine.bytes"],
+        ["foreign.active", "new.active"],
+        ["--force", "foreign.active", "new.active"],
+        ["--undo", "a.active", "new.active"],
+    ],
     "extract": [["a.active", "--range", "0:20", "--hex"]],
     "convert": [
         ["a.active", "new.sealed"],
@@ -337,6 +350,7 @@ def run_all(capsys: pytest.CaptureFixture[str], command: str, *key: Argument) ->
         for debug in ([], ["--debug"]):
             done = here(capsys, *debug, command, *key, *arguments)
             assert "unexpected" not in done.err
+            assert leaking_files(Path()) == []
             yield done.out + done.err
             for path in Path().glob("new*.*"):
                 path.unlink()
