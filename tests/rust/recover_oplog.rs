@@ -256,7 +256,7 @@ fn long_oplog() -> Vec<Vec<u8>> {
     (0..300)
         .map(|seq: u64| {
             let to = [seq, seq - seq % 10, seq.min(253), seq.min(254)];
-            referring(seq, if seq % 10 == 0 { 0 } else { seq % 10 }, &to)
+            referring(seq, seq % 10, &to)
         })
         .collect()
 }
