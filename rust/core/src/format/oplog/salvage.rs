@@ -57,7 +57,7 @@ fn find_dropped(salvage: &mut Salvage<'_>) -> Result<Dropped> {
     }
     match dangling.filter(|_| !dropped.is_empty()) {
         Some((seq, at)) => Err(Error::Usage(format!(
-            "{}: message {seq} at offset {at} refers to a key that is not there: once messages are renumbered, nothing tells any more what it meant. Nothing was written",
+            "{}: message {seq} at offset {at} cannot be renumbered: its clock refers to a key that is not there, and what it meant could not be told any more. Nothing was written",
             name(salvage)
         ))),
         None => Ok(dropped),
