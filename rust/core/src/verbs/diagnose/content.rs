@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::reason::{Certainty, Finding, Reason};
+use super::reason::{Certainty, Explanation, Reason};
 use super::region::Region;
 use crate::error::Result;
 use crate::format::{Dialect, FORMATS, Format, Likelihood, Options};
@@ -53,7 +53,7 @@ pub(super) fn other_dialect(
     source: &Arc<dyn Source>,
     options: &Options,
     format: &Format,
-) -> Result<Option<Finding>> {
+) -> Result<Option<Explanation>> {
     if !format.open_options.contains(&"dialect")
         || format.likelihood(&**source, options)? != Likelihood::No
     {
@@ -74,7 +74,7 @@ pub(super) fn other_dialect(
                 "{reason}; in the dialect {} they do not",
                 options.dialect.as_str()
             );
-            return Ok(Some(Finding::new(
+            return Ok(Some(Explanation::new(
                 Reason::OtherDialect,
                 Certainty::Likely,
                 evidence,
@@ -89,7 +89,7 @@ pub(super) fn other_file(
     source: &Arc<dyn Source>,
     options: &Options,
     format: &Format,
-) -> Result<Option<Finding>> {
+) -> Result<Option<Explanation>> {
     let len = usize::try_from(source.len())
         .unwrap_or(usize::MAX)
         .min(HEAD_BYTES);
@@ -97,7 +97,7 @@ pub(super) fn other_file(
     source.read_exact_at(0, &mut head)?;
     if let Some(name) = magic_of(&head) {
         let evidence = format!("no record checks, and the file begins as a file of {name} does");
-        return Ok(Some(Finding::new(
+        return Ok(Some(Explanation::new(
             Reason::OtherContent,
             Certainty::Likely,
             evidence,
@@ -109,7 +109,7 @@ pub(super) fn other_file(
                 "no record checks as {}, but it is {}: {reason}",
                 format.name, other.name
             );
-            return Ok(Some(Finding::new(
+            return Ok(Some(Explanation::new(
                 Reason::OtherContent,
                 Certainty::Proven,
                 evidence,
@@ -118,15 +118,15 @@ pub(super) fn other_file(
     }
     Ok(is_text(&head).then(|| {
         let evidence = "no record checks, and the file begins with text";
-        Finding::new(Reason::OtherContent, Certainty::Likely, evidence)
+        Explanation::new(Reason::OtherContent, Certainty::Likely, evidence)
     }))
 }
 
 /// Damaged bytes that are something else where they begin.
-pub(super) fn other_content(region: &Region, span: &Span) -> Option<Finding> {
+pub(super) fn other_content(region: &Region, span: &Span) -> Option<Explanation> {
     let bytes = region.of(span);
-    if let Some(finding) = replaced_characters(bytes) {
-        return Some(finding);
+    if let Some(explanation) = replaced_characters(bytes) {
+        return Some(explanation);
     }
     let sector = span.start.next_multiple_of(512);
     let starts = [span.start, sector].into_iter().filter(|at| *at < span.end);
@@ -134,7 +134,7 @@ pub(super) fn other_content(region: &Region, span: &Span) -> Option<Finding> {
         let bytes = region.get(at..span.end);
         if let Some(name) = magic_of(bytes) {
             let evidence = format!("the bytes at {at} begin as a file of {name} does");
-            return Some(Finding::new(
+            return Some(Explanation::new(
                 Reason::OtherContent,
                 Certainty::Possible,
                 evidence,
@@ -148,7 +148,7 @@ pub(super) fn other_content(region: &Region, span: &Span) -> Option<Finding> {
             head.len(),
             span.start
         );
-        Finding::new(Reason::OtherContent, Certainty::Likely, evidence)
+        Explanation::new(Reason::OtherContent, Certainty::Likely, evidence)
     })
 }
 
@@ -164,7 +164,7 @@ fn is_text(bytes: &[u8]) -> bool {
 }
 
 /// Bytes that went through a decoder of text: all of them are UTF-8, and what was not is replaced.
-fn replaced_characters(bytes: &[u8]) -> Option<Finding> {
+fn replaced_characters(bytes: &[u8]) -> Option<Explanation> {
     let is_utf8 = match std::str::from_utf8(bytes) {
         Ok(_) => true,
         Err(error) => error.error_len().is_none(),
@@ -177,6 +177,6 @@ fn replaced_characters(bytes: &[u8]) -> Option<Finding> {
         let evidence = format!(
             "the bytes are UTF-8 throughout, with {replaced} replacement characters (U+FFFD): decoded as text on the way"
         );
-        Finding::new(Reason::TextConversion, Certainty::Likely, evidence)
+        Explanation::new(Reason::TextConversion, Certainty::Likely, evidence)
     })
 }

@@ -1,7 +1,7 @@
 //! Single flipped bits, found by trying all of them: the one after which the checksum is right is the one.
 
 use super::budget::Budget;
-use super::reason::{Certainty, Finding, Reason};
+use super::reason::{Certainty, Explanation, Reason};
 use crate::error::Result;
 use crate::format::suspect::{Suspect, Suspects};
 use crate::ledger::Span;
@@ -104,7 +104,7 @@ fn set(bytes: &mut [u8], place: usize, to: u8) {
 }
 
 /// What repairs show.
-pub(super) fn finding(span: &Span, repairs: Vec<Repair>) -> Finding {
+pub(super) fn explanation(span: &Span, repairs: Vec<Repair>) -> Explanation {
     let bits: Vec<_> = repairs
         .iter()
         .map(|repair| {
@@ -132,8 +132,8 @@ pub(super) fn finding(span: &Span, repairs: Vec<Repair>) -> Finding {
             "; what stands behind it, from {reached} on, is not explained by this"
         ));
     }
-    Finding {
+    Explanation {
         repairs,
-        ..Finding::new(Reason::FlippedBit, Certainty::Proven, evidence)
+        ..Explanation::new(Reason::FlippedBit, Certainty::Proven, evidence)
     }
 }

@@ -26,7 +26,7 @@ use crate::format::{Checked, Format, Options, Wanted};
 use crate::ledger::{Cause, Kind, Span};
 use crate::source::{PatchedSource, Source};
 use budget::Budget;
-use reason::Finding;
+use reason::Explanation;
 use region::Region;
 
 /// Whether the file with all proposals applied is sound is looked at up to this size, in bytes: that takes another pass.
@@ -117,18 +117,18 @@ pub fn diagnose(
     let mut found = Vec::with_capacity(spans.len());
     for (span, (before, after)) in spans.into_iter().zip(around) {
         options.poll()?;
-        let finding = match &whole_file {
-            Some(finding) => finding.clone(),
+        let explanation = match &whole_file {
+            Some(explanation) => explanation.clone(),
             None => case.explain(&span)?,
         };
         found.push(Diagnosis {
             span,
-            reason: finding.reason,
-            certainty: finding.certainty,
-            evidence: finding.evidence,
+            reason: explanation.reason,
+            certainty: explanation.certainty,
+            evidence: explanation.evidence,
             before,
             after,
-            repairs: finding.repairs,
+            repairs: explanation.repairs,
         });
     }
     confirm(source, &options, &mut found)?;
@@ -153,9 +153,9 @@ impl Case<'_> {
     }
 
     /// What explains everything at once: the key, the dialect, a file of something else.
-    fn whole_file(&self) -> Result<Option<Finding>> {
+    fn whole_file(&self) -> Result<Option<Explanation>> {
         if self.report.wrong_key() {
-            return Ok(Some(Finding::new(
+            return Ok(Some(Explanation::new(
                 Reason::WrongKey,
                 Certainty::Likely,
                 "no checksum in the file is right, and the structure is sound to its end",
@@ -171,7 +171,7 @@ impl Case<'_> {
     }
 
     /// What explains one range: what a checksum proves first, then what its bytes look like, then what its kind says.
-    fn explain(&mut self, span: &Span) -> Result<Finding> {
+    fn explain(&mut self, span: &Span) -> Result<Explanation> {
         let has_checksums = self.suspects.is_some();
         if let Some(found) = reason::of_cause(span, has_checksums) {
             return Ok(found);
@@ -230,14 +230,14 @@ impl Case<'_> {
     }
 
     /// What a checksum proves: bits flipped, sectors moved, bytes inserted, all of it moved.
-    fn by_proof(&mut self, span: &Span) -> Result<Option<Finding>> {
+    fn by_proof(&mut self, span: &Span) -> Result<Option<Explanation>> {
         let Some(suspects) = &mut self.suspects else {
             return Ok(None);
         };
         let (source, budget) = (&**self.source, &mut self.budget);
         let repairs = flips::repairs(source, &mut **suspects, span, budget)?;
         if !repairs.is_empty() {
-            return Ok(Some(flips::finding(span, repairs)));
+            return Ok(Some(flips::explanation(span, repairs)));
         }
         for suspect in &mut suspects.suspects(span)? {
             let bytes = suspect.read(source)?;
@@ -266,7 +266,7 @@ impl Case<'_> {
         Ok(None)
     }
 
-    fn unexplained(&self, span: &Span) -> Finding {
+    fn unexplained(&self, span: &Span) -> Explanation {
         let evidence = if self.report.checked == Checked::Structure {
             "the file has no checksums, so that nothing would prove what was there"
         } else if self.budget.is_spent() {
@@ -276,7 +276,7 @@ impl Case<'_> {
         } else {
             "no single flipped bit and no moved, zeroed or copied sector explains it"
         };
-        Finding::unknown(evidence)
+        Explanation::unknown(evidence)
     }
 }
 

@@ -116,14 +116,14 @@ impl Reason {
 
 /// A reason and what shows it.
 #[derive(Clone, Debug)]
-pub(super) struct Finding {
+pub(super) struct Explanation {
     pub(super) reason: Reason,
     pub(super) certainty: Option<Certainty>,
     pub(super) evidence: String,
     pub(super) repairs: Vec<Repair>,
 }
 
-impl Finding {
+impl Explanation {
     pub(super) fn new(reason: Reason, certainty: Certainty, evidence: impl Into<String>) -> Self {
         Self {
             reason,
@@ -144,23 +144,27 @@ impl Finding {
 }
 
 /// What the cause alone says. A UUID is only looked at where the checksum is right, if there is one.
-pub(super) fn of_cause(span: &Span, has_checksums: bool) -> Option<Finding> {
+pub(super) fn of_cause(span: &Span, has_checksums: bool) -> Option<Explanation> {
     let as_written = |what: &str| {
         let evidence =
             format!("its checksum is right, so the bytes are as they were written: {what}");
-        Some(Finding::new(Reason::AsWritten, Certainty::Proven, evidence))
+        Some(Explanation::new(
+            Reason::AsWritten,
+            Certainty::Proven,
+            evidence,
+        ))
     };
     match span.cause? {
         Cause::UnsupportedFlags => {
             as_written("a header with flags that this version does not know")
         }
         Cause::BadUuid if has_checksums => as_written("a UUID that is not of version 6"),
-        Cause::DanglingReference => Some(Finding::new(
+        Cause::DanglingReference => Some(Explanation::new(
             Reason::LostReference,
             Certainty::Likely,
             "the message is whole, but no message in front declares the key that it names",
         )),
-        Cause::SearchLimit => Some(Finding::unknown(
+        Cause::SearchLimit => Some(Explanation::unknown(
             "the search for sound records was given up here; what follows was not looked at",
         )),
         _ => None,

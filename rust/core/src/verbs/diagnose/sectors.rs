@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::budget::Budget;
-use super::reason::{Certainty, Finding, Reason};
+use super::reason::{Certainty, Explanation, Reason};
 use super::region::Region;
 use crate::error::Result;
 use crate::format::suspect::Suspect;
@@ -32,7 +32,7 @@ const fn ceil(offset: u64, size: u64) -> u64 {
 }
 
 /// A run of zeros or of 0xff that begins and ends where sectors do.
-pub(super) fn constant(region: &Region, span: &Span) -> Option<Finding> {
+pub(super) fn constant(region: &Region, span: &Span) -> Option<Explanation> {
     for (byte, reason) in [(0x00, Reason::ZeroedSector), (0xff, Reason::ErasedSector)] {
         for run in runs(region, span, byte) {
             let inner = ceil(run.start, 512)..floor(run.end, 512);
@@ -53,7 +53,7 @@ pub(super) fn constant(region: &Region, span: &Span) -> Option<Finding> {
                 inner.end,
                 sectors((inner.end - inner.start) / size)
             );
-            return Some(Finding::new(reason, certainty, evidence));
+            return Some(Explanation::new(reason, certainty, evidence));
         }
     }
     None
@@ -99,7 +99,7 @@ fn runs(region: &Region, span: &Span, byte: u8) -> Vec<Range<u64>> {
 }
 
 /// Sectors that hold the same as others nearby, and whose neighbours do not.
-pub(super) fn duplicated(region: &Region, span: &Span) -> Option<Finding> {
+pub(super) fn duplicated(region: &Region, span: &Span) -> Option<Explanation> {
     for size in SECTORS {
         let first = floor(span.start, size).max(ceil(region.start, size));
         for nth in 0..MAX_SECTORS {
@@ -110,7 +110,7 @@ pub(super) fn duplicated(region: &Region, span: &Span) -> Option<Finding> {
             if let Some(other) = same_elsewhere(region, at, size) {
                 let evidence =
                     format!("the {size} bytes at {at}, a sector, are the same as those at {other}");
-                return Some(Finding::new(
+                return Some(Explanation::new(
                     Reason::DuplicatedSector,
                     Certainty::Likely,
                     evidence,
@@ -166,7 +166,7 @@ pub(super) fn moved(
     suspect: &mut Suspect,
     span: &Span,
     budget: &mut Budget,
-) -> Result<Option<Finding>> {
+) -> Result<Option<Explanation>> {
     let Range { start, end } = suspect.body;
     let body_end = end;
     // Its lengths say how much of it there is. Where they do not, they are in the sector themselves.
@@ -204,7 +204,7 @@ pub(super) fn moved(
                         suspect.what
                     );
                     let reason = Reason::MovedSector;
-                    return Ok(Some(Finding::new(reason, Certainty::Proven, evidence)));
+                    return Ok(Some(Explanation::new(reason, Certainty::Proven, evidence)));
                 }
                 replace(&mut bytes, place, &kept);
                 other += size;

@@ -1,7 +1,7 @@
 //! Bytes that were inserted or are missing, so that what follows stands elsewhere, and files that end too early.
 
 use super::budget::Budget;
-use super::reason::{Certainty, Finding, Reason};
+use super::reason::{Certainty, Explanation, Reason};
 use super::region::Region;
 use super::sectors;
 use crate::error::Result;
@@ -28,7 +28,7 @@ pub(super) fn inserted(
     suspect: &mut Suspect,
     span: &Span,
     budget: &mut Budget,
-) -> Result<Option<Finding>> {
+) -> Result<Option<Explanation>> {
     if !suspect.elsewhere.is_empty() {
         return Ok(None);
     }
@@ -62,7 +62,7 @@ pub(super) fn inserted(
                 piece.start
             );
             let reason = Reason::InsertedBytes;
-            return Ok(Some(Finding::new(reason, Certainty::Proven, evidence)));
+            return Ok(Some(Explanation::new(reason, Certainty::Proven, evidence)));
         }
     }
     Ok(None)
@@ -73,7 +73,7 @@ pub(super) fn line_ends(
     source: &dyn Source,
     suspect: &mut Suspect,
     budget: &mut Budget,
-) -> Result<Option<Finding>> {
+) -> Result<Option<Explanation>> {
     if !suspect.elsewhere.is_empty() {
         return Ok(None);
     }
@@ -101,7 +101,7 @@ pub(super) fn line_ends(
             "with each CR LF turned back into LF the {} at {} checks",
             suspect.what, body.start
         );
-        Finding::new(Reason::TextConversion, Certainty::Proven, evidence)
+        Explanation::new(Reason::TextConversion, Certainty::Proven, evidence)
     }))
 }
 
@@ -110,7 +110,7 @@ pub(super) fn misplaced(
     mut misplaced: Misplaced,
     len: u64,
     budget: &mut Budget,
-) -> Result<Option<Finding>> {
+) -> Result<Option<Explanation>> {
     let Misplaced { what, offset, .. } = misplaced;
     budget.begin();
     let nearest_first =
@@ -133,14 +133,18 @@ pub(super) fn misplaced(
             "the {what} that should stand at {offset} stands at {at}: {} {words} in front of it",
             bytes_are(by)
         );
-        return Ok(Some(Finding::new(reason, Certainty::Proven, evidence)));
+        return Ok(Some(Explanation::new(reason, Certainty::Proven, evidence)));
     }
     Ok(None)
 }
 
 /// Something that checks, at an offset at which none of its kind can begin. In a torn tail nothing good is behind the range
 /// either, so what follows tells as well.
-pub(super) fn unaligned(suspects: &dyn Suspects, region: &Region, span: &Span) -> Option<Finding> {
+pub(super) fn unaligned(
+    suspects: &dyn Suspects,
+    region: &Region,
+    span: &Span,
+) -> Option<Explanation> {
     let bytes = match span.kind {
         Kind::TornTail => region.get(span.start..region.file_len),
         _ => region.of(span),
@@ -157,7 +161,7 @@ pub(super) fn unaligned(suspects: &dyn Suspects, region: &Region, span: &Span) -
         bytes_are(off),
         suspects.alignment() - off
     );
-    (off != 0).then(|| Finding::new(Reason::InsertedBytes, Certainty::Likely, evidence))
+    (off != 0).then(|| Explanation::new(Reason::InsertedBytes, Certainty::Likely, evidence))
 }
 
 /// `1 byte is`, `2 bytes are`.
@@ -177,7 +181,7 @@ fn bytes_of(count: u64) -> String {
 }
 
 /// A record whose lengths lead behind the next good one, a little.
-pub(super) fn missing(suspects: &mut dyn Suspects, span: &Span) -> Result<Option<Finding>> {
+pub(super) fn missing(suspects: &mut dyn Suspects, span: &Span) -> Result<Option<Explanation>> {
     if span.kind != Kind::Corrupt {
         return Ok(None);
     }
@@ -199,20 +203,25 @@ pub(super) fn missing(suspects: &mut dyn Suspects, span: &Span) -> Result<Option
             span.len(),
             bytes_of(short)
         );
-        Finding::new(Reason::MissingBytes, Certainty::Possible, evidence)
+        Explanation::new(Reason::MissingBytes, Certainty::Possible, evidence)
     }))
 }
 
 /// A file that ends too early: a write that was not finished, or a copy that was cut off. `stated` is where the last record
 /// would end by its own lengths.
-pub(super) fn torn(format: &Format, region: &Region, span: &Span, stated: Option<u64>) -> Finding {
+pub(super) fn torn(
+    format: &Format,
+    region: &Region,
+    span: &Span,
+    stated: Option<u64>,
+) -> Explanation {
     let len = region.file_len;
     let is_missing = matches!(
         span.cause,
         Some(Cause::TruncatedHeader | Cause::TruncatedTrailer | Cause::LengthOutOfBounds)
     );
     let interrupted =
-        |certainty, evidence| Finding::new(Reason::InterruptedWrite, certainty, evidence);
+        |certainty, evidence| Explanation::new(Reason::InterruptedWrite, certainty, evidence);
     if span.end < len {
         if let Some(at) = sectors::zeros_from(region, span) {
             let evidence =
@@ -241,7 +250,7 @@ pub(super) fn torn(format: &Format, region: &Region, span: &Span, stated: Option
             "the file ends at {len}, a multiple of 64 KiB, within what begins at {}: a copy that was cut off",
             span.start
         );
-        return Finding::new(Reason::Truncated, Certainty::Likely, evidence);
+        return Explanation::new(Reason::Truncated, Certainty::Likely, evidence);
     }
     let is_page = len.is_multiple_of(PAGE_BYTES) && len > 0;
     let page = if is_page { ", a multiple of 4,096" } else { "" };
@@ -249,7 +258,7 @@ pub(super) fn torn(format: &Format, region: &Region, span: &Span, stated: Option
         let evidence = format!(
             "files of this format are written whole, and this one ends too early, at {len}{page}"
         );
-        return Finding::new(Reason::Truncated, Certainty::Likely, evidence);
+        return Explanation::new(Reason::Truncated, Certainty::Likely, evidence);
     }
     if is_page {
         let evidence = format!(

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::budget::Budget;
 use super::neighbours::Neighbour;
-use super::reason::{Certainty, Finding, Reason};
+use super::reason::{Certainty, Explanation, Reason};
 use super::region::Region;
 use crate::error::{Error, Result};
 use crate::format::{Options, Start, Step, open};
@@ -24,7 +24,7 @@ pub(super) fn explain(
     region: &Region,
     span: &Span,
     budget: &mut Budget,
-) -> Result<Option<Finding>> {
+) -> Result<Option<Explanation>> {
     let bytes = region.of(span);
     let strict = Options {
         strict: true,
@@ -49,12 +49,12 @@ pub(super) fn explain(
     let probe = bytes.get(place..).unwrap_or_default();
     let probe = probe.get(..PROBE_BYTES).unwrap_or(probe);
     Ok(Some(match elsewhere(region, at, probe) {
-        Some(other) => Finding::new(
+        Some(other) => Explanation::new(
             Reason::DuplicatedRecords,
             Certainty::Likely,
             format!("{records}, the first at {at}; the same bytes stand at {other}"),
         ),
-        None => Finding::new(
+        None => Explanation::new(
             Reason::StaleData,
             Certainty::Likely,
             format!("{records}, the first at {at}, but not after those in front"),
