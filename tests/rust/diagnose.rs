@@ -509,3 +509,37 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn an_entry_that_is_wrong_itself_moves_nothing() {
+    // An offset of several damaged bits, and the same entry twice.
+    let sound = sealed(8, 60, true);
+    let offset = sound.damaged(|bytes| bytes[24 * 3 + 22..24 * 4].copy_from_slice(&[0x7f, 0x35]));
+    let twice = sound.damaged(|bytes| bytes.copy_within(24 * 3..24 * 4, 24 * 4));
+    for bytes in [offset, twice] {
+        let (report, found) = sound.explained(&bytes);
+        assert!(!report.is_sound());
+        let is_moved =
+            |own: &Diagnosis| matches!(own.reason, Reason::InsertedBytes | Reason::MissingBytes);
+        assert!(!found.iter().any(is_moved), "{}", shown(&found));
+    }
+}
+
+#[test]
+fn what_the_proposals_mend_is_said() {
+    let sound = active(8, 60, 0);
+    let at = positions(&sound);
+    let one = sound.damaged(|bytes| bytes[at[2] + 40] ^= 1);
+    let two = sound.damaged(|bytes| {
+        bytes[at[2] + 40] ^= 1;
+        bytes[at[3] + 40] ^= 1;
+    });
+    let part = sound.damaged(|bytes| {
+        bytes[at[2] + 40] ^= 1;
+        bytes[at[3] + 40] ^= 0x55;
+    });
+    let said = |bytes: &[u8]| sound.explained(bytes).1[0].evidence.clone();
+    assert!(said(&one).ends_with("; the whole file is sound then"));
+    assert!(said(&two).ends_with("; the whole file is sound with all proposals"));
+    assert!(said(&part).ends_with(&format!("; what stands from {} on stays damaged", at[3])));
+}

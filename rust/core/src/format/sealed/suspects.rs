@@ -83,7 +83,12 @@ impl Suspects for SealedSuspects {
     fn misplaced(&mut self, span: &Span) -> Result<Vec<Misplaced>> {
         let entries = self.front.entries;
         let mut found = Vec::new();
-        if span.start >= self.trailer.start {
+        // Other causes are of an entry that is wrong itself, or of a message that is whole.
+        let is_elsewhere = matches!(
+            span.cause,
+            Some(Cause::ChecksumMismatch | Cause::LengthOutOfBounds | Cause::IndexDisagrees)
+        );
+        if span.start >= self.trailer.start || !is_elsewhere {
             return Ok(found);
         }
         let is_of_index = span.start < self.front.entry_at(entries);

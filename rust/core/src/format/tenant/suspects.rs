@@ -55,7 +55,12 @@ impl Suspects for TenantSuspects {
     }
 
     fn misplaced(&mut self, span: &Span) -> Result<Vec<Misplaced>> {
-        if !self.front.is_sound() {
+        // Other causes are of an entry that is wrong itself, or of a block that is whole.
+        let is_elsewhere = matches!(
+            span.cause,
+            Some(Cause::ChecksumMismatch | Cause::LengthOutOfBounds)
+        );
+        if !self.front.is_sound() || !is_elsewhere {
             return Ok(Vec::new());
         }
         let entries = self.entries_within(span, MAX_MISPLACED)?;

@@ -104,7 +104,7 @@ fn set(bytes: &mut [u8], place: usize, to: u8) {
 }
 
 /// What repairs show.
-pub(super) fn explanation(span: &Span, repairs: Vec<Repair>) -> Explanation {
+pub(super) fn explanation(repairs: Vec<Repair>) -> Explanation {
     let bits: Vec<_> = repairs
         .iter()
         .map(|repair| {
@@ -122,16 +122,7 @@ pub(super) fn explanation(span: &Span, repairs: Vec<Repair>) -> Explanation {
             )
         })
         .collect();
-    let mut evidence = bits.join("; ");
-    let reached = repairs.iter().map(|repair| repair.end).max();
-    if repairs.len() == 1
-        && let Some(reached) = reached.filter(|end| *end < span.end)
-        && repairs.iter().all(|repair| repair.start >= span.start)
-    {
-        evidence.push_str(&format!(
-            "; what stands behind it, from {reached} on, is not explained by this"
-        ));
-    }
+    let evidence = bits.join("; ");
     Explanation {
         repairs,
         ..Explanation::new(Reason::FlippedBit, Certainty::Proven, evidence)

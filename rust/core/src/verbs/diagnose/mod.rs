@@ -237,7 +237,7 @@ impl Case<'_> {
         let (source, budget) = (&**self.source, &mut self.budget);
         let repairs = flips::repairs(source, &mut **suspects, span, budget)?;
         if !repairs.is_empty() {
-            return Ok(Some(flips::explanation(span, repairs)));
+            return Ok(Some(flips::explanation(repairs)));
         }
         for suspect in &mut suspects.suspects(span)? {
             let bytes = suspect.read(source)?;
@@ -284,22 +284,39 @@ impl Case<'_> {
 fn confirm(source: &Arc<dyn Source>, options: &Options, found: &mut [Diagnosis]) -> Result<()> {
     let repairs = found.iter().flat_map(|diagnosis| &diagnosis.repairs);
     let patches: Vec<_> = repairs.map(|repair| (repair.offset, repair.new)).collect();
-    let is_open = |diagnosis: &Diagnosis| diagnosis.reason == Reason::Unknown;
-    if patches.is_empty() || !found.iter().any(is_open) || source.len() > MAX_CONFIRMED_BYTES {
+    if patches.is_empty() || source.len() > MAX_CONFIRMED_BYTES {
         return Ok(());
     }
+    let all = if patches.len() > 1 {
+        "with all proposals"
+    } else {
+        "then"
+    };
     let patched = Arc::new(PatchedSource::new(source.clone(), patches));
     let report = verify(patched, options, |_| Ok(()))?;
-    for diagnosis in found.iter_mut().filter(|diagnosis| is_open(diagnosis)) {
+    for diagnosis in found {
         let Span { start, end, .. } = diagnosis.span;
         let mut left = report.damage.iter();
-        if report.truncated || left.any(|span| span.start < end && start < span.end) {
-            continue;
+        let left = left.find(|span| span.start < end && start < span.end);
+        match (diagnosis.reason, left) {
+            (Reason::FlippedBit, Some(left)) => {
+                let from = left.start.max(start);
+                let rest = format!("; what stands from {from} on stays damaged");
+                diagnosis.evidence.push_str(&rest);
+            }
+            (Reason::FlippedBit, None) if report.is_sound() => {
+                diagnosis.evidence.push_str("; the whole file is sound ");
+                diagnosis.evidence.push_str(all);
+            }
+            (Reason::Unknown, None) if !report.truncated => {
+                diagnosis.reason = Reason::Consequence;
+                diagnosis.certainty = Some(Certainty::Proven);
+                diagnosis.evidence =
+                    "it is sound once the bits that are proposed elsewhere are flipped back"
+                        .to_owned();
+            }
+            _ => {}
         }
-        diagnosis.reason = Reason::Consequence;
-        diagnosis.certainty = Some(Certainty::Proven);
-        diagnosis.evidence =
-            "it is sound once the bits that are proposed elsewhere are flipped back".to_owned();
     }
     Ok(())
 }

@@ -36,7 +36,10 @@ pub(super) fn constant(region: &Region, span: &Span) -> Option<Explanation> {
     for (byte, reason) in [(0x00, Reason::ZeroedSector), (0xff, Reason::ErasedSector)] {
         for run in runs(region, span, byte) {
             let inner = ceil(run.start, 512)..floor(run.end, 512);
-            if inner.start >= inner.end {
+            let is_within = inner.start < span.end.min(inner.end) && span.start < inner.end;
+            // Zeros to the end are what a write that was interrupted never reached.
+            let is_unused = byte == 0 && run.end == region.file_len;
+            if !is_within || is_unused {
                 continue;
             }
             let slack = [inner.start - run.start, run.end - inner.end];
