@@ -33,6 +33,8 @@ pub(crate) struct Suspect {
     pub(crate) elsewhere: Vec<Range<u64>>,
     /// Of so many bytes of the body each bit is worth trying.
     pub(crate) tried: usize,
+    /// Bytes of the body that are tried last: a bit in them may make up for one elsewhere.
+    pub(crate) tried_last: Range<usize>,
     /// How many bytes it has, by its own lengths where these are plausible.
     pub(crate) stated: Option<usize>,
     /// Whether a checksum is what proves it.
@@ -54,6 +56,7 @@ impl Suspect {
             body,
             elsewhere: Vec::new(),
             tried: len,
+            tried_last: 0..0,
             stated: Some(len),
             by_checksum: true,
             check: Box::new(check),
@@ -89,7 +92,13 @@ impl Suspect {
         let len = usize::try_from(body.end.saturating_sub(body.start)).unwrap_or(usize::MAX);
         let elsewhere = self.elsewhere.clone().into_iter().flatten();
         let of_body = (0..self.tried.min(len)).zip(body);
-        of_body.chain((len..).zip(elsewhere))
+        let last = self.tried_last.clone();
+        let first = of_body.clone().filter({
+            let last = last.clone();
+            move |(place, _)| !last.contains(place)
+        });
+        let of_last = of_body.filter(move |(place, _)| last.contains(place));
+        first.chain((len..).zip(elsewhere)).chain(of_last)
     }
 }
 

@@ -1,5 +1,6 @@
 //! What a damaged range of a log may have been: a chunk's header, its payload, padding.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::header::{ALIGNMENT, HEADER_BYTES, Header, Look, align};
@@ -13,6 +14,9 @@ use crate::source::{BytesSource, Source, Window};
 
 /// The most content of a chunk whose payload is guessed at, in bytes.
 const MAX_CONTENT_BYTES: u64 = 1 << 20;
+/// A zstd frame's descriptor, which says what the bytes behind it mean: with a wrong content size taken for a window size, which
+/// is never wrong, the frame decodes as well.
+const DESCRIPTOR: Range<usize> = 4..5;
 /// What a guess costs at least, as decoding so many bytes.
 const LEAST_WORK: u64 = 256;
 
@@ -101,6 +105,9 @@ impl ChunkedSuspects {
                 work: LEAST_WORK + bytes.len() as u64 + content.len() as u64,
             }
         };
-        Ok(Suspect::new("chunk payload", start..end, check))
+        Ok(Suspect {
+            tried_last: DESCRIPTOR,
+            ..Suspect::new("chunk payload", start..end, check)
+        })
     }
 }
