@@ -7,6 +7,8 @@ INTEROP := tests/interop
 CARGO ?= cargo
 PYTEST_ARGS ?=
 KAITAI_TARGET ?= python
+FUZZ_SECONDS ?= 60
+FUZZ_ARGS ?=
 
 # The extension's sources: what it is built from, and so what its stamp is compared with.
 EXTENSION_SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find rust -name Cargo.toml -o -name '*.rs')
@@ -19,7 +21,7 @@ export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 MAKEFLAGS += --no-builtin-rules
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help develop build java demo test test-rust interop damage lint audit format bench kaitai lock clean
+.PHONY: help develop build java demo test test-rust interop damage fuzz corpus sanitize lint audit format bench kaitai lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,8 +51,15 @@ interop: $(VENV)/.extension $(INTEROP)/node_modules/.installed ## Compare oplogs
 damage: $(VENV)/.extension $(VENV)/.damage java ## Damage files for DAMAGE_SECONDS (300), and tell what is lost, here and in other formats
 	$(BIN)/python -m tests.damage --json build/damage.json
 
+fuzz: $(VENV)/.fuzz ## Fuzz each format's walk, look-ups, writer and recovering for FUZZ_SECONDS (60) each
+	$(BIN)/python scripts/fuzz.py run --seconds $(FUZZ_SECONDS) $(FUZZ_ARGS)
+
+corpus: $(VENV)/.fuzz ## Take over into fuzz/corpus what fuzzing found, minimised
+	$(BIN)/python scripts/fuzz.py minimise
+
 lint: $(VENV)/.extension ## Run the linters and type checks alone
 	$(CARGO) fmt --all --check
+	$(CARGO) fmt --manifest-path fuzz/Cargo.toml --check
 	$(CARGO) clippy --locked --workspace --all-targets --all-features -- -D warnings
 	$(BIN)/ruff check $(CHECKED_PYTHON)
 	$(BIN)/ruff format --check $(CHECKED_PYTHON)
@@ -67,6 +76,7 @@ audit: $(VENV)/.audit ## Look for known vulnerabilities in all that is pinned (n
 
 format: $(VENV)/.requirements ## Format the Rust and Python sources, and fix what can be fixed
 	$(CARGO) fmt --all
+	$(CARGO) fmt --manifest-path fuzz/Cargo.toml
 	$(BIN)/ruff check --fix --exit-zero $(CHECKED_PYTHON)
 	$(BIN)/ruff format $(CHECKED_PYTHON)
 
@@ -100,6 +110,10 @@ $(VENV)/.audit: $(VENV)/.requirements requirements/audit.txt
 # Other formats, to compare with.
 $(VENV)/.damage: $(VENV)/.requirements requirements/damage.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements/damage.txt
+	@touch $@
+
+$(VENV)/.fuzz: $(VENV)/.requirements requirements/fuzz.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements/fuzz.txt
 	@touch $@
 
 $(VENV)/.extension: $(VENV)/.requirements $(EXTENSION_SOURCES)
