@@ -54,21 +54,23 @@ def test_python_runs(block: Block, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("block", SHOWN_OUTPUT, ids=str)
-def test_commands_print_what_is_shown(block: Block) -> None:
-    command, _, shown = block.text.partition("\n")
-    arguments = shlex.split(command.removeprefix("$ seglake "))
+def test_commands_print_what_is_shown(block: Block, tmp_path: Path) -> None:
+    # What they write goes elsewhere, where the golden files are, too.
+    (tmp_path / "tests").symlink_to(ROOT / "tests")
     environment = {**os.environ, "COLUMNS": "90", "NO_COLOR": "1", "PYTHONIOENCODING": "utf-8"}
     environment.pop("SEGLAKE_KEY", None)
-    done = subprocess.run(
-        [sys.executable, "-m", "seglake", *arguments],
-        cwd=ROOT,
-        env=environment,
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
-    )
-    assert done.returncode in (0, 1), done.stderr
-    assert [line.rstrip() for line in done.stdout.splitlines()] == shown.splitlines()
+    commands = re.split(r"^\$ seglake ", block.text, flags=re.MULTILINE)[1:]
+    for command, _, shown in (text.partition("\n") for text in commands):
+        done = subprocess.run(
+            [sys.executable, "-m", "seglake", *shlex.split(command)],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            encoding="utf-8",
+            check=False,
+        )
+        assert done.returncode in (0, 1), done.stderr
+        assert [line.rstrip() for line in done.stdout.splitlines()] == shown.splitlines()
 
 
 @pytest.mark.parametrize("block", HEXDUMPS, ids=str)

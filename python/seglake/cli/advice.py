@@ -46,7 +46,8 @@ def meaning(cause: str) -> str:
 _TORN_LOG = (
     "Torn tail: the last write was cut off. Every record in front of it can be read as it is. To append to the file, "
     "let the program that writes it clear the tail, or open it with "
-    "`seglake.create(..., append=True, zero_torn_tail=True)`, which clears it."
+    "`seglake.create(..., append=True, zero_torn_tail=True)`, which clears it. `seglake recover` writes a sound file "
+    "beside it, and keeps the tail."
 )
 _TORN_COPY = (
     "Torn tail: the file ends too early, as after a copy that was cut off: files of this format are written whole. "
@@ -96,9 +97,9 @@ def advice(report: Report) -> list[str]:
     if "corrupt" in kinds:
         found.append(
             "Corrupt: bytes that changed after they were written, or never were a record of this file. The sound "
-            "records around them stay readable: `seglake cat --on-damage skip`, `seglake ingest`, and `seglake convert "
-            "--on-damage skip`, which writes them to a sound file. Keep this file as it is, restore it from a copy if "
-            "there is one, and look at the disk it lay on."
+            "records around them stay readable: `seglake cat --on-damage skip`, `seglake ingest`. `seglake recover` "
+            "writes them to a sound file, and every other byte to a quarantine. Keep this file as it is, restore it "
+            "from a copy if there is one, and look at the disk it lay on."
         )
     if causes & {"index_disagrees", "count_mismatch", "bad_terminator", "bad_magic", "unreferenced"}:
         found.append(
