@@ -56,12 +56,12 @@ def show(console: Console, found: Iterable[Rows], tallies: Iterable[Tally]) -> N
 
 
 def _every_kind(tallies: list[Tally]) -> Rows:
-    columns = ["trials", "silent", "panics", "faults", "lost", "untold", "strangers", "mean", "worst"]
+    columns = ["trials", "silent", "panics", "faults", "lost", "untold", "strangers", "barred", "mean", "worst"]
     rows = [
         [
             tally.name,
             *map(str, (tally.trials, tally.silent, tally.crashes, tally.faults, tally.lost)),
-            *map(str, (tally.undetectable, tally.strangers)),
+            *map(str, (tally.undetectable, tally.strangers, tally.barred)),
             *_shares(tally.good),
         ]
         for tally in tallies
