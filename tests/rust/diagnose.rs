@@ -12,43 +12,16 @@ mod diagnoses;
 mod sealed_segments;
 mod tenant_segments;
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use common::chunked::noise;
-use common::{Windowed, source, uuid};
-use diagnoses::{Sound, active, checksummed, chunked, explained, repairs, sealed, shown, tenant};
-use proptest::prelude::*;
+use common::{source, uuid};
+use diagnoses::{
+    Sound, active, assert_reason, checksummed, chunked, explained, positions, repairs, sealed,
+    shown, tenant,
+};
 use seglake::checksum::Key;
-use seglake::format::{Options, RecordId, Start, Step, active as format_active, open, oplog};
+use seglake::format::{Options, active as format_active, oplog};
 use seglake::ledger::Kind;
-use seglake::source::Source;
-use seglake::verbs::{Certainty, DiagnoseOptions, Diagnosis, Reason, diagnose, verify};
-
-/// That a file with these bytes is damaged, and for this reason alone; gives what is said.
-#[track_caller]
-fn assert_reason(sound: &Sound, bytes: &[u8], reason: Reason) -> Vec<Diagnosis> {
-    let (report, found) = sound.explained(bytes);
-    assert!(!report.is_sound(), "{} is sound", sound.format.name);
-    assert!(
-        found.iter().any(|own| own.reason == reason),
-        "{}: no {reason}\n{}",
-        sound.format.name,
-        shown(&found)
-    );
-    let allowed = |own: &Diagnosis| {
-        let is_shorter = reason == Reason::MissingBytes && own.reason == Reason::Truncated;
-        let is_open = matches!(own.reason, Reason::Consequence | Reason::Unknown);
-        own.reason == reason || is_open || is_shorter
-    };
-    assert!(
-        found.iter().all(allowed),
-        "{}\n{}",
-        sound.format.name,
-        shown(&found)
-    );
-    found
-}
+use seglake::verbs::{Certainty, Diagnosis, Reason};
 
 /// Files whose records span several sectors, and ones whose sectors span several records.
 fn large_and_small() -> Vec<Sound> {
@@ -157,19 +130,6 @@ fn bytes_that_are_missing() {
         let found = assert_reason(&sound, &bytes, Reason::MissingBytes);
         assert!(shown(&found).contains(" 5 bytes"), "{}", shown(&found));
     }
-}
-
-/// Where records begin; of a chunked segment, where chunks do.
-fn positions(sound: &Sound) -> Vec<usize> {
-    let mut walk = open(source(&sound.bytes), &sound.options(), Start::Beginning).unwrap();
-    let mut positions = Vec::new();
-    while walk.step().unwrap() == Step::More {
-        let rows = walk.rows();
-        let of_row = |row| usize::try_from(rows.position(row)).unwrap();
-        positions.extend((0..rows.len()).map(of_row));
-    }
-    positions.dedup();
-    positions
 }
 
 #[test]
@@ -349,67 +309,6 @@ fn what_was_written_so() {
 }
 
 #[test]
-fn formats_without_checksums_are_never_guessed_at() {
-    for sound in [sealed(6, 40, false), tenant(1, 6, 40)] {
-        for at in 0..sound.bytes.len() {
-            let bytes = sound.damaged(|bytes| bytes[at] ^= 0x10);
-            let (_, found) = sound.explained(&bytes);
-            assert!(repairs(&found).is_empty(), "{}", shown(&found));
-            let proven = |own: &Diagnosis| own.certainty == Some(Certainty::Proven);
-            assert!(!found.iter().any(proven), "{}", shown(&found));
-        }
-    }
-}
-
-#[test]
-fn the_records_around() {
-    let sound = active(10, 100, 0);
-    let at = positions(&sound);
-    let bytes = sound.damaged(|bytes| bytes[at[4] + 60] ^= 1);
-    let found = assert_reason(&sound, &bytes, Reason::FlippedBit);
-    let (before, after) = (
-        found[0].before.as_ref().unwrap(),
-        found[0].after.as_ref().unwrap(),
-    );
-    assert_eq!(
-        (before.position, &before.id),
-        (at[3] as u64, &Some(RecordId::Uuid(uuid(1003))))
-    );
-    assert_eq!(
-        (after.position, &after.id),
-        (at[5] as u64, &Some(RecordId::Uuid(uuid(1005))))
-    );
-    assert!(before.timestamp <= after.timestamp && before.timestamp.is_some());
-    for (sound, before, after) in [
-        (
-            tenant(2, 9, 100),
-            RecordId::Message {
-                partition: 1,
-                tenant: b"tenant-0003".to_vec(),
-                index: 0,
-            },
-            RecordId::Message {
-                partition: 1,
-                tenant: b"tenant-0005".to_vec(),
-                index: 0,
-            },
-        ),
-        (chunked(9, 100), RecordId::Offset(7), RecordId::Offset(10)),
-        (
-            sealed(9, 100, true),
-            RecordId::Uuid(uuid(1003)),
-            RecordId::Uuid(uuid(1005)),
-        ),
-    ] {
-        let at = positions(&sound)[4] + 50;
-        let bytes = sound.damaged(|bytes| bytes[at] ^= 1);
-        let found = assert_reason(&sound, &bytes, Reason::FlippedBit);
-        assert_eq!(found[0].before.as_ref().unwrap().id, Some(before));
-        assert_eq!(found[0].after.as_ref().unwrap().id, Some(after));
-    }
-}
-
-#[test]
 fn an_oplog_of_another_dialect() {
     let path = concat!(
         env!("CARGO_MANIFEST_DIR"),
@@ -430,86 +329,6 @@ fn an_oplog_of_another_dialect() {
     );
 }
 
-/// Counts what is read.
-struct Counting(Windowed, AtomicU64);
-
-impl Source for Counting {
-    fn len(&self) -> u64 {
-        self.0.len()
-    }
-
-    fn path(&self) -> Option<&std::path::Path> {
-        None
-    }
-
-    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> seglake::Result<()> {
-        self.1.fetch_add(buffer.len() as u64, Ordering::Relaxed);
-        self.0.read_exact_at(offset, buffer)
-    }
-}
-
-#[test]
-fn the_work_is_bounded() {
-    // Damage everywhere: every other record, and one range that is giant.
-    let mut sound = active(4000, 100, 0);
-    let step = sound.bytes.len() / 4000;
-    for record in (0..2000).step_by(2) {
-        sound.bytes[record * step + 50..][..9].fill(0x5a);
-    }
-    sound.bytes[3000 * step..].copy_from_slice(&noise(5, 1000 * step));
-    let len = sound.bytes.len() as u64;
-    let counting = Arc::new(Counting(Windowed(sound.bytes.clone()), AtomicU64::new(0)));
-    let file: Arc<dyn Source> = counting.clone();
-    let options = sound.options();
-    let report = verify(file.clone(), &options, |_| Ok(())).unwrap();
-    assert!(report.damage.len() > 1000);
-    for ranges in [0, 1, 10] {
-        counting.1.store(0, Ordering::Relaxed);
-        let how = DiagnoseOptions {
-            ranges,
-            ..Default::default()
-        };
-        let found = diagnose(&file, &options, &report, &how, |_| Ok(())).unwrap();
-        assert_eq!(found.len(), ranges);
-        let read = counting.1.load(Ordering::Relaxed);
-        assert!(
-            read <= 2 * len + ranges as u64 * (2 << 20),
-            "{ranges} ranges read {read} of {len}"
-        );
-    }
-    let how = DiagnoseOptions {
-        work_bytes: 0,
-        ..Default::default()
-    };
-    let found = diagnose(&file, &options, &report, &how, |_| Ok(())).unwrap();
-    assert_eq!(found.len(), 100);
-    assert!(
-        found
-            .iter()
-            .all(|own| own.certainty != Some(Certainty::Proven))
-    );
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(16) })]
-
-    #[test]
-    fn random_bytes_are_no_reason(seed: u64, share in 0.0..0.8_f64, len in 9_usize..700) {
-        for sound in checksummed(8, 1500) {
-            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
-            let at = (sound.bytes.len() as f64 * share) as usize;
-            let bytes = sound.damaged(|bytes| bytes[at..at + len].copy_from_slice(&noise(seed, len)));
-            let (_, found) = sound.explained(&bytes);
-            for own in &found {
-                prop_assert!(
-                    matches!(own.reason, Reason::Unknown | Reason::InterruptedWrite),
-                    "{}: {}", sound.format.name, shown(&found)
-                );
-            }
-        }
-    }
-}
-
 #[test]
 fn an_entry_that_is_wrong_itself_moves_nothing() {
     // An offset of several damaged bits, and the same entry twice.
@@ -523,23 +342,4 @@ fn an_entry_that_is_wrong_itself_moves_nothing() {
             |own: &Diagnosis| matches!(own.reason, Reason::InsertedBytes | Reason::MissingBytes);
         assert!(!found.iter().any(is_moved), "{}", shown(&found));
     }
-}
-
-#[test]
-fn what_the_proposals_mend_is_said() {
-    let sound = active(8, 60, 0);
-    let at = positions(&sound);
-    let one = sound.damaged(|bytes| bytes[at[2] + 40] ^= 1);
-    let two = sound.damaged(|bytes| {
-        bytes[at[2] + 40] ^= 1;
-        bytes[at[3] + 40] ^= 1;
-    });
-    let part = sound.damaged(|bytes| {
-        bytes[at[2] + 40] ^= 1;
-        bytes[at[3] + 40] ^= 0x55;
-    });
-    let said = |bytes: &[u8]| sound.explained(bytes).1[0].evidence.clone();
-    assert!(said(&one).ends_with("; the whole file is sound then"));
-    assert!(said(&two).ends_with("; the whole file is sound with all proposals"));
-    assert!(said(&part).ends_with(&format!("; what stands from {} on stays damaged", at[3])));
 }

@@ -9,9 +9,11 @@
 use std::sync::Arc;
 
 use seglake::checksum::Key;
-use seglake::format::{Format, IndexSource, Options, active, chunked, sealed, tenant};
+use seglake::format::{
+    Format, IndexSource, Options, Start, Step, active, chunked, open, sealed, tenant,
+};
 use seglake::source::Source;
-use seglake::verbs::{DiagnoseOptions, Diagnosis, Repair, Report, diagnose, verify};
+use seglake::verbs::{DiagnoseOptions, Diagnosis, Reason, Repair, Report, diagnose, verify};
 
 use super::common::{self, chunked as chunks, uuid};
 use super::{sealed_segments, tenant_segments};
@@ -120,4 +122,47 @@ pub(crate) fn shown(found: &[Diagnosis]) -> String {
         )
     });
     lines.collect::<Vec<_>>().join("\n")
+}
+
+/// That a file with these bytes is damaged, and for this reason alone; gives what is said.
+#[track_caller]
+pub(crate) fn assert_reason(sound: &Sound, bytes: &[u8], reason: Reason) -> Vec<Diagnosis> {
+    let (report, found) = sound.explained(bytes);
+    assert!(!report.is_sound(), "{} is sound", sound.format.name);
+    assert!(
+        found.iter().any(|own| own.reason == reason),
+        "{}: no {reason}\n{}",
+        sound.format.name,
+        shown(&found)
+    );
+    let allowed = |own: &Diagnosis| {
+        let is_shorter = reason == Reason::MissingBytes && own.reason == Reason::Truncated;
+        let is_open = matches!(own.reason, Reason::Consequence | Reason::Unknown);
+        own.reason == reason || is_open || is_shorter
+    };
+    assert!(
+        found.iter().all(allowed),
+        "{}\n{}",
+        sound.format.name,
+        shown(&found)
+    );
+    found
+}
+
+/// Where records begin; of a chunked segment, where chunks do.
+pub(crate) fn positions(sound: &Sound) -> Vec<usize> {
+    let mut walk = open(
+        common::source(&sound.bytes),
+        &sound.options(),
+        Start::Beginning,
+    )
+    .unwrap();
+    let mut positions = Vec::new();
+    while walk.step().unwrap() == Step::More {
+        let rows = walk.rows();
+        let of_row = |row| usize::try_from(rows.position(row)).unwrap();
+        positions.extend((0..rows.len()).map(of_row));
+    }
+    positions.dedup();
+    positions
 }
