@@ -57,6 +57,9 @@ fuzz: $(VENV)/.fuzz ## Fuzz each format's walk, look-ups, writer and recovering 
 corpus: $(VENV)/.fuzz ## Take over into fuzz/corpus what fuzzing found, minimised
 	$(BIN)/python scripts/fuzz.py minimise
 
+sanitize: $(VENV)/.requirements ## Run the tests that reach unsafe code under AddressSanitizer
+	CARGO="$(CARGO)" PYTHON=$(CURDIR)/$(BIN)/python scripts/sanitize.sh
+
 lint: $(VENV)/.extension ## Run the linters and type checks alone
 	$(CARGO) fmt --all --check
 	$(CARGO) fmt --manifest-path fuzz/Cargo.toml --check
@@ -91,7 +94,7 @@ lock: $(VENV)/.requirements ## Pin the newest versions that pyproject.toml allow
 	PYTHON=$(BIN)/python scripts/lock.sh
 
 clean: ## Remove everything that was built or installed
-	rm -rf $(VENV) $(INTEROP)/node_modules target dist build .pytest_cache .ruff_cache .mypy_cache .hypothesis python/seglake/_native*.so
+	rm -rf $(VENV) $(INTEROP)/node_modules target fuzz/target dist build .pytest_cache .ruff_cache .mypy_cache .hypothesis python/seglake/_native*.so
 	find python tests examples scripts -name __pycache__ -prune -exec rm -rf {} +
 
 $(VENV)/.python:

@@ -98,6 +98,7 @@ impl ColumnBuffer {
     }
 
     /// Makes room for `bytes` of values in a column of bytes that is empty, so that it need not grow.
+    #[cfg(feature = "arrow")]
     pub(super) fn reserve(&mut self, bytes: usize) {
         if let Values::Variable {
             data, text: false, ..
