@@ -34,6 +34,8 @@ _MAX_MEMORY_MIB: Final = 1024
 """Far above what reading takes: a fuzzer keeps its corpus in memory, and allocators keep what was freed."""
 _INPUT_TIMEOUT_S: Final = 20
 _GRACE_S: Final = 120
+_FOUND: Final = re.compile(r"[0-9a-f]{40}")
+"""The names that libFuzzer gives; other inputs were put there by hand, and stay."""
 _STATISTIC: Final = re.compile(r"stat::number_of_executed_units:\s*(\d+)")
 _COVERAGE: Final = re.compile(r" cov: (\d+) ")
 _INPUT: Final = re.compile(r"Test unit written to (\S+)")
@@ -192,8 +194,10 @@ def minimise() -> None:
             for path in golden.iterdir():
                 (kept / path.name).unlink()
             committed = FUZZ / "corpus" / corpus
-            shutil.rmtree(committed, ignore_errors=True)
-            shutil.copytree(kept, committed)
+            for path in filter(Path.is_file, committed.glob("*")):
+                if _FOUND.fullmatch(path.name):
+                    path.unlink()
+            shutil.copytree(kept, committed, dirs_exist_ok=True)
         inputs = list(committed.iterdir())
         print(f"{corpus}: {len(inputs)} inputs, {sum(path.stat().st_size for path in inputs):,} bytes")
 
