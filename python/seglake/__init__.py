@@ -1,6 +1,6 @@
 """Read, write and verify binary log segments: every record checked, every damaged byte accounted for."""
 
-from ._errors import DamageError, DamageWarning, FormatError, LimitError, SeglakeError, WrongKeyError
+from ._errors import ColumnsError, DamageError, DamageWarning, FormatError, LimitError, SeglakeError, WrongKeyError
 from ._native import (
     Batch,
     Batches,
@@ -34,6 +34,7 @@ from ._types import Diagnosis, Neighbour, Repair, Span
 __all__ = [
     "Batch",
     "Batches",
+    "ColumnsError",
     "DamageError",
     "DamageWarning",
     "Detection",
@@ -72,6 +73,7 @@ __all__ = [
 
 # Shown, and pickled, under the name by which they are imported.
 for _public in (
+    ColumnsError,
     DamageError,
     DamageWarning,
     Diagnosis,

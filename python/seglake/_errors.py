@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 class SeglakeError(Exception):
     """The base of everything that only this library raises."""
@@ -20,6 +22,22 @@ class LimitError(SeglakeError):
 
     def __reduce__(self) -> tuple[object, ...]:
         return (_rebuild, (type(self), self.args[0], {"option": self.option}))
+
+
+class ColumnsError(SeglakeError, ValueError):
+    """A conversion would lose columns of its source, or lacks some that the new format needs.
+
+    `lost` are the names of the former, with fields of structures as `clock.seq`: `drop` gives them up. `missing` are
+    those of the latter: `set` gives values for them.
+    """
+
+    def __init__(self, message: str, *, lost: Sequence[str], missing: Sequence[str]) -> None:
+        super().__init__(message)
+        self.lost = list(lost)
+        self.missing = list(missing)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_rebuild, (type(self), self.args[0], {"lost": self.lost, "missing": self.missing}))
 
 
 class DamageError(SeglakeError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import uuid
 from collections.abc import Callable
 from pathlib import Path
@@ -400,3 +401,40 @@ def test_sealing_carries_checksums_over(tmp_path: Path) -> None:
     report = seglake.seal(bytes(damaged), tmp_path / "part.sealed", on_damage="skip")
     assert (report.records, report.ok) == (19, False)
     assert seglake.verify(tmp_path / "part.sealed").ok
+
+
+@pytest.mark.filterwarnings("ignore::seglake.DamageWarning")
+def test_a_record_tells_what_is_wrong_with_it(vectors: Path) -> None:
+    path = vectors / "autobase" / "dangling.oplog"
+    with seglake.open(path, dialect="draft-1.1", on_damage="skip") as reader:
+        records = list(reader)
+        causes = {span.start: span.cause for span in reader.ledger() if span.kind == "record"}
+        bad = next(record for record in records if causes[record.position] is not None)
+        found = reader.get(bad.seq)
+    assert {record.position: record.cause for record in records} == causes
+    assert found is not None
+    assert found.cause == "dangling_reference"
+    assert repr(found).endswith('cause="dangling_reference")')
+    assert "cause" not in found.to_dict()
+    sound = next(iter(seglake.open(vectors / "active" / "typical.bin")))
+    assert sound.cause is None
+    assert "cause" not in repr(sound)
+
+
+def test_a_conversion_that_loses_columns_names_them(tmp_path: Path) -> None:
+    path = tmp_path / "a.active"
+    with seglake.create(path, format="active") as writer:
+        writer.write(type="a", value=b"b")
+    with pytest.raises(seglake.ColumnsError) as caught:
+        seglake.convert(path, tmp_path / "a.tenant")
+    assert (caught.value.lost, caught.value.missing) == (["uuid", "timestamp", "type"], ["partition", "tenant"])
+    assert str(caught.value) == (
+        "tenant records cannot hold uuid, timestamp, type: drop what may be lost by name; "
+        "they need partition, tenant, which the source does not have: set a value for each"
+    )
+    with pytest.raises(seglake.ColumnsError) as less:
+        seglake.convert(path, tmp_path / "a.tenant", drop=caught.value.lost)
+    again = pickle.loads(pickle.dumps(less.value))
+    assert (type(again), again.lost, again.missing) == (seglake.ColumnsError, [], ["partition", "tenant"])
+    assert (str(again), isinstance(again, ValueError)) == (str(less.value), True)
+    assert not (tmp_path / "a.tenant").exists()

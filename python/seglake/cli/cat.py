@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -152,7 +152,7 @@ def _checked(chosen: Sequence[str] | None, reader: Reader) -> Sequence[str] | No
 def _lines(
     reader: Reader, file: Input, chosen: Sequence[str] | None, *, as_json: bool, form: ValueForm | None
 ) -> Lines:
-    fields = Fields(file.path, _causes(reader) if chosen and "cause" in chosen else ())
+    fields = Fields(file.path)
     if as_json:
         return JsonLines(chosen or ["position", *reader.schema.names], form or "base64", fields)
     if chosen is None:
@@ -165,11 +165,6 @@ def _lines(
         stream=sys.stdout,
         file_bytes=reader.size,
     )
-
-
-def _causes(reader: Reader) -> Iterator[tuple[int, str]]:
-    """Where the records are of which something is missing, and why: of a pass of its own over the file."""
-    return ((span.start, span.cause) for span in reader.ledger() if span.kind == "record" and span.cause is not None)
 
 
 def _print(records: Iterable[Record], lines: Lines, limit: int | None) -> int:

@@ -12,7 +12,7 @@ import click
 from . import columns, options, outputs, reading
 from .escape import printable
 from .failure import Trouble
-from .inputs import Input, opened
+from .inputs import opened
 from .settings import parse_settings, typed
 from .terminal import byte_progress
 
@@ -130,11 +130,7 @@ def command(
                 progress=advance,
                 **reading.given(how),
             )
-        except seglake.FormatError:
-            raise
-        except ValueError as error:
-            if not _differ(file, how, target, to_dialect):
-                raise
+        except seglake.ColumnsError as error:
             raise Trouble(f"{printable(str(error))}\n{_COLUMNS_NEXT}") from error
     return outputs.tell_of(report, file, destination, as_json=as_json)
 
@@ -175,17 +171,3 @@ def _empty(target: Any, dialect: Any) -> Any:
     import seglake
 
     return seglake.open(b"", format=target, on_damage="skip", **({} if dialect is None else {"dialect": dialect}))
-
-
-def _differ(file: Input, how: dict[str, Any], target: Any, dialect: str | None) -> bool:
-    """Whether the new file has other columns than the source."""
-    import seglake
-
-    try:
-        with (
-            _empty(target, dialect) as new,
-            seglake.open(file.from_start(), **reading.only(how, "format", "dialect", "key_file")) as old,
-        ):
-            return (new.schema.names, new.schema.types) != (old.schema.names, old.schema.types)
-    except ValueError:
-        return False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -13,9 +13,6 @@ from .quantity import instant, instant_us
 
 if TYPE_CHECKING:
     from seglake import Record
-
-# No file has so many bytes.
-_BEHIND_ALL = 1 << 64
 
 ValueForm = Literal["text", "json", "hex", "base64"]
 
@@ -41,28 +38,15 @@ def plain(value: Any, of_bytes: Callable[[bytes], str] = base64_text) -> Any:
 
 
 class Fields:
-    """The fields of a file's records by column name, those among them that every file has: `path` and `cause`."""
+    """The fields of a file's records by column name, among them the `path` that every file has."""
 
-    def __init__(self, path: str | None, causes: Iterable[tuple[int, str]] = ()) -> None:
-        """Name the file and, in file order, where the records are that are given out with a cause."""
+    def __init__(self, path: str | None) -> None:
+        """Name the file."""
         self._path = path
-        self._ahead = iter(causes)
-        self._causes: dict[int, str] = {}
-        self._looked_to = -1
 
     def of(self, record: Record, name: str) -> Any:
         """The field of a record."""
-        if name == "path":
-            return self._path
-        return self._cause(record.position) if name == "cause" else getattr(record, name)
-
-    def _cause(self, position: int) -> str | None:
-        # As far as needed: whoever prints the first records waits for no more than these.
-        while self._looked_to < position:
-            self._looked_to, cause = next(self._ahead, (_BEHIND_ALL, None))
-            if cause is not None:
-                self._causes[self._looked_to] = cause
-        return self._causes.get(position)
+        return self._path if name == "path" else getattr(record, name)
 
 
 def instant_shown(record: Record) -> str:

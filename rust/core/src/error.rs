@@ -47,6 +47,16 @@ pub enum Error {
     /// The caller asked for something that cannot be.
     #[error("{}", text::printable(_0))]
     Usage(String),
+    /// A conversion would lose columns of its source, or lacks some that the new format needs.
+    #[error("{format} records {}", columns(lost, missing))]
+    Columns {
+        /// The new format.
+        format: &'static str,
+        /// The columns, or fields of structures (`clock.seq`), that it cannot hold.
+        lost: Vec<String>,
+        /// The columns that it needs and the source does not have.
+        missing: Vec<&'static str>,
+    },
     /// The operating system refused, or the file changed while it was read.
     #[error("{}: {action}: {}", name(path), text::printable(&source.to_string()))]
     Io {
@@ -109,6 +119,21 @@ impl Error {
 fn name(path: &Option<PathBuf>) -> String {
     path.as_deref()
         .map_or_else(|| "<buffer>".to_owned(), text::path)
+}
+
+fn columns(lost: &[String], missing: &[&str]) -> String {
+    let mut said = Vec::new();
+    if !lost.is_empty() {
+        let lost = lost.join(", ");
+        said.push(format!("cannot hold {lost}: drop what may be lost by name"));
+    }
+    if !missing.is_empty() {
+        let missing = missing.join(", ");
+        said.push(format!(
+            "need {missing}, which the source does not have: set a value for each"
+        ));
+    }
+    said.join("; they ")
 }
 
 /// Where a file is damaged, how, and what should have been there.

@@ -51,6 +51,11 @@ fn exception(py: Python<'_>, error: Error) -> PyResult<PyErr> {
             class(py, "LimitError")?
         }
         Error::Format { .. } => class(py, "FormatError")?,
+        Error::Columns { lost, missing, .. } => {
+            fields.set_item("lost", lost)?;
+            fields.set_item("missing", missing)?;
+            class(py, "ColumnsError")?
+        }
         Error::Io {
             path,
             action,

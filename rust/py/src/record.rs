@@ -4,6 +4,7 @@ use pyo3::exceptions::{PyAttributeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 use seglake::format::{Column, ColumnKind, Rows, Value};
+use seglake::ledger::Cause;
 use seglake::text::escape;
 
 use crate::value::{time_to_python, uuid_to_python};
@@ -15,6 +16,7 @@ pub(crate) struct Record {
     columns: &'static [Column],
     fields: Vec<Field>,
     position: u64,
+    cause: Option<Cause>,
 }
 
 enum Field {
@@ -83,6 +85,7 @@ impl Record {
             columns,
             fields: fields.collect::<PyResult<_>>()?,
             position: rows.position(row),
+            cause: rows.cause(row),
         })
     }
 
@@ -292,7 +295,13 @@ impl Record {
         self.position
     }
 
-    /// All attributes as a dict of the same names.
+    /// What is wrong with a record that is given out all the same (`dangling_reference`), or None.
+    #[getter]
+    fn cause(&self) -> Option<&'static str> {
+        self.cause.map(Cause::as_str)
+    }
+
+    /// The fields, those among them that are derived, and the position as a dict of the same names.
     pub(crate) fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
         for (column, field) in self.columns.iter().zip(&self.fields) {
@@ -322,10 +331,10 @@ impl Record {
             };
             shown.push(format!("{}={text}", column.name));
         }
-        Ok(format!(
-            "Record({}, position={})",
-            shown.join(", "),
-            self.position
-        ))
+        shown.push(format!("position={}", self.position));
+        if let Some(cause) = self.cause {
+            shown.push(format!("cause={:?}", cause.as_str()));
+        }
+        Ok(format!("Record({})", shown.join(", ")))
     }
 }

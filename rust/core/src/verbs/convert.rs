@@ -195,21 +195,14 @@ fn plan(source: &[Column], to: &[Column], conversion: &Conversion<'_>) -> Result
         .zip(&taken)
         .filter(|(own, taken)| !**taken && !is_dropped(own.name));
     lost.extend(unused.map(|(own, _)| own.name.to_owned()));
-    if !lost.is_empty() {
-        return Err(Error::Usage(format!(
-            "{} records cannot hold {}: drop what may be lost by name",
-            conversion.to.name,
-            lost.join(", ")
-        )));
+    if lost.is_empty() && missing.is_empty() {
+        return Ok(plan);
     }
-    if !missing.is_empty() {
-        return Err(Error::Usage(format!(
-            "{} records need {}, which the source does not have: set a value for each",
-            conversion.to.name,
-            missing.join(", ")
-        )));
-    }
-    Ok(plan)
+    Err(Error::Columns {
+        format: conversion.to.name,
+        lost,
+        missing,
+    })
 }
 
 fn names(columns: &[Column]) -> String {
@@ -224,7 +217,8 @@ fn names(columns: &[Column]) -> String {
 /// of the rest. A file under a wrong key is never converted.
 ///
 /// # Errors
-/// [`Error::Usage`] where a column would be lost or is missing, and where a record cannot be held; those of reading, and of
+/// [`Error::Columns`] where columns would be lost or are missing, [`Error::Usage`] where a record cannot be held; those of
+/// reading, and of
 /// [`create`](format::create).
 pub fn convert(
     source: Arc<dyn Source>,
