@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import fire_reading
+import fire_sharing
 import pytest
 from fire import run, survives
 from fire_samples import FORMATS, RECORDS
@@ -17,19 +18,19 @@ EVERYWHERE = [
     fire_reading.closed,
     fire_reading.dropped,
     fire_reading.kept_views,
-    fire_reading.threads,
-    fire_reading.closed_by_another_thread,
-    fire_reading.forks,
-    fire_reading.pool,
-    fire_reading.fork_among_threads,
+    fire_sharing.threads,
+    fire_sharing.closed_by_another_thread,
+    fire_sharing.forks,
+    fire_sharing.pool,
+    fire_sharing.fork_among_threads,
     fire_reading.buffers,
     fire_reading.written_meanwhile,
     fire_reading.closed_file_object,
     fire_reading.interrupted,
     fire_reading.raising,
-    fire_reading.within_itself,
-    fire_reading.reported_by_a_signal,
-    fire_reading.no_deadlock,
+    fire_sharing.within_itself,
+    fire_sharing.reported_by_a_signal,
+    fire_sharing.no_deadlock,
 ]
 
 
@@ -39,7 +40,7 @@ def test_reading(scenario: Callable[[str], None], tmp_path: Path) -> None:
 
 
 def test_finalisers_and_the_end_of_the_interpreter(tmp_path: Path) -> None:
-    said = survives(fire_reading.finalisers, tmp_path).split("\n")
+    said = survives(fire_sharing.finalisers, tmp_path).split("\n")
     for format in FORMATS:
         for moment in ("freed", "collected", "at the end"):
             assert said.count(f"{format} {moment}") == 1, said

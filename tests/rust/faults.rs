@@ -9,13 +9,14 @@
 
 mod fault_samples;
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use fault_samples::{assert_tells, faults, hitches, listing, options, run, sample, source, write};
-use seglake::faults::{Fault, inject};
+use fault_samples::{
+    all_or_nothing, assert_tells, faults, hitches, listing, options, run, sample, source, write,
+};
+use seglake::faults::inject;
 use seglake::format::{
     self, FORMATS, Format, Lookup, Options, RecordId, Start, Step, WriteOptions, active, chunked,
     sealed, tenant,
@@ -24,62 +25,6 @@ use seglake::source::Source;
 use seglake::verbs::{self, Conversion, SealOptions};
 
 const RECORDS: u64 = 24;
-
-type Files = BTreeMap<String, Vec<u8>>;
-
-/// What goes wrong in making a new file leaves the folder as it was; what does not, makes the file as it would have been.
-fn all_or_nothing(
-    name: &str,
-    prepare: impl Fn(&Path) + Copy,
-    work: impl Fn(&Path) -> seglake::Result<()> + Copy,
-) {
-    let (folder, done, operations) = run(prepare, work, None);
-    done.unwrap();
-    let complete = listing(folder.path());
-    let before = {
-        let folder = fault_samples::folder();
-        prepare(folder.path());
-        listing(folder.path())
-    };
-    assert_ne!(before, complete);
-    for fault in hitches(&operations) {
-        let (folder, done, _) = run(prepare, work, Some(fault));
-        done.unwrap();
-        assert!(listing(folder.path()) == complete, "{name}, {fault:?}");
-    }
-    let mut failed = 0;
-    for fault in faults(&operations) {
-        let (folder, done, _) = run(prepare, work, Some(fault));
-        failed += usize::from(done.is_err());
-        check_made(name, fault, &done, folder.path(), &before, &complete);
-    }
-    // Nearly every operation matters: a seam that nothing passes would let this test pass.
-    assert!(
-        failed * 10 > operations.len() * 9,
-        "{name}: {failed} of {operations:?}"
-    );
-}
-
-fn check_made(
-    name: &str,
-    fault: Fault,
-    done: &seglake::Result<()>,
-    folder: &Path,
-    before: &Files,
-    complete: &Files,
-) {
-    let after = listing(folder);
-    let Err(error) = done else {
-        assert!(after == *complete, "{name}, {fault:?}: {:?}", after.keys());
-        return;
-    };
-    assert_tells(error, fault, folder);
-    if error.to_string().contains("complete and in its place") {
-        assert!(after == *complete, "{name}, {fault:?}: {:?}", after.keys());
-    } else {
-        assert!(after == *before, "{name}, {fault:?}: {:?}", after.keys());
-    }
-}
 
 fn write_whole(folder: &Path, format: &Format, options: &WriteOptions) -> seglake::Result<()> {
     let path = folder.join("new");

@@ -12,6 +12,8 @@ use seglake::format::{self, Format, Options, Start, Step, Value, WriteOptions, W
 use seglake::ledger::Span;
 use seglake::source::{FileSource, Source, open_regular};
 
+type Files = BTreeMap<String, Vec<u8>>;
+
 pub(crate) const EIO: i32 = 5;
 pub(crate) const EINTR: i32 = 4;
 pub(crate) const ENOSPC: i32 = 28;
@@ -218,8 +220,75 @@ pub(crate) fn run<T>(
     work: impl Fn(&Path) -> T,
     fault: Option<Fault>,
 ) -> (tempfile::TempDir, T, Vec<Operation>) {
-    let folder = folder();
+    let folder = self::folder();
     prepare(folder.path());
     let (done, operations) = inject(fault, || work(folder.path()));
     (folder, done, operations)
+}
+
+/// What goes wrong in making a new file leaves the folder as it was; what does not, makes the file as it would have been.
+pub(crate) fn all_or_nothing(
+    name: &str,
+    prepare: impl Fn(&Path) + Copy,
+    work: impl Fn(&Path) -> seglake::Result<()> + Copy,
+) {
+    all_or_nothing_but(name, |_, _| false, prepare, work);
+}
+
+/// The same, where some faults are more than anybody can put right again.
+pub(crate) fn all_or_nothing_but(
+    name: &str,
+    hopeless: impl Fn(Fault, Operation) -> bool,
+    prepare: impl Fn(&Path) + Copy,
+    work: impl Fn(&Path) -> seglake::Result<()> + Copy,
+) {
+    let (folder, done, operations) = run(prepare, work, None);
+    done.unwrap();
+    let complete = listing(folder.path());
+    let before = {
+        let folder = self::folder();
+        prepare(folder.path());
+        listing(folder.path())
+    };
+    assert_ne!(before, complete);
+    for fault in hitches(&operations) {
+        let (folder, done, _) = run(prepare, work, Some(fault));
+        done.unwrap();
+        assert!(listing(folder.path()) == complete, "{name}, {fault:?}");
+    }
+    let mut failed = 0;
+    for fault in faults(&operations) {
+        if hopeless(fault, operations[fault.at]) {
+            continue;
+        }
+        let (folder, done, _) = run(prepare, work, Some(fault));
+        failed += usize::from(done.is_err());
+        check_made(name, fault, &done, folder.path(), &before, &complete);
+    }
+    // Nearly every operation matters: a seam that nothing passes would let this test pass.
+    assert!(
+        failed * 10 > operations.len() * 9,
+        "{name}: {failed} of {operations:?}"
+    );
+}
+
+fn check_made(
+    name: &str,
+    fault: Fault,
+    done: &seglake::Result<()>,
+    folder: &Path,
+    before: &Files,
+    complete: &Files,
+) {
+    let after = listing(folder);
+    let Err(error) = done else {
+        assert!(after == *complete, "{name}, {fault:?}: {:?}", after.keys());
+        return;
+    };
+    assert_tells(error, fault, folder);
+    if error.to_string().contains("complete and in its place") {
+        assert!(after == *complete, "{name}, {fault:?}: {:?}", after.keys());
+    } else {
+        assert!(after == *before, "{name}, {fault:?}: {:?}", after.keys());
+    }
 }

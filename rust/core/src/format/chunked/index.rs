@@ -6,6 +6,7 @@
 //! Big-endian. `offset` is the message offset of the first record of the chunk at `file offset`; `checksum` is CRC-32 (IEEE)
 //! of the 16 bytes before it. Whatever is wrong with an index, the segment is read without it.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -13,7 +14,8 @@ use super::FORMAT;
 use super::header::{ALIGNMENT, Header, Look};
 use super::walk::{ChunkedWalk, Fate};
 use crate::cursor::Cursor;
-use crate::error::Result;
+use crate::disk;
+use crate::error::{Error, Result};
 use crate::format::{Eof, IndexSource, Options, Start, Step, Walk, Wanted};
 use crate::ledger::{Cause, Kind, Span, Tiling};
 use crate::source::{FileSource, Source, Window, open_regular};
@@ -101,15 +103,21 @@ pub(super) fn find(log: &dyn Source, options: &Options) -> Option<Arc<dyn Source
     }
 }
 
-/// Whether `options` name an index for a segment, sound or not.
-pub(crate) fn has_index(log: &dyn Source, options: &Options) -> bool {
-    match &options.index {
-        IndexSource::None => false,
-        IndexSource::Source(_) => true,
-        IndexSource::Beside => {
-            let index = log.path().and_then(beside);
-            index.is_some_and(|index| index.is_file())
-        }
+/// Whether `options` name an index for a segment, and there is one, whatever it is worth.
+///
+/// # Errors
+/// [`Error::Io`] where that cannot be told.
+pub(crate) fn has_index(log: &dyn Source, options: &Options) -> Result<bool> {
+    let path = match &options.index {
+        IndexSource::None => return Ok(false),
+        IndexSource::Source(_) => return Ok(true),
+        IndexSource::Beside => log.path().and_then(beside),
+    };
+    let Some(path) = path else { return Ok(false) };
+    match disk::metadata(&path) {
+        Ok(metadata) => Ok(metadata.is_file()),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(Error::io(Some(&path), "cannot stat", error)),
     }
 }
 

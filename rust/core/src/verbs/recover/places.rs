@@ -56,7 +56,7 @@ impl Places {
             Some(quarantine) => quarantine.clone(),
             None => default_quarantine(recovered),
         };
-        let has_index = *format == chunked::FORMAT && chunked::has_index(source, options);
+        let has_index = *format == chunked::FORMAT && chunked::has_index(source, options)?;
         let index = match chunked::beside(recovered) {
             Some(index) => Some(index).filter(|_| has_index),
             None if has_index => {
