@@ -201,7 +201,7 @@ def test_hostile_names_reach_no_terminal(tmp_path: Path) -> None:
     manifest = Path(f"{tmp_path / f'q{HOSTILE}'}.manifest.jsonl").read_text()
     assert "\x1b" not in manifest
     assert "\u202e" not in manifest
-    assert json.loads(manifest.splitlines()[0])["original"]["name"] == "\\u{1b}[31mred\\u{202e}.active"
+    assert json.loads(manifest.splitlines()[0])["original"]["name"] == "\\x1b[31mred\\u202e.active"
     done = seglake("recover", path, new)
     assert done.status == 2
     assert "\x1b" not in done.err

@@ -116,7 +116,8 @@ impl Error {
     }
 }
 
-fn name(path: &Option<PathBuf>) -> String {
+/// How errors call a file.
+pub(crate) fn name(path: &Option<PathBuf>) -> String {
     path.as_deref()
         .map_or_else(|| "<buffer>".to_owned(), text::path)
 }

@@ -7,7 +7,7 @@ use super::pieces::Pieces;
 use super::renumber::{Dropped, Edit, Renumbering};
 use super::rows::changed;
 use super::walk::OplogWalk;
-use crate::error::{Error, Result};
+use crate::error::{self, Error, Result};
 use crate::format::{Salvage, Start, Step, Walk};
 use crate::ledger::{Cause, Kind, Span};
 use crate::source::Window;
@@ -74,9 +74,7 @@ fn refuse_dropping(salvage: &Salvage<'_>, seq: u64, lost: &Span) -> Error {
 }
 
 fn name(salvage: &Salvage<'_>) -> String {
-    let source = salvage.source();
-    let path = source.path().map(|path| path.display().to_string());
-    path.unwrap_or_else(|| "<buffer>".to_owned())
+    error::name(&salvage.source().path().map(Into::into))
 }
 
 /// What has to change in a message so that it means what it did.

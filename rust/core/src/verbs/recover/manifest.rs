@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 use crate::ledger::{Cause, Kind};
 use crate::source::{FileSource, Source, Window};
+use crate::text;
 
 /// The version of this layout.
 pub(super) const VERSION: u32 = 1;
@@ -72,7 +73,7 @@ impl Sum {
     pub(super) fn new(path: Option<&Path>, bytes: u64, hash: u64) -> Self {
         let name = path.and_then(Path::file_name).unwrap_or_default();
         Self {
-            name: name.to_string_lossy().escape_debug().to_string(),
+            name: text::path(Path::new(name)),
             bytes,
             hash: format!("{hash:016x}"),
         }

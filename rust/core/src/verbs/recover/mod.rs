@@ -13,12 +13,12 @@ use std::sync::Arc;
 pub use undo::undo_recover;
 
 use super::{Report, verify};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, name};
 use crate::format::chunked::build_index;
 use crate::format::{Carried, Eof, Options, Runs, Salvage, Wanted, resolve};
 use crate::ledger::Kind;
 use crate::output::{NewFile, commit_together};
-use crate::source::Source;
+use crate::source::{FileSource, Source};
 use manifest::{Header, How, Manifest, Sum, write_line};
 use places::Places;
 use sorting::{Sorted, Sorting, unwritten};
@@ -254,19 +254,12 @@ impl Job<'_> {
         write_line(&mut lines, &header).map_err(failed)?;
         lines.flush().map_err(failed)?;
         drop(lines);
-        stages.next();
-        let mut lines = Manifest::new(files.manifest.source()?);
-        let header = lines.header()?;
         let parts = Parts {
             recovered,
             quarantine: &quarantine,
             options: self.options,
         };
-        let mut done = 0;
-        parts.join(&mut lines, &header, |bytes| {
-            done += bytes.len() as u64;
-            stages.tell(done)
-        })?;
+        prove(&parts, files.manifest.source()?, stages)?;
         let is_same = recovered.len() == self.source.len() && recovered_hash == sorted.hash;
         Ok((sorted, is_same))
     }
@@ -282,6 +275,17 @@ impl Job<'_> {
             force: self.recovery.force,
         }
     }
+}
+
+/// Puts the damaged file together again, as undoing would, to see that it can be.
+fn prove(parts: &Parts<'_>, manifest: FileSource, stages: &mut Stages<'_>) -> Result<()> {
+    stages.next();
+    let mut lines = Manifest::new(manifest);
+    let (header, mut done) = (lines.header()?, 0);
+    parts.join(&mut lines, &header, |bytes| {
+        done += bytes.len() as u64;
+        stages.tell(done)
+    })
 }
 
 /// Whether there is nothing to drop: all that is wrong, if anything is, is within records that are given out all the same.
@@ -318,10 +322,7 @@ fn refuse_hopeless(report: &Report, recovery: &Recovery) -> Result<()> {
     } else {
         "probably another format"
     };
-    let name = report
-        .path
-        .as_deref()
-        .map_or_else(|| "<buffer>".to_owned(), |path| path.display().to_string());
+    let name = name(&report.path);
     Err(Error::Usage(format!(
         "{name}: nothing in it checks as {}: {why}. Nothing was written. force (--force) recovers it all the same: everything goes to the quarantine",
         report.format.name

@@ -8,6 +8,7 @@ use super::Recovery;
 use crate::error::{Error, Result};
 use crate::format::{Format, Options, chunked};
 use crate::source::Source;
+use crate::text;
 
 /// What a quarantine is called behind the name of the recovered file.
 const QUARANTINE: &str = ".quarantine";
@@ -62,7 +63,7 @@ impl Places {
             None if has_index => {
                 return Err(Error::Usage(format!(
                     "{} has the name of its own index: give the new file another extension",
-                    recovered.display()
+                    text::path(recovered)
                 )));
             }
             None => None,
@@ -106,8 +107,8 @@ pub(super) fn refuse_same(files: &[(&str, Option<&Path>)]) -> Result<()> {
             if identity.is_same(other_identity) {
                 return Err(Error::Usage(format!(
                     "{}: {what} would be {other}, {}: name another file",
-                    path.display(),
-                    other_path.display()
+                    text::path(path),
+                    text::path(other_path)
                 )));
             }
         }

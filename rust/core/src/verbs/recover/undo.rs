@@ -12,6 +12,7 @@ use crate::error::{Error, Result};
 use crate::format::Options;
 use crate::output::NewFile;
 use crate::source::{FileSource, Source, open_regular};
+use crate::text;
 
 /// How much is copied between two looks at whether to stop.
 const PIECE_BYTES: usize = 1 << 20;
@@ -71,7 +72,7 @@ pub fn undo_recover(
                 path: source.path().map(Into::into),
                 message: format!(
                     "this is not {what}, or not as it was: {} has its length and hash",
-                    manifest_path.display()
+                    text::path(&manifest_path)
                 ),
             });
         }
