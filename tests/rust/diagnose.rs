@@ -41,6 +41,21 @@ fn a_sector_of_zeros() {
 }
 
 #[test]
+fn a_hole_of_a_megabyte() {
+    let sound = active(3000, 1000, 0);
+    let bytes = sound.damaged(|bytes| bytes[1 << 20..2 << 20].fill(0));
+    let found = assert_reason(&sound, &bytes, Reason::ZeroedSector);
+    assert!(found[0].evidence.contains("at least"), "{}", shown(&found));
+    // What was preallocated and never written is no hole.
+    let sound = chunked(10, 1000);
+    let torn = sound.damaged(|bytes| {
+        bytes.truncate(bytes.len() - 700);
+        bytes.resize(1 << 20, 0);
+    });
+    assert_reason(&sound, &torn, Reason::InterruptedWrite);
+}
+
+#[test]
 fn a_sector_of_erased_flash() {
     for sound in large_and_small() {
         for (at, size) in [(4096, 512), (4096, 4096)] {

@@ -38,11 +38,13 @@ pub(super) fn constant(region: &Region, span: &Span) -> Option<Explanation> {
             let inner = ceil(run.start, 512)..floor(run.end, 512);
             let is_within = inner.start < span.end.min(inner.end) && span.start < inner.end;
             // Zeros to the end are what a write that was interrupted never reached.
-            let is_unused = byte == 0 && run.end == region.file_len;
-            if !is_within || is_unused {
+            let goes_on = run.end == region.end();
+            let is_last = run.end == region.file_len || span.kind == Kind::TornTail;
+            if !is_within || byte == 0 && goes_on && is_last {
                 continue;
             }
-            let slack = [inner.start - run.start, run.end - inner.end];
+            let at_end = if goes_on { 0 } else { run.end - inner.end };
+            let slack = [inner.start - run.start, at_end];
             let near = slack.iter().filter(|slack| **slack <= CHANCE_BYTES).count();
             let certainty = match near {
                 2 => Certainty::Likely,
@@ -51,9 +53,10 @@ pub(super) fn constant(region: &Region, span: &Span) -> Option<Explanation> {
             };
             let size = size_of(&inner);
             let evidence = format!(
-                "bytes {} to {} are {byte:#04x} throughout: {} of {size} bytes",
+                "bytes {} to {} are {byte:#04x} throughout: {}{} of {size} bytes",
                 inner.start,
                 inner.end,
+                if goes_on { "at least " } else { "" },
                 sectors((inner.end - inner.start) / size)
             );
             return Some(Explanation::new(reason, certainty, evidence));
@@ -79,7 +82,7 @@ fn size_of(run: &Range<u64>) -> u64 {
 fn runs(region: &Region, span: &Span, byte: u8) -> Vec<Range<u64>> {
     let (mut found, mut start) = (Vec::new(), None::<u64>);
     let from = span.start.saturating_sub(4096).max(region.start);
-    let to = span.end.saturating_add(4096).min(region.end());
+    let to = region.end();
     let bytes = region.get(from..to);
     let mut close = |start: Option<u64>, end: u64| {
         if let Some(start) = start
