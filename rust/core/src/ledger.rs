@@ -13,6 +13,9 @@ macro_rules! words {
         pub enum $name { $($(#[$variant_doc])* $variant,)* }
 
         impl $name {
+            /// All of them.
+            pub const ALL: &[Self] = &[$(Self::$variant,)*];
+
             /// The word that ledgers, reports and errors use.
             #[must_use]
             pub const fn as_str(self) -> &'static str {

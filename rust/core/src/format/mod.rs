@@ -5,6 +5,7 @@ pub mod chunked;
 mod column;
 mod detect;
 mod lookup;
+mod notes;
 pub mod oplog;
 mod options;
 mod salvage;

@@ -11,7 +11,8 @@ use crate::source::FileSource;
 /// writer, however that ends.
 #[derive(Debug)]
 pub(crate) struct Spool {
-    file: Handle,
+    /// There is none before the first flush where none was asked for.
+    file: Option<Handle>,
     /// The file that is to be, for errors.
     path: PathBuf,
     buffer: WriteBuffer,
@@ -27,10 +28,21 @@ impl Spool {
             Error::io(Some(path), "cannot open a temporary file beside it", error)
         })?;
         Ok(Self {
-            file,
+            file: Some(file),
             path: path.to_path_buf(),
             buffer: WriteBuffer::new(0),
         })
+    }
+
+    /// An empty spool of nothing that is to be a file: in memory as long as it fits into the buffer, then in the system's
+    /// folder for temporary files.
+    pub(crate) fn aside() -> Self {
+        Self {
+            file: None,
+            // Errors name what is beside the file that is to be.
+            path: std::env::temp_dir().join("seglake"),
+            buffer: WriteBuffer::new(0),
+        }
     }
 
     /// The bytes that are not in the file yet, to be appended to.
@@ -61,11 +73,17 @@ impl Spool {
     /// [`Error::Io`]; what could not be written is kept, and flushing again writes it to where it belongs.
     pub(crate) fn flush(&mut self) -> Result<()> {
         let bytes = self.buffer.len();
-        self.buffer.write_to(&self.file).map_err(|error| {
-            let action =
-                format!("cannot put {bytes} bytes into a temporary file beside it, and keeps them to try again");
+        let failed = |error| {
+            let action = format!(
+                "cannot put {bytes} bytes into a temporary file beside it, and keeps them to try again"
+            );
             Error::io(Some(&self.path), action, error)
-        })
+        };
+        let file = match &mut self.file {
+            Some(file) => file,
+            none => none.insert(Handle::nameless(folder(&self.path)).map_err(failed)?),
+        };
+        self.buffer.write_to(file).map_err(failed)
     }
 
     /// All bytes, to be read.
@@ -74,11 +92,39 @@ impl Spool {
     /// As [`flush`](Self::flush).
     pub(crate) fn source(&mut self) -> Result<FileSource> {
         self.flush()?;
-        let file = self.file.try_clone();
-        let file = file.map_err(|error| {
-            let action = "cannot read what was put into a temporary file beside it";
-            Error::io(Some(&self.path), action, error)
-        })?;
+        let file = match &self.file {
+            Some(file) => file.try_clone(),
+            None => Err(std::io::ErrorKind::NotFound.into()),
+        };
+        let file = file.map_err(|error| self.unreadable(error))?;
         FileSource::of(file, &self.path)
+    }
+
+    /// Makes `out` at most `most` bytes from `at` on, none behind the last.
+    ///
+    /// # Errors
+    /// [`Error::Io`] where they cannot be read.
+    pub(crate) fn read(&self, at: u64, most: usize, out: &mut Vec<u8>) -> Result<()> {
+        out.clear();
+        let start = self.buffer.start();
+        let in_file = start.saturating_sub(at);
+        let len = usize::try_from(in_file).unwrap_or(usize::MAX).min(most);
+        if len > 0 {
+            out.resize(len, 0);
+            let read = match &self.file {
+                Some(file) => file.read_exact_at(out, at),
+                None => Err(std::io::ErrorKind::NotFound.into()),
+            };
+            read.map_err(|error| self.unreadable(error))?;
+        }
+        let skip = usize::try_from(at.saturating_sub(start)).unwrap_or(usize::MAX);
+        let rest = self.buffer.held().get(skip..).unwrap_or_default();
+        out.extend_from_slice(rest.get(..most - len).unwrap_or(rest));
+        Ok(())
+    }
+
+    fn unreadable(&self, error: std::io::Error) -> Error {
+        let action = "cannot read what was put into a temporary file beside it";
+        Error::io(Some(&self.path), action, error)
     }
 }

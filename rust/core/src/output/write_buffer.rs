@@ -29,6 +29,11 @@ impl WriteBuffer {
         &mut self.bytes
     }
 
+    /// The same, to be looked at.
+    pub(crate) fn held(&self) -> &[u8] {
+        &self.bytes
+    }
+
     /// How many bytes are not in the file yet.
     pub(crate) const fn len(&self) -> usize {
         self.bytes.len()

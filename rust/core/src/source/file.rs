@@ -56,20 +56,14 @@ impl Source for FileSource {
     }
 
     fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
-        let mut done = 0;
-        while let Some(rest) = buffer.get_mut(done..).filter(|rest| !rest.is_empty()) {
-            let at = offset + done as u64;
-            match self.file.read_at(rest, at) {
-                Ok(0) => return Err(self.shrunk(at + rest.len() as u64)),
-                Ok(read) => done += read,
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => {
-                    let action = format!("cannot read {} bytes at offset {at}", rest.len());
-                    return Err(Error::io(Some(&self.path), action, error));
-                }
+        self.file.read_exact_at(buffer, offset).map_err(|error| {
+            let len = buffer.len();
+            if error.kind() == ErrorKind::UnexpectedEof {
+                return self.shrunk(offset.saturating_add(len as u64));
             }
-        }
-        Ok(())
+            let action = format!("cannot read {len} bytes at offset {offset}");
+            Error::io(Some(&self.path), action, error)
+        })
     }
 }
 

@@ -9,7 +9,14 @@ use crate::error::Result;
 pub(crate) struct Window {
     start: u64,
     buffer: Vec<u8>,
+    /// How many bytes were asked for since reading last jumped.
+    run: usize,
 }
+
+/// The least that is read at once where reading jumps to and fro.
+const JUMP_BYTES: usize = 64;
+/// Reading that goes on so near behind what is held does not jump.
+const NEAR_BYTES: u64 = 4 << 10;
 
 impl Window {
     /// Makes at least `min` bytes from `at` on available, reading up to `want` where it has to read at all.
@@ -43,6 +50,30 @@ impl Window {
             self.buffer.clear();
         }
         result
+    }
+
+    /// As [`load`](Self::load), for reading in an order that the file chooses: reads ahead, up to `most` bytes, only as much
+    /// as was asked for since reading last jumped. So what is read stays in proportion to what is asked for.
+    pub(crate) fn load_wary(
+        &mut self,
+        source: &dyn Source,
+        at: u64,
+        min: usize,
+        most: usize,
+    ) -> Result<()> {
+        if source.as_slice().is_some() {
+            return Ok(());
+        }
+        if self.held(at).len() < min {
+            let end = self.start + self.buffer.len() as u64;
+            if !(self.start..=end.saturating_add(NEAR_BYTES)).contains(&at) {
+                self.run = 0;
+            }
+            let ahead = self.run.saturating_mul(2).max(JUMP_BYTES).min(most);
+            self.load(source, at, min, ahead)?;
+        }
+        self.run = self.run.saturating_add(min);
+        Ok(())
     }
 
     /// The bytes from `at` on that are available.

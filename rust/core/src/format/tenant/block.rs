@@ -33,7 +33,11 @@ impl Name {
         let short = usize::try_from(len)
             .ok()
             .filter(|_| len <= SHORT_NAME_BYTES);
-        let bytes = short.map(read).transpose()?;
+        let bytes = match short {
+            Some(0) => Some(Arc::default()),
+            Some(len) => Some(read(len)?),
+            None => None,
+        };
         Ok(Self { at, len, bytes })
     }
 

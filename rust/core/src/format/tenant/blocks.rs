@@ -3,10 +3,10 @@
 use std::cmp::Ordering;
 
 use super::block::{BLOCK_HEADER_BYTES, Decoder, Name, Shape};
-use super::front::{COUNT_BYTES, u32_at};
+use super::front::COUNT_BYTES;
 use super::give::{Checks, Open};
 use super::layout::{self, Claim, Origin};
-use super::probe::{Decoded, Pieces, block_crc, tenant_of};
+use super::probe::{Decoded, FAR_COST, NEAR_BYTES, Pieces, block_crc, tenant_of};
 use super::toc::Entry;
 use super::walk::{Advance, Kept, TenantWalk};
 use crate::error::Result;
@@ -14,6 +14,12 @@ use crate::ledger::{Cause, Kind};
 
 /// A block of up to so many windows is checked in memory, and given out from there; a larger one is read twice.
 const WHOLE_WINDOWS: u64 = 8;
+
+/// How many blocks and ranges wait to be laid at most before nothing is looked for behind the last good block any more, where
+/// the entries name blocks one behind the other, and before the search ends, where they do not.
+const MAX_PENDING: usize = 1 << 12;
+/// How much of a block is decoded in the window that it was checked in.
+const HELD_BYTES: usize = 4 << 10;
 
 /// A block that counts.
 pub(super) struct Good {
@@ -54,6 +60,12 @@ impl TenantWalk {
         } else {
             self.judge(&entry)?
         };
+        if self.limited && self.front.is_sound() && !matches!(verdict, Verdict::Good(_)) {
+            // The rest is one range, whatever the entries that are left say of it.
+            self.layout.give_up(entry.at);
+            self.end_of_blocks()?;
+            return Ok(Advance::End);
+        }
         if matches!(verdict, Verdict::Yield) {
             return Ok(Advance::Yield);
         }
@@ -74,7 +86,8 @@ impl TenantWalk {
             Verdict::Good(good) => {
                 self.lay_tenants(&entry, before, good.at)?;
                 if !self.agrees(&entry, &good)? {
-                    self.ranges.mark(entry.at, entry.end, Cause::IndexDisagrees);
+                    self.ranges
+                        .mark(entry.at, entry.end, Cause::IndexDisagrees)?;
                 }
                 self.layout.block(good.at, good.at + good.shape.len);
                 self.keep(&entry, good)?;
@@ -86,19 +99,33 @@ impl TenantWalk {
                     self.layout
                         .failed(entry.offset, end, cause, entry.at, entry.end);
                 } else {
-                    self.ranges.mark(entry.at, entry.end, cause);
+                    self.ranges.mark(entry.at, entry.end, cause)?;
                 }
             }
             Verdict::Yield => {}
         }
-        let until = match self.peek()?.map(|next| next.offset) {
-            Some(next) if self.front.orderly => {
-                let good_end = self.end.unwrap_or_default();
-                good_end.min(next.saturating_sub(COUNT_BYTES))
+        self.lay_certain(&entry)
+    }
+
+    /// Lays what nothing behind this entry can change.
+    fn lay_certain(&mut self, entry: &Entry) -> Result<Advance> {
+        let in_order = self.front.disorder.is_none_or(|last| entry.at >= last);
+        let is_crowded = self.layout.pending() > MAX_PENDING;
+        let next = self.peek()?.map(|next| next.offset);
+        let before_next = next.map(|next| next.saturating_sub(COUNT_BYTES));
+        match before_next.filter(|_| in_order) {
+            Some(until) if is_crowded => {
+                // Nothing is looked for behind the last good block any more.
+                self.end = None;
+                self.tried.clear();
+                self.lay(until)?;
             }
-            _ => 0,
-        };
-        self.lay(until)?;
+            Some(until) => self.lay(until.min(self.end.unwrap_or_default()))?,
+            None if is_crowded && next.is_some() => {
+                self.limited = true;
+            }
+            None => {}
+        }
         Ok(Advance::On)
     }
 
@@ -119,7 +146,7 @@ impl TenantWalk {
         while let Some(entry) = entries.next(&*self.source)? {
             let end = entry.block_end().min(self.front.len);
             if !claim.has_left(entry.offset, end) {
-                self.ranges.mark(entry.at, entry.end, cause);
+                self.ranges.mark(entry.at, entry.end, cause)?;
             }
         }
         Ok(())
@@ -142,7 +169,7 @@ impl TenantWalk {
             Some(_) => {
                 let found = match self.data.bytes(&*source, at).first_chunk() {
                     Some(bytes) => u32::from_be_bytes(*bytes),
-                    None => u32_at(&*source, at)?,
+                    None => self.probe.u32_at(&*source, at)?,
                 };
                 (u64::from(found) != tenants).then_some(Cause::CountMismatch)
             }
@@ -274,7 +301,11 @@ impl TenantWalk {
                 return Ok(Verdict::Good(good));
             }
         }
-        Ok(Verdict::Failed(cause))
+        Ok(Verdict::Failed(if self.limited {
+            Cause::SearchLimit
+        } else {
+            cause
+        }))
     }
 
     /// Checks the very bytes that the entry names.
@@ -289,12 +320,16 @@ impl TenantWalk {
             self.limited = true;
             return Ok(Verdict::Failed(Cause::SearchLimit));
         }
+        // What is not near the block that was looked at before has to be fetched.
+        let near = self.examined..=self.examined.saturating_add(NEAR_BYTES);
+        let fetched = if near.contains(&at) { 0 } else { FAR_COST };
+        self.examined = at.saturating_add(len);
         let (crc, decoder, checks) = if in_memory {
-            let want = match self.direct {
+            let most = match self.direct {
                 true => bytes,
                 false => bytes.max(self.options.window_bytes),
             };
-            self.data.load(&*source, at, bytes, want)?;
+            self.data.load_wary(&*source, at, bytes, most)?;
             let block = self.data.bytes(&*source, at).get(..bytes);
             let block = block.unwrap_or_default();
             let mut crc = crc32fast::Hasher::new();
@@ -332,7 +367,7 @@ impl TenantWalk {
                 }
             }
         };
-        self.probe.spent = self.probe.spent.saturating_add(len);
+        self.probe.spent = self.probe.spent.saturating_add(len).saturating_add(fetched);
         Ok(Verdict::Failed(failed))
     }
 
@@ -424,6 +459,14 @@ impl TenantWalk {
     fn shape_at(&mut self, place: u64) -> Result<Option<Shape>> {
         let source = self.source.clone();
         let affordable = self.probe.left(&*source);
+        let mut decoder = Decoder::new();
+        // What an entry names was read just now.
+        let held = self.data.bytes(&*source, place);
+        decoder.feed(held.get(..HELD_BYTES).unwrap_or(held));
+        if decoder.is_done() {
+            self.probe.spent = self.probe.spent.saturating_add(decoder.offset());
+            return Ok(Some(decoder.shape()));
+        }
         let (decoded, cost) =
             self.probe
                 .decode(&*source, &self.options, place, self.front.len, affordable)?;

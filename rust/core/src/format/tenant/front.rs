@@ -47,8 +47,9 @@ pub(super) struct Front {
     pub(super) partitions: u64,
     /// The number of partitions that stands in the file.
     pub(super) partitions_found: Option<u32>,
-    /// Whether the blocks that the entries name lie one behind the other, in the order of the entries.
-    pub(super) orderly: bool,
+    /// Where the last entry stands whose block does not begin behind the one of the entry before it. From there on the blocks
+    /// that the entries name lie one behind the other.
+    pub(super) disorder: Option<u64>,
     /// Whether (partition, tenant) ascend from entry to entry (version 1: partition).
     pub(super) ascending: bool,
     /// Version 1: the last entry whose partition begins in front of the end of the file.
@@ -79,7 +80,7 @@ impl Front {
             refused: true,
             partitions: 0,
             partitions_found: None,
-            orderly: true,
+            disorder: None,
             ascending: true,
             last_within: None,
             kept: Arc::default(),
@@ -143,7 +144,7 @@ impl Front {
         while let Some(entry) = cursor.next(source)? {
             if let Some(last) = &last {
                 self.ascending &= entry.partition > last.partition;
-                self.orderly &= entry.offset >= last.block_end();
+                self.note_order(last, &entry);
             }
             if entry.offset < self.len {
                 self.last_within = Some(entry.at);
@@ -192,7 +193,7 @@ impl Front {
             match &last {
                 None => self.partitions = 1,
                 Some(last) => {
-                    self.orderly &= entry.offset >= last.block_end();
+                    self.note_order(last, &entry);
                     self.partitions += u64::from(entry.partition != last.partition);
                     self.ascending &= match entry.partition.cmp(&last.partition) {
                         Ordering::Equal => {
@@ -229,6 +230,12 @@ impl Front {
             self.kept = kept.into();
         }
         Ok(())
+    }
+
+    fn note_order(&mut self, last: &Entry, entry: &Entry) {
+        if entry.offset < last.block_end() {
+            self.disorder = Some(entry.at);
+        }
     }
 
     /// The u32 at `at`; `None` where the file ends before.

@@ -174,6 +174,28 @@ impl Layout {
         self.claims.insert(key, claim);
     }
 
+    /// How many blocks and claims are not laid yet.
+    pub(super) fn pending(&self) -> usize {
+        self.blocks.len() + self.claims.len()
+    }
+
+    /// What nothing else takes, up to the end of the file, is what the search did not come to: the entry at `toc_at` and those
+    /// behind it are not looked at.
+    pub(super) fn give_up(&mut self, toc_at: u64) {
+        let claim = Claim {
+            start: self.at,
+            end: self.len,
+            cause: Some(Cause::SearchLimit),
+            origin: Origin::Entry(toc_at),
+            toc_end: toc_at,
+            entries: 0,
+            left: Vec::new(),
+        };
+        if self.at < self.len {
+            self.claims.insert((self.at, (true, u64::MAX)), claim);
+        }
+    }
+
     /// Lays everything up to `until`, in front of which nothing can come any more, and blocks directly behind.
     /// Gives the failed entries that lost bytes to others and are done with.
     pub(super) fn lay(&mut self, until: u64, mut out: impl FnMut(Piece)) -> Vec<Claim> {

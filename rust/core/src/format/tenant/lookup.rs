@@ -9,7 +9,7 @@ use super::blocks::Verdict;
 use super::front::Front;
 use super::partitions;
 use super::ranges::count_is_wrong;
-use super::rows::{FoundMessages, Tenant};
+use super::rows::FoundMessages;
 use super::toc::{Entry, TOC_START};
 use super::walk::{Advance, TenantWalk};
 use crate::error::{Damage, Error, Finding, Result};
@@ -20,6 +20,8 @@ use crate::source::Source;
 
 /// Every so many entries the table of contents is remembered, so that a look-up need not go through all of it again.
 const STRIDE: u64 = 256;
+/// Where so many are remembered, every other is forgotten.
+const MAX_SIGNPOSTS: usize = 16 << 10;
 /// A longer tenant ID is not remembered.
 const MAX_REMEMBERED_BYTES: u32 = 256;
 
@@ -54,12 +56,20 @@ impl TocLookup {
             return Ok(known);
         }
         let front = Arc::new(Front::read(&*self.source, &self.options)?);
-        let mut signposts = Vec::new();
+        let (mut signposts, mut stride) = (Vec::new(), STRIDE);
         if front.leads_directly() {
             let mut entries = front.begin(&self.options);
             let (mut at, mut left, mut count) = (entries.at, entries.left, 0_u64);
             while let Some(entry) = entries.next(&*self.source)? {
-                if count.is_multiple_of(STRIDE)
+                if signposts.len() >= MAX_SIGNPOSTS {
+                    let mut place = 0_u64;
+                    signposts.retain(|_| {
+                        place += 1;
+                        !place.is_multiple_of(2)
+                    });
+                    stride = stride.saturating_mul(2);
+                }
+                if count.is_multiple_of(stride)
                     && entry.tenant.len <= MAX_REMEMBERED_BYTES
                     && let Some(tenant) = entry.tenant.bytes()
                 {
@@ -200,7 +210,7 @@ fn take_rows(
             .and_then(|tenants| tenants.get(tenant))
             .and_then(|indexes| indexes.get(&index.into()));
         let Some(places) = places else { continue };
-        found.push_tenant(Tenant::new(partition, Some(tenant.into())));
+        found.tenant(partition, tenant);
         let own = found.push(rows.position(row), index, rows.value(row));
         for place in places {
             if let Some(place) = hits.places.get_mut(*place)
@@ -269,7 +279,7 @@ impl Front {
     /// Whether a look-up can go by the table of contents: it is to be believed, its order says where to look, and no two of its
     /// entries mean the same bytes.
     pub(super) fn leads_directly(&self) -> bool {
-        self.is_sound() && self.ascending && self.orderly && !count_is_wrong(self)
+        self.is_sound() && self.ascending && self.disorder.is_none() && !count_is_wrong(self)
     }
 }
 

@@ -9,9 +9,10 @@ use super::front::COUNT_BYTES;
 use super::give::{Checks, Open};
 use super::layout::{self, Origin};
 use super::probe::Decoded;
-use super::toc::Entry;
+use super::toc::{Entry, V1_ENTRY_BYTES};
 use super::walk::{Advance, Kept, KeptPartition, TenantWalk};
 use crate::error::Result;
+use crate::format::notes::{Note, Notes};
 use crate::ledger::{Cause, Kind};
 
 /// A partition whose blocks are being gone through.
@@ -28,21 +29,12 @@ pub(super) struct Part {
 }
 
 /// The failed entries behind the last good partition.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Gap {
     /// Why the first of them failed, and where it stands in the table.
     first: Option<(Cause, u64)>,
-    /// Those whose offset may be in the gap, which only its end shows.
-    runs: Vec<Run>,
-}
-
-/// Entries one behind the other that failed for the same cause.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-struct Run {
-    toc_at: u64,
-    toc_end: u64,
-    entries: u64,
-    cause: Cause,
+    /// Those whose offset may be in the gap, which only its end shows: stretches of the table in bytes.
+    inside: Notes,
     /// The greatest of their offsets.
     farthest: u64,
 }
@@ -107,7 +99,8 @@ impl TenantWalk {
             } => {
                 self.end_gap(at)?;
                 if !agrees {
-                    self.ranges.mark(entry.at, entry.end, Cause::IndexDisagrees);
+                    self.ranges
+                        .mark(entry.at, entry.end, Cause::IndexDisagrees)?;
                 }
                 let header = at + COUNT_BYTES;
                 self.ranges.cover(header, Kind::Header, None, Origin::None);
@@ -127,7 +120,7 @@ impl TenantWalk {
                 self.begin_part(&entry, at, tenants, end, Some(entry.at))?;
                 self.end = Some(len);
             }
-            Verdict::Failed(cause, by_id) => self.fail_partition(&entry, cause, by_id),
+            Verdict::Failed(cause, by_id) => self.fail_partition(&entry, cause, by_id)?,
         }
         Ok(Advance::On)
     }
@@ -194,7 +187,9 @@ impl TenantWalk {
         if position > part.end {
             return Err(self.changed());
         }
-        let tenant = Name::read(&*source, at + BLOCK_HEADER_BYTES, tenant_len)?;
+        let tenant = self
+            .probe
+            .name_at(&*source, at + BLOCK_HEADER_BYTES, tenant_len)?;
         self.note(|| Kept {
             position: at,
             partition: part.partition,
@@ -233,35 +228,26 @@ impl TenantWalk {
     }
 
     /// A failed entry: it colours the gap that it is in, or is marked itself.
-    fn fail_partition(&mut self, entry: &Entry, cause: Cause, by_id: bool) {
+    fn fail_partition(&mut self, entry: &Entry, cause: Cause, by_id: bool) -> Result<()> {
         self.gap.first.get_or_insert((cause, entry.at));
         let good_end = self.end.unwrap_or_default();
         let outside = !self.front.in_bounds(entry.offset) || entry.offset < good_end;
         if by_id || outside {
-            self.ranges.mark(entry.at, entry.end, cause);
-            return;
+            return self.ranges.mark(entry.at, entry.end, cause);
         }
-        match self.gap.runs.last_mut() {
-            Some(run) if run.toc_end == entry.at && run.cause == cause => {
-                run.toc_end = entry.end;
-                run.entries += 1;
-                run.farthest = run.farthest.max(entry.offset);
-            }
-            _ => self.gap.runs.push(Run {
-                toc_at: entry.at,
-                toc_end: entry.end,
-                entries: 1,
-                cause,
-                farthest: entry.offset,
-            }),
-        }
+        self.gap.farthest = self.gap.farthest.max(entry.offset);
+        self.gap.inside.push(Note {
+            start: entry.at,
+            end: entry.end,
+            cause,
+        })
     }
 
     /// The bytes from the last good partition to `end`, where the next one begins.
     fn end_gap(&mut self, end: u64) -> Result<()> {
-        let Gap { first, runs } = std::mem::take(&mut self.gap);
+        let gap = std::mem::take(&mut self.gap);
         let at_end = end == self.front.len;
-        let (cause, origin) = match first {
+        let (cause, origin) = match gap.first {
             Some((cause, toc_at)) => (cause, Origin::Entry(toc_at)),
             None => (Cause::Unreferenced, Origin::None),
         };
@@ -269,11 +255,16 @@ impl TenantWalk {
         if end >= self.front.first_block() {
             self.ranges.cover(end, kind, Some(cause), origin);
         }
-        for run in runs.iter().filter(|run| run.farthest >= end) {
-            let mut entries = self.front.from(&self.options, run.toc_at, run.entries);
+        if gap.farthest < end {
+            return Ok(());
+        }
+        for note in gap.inside.iter() {
+            let note = note?;
+            let count = (note.end - note.start) / V1_ENTRY_BYTES;
+            let mut entries = self.front.from(&self.options, note.start, count);
             while let Some(entry) = entries.next(&*self.source)? {
                 if entry.offset >= end {
-                    self.ranges.mark(entry.at, entry.end, run.cause);
+                    self.ranges.mark(entry.at, entry.end, note.cause)?;
                 }
             }
         }
@@ -282,6 +273,17 @@ impl TenantWalk {
 
     /// Finds the partition that an entry means: where it says, or behind the last good one.
     pub(super) fn judge_partition(&mut self, entry: &Entry) -> Result<Verdict> {
+        let spent = self.probe.spent;
+        let verdict = self.find_partition(entry)?;
+        if matches!(verdict, Verdict::Good { .. }) {
+            self.probe.spent = spent; // not in vain
+        } else if self.limited && !matches!(verdict, Verdict::Cut { .. }) {
+            return Ok(Verdict::Failed(Cause::SearchLimit, false));
+        }
+        Ok(verdict)
+    }
+
+    fn find_partition(&mut self, entry: &Entry) -> Result<Verdict> {
         let len = self.front.len;
         let good_end = self.end.unwrap_or_default();
         if !self.front.in_bounds(entry.offset) {
@@ -371,13 +373,18 @@ impl TenantWalk {
     }
 
     /// The offset that the next entry states; behind the last, the end of the file.
-    fn next_offset(&self, entry: &Entry) -> Result<u64> {
+    fn next_offset(&mut self, entry: &Entry) -> Result<u64> {
+        let len = self.front.len;
         if self.front.toc_end == Some(entry.end) {
-            return Ok(self.front.len);
+            return Ok(len);
         }
-        let mut entries = self.front.from(&self.options, entry.end, 1);
-        let next = entries.next(&*self.source)?;
-        Ok(next.map_or(self.front.len, |next| next.offset))
+        let next = if self.entries.at == entry.end && self.entries.left > 0 {
+            self.entries.look(&*self.source)?
+        } else {
+            let mut entries = self.front.from(&self.options, entry.end, 1);
+            entries.next(&*self.source)?
+        };
+        Ok(next.map_or(len, |next| next.offset))
     }
 
     /// What the partition at `at` decodes to.
@@ -386,10 +393,7 @@ impl TenantWalk {
             return Ok(tried.shape);
         }
         let (shape, cost) = self.decode_partition(at)?;
-        let good = matches!(shape, Shape::Whole { ascends: true, .. });
-        if !good {
-            self.probe.spent = self.probe.spent.saturating_add(cost);
-        }
+        self.probe.spent = self.probe.spent.saturating_add(cost);
         self.limited |= matches!(shape, Shape::Unaffordable);
         if at == good_end {
             self.tried_partition = Some(Tried { at, shape });
@@ -424,7 +428,8 @@ impl TenantWalk {
                 }
             };
             if ascends {
-                let tenant = Name::read(&*source, at + BLOCK_HEADER_BYTES, shape.tenant_len)?;
+                let name_at = at + BLOCK_HEADER_BYTES;
+                let tenant = self.probe.name_at(&*source, name_at, shape.tenant_len)?;
                 cost = cost.saturating_add(shape.tenant_len.into());
                 if let Some(last) = &last {
                     ascends = last.compare(&*source, &tenant)? == Ordering::Less;

@@ -10,9 +10,13 @@ use crate::source::{Source, Window};
 const BUDGET_BYTES: u64 = 256 << 20;
 /// How much is hashed between two looks at whether to stop.
 const PIECE_BYTES: u64 = 1 << 20;
-/// How much is read at once where fields stand close together, and where they do not.
-const NEAR_BYTES: usize = 64 << 10;
-const FAR_BYTES: usize = 64;
+/// The most that is read ahead of fields.
+const AHEAD_BYTES: usize = 64 << 10;
+/// What decoding a field counts as, in bytes: where the next one is near, and where it has to be fetched. Never more than twice the bytes that are passed, so that one block can always be afforded.
+const NEAR_COST: u64 = 8;
+pub(super) const FAR_COST: u64 = 512;
+/// Content up to this long leaves the next field near.
+pub(super) const NEAR_BYTES: u64 = 4 << 10;
 /// The most pieces that a block is checked in, so that what is kept of each stays small.
 const MAX_PIECES: u64 = 1 << 16;
 /// How many fields are decoded between two looks at whether to stop.
@@ -44,8 +48,6 @@ pub(super) struct Probe {
     pieces: Window,
     /// Bytes hashed, and fields decoded, in vain.
     pub(super) spent: u64,
-    /// Where the last field was that was read.
-    last_field: u64,
     decoded: u32,
 }
 
@@ -59,12 +61,18 @@ impl Probe {
 
     /// The u32 at `at`, which lies within the source.
     pub(super) fn u32_at(&mut self, source: &dyn Source, at: u64) -> Result<u32> {
-        let near = at.abs_diff(self.last_field) < NEAR_BYTES as u64;
-        self.last_field = at;
-        self.fields
-            .load(source, at, 4, if near { NEAR_BYTES } else { FAR_BYTES })?;
+        self.fields.load_wary(source, at, 4, AHEAD_BYTES)?;
         let bytes = self.fields.bytes(source, at).first_chunk();
         Ok(bytes.copied().map_or(0, u32::from_be_bytes))
+    }
+
+    /// The tenant ID of `len` bytes at `at`, which lie within the source.
+    pub(super) fn name_at(&mut self, source: &dyn Source, at: u64, len: u32) -> Result<Name> {
+        Name::new(at, len, |len| {
+            self.fields.load_wary(source, at, len, AHEAD_BYTES)?;
+            let bytes = self.fields.bytes(source, at).get(..len);
+            Ok(bytes.unwrap_or_default().into())
+        })
     }
 
     /// Decodes the block at `at` up to `end`, spending at most `affordable`. Gives what it decodes to, and what that cost.
@@ -82,10 +90,10 @@ impl Probe {
             if decoder.content() > left {
                 return Ok((Decoded::Beyond, cost));
             }
-            cost += if decoder.content() < NEAR_BYTES as u64 {
-                4
+            cost += if decoder.content() < NEAR_BYTES {
+                NEAR_COST
             } else {
-                FAR_BYTES as u64
+                FAR_COST
             };
             decoder.pass();
             if decoder.is_done() {

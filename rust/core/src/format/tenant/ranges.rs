@@ -4,9 +4,14 @@ use serde::{Deserialize, Serialize};
 
 use super::front::Front;
 use super::layout::Origin;
+use super::marks::{Marks, Next};
 use super::toc::TOC_START;
 use super::{MAGIC, VERSION_1};
+use crate::error::Result;
 use crate::ledger::{Cause, Kind, Span, Tiling};
+
+/// How many ranges of the front a step gives.
+const MAX_FRONT_SPANS: usize = 1 << 14;
 
 /// The ranges found so far.
 #[derive(Debug)]
@@ -15,6 +20,10 @@ pub(super) struct Ranges {
     pub(super) spans: Vec<Span>,
     tiling: Tiling,
     state: Saved,
+    /// Entries that are damaged.
+    marks: Marks,
+    /// The ranges of the front that are being given.
+    front: Option<FrontRanges>,
     /// What the range is that ends where the data begins.
     front_last: (Kind, Option<Cause>),
     front_end: u64,
@@ -32,10 +41,10 @@ pub(super) struct Saved {
     begun: bool,
     /// The data's first range, if it and the front's last are one.
     joint: Option<Span>,
-    /// Entries that are damaged, in any order.
-    marks: Vec<Span>,
     /// The first damage among the data's ranges.
     first: Option<(Span, Origin)>,
+    /// Once all ranges of the data have been given: up to where those of the front have.
+    front_at: Option<u64>,
 }
 
 impl Ranges {
@@ -45,14 +54,16 @@ impl Ranges {
             at,
             ..Saved::default()
         };
-        Self::restore(front, saved, front_end)
+        Self::restore(front, saved, Marks::default(), front_end)
     }
 
-    pub(super) fn restore(front: &Front, saved: Saved, front_end: u64) -> Self {
+    pub(super) fn restore(front: &Front, saved: Saved, marks: Marks, front_end: u64) -> Self {
         Self {
             spans: Vec::new(),
             tiling: Tiling::resume(saved.at, saved.held),
             state: saved,
+            marks,
+            front: None,
             front_last: front.partitions_verdict(),
             front_end,
             muted: false,
@@ -77,14 +88,18 @@ impl Ranges {
         }
     }
 
+    pub(super) const fn marks(&self) -> &Marks {
+        &self.marks
+    }
+
     /// Up to where the data's ranges are known.
     pub(super) const fn at(&self) -> u64 {
         self.state.at
     }
 
     /// Whether any damage has shown itself.
-    pub(super) const fn is_damaged(&self) -> bool {
-        self.state.first.is_some() || !self.state.marks.is_empty()
+    pub(super) fn is_damaged(&self) -> bool {
+        self.state.first.is_some() || !self.marks.is_empty()
     }
 
     /// Covers the data's bytes up to `end`.
@@ -123,50 +138,70 @@ impl Ranges {
     }
 
     /// A damaged entry. A walk that began within the file has no say on those.
-    pub(super) fn mark(&mut self, start: u64, end: u64, cause: Cause) {
+    pub(super) fn mark(&mut self, start: u64, end: u64, cause: Cause) -> Result<()> {
         if self.front_end == 0 {
-            return;
+            return Ok(());
         }
-        match self.state.marks.last_mut() {
-            Some(last) if last.end == start && last.cause == Some(cause) => last.end = end,
-            _ => self.state.marks.push(Span {
-                start,
-                end,
-                kind: Kind::Corrupt,
-                cause: Some(cause),
-            }),
-        }
+        self.marks.push(start, end, cause)
     }
 
-    /// Gives the range that was held back, and those of the front.
-    pub(super) fn finish(&mut self, front: &Front) {
+    /// Whether all ranges of the data have been given.
+    pub(super) const fn is_at_front(&self) -> bool {
+        self.state.front_at.is_some()
+    }
+
+    /// Gives the data's range that was held back, and then the front's ranges, some with each call. `false` where there are no
+    /// more.
+    pub(super) fn finish(&mut self, front: &Front) -> Result<bool> {
+        let given = match self.state.front_at {
+            Some(at) => at,
+            None => {
+                let before = self.spans.len();
+                self.tiling.finish(&mut self.spans);
+                self.hold_first(before);
+                self.marks.sort();
+                0
+            }
+        };
+        let mut more = self.front_end > 0;
+        let mut ranges = self.front.take().unwrap_or_default();
         let before = self.spans.len();
-        self.tiling.finish(&mut self.spans);
-        self.hold_first(before);
-        if self.front_end == 0 {
-            return;
+        while more && self.spans.len() < before + MAX_FRONT_SPANS {
+            let first = self.spans.len();
+            more = self.lay_front(front, &mut ranges)?;
+            // A walk that was taken up again has given some of them already.
+            if self.spans.get(first).is_some_and(|span| span.start < given) {
+                let own = self.spans.drain(first..);
+                let own: Vec<_> = own.filter(|span| span.start >= given).collect();
+                self.spans.extend(own);
+            }
         }
-        let mut own = Vec::new();
-        self.lay_front(front, &mut own);
-        self.spans.append(&mut own);
+        let at = self.spans.get(before..).and_then(<[Span]>::last);
+        self.state.front_at = Some(at.map_or(given, |last| last.end));
+        self.front = Some(ranges);
+        Ok(more)
     }
 
-    fn lay_front(&mut self, front: &Front, out: &mut Vec<Span>) {
-        self.state.marks.sort_by_key(|mark| mark.start);
-        let mut tiling = Tiling::default();
-        let mut cover = |end, kind, cause| tiling.cover(end, kind, cause, out);
+    /// Lays the front up to the next damaged entry, or, where there is none, to its end: then `false`.
+    fn lay_front(&mut self, front: &Front, ranges: &mut FrontRanges) -> Result<bool> {
+        let tiling = &mut ranges.tiling;
+        let mut cover = |end, kind, cause| tiling.cover(end, kind, cause, &mut self.spans);
         let damaged = |is_damaged: bool, cause| match is_damaged {
             true => (Kind::Corrupt, Some(cause)),
             false => (Kind::Header, None),
         };
-        let (kind, cause) = damaged(front.magic != MAGIC, Cause::BadMagic);
-        cover(4, kind, cause);
-        cover(6, Kind::Header, None);
-        let (kind, cause) = damaged(count_is_wrong(front), Cause::CountMismatch);
-        cover(TOC_START, kind, cause);
-        for mark in &self.state.marks {
+        if !ranges.begun {
+            ranges.begun = true;
+            let (kind, cause) = damaged(front.magic != MAGIC, Cause::BadMagic);
+            cover(4, kind, cause);
+            cover(6, Kind::Header, None);
+            let (kind, cause) = damaged(count_is_wrong(front), Cause::CountMismatch);
+            cover(TOC_START, kind, cause);
+        }
+        if let Some(mark) = self.marks.next(&mut ranges.marks)? {
             cover(mark.start, Kind::Header, None);
-            cover(mark.end, mark.kind, mark.cause);
+            cover(mark.end, Kind::Corrupt, Some(mark.cause));
+            return Ok(true);
         }
         cover(front.toc_end.unwrap_or(front.len), Kind::Header, None);
         let (kind, cause) = front.partitions_verdict();
@@ -174,19 +209,34 @@ impl Ranges {
         if let Some(joint) = &self.state.joint {
             cover(joint.end, joint.kind, joint.cause);
         }
-        tiling.finish(out);
+        tiling.finish(&mut self.spans);
+        Ok(false)
     }
 
     /// The first damage in the file, once everything has been walked, and where it comes from if it is not of the front.
-    pub(super) fn first_damage(&mut self, front: &Front) -> Option<(Span, Origin)> {
-        let mut own = Vec::new();
-        if self.front_end > 0 {
-            self.lay_front(front, &mut own);
+    pub(super) fn first_damage(&mut self, front: &Front) -> Result<Option<(Span, Origin)>> {
+        self.marks.sort();
+        let mut more = self.front_end > 0;
+        let mut ranges = FrontRanges::default();
+        let mut first = None;
+        while more && first.is_none() {
+            self.spans.clear();
+            more = self.lay_front(front, &mut ranges)?;
+            first = self.spans.iter().find(|span| span.is_damage()).copied();
         }
-        let first = own.into_iter().find(Span::is_damage);
+        self.spans.clear();
         let first = first.filter(|first| first.start < self.front_end);
-        first.map(|span| (span, Origin::None)).or(self.state.first)
+        let first = first.map(|span| (span, Origin::None));
+        Ok(first.or(self.state.first))
     }
+}
+
+/// How far the front's ranges have been laid.
+#[derive(Debug, Default)]
+struct FrontRanges {
+    begun: bool,
+    tiling: Tiling,
+    marks: Next,
 }
 
 /// Whether the front alone shows damage.

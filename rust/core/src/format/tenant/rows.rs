@@ -138,8 +138,12 @@ impl FoundMessages {
         self.messages.len() - 1
     }
 
-    pub(super) fn push_tenant(&mut self, tenant: Tenant) {
-        self.tenants.push(tenant);
+    /// The tenant of the messages that are added next. It is kept once for those of one tenant that come together.
+    pub(super) fn tenant(&mut self, partition: u32, id: &[u8]) {
+        let is_last = |last: &Tenant| last.partition == partition && last.id.as_deref() == Some(id);
+        if !self.tenants.last().is_some_and(is_last) {
+            self.tenants.push(Tenant::new(partition, Some(id.into())));
+        }
     }
 }
 

@@ -115,6 +115,14 @@ impl Entries {
         Ok(Some(entry))
     }
 
+    /// The next entry, which stays the next.
+    pub(super) fn look(&mut self, source: &dyn Source) -> Result<Option<Entry>> {
+        let (at, left) = (self.at, self.left);
+        let next = self.next(source)?;
+        (self.at, self.left) = (at, left);
+        Ok(next)
+    }
+
     fn next_v1(&mut self, source: &dyn Source) -> Result<Option<Entry>> {
         let at = self.at;
         if source.len().saturating_sub(at) < V1_ENTRY_BYTES {

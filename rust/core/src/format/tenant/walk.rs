@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
 use super::VERSION_1;
 use super::block::Name;
 use super::front::{COUNT_BYTES, Front};
@@ -13,6 +11,7 @@ use super::partitions::{Gap, Part};
 use super::probe::Probe;
 use super::ranges::{self, Ranges};
 use super::rows::{Message, Tenant, TenantRows};
+use super::start::no_message;
 use super::toc::{Ahead, Entries, Entry, TOC_START};
 use crate::error::{Damage, Error, Result};
 use crate::format::{Carry, Checked, Options, Rows, Start, Step, Walk};
@@ -25,59 +24,13 @@ const MAX_SPANS: usize = 1 << 14;
 /// How many entries are tried between two looks at whether to stop.
 const POLL_ENTRIES: u64 = 1 << 10;
 
-/// What a [`Carry`] holds.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct State {
-    /// Where the next entry begins in the table of contents, and how many are left from there on.
-    entry: u64,
-    left: u64,
-    /// The partition of the entry in front of it.
-    before: Option<u32>,
-    /// Where the last good block (version 1: partition) ends. Before the first it is where the number of partitions does, if
-    /// that is known.
-    end: Option<u64>,
-    /// The last good block's partition, and where its tenant ID stands.
-    last: Option<(u32, u64, u32)>,
-    spent: u64,
-    limited: bool,
-    open: Option<Open>,
-    part: Option<Part>,
-    gap: Gap,
-    layout: layout::Saved,
-    ranges: ranges::Saved,
-    /// Where the first wanted message begins, for a walk that began there.
-    from: Option<u64>,
-    partial: bool,
-    ended: bool,
-}
-
-impl State {
-    /// Whether all offsets are within a file of `len` bytes.
-    fn fits(&self, len: u64) -> bool {
-        let within = |start: u64, end: u64| start <= end && end <= len;
-        let open = self
-            .open
-            .as_ref()
-            .is_none_or(|open| within(open.at, open.position) && within(open.position, open.end));
-        let part = self.part.as_ref();
-        let part = part.is_none_or(|part| within(part.at, part.end));
-        let last = self
-            .last
-            .is_none_or(|(_, at, len)| within(at, at.saturating_add(len.into())));
-        // The number of partitions may be cut off.
-        let end = self.end.unwrap_or_default() <= len.saturating_add(COUNT_BYTES);
-        // So may the fields in front of the first entry.
-        open && part && last && end && self.entry <= len.max(TOC_START)
-    }
-}
-
 pub(super) struct TenantWalk {
     pub(super) source: Arc<dyn Source>,
     pub(super) options: Options,
     pub(super) front: Arc<Front>,
     pub(super) wanted: Chosen,
-    entries: Entries,
-    next: Option<Entry>,
+    pub(super) entries: Entries,
+    pub(super) next: Option<Entry>,
     pub(super) ahead: Ahead,
     pub(super) before: Option<u32>,
     pub(super) end: Option<u64>,
@@ -85,6 +38,8 @@ pub(super) struct TenantWalk {
     pub(super) probe: Probe,
     /// The search budget has ended.
     pub(super) limited: bool,
+    /// Where the bytes end that an entry named and that were checked last.
+    pub(super) examined: u64,
     /// What was learned of the places behind the last good block.
     pub(super) tried: Vec<super::blocks::Tried>,
     /// The same of version 1.
@@ -105,11 +60,13 @@ pub(super) struct TenantWalk {
     pub(super) tenants: Vec<Tenant>,
     /// The blocks that were kept, of the latest step.
     pub(super) kept: Vec<Kept>,
+    /// How many bytes their tenant IDs take.
+    kept_bytes: usize,
     /// Version 1: the partitions that were kept, also those without tenants.
     pub(super) kept_partitions: Vec<KeptPartition>,
     pub(super) from: Option<u64>,
     /// It began within the file, and knows nothing of what is in front.
-    partial: bool,
+    pub(super) partial: bool,
     /// Entries are chosen by what is wanted, and each stands for itself: no ledger.
     pub(super) direct: bool,
     /// How many messages were given out, and how many are not given out again.
@@ -118,7 +75,7 @@ pub(super) struct TenantWalk {
     /// Damage was met: going on only to find the first.
     pub(super) silent: bool,
     failure: Option<Damage>,
-    ended: bool,
+    pub(super) ended: bool,
 }
 
 /// A good block.
@@ -187,6 +144,7 @@ impl TenantWalk {
             last: None,
             probe: Probe::default(),
             limited: false,
+            examined: 0,
             tried: Vec::new(),
             tried_partition: None,
             data: Window::default(),
@@ -201,6 +159,7 @@ impl TenantWalk {
             messages: Vec::new(),
             tenants: Vec::new(),
             kept: Vec::new(),
+            kept_bytes: 0,
             kept_partitions: Vec::new(),
             from: None,
             partial: false,
@@ -215,72 +174,6 @@ impl TenantWalk {
             source,
             front,
         }
-    }
-
-    /// A walk from the message at `offset` on: its block is found by the table of contents.
-    fn from_message(
-        source: Arc<dyn Source>,
-        options: &Options,
-        front: Arc<Front>,
-        offset: u64,
-    ) -> Result<Self> {
-        let mut entries = front.begin(options);
-        let mut before = None;
-        loop {
-            let (at, left) = (entries.at, entries.left);
-            let Some(entry) = entries.next(&*source)? else {
-                return Err(no_message(offset));
-            };
-            if (entry.offset..entry.block_end()).contains(&offset) {
-                let mut walk = Self::at(source, options, front, at, Some(left));
-                walk.before = before;
-                walk.end = Some(entry.offset);
-                walk.layout = Layout::new(entry.offset, walk.front.len);
-                walk.ranges = Ranges::new(&walk.front, entry.offset, 0);
-                walk.from = Some(offset);
-                walk.partial = true;
-                return Ok(walk);
-            }
-            before = Some(entry.partition);
-        }
-    }
-
-    fn resume(
-        source: Arc<dyn Source>,
-        options: &Options,
-        front: Arc<Front>,
-        carry: &Carry,
-    ) -> Result<Self> {
-        let state: State = serde_json::from_str(&carry.0).map_err(|error| {
-            Error::Usage(format!(
-                "this is not a point from which a tenant segment can be read on: {error}"
-            ))
-        })?;
-        if !state.fits(front.len) {
-            return Err(Error::Usage(format!(
-                "this is not a point in a file of {} bytes from which can be read on",
-                front.len
-            )));
-        }
-        let mut walk = Self::at(source, options, front, state.entry, Some(state.left));
-        let front_end = if state.partial { 0 } else { walk.front.end() };
-        walk.before = state.before;
-        walk.end = state.end;
-        walk.last = match state.last {
-            Some((partition, at, len)) => Some((partition, Name::read(&*walk.source, at, len)?)),
-            None => None,
-        };
-        walk.probe.spent = state.spent;
-        walk.limited = state.limited;
-        walk.open = state.open;
-        walk.part = state.part;
-        walk.gap = state.gap;
-        walk.layout = Layout::restore(state.layout, walk.front.len);
-        walk.ranges = Ranges::restore(&walk.front, state.ranges, front_end);
-        walk.from = state.from;
-        walk.partial = state.partial;
-        walk.ended = state.ended;
-        Ok(walk)
     }
 
     /// The entry that comes next.
@@ -350,6 +243,7 @@ impl TenantWalk {
             .zip(first)
             .map_or(0, |(reach, first)| reach.saturating_sub(first));
         self.messages.len() >= MAX_ROWS
+            || self.kept_bytes >= self.options.window_bytes
             || self.ranges.spans.len() >= MAX_SPANS
             || bytes >= self.options.window_bytes as u64
     }
@@ -363,6 +257,7 @@ impl TenantWalk {
         self.messages.clear();
         self.tenants.clear();
         self.kept.clear();
+        self.kept_bytes = 0;
         self.kept_partitions.clear();
         self.ranges.spans.clear();
     }
@@ -394,7 +289,7 @@ impl TenantWalk {
             };
             Some((span, Origin::None))
         } else {
-            self.ranges.first_damage(&self.front)
+            self.ranges.first_damage(&self.front)?
         };
         let Some((span, origin)) = first else {
             return Err(self.changed());
@@ -407,20 +302,15 @@ impl TenantWalk {
     /// A good block was found.
     pub(super) fn note(&mut self, kept: impl FnOnce() -> Kept) {
         if !self.silent {
-            self.kept.push(kept());
+            let kept = kept();
+            self.kept_bytes += kept.tenant.bytes().map_or(0, |bytes| bytes.len());
+            self.kept.push(kept);
         }
     }
 
     pub(super) fn changed(&self) -> Error {
         Error::changed(self.source.path(), "it")
     }
-}
-
-/// The error of a start that is none.
-pub(super) fn no_message(offset: u64) -> Error {
-    Error::Usage(format!(
-        "no message begins at offset {offset}: start at a position that reading has given"
-    ))
 }
 
 impl Walk for TenantWalk {
@@ -431,6 +321,10 @@ impl Walk for TenantWalk {
             return Err(Error::Damage(Box::new(damage.clone())));
         }
         while !self.ended {
+            if self.ranges.is_at_front() {
+                self.ended = !self.ranges.finish(&self.front)?;
+                break;
+            }
             if self.options.strict && self.is_damaged() {
                 // Good messages go first; the damage is met again then.
                 self.ranges.spans.retain(|span| !span.is_damage());
@@ -448,8 +342,7 @@ impl Walk for TenantWalk {
                 if let Some(from) = self.from {
                     return Err(no_message(from));
                 }
-                self.ended = true;
-                self.ranges.finish(&self.front);
+                self.ended = !self.ranges.finish(&self.front)?;
                 break;
             }
             if advance == Advance::Yield || self.is_crowded() {
@@ -504,29 +397,6 @@ impl Walk for TenantWalk {
     }
 
     fn carry(&self) -> Carry {
-        let (entry, left) = match &self.next {
-            Some(entry) => (entry.at, self.entries.left + 1),
-            None => (self.entries.at, self.entries.left),
-        };
-        let last = self.last.as_ref();
-        let state = State {
-            entry,
-            left,
-            before: self.before,
-            end: self.end,
-            last: last.map(|(partition, name)| (*partition, name.at, name.len)),
-            spent: self.probe.spent,
-            limited: self.limited,
-            open: self.open.clone(),
-            part: self.part.clone(),
-            gap: self.gap.clone(),
-            layout: self.layout.save(),
-            ranges: self.ranges.save(),
-            from: self.from,
-            partial: self.partial,
-            ended: self.ended,
-        };
-        // A struct of numbers always has a JSON form.
-        Carry(serde_json::to_string(&state).unwrap_or_default())
+        self.to_carry()
     }
 }
