@@ -12,9 +12,11 @@ use crate::source::Source;
 /// through its file shows, so files that have one are walked twice.
 pub struct Ledger {
     walk: Box<dyn Walk>,
+    /// The walk that is to follow, if this is the first of two.
+    second: Option<Box<dyn Walk>>,
     /// Ranges that are known and not given out yet.
     ready: VecDeque<Span>,
-    /// Ranges that begin before this offset were given out by the first walk.
+    /// The first walk gives those that begin before this offset, the second the others.
     front_end: u64,
 }
 
@@ -30,29 +32,42 @@ impl Ledger {
             wanted: Wanted::default(),
             ..options.clone()
         };
-        let mut walk = open(source.clone(), &options, Start::Beginning)?;
+        let walk = open(source.clone(), &options, Start::Beginning)?;
         let front_end = walk.front_end();
-        let mut ready = VecDeque::new();
-        if front_end > 0 {
-            while walk.step()? == Step::More {
-                let front = walk.spans().iter().filter(|span| span.start < front_end);
-                ready.extend(front);
-            }
-            walk = open(source, &options, Start::Beginning)?;
-        }
-        Ok(Self {
+        let second = match front_end {
+            0 => None,
+            _ => Some(open(source, &options, Start::Beginning)?),
+        };
+        let mut ledger = Self {
             walk,
-            ready,
+            second,
+            ready: VecDeque::new(),
             front_end,
-        })
+        };
+        ledger.fill()?;
+        Ok(ledger)
+    }
+
+    /// Makes the next ranges ready, if there are any.
+    fn fill(&mut self) -> Result<()> {
+        while self.ready.is_empty() {
+            let is_first = self.second.is_some();
+            if self.walk.step()? == Step::More {
+                let spans = self.walk.spans().iter();
+                let own = spans.filter(|span| (span.start < self.front_end) == is_first);
+                self.ready.extend(own);
+            } else {
+                match self.second.take() {
+                    Some(second) => self.walk = second,
+                    None => break,
+                }
+            }
+        }
+        Ok(())
     }
 
     fn advance(&mut self) -> Result<Option<Span>> {
-        while self.ready.is_empty() && self.walk.step()? == Step::More {
-            let behind = self.walk.spans().iter();
-            self.ready
-                .extend(behind.filter(|span| span.start >= self.front_end));
-        }
+        self.fill()?;
         Ok(self.ready.pop_front())
     }
 }

@@ -14,6 +14,12 @@ use crate::uuid6;
 /// What may be hashed in vain: this, and two bytes for each byte of the file.
 const BUDGET_BYTES: u64 = 256 << 20;
 
+/// A look at a message counts as so many bytes where it is near the one before, and where it has to be fetched.
+const NEAR_COST: u64 = 64;
+const FAR_COST: u64 = 512;
+/// A message so near behind where the one that was looked at before begins needs no fetching.
+const NEAR_BYTES: u64 = 4 << 10;
+
 /// How many entries are gone through between two looks at whether to stop.
 pub(super) const POLL_EVERY: u64 = 1 << 12;
 
@@ -165,6 +171,9 @@ pub(super) struct Checker {
     pub(super) front: Front,
     /// Bytes hashed in vain.
     pub(super) spent: u64,
+    /// What the looks of the check that is going on cost, and where the last one was.
+    cost: u64,
+    looked_at: u64,
     evidence: Option<Evidence>,
 }
 
@@ -175,6 +184,8 @@ impl Checker {
             scout,
             front,
             spent: 0,
+            cost: 0,
+            looked_at: 0,
             evidence: None,
         }
     }
@@ -190,10 +201,27 @@ impl Checker {
         if !self.front.in_bounds(place) {
             return Ok(Err(Fault::OutOfBounds));
         }
-        match self.front.trailer {
-            Some(trailer) => self.check_by_checksum(&trailer, number, entry, place, prior),
-            None => self.check_by_structure(number, entry, place, prior),
+        self.cost = 0;
+        let checked = match self.front.trailer {
+            Some(trailer) => self.check_by_checksum(&trailer, number, entry, place, prior)?,
+            None => self.check_by_structure(number, entry, place, prior)?,
+        };
+        if checked.is_err() {
+            self.spent = self.spent.saturating_add(self.cost);
         }
+        Ok(checked)
+    }
+
+    /// What stands at `at`, its cost noted.
+    fn look(&mut self, at: u64) -> Result<Parsed> {
+        let near = self.looked_at..=self.looked_at.saturating_add(NEAR_BYTES);
+        self.cost += if near.contains(&at) {
+            NEAR_COST
+        } else {
+            FAR_COST
+        };
+        self.looked_at = at;
+        self.reader.header(at, self.front.data_end)
     }
 
     /// With a trailer, by its checksum.
@@ -275,7 +303,10 @@ impl Checker {
     ) -> Result<std::result::Result<Message, Fault>> {
         let data_end = self.front.data_end;
         let left = data_end - place;
-        Ok(match self.reader.header(place, data_end)? {
+        if self.spent > budget(&self.front) {
+            return Ok(Err(Fault::SearchLimit));
+        }
+        Ok(match self.look(place)? {
             Parsed::Message(header) => Ok(Message {
                 number,
                 uuid: entry.uuid,
@@ -305,7 +336,7 @@ impl Checker {
             return Ok(false);
         }
         let expected = self.beginning(number + 2)?;
-        Ok(match self.reader.header(end, data_end)? {
+        Ok(match self.look(end)? {
             Parsed::Message(header) => end + header.total() == expected,
             _ => false,
         })

@@ -15,7 +15,6 @@ mod detect;
 mod front;
 mod index;
 mod lookup;
-mod marks;
 mod ranges;
 mod reader;
 mod rows;

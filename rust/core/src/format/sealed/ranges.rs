@@ -3,12 +3,21 @@
 use super::ENTRY_BYTES;
 use super::check::POLL_EVERY;
 use super::front::Front;
-use super::marks::Run;
 use super::walk::{Advance, SealedWalk};
 use super::{Entry, Message};
 use crate::error::{Error, Finding, Result};
 use crate::format::Step;
+use crate::format::notes::{Note, Place};
 use crate::ledger::{Cause, Kind, Span, Tiling};
+
+/// How many ranges of the index a step gives at most, and two.
+const MAX_FRONT_SPANS: usize = 1 << 14;
+
+/// How far the index has been covered.
+pub(super) struct FrontRanges {
+    tiling: Tiling,
+    place: Place,
+}
 
 impl SealedWalk {
     /// Covers what lies between the last good message and `until`, where the next one begins or the data ends, and marks the
@@ -17,8 +26,8 @@ impl SealedWalk {
         let gap = self.state.end..until;
         let failed = std::mem::take(&mut self.state.failed);
         if !gap.is_empty() {
-            let first = failed.as_slice().first().copied();
-            let cause = first.map_or(Cause::Unreferenced, |run| run.cause);
+            let first = failed.first();
+            let cause = first.map_or(Cause::Unreferenced, |note| note.cause);
             let is_torn = until == self.front().len
                 && matches!(cause, Cause::TruncatedHeader | Cause::LengthOutOfBounds);
             let kind = if is_torn {
@@ -28,27 +37,28 @@ impl SealedWalk {
             };
             if self.is_first(gap.start) {
                 let finding = match first {
-                    Some(run) => self.explain(run.first, run.cause)?,
+                    Some(note) => self.explain(note.start, note.cause)?,
                     None => unreferenced(gap.end - gap.start),
                 };
                 self.note(gap.start, finding);
             }
             self.tiling.cover(until, kind, Some(cause), &mut self.spans);
         }
-        for run in failed.as_slice() {
-            if gap.is_empty() || self.is_entry_at_fault(run.cause) {
-                self.mark(*run)?;
+        for note in failed.iter() {
+            let note = note?;
+            if gap.is_empty() || self.is_entry_at_fault(note.cause) {
+                self.mark(note)?;
                 continue;
             }
-            for number in run.first..run.end() {
+            for number in note.start..note.end {
                 if number.is_multiple_of(POLL_EVERY) {
                     self.options.poll()?;
                 }
                 if !gap.contains(&self.checker.entry_elsewhere(number)?.offset) {
-                    self.mark(Run {
-                        first: number,
-                        count: 1,
-                        cause: run.cause,
+                    self.mark(Note {
+                        start: number,
+                        end: number + 1,
+                        cause: note.cause,
                     })?;
                 }
             }
@@ -62,18 +72,17 @@ impl SealedWalk {
     }
 
     /// Marks entries as damage; those of one walk are marked in the order of the index.
-    fn mark(&mut self, run: Run) -> Result<()> {
-        let at = self.front().entry_at(run.first);
+    fn mark(&mut self, note: Note) -> Result<()> {
+        let at = self.front().entry_at(note.start);
         if self.is_first(at) {
-            let finding = self.explain(run.first, run.cause)?;
+            let finding = self.explain(note.start, note.cause)?;
             self.note(at, finding);
         }
-        self.state.marks.push(run);
-        Ok(())
+        self.state.marks.push(note)
     }
 
     /// Marks an entry whose message stands somewhere else than it says.
-    pub(super) fn mark_moved(&mut self, entry: &Entry, message: &Message) {
+    pub(super) fn mark_moved(&mut self, entry: &Entry, message: &Message) -> Result<()> {
         let cause = Cause::IndexDisagrees;
         let at = self.front().entry_at(message.number);
         if self.is_first(at) {
@@ -85,11 +94,11 @@ impl SealedWalk {
             };
             self.note(at, finding);
         }
-        self.state.marks.push(Run {
-            first: message.number,
-            count: 1,
+        self.state.marks.push(Note {
+            start: message.number,
+            end: message.number + 1,
             cause,
-        });
+        })
     }
 
     /// Behind the last entry: the rest of the data, the trailer, and the index.
@@ -125,7 +134,7 @@ impl SealedWalk {
             }
             self.tiling.cover(front.len, kind, cause, &mut self.spans);
         }
-        self.cover_front(front.entries);
+        self.begin_front(front.entries);
         Ok(Advance::End)
     }
 
@@ -172,28 +181,53 @@ impl SealedWalk {
         });
     }
 
-    /// Covers the index up to the entry `until`, behind the last one with the terminator.
-    pub(super) fn cover_front(&mut self, until: u64) {
-        let front = *self.front();
+    /// All behind the index is covered: what is left is the index up to the entry `until`, behind the last one with the
+    /// terminator.
+    pub(super) fn begin_front(&mut self, until: u64) {
         self.tiling.finish(&mut self.spans);
-        let mut tiling = Tiling::resume(front.entry_at(self.state.from), None);
-        let out = &mut self.spans;
-        for run in self.state.marks.as_slice() {
-            tiling.cover(front.entry_at(run.first), Kind::Header, None, out);
-            tiling.cover(
-                front.entry_at(run.end()),
-                Kind::Corrupt,
-                Some(run.cause),
-                out,
-            );
+        self.state.front = Some((until, 0));
+    }
+
+    /// Gives the next ranges of the index. `false` where there are no more.
+    pub(super) fn give_front(&mut self) -> Result<bool> {
+        let Some((until, given)) = self.state.front else {
+            return Ok(false);
+        };
+        let front = *self.front();
+        let mut ranges = match self.front_ranges.take() {
+            Some(ranges) => ranges,
+            None => FrontRanges {
+                tiling: Tiling::resume(front.entry_at(self.state.from), None),
+                place: Place::default(),
+            },
+        };
+        let before = self.spans.len();
+        let (tiling, out) = (&mut ranges.tiling, &mut self.spans);
+        let mut more = true;
+        while more && out.len() < before + MAX_FRONT_SPANS {
+            if let Some(note) = self.state.marks.next(&mut ranges.place)? {
+                tiling.cover(front.entry_at(note.start), Kind::Header, None, out);
+                let cause = Some(note.cause);
+                tiling.cover(front.entry_at(note.end), Kind::Corrupt, cause, out);
+            } else {
+                tiling.cover(front.entry_at(until), Kind::Header, None, out);
+                if until == front.entries {
+                    let cause = (!front.terminator_is_zero).then_some(Cause::BadTerminator);
+                    let kind = cause.map_or(Kind::Header, |_| Kind::Corrupt);
+                    tiling.cover(front.data_start, kind, cause, out);
+                }
+                tiling.finish(out);
+                more = false;
+            }
+            // A walk that was taken up again has given some of them already.
+            while out.get(before).is_some_and(|span| span.start < given) {
+                out.remove(before);
+            }
         }
-        tiling.cover(front.entry_at(until), Kind::Header, None, out);
-        if until == front.entries {
-            let cause = (!front.terminator_is_zero).then_some(Cause::BadTerminator);
-            let kind = cause.map_or(Kind::Header, |_| Kind::Corrupt);
-            tiling.cover(front.data_start, kind, cause, out);
-        }
-        tiling.finish(out);
+        let last = out.get(before..).and_then(<[Span]>::last);
+        self.state.front = Some((until, last.map_or(given, |last| last.end)));
+        self.front_ranges = Some(ranges);
+        Ok(more)
     }
 
     /// The one range of a file of which nothing can be read.

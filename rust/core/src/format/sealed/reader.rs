@@ -13,6 +13,8 @@ use crate::source::{Source, Window};
 pub(super) const PIECE_BYTES: usize = 1 << 20;
 /// A longer message is hashed in pieces before it is read whole, so that a length that lies costs no memory.
 const MAX_UNCHECKED_BYTES: u64 = 8 << 20;
+/// The most that is read ahead of headers and short messages elsewhere.
+const PROBE_BYTES: usize = 64 << 10;
 /// How many checksums are read at once.
 const CHECKSUMS_AHEAD_BYTES: usize = 64 << 10;
 
@@ -26,7 +28,7 @@ pub(super) struct Reader {
     checksums: Window,
     /// The messages that the walk hands out.
     data: Window,
-    /// Headers elsewhere.
+    /// Headers and short messages elsewhere.
     probe: Window,
     /// Messages that do not lie in `data`.
     pieces: Window,
@@ -98,7 +100,8 @@ impl Reader {
         }
         let left = end.saturating_sub(at);
         let needed = header_bytes(left);
-        self.probe.load(&*self.source, at, needed, needed)?;
+        self.probe
+            .load_wary(&*self.source, at, needed, PROBE_BYTES)?;
         Ok(Header::parse(self.probe.bytes(&*self.source, at), left))
     }
 
@@ -124,6 +127,13 @@ impl Reader {
         hasher.update(uuid);
         if let Some(message) = self.held(at, len).filter(|held| held.len() <= PIECE_BYTES) {
             hasher.update(message);
+            return Ok(hasher.finish());
+        }
+        if let Some(short) = usize::try_from(len).ok().filter(|len| *len <= PROBE_BYTES) {
+            self.probe
+                .load_wary(&*self.source, at, short, PROBE_BYTES)?;
+            let message = held(&self.probe, &*self.source, at, len);
+            hasher.update(message.ok_or_else(|| self.changed(at))?);
             return Ok(hasher.finish());
         }
         let (mut at, end) = (at, at.saturating_add(len));

@@ -9,6 +9,7 @@ use super::reader::Reader;
 use super::walk::{SealedWalk, State};
 use super::{Message, UUID_BYTES};
 use crate::error::{Error, Result};
+use crate::format::notes::Notes;
 use crate::format::{Carry, Options, Start, Step, Walk, Wanted};
 use crate::source::Source;
 
@@ -28,6 +29,7 @@ impl State {
             exhausted: false,
             failed: Default::default(),
             marks: Default::default(),
+            front: None,
             ended: false,
         }
     }
@@ -85,9 +87,11 @@ impl State {
             && self.next <= front.entries
             && front.data_start <= self.end
             && self.end <= front.data_end;
-        is_in_front
-            && self.marks.lie_within(self.from, self.next)
-            && self.failed.lie_within(self.from, self.next)
+        let are_passed = |notes: &Notes| {
+            let first = notes.first();
+            first.is_none_or(|first| self.from <= first.start && notes.end() <= self.next)
+        };
+        is_in_front && are_passed(&self.marks) && are_passed(&self.failed)
     }
 }
 

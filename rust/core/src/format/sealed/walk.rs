@@ -7,11 +7,12 @@ use serde::{Deserialize, Serialize};
 
 use super::check::{Checker, Fault, POLL_EVERY, Prior, handed_out};
 use super::front::Front;
-use super::marks::{Run, Runs};
+use super::ranges::FrontRanges;
 use super::reader::Reader;
 use super::rows::SealedRows;
 use super::{Entry, Message, Parsed, UUID_BYTES};
 use crate::error::{Damage, Error, Result};
+use crate::format::notes::{Note, Notes};
 use crate::format::{Carry, Checked, Options, Rows, Start, Step, UuidBounds, Walk};
 use crate::ledger::{Cause, Kind, Span, Tiling};
 use crate::source::Source;
@@ -21,7 +22,7 @@ use crate::uuid6;
 const MAX_ROWS: usize = 1024;
 
 /// What a [`Carry`] holds.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct State {
     /// The file's length and number of entries, so that a carry of another file is refused.
     pub(super) size: u64,
@@ -43,9 +44,12 @@ pub(super) struct State {
     /// Whether looking for one there would have taken more than may be hashed in vain.
     pub(super) exhausted: bool,
     /// Entries since the last good one that have no message.
-    pub(super) failed: Runs,
-    /// Entries in front of those that are damage.
-    pub(super) marks: Runs,
+    pub(super) failed: Notes,
+    /// Entries in front of those that are damage. Notes are counted in entries.
+    pub(super) marks: Notes,
+    /// Once all ranges behind the index have been given: up to which entry those of the index are to be, and up to which offset
+    /// they have been.
+    pub(super) front: Option<(u64, u64)>,
     pub(super) ended: bool,
 }
 
@@ -66,6 +70,8 @@ pub(super) struct SealedWalk {
     pub(super) tiling: Tiling,
     pub(super) messages: Vec<Message>,
     pub(super) spans: Vec<Span>,
+    /// The ranges of the index that are being given.
+    pub(super) front_ranges: Option<FrontRanges>,
     pub(super) suspects_key: bool,
     /// The index hash of what is in the file, once it is known.
     pub(super) index_hash: Option<u64>,
@@ -114,6 +120,7 @@ impl SealedWalk {
             state,
             messages: Vec::new(),
             spans: Vec::new(),
+            front_ranges: None,
             suspects_key: false,
             index_hash: None,
             runs_on: false,
@@ -143,7 +150,7 @@ impl SealedWalk {
             self.options.poll()?;
         }
         if self.state.exhausted {
-            self.fail(number, Some(Fault::SearchLimit));
+            self.fail(number, Some(Fault::SearchLimit))?;
             return Ok(Advance::On);
         }
         let entry = self.checker.reader.entry_and_next(number, front.entries)?;
@@ -172,7 +179,7 @@ impl SealedWalk {
         } else if let Some(message) = found {
             self.commit(&entry, message, fault)?
         } else {
-            self.fail(number, fault);
+            self.fail(number, fault)?;
             Advance::On
         };
         if advance == Advance::Full {
@@ -223,19 +230,19 @@ impl SealedWalk {
     }
 
     /// Notes that an entry has no message.
-    fn fail(&mut self, number: u64, fault: Option<Fault>) {
+    fn fail(&mut self, number: u64, fault: Option<Fault>) -> Result<()> {
         let cause = fault.map_or(Cause::Unreferenced, Fault::cause);
         // Where too much was hashed in vain, all that are left fail.
         let count = match cause {
             Cause::SearchLimit => self.front().entries - number,
             _ => 1,
         };
-        self.state.failed.push(Run {
-            first: number,
-            count,
-            cause,
-        });
         self.state.next = number + count;
+        self.state.failed.push(Note {
+            start: number,
+            end: number + count,
+            cause,
+        })
     }
 
     /// Takes in a message that counts, found although its entry has this fault.
@@ -247,11 +254,11 @@ impl SealedWalk {
         }
         self.close_gap(message.position)?;
         if is_past {
-            self.cover_front(self.state.next);
+            self.begin_front(self.state.next);
             return Ok(Advance::End);
         }
         if fault.is_some() {
-            self.mark_moved(entry, &message);
+            self.mark_moved(entry, &message)?;
         }
         self.tiling
             .cover(message.end(), Kind::Record, None, &mut self.spans);
@@ -307,7 +314,12 @@ impl Walk for SealedWalk {
         }
         let began_at = self.state.end;
         while !self.state.ended {
+            if self.state.front.is_some() {
+                self.state.ended = !self.give_front()?;
+                break;
+            }
             match self.advance()? {
+                Advance::End if self.state.front.is_some() => {}
                 Advance::End => self.state.ended = true,
                 Advance::Full => break,
                 Advance::On if self.is_enough(began_at) => break,
