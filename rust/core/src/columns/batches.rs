@@ -32,7 +32,7 @@ const MAX_DATA_BYTES: usize = i32::MAX as usize;
 /// What bounds a batch: it ends before either is exceeded, but has at least one record.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Bytes of values, default 8 MiB.
+    /// Bytes of values, and of other fields that can be large, default 8 MiB.
     pub bytes: usize,
     /// Records, default 131,072.
     pub rows: usize,
@@ -298,7 +298,11 @@ impl Batches {
         Ok(Some(Batch {
             records,
             damage: std::mem::take(&mut self.damage),
-            value_bytes,
+            value_bytes: if self.selection.values {
+                value_bytes
+            } else {
+                0
+            },
         }))
     }
 
@@ -326,18 +330,14 @@ impl Batches {
         let first = self.next_row;
         let (mut end, mut bytes, mut full) = (first, 0, false);
         while end < rows.len() {
-            let value = if self.selection.values {
-                rows.weight(end)
-            } else {
-                0
-            };
+            let weight = rows.weight(end);
             let is_first = rows_before + end - first == 0;
             full = rows_before + end - first >= self.limits.rows
-                || !is_first && bytes_before + bytes + value > self.limits.bytes;
+                || !is_first && bytes_before + bytes + weight > self.limits.bytes;
             if full {
                 break;
             }
-            bytes += value;
+            bytes += weight;
             end += 1;
         }
         if end > first {

@@ -1,7 +1,9 @@
 //! Finding records without reading a whole file.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::copied::{Copied, CopiedRow};
 use super::{Bound, Format, Options, Rows, Start, Step, Value, Walk, Wanted, open};
 use crate::error::{Error, Result};
 use crate::source::Source;
@@ -89,66 +91,91 @@ impl Scan {
         }
     }
 
-    /// The walk and the row at which a record is, if it is there.
-    fn find(&self, id: &RecordId) -> Result<Option<(Box<dyn Walk>, usize)>> {
-        let (column, wanted_value, wanted) = match *id {
-            RecordId::Uuid(uuid) => {
-                let since = Some(Bound::Uuid(uuid));
-                (
-                    "uuid",
-                    Value::Uuid(uuid),
-                    Wanted {
-                        since,
-                        ..Wanted::default()
-                    },
-                )
-            }
-            RecordId::Seq(seq) => {
-                let seq = i64::try_from(seq).unwrap_or(i64::MAX);
-                ("seq", Value::Int64(seq), Wanted::default())
-            }
-            _ => return Err(no_such_id(self.format, id)),
+    /// What these identifiers are values of, and what a walk has to meet to come past all of them.
+    fn plan(&self, ids: &[RecordId]) -> Result<Plan> {
+        let mut plan = Plan {
+            column: 0,
+            wanted: Wanted::default(),
+            missing: BTreeMap::new(),
+            ascends: false,
         };
-        let columns = self.format.columns(&self.options);
-        let column = columns.iter().position(|own| own.name == column);
-        let column = column.ok_or_else(|| no_such_id(self.format, id))?;
-        let mut walk = self.range(&wanted)?;
-        while walk.step()? == Step::More {
-            let rows = walk.rows();
-            let found = (0..rows.len()).find(|row| rows.field(*row, column) == wanted_value);
-            // Records ascend: behind a greater UUID it does not come any more.
-            let passed = matches!(id, RecordId::Uuid(_)) && !rows.is_empty();
-            drop(rows);
-            if let Some(row) = found {
-                return Ok(Some((walk, row)));
-            }
-            if passed {
-                break;
-            }
+        for (place, id) in ids.iter().enumerate() {
+            let (name, key) = match *id {
+                RecordId::Uuid(uuid) => ("uuid", u128::from_be_bytes(uuid)),
+                RecordId::Seq(seq) => ("seq", seq.into()),
+                _ => return Err(no_such_id(self.format, id)),
+            };
+            let columns = self.format.columns(&self.options);
+            let column = columns.iter().position(|own| own.name == name);
+            plan.column = column.ok_or_else(|| no_such_id(self.format, id))?;
+            plan.ascends = name == "uuid";
+            plan.missing.entry(key).or_default().push(place);
         }
-        Ok(None)
+        if let Some((first, _)) = plan.missing.first_key_value().filter(|_| plan.ascends) {
+            plan.wanted.since = Some(Bound::Uuid(first.to_be_bytes()));
+        }
+        Ok(plan)
     }
 }
 
-/// The last step of a walk, kept for its rows.
-struct Walked(Box<dyn Walk>);
+/// What is looked for in one walk.
+struct Plan {
+    /// The column that has it.
+    column: usize,
+    wanted: Wanted,
+    /// What has not been met, with the places among all that were asked for.
+    missing: BTreeMap<u128, Vec<usize>>,
+    /// Whether records ascend by it, so that behind a greater one it does not come any more.
+    ascends: bool,
+}
 
-impl Found for Walked {
-    fn rows(&self) -> Box<dyn Rows + '_> {
-        self.0.rows()
+/// The number that an identifier's value is.
+fn number(value: &Value<'_>) -> Option<u128> {
+    match *value {
+        Value::Uuid(uuid) => Some(u128::from_be_bytes(uuid)),
+        Value::Int64(number) => u128::try_from(number).ok(),
+        _ => None,
     }
 }
 
 impl Lookup for Scan {
     fn get(&self, ids: &[RecordId]) -> Result<Hits> {
-        let mut hits = Hits::default();
-        for id in ids {
-            let found = self.find(id)?;
-            hits.places.push(found.map(|(walk, row)| {
-                hits.sets.push(Box::new(Walked(walk)));
-                (hits.sets.len() - 1, row)
-            }));
+        let mut plan = self.plan(ids)?;
+        let mut hits = Hits {
+            sets: Vec::new(),
+            places: vec![None; ids.len()],
+        };
+        let mut found = Copied::default();
+        if plan.missing.is_empty() {
+            return Ok(hits);
         }
+        let columns = self.format.columns(&self.options);
+        let mut walk = self.range(&plan.wanted)?;
+        while !plan.missing.is_empty() && walk.step()? == Step::More {
+            let rows = walk.rows();
+            for row in 0..rows.len() {
+                let Some(own) = number(&rows.field(row, plan.column)) else {
+                    continue;
+                };
+                if plan.ascends {
+                    // What is smaller and was not met is not there.
+                    plan.missing = plan.missing.split_off(&own);
+                }
+                let Some(places) = plan.missing.remove(&own) else {
+                    continue;
+                };
+                for place in places {
+                    if let Some(place) = hits.places.get_mut(place) {
+                        *place = Some((0, found.0.len()));
+                    }
+                }
+                found.0.push(CopiedRow::of(&*rows, row, columns));
+                if plan.missing.is_empty() {
+                    break;
+                }
+            }
+        }
+        hits.sets.push(Box::new(found));
         Ok(hits)
     }
 

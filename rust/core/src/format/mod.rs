@@ -3,6 +3,7 @@
 pub mod active;
 pub mod chunked;
 mod column;
+mod copied;
 mod detect;
 mod lookup;
 mod notes;

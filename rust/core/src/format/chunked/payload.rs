@@ -14,10 +14,15 @@ use crate::source::{Source, Window};
 
 /// How much of a payload is decoded between two looks at whether to stop, and at least read at once.
 const INPUT_BYTES: usize = 1 << 20;
+/// A payload up to this long is read whole before it is decoded. Not a longer one: the next may begin inside it where headers are
+/// damaged, and what is held would have to move for each.
+const WHOLE_BYTES: usize = 64 << 10;
 /// Content is decoded in pieces of at least this many bytes: a zstd block.
 const OUTPUT_BYTES: usize = 128 << 10;
 /// So much room is made beforehand for a content whose frame says that it has that many bytes.
 const TRUSTED_BYTES: u64 = 8 << 20;
+/// So much content is buffered at most where no bodies are wanted.
+const UNWANTED_BYTES: u64 = 32 << 20;
 /// A buffer that has grown beyond this is not kept for the next chunk.
 const KEPT_BYTES: usize = 8 << 20;
 
@@ -73,7 +78,7 @@ impl Decoding {
     ) -> Result<std::result::Result<Self, Cow<'static, str>>> {
         let left = usize::try_from(end - start).unwrap_or(usize::MAX);
         // Small payloads are decoded in one go, which zstd does without copying.
-        let whole = left.min(input.options.window_bytes.min(INPUT_BYTES));
+        let whole = left.min(input.options.window_bytes.min(WHOLE_BYTES));
         let bytes = input.load(start, whole.max(left.min(MAX_HEAD_BYTES)))?;
         let head = bytes.get(..left.min(MAX_HEAD_BYTES)).unwrap_or(bytes);
         let begun = FrameHead::parse(head).and_then(|head| {
@@ -216,10 +221,12 @@ pub(super) fn check(
     };
     content.clear();
     content.shrink_to(KEPT_BYTES);
-    let (max, limit) = (
-        input.options.max_chunk_bytes,
-        input.options.limit_chunk_bytes,
-    );
+    // Whoever wants no bodies gets by with less memory.
+    let max = match input.options.values {
+        true => input.options.max_chunk_bytes,
+        false => input.options.max_chunk_bytes.min(UNWANTED_BYTES),
+    };
+    let limit = input.options.limit_chunk_bytes;
     let mut decoding =
         match Decoding::begin(input, at + HEADER_BYTES as u64, header.payload_end(at))? {
             Ok(decoding) => decoding,

@@ -75,6 +75,7 @@ impl OplogWalk {
         let scope = Scope {
             seq: Some(self.state.seq),
             keys: &self.state.keys,
+            resolved: None,
         };
         let pieces = Pieces {
             source: &*self.source,
@@ -92,7 +93,7 @@ impl OplogWalk {
             return Ok(());
         };
         let mut piece = Vec::new();
-        self.state.keys.begin(self.state.seq);
+        self.state.keys.begin(self.state.seq, keys.len)?;
         let mut at = keys.at;
         while at < keys.end() {
             self.options.poll()?;
@@ -100,7 +101,7 @@ impl OplogWalk {
             piece.resize(usize::try_from(len).unwrap_or_default(), 0);
             self.source
                 .read_exact_at(record.start().saturating_add(at), &mut piece)?;
-            self.state.keys.extend(&piece);
+            self.state.keys.extend(&piece)?;
             at += len;
         }
         Ok(())

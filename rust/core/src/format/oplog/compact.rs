@@ -44,6 +44,14 @@ impl Fault {
         }
     }
 
+    pub(super) const fn cause(&self) -> Cause {
+        match self {
+            Self::Short { .. } | Self::TooMany { .. } => Cause::LengthOutOfBounds,
+            Self::Trailing { .. } => Cause::TrailingBytes,
+            Self::Version { .. } => Cause::UnsupportedVersion,
+        }
+    }
+
     pub(super) fn finding(&self) -> Finding {
         let beyond = Cause::LengthOutOfBounds;
         match self {

@@ -8,7 +8,7 @@
 //! ```
 
 use super::compact::{Body, Bytes, Counts, Items, KEY_BYTES, Read, Reader, Run};
-use super::keys::KeyTable;
+use super::keys::{Key, KeyTable};
 use crate::format::Value;
 
 /// What System has, and where the tree hash is.
@@ -47,6 +47,8 @@ pub(super) struct Scope<'a> {
     pub(super) seq: Option<u64>,
     /// The keys of the messages in front of it, perhaps also its own and later ones.
     pub(super) keys: &'a KeyTable,
+    /// What each clock entry leads to, where the keys are not all in memory.
+    pub(super) resolved: Option<&'a [Option<Key>]>,
 }
 
 impl System {
@@ -109,7 +111,7 @@ impl Message {
         for place in 0..self.clock.count {
             let reference = Reference::read(reader)?;
             let own = scope.seq == Some(reference.seq) && reference.offset < self.key_count();
-            if !own && scope.before(reference).is_none() {
+            if !own && !scope.has_before(reference)? {
                 return Ok(Some((place, reference)));
             }
         }
@@ -152,12 +154,12 @@ impl Message {
     /// The clock of `draft-1.1`, with the keys that its references lead to.
     fn references<'a>(&self, body: Body<'a>, scope: Scope<'a>) -> Read<Value<'a>> {
         let mut reader = body.reader(self.clock.at);
-        let entry = |_| {
+        let entry = |place| {
             let reference = Reference::read(&mut reader)?;
             let key = if scope.seq == Some(reference.seq) {
                 self.own_key(body, reference.offset)
             } else {
-                scope.before(reference).map(<[u8; 32]>::as_slice)
+                scope.key(place, reference).map(<[u8; 32]>::as_slice)
             };
             Ok(Value::Struct(vec![
                 key.map_or(Value::Null, Value::Binary),
@@ -182,7 +184,7 @@ impl Message {
 }
 
 impl Reference {
-    fn read<B: Bytes>(reader: &mut Reader<B>) -> Read<Self> {
+    pub(super) fn read<B: Bytes>(reader: &mut Reader<B>) -> Read<Self> {
         Ok(Self {
             seq: reader.counted(Counts::Number, "a clock entry's seq")?,
             offset: reader.uint("a clock entry's offset")?,
@@ -192,10 +194,21 @@ impl Reference {
 }
 
 impl<'a> Scope<'a> {
-    /// The key of an earlier message: a later one's is not to be had, even where it is known already.
-    fn before(&self, reference: Reference) -> Option<&'a [u8; 32]> {
+    /// Whether there is such a key of an earlier message: a later one's is not to be had, even where it is known already.
+    fn has_before(&self, reference: Reference) -> crate::error::Result<bool> {
+        match self.seq.filter(|own| reference.seq < *own) {
+            Some(_) => self.keys.has(reference.seq, reference.offset),
+            None => Ok(false),
+        }
+    }
+
+    /// The key that the clock entry at `place` refers to, of an earlier message.
+    fn key(&self, place: u64, reference: Reference) -> Option<&'a Key> {
         self.seq.filter(|own| reference.seq < *own)?;
-        self.keys.get(reference.seq, reference.offset)
+        match self.resolved {
+            Some(resolved) => resolved.get(usize::try_from(place).ok()?)?.as_ref(),
+            None => self.keys.get_early(reference.seq, reference.offset),
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::compact::{Body, Bytes, Items, KEY_BYTES, Read, Reader, Run, uint_bytes};
 use super::draft::{Reference, Scope};
-use super::keys::KeyTable;
+use super::keys::{Key, KeyTable};
 use super::{autobase, draft};
 use crate::error::Finding;
 use crate::format::{Dialect, Value};
@@ -50,6 +50,18 @@ impl Message {
             Self::Draft(message) => message.value,
             Self::Autobase(message) => message.value(),
         }
+    }
+
+    /// How many bytes its arrays take in columns beside those that they have here, where they have more than a few items: a
+    /// reference of three bytes becomes a key, three numbers and a place in a list.
+    pub(super) fn spread(&self) -> u64 {
+        const FEW_ITEMS: u64 = 16;
+        const ITEM_BYTES: u64 = 64;
+        let items = match self {
+            Self::Draft(message) => message.clock.count,
+            Self::Autobase(message) => message.items(),
+        };
+        items.saturating_sub(FEW_ITEMS).saturating_mul(ITEM_BYTES)
     }
 
     /// The keys that it declares, end to end, if there are any.
@@ -100,7 +112,12 @@ impl Record {
         keys: &KeyTable,
     ) -> Read<Self> {
         let message = Message::read(&mut body.reader(0), dialect)?;
-        let dangling = message.dangling(body, Scope { seq, keys })?.is_some();
+        let scope = Scope {
+            seq,
+            keys,
+            resolved: None,
+        };
+        let dangling = message.dangling(body, scope)?.is_some();
         Ok(Self {
             position: 0,
             head: 0,
@@ -134,10 +151,12 @@ impl Record {
         body: Body<'a>,
         column: usize,
         keys: &'a KeyTable,
+        resolved: Option<&'a [Option<Key>]>,
     ) -> Read<Value<'a>> {
         let scope = Scope {
             seq: self.seq,
             keys,
+            resolved,
         };
         match (&self.message, column) {
             (_, 0) => {

@@ -7,8 +7,8 @@
 //! How a message is laid out depends on the dialect, which the file does not tell. There are no checksums and no magic: all
 //! that is known to be right is that lengths fit and messages decode to their last byte.
 //!
-//! In the dialect `draft-1.1` messages refer to keys that earlier ones declared. A walk keeps them all, and its
-//! [`Carry`](super::Carry) holds them.
+//! In the dialect `draft-1.1` messages refer to keys that earlier ones declared. A walk keeps them all, the first
+//! in memory, those behind in temporary files, and its [`Carry`](super::Carry) holds them.
 
 mod ahead;
 mod autobase;
@@ -19,9 +19,11 @@ mod draft;
 mod encode;
 mod fields;
 mod keys;
+mod late_keys;
 mod message;
 mod pieces;
 mod renumber;
+mod resolved;
 mod rows;
 mod salvage;
 mod single;

@@ -3,12 +3,16 @@
 use std::sync::{Arc, OnceLock};
 
 use super::compact::{Body, Run};
-use super::keys::KeyTable;
+use super::keys::{Key, KeyTable};
 use super::message::Record;
+use super::resolved::Resolved;
 use crate::error::{Error, Result};
 use crate::format::{Rows, Value};
 use crate::ledger::Cause;
 use crate::source::Source;
+
+/// The place of the clock among the columns of all dialects.
+const CLOCK: usize = 4;
 
 /// A message that is too large to be kept for nothing, in a walk that does not want values: what it has beside its value is
 /// read when somebody asks for it.
@@ -92,7 +96,11 @@ pub(super) enum Bodies<'a> {
 pub(super) struct OplogRows<'a> {
     pub(super) records: &'a [Record],
     pub(super) bodies: Bodies<'a>,
+    /// Whether values are wanted.
+    pub(super) values: bool,
     pub(super) keys: &'a KeyTable,
+    /// What references lead to, once it is asked for and if the keys are not all in memory.
+    pub(super) resolved: &'a OnceLock<Resolved>,
 }
 
 impl<'a> OplogRows<'a> {
@@ -102,6 +110,15 @@ impl<'a> OplogRows<'a> {
     )]
     fn record(&self, row: usize) -> &'a Record {
         &self.records[row]
+    }
+
+    /// What the clock entries of a row lead to, if the keys are not all in memory.
+    fn resolved_of(&self, row: usize, column: usize) -> Option<&'a [Option<Key>]> {
+        if self.keys.is_in_memory() || column != CLOCK {
+            return None;
+        }
+        let all = || Resolved::of(self.records, self.keys, |record| self.body(record));
+        Some(self.resolved.get_or_init(all).row(row))
     }
 
     fn body(&self, record: &Record) -> Option<Body<'a>> {
@@ -136,7 +153,14 @@ impl Rows for OplogRows<'_> {
     }
 
     fn weight(&self, row: usize) -> usize {
-        usize::try_from(self.record(row).len).unwrap_or(usize::MAX)
+        let record = self.record(row);
+        let unwanted = if self.values {
+            0
+        } else {
+            record.message.value().len
+        };
+        let bytes = record.len.saturating_sub(unwanted);
+        usize::try_from(bytes.saturating_add(record.message.spread())).unwrap_or(usize::MAX)
     }
 
     fn cause(&self, row: usize) -> Option<Cause> {
@@ -147,13 +171,15 @@ impl Rows for OplogRows<'_> {
         let record = self.record(row);
         if column == 0 {
             return record
-                .field(Body::new(&[]), column, self.keys)
+                .field(Body::new(&[]), column, self.keys, None)
                 .unwrap_or(Value::Null);
         }
         let Some(body) = self.body(record) else {
             return Value::Null;
         };
-        match (record.field(body, column, self.keys), self.bodies) {
+        let resolved = self.resolved_of(row, column);
+        let field = record.field(body, column, self.keys, resolved);
+        match (field, self.bodies) {
             (Ok(value), _) => value,
             (Err(_), Bodies::Large(large)) => {
                 // The walk's next step says so.

@@ -1,10 +1,13 @@
 //! Single messages from anywhere: bodies in another format, a column of a table, a message of a queue.
 
+use std::sync::OnceLock;
+
 use super::compact::{Body, Stop};
 use super::draft;
 use super::encode::Naming;
 use super::keys::KeyTable;
 use super::message::Record;
+use super::resolved::Resolved;
 use super::rows::{Bodies, OplogRows};
 use super::{autobase, encode, fields};
 use crate::error::{Damage, Error, Result};
@@ -15,6 +18,7 @@ pub struct Single<B> {
     bytes: B,
     record: Record,
     keys: KeyTable,
+    resolved: OnceLock<Resolved>,
 }
 
 impl<B: AsRef<[u8]> + Send> Found for Single<B> {
@@ -22,7 +26,9 @@ impl<B: AsRef<[u8]> + Send> Found for Single<B> {
         Box::new(OplogRows {
             records: std::slice::from_ref(&self.record),
             bodies: Bodies::From(0, self.bytes.as_ref()),
+            values: true,
             keys: &self.keys,
+            resolved: &self.resolved,
         })
     }
 }
@@ -46,6 +52,7 @@ pub fn decode_message<B: AsRef<[u8]> + Send>(
         record: record.map_err(damage)?,
         bytes,
         keys,
+        resolved: OnceLock::new(),
     })
 }
 

@@ -1,6 +1,6 @@
 //! The walk: hop from buffer to buffer, decode each, and where one does not decode, go on only if the framing proves itself.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
 
@@ -8,6 +8,7 @@ use super::compact::{Body, Fault, MAX_UINT_BYTES, Stop};
 use super::draft::Scope;
 use super::keys::KeyTable;
 use super::message::{Frame, Record, dangling_finding};
+use super::resolved::Resolved;
 use super::rows::{Bodies, Large, OplogRows, changed};
 use crate::error::{Damage, Error, Finding, Result};
 use crate::format::{self, Carry, Eof, Options, Rows, Start, Step, Walk};
@@ -18,8 +19,8 @@ use crate::source::{Source, Window};
 const MAX_STEP_ROWS: usize = 4096;
 
 /// What a [`Carry`] holds. It grows with the keys of a `draft-1.1` oplog, since any later message may refer to them.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(super) struct State {
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(super) struct State<K = KeyTable> {
     /// The offset of the next buffer.
     pub(super) at: u64,
     /// The next message's sequence number.
@@ -27,7 +28,7 @@ pub(super) struct State {
     /// The offset up to which the lengths are known to lead from one buffer to the next, none of them 0.
     pub(super) chain_end: u64,
     /// The keys declared so far.
-    pub(super) keys: KeyTable,
+    pub(super) keys: K,
     /// Damage up to `at` that might still grow.
     held: Option<Span>,
 }
@@ -44,6 +45,8 @@ pub(super) struct OplogWalk {
     /// The offset of the first byte of the window that `records` lie in.
     base: u64,
     pub(super) large: Option<Large>,
+    /// What the references of `records` lead to, if somebody asked.
+    resolved: OnceLock<Resolved>,
     spans: Vec<Span>,
     ended: bool,
 }
@@ -83,6 +86,7 @@ impl OplogWalk {
             records: Vec::new(),
             base: state.at,
             large: None,
+            resolved: OnceLock::new(),
             spans: Vec::new(),
             ended: false,
             options: options.clone(),
@@ -127,6 +131,7 @@ impl OplogWalk {
         self.records.clear();
         self.spans.clear();
         self.large = None;
+        self.resolved = OnceLock::new();
     }
 
     /// Goes on until something is found, in front of `limit` if not to the end.
@@ -212,8 +217,8 @@ impl OplogWalk {
             return Err(self.too_large(&record));
         }
         if let Some(keys) = record.message.keys() {
-            self.state.keys.begin(self.state.seq);
-            self.state.keys.extend(body.get(keys));
+            self.state.keys.begin(self.state.seq, keys.len)?;
+            self.state.keys.extend(body.get(keys))?;
         }
         self.take(record);
         Ok(None)
@@ -230,6 +235,7 @@ impl OplogWalk {
         let scope = Scope {
             seq: record.seq,
             keys: &self.state.keys,
+            resolved: None,
         };
         match record.message.dangling(body, scope) {
             Ok(Some((place, reference))) => self.damage_error(dangling_finding(place, reference)),
@@ -277,7 +283,7 @@ impl OplogWalk {
             return Err(self.damage_error(fault.finding()));
         }
         let end = goes_on.unwrap_or(self.source.len());
-        self.cover(end, Kind::Corrupt, Some(fault.finding().cause()));
+        self.cover(end, Kind::Corrupt, Some(fault.cause()));
         self.state.seq += 1;
         Ok(Advance::On)
     }
@@ -310,7 +316,9 @@ impl OplogWalk {
 impl Walk for OplogWalk {
     fn step(&mut self) -> Result<Step> {
         self.options.poll()?;
-        if let Some(failure) = self.large.take().and_then(Large::into_failure) {
+        let unresolved = self.resolved.take().and_then(|resolved| resolved.failure);
+        let unread = self.large.take().and_then(Large::into_failure);
+        if let Some(failure) = unresolved.or(unread) {
             self.ended = true;
             self.begin_step();
             return Err(failure);
@@ -342,7 +350,9 @@ impl Walk for OplogWalk {
         Box::new(OplogRows {
             records: &self.records,
             bodies,
+            values: self.options.values,
             keys: &self.state.keys,
+            resolved: &self.resolved,
         })
     }
 
@@ -359,11 +369,21 @@ impl Walk for OplogWalk {
     }
 
     fn carry(&self) -> Carry {
+        let State {
+            at,
+            seq,
+            chain_end,
+            ref keys,
+            ..
+        } = self.state;
         let state = State {
+            at,
+            seq,
+            chain_end,
+            keys,
             held: self.tiling.held(),
-            ..self.state.clone()
         };
-        // Numbers and text always have a JSON form.
+        // Numbers and text always have a JSON form; keys that cannot be read back have none.
         Carry(serde_json::to_string(&state).unwrap_or_default())
     }
 }

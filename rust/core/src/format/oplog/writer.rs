@@ -84,7 +84,7 @@ impl Writer {
         }
         let Some(end) = end_span else { return Ok(()) };
         self.seq = walk.state.seq;
-        self.declared = walk.state.keys.places();
+        self.declared = walk.state.keys.places()?;
         self.out.go_to(end.end);
         if end.kind == Kind::Record {
             return Ok(());

@@ -88,6 +88,21 @@ impl Message {
         self.node.value
     }
 
+    /// How many items its arrays have, those of a view's blocks as far as the views are counted.
+    pub(super) fn items(&self) -> u64 {
+        let trace = self.trace.map_or(0, |trace| {
+            let own = trace.system.count.saturating_add(trace.encryption.count);
+            own.saturating_add(trace.user.count)
+        });
+        let user = self.checkpoint.and_then(|checkpoint| checkpoint.user);
+        let user = user.map_or(0, |user| user.count);
+        self.node
+            .heads
+            .count
+            .saturating_add(trace)
+            .saturating_add(user)
+    }
+
     /// A column but for the sequence number.
     pub(super) fn field<'a>(&self, body: Body<'a>, column: usize) -> Read<Value<'a>> {
         let uint = |value: Option<u64>| value.map_or(Value::Null, Value::UInt64);
