@@ -93,7 +93,7 @@ fn false_lengths(len: usize) -> Vec<u8> {
 }
 
 /// Good chunks, stored as they are in the payloads of chunks whose headers are damaged.
-fn nested(len: usize) -> Vec<u8> {
+pub(crate) fn nested(len: usize) -> Vec<u8> {
     let (mut random, mut bytes, mut next) =
         (Random::new(15), Vec::with_capacity(len + (1 << 20)), 0);
     while bytes.len() < len {
@@ -128,8 +128,9 @@ fn begun(len: usize, right: bool) -> Vec<u8> {
         if right {
             push(&mut bytes, start, 1, &payload, 0);
         } else {
-            let rest = (len + 0x80 - at).min(1 << 20);
-            header(&mut bytes, rest, start, 1, u32::from(start % 2 == 0));
+            let wrong = start % 2 == 0;
+            let claimed = if wrong { 1 << 20 } else { payload.len() };
+            header(&mut bytes, claimed, start, 1, u32::from(wrong));
             bytes.extend_from_slice(&payload);
             bytes.resize(at + 0x80, 0);
         }

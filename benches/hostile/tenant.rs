@@ -27,6 +27,7 @@ pub(crate) fn hostile_2() -> Vec<(&'static str, Make)> {
             bytes
         }),
         ("long tenant IDs", long_names_2),
+        ("blocks that decode to the end of the file", costly_decodes),
     ]
 }
 
@@ -325,5 +326,21 @@ fn long_names_2(len: usize) -> Vec<u8> {
             length: data.len() - at,
         });
     }
+    assemble(2, &entries, &data)
+}
+
+/// Entries for a few bytes each, in ascending places, at each of which a block begins that decodes to the end of the file: of as
+/// many messages of 4 bytes as there are from there on.
+pub(crate) fn costly_decodes(len: usize) -> Vec<u8> {
+    let count = 2000;
+    let messages = len / 4;
+    let mut data = vec![0; 8];
+    for number in 0..count {
+        data.extend_from_slice(&u32_of(messages + 2 * (count - number - 1)));
+        data.extend_from_slice(&u32_of(0));
+    }
+    // A block's head passes for two messages without content in the blocks in front of it, but for its number of messages.
+    data.resize(data.len() + 4 * messages, 0);
+    let entries = entries(count, |number| (8 + 8 * number as u64, 8));
     assemble(2, &entries, &data)
 }

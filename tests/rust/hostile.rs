@@ -1,0 +1,291 @@
+//! Hostile files of every format, short ones of those that `make bench` times: the ledger covers them, windows change nothing, and
+//! what is read stays in proportion.
+#![allow(
+    missing_docs,
+    dead_code,
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_sign_loss
+)]
+
+#[path = "../../benches/hostile/active.rs"]
+mod active;
+#[path = "../../benches/hostile/chunked.rs"]
+mod chunked;
+mod common;
+#[path = "../../benches/hostile/files.rs"]
+mod files;
+#[path = "../../benches/hostile/oplog.rs"]
+mod oplog;
+#[path = "../../benches/hostile/sealed.rs"]
+mod sealed;
+#[path = "../../benches/hostile/tenant.rs"]
+mod tenant;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use common::{Windowed, source};
+use files::Family;
+use seglake::Error;
+use seglake::format::{
+    Carry, Dialect, IndexSource, Options, RecordId, Start, Step, by_name, lookup, open,
+};
+use seglake::ledger::{Cause, Kind, Span};
+use seglake::source::Source;
+use seglake::verbs::Ledger;
+
+/// Long enough for more marks than a step gives.
+const LEN: usize = 1 << 20;
+
+fn options(family: &Family) -> Options {
+    Options {
+        format: Some(by_name(family.format).unwrap()),
+        dialect: Dialect::by_name(family.dialect).unwrap(),
+        index: IndexSource::None,
+        strict: false,
+        values: false,
+        ..Options::default()
+    }
+}
+
+/// Calls `look` with every hostile file of `len` bytes.
+fn each(len: usize, mut look: impl FnMut(&str, &Family, Vec<u8>)) {
+    for family in files::families() {
+        for (name, make) in &family.hostile {
+            look(&format!("{}: {name}", family.name), &family, make(len));
+        }
+    }
+}
+
+/// The ledger in file order.
+fn ledger(source: Arc<dyn Source>, options: &Options) -> Vec<Span> {
+    let spans = Ledger::new(source, options).unwrap();
+    spans.map(Result::unwrap).collect()
+}
+
+/// A source in windows that counts what is read of it.
+struct Counting(Windowed, AtomicU64, AtomicU64);
+
+impl Counting {
+    fn new(bytes: Vec<u8>) -> Arc<Self> {
+        Arc::new(Self(Windowed(bytes), AtomicU64::new(0), AtomicU64::new(0)))
+    }
+}
+
+impl Source for Counting {
+    fn len(&self) -> u64 {
+        self.0.len()
+    }
+
+    fn path(&self) -> Option<&std::path::Path> {
+        None
+    }
+
+    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> seglake::Result<()> {
+        self.1.fetch_add(buffer.len() as u64, Ordering::Relaxed);
+        self.2.fetch_add(1, Ordering::Relaxed);
+        self.0.read_exact_at(offset, buffer)
+    }
+}
+
+/// What is decoded is in no proportion to what is read, nor is it meant to be.
+fn is_bomb(name: &str) -> bool {
+    name.starts_with("chunked")
+}
+
+#[test]
+fn the_ledger_covers_whatever_is_made_and_strict_reading_raises_its_first_damage() {
+    each(LEN, |name, family, bytes| {
+        let len = bytes.len() as u64;
+        let whole = source(&bytes);
+        let spans = ledger(whole.clone(), &options(family));
+        let mut at = 0;
+        for span in &spans {
+            assert_eq!(span.start, at, "{name}");
+            assert!(span.end > at, "{name}");
+            at = span.end;
+        }
+        assert_eq!(at, len, "{name}");
+        let strict = Options {
+            strict: true,
+            ..options(family)
+        };
+        let first = spans.iter().find(|span| span.is_damage());
+        let mut walk = open(whole, &strict, Start::Beginning).unwrap();
+        let raised = loop {
+            match walk.step() {
+                Ok(Step::More) => {}
+                Ok(_) => break None,
+                Err(Error::Damage(damage)) => break Some((damage.offset, Some(damage.cause))),
+                Err(other) => panic!("{name}: {other}"),
+            }
+        };
+        let first = first.map(|span| (span.start, span.cause));
+        assert_eq!(raised, first, "{name}");
+    });
+}
+
+#[test]
+fn windows_change_nothing() {
+    each(LEN / 4, |name, family, bytes| {
+        let expected = ledger(source(&bytes), &options(family));
+        for window_bytes in [4 << 10, 1 << 20] {
+            let options = Options {
+                window_bytes,
+                ..options(family)
+            };
+            let spans = ledger(Arc::new(Windowed(bytes.clone())), &options);
+            assert!(spans == expected, "{name}, windows of {window_bytes}");
+        }
+    });
+}
+
+/// The budget is 256 MiB for a file of any length, so of short files only this can be said: reads are short where the file
+/// chooses their order, and what goes beyond the budget is a few times the file.
+#[test]
+fn what_is_read_stays_in_proportion() {
+    each(LEN, |name, family, bytes| {
+        let counting = Counting::new(bytes);
+        let mut walk = open(counting.clone(), &options(family), Start::Beginning).unwrap();
+        while walk.step().unwrap() == Step::More {}
+        let read = counting.1.load(Ordering::Relaxed);
+        let len = counting.len();
+        assert!(read <= (256 << 20) + 16 * len, "{name}: {read} bytes read");
+        let reads = counting.2.load(Ordering::Relaxed);
+        assert!(reads <= len / 8, "{name}: {reads} reads of {len} bytes");
+    });
+}
+
+/// A carry taken anywhere leads to the same ranges, also amid those that come last.
+#[test]
+fn a_carry_holds_what_was_noted() {
+    each(LEN, |name, family, bytes| {
+        if !name.contains("in turns") {
+            return;
+        }
+        let (whole, options) = (source(&bytes), options(family));
+        let spans_of = |start: Start<'_>| {
+            let mut walk = open(whole.clone(), &options, start).unwrap();
+            let (mut spans, mut carries) = (Vec::new(), Vec::<(usize, Carry)>::new());
+            while walk.step().unwrap() == Step::More {
+                spans.extend_from_slice(walk.spans());
+                carries.push((spans.len(), walk.carry()));
+            }
+            (spans, carries)
+        };
+        let (expected, carries) = spans_of(Start::Beginning);
+        assert!(carries.len() > 2, "{name}: {} steps", carries.len());
+        for (done, carry) in carries {
+            let (rest, _) = spans_of(Start::Carry(&carry));
+            assert!(rest == expected[done..], "{name}: from range {done} on");
+        }
+    });
+}
+
+/// Damaged records, blocks and chunks full of good ones, with a good one behind each.
+#[test]
+fn what_lies_in_damage_that_its_lengths_end_is_not_given_out() {
+    let mut inner = active::clean(4 << 10);
+    let mut outer = Vec::new();
+    let key = seglake::checksum::Key::DEFAULT;
+    let encode = |out: &mut Vec<u8>, tick, value: &[u8]| {
+        seglake::format::active::encode(out, &key, &files::uuid(tick), b"", value).unwrap();
+    };
+    encode(&mut outer, 1 << 40, b"first");
+    let damaged = outer.len();
+    encode(&mut outer, (1 << 40) + 1, &inner);
+    let end = outer.len();
+    outer[end - 1] ^= 1;
+    encode(&mut outer, (1 << 40) + 2, b"last");
+    // Newer than what is around them, the good records inside would pass for the segment's own.
+    inner.clear();
+    for tick in 2..9 {
+        encode(&mut inner, (1 << 40) + tick, b"inside");
+    }
+    let mut newer = outer[..damaged].to_vec();
+    encode(&mut newer, (1 << 40) + 1, &inner);
+    let newer_end = newer.len();
+    newer[newer_end - 1] ^= 1;
+    encode(&mut newer, (1 << 40) + 2, b"last");
+    for (bytes, end) in [(outer, end), (newer, newer_end)] {
+        let options = Options {
+            format: Some(by_name("active").unwrap()),
+            strict: false,
+            ..Options::default()
+        };
+        let spans = ledger(source(&bytes), &options);
+        let told: Vec<_> = spans
+            .iter()
+            .map(|span| (span.start, span.end, span.kind, span.cause))
+            .collect();
+        let [damaged, end, len] = [damaged, end, bytes.len()].map(|at| at as u64);
+        assert_eq!(
+            told,
+            [
+                (0, damaged, Kind::Record, None),
+                (damaged, end, Kind::Corrupt, Some(Cause::ChecksumMismatch)),
+                (end, len, Kind::Record, None),
+            ]
+        );
+    }
+    // A chunked log's chunks in the payloads of damaged ones: the lengths of those are proven by the frames themselves.
+    let bytes = chunked::nested(1 << 20);
+    let options = Options {
+        format: Some(by_name("chunked").unwrap()),
+        index: IndexSource::None,
+        strict: false,
+        ..Options::default()
+    };
+    let spans = ledger(source(&bytes), &options);
+    assert!(
+        spans.iter().all(|span| span.kind != Kind::Chunk),
+        "{spans:?}"
+    );
+}
+
+/// Looking up many records takes one walk, and keeps none of its windows.
+#[test]
+fn many_are_looked_up_in_one_walk() {
+    let mut bytes = Vec::new();
+    for tick in 0..2000 {
+        let key = seglake::checksum::Key::DEFAULT;
+        let value = [tick as u8; 100];
+        seglake::format::active::encode(&mut bytes, &key, &files::uuid(tick), b"", &value).unwrap();
+    }
+    let counting = Counting::new(bytes);
+    let options = Options {
+        format: Some(by_name("active").unwrap()),
+        ..Options::default()
+    };
+    let lookup = lookup(counting.clone(), &options).unwrap();
+    let ids: Vec<_> = [1500, 3, 9999, 3, 700]
+        .map(|tick| RecordId::Uuid(files::uuid(tick)))
+        .into_iter()
+        .chain([RecordId::Uuid([0; 16])])
+        .collect();
+    let hits = lookup.get(&ids).unwrap();
+    let mut found = Vec::new();
+    hits.each(|hit| found.push(hit.map(|(rows, row)| rows.value(row)[0])));
+    let expected = [1500, 3, -1, 3, 700, -1].map(|tick: i32| (tick >= 0).then_some(tick as u8));
+    assert_eq!(found, expected);
+    let read = counting.1.load(Ordering::Relaxed);
+    assert!(read <= counting.len() + 1024, "{read} bytes read");
+}
+
+/// An entry that fails for a cause of its own, and whose other places cost more than is left, fails because of that.
+#[test]
+fn the_search_limit_is_named_where_a_later_trial_reaches_it() {
+    // Each entry's own bytes are few; what stands there decodes to most of the file.
+    let bytes = tenant::costly_decodes(6 << 20);
+    let family = files::families()
+        .into_iter()
+        .find(|family| family.name == "tenant 2")
+        .unwrap();
+    let spans = ledger(source(&bytes), &options(&family));
+    let last = spans.last().unwrap();
+    assert_eq!(last.cause, Some(Cause::SearchLimit), "{spans:?}");
+}

@@ -1,0 +1,187 @@
+//! What reading a tenant segment may take: large blocks in pieces, the limits of the options, the search budget, an interrupt.
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
+
+mod common;
+#[path = "tenant_segments/mod.rs"]
+mod tenant_segments;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use common::{Windowed, assert_covers, source};
+use seglake::Error;
+use seglake::format::{Options, Start, Step, open};
+use seglake::ledger::Cause;
+use seglake::source::Source;
+use seglake::verbs::verify;
+use tenant_segments::{Counting, collect, encode, lenient, scan, varied};
+
+/// Blocks of many windows are checked in one pass and given out in a second.
+#[test]
+fn blocks_larger_than_memory_are_checked_before_anything_is_given_out() {
+    let large: Vec<_> = (0..4000_u32)
+        .map(|number| (1, b"large".to_vec(), number.to_be_bytes().repeat(30)))
+        .collect();
+    let mut all = vec![(0, b"small".to_vec(), b"1".to_vec())];
+    all.extend(large);
+    all.push((2, b"small".to_vec(), b"2".to_vec()));
+    let segment = encode(2, &all);
+    let options = Options {
+        window_bytes: 4 << 10,
+        ..lenient()
+    };
+    let windowed = || Arc::new(Windowed(segment.bytes.clone()));
+    let (records, _) = scan(windowed(), &options).unwrap();
+    assert_eq!(records, segment.messages);
+    let mut walk = open(windowed(), &options, Start::Beginning).unwrap();
+    while walk.step().unwrap() == Step::More {
+        let rows = walk.rows();
+        let bytes: usize = (0..rows.len()).map(|row| rows.value(row).len()).sum();
+        assert!(bytes <= 8 << 10, "{bytes} bytes in a step");
+    }
+    let mut damaged = segment.bytes.clone();
+    let at = usize::try_from(segment.messages[3000].position).unwrap();
+    damaged[at + 10] ^= 1;
+    let (records, spans) = scan(Arc::new(Windowed(damaged)), &options).unwrap();
+    assert_eq!(records.len(), 2);
+    assert!(
+        spans
+            .iter()
+            .any(|span| span.cause == Some(Cause::ChecksumMismatch))
+    );
+}
+
+/// Gives other bytes from the second look at an offset on.
+struct Changing(Vec<u8>, u64, std::sync::atomic::AtomicU32);
+
+impl Source for Changing {
+    fn len(&self) -> u64 {
+        self.0.len() as u64
+    }
+
+    fn path(&self) -> Option<&Path> {
+        None
+    }
+
+    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> seglake::Result<()> {
+        let start = usize::try_from(offset).unwrap();
+        buffer.copy_from_slice(&self.0[start..start + buffer.len()]);
+        let place = self.1.checked_sub(offset);
+        if let Some(place) = place.filter(|place| *place < buffer.len() as u64) {
+            let looks = self.2.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            if looks > 0 {
+                buffer[usize::try_from(place).unwrap()] ^= 1;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn what_is_given_out_is_what_was_checked() {
+    let all: Vec<_> = (0..2000_u32)
+        .map(|number| (1, b"large".to_vec(), number.to_be_bytes().repeat(30)))
+        .collect();
+    let segment = encode(2, &all);
+    let options = Options {
+        window_bytes: 4 << 10,
+        ..lenient()
+    };
+    let position = segment.messages[1500].position + 20;
+    let changing = Arc::new(Changing(segment.bytes.clone(), position, 0.into()));
+    let mut walk = open(changing, &options, Start::Beginning).unwrap();
+    let mut records = Vec::new();
+    let error = loop {
+        match walk.step() {
+            Ok(Step::More) => collect(&*walk, &mut records),
+            Ok(_) => panic!("the change was not noticed"),
+            Err(error) => break error,
+        }
+    };
+    assert!(error.to_string().contains("changed"), "{error}");
+    assert_eq!(records, segment.messages[..records.len()]);
+}
+
+#[test]
+fn a_message_that_is_too_large_is_a_limit_and_no_damage() {
+    let all = [
+        (0, b"a".to_vec(), vec![1; 10]),
+        (0, b"b".to_vec(), vec![2; 5000]),
+    ];
+    for version in [1, 2] {
+        let segment = encode(version, &all);
+        let options = Options {
+            max_record_bytes: 1000,
+            ..lenient()
+        };
+        let mut walk = open(source(&segment.bytes), &options, Start::Beginning).unwrap();
+        let mut records = Vec::new();
+        for _ in 0..3 {
+            match walk.step() {
+                Ok(Step::More) => collect(&*walk, &mut records),
+                Ok(_) => panic!("given out all the same"),
+                Err(Error::Limit { option, needed, .. }) => {
+                    assert_eq!((option, needed), ("max_record_bytes", 5001));
+                }
+                Err(other) => panic!("{other}"),
+            }
+        }
+        assert_eq!(records, segment.messages[..1]);
+        let report = verify(source(&segment.bytes), &options, |_| Ok(())).unwrap();
+        assert_eq!((report.records, report.is_sound()), (2, true));
+    }
+}
+
+#[test]
+fn an_interrupt_ends_the_reading() {
+    let interrupt = Some(seglake::format::Interrupt(Arc::new(|| true)));
+    let options = Options {
+        interrupt,
+        ..lenient()
+    };
+    let scanned = scan(source(&varied(2, 1 << 10).bytes), &options);
+    assert!(matches!(scanned, Err(Error::Interrupted)));
+}
+
+/// Every entry names the rest of the file, so that checking each costs all of it: what is hashed in vain stays within the budget.
+#[test]
+fn hostile_entries_stay_within_the_search_budget() {
+    let entries = 40_000_u32;
+    let mut bytes = b"TSEG\0\x02".to_vec();
+    bytes.extend_from_slice(&entries.to_be_bytes());
+    let data = 10 + u64::from(entries) * 32 + 4 + 8;
+    for entry in 0..entries {
+        bytes.extend_from_slice(&entry.to_be_bytes());
+        bytes.extend_from_slice(&[0; 8]);
+        bytes.extend_from_slice(&(data + u64::from(entry)).to_be_bytes());
+        bytes.extend_from_slice(&(60_000 + u64::from(entry % 7)).to_be_bytes());
+        bytes.extend_from_slice(&entry.to_be_bytes());
+    }
+    let crc = crc32fast::hash(&bytes);
+    bytes.extend_from_slice(&crc.to_be_bytes());
+    bytes.extend_from_slice(&entries.to_be_bytes());
+    bytes.extend_from_slice(&[0; 4]);
+    bytes.resize(bytes.len() + 110_000, 0);
+    let counting = Arc::new(Counting::new(bytes));
+    let (records, spans) = scan(counting.clone(), &lenient()).unwrap();
+    assert_eq!(records, []);
+    let mut spans = spans;
+    spans.sort_by_key(|span| span.start);
+    assert_covers(&spans, usize::try_from(counting.len()).unwrap());
+    assert!(
+        spans
+            .iter()
+            .any(|span| span.cause == Some(Cause::SearchLimit))
+    );
+    let budget = (256 << 20) + 2 * counting.len();
+    let read = counting.read();
+    assert!(
+        read <= budget + 4 * counting.len(),
+        "{read} bytes read for a budget of {budget}"
+    );
+}
