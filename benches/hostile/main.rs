@@ -53,13 +53,22 @@ fn options(family: &Family) -> Options {
     }
 }
 
-/// How long it takes at best, the file being in the system's cache.
+/// The time that this thread has had on a processor, where the system tells: files are in its cache, and what else the machine
+/// does is no concern here. Elsewhere the time that passed.
+fn now(begun: &Instant) -> Duration {
+    let told = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
+    let nanos = told.and_then(|told| told.split_whitespace().next()?.parse().ok());
+    nanos.map_or_else(|| begun.elapsed(), Duration::from_nanos)
+}
+
+/// How long it takes at best.
 fn seconds(mut run: impl FnMut()) -> f64 {
     let mut best = Duration::MAX;
     for _ in 0..RUNS {
-        let begun = Instant::now();
+        let clock = Instant::now();
+        let begun = now(&clock);
         run();
-        best = best.min(begun.elapsed());
+        best = best.min(now(&clock) - begun);
         if best > LONG {
             break;
         }

@@ -146,7 +146,7 @@ impl KeyTable {
     /// Where each key was declared first. It takes memory for all of them.
     pub(super) fn places(&self) -> Result<HashMap<Key, (u64, u64)>> {
         let mut places = HashMap::new();
-        let (owners, keys) = self.all()?;
+        let Whole { owners, keys } = self.whole()?;
         let mut owners = owners.iter().copied().peekable();
         let mut owner = (0, 0);
         for (place, key) in (0..).zip(keys.as_chunks::<KEY_BYTES>().0) {
@@ -158,36 +158,40 @@ impl KeyTable {
         Ok(places)
     }
 
-    /// Owners and keys, all in memory.
-    fn all(&self) -> Result<(Cow<'_, [(u64, u64)]>, Cow<'_, [u8]>)> {
-        let Some(late) = &self.late else {
-            return Ok((Cow::Borrowed(&self.owners), Cow::Borrowed(&self.keys)));
+    /// All of it in memory.
+    fn whole(&self) -> Result<Whole<'_>> {
+        let mut whole = Whole {
+            owners: Cow::Borrowed(&self.owners),
+            keys: Cow::Borrowed(&self.keys),
         };
-        let (mut owners, mut keys) = (self.owners.clone(), self.keys.clone());
-        late.all(&mut owners, &mut keys)?;
-        Ok((Cow::Owned(owners), Cow::Owned(keys)))
+        if let Some(late) = &self.late {
+            late.append_to(whole.owners.to_mut(), whole.keys.to_mut())?;
+        }
+        Ok(whole)
     }
+}
+
+/// A table in memory, as somebody is to keep it.
+#[derive(Serialize)]
+struct Whole<'a> {
+    owners: Cow<'a, [(u64, u64)]>,
+    #[serde(serialize_with = "to_hex")]
+    keys: Cow<'a, [u8]>,
 }
 
 impl Serialize for KeyTable {
     fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
-        #[derive(Serialize)]
-        struct Whole<'a> {
-            owners: &'a [(u64, u64)],
-            #[serde(serialize_with = "to_hex")]
-            keys: &'a [u8],
-        }
-
-        let (owners, keys) = self.all().map_err(S::Error::custom)?;
-        let whole = Whole {
-            owners: &owners,
-            keys: &keys,
-        };
-        whole.serialize(serializer)
+        self.whole()
+            .map_err(S::Error::custom)?
+            .serialize(serializer)
     }
 }
 
-fn to_hex<S: Serializer>(bytes: &&[u8], serializer: S) -> std::result::Result<S::Ok, S::Error> {
+#[allow(clippy::ptr_arg, reason = "serde gives the field as it is")]
+fn to_hex<S: Serializer>(
+    bytes: &Cow<'_, [u8]>,
+    serializer: S,
+) -> std::result::Result<S::Ok, S::Error> {
     let digit = |nibble: u8| char::from_digit(nibble.into(), 16).unwrap_or_default();
     let text: String = bytes
         .iter()

@@ -92,7 +92,7 @@ impl LateKeys {
     }
 
     /// Appends all owners and keys to those that are in front of them.
-    pub(super) fn all(&self, owners: &mut Vec<(u64, u64)>, keys: &mut Vec<u8>) -> Result<()> {
+    pub(super) fn append_to(&self, owners: &mut Vec<(u64, u64)>, keys: &mut Vec<u8>) -> Result<()> {
         let mut bytes = Vec::new();
         self.owners.read(0, usize::MAX, &mut bytes)?;
         let mut cursor = Cursor::new(&bytes);
