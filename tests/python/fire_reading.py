@@ -280,6 +280,7 @@ def verbs(folder: Path, format: str, known: list[Any]) -> dict[str, Callable[[An
         "range": lambda source: values(opened(source).range()),
         "get_many": lambda source: values(opened(source).get_many(known[:3])),
         "convert": identity,
+        "recover": lambda source: seglake.recover(source, folder / f"copy.{format}", format=format),
     }
     if format == "active":
         calls["seal"] = lambda source: seglake.seal(source, folder / "sealed")
@@ -361,6 +362,7 @@ def raising(folder: str) -> None:
 
         calls: list[Callable[[], object]] = [
             lambda: seglake.verify(content, format=format, progress=progress),  # pyright: ignore[reportArgumentType]
+            lambda: seglake.recover(content, place / f"copy.{format}", format=format, progress=progress),
             lambda: seglake.convert(content, place / f"copy.{format}", to=format, format=format, progress=progress),  # pyright: ignore[reportArgumentType]
         ]
         if format == "active":

@@ -347,6 +347,9 @@ def size_limit_of_verbs(folder: str) -> None:
     with raises(OSError, text="File too large"):
         seglake.seal(content, Path(folder) / "new.sealed")
     check_empty(folder)
+    with raises(OSError, text="File too large"):
+        seglake.recover(content[:-3], Path(folder) / "new.active")
+    check_empty(folder)
     given: dict[str, dict[str, Any]] = {
         "active": {},
         "sealed": {},

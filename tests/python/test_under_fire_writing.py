@@ -1,10 +1,9 @@
 """Writers under fire, each in a process of its own: what they say is in a file is in it, and nothing is left behind."""
 
 import os
-import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import fire_writing
@@ -50,18 +49,6 @@ def test_the_interpreter_ends_with_an_unclosed_writer(tmp_path: Path, format: st
     assert values(seglake.open(path)) == expected()[:20]
 
 
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 3 MiB, where this machine lets one be mounted."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", str(folder)]
-    if shutil.which("mount") is None or subprocess.run(mount, capture_output=True, check=False).returncode != 0:
-        pytest.skip("mounting a small file system takes rights that are not given here")
-    yield folder
-    subprocess.run(["umount", str(folder)], check=True)
-
-
 def test_a_full_disk(small_disk: Path) -> None:
     survives(fire_writing.full_disk, small_disk)
 
@@ -73,6 +60,7 @@ def test_commands_on_a_full_disk(small_disk: Path, tmp_path: Path) -> None:
     commands: list[list[str | Path]] = [
         ["seal", path, small_disk / "new.sealed"],
         ["convert", path, small_disk / "new.active"],
+        ["recover", path, small_disk / "new.active"],
         ["index", chunks, "--output", small_disk / "new.index"],
     ]
     for words in commands:
@@ -100,9 +88,14 @@ def test_commands_under_a_limit_of_file_sizes(tmp_path: Path) -> None:
     def limit() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
 
-    for words in (["seal", path, tmp_path / "new.sealed"], ["convert", path, tmp_path / "new.active"]):
+    for verb, name in (("seal", "new.sealed"), ("convert", "new.active"), ("recover", "new.active")):
         done = subprocess.run(
-            command(*words), capture_output=True, text=True, env=environment(), check=False, preexec_fn=limit
+            command(verb, path, tmp_path / name),
+            capture_output=True,
+            text=True,
+            env=environment(),
+            check=False,
+            preexec_fn=limit,
         )
         assert done.returncode == 2, done
         assert "File too large" in done.stderr, done
