@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 # A process that waits for ever is a failure, not a slow test.
-TIMEOUT_S = 120
+TIMEOUT_S = 300
 RUN = "import sys, {module}; {module}.{name}(*sys.argv[1:])"
 
 

@@ -45,9 +45,11 @@ def truncation(folder: str) -> None:
         path = sample(Path(folder), format)
         content, all_values = path.read_bytes(), expected()
         for name, way in every_way(path).items():
+            if name in ("range", "records_from", "stream"):
+                continue  # the same walk and batches again
             path.write_bytes(content)
             whole = way(seglake.open(path))
-            for cut in (0, len(content) // 2, len(content) - 1):
+            for cut in (0, len(content) - 1):
                 path.write_bytes(content)
                 reader = seglake.open(path)
                 os.truncate(path, cut)

@@ -249,6 +249,20 @@ def unclosed(folder: str, format: str) -> None:
     KEPT.append(cycle)
 
 
+def freed_by_an_exception(folder: str) -> None:
+    """A writer that is freed while an exception is raised, which is the one that comes out."""
+    for format in FORMATS:
+        for action in ("ignore", "error"):
+            warnings.simplefilter(action, ResourceWarning)
+            with raises(ZeroDivisionError):
+                # The first of the two is freed on the way out.
+                print(written(create(folder, format), range(20)), 1 / 0)
+            if format in APPENDED:
+                check(folder, format, 20)
+            else:
+                check_empty(folder)
+
+
 def interrupted(folder: str) -> None:
     """Ctrl-C while writing: what is appended is a file of whole records, what is written whole is not there."""
     for format in FORMATS:

@@ -24,6 +24,7 @@ EVERYWHERE = [
     fire_writing.forks,
     fire_writing.fork_in_the_middle,
     fire_writing.fork_of_a_verb,
+    fire_writing.freed_by_an_exception,
     fire_writing.interrupted,
     fire_writing.interrupted_while_closing,
     fire_writing.size_limit,

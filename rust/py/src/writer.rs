@@ -338,6 +338,8 @@ impl Drop for Writer {
             return; // the process that opened it is not done with it
         }
         Python::try_attach(|py| {
+            // What is being raised when this is freed goes on being raised.
+            let raised = PyErr::take(py);
             let text = format!("unclosed writer of {}", seglake::text::path(&self.path));
             let text = std::ffi::CString::new(text).unwrap_or_default();
             if let Err(error) = PyErr::warn(py, &py.get_type::<PyResourceWarning>(), &text, 1) {
@@ -345,6 +347,9 @@ impl Drop for Writer {
             }
             if let Err(error) = writer.abandon() {
                 raise(py, error).write_unraisable(py, None);
+            }
+            if let Some(raised) = raised {
+                raised.restore(py);
             }
         });
     }
