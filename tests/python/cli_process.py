@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextvars import copy_context
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -63,7 +64,8 @@ def seglake(
 def here(capsys: pytest.CaptureFixture[str], *arguments: Argument) -> Finished:
     """Runs `seglake` in this process: for tests of so many files that a process for each would take minutes."""
     capsys.readouterr()
-    status = main([os.fsdecode(word) for word in arguments])
+    # In a context of its own: `--debug` is for one run.
+    status = copy_context().run(main, [os.fsdecode(word) for word in arguments])
     out, err = capsys.readouterr()
     return Finished(status, out, err)
 

@@ -237,7 +237,8 @@ def test_what_things_look_like_is_printable(segment: Path, tmp_path: Path) -> No
         with seglake.open(path, on_damage="skip") as reader, warnings.catch_warnings():
             warnings.simplefilter("ignore", seglake.DamageWarning)
             things = [reader, reader.schema, reader.ledger(), reader.batches(), seglake.detect(path)]
-            things += [*reader, *reader.batches(), reader.report, seglake.verify(path)]
+            report = seglake.verify(path, explain=True)
+            things += [*reader, *reader.batches(), reader.report, report, *report.diagnoses]
             seen += [text for thing in things for text in (repr(thing), str(thing))]
             assert not any(hasattr(thing, "_repr_html_") for thing in things)
         with seglake.create(path.with_name(f"new-{path.name}"), format="active") as writer:

@@ -145,8 +145,9 @@ def test_no_object_shows_the_key(way: str, segments: Segments, monkeypatch: pyte
                 seen += looks(reader.get(FIRST))
                 seen += looks(reader.range(FIRST))
                 seen += looks(reader.report)
-            report = seglake.verify(path, **how)
-            seen += [*looks(report), json.dumps(report.to_dict()), *looks(seglake.detect(path, **how))]
+            report = seglake.verify(path, explain=True, **how)
+            seen += [*looks(report), *map(repr, report.diagnoses), json.dumps(report.to_dict())]
+            seen += looks(seglake.detect(path, **how))
             recovered = seglake.recover(path, segments.folder / f"recovered-{path.name}", **how)
             seen += [*looks(recovered), json.dumps(recovered.to_dict())]
         seen += looks(seglake.seal(segments.active, segments.folder / "b.sealed", **how))
@@ -251,7 +252,8 @@ def checksum(path: Path) -> bytes:
 
 def shown_of(path: Path, **how: Any) -> str:
     """All that is to be learned of what is wrong with a file."""
-    report = json.dumps(seglake.verify(path, **how).to_dict())
+    verified = seglake.verify(path, explain=True, **how)
+    report = json.dumps(verified.to_dict()) + repr(verified.diagnoses)
     new = path.with_name(f"new-{path.name}")
     recovered = seglake.recover(path, new, force=True, overwrite=True, **how)
     written = (Path(each).read_bytes().decode("latin-1") for each in (recovered.manifest,) if each is not None)
