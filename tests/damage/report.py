@@ -115,6 +115,7 @@ def as_json(tallies: Iterable[Tally]) -> list[dict[str, Any]]:
             "barred": tally.barred,
             "errors": tally.errors,
             "good": _share(tally.good),
+            "reachable": _share(tally.reachable),
             "all": _share(tally.all),
             "by_kind": {kind: _share(share) for kind, share in tally.by_kind.items()},
             "examples": tally.examples,

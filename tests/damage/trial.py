@@ -11,6 +11,9 @@ from .judge import Verdict, judge
 from .kinds import KINDS
 from .specimens import SMALL, Specimen, specimen
 
+TARGET = 0.999
+"""The share of good records that every trial of a checksummed format must give back where one bit is flipped."""
+
 
 @dataclass(frozen=True)
 class Trial:
@@ -53,6 +56,9 @@ class Trial:
         sound, image = self.specimen, self.damaged()
         reading = surfaces.read(image.data, sound.layout)
         verdict = judge(sound, image, reading, rules=self.count == SMALL)
+        if self.count != SMALL and sound.layout.checked and verdict.kept < TARGET * verdict.good:
+            # Slow, and rare: are these records out of reach of the rules, too?
+            verdict = judge(sound, image, reading)
         thoroughness = 0 if self.seed % 4 else 1 if self.seed % 16 else 2
         verdict.faults += surfaces.disagreements(sound, image.data, reading, thoroughness, verdict.named)
         if thoroughness > 0:
