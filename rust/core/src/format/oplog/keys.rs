@@ -260,7 +260,7 @@ mod tests {
             key
         };
         let count = |seq: u64| seq % 3 + 1;
-        let seqs = || (0..400_000_u64).step_by(2);
+        let seqs = || (0..600_000_u64).step_by(2);
         for seq in seqs() {
             let keys: Vec<_> = (0..count(seq))
                 .flat_map(|offset| key(seq, offset))
@@ -269,18 +269,18 @@ mod tests {
         }
         assert!(!table.is_in_memory());
         assert!(table.keys.len() as u64 <= MEMORY_BYTES);
-        for seq in seqs().step_by(97).chain(399_900..400_010) {
+        for seq in seqs().step_by(97).chain(599_900..600_010) {
             for offset in 0..4 {
-                let is_there = seq % 2 == 0 && seq < 400_000 && offset < count(seq);
+                let is_there = seq % 2 == 0 && seq < 600_000 && offset < count(seq);
                 let expected = is_there.then(|| key(seq, offset));
                 assert_eq!(get(&table, seq, offset), expected, "({seq}, {offset})");
             }
         }
         let json = serde_json::to_string(&table).unwrap_or_default();
         let back: KeyTable = serde_json::from_str(&json).unwrap_or_default();
-        assert_eq!(get(&back, 399_998, 0), Some(key(399_998, 0)));
+        assert_eq!(get(&back, 599_998, 0), Some(key(599_998, 0)));
         let places = back.places().unwrap_or_default();
-        assert_eq!(places.get(&key(399_996, 0)), Some(&(399_996, 0)));
+        assert_eq!(places.get(&key(599_996, 0)), Some(&(599_996, 0)));
     }
 
     #[test]

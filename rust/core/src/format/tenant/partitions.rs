@@ -84,11 +84,16 @@ impl TenantWalk {
             self.end_gap(self.front.len)?;
             return Ok(Advance::End);
         };
-        let verdict = if self.limited {
-            Verdict::Failed(Cause::SearchLimit, false)
-        } else {
-            self.judge_partition(&entry)?
-        };
+        if self.limited {
+            // The entries that are left are not looked at.
+            let (cause, end) = (Cause::SearchLimit, self.front.toc_end);
+            self.gap.first.get_or_insert((cause, entry.at));
+            self.ranges
+                .mark(entry.at, end.unwrap_or(entry.end), cause)?;
+            self.end_gap(self.front.len)?;
+            return Ok(Advance::End);
+        }
+        let verdict = self.judge_partition(&entry)?;
         self.pass();
         match verdict {
             Verdict::Good {

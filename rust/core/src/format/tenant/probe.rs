@@ -14,7 +14,7 @@ const PIECE_BYTES: u64 = 1 << 20;
 const AHEAD_BYTES: usize = 64 << 10;
 /// What decoding a field counts as, in bytes: where the next one is near, and where it has to be fetched. Never more than twice the bytes that are passed, so that one block can always be afforded.
 const NEAR_COST: u64 = 8;
-pub(super) const FAR_COST: u64 = 512;
+pub(super) const FAR_COST: u64 = 1024;
 /// Content up to this long leaves the next field near.
 pub(super) const NEAR_BYTES: u64 = 4 << 10;
 /// The most pieces that a block is checked in, so that what is kept of each stays small.
