@@ -59,8 +59,10 @@ pub(super) struct CopiedRow {
 impl CopiedRow {
     /// A copy of a row that has these columns.
     pub(super) fn of(rows: &dyn Rows, row: usize, columns: &[Column]) -> Self {
-        let field = |(place, column): (usize, &Column)| {
-            (column.name != BODY).then(|| Field::of(&rows.field(row, place)))
+        let field = |(place, column): (usize, &Column)| match rows.field(row, place) {
+            // Not where there is none.
+            Value::Binary(_) if column.name == BODY => None,
+            field => Some(Field::of(&field)),
         };
         Self {
             position: rows.position(row),

@@ -93,9 +93,16 @@ impl Report {
 
     /// Names a damaged range, in its place: those of an index come last though they are first in the file.
     fn name(&mut self, span: Span) {
-        let place = self
+        let is_last = self
             .damage
-            .partition_point(|named| (named.start, named.end) <= (span.start, span.end));
+            .last()
+            .is_none_or(|last| (last.start, last.end) <= (span.start, span.end));
+        let place = if is_last {
+            self.damage.len()
+        } else {
+            let before = |named: &Span| (named.start, named.end) <= (span.start, span.end);
+            self.damage.partition_point(before)
+        };
         self.truncated |= self.damage.len() == Self::MAX_DAMAGE;
         if place < Self::MAX_DAMAGE {
             self.damage.truncate(Self::MAX_DAMAGE - 1);
