@@ -211,6 +211,29 @@ fn other_damage_at_the_end_and_a_wrong_key_are_never_written_over() {
 }
 
 #[test]
+fn a_torn_tail_that_holds_a_record_is_never_written_over() {
+    let sound = segment(&Key::DEFAULT, &[("a", "1"), ("b", "2"), ("c", "3")]);
+    // The second record says that it ends where the third does: what is in it is not searched.
+    let mut bytes = sound.clone();
+    bytes[31 + 18 + 3] += 31;
+    let (records_left, ledger) = scan(source(&bytes), &lenient()).unwrap();
+    assert_eq!((records_left.len(), ledger[1].kind), (1, Kind::TornTail));
+    for zero_torn_tail in [true, false] {
+        let (_folder, path) = folder();
+        fs::write(&path, &bytes).unwrap();
+        let options = WriteOptions {
+            zero_torn_tail,
+            ..append()
+        };
+        let Err(Error::Damage(damage)) = Writer::open(&path, &options) else {
+            panic!("a record would be lost")
+        };
+        assert_eq!((damage.offset, damage.cause), (31, Cause::ChecksumMismatch));
+        assert_eq!(fs::read(&path).unwrap(), bytes);
+    }
+}
+
+#[test]
 fn damage_with_good_records_behind_it_does_not_hinder_appending() {
     let (_folder, path) = folder();
     let mut bytes = segment(&Key::DEFAULT, &[("a", "1"), ("b", "2")]);

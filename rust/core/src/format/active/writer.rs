@@ -12,6 +12,7 @@ use crate::error::Result;
 use crate::format::{self, Column, Options, RecordId, Start, Step, Value, Walk, WriteOptions};
 use crate::ledger::{Kind, Span};
 use crate::output::Appender;
+use crate::source::Source;
 use crate::verbs::Report;
 
 /// Appends records to a segment. Two writers of one file keep each other out (by an advisory lock, on Unix).
@@ -83,7 +84,11 @@ impl Writer {
         if end.kind == Kind::Record {
             return Ok(());
         }
-        if end.kind == Kind::TornTail && options.zero_torn_tail && !self.found.wrong_key() {
+        if end.kind == Kind::TornTail
+            && options.zero_torn_tail
+            && !self.found.wrong_key()
+            && !self.holds_records(source.clone(), &lenient, end)?
+        {
             self.out.zero(end.start, end.end)?;
             self.out.go_to(end.start);
             return self.sync();
@@ -96,6 +101,23 @@ impl Writer {
         let mut walk = ActiveWalk::behind(source, &strict, end.start, self.sequence.last())?;
         while walk.step()? == Step::More {}
         Err(self.out.changed())
+    }
+
+    /// Whether a record that checks stands in a torn tail, whose own lengths, if they lead to its end, keep it from being
+    /// searched: zeros would take it for good.
+    fn holds_records(
+        &self,
+        source: Arc<dyn Source>,
+        lenient: &Options,
+        torn: Span,
+    ) -> Result<bool> {
+        let mut walk = ActiveWalk::behind(source, lenient, torn.start + 1, self.sequence.last())?;
+        while walk.step()? == Step::More {
+            if !walk.rows().is_empty() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Appends a record of this UUID, which must be of version 6 and greater than the last one.
