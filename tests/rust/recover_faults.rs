@@ -13,8 +13,7 @@ mod fault_samples;
 use std::fs;
 use std::path::Path;
 
-use fault_samples::{assert_tells, faults, hitches, listing, run, sample, source};
-use seglake::faults::{Fault, Operation};
+use fault_samples::{all_or_nothing, all_or_nothing_replacing, sample, source};
 use seglake::format::{FORMATS, Format, Options};
 use seglake::verbs::{self, Recovery};
 
@@ -52,74 +51,11 @@ fn recover(folder: &Path, format: &'static Format, overwrite: bool) -> seglake::
     Ok(())
 }
 
-/// What fails leaves the folder as it was; what does not fail does all.
-fn all_or_nothing(
-    name: &str,
-    prepare: impl Fn(&Path) + Copy,
-    work: impl Fn(&Path) -> seglake::Result<()> + Copy,
-) {
-    let (folder, done, operations) = run(prepare, work, None);
-    done.unwrap();
-    let complete = listing(folder.path());
-    let before = {
-        let folder = fault_samples::folder();
-        prepare(folder.path());
-        listing(folder.path())
-    };
-    assert!(before.len() <= complete.len() && before != complete);
-    for fault in hitches(&operations) {
-        let (folder, done, _) = run(prepare, work, Some(fault));
-        done.unwrap();
-        assert!(listing(folder.path()) == complete, "{name}, {fault:?}");
-    }
-    let mut failed = 0;
-    for fault in faults(&operations) {
-        let (folder, done, _) = run(prepare, work, Some(fault));
-        let after = listing(folder.path());
-        let Err(error) = done else {
-            assert!(after == complete, "{name}, {fault:?}: {:?}", after.keys());
-            continue;
-        };
-        failed += 1;
-        assert_tells(&error, fault, folder.path());
-        if error.to_string().contains("complete and in its place") {
-            assert!(after == complete, "{name}, {fault:?}: {:?}", after.keys());
-            continue;
-        }
-        if is_stuck(&operations, fault, &after, &before) {
-            continue;
-        }
-        assert!(
-            after == before,
-            "{name}, {fault:?}: {error}: {:?}",
-            after.keys()
-        );
-    }
-    assert!(
-        failed * 10 > operations.len() * 9,
-        "{name}: {failed} of {operations:?}"
-    );
-}
-
-/// Where nothing can be renamed any more, nothing can be renamed back: what was there is still there, under another name.
-fn is_stuck(
-    operations: &[Operation],
-    fault: Fault,
-    after: &std::collections::BTreeMap<String, Vec<u8>>,
-    before: &std::collections::BTreeMap<String, Vec<u8>>,
-) -> bool {
-    fault.lasting
-        && operations[fault.at] == Operation::Rename
-        && before
-            .values()
-            .all(|content| after.values().any(|own| own == content))
-}
-
 #[test]
 fn recovering() {
     for &format in FORMATS {
-        let prepared = move |folder: &Path| prepare(folder, format, &[]);
-        all_or_nothing(format.name, prepared, move |folder| {
+        let prepared = |folder: &Path| prepare(folder, format, &[]);
+        all_or_nothing(format.name, prepared, |folder| {
             recover(folder, format, false)
         });
     }
@@ -127,13 +63,13 @@ fn recovering() {
 
 #[test]
 fn recovering_over_other_files() {
-    for format in [FORMATS[0], FORMATS[3]] {
+    for &format in FORMATS {
         let new = format!("new.{}", format.extension);
         let quarantine = format!("{new}.quarantine");
         let manifest = format!("{quarantine}.manifest.jsonl");
         let in_the_way = [new.as_str(), &quarantine, &manifest, "new.index"];
         let prepared = |folder: &Path| prepare(folder, format, &in_the_way);
-        all_or_nothing(format.name, prepared, |folder| {
+        all_or_nothing_replacing(format.name, prepared, |folder| {
             recover(folder, format, true)
         });
     }
@@ -141,24 +77,25 @@ fn recovering_over_other_files() {
 
 #[test]
 fn undoing() {
-    let format = FORMATS[0];
-    let prepared = |folder: &Path| {
-        prepare(folder, format, &[]);
-        recover(folder, format, false).unwrap();
-    };
-    all_or_nothing("undo", prepared, |folder| {
-        let recovered = source(&folder.join("new.active"))?;
-        let undone = folder.join("undone.active");
-        verbs::undo_recover(
-            &recovered,
-            None,
-            &undone,
-            false,
-            &Options::default(),
-            |_, _| Ok(()),
-        )?;
-        let old = fs::read(folder.join("old.active")).unwrap();
-        assert!(fs::read(undone).unwrap() == old);
-        Ok(())
-    });
+    for &format in FORMATS {
+        let prepared = |folder: &Path| {
+            prepare(folder, format, &[]);
+            recover(folder, format, false).unwrap();
+        };
+        all_or_nothing(&format!("undo {format:?}"), prepared, |folder| {
+            let recovered = source(&folder.join(format!("new.{}", format.extension)))?;
+            let undone = folder.join("undone");
+            verbs::undo_recover(
+                &recovered,
+                None,
+                &undone,
+                false,
+                &Options::default(),
+                |_, _| Ok(()),
+            )?;
+            let old = fs::read(folder.join(format!("old.{}", format.extension))).unwrap();
+            assert!(fs::read(undone).unwrap() == old);
+            Ok(())
+        });
+    }
 }
