@@ -9,8 +9,8 @@
 mod common;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
+use common::counting::Counting;
 use common::{
     Plain, Windowed, assert_covers, collect, lenient, scan, segment, source, strict_error, uuid,
 };
@@ -320,28 +320,10 @@ fn a_growing_file_is_waited_for() {
     );
 }
 
-/// Counts what is read of it.
-struct Counting(Windowed, AtomicU64);
-
-impl Source for Counting {
-    fn len(&self) -> u64 {
-        self.0.len()
-    }
-
-    fn path(&self) -> Option<&std::path::Path> {
-        None
-    }
-
-    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> seglake::Result<()> {
-        self.1.fetch_add(buffer.len() as u64, Ordering::Relaxed);
-        self.0.read_exact_at(offset, buffer)
-    }
-}
-
 #[test]
 fn a_sound_file_is_read_once() {
     let (bytes, _) = varied(300 << 10);
-    let counting = Arc::new(Counting(Windowed(bytes.clone()), AtomicU64::new(0)));
+    let counting = Counting::new(bytes.clone());
     scan(
         counting.clone(),
         &Options {
@@ -350,7 +332,7 @@ fn a_sound_file_is_read_once() {
         },
     )
     .unwrap();
-    assert_eq!(counting.1.load(Ordering::Relaxed), bytes.len() as u64);
+    assert_eq!(counting.take().0, bytes.len() as u64);
 }
 
 #[test]
@@ -465,13 +447,13 @@ fn hostile_lengths_stay_within_the_search_budget() {
         bytes.extend_from_slice(&claimed.to_be_bytes());
         bytes.extend_from_slice(&[0xee; 8]);
     }
-    let counting = Arc::new(Counting(Windowed(bytes), AtomicU64::new(0)));
+    let counting = Counting::new(bytes);
     let (records, ledger) = scan(counting.clone(), &lenient()).unwrap();
     assert_covers(&ledger, usize::try_from(counting.len()).unwrap());
     assert_eq!(ledger.last().unwrap().cause, Some(Cause::SearchLimit));
     assert!(records.len() > 100, "{} records", records.len());
     let budget = (256 << 20) + 2 * counting.len();
-    let read = counting.1.load(Ordering::Relaxed);
+    let read = counting.take().0;
     assert!(
         read <= budget * 5 / 4,
         "{read} bytes read for a budget of {budget}"

@@ -11,9 +11,10 @@ mod common;
 use std::sync::Arc;
 
 use common::chunked::{
-    Counting, Record, assert_kinds, collect, content, finish, frame, header, lenient, noise,
-    push_chunk, push_records, scan, segment, stored_frame, strict_error, value,
+    Record, assert_kinds, collect, content, finish, frame, header, lenient, noise, push_chunk,
+    push_records, scan, segment, stored_frame, strict_error, value,
 };
+use common::counting::Counting;
 use common::{Windowed, assert_covers, source};
 use proptest::prelude::*;
 use seglake::Error;
@@ -222,7 +223,7 @@ fn a_sound_file_is_read_once() {
         )
         .unwrap();
         assert_eq!(
-            counting.take(),
+            counting.take().0,
             bytes.len() as u64,
             "windows of {window_bytes}"
         );

@@ -13,9 +13,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use common::chunked::{
-    Counting, Record, content, finish, lenient, noise, push_chunk, push_records, scan, segment,
-    stored_frame, value,
+    Record, content, finish, lenient, noise, push_chunk, push_records, scan, segment, stored_frame,
+    value,
 };
+use common::counting::Counting;
 use common::source;
 use proptest::prelude::*;
 use seglake::Error;
@@ -247,7 +248,7 @@ fn only_the_chunks_needed_are_read() {
             get(&*indexed, &[offset]).unwrap()[0],
             Some((offset, value(offset, value_len)))
         );
-        let read = counting.take();
+        let read = counting.take().0;
         assert!(
             read <= chunk_bytes + 0x80 + small,
             "{read} bytes read for message offset {offset}"
@@ -258,7 +259,7 @@ fn only_the_chunks_needed_are_read() {
         get(&*indexed, &[10_000, i64::MAX, -1]).unwrap(),
         [None, None, None]
     );
-    assert!(counting.take() <= small);
+    assert!(counting.take().0 <= small);
     // Without an index all headers in front are read, once.
     let options = Options {
         window_bytes: 1,
@@ -266,13 +267,13 @@ fn only_the_chunks_needed_are_read() {
     };
     let hopping = lookup(counting.clone(), &options).unwrap();
     assert!(get(&*hopping, &[9999]).unwrap()[0].is_some());
-    let read = counting.take();
+    let read = counting.take().0;
     assert!(
         (1000 * 21..=1001 * 21 + chunk_bytes + 0x80 + small).contains(&read),
         "{read}"
     );
     assert!(get(&*hopping, &[4711]).unwrap()[0].is_some());
-    assert!(counting.take() <= chunk_bytes + 0x80 + small);
+    assert!(counting.take().0 <= chunk_bytes + 0x80 + small);
     // Several records of one chunk cost that chunk once.
     let options = Options {
         window_bytes: 1,
@@ -281,7 +282,7 @@ fn only_the_chunks_needed_are_read() {
     let indexed = lookup(counting.clone(), &options).unwrap();
     let found = get(&*indexed, &[5003, 5001, 5003, 5009]).unwrap();
     assert!(found.iter().all(Option::is_some));
-    assert!(counting.take() <= chunk_bytes + 0x80 + small);
+    assert!(counting.take().0 <= chunk_bytes + 0x80 + small);
     // A range reads the chunks in it and one header behind.
     let wanted = Wanted {
         offsets: Some(2995..3005),
@@ -289,7 +290,7 @@ fn only_the_chunks_needed_are_read() {
     };
     let (records, _) = finish(indexed.range(&wanted).unwrap()).unwrap();
     assert_eq!(records.len(), 10);
-    let read = counting.take();
+    let read = counting.take().0;
     assert!(read <= 2 * (chunk_bytes + 0x100) + small, "{read}");
     // Times narrow nothing, but message offsets beside them do.
     let wanted = Wanted {
@@ -298,7 +299,7 @@ fn only_the_chunks_needed_are_read() {
     };
     let (records, _) = finish(indexed.range(&wanted).unwrap()).unwrap();
     assert_eq!(records.len(), 5);
-    assert!(counting.take() <= 2 * (chunk_bytes + 0x100) + small);
+    assert!(counting.take().0 <= 2 * (chunk_bytes + 0x100) + small);
 }
 
 #[test]

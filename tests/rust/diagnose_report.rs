@@ -13,10 +13,10 @@ mod sealed_segments;
 mod tenant_segments;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use common::chunked::noise;
-use common::{Windowed, uuid};
+use common::counting::Counting;
+use common::uuid;
 use diagnoses::{
     active, assert_reason, checksummed, chunked, positions, repairs, sealed, shown, tenant,
 };
@@ -86,24 +86,6 @@ fn the_records_around() {
     }
 }
 
-/// Counts what is read.
-struct Counting(Windowed, AtomicU64);
-
-impl Source for Counting {
-    fn len(&self) -> u64 {
-        self.0.len()
-    }
-
-    fn path(&self) -> Option<&std::path::Path> {
-        None
-    }
-
-    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> seglake::Result<()> {
-        self.1.fetch_add(buffer.len() as u64, Ordering::Relaxed);
-        self.0.read_exact_at(offset, buffer)
-    }
-}
-
 #[test]
 fn the_work_is_bounded() {
     // Damage everywhere: every other record, and one range that is giant.
@@ -114,20 +96,20 @@ fn the_work_is_bounded() {
     }
     sound.bytes[3000 * step..].copy_from_slice(&noise(5, 1000 * step));
     let len = sound.bytes.len() as u64;
-    let counting = Arc::new(Counting(Windowed(sound.bytes.clone()), AtomicU64::new(0)));
+    let counting = Counting::new(sound.bytes.clone());
     let file: Arc<dyn Source> = counting.clone();
     let options = sound.options();
     let report = verify(file.clone(), &options, |_| Ok(())).unwrap();
     assert!(report.damage.len() > 1000);
     for ranges in [0, 1, 10] {
-        counting.1.store(0, Ordering::Relaxed);
+        counting.take();
         let how = DiagnoseOptions {
             ranges,
             ..Default::default()
         };
         let found = diagnose(&file, &options, &report, &how, |_| Ok(())).unwrap();
         assert_eq!(found.len(), ranges);
-        let read = counting.1.load(Ordering::Relaxed);
+        let read = counting.take().0;
         assert!(
             read <= 2 * len + ranges as u64 * (2 << 20),
             "{ranges} ranges read {read} of {len}"

@@ -26,8 +26,8 @@ mod sealed;
 mod tenant;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
+use common::counting::Counting;
 use common::{Windowed, source};
 use files::Family;
 use seglake::Error;
@@ -68,31 +68,6 @@ fn each(part: &str, len: usize, mut look: impl FnMut(&str, &Family, Vec<u8>)) {
 fn ledger(source: Arc<dyn Source>, options: &Options) -> Vec<Span> {
     let spans = Ledger::new(source, options).unwrap();
     spans.map(Result::unwrap).collect()
-}
-
-/// A source in windows that counts what is read of it.
-struct Counting(Windowed, AtomicU64, AtomicU64);
-
-impl Counting {
-    fn new(bytes: Vec<u8>) -> Arc<Self> {
-        Arc::new(Self(Windowed(bytes), AtomicU64::new(0), AtomicU64::new(0)))
-    }
-}
-
-impl Source for Counting {
-    fn len(&self) -> u64 {
-        self.0.len()
-    }
-
-    fn path(&self) -> Option<&std::path::Path> {
-        None
-    }
-
-    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> seglake::Result<()> {
-        self.1.fetch_add(buffer.len() as u64, Ordering::Relaxed);
-        self.2.fetch_add(1, Ordering::Relaxed);
-        self.0.read_exact_at(offset, buffer)
-    }
 }
 
 #[test]
@@ -148,10 +123,9 @@ fn what_is_read_stays_in_proportion() {
         let counting = Counting::new(bytes);
         let mut walk = open(counting.clone(), &options(family), Start::Beginning).unwrap();
         while walk.step().unwrap() == Step::More {}
-        let read = counting.1.load(Ordering::Relaxed);
+        let (read, reads) = counting.take();
         let len = counting.len();
         assert!(read <= (256 << 20) + 16 * len, "{name}: {read} bytes read");
-        let reads = counting.2.load(Ordering::Relaxed);
         assert!(reads <= len / 8, "{name}: {reads} reads of {len} bytes");
     });
 }
@@ -266,7 +240,7 @@ fn many_are_looked_up_in_one_walk() {
     hits.each(|hit| found.push(hit.map(|(rows, row)| rows.value(row)[0])));
     let expected = [1500, 3, -1, 3, 700, -1].map(|tick: i32| (tick >= 0).then_some(tick as u8));
     assert_eq!(found, expected);
-    let read = counting.1.load(Ordering::Relaxed);
+    let read = counting.take().0;
     assert!(read <= counting.len() + 1024, "{read} bytes read");
 }
 

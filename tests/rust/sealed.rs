@@ -11,8 +11,8 @@ mod common;
 mod segments;
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
+use common::counting::Counting;
 use common::{Plain, Windowed, assert_covers, collect, scan, source, strict_error, uuid};
 use proptest::prelude::*;
 use seglake::Error;
@@ -22,7 +22,7 @@ use seglake::format::{
 };
 use seglake::ledger::{Cause, Kind, Span};
 use seglake::source::{BytesSource, Source};
-use segments::{Counting, Record, contents, damaged, lenient, records, segment, varied};
+use segments::{Record, contents, damaged, lenient, records, segment, varied};
 
 fn first_damage(ledger: &[Span]) -> Option<(u64, Cause)> {
     ledger
@@ -427,9 +427,9 @@ fn a_start_that_fits_no_file_is_refused() {
 fn opening_takes_a_few_short_reads() {
     for trailer in [true, false] {
         for len in [16 << 10, 256 << 10] {
-            let counting = Arc::new(Counting::new(varied(len, trailer)));
+            let counting = Counting::new(varied(len, trailer));
             open(counting.clone(), &lenient(), Start::Beginning).unwrap();
-            let read = counting.bytes.load(Ordering::Relaxed);
+            let read = counting.take().0;
             assert!(read < 2000, "{read} bytes of a file of {len}");
         }
     }
@@ -439,7 +439,7 @@ fn opening_takes_a_few_short_reads() {
 fn a_sound_file_is_read_little_more_than_once() {
     let bytes = varied(300 << 10, true);
     let (records, _) = scan(source(&bytes), &lenient()).unwrap();
-    let counting = Arc::new(Counting::new(bytes.clone()));
+    let counting = Counting::new(bytes.clone());
     scan(
         counting.clone(),
         &Options {
@@ -450,7 +450,7 @@ fn a_sound_file_is_read_little_more_than_once() {
     .unwrap();
     // The index and the checksums are read once more for the index hash.
     let most = bytes.len() + 32 * records.len() + 20_000;
-    let read = counting.bytes.load(Ordering::Relaxed);
+    let read = counting.take().0;
     assert!(
         read <= most as u64,
         "{read} bytes read, {most} expected at most"
@@ -565,7 +565,7 @@ fn hashing_in_vain_stays_within_the_search_budget() {
         bytes[place..place + 8].copy_from_slice(&(data_start as u64).to_be_bytes());
     }
     bytes[data_start + 100] ^= 1;
-    let counting = Arc::new(Counting::new(bytes));
+    let counting = Counting::new(bytes);
     let (records, ledger) = scan_sorted(counting.clone(), &lenient()).unwrap();
     assert_covers(&ledger, usize::try_from(counting.len()).unwrap());
     let causes: Vec<_> = ledger.iter().filter_map(|span| span.cause).collect();

@@ -12,6 +12,7 @@ mod segments;
 
 use std::sync::Arc;
 
+use common::counting::Counting;
 use common::{Plain, Windowed, collect, scan, source, uuid};
 use proptest::prelude::*;
 use seglake::Error;
@@ -19,7 +20,7 @@ use seglake::checksum::Key;
 use seglake::format::{Bound, Hits, Lookup, Options, RecordId, Step, Value, Wanted, lookup};
 use seglake::ledger::Cause;
 use seglake::source::Source;
-use segments::{Counting, Record, contents, damaged, lenient, segment};
+use segments::{Record, contents, damaged, lenient, segment};
 
 fn strict() -> Options {
     Options {
@@ -148,7 +149,7 @@ fn other_identifiers_are_refused() {
 #[test]
 fn a_hit_touches_the_entries_that_were_probed_and_the_message() {
     let (records, bytes) = many(20_000, true);
-    let counting = Arc::new(Counting::new(bytes));
+    let counting = Counting::new(bytes);
     let lookup = lookup(counting.clone(), &strict()).unwrap();
     counting.take();
     let mut reads = 0;
@@ -167,7 +168,7 @@ fn a_hit_touches_the_entries_that_were_probed_and_the_message() {
 #[test]
 fn the_index_is_proven_once_and_before_the_first_miss() {
     let (records, bytes) = many(5000, true);
-    let counting = Arc::new(Counting::new(bytes));
+    let counting = Counting::new(bytes);
     let lookup = lookup(counting.clone(), &strict()).unwrap();
     counting.take();
     assert_eq!(
@@ -190,7 +191,7 @@ fn the_index_is_proven_once_and_before_the_first_miss() {
 fn a_range_reads_its_part_and_no_more() {
     let (records, bytes) = many(5000, true);
     let len = bytes.len() as u64;
-    let counting = Arc::new(Counting::new(bytes));
+    let counting = Counting::new(bytes);
     let options = Options {
         window_bytes: 4096,
         ..strict()
@@ -332,7 +333,7 @@ fn values_that_are_too_large_are_refused_and_those_not_wanted_are_not_read() {
         Err(Error::Limit { .. })
     ));
     assert!(get(source(&bytes), &limited, &[uuid(2)]).unwrap()[0].is_some());
-    let counting = Arc::new(Counting::new(bytes));
+    let counting = Counting::new(bytes);
     let lookup = lookup(
         counting.clone(),
         &Options {

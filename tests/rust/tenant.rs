@@ -13,6 +13,7 @@ mod tenant_segments;
 use std::path::Path;
 use std::sync::Arc;
 
+use common::counting::Counting;
 use common::{Windowed, assert_covers, source};
 use proptest::prelude::*;
 use seglake::Error;
@@ -21,7 +22,7 @@ use seglake::ledger::{Kind, Span};
 use seglake::source::{BytesSource, Source};
 use seglake::verbs::{Ledger, verify};
 use tenant_segments::{
-    Counting, Message, Segment, collect, encode, lenient, messages, scan, strict_error, varied,
+    Message, Segment, collect, encode, lenient, messages, scan, strict_error, varied,
 };
 
 /// A ledger in file order.
@@ -313,14 +314,14 @@ fn every_flipped_bit_of_version_1_is_survived() {
 fn a_sound_file_is_read_once() {
     let segment = varied(2, 300 << 10);
     for (values, window_bytes) in [(true, 64 << 10), (false, 64 << 10), (false, 1 << 20)] {
-        let counting = Arc::new(Counting::new(segment.bytes.clone()));
+        let counting = Counting::new(segment.bytes.clone());
         let options = Options {
             window_bytes,
             values,
             ..lenient()
         };
         scan(counting.clone(), &options).unwrap();
-        let (read, len) = (counting.read(), segment.bytes.len() as u64);
+        let (read, len) = (counting.take().0, segment.bytes.len() as u64);
         // The front's numbers, and those of tenants at a window's end, are read by themselves.
         assert!(read <= len + 256, "{read} bytes read of {len}");
     }

@@ -12,13 +12,14 @@ mod tenant_segments;
 
 use std::sync::Arc;
 
+use common::counting::Counting;
 use common::source;
 use seglake::Error;
 use seglake::format::tenant::Contents;
 use seglake::format::{Options, RecordId, Step, Value, Wanted, lookup};
 use seglake::ledger::Cause;
 use seglake::source::Source;
-use tenant_segments::{Counting, Message, Segment, collect, encode, lenient, scan, varied};
+use tenant_segments::{Message, Segment, collect, encode, lenient, scan, varied};
 
 fn id(message: &Message) -> RecordId {
     RecordId::Message {
@@ -103,7 +104,7 @@ fn every_message_is_found_and_nothing_else() {
                     window_bytes,
                     ..options(strict)
                 };
-                let counting = Arc::new(Counting::new(segment.bytes.clone()));
+                let counting = Counting::new(segment.bytes.clone());
                 assert_eq!(get(counting, &ids, &options).unwrap(), all);
             }
         }
@@ -127,24 +128,22 @@ fn block(segment: &Segment, place: usize) -> std::ops::Range<u64> {
 #[test]
 fn reading_one_tenant_touches_the_table_and_its_block_alone() {
     let segment = varied(2, 600 << 10);
-    let counting = Arc::new(Counting::new(segment.bytes.clone()));
+    let counting = Counting::new(segment.bytes.clone());
     let lookup = lookup(counting.clone(), &options(true)).unwrap();
     let place = segment.messages.len() / 2;
     let block = block(&segment, place);
     let front = segment.toc_end + 4;
     lookup.get(&[id(&segment.messages[place])]).unwrap();
-    let read = counting.read();
+    let read = counting.take().0;
     assert!(
         read <= front + (block.end - block.start),
         "{read} bytes for a table of {front} and a block of {block:?}"
     );
     // The table is read once.
-    counting.reset();
     lookup.get(&[id(&segment.messages[place])]).unwrap();
-    assert_eq!(counting.read(), block.end - block.start);
-    counting.reset();
+    assert_eq!(counting.take().0, block.end - block.start);
     lookup.get(&absent(&segment.messages[place])[..2]).unwrap();
-    assert_eq!(counting.read(), 0, "the table alone proves a miss");
+    assert_eq!(counting.take().0, 0, "the table alone proves a miss");
 
     let message = &segment.messages[place];
     let wanted = Wanted {
@@ -163,14 +162,14 @@ fn reading_one_tenant_touches_the_table_and_its_block_alone() {
         .iter()
         .filter(|other| other.block_end == message.block_end);
     assert!(records.iter().eq(all));
-    assert_eq!(counting.read(), block.end - block.start);
+    assert_eq!(counting.take().0, block.end - block.start);
 }
 
 #[test]
 fn contents_are_read_from_the_table_alone() {
     for version in [1, 2] {
         let segment = varied(version, 64 << 10);
-        let counting = Arc::new(Counting::new(segment.bytes.clone()));
+        let counting = Counting::new(segment.bytes.clone());
         let contents = Contents::read(counting.clone(), &options(true)).unwrap();
         assert_eq!(contents.is_proven(), version == 2);
         assert_eq!(contents.partitions(), [0, 3, 7, 900, 901]);
@@ -180,7 +179,7 @@ fn contents_are_read_from_the_table_alone() {
             seglake::format::tenant::blocks(source(&segment.bytes), &lenient()).unwrap()
         );
         if version == 2 {
-            assert!(counting.read() <= segment.toc_end + 4);
+            assert!(counting.take().0 <= segment.toc_end + 4);
         }
         // A damaged table: the file is walked, or the damage is an error.
         let mut damaged = segment.bytes.clone();

@@ -1,7 +1,6 @@
 //! Chunked segments made by hand, and read whole.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use seglake::Error;
 use seglake::format::{IndexSource, Options, Start, Step, Value, Walk, chunked, open};
@@ -165,41 +164,6 @@ pub(crate) fn strict_error(source: Arc<dyn Source>, options: &Options) -> Option
             }
             Err(other) => panic!("not damage: {other}"),
         }
-    }
-}
-
-/// Counts what is read of it.
-pub(crate) struct Counting {
-    bytes: super::Windowed,
-    read: AtomicU64,
-}
-
-impl Counting {
-    pub(crate) fn new(bytes: Vec<u8>) -> Arc<Self> {
-        Arc::new(Self {
-            bytes: super::Windowed(bytes),
-            read: AtomicU64::new(0),
-        })
-    }
-
-    /// How many bytes were read since this was last asked.
-    pub(crate) fn take(&self) -> u64 {
-        self.read.swap(0, Ordering::Relaxed)
-    }
-}
-
-impl Source for Counting {
-    fn len(&self) -> u64 {
-        self.bytes.len()
-    }
-
-    fn path(&self) -> Option<&std::path::Path> {
-        None
-    }
-
-    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> seglake::Result<()> {
-        self.read.fetch_add(buffer.len() as u64, Ordering::Relaxed);
-        self.bytes.read_exact_at(offset, buffer)
     }
 }
 

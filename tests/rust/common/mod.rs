@@ -2,6 +2,7 @@
 #![allow(dead_code, missing_docs, reason = "each test file uses a part")]
 
 pub(crate) mod chunked;
+pub(crate) mod counting;
 
 use std::sync::Arc;
 

@@ -1,14 +1,11 @@
 //! Sealed segments to test with, made by plain code of their own.
 #![allow(dead_code, missing_docs, reason = "each test file uses a part")]
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use proptest::prelude::*;
 use seglake::checksum::{Key, hash};
 use seglake::format::{Options, sealed};
-use seglake::source::Source;
 
-use super::common::{Plain, Windowed, uuid};
+use super::common::{Plain, uuid};
 
 /// UUID, type and value.
 pub(crate) type Record = ([u8; 16], Vec<u8>, Vec<u8>);
@@ -186,46 +183,5 @@ impl Plain {
     /// Where the record ends in its file.
     pub(crate) fn end(&self) -> usize {
         usize::try_from(self.position).unwrap() + 5 + self.type_.len() + self.value.len()
-    }
-}
-
-/// A source that counts what is read of it, and how often.
-pub(crate) struct Counting {
-    source: Windowed,
-    pub(crate) bytes: AtomicU64,
-    pub(crate) reads: AtomicU64,
-}
-
-impl Counting {
-    pub(crate) fn new(bytes: Vec<u8>) -> Self {
-        Self {
-            source: Windowed(bytes),
-            bytes: AtomicU64::new(0),
-            reads: AtomicU64::new(0),
-        }
-    }
-
-    /// What was read since the last call: bytes and reads.
-    pub(crate) fn take(&self) -> (u64, u64) {
-        (
-            self.bytes.swap(0, Ordering::Relaxed),
-            self.reads.swap(0, Ordering::Relaxed),
-        )
-    }
-}
-
-impl Source for Counting {
-    fn len(&self) -> u64 {
-        self.source.len()
-    }
-
-    fn path(&self) -> Option<&std::path::Path> {
-        None
-    }
-
-    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> seglake::Result<()> {
-        self.bytes.fetch_add(buffer.len() as u64, Ordering::Relaxed);
-        self.reads.fetch_add(1, Ordering::Relaxed);
-        self.source.read_exact_at(offset, buffer)
     }
 }

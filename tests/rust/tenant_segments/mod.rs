@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use proptest::prelude::*;
 use seglake::format::{Options, Start, Step, Value, Walk, open, tenant};
@@ -265,39 +264,5 @@ pub(crate) fn strict_error(source: Arc<dyn Source>) -> Option<seglake::Damage> {
             }
             Err(other) => panic!("not damage: {other}"),
         }
-    }
-}
-
-/// Counts what is read of it.
-pub(crate) struct Counting(Vec<u8>, AtomicU64);
-
-impl Counting {
-    pub(crate) fn new(bytes: Vec<u8>) -> Self {
-        Self(bytes, AtomicU64::new(0))
-    }
-
-    pub(crate) fn read(&self) -> u64 {
-        self.1.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn reset(&self) {
-        self.1.store(0, Ordering::Relaxed);
-    }
-}
-
-impl Source for Counting {
-    fn len(&self) -> u64 {
-        self.0.len() as u64
-    }
-
-    fn path(&self) -> Option<&std::path::Path> {
-        None
-    }
-
-    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> seglake::Result<()> {
-        self.1.fetch_add(buffer.len() as u64, Ordering::Relaxed);
-        let start = usize::try_from(offset).unwrap();
-        buffer.copy_from_slice(&self.0[start..start + buffer.len()]);
-        Ok(())
     }
 }
