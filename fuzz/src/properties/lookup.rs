@@ -4,8 +4,7 @@
 use std::sync::Arc;
 
 use seglake::format::{
-    Bound, Format, Hits, IndexSource, Options, RecordId, Wanted, active, chunked, lookup, sealed,
-    tenant,
+    Bound, Format, Hits, IndexSource, Options, RecordId, Wanted, chunked, lookup, sealed, tenant,
 };
 use seglake::ledger::Span;
 use seglake::source::BytesSource;
@@ -142,17 +141,7 @@ fn agree(bytes: &[u8], options: &Options, hits: &[Option<Record>], expected: &[O
 
 /// Whether the checksum of a sealed message is in the file.
 fn is_proven(bytes: &[u8], record: &Record) -> bool {
-    let [
-        Plain::Uuid(uuid),
-        _,
-        Plain::Text(kind),
-        Plain::Binary(value),
-    ] = record.fields.as_slice()
-    else {
-        panic!("columns moved: {record:?}")
-    };
-    let mut encoded = Vec::new();
-    active::encode(&mut encoded, &Default::default(), uuid, kind, value).unwrap();
+    let encoded = record.encoded();
     let checksum = encoded.last_chunk::<8>().unwrap();
     bytes.windows(8).any(|bytes| bytes == checksum)
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use seglake::Error;
-use seglake::format::{Dialect, Options, Rows, Start, Step, Value, Walk, open, oplog};
+use seglake::format::{Dialect, Options, Rows, Start, Step, Value, Walk, active, open, oplog};
 use seglake::ledger::{Cause, Span};
 use seglake::source::{BytesSource, Source};
 
@@ -93,6 +93,22 @@ impl Record {
             }
         }
         fields
+    }
+
+    /// The bytes of an active record, which the checksum of a sealed message is of too.
+    pub(super) fn encoded(&self) -> Vec<u8> {
+        let [
+            Plain::Uuid(uuid),
+            _,
+            Plain::Text(kind),
+            Plain::Binary(value),
+        ] = self.fields.as_slice()
+        else {
+            panic!("columns moved: {self:?}")
+        };
+        let mut encoded = Vec::new();
+        active::encode(&mut encoded, &Default::default(), uuid, kind, value).unwrap();
+        encoded
     }
 }
 
