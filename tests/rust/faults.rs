@@ -7,6 +7,7 @@
     clippy::indexing_slicing
 )]
 
+mod common;
 mod fault_samples;
 
 use std::fs;
@@ -283,7 +284,7 @@ fn verifying() {
 fn ids(format: &Format) -> Vec<RecordId> {
     (0..RECORDS + 1)
         .map(|number| match format.name {
-            "active" | "sealed" => RecordId::Uuid(fault_samples::uuid(number)),
+            "active" | "sealed" => RecordId::Uuid(common::uuid(number)),
             "chunked" => RecordId::Offset(i64::try_from(number).unwrap()),
             "oplog" => RecordId::Seq(number),
             _ => RecordId::Message {

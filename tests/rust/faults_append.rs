@@ -8,6 +8,7 @@
     clippy::indexing_slicing
 )]
 
+mod common;
 mod fault_samples;
 
 use std::fs;

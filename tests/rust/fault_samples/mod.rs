@@ -12,20 +12,13 @@ use seglake::format::{self, Format, Options, Start, Step, Value, WriteOptions, W
 use seglake::ledger::Span;
 use seglake::source::{FileSource, Source, open_regular};
 
+use super::common::uuid;
+
 type Files = BTreeMap<String, Vec<u8>>;
 
 pub(crate) const EIO: i32 = 5;
 pub(crate) const EINTR: i32 = 4;
 pub(crate) const ENOSPC: i32 = 28;
-
-/// A version-6 UUID of tick `tick` of the year 2024.
-pub(crate) fn uuid(tick: u64) -> [u8; 16] {
-    let tick = 0x01ee_0000_0000_0000 + tick;
-    let head = (tick >> 12) << 16 | 0x6000 | tick & 0xfff;
-    let mut uuid = [0x80; 16];
-    uuid[..8].copy_from_slice(&head.to_be_bytes());
-    uuid
-}
 
 /// The value of record `number`.
 pub(crate) fn value(number: u64) -> Vec<u8> {
