@@ -1,11 +1,15 @@
 //! Sealed segments to test with, made by plain code of their own.
 #![allow(dead_code, missing_docs, reason = "each test file uses a part")]
 
+use std::sync::Arc;
+
 use proptest::prelude::*;
 use seglake::checksum::{Key, hash};
 use seglake::format::{Options, sealed};
+use seglake::ledger::{Cause, Span};
+use seglake::source::Source;
 
-use super::common::{Plain, uuid};
+use super::common::{Plain, scan, uuid};
 
 /// UUID, type and value.
 pub(crate) type Record = ([u8; 16], Vec<u8>, Vec<u8>);
@@ -184,4 +188,21 @@ impl Plain {
     pub(crate) fn end(&self) -> usize {
         usize::try_from(self.position).unwrap() + 5 + self.type_.len() + self.value.len()
     }
+}
+
+/// Where the first damage is, and its cause.
+pub(crate) fn first_damage(ledger: &[Span]) -> Option<(u64, Cause)> {
+    ledger
+        .iter()
+        .find_map(|span| span.cause.map(|cause| (span.start, cause)))
+}
+
+/// All records, and the ledger in file order: what is in front comes last in a walk.
+pub(crate) fn scan_sorted(
+    source: Arc<dyn Source>,
+    options: &Options,
+) -> seglake::Result<(Vec<Plain>, Vec<Span>)> {
+    let (records, mut ledger) = scan(source, options)?;
+    ledger.sort_by_key(|span| (span.start, span.end));
+    Ok((records, ledger))
 }
