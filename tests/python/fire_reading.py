@@ -9,7 +9,7 @@ import os
 import signal
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -294,20 +294,37 @@ def verbs(folder: Path, format: str, known: list[Any]) -> dict[str, Callable[[An
     return calls
 
 
+def empty(folder: Path) -> None:
+    for file in folder.iterdir():
+        file.unlink()
+
+
+def taken(folder: Path, format: str) -> tuple[bytes, list[Any]]:
+    """What a sample holds, and what its records are found by; the folder is left empty."""
+    path = sample(folder, format)
+    content, known = path.read_bytes(), ids(path)
+    empty(folder)
+    return content, known
+
+
+def counted(
+    folder: Path, format: str, content: bytes, known: list[Any]
+) -> Iterator[tuple[str, Callable[[Any], object], int]]:
+    """Every call that reads a source, by name, and how often it reads where nothing goes wrong."""
+    for name, call in verbs(folder, format, known).items():
+        whole = Interrupting(content)
+        call(whole)
+        empty(folder)
+        yield name, call, whole.reads
+
+
 def interrupted(folder: str) -> None:
     """Ctrl-C at every read of every call: KeyboardInterrupt, and nothing is left behind."""
     place = Path(folder)
     for format in FORMATS:
-        path = sample(place, format)
-        content, known = path.read_bytes(), ids(path)
-        for file in place.iterdir():
-            file.unlink()
-        for name, call in verbs(place, format, known).items():
-            whole = Interrupting(content)
-            call(whole)
-            for file in place.iterdir():
-                file.unlink()
-            places = range(1, whole.reads + 1)
+        content, known = taken(place, format)
+        for name, call, reads in counted(place, format, content, known):
+            places = range(1, reads + 1)
             for at in [*places[:3], *places[3 : -1 : max(1, len(places) // 4)], *places[-1:]]:
                 source = Interrupting(content)
                 source.at = at
@@ -316,28 +333,20 @@ def interrupted(folder: str) -> None:
                 except KeyboardInterrupt:
                     pass
                 else:
-                    raise AssertionError(f"{format} {name}: went on at read {at} of {whole.reads}")
+                    raise AssertionError(f"{format} {name}: went on at read {at} of {reads}")
                 # An index is complete and in its place before it is read back.
                 left = [file.name for file in place.iterdir() if name != "index" or file.name != "index"]
                 assert left == [], f"{format} {name} at read {at}"
-                for file in place.iterdir():
-                    file.unlink()
+                empty(place)
 
 
 def raising(folder: str) -> None:
     """What a file object or a progress callback raises comes out, and nothing is left behind."""
     place = Path(folder)
     for format in FORMATS:
-        path = sample(place, format)
-        content, known = path.read_bytes(), ids(path)
-        for file in place.iterdir():
-            file.unlink()
-        for name, call in verbs(place, format, known).items():
-            whole = Interrupting(content)
-            call(whole)
-            for file in place.iterdir():
-                file.unlink()
-            if whole.reads == 0:
+        content, known = taken(place, format)
+        for name, call, reads in counted(place, format, content, known):
+            if reads == 0:
                 continue
             for raised in (OSError(5, "the cable is out"), LookupError("no such part"), SystemExit(3)):
                 source = Interrupting(content)
