@@ -25,7 +25,7 @@ pub use detect::{Detection, Likelihood, detect, resolve};
 pub use lookup::{Found, Hits, Lookup, RecordId};
 pub(crate) use options::UuidBounds;
 pub use options::{Bound, Dialect, IndexSource, Interrupt, Options, Wanted};
-pub(crate) use salvage::{Carried, Run, Runs, Salvage};
+pub(crate) use salvage::{Carried, Run, Runs, Salvage, each_piece};
 pub use walk::{Carry, Eof, Rows, Start, Step, Walk};
 pub use writer::{WriteOptions, Writer};
 

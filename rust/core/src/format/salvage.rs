@@ -224,18 +224,13 @@ impl<'a> Salvage<'a> {
         let Some(run) = self.last.filter(|run| run.len > 0) else {
             return Ok(());
         };
-        let (source, mut piece) = (self.source.clone(), Vec::new());
-        let mut at = run.input;
-        while at < run.input_end() {
-            self.options.poll()?;
-            let left = usize::try_from(run.input_end() - at).unwrap_or(usize::MAX);
-            piece.resize(left.min(PIECE_BYTES), 0);
-            source.read_exact_at(at, &mut piece)?;
-            self.write(&piece)?;
+        let (source, options, mut at) = (self.source.clone(), self.options, run.input);
+        each_piece(&*source, options, at..run.input_end(), |piece| {
+            self.write(piece)?;
             at += piece.len() as u64;
             let looked = if self.looks_first { source.len() } else { at };
-            (self.progress)(at / 2 + looked / 2)?;
-        }
+            (self.progress)(at / 2 + looked / 2)
+        })?;
         let bytes = run.to_bytes();
         self.runs.buffer().extend_from_slice(bytes.as_flattened());
         self.runs.flush_if_full()?;
@@ -261,6 +256,28 @@ impl<'a> Salvage<'a> {
             error,
         )
     }
+}
+
+/// Gives `take` the bytes of a range piece by piece, with a look at whether to stop before each.
+///
+/// # Errors
+/// [`Error::Io`], [`Error::Interrupted`], and those of `take`.
+pub(crate) fn each_piece(
+    source: &dyn Source,
+    options: &Options,
+    range: Range<u64>,
+    mut take: impl FnMut(&[u8]) -> Result<()>,
+) -> Result<()> {
+    let (mut at, mut piece) = (range.start, Vec::new());
+    while at < range.end {
+        options.poll()?;
+        let left = usize::try_from(range.end - at).unwrap_or(usize::MAX);
+        piece.resize(left.min(PIECE_BYTES), 0);
+        source.read_exact_at(at, &mut piece)?;
+        take(&piece)?;
+        at += piece.len() as u64;
+    }
+    Ok(())
 }
 
 /// Entries of `N` bytes that were put aside, one after the other.

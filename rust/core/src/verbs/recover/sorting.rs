@@ -7,13 +7,10 @@ use std::sync::Arc;
 use super::manifest::{Piece, Pieces, Place};
 use crate::checksum::{Incremental, Key};
 use crate::error::{Error, Result};
-use crate::format::{Options, Run, Runs};
+use crate::format::{Options, Run, Runs, each_piece};
 use crate::ledger::Span;
 use crate::source::Source;
 use crate::verbs::Ledger;
-
-/// How much is copied between two looks at whether to stop.
-const PIECE_BYTES: usize = 1 << 20;
 
 /// What became of a file's bytes.
 #[derive(Clone, Copy, Debug)]
@@ -42,7 +39,6 @@ pub(super) struct Sorting<'a, Q, M> {
     manifest_path: &'a Path,
     at: u64,
     quarantined: u64,
-    buffer: Vec<u8>,
 }
 
 impl<'a, Q: Write, M: Write> Sorting<'a, Q, M> {
@@ -65,7 +61,6 @@ impl<'a, Q: Write, M: Write> Sorting<'a, Q, M> {
             manifest_path,
             at: 0,
             quarantined: 0,
-            buffer: Vec::new(),
         }
     }
 
@@ -146,20 +141,15 @@ impl<'a, Q: Write, M: Write> Sorting<'a, Q, M> {
         is_put_aside: bool,
         progress: &mut impl FnMut(u64) -> Result<()>,
     ) -> Result<()> {
-        while self.at < end {
-            self.options.poll()?;
-            let left = usize::try_from(end - self.at).unwrap_or(usize::MAX);
-            self.buffer.resize(left.min(PIECE_BYTES), 0);
-            self.source.read_exact_at(self.at, &mut self.buffer)?;
-            self.hasher.update(&self.buffer);
+        each_piece(&*self.source, self.options, self.at..end, |bytes| {
+            self.hasher.update(bytes);
             if is_put_aside {
-                let written = self.quarantine.write_all(&self.buffer);
+                let written = self.quarantine.write_all(bytes);
                 written.map_err(|error| unwritten(self.quarantine_path, error))?;
             }
-            self.at += self.buffer.len() as u64;
-            progress(self.at)?;
-        }
-        Ok(())
+            self.at += bytes.len() as u64;
+            progress(self.at)
+        })
     }
 }
 

@@ -9,13 +9,10 @@ use super::places::{default_quarantine, manifest, refuse_same};
 use super::sorting::unwritten;
 use crate::checksum::{Incremental, Key};
 use crate::error::{Error, Result};
-use crate::format::Options;
+use crate::format::{Options, each_piece};
 use crate::output::NewFile;
 use crate::source::{FileSource, Source, open_regular};
 use crate::text;
-
-/// How much is copied between two looks at whether to stop.
-const PIECE_BYTES: usize = 1 << 20;
 
 /// Writes the file again that `recovered` was made of, bit for bit, and gives its length. `quarantine` is where the rest of its
 /// bytes are, beside the recovered file by default; the manifest is beside it. `progress` is told again and again how many
@@ -102,7 +99,7 @@ pub(super) fn hash(
     mut tell: impl FnMut(u64) -> Result<()>,
 ) -> Result<u64> {
     let mut hasher = Incremental::new(&Key::DEFAULT);
-    each_piece(source, options, 0, source.len(), |bytes| {
+    each_piece(source, options, 0..source.len(), |bytes| {
         hasher.update(bytes);
         tell(bytes.len() as u64)
     })?;
@@ -138,7 +135,7 @@ impl Parts<'_> {
                 );
             };
             at = piece.end;
-            each_piece(source, self.options, piece.at(), end, |bytes| {
+            each_piece(source, self.options, piece.at()..end, |bytes| {
                 hasher.update(bytes);
                 take(bytes)
             })?;
@@ -158,23 +155,4 @@ impl Parts<'_> {
             Place::Quarantine { .. } => self.quarantine,
         }
     }
-}
-
-fn each_piece(
-    source: &dyn Source,
-    options: &Options,
-    start: u64,
-    end: u64,
-    mut take: impl FnMut(&[u8]) -> Result<()>,
-) -> Result<()> {
-    let (mut at, mut buffer) = (start, Vec::new());
-    while at < end {
-        options.poll()?;
-        let left = usize::try_from(end - at).unwrap_or(usize::MAX);
-        buffer.resize(left.min(PIECE_BYTES), 0);
-        source.read_exact_at(at, &mut buffer)?;
-        take(&buffer)?;
-        at += buffer.len() as u64;
-    }
-    Ok(())
 }
