@@ -132,17 +132,32 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(16) })]
 
     #[test]
-    fn random_bytes_are_no_reason(seed: u64, share in 0.0..0.8_f64, len in 9_usize..700) {
+    fn random_bytes_in_a_message_are_no_reason(seed: u64, skip in 60_usize..700, len in 9_usize..700) {
+        for sound in checksummed(8, 1500) {
+            let at = positions(&sound)[3] + skip;
+            let bytes = sound.damaged(|bytes| bytes[at..at + len].copy_from_slice(&noise(seed, len)));
+            let (_, found) = sound.explained(&bytes);
+            prop_assert!(!found.is_empty());
+            for own in &found {
+                prop_assert!(
+                    matches!(own.reason, Reason::Unknown | Reason::InterruptedWrite),
+                    "{}: {}", sound.format.name, shown(&found)
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn random_bytes_anywhere_prove_nothing_but_a_flip(seed: u64, share in 0.0..0.8_f64, len in 9_usize..700) {
         for sound in checksummed(8, 1500) {
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss)]
             let at = (sound.bytes.len() as f64 * share) as usize;
             let bytes = sound.damaged(|bytes| bytes[at..at + len].copy_from_slice(&noise(seed, len)));
             let (_, found) = sound.explained(&bytes);
             for own in &found {
-                prop_assert!(
-                    matches!(own.reason, Reason::Unknown | Reason::InterruptedWrite),
-                    "{}: {}", sound.format.name, shown(&found)
-                );
+                // Of a header that only their edge reaches, one bit may be all that differs.
+                let no_more = own.certainty != Some(Certainty::Proven) || own.reason == Reason::FlippedBit;
+                prop_assert!(no_more, "{}: {}", sound.format.name, shown(&found));
             }
         }
     }

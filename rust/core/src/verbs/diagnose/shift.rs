@@ -133,7 +133,8 @@ pub(super) fn misplaced(
             "the {what} that should stand at {offset} stands at {at}: {} {words} in front of it",
             bytes_are(by)
         );
-        return Ok(Some(Explanation::new(reason, Certainty::Proven, evidence)));
+        // That it stands there is proven; that the index was right is not.
+        return Ok(Some(Explanation::new(reason, Certainty::Likely, evidence)));
     }
     Ok(None)
 }
@@ -255,10 +256,17 @@ pub(super) fn torn(
     let is_page = len.is_multiple_of(PAGE_BYTES) && len > 0;
     let page = if is_page { ", a multiple of 4,096" } else { "" };
     if is_written_whole {
+        // At the beginning nothing vouches for the length: that may be what is damaged.
+        let doubtful = span.start == 0 && span.cause == Some(Cause::LengthOutOfBounds);
+        let (certainty, or) = if doubtful {
+            (Certainty::Possible, ", or its first length is wrong")
+        } else {
+            (Certainty::Likely, "")
+        };
         let evidence = format!(
-            "files of this format are written whole, and this one ends too early, at {len}{page}"
+            "files of this format are written whole, and this one ends too early, at {len}{page}{or}"
         );
-        return Explanation::new(Reason::Truncated, Certainty::Likely, evidence);
+        return Explanation::new(Reason::Truncated, certainty, evidence);
     }
     if is_page {
         let evidence = format!(
