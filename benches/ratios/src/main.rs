@@ -1,0 +1,36 @@
+//! Each hot path beside its peer or limit, as ratios of one run. `make bench` prints them as one table.
+//!
+//! Arguments are suites by name; without any, all run. What they found goes to `SEGLAKE_RATIOS` (a folder), one JSON file a
+//! suite.
+mod compare;
+mod messages;
+mod scan;
+
+use compare::Comparison;
+
+/// A suite's name, and what measures it.
+type Suite = (&'static str, fn(&mut Comparison));
+
+const SUITES: &[Suite] = &[("scan", scan::run)];
+
+fn main() {
+    let wanted: Vec<String> = std::env::args().skip(1).collect();
+    if let Some(unknown) = wanted
+        .iter()
+        .find(|name| SUITES.iter().all(|(suite, _)| suite != name))
+    {
+        let names: Vec<_> = SUITES.iter().map(|(name, _)| *name).collect();
+        eprintln!(
+            "there is no suite {unknown:?}: there are {}",
+            names.join(", ")
+        );
+        std::process::exit(2);
+    }
+    for (name, run) in SUITES {
+        if wanted.is_empty() || wanted.iter().any(|own| own == name) {
+            let mut comparison = Comparison::new(name);
+            run(&mut comparison);
+            comparison.finish();
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! What is measured on: messages of given lengths, the same in every run, and active segments of them.
+
+use std::sync::Arc;
+
+use seglake::checksum::Key;
+use seglake::format::active;
+use seglake::source::{BytesSource, Source};
+use uuid::{Timestamp, Uuid};
+
+/// Enough to be out of every cache but the last.
+pub(crate) const SEGMENT_BYTES: usize = 64 << 20;
+/// The type of every message.
+pub(crate) const TYPE: &[u8] = b"order.created";
+
+/// Pseudo-random numbers (xorshift64*), the same in every run.
+pub(crate) struct Random(u64);
+
+impl Random {
+    pub(crate) const fn new(seed: u64) -> Self {
+        Self(seed ^ 0x9e37_79b9_7f4a_7c15)
+    }
+
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+
+    /// A length from a lognormal distribution of median 120: the sum of twelve uniform numbers is close to normal.
+    pub(crate) fn lognormal(&mut self, sigma: f64) -> usize {
+        let uniform = |bits: u64| (bits >> 11) as f64 / (1_u64 << 53) as f64;
+        let normal: f64 = (0..12).map(|_| uniform(self.next())).sum::<f64>() - 6.0;
+        (120.0 * (sigma * normal).exp()) as usize
+    }
+}
+
+/// How long messages are.
+#[derive(Clone, Copy)]
+pub(crate) enum Lengths {
+    Each(usize),
+    Lognormal(f64),
+}
+
+impl Lengths {
+    /// Those that the tables name.
+    pub(crate) const ALL: [(&'static str, Self); 5] = [
+        ("128 B", Self::Each(128)),
+        ("1 KiB", Self::Each(1 << 10)),
+        ("mixed, sigma 0.6", Self::Lognormal(0.6)),
+        ("mixed, sigma 1.0", Self::Lognormal(1.0)),
+        ("64 KiB", Self::Each(64 << 10)),
+    ];
+
+    pub(crate) fn next(self, random: &mut Random) -> usize {
+        match self {
+            Self::Each(len) => len,
+            Self::Lognormal(sigma) => random.lognormal(sigma),
+        }
+    }
+}
+
+/// An active segment, and where its messages are.
+pub(crate) struct Segment {
+    pub(crate) bytes: Arc<Vec<u8>>,
+    /// Where each record begins, and how many bytes of it are hashed, in bytes.
+    pub(crate) records: Vec<(usize, usize)>,
+}
+
+/// A source that shares its bytes with what it is compared with.
+struct Shared(Arc<Vec<u8>>);
+
+impl AsRef<[u8]> for Shared {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl Segment {
+    /// A segment of at least `bytes` bytes, its messages of these lengths: the record's checksum and UUID not counted.
+    pub(crate) fn active(lengths: Lengths, bytes: usize) -> Self {
+        let mut random = Random::new(42);
+        let (mut out, mut records) = (Vec::with_capacity(bytes + (1 << 20)), Vec::new());
+        let mut tick = 0x01ee_0000_0000_0000;
+        while out.len() < bytes {
+            tick += random.next() % 100_000 + 1;
+            let uuid = Uuid::new_v6(Timestamp::from_gregorian_time(tick, 7), &[1, 2, 3, 4, 5, 6]);
+            let mut value = Vec::new();
+            let len = lengths.next(&mut random);
+            while value.len() < len {
+                value.extend_from_slice(&random.next().to_le_bytes());
+            }
+            value.truncate(len);
+            let start = out.len();
+            active::encode(&mut out, &Key::DEFAULT, uuid.as_bytes(), TYPE, &value).unwrap();
+            records.push((start, out.len() - 8 - start));
+        }
+        Self {
+            bytes: Arc::new(out),
+            records,
+        }
+    }
+
+    pub(crate) fn source(&self) -> Arc<dyn Source> {
+        Arc::new(BytesSource::new(Shared(self.bytes.clone())))
+    }
+}
