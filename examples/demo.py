@@ -88,6 +88,7 @@ def next_commands(folder: Path, segments: Sequence[Segment]) -> list[str]:
     cat = f"{seglake} cat --json --value text --limit 3"
     return [
         f"{seglake} verify {path['2013-03.active']}",
+        f"{seglake} recover {path['2013-03.active']} {folder / '2013-03-recovered.active'}",
         f"{cat} {path['2013-01.active']}",
         f"{cat} --dialect {DIALECT} --columns seq,clock,value {path['LGA.oplog']}",
         f"{seglake} seal {path['2013-01.active']} {folder / '2013-01.sealed'}",

@@ -301,6 +301,22 @@ fn undoing_refuses_a_manifest_that_leads_to_other_bytes() {
 }
 
 #[test]
+fn undoing_without_a_manifest_says_what_is_missing() {
+    let bench = Bench::new(&damaged());
+    bench.recover("new", &Recovery::default()).unwrap();
+    fs::remove_file(bench.path("new.quarantine.manifest.jsonl")).unwrap();
+    let error = bench.undo("new", "again").unwrap_err().to_string();
+    for part in [
+        "new.quarantine.manifest.jsonl",
+        "the manifest",
+        "--quarantine",
+    ] {
+        assert!(error.contains(part), "{error}");
+    }
+    assert_eq!(bench.files(), ["new", "new.quarantine", "old"]);
+}
+
+#[test]
 fn undoing_does_not_write_over_what_it_reads() {
     let bench = Bench::new(&damaged());
     bench.recover("new", &Recovery::default()).unwrap();

@@ -43,7 +43,8 @@ Examples:
 @click.option(
     "--renumber",
     is_flag=True,
-    help="Where an oplog's message is lost that others follow, renumber those, and rewrite what refers to them.",
+    help="Where an oplog's message is lost that others follow, renumber those, and rewrite what refers to them. "
+    "Other formats need no such thing.",
 )
 @click.option("--undo", is_flag=True, help="The other way round: write to DST the file that SRC was recovered from.")
 @options.as_json("One JSON object: what was written, and the report on SRC.")

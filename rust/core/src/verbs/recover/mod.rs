@@ -38,7 +38,8 @@ pub struct Recovery {
     pub overwrite: bool,
     /// Recover also a file in which nothing checks.
     pub force: bool,
-    /// Give the messages of an oplog other numbers where one in front of them is lost, and rewrite what refers to them.
+    /// Give the messages of an oplog other numbers where one in front of them is lost, and rewrite what refers to them. Records
+    /// of other formats have no numbers that depend on those in front of them: nothing changes for them.
     pub renumber: bool,
 }
 

@@ -1,6 +1,6 @@
 //! Putting a damaged file together again, from what was recovered of it and what was put aside.
 
-use std::io::{BufWriter, Write};
+use std::io::{BufWriter, ErrorKind, Write};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -13,6 +13,19 @@ use crate::format::{Options, each_piece};
 use crate::output::NewFile;
 use crate::source::{FileSource, Source, open_regular};
 use crate::text;
+
+/// Says what the file is that is not there, and what to do.
+fn without_manifest(error: Error) -> Error {
+    match error {
+        Error::Io { path, source, .. } if source.kind() == ErrorKind::NotFound => Error::io(
+            path.as_deref(),
+            "cannot open the manifest that says where each byte is, beside the quarantine: say where that is \
+             (--quarantine), if it has another place or name by now",
+            source,
+        ),
+        other => other,
+    }
+}
 
 /// Writes the file again that `recovered` was made of, bit for bit, and gives its length. `quarantine` is where the rest of its
 /// bytes are, beside the recovered file by default; the manifest is beside it. `progress` is told again and again how many
@@ -51,7 +64,7 @@ pub fn undo_recover(
     ])?;
     let mut new = NewFile::create(destination, overwrite)?;
     let open = |path: &Path| FileSource::new(open_regular(path)?, path);
-    let mut lines = Manifest::new(open(&manifest_path)?);
+    let mut lines = Manifest::new(open(&manifest_path).map_err(without_manifest)?);
     let header = lines.header()?;
     let quarantine = open(&quarantine_path)?;
     let (mut done, once) = (0, recovered.len().saturating_add(quarantine.len()));
