@@ -1,7 +1,9 @@
 //! HighwayHash-64 over one record, over many, and over records larger than a window.
 //!
 //! HighwayHash is Google's keyed hash (<https://github.com/google/highwayhash>). The `highway` crate computes it, choosing
-//! AVX2, SSE4.1, NEON or portable code by what the processor has when it runs.
+//! AVX2, SSE4.1, NEON or portable code by what the processor has when it runs; [`batch`] hashes many messages at once.
+
+pub mod batch;
 
 use std::fmt;
 
@@ -72,6 +74,11 @@ impl Key {
         (*self == Self::DEFAULT).then_some(checksum)
     }
 
+    /// Its four words, in the order of the lanes.
+    fn words(&self) -> [u64; 4] {
+        self.0
+    }
+
     fn hasher(&self) -> HighwayHasher {
         HighwayHasher::new(highway::Key(self.0))
     }
@@ -101,20 +108,22 @@ impl fmt::Debug for Key {
 
 /// HighwayHash-64 of `bytes`.
 #[must_use]
+#[inline]
 pub fn hash(key: &Key, bytes: &[u8]) -> u64 {
+    batch::hash_one(key, bytes)
+}
+
+/// HighwayHash-64 of `bytes` by the crate `highway`: the fallback of all kernels, and what they are compared with.
+fn by_crate(key: &Key, bytes: &[u8]) -> u64 {
     key.hasher().hash64(bytes)
 }
 
 /// HighwayHash-64 of many messages that lie in one buffer: `extents` are (offset, length) within `bytes`, and `hashes`
-/// gets one hash for each. All records are checked through here, so that a kernel that hashes several at once serves everyone.
+/// gets one hash for each. All records are checked through here or [`batch::Batch`], which this makes for one call.
 ///
 /// An extent that reaches beyond `bytes` hashes what there is of it; callers check bounds first.
 pub fn hash_many(key: &Key, bytes: &[u8], extents: &[(usize, usize)], hashes: &mut Vec<u64>) {
-    hashes.clear();
-    hashes.extend(extents.iter().map(|&(start, len)| {
-        let rest = bytes.get(start..).unwrap_or_default();
-        hash(key, rest.get(..len).unwrap_or(rest))
-    }));
+    batch::Batch::new().hash(key, bytes, extents, hashes);
 }
 
 /// HighwayHash-64 of a message that comes in pieces. Its `Debug` output shows nothing: the hasher's state begins as the key.

@@ -1,0 +1,141 @@
+//! AVX2: one message in a vector of 256 bits.
+#![allow(unsafe_code)]
+
+use std::arch::x86_64::{
+    __m128i, __m256i, _MM_HINT_T0, _mm_loadu_si128, _mm_prefetch, _mm256_add_epi64,
+    _mm256_extract_epi64, _mm256_loadu_si256, _mm256_mul_epu32, _mm256_or_si256,
+    _mm256_permutevar8x32_epi32, _mm256_set_m128i, _mm256_setr_epi32, _mm256_shuffle_epi8,
+    _mm256_sllv_epi32, _mm256_srli_epi64, _mm256_srlv_epi32, _mm256_sub_epi32, _mm256_set1_epi32,
+    _mm256_xor_si256,
+};
+
+use super::lockstep::{self, State};
+use super::simd::{Half, Packet, Simd};
+use super::window::Window;
+use crate::checksum::Key;
+
+/// Proof that the processor has AVX2.
+#[derive(Clone, Copy)]
+pub(super) struct Avx2(());
+
+/// The messages that are hashed at once. Two would fill the processor's units but for the beginning and end of each message;
+/// four need more than the 16 registers.
+const STATES: usize = 3;
+
+impl Avx2 {
+    /// The proof, if there is AVX2.
+    pub(super) fn detect() -> Option<Self> {
+        is_x86_feature_detected!("avx2").then_some(Self(()))
+    }
+
+    /// Hashes the messages of a window, side by side.
+    pub(super) fn hash_window(self, key: &Key, window: &Window<'_>, hashes: &mut [u64]) {
+        #[target_feature(enable = "avx2")]
+        fn run(simd: Avx2, key: &Key, window: &Window<'_>, hashes: &mut [u64]) {
+            lockstep::hash_window::<_, 1, STATES>(simd, key, window, hashes);
+        }
+        // SAFETY: `self` is made only where AVX2 was detected.
+        unsafe { run(self, key, window, hashes) }
+    }
+
+    /// Hashes one message of at least [`lockstep::MIN_BYTES`] bytes.
+    #[inline]
+    pub(super) fn hash_one(self, key: &Key, message: &[u8]) -> u64 {
+        #[target_feature(enable = "avx2")]
+        fn run(simd: Avx2, key: &Key, message: &[u8]) -> u64 {
+            let [[hash]] = lockstep::hash_lanes(simd, State::new(simd, key), [[message]]);
+            hash
+        }
+        // SAFETY: `self` is made only where AVX2 was detected.
+        unsafe { run(self, key, message) }
+    }
+}
+
+// SAFETY of all the intrinsics below: whoever has an `Avx2` has shown that the processor knows them.
+impl Simd<1> for Avx2 {
+    type Vector = __m256i;
+    // A vector is of one message, which is stepped while it has packets.
+    type Mask = ();
+
+    #[inline(always)]
+    fn splat(self, lanes: [u64; 4]) -> __m256i {
+        // SAFETY: as above; the array has the 32 bytes that are read, and any alignment will do.
+        unsafe { _mm256_loadu_si256(lanes.as_ptr().cast()) }
+    }
+
+    #[inline(always)]
+    fn load(self, [packet]: [&Packet; 1]) -> __m256i {
+        // SAFETY: as above; the packet has the 32 bytes that are read, and any alignment will do.
+        unsafe { _mm256_loadu_si256(packet.as_ptr().cast()) }
+    }
+
+    #[inline(always)]
+    fn load_halves(self, [[low, high]]: [[&Half; 2]; 1]) -> __m256i {
+        // SAFETY: as above; each half has the 16 bytes that are read, and any alignment will do.
+        unsafe {
+            let low: __m128i = _mm_loadu_si128(low.as_ptr().cast());
+            let high: __m128i = _mm_loadu_si128(high.as_ptr().cast());
+            _mm256_set_m128i(high, low)
+        }
+    }
+
+    #[inline(always)]
+    fn add(self, a: __m256i, b: __m256i) -> __m256i {
+        // SAFETY: as above.
+        unsafe { _mm256_add_epi64(a, b) }
+    }
+
+    #[inline(always)]
+    fn xor(self, a: __m256i, b: __m256i) -> __m256i {
+        // SAFETY: as above.
+        unsafe { _mm256_xor_si256(a, b) }
+    }
+
+    #[inline(always)]
+    fn mul_low_high(self, a: __m256i, b: __m256i) -> __m256i {
+        // SAFETY: as above.
+        unsafe { _mm256_mul_epu32(a, _mm256_srli_epi64::<32>(b)) }
+    }
+
+    #[inline(always)]
+    fn rotate(self, a: __m256i, by: __m256i) -> __m256i {
+        // SAFETY: as above. A shift by 32 gives zero, so that a rotation by 0 is none.
+        unsafe {
+            let left = _mm256_sllv_epi32(a, by);
+            let right = _mm256_srlv_epi32(a, _mm256_sub_epi32(_mm256_set1_epi32(32), by));
+            _mm256_or_si256(left, right)
+        }
+    }
+
+    #[inline(always)]
+    fn shuffle(self, a: __m256i, by: __m256i) -> __m256i {
+        // SAFETY: as above.
+        unsafe { _mm256_shuffle_epi8(a, by) }
+    }
+
+    #[inline(always)]
+    fn permute(self, a: __m256i) -> __m256i {
+        // SAFETY: as above.
+        unsafe { _mm256_permutevar8x32_epi32(a, _mm256_setr_epi32(5, 4, 7, 6, 1, 0, 3, 2)) }
+    }
+
+    #[inline(always)]
+    fn mask(self, _: [bool; 1]) {}
+
+    #[inline(always)]
+    fn select(self, (): (), a: __m256i, _: __m256i) -> __m256i {
+        a
+    }
+
+    #[inline(always)]
+    fn first_lanes(self, a: __m256i) -> [u64; 1] {
+        // SAFETY: as above.
+        [unsafe { _mm256_extract_epi64::<0>(a) }.cast_unsigned()]
+    }
+
+    #[inline(always)]
+    fn prefetch(self, byte: &u8) {
+        // SAFETY: as above; a prefetch reads nothing.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(byte).cast()) }
+    }
+}

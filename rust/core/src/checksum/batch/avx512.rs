@@ -1,0 +1,142 @@
+//! AVX-512: two messages in a vector of 512 bits. No instruction of HighwayHash moves anything across 256 bits, so the two
+//! lie side by side as they are.
+#![allow(unsafe_code)]
+
+use std::arch::x86_64::{
+    __m512i, __mmask8, _mm256_loadu_si256, _mm512_add_epi64, _mm512_broadcast_i64x4,
+    _mm512_castsi256_si512, _mm512_castsi512_si256, _mm512_extracti64x4_epi64,
+    _mm512_inserti64x4, _mm512_mask_blend_epi64, _mm512_mul_epu32, _mm512_permutexvar_epi32,
+    _mm512_rolv_epi32, _mm512_setr_epi32, _mm512_shuffle_epi8, _mm512_srli_epi64,
+    _mm512_xor_si512, _mm256_extract_epi64,
+};
+
+use super::avx2::Avx2;
+use super::lockstep;
+use super::simd::{Half, Packet, Simd};
+use super::window::Window;
+use crate::checksum::Key;
+
+/// Proof that the processor has AVX-512 F and BW, and AVX2.
+#[derive(Clone, Copy)]
+pub(super) struct Avx512(Avx2);
+
+/// The vectors of two messages that are hashed at once: 16 of the 32 registers are their states.
+const STATES: usize = 4;
+
+impl Avx512 {
+    /// The proof, if there is AVX-512 of a kind that pays. Nothing here needs VBMI, but the processors without it (Skylake
+    /// and its like) lower the clock of all that runs on a core where 512-bit multiplications do.
+    pub(super) fn detect() -> Option<Self> {
+        let pays = is_x86_feature_detected!("avx512f")
+            && is_x86_feature_detected!("avx512bw")
+            && is_x86_feature_detected!("avx512vbmi");
+        Avx2::detect().filter(|_| pays).map(Self)
+    }
+
+    /// The part of it that is AVX2.
+    pub(super) fn avx2(self) -> Avx2 {
+        self.0
+    }
+
+    /// Hashes the messages of a window, side by side.
+    pub(super) fn hash_window(self, key: &Key, window: &Window<'_>, hashes: &mut [u64]) {
+        #[target_feature(enable = "avx2,avx512f,avx512bw")]
+        fn run(simd: Avx512, key: &Key, window: &Window<'_>, hashes: &mut [u64]) {
+            lockstep::hash_window::<_, 2, STATES>(simd, key, window, hashes);
+        }
+        // SAFETY: `self` is made only where all of these were detected.
+        unsafe { run(self, key, window, hashes) }
+    }
+}
+
+// SAFETY of all the intrinsics below: whoever has an `Avx512` has shown that the processor knows them.
+impl Simd<2> for Avx512 {
+    type Vector = __m512i;
+    type Mask = __mmask8;
+
+    #[inline(always)]
+    fn splat(self, lanes: [u64; 4]) -> __m512i {
+        // SAFETY: as above; the array has the 32 bytes that are read, and any alignment will do.
+        unsafe { _mm512_broadcast_i64x4(_mm256_loadu_si256(lanes.as_ptr().cast())) }
+    }
+
+    #[inline(always)]
+    fn load(self, [first, second]: [&Packet; 2]) -> __m512i {
+        let (first, second) = (self.0.load([first]), self.0.load([second]));
+        // SAFETY: as above.
+        unsafe { _mm512_inserti64x4::<1>(_mm512_castsi256_si512(first), second) }
+    }
+
+    #[inline(always)]
+    fn load_halves(self, [first, second]: [[&Half; 2]; 2]) -> __m512i {
+        let (first, second) = (self.0.load_halves([first]), self.0.load_halves([second]));
+        // SAFETY: as above.
+        unsafe { _mm512_inserti64x4::<1>(_mm512_castsi256_si512(first), second) }
+    }
+
+    #[inline(always)]
+    fn add(self, a: __m512i, b: __m512i) -> __m512i {
+        // SAFETY: as above.
+        unsafe { _mm512_add_epi64(a, b) }
+    }
+
+    #[inline(always)]
+    fn xor(self, a: __m512i, b: __m512i) -> __m512i {
+        // SAFETY: as above.
+        unsafe { _mm512_xor_si512(a, b) }
+    }
+
+    #[inline(always)]
+    fn mul_low_high(self, a: __m512i, b: __m512i) -> __m512i {
+        // SAFETY: as above.
+        unsafe { _mm512_mul_epu32(a, _mm512_srli_epi64::<32>(b)) }
+    }
+
+    #[inline(always)]
+    fn rotate(self, a: __m512i, by: __m512i) -> __m512i {
+        // SAFETY: as above.
+        unsafe { _mm512_rolv_epi32(a, by) }
+    }
+
+    #[inline(always)]
+    fn shuffle(self, a: __m512i, by: __m512i) -> __m512i {
+        // SAFETY: as above.
+        unsafe { _mm512_shuffle_epi8(a, by) }
+    }
+
+    #[inline(always)]
+    fn permute(self, a: __m512i) -> __m512i {
+        // SAFETY: as above.
+        unsafe {
+            let order = _mm512_setr_epi32(5, 4, 7, 6, 1, 0, 3, 2, 13, 12, 15, 14, 9, 8, 11, 10);
+            _mm512_permutexvar_epi32(order, a)
+        }
+    }
+
+    #[inline(always)]
+    fn mask(self, [first, second]: [bool; 2]) -> __mmask8 {
+        u8::from(first) * 0x0f | u8::from(second) * 0xf0
+    }
+
+    #[inline(always)]
+    fn select(self, mask: __mmask8, a: __m512i, b: __m512i) -> __m512i {
+        // SAFETY: as above.
+        unsafe { _mm512_mask_blend_epi64(mask, b, a) }
+    }
+
+    #[inline(always)]
+    fn first_lanes(self, a: __m512i) -> [u64; 2] {
+        // SAFETY: as above.
+        unsafe {
+            [
+                _mm256_extract_epi64::<0>(_mm512_castsi512_si256(a)).cast_unsigned(),
+                _mm256_extract_epi64::<0>(_mm512_extracti64x4_epi64::<1>(a)).cast_unsigned(),
+            ]
+        }
+    }
+
+    #[inline(always)]
+    fn prefetch(self, byte: &u8) {
+        self.0.prefetch(byte);
+    }
+}

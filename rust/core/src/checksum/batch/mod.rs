@@ -1,0 +1,155 @@
+//! HighwayHash-64 of many messages at once, several side by side.
+//!
+//! HighwayHash is one long chain of operations that wait for each other: a single message leaves most of a core idle, and for
+//! a short one, beginning and ending cost more than the bytes. Messages do not depend on each other, so here as many are
+//! hashed in step as there are registers for. Use it wherever more than a few messages are at hand; for one alone,
+//! [`hash`](super::hash) is as fast as it gets.
+//!
+//! ```
+//! use seglake::checksum::{Key, batch::Batch, hash};
+//!
+//! let bytes = b"The first message.And another, which is longer.";
+//! let extents = [(0, 18), (18, 29)]; // (offset, length)
+//! let mut hashes = Vec::new();
+//! Batch::new().hash(&Key::DEFAULT, bytes, &extents, &mut hashes);
+//! assert_eq!(hashes, [hash(&Key::DEFAULT, &bytes[..18]), hash(&Key::DEFAULT, &bytes[18..])]);
+//! ```
+//!
+//! # How
+//!
+//! Messages are taken in windows of up to 512, sorted there by their number of 32-byte packets, and hashed with their
+//! neighbours in that order, while the bytes behind the window are asked for. The last packet of a message is put together by
+//! one shuffle from a table, whatever its length. Nothing outside of a message is read. See [`Kernel`] for the instructions.
+//!
+//! The algorithm is that of Google's [reference implementation](https://github.com/google/highwayhash); the crate `highway` is
+//! what the kernels are tested against, and what hashes where there is no kernel for the processor.
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+mod kernel;
+#[cfg(target_arch = "x86_64")]
+mod lockstep;
+#[cfg(target_arch = "x86_64")]
+mod remainder;
+#[cfg(target_arch = "x86_64")]
+mod simd;
+mod window;
+
+use std::fmt;
+
+use super::Key;
+use kernel::Dispatch;
+pub use kernel::Kernel;
+
+/// Hashes many messages at once. It holds some 2 KiB to sort in, so that it is worth keeping where messages come in small
+/// batches; nothing is carried over from one batch to the next.
+#[derive(Clone)]
+pub struct Batch {
+    dispatch: Dispatch,
+    #[cfg(target_arch = "x86_64")]
+    scratch: window::Scratch,
+}
+
+impl Default for Batch {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for Batch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Batch").field(&self.kernel()).finish()
+    }
+}
+
+impl Batch {
+    /// With the kernel that [`Kernel::detected`] gives.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::of(Dispatch::detected())
+    }
+
+    /// With this kernel, or where the processor lacks its instructions, the best one below it.
+    #[must_use]
+    pub fn with_kernel(kernel: Kernel) -> Self {
+        Self::of(Dispatch::of(kernel))
+    }
+
+    fn of(dispatch: Dispatch) -> Self {
+        Self {
+            dispatch,
+            #[cfg(target_arch = "x86_64")]
+            scratch: window::Scratch::default(),
+        }
+    }
+
+    /// The kernel that hashes.
+    #[must_use]
+    pub fn kernel(&self) -> Kernel {
+        self.dispatch.kernel()
+    }
+
+    /// HighwayHash-64 of messages that lie in one buffer: `extents` are their (offset, length) in bytes, in any order, and
+    /// they may overlap. What `hashes` held is replaced by one hash for each.
+    ///
+    /// An extent that reaches beyond `bytes` hashes what there is of it; callers check bounds first.
+    pub fn hash(
+        &mut self,
+        key: &Key,
+        bytes: &[u8],
+        extents: &[(usize, usize)],
+        hashes: &mut Vec<u64>,
+    ) {
+        hashes.clear();
+        #[cfg(target_arch = "x86_64")]
+        if !matches!(self.dispatch, Dispatch::Portable) {
+            hashes.resize(extents.len(), 0);
+            return self.hash_windows(key, bytes, extents, hashes);
+        }
+        hashes.extend(extents.iter().map(|extent| super::by_crate(key, window::message(bytes, *extent))));
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    fn hash_windows(
+        &mut self,
+        key: &Key,
+        bytes: &[u8],
+        extents: &[(usize, usize)],
+        mut hashes: &mut [u64],
+    ) {
+        let mut rest = extents;
+        while !rest.is_empty() {
+            let before = rest.len();
+            let (window, behind) = self.scratch.window(bytes, rest);
+            match self.dispatch {
+                Dispatch::Portable => {}
+                Dispatch::Avx2(avx2) => avx2.hash_window(key, &window, hashes),
+                Dispatch::Avx512(avx512) => avx512.hash_window(key, &window, hashes),
+            }
+            for index in window.short {
+                let index = usize::from(*index);
+                if let Some(hash) = hashes.get_mut(index) {
+                    *hash = super::by_crate(key, window.message(index));
+                }
+            }
+            hashes = hashes.get_mut(before - behind.len()..).unwrap_or_default();
+            rest = behind;
+        }
+    }
+}
+
+/// The hash of one message, as fast as there is a way.
+#[inline]
+pub(super) fn hash_one(key: &Key, message: &[u8]) -> u64 {
+    match Dispatch::detected() {
+        #[cfg(target_arch = "x86_64")]
+        Dispatch::Avx2(avx2) if message.len() >= lockstep::MIN_BYTES => avx2.hash_one(key, message),
+        #[cfg(target_arch = "x86_64")]
+        Dispatch::Avx512(avx512) if message.len() >= lockstep::MIN_BYTES => {
+            avx512.avx2().hash_one(key, message)
+        }
+        _ => super::by_crate(key, message),
+    }
+}
