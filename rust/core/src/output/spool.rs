@@ -1,5 +1,6 @@
 //! Bytes that are put aside until it is known where they belong.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use super::{WriteBuffer, folder};
@@ -13,8 +14,8 @@ use crate::source::FileSource;
 pub(crate) struct Spool {
     /// There is none before the first flush where none was asked for.
     file: Option<Handle>,
-    /// The file that is to be, for errors.
-    path: PathBuf,
+    /// The file that is to be, where there is one.
+    path: Option<PathBuf>,
     buffer: WriteBuffer,
 }
 
@@ -29,7 +30,7 @@ impl Spool {
         })?;
         Ok(Self {
             file: Some(file),
-            path: path.to_path_buf(),
+            path: Some(path.to_path_buf()),
             buffer: WriteBuffer::new(0),
         })
     }
@@ -39,8 +40,7 @@ impl Spool {
     pub(crate) fn aside() -> Self {
         Self {
             file: None,
-            // Errors name what is beside the file that is to be.
-            path: std::env::temp_dir().join("seglake"),
+            path: None,
             buffer: WriteBuffer::new(0),
         }
     }
@@ -73,15 +73,16 @@ impl Spool {
     /// [`Error::Io`]; what could not be written is kept, and flushing again writes it to where it belongs.
     pub(crate) fn flush(&mut self) -> Result<()> {
         let bytes = self.buffer.len();
+        let path = beside(self.path.as_deref());
         let failed = |error| {
             let action = format!(
                 "cannot put {bytes} bytes into a temporary file beside it, and keeps them to try again"
             );
-            Error::io(Some(&self.path), action, error)
+            Error::io(Some(&path), action, error)
         };
         let file = match &mut self.file {
             Some(file) => file,
-            none => none.insert(Handle::nameless(folder(&self.path)).map_err(failed)?),
+            none => none.insert(Handle::nameless(folder(&path)).map_err(failed)?),
         };
         self.buffer.write_to(file).map_err(failed)
     }
@@ -97,7 +98,7 @@ impl Spool {
             None => Err(std::io::ErrorKind::NotFound.into()),
         };
         let file = file.map_err(|error| self.unreadable(error))?;
-        FileSource::of(file, &self.path)
+        FileSource::of(file, &beside(self.path.as_deref()))
     }
 
     /// Makes `out` at most `most` bytes from `at` on, none behind the last.
@@ -125,6 +126,15 @@ impl Spool {
 
     fn unreadable(&self, error: std::io::Error) -> Error {
         let action = "cannot read what was put into a temporary file beside it";
-        Error::io(Some(&self.path), action, error)
+        Error::io(Some(&beside(self.path.as_deref())), action, error)
     }
+}
+
+/// What a temporary file is beside, for its folder and for errors. The system's folder is asked for no earlier than it is
+/// needed: most spools stay empty, and a walk may make one for each record.
+fn beside(path: Option<&Path>) -> Cow<'_, Path> {
+    path.map_or_else(
+        || Cow::from(std::env::temp_dir().join("seglake")),
+        Cow::from,
+    )
 }
