@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs under AddressSanitizer the tests that reach `unsafe`: that of the crate's dependencies, and, under Python, the
-# map of a file and what Python hands over as Arrow. For Linux, with the stable toolchain, whose sanitizers are there but
+# Runs under AddressSanitizer the tests that reach `unsafe`: that of the hashing kernels and of the crate's dependencies, and, under
+# Python, the map of a file and what Python hands over as Arrow. For Linux, with the stable toolchain, whose sanitizers are there but
 # have to be allowed. PYTHON names the interpreter of an environment with the test's requirements.
 set -eu
 cd "$(dirname "$0")/.."
@@ -27,7 +27,7 @@ cargo_sanitized() {
         "${CARGO:-cargo}" "$subcommand" --locked --target "$host" "$@"
 }
 
-cargo_sanitized test --package seglake --all-features --test golden --test corpus --test checksum
+cargo_sanitized test --package seglake --all-features --test golden --test corpus --test checksum --test checksum_batch
 
 cargo_sanitized build --package seglake-python
 rm -rf "$tree"

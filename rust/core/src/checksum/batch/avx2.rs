@@ -4,12 +4,12 @@
 use std::arch::x86_64::{
     __m128i, __m256i, _MM_HINT_T0, _mm_loadu_si128, _mm_prefetch, _mm256_add_epi64,
     _mm256_extract_epi64, _mm256_loadu_si256, _mm256_mul_epu32, _mm256_or_si256,
-    _mm256_permutevar8x32_epi32, _mm256_set_m128i, _mm256_setr_epi32, _mm256_shuffle_epi8,
-    _mm256_sllv_epi32, _mm256_srli_epi64, _mm256_srlv_epi32, _mm256_sub_epi32, _mm256_set1_epi32,
+    _mm256_permutevar8x32_epi32, _mm256_set_m128i, _mm256_set1_epi32, _mm256_setr_epi32,
+    _mm256_shuffle_epi8, _mm256_sllv_epi32, _mm256_srli_epi64, _mm256_srlv_epi32, _mm256_sub_epi32,
     _mm256_xor_si256,
 };
 
-use super::lockstep::{self, State};
+use super::lockstep;
 use super::simd::{Half, Packet, Simd};
 use super::window::Window;
 use crate::checksum::Key;
@@ -43,7 +43,7 @@ impl Avx2 {
     pub(super) fn hash_one(self, key: &Key, message: &[u8]) -> u64 {
         #[target_feature(enable = "avx2")]
         fn run(simd: Avx2, key: &Key, message: &[u8]) -> u64 {
-            let [[hash]] = lockstep::hash_lanes(simd, State::new(simd, key), [[message]]);
+            let [[hash]] = lockstep::hash_lanes(simd, key, [[message]]);
             hash
         }
         // SAFETY: `self` is made only where AVX2 was detected.

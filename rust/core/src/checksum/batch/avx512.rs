@@ -3,11 +3,11 @@
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::{
-    __m512i, __mmask8, _mm256_loadu_si256, _mm512_add_epi64, _mm512_broadcast_i64x4,
-    _mm512_castsi256_si512, _mm512_castsi512_si256, _mm512_extracti64x4_epi64,
-    _mm512_inserti64x4, _mm512_mask_blend_epi64, _mm512_mul_epu32, _mm512_permutexvar_epi32,
-    _mm512_rolv_epi32, _mm512_setr_epi32, _mm512_shuffle_epi8, _mm512_srli_epi64,
-    _mm512_xor_si512, _mm256_extract_epi64,
+    __m512i, __mmask8, _mm256_extract_epi64, _mm256_loadu_si256, _mm512_add_epi64,
+    _mm512_broadcast_i64x4, _mm512_castsi256_si512, _mm512_castsi512_si256,
+    _mm512_extracti64x4_epi64, _mm512_inserti64x4, _mm512_mask_blend_epi64, _mm512_mul_epu32,
+    _mm512_permutexvar_epi32, _mm512_rolv_epi32, _mm512_setr_epi32, _mm512_shuffle_epi8,
+    _mm512_srli_epi64, _mm512_xor_si512,
 };
 
 use super::avx2::Avx2;

@@ -31,7 +31,9 @@ impl Kernel {
     #[must_use]
     pub fn available() -> Vec<Self> {
         let all = [Self::Portable, Self::Avx2, Self::Avx512];
-        all.into_iter().filter(|kernel| kernel.is_available()).collect()
+        all.into_iter()
+            .filter(|kernel| kernel.is_available())
+            .collect()
     }
 
     /// The kernel that is used where none is chosen: the best available one, unless `SEGLAKE_KERNEL` names another of them.
@@ -81,7 +83,10 @@ impl Dispatch {
         *DETECTED.get_or_init(|| {
             let named = std::env::var(VARIABLE).ok();
             let mut available = Kernel::available();
-            let chosen = available.iter().copied().find(|kernel| named.as_deref() == Some(kernel.name()));
+            let chosen = available
+                .iter()
+                .copied()
+                .find(|kernel| named.as_deref() == Some(kernel.name()));
             Self::of(chosen.or(available.pop()).unwrap_or(Kernel::Portable))
         })
     }

@@ -29,17 +29,19 @@ const MUL1: [u64; 4] = [
     0x4528_21e6_38d0_1377,
 ];
 
-/// The state of as many messages as a vector holds.
+/// The states of the messages of `N` vectors.
+///
+/// Each operation is done for all vectors before the next one, which is what keeps the processor's units busy.
 #[derive(Clone, Copy)]
-pub(super) struct State<V> {
-    v0: V,
-    v1: V,
-    mul0: V,
-    mul1: V,
+pub(super) struct States<V, const N: usize> {
+    v0: [V; N],
+    v1: [V; N],
+    mul0: [V; N],
+    mul1: [V; N],
 }
 
-impl<V: Copy> State<V> {
-    /// That of messages nothing is hashed of yet.
+impl<V: Copy, const N: usize> States<V, N> {
+    /// Those of messages nothing is hashed of yet.
     #[inline(always)]
     pub(super) fn new<S: Simd<M, Vector = V>, const M: usize>(simd: S, key: &Key) -> Self {
         let (mut v0, mut v1) = (MUL0, MUL1);
@@ -48,22 +50,54 @@ impl<V: Copy> State<V> {
             *v1 ^= key.rotate_left(32);
         }
         Self {
-            v0: simd.splat(v0),
-            v1: simd.splat(v1),
-            mul0: simd.splat(MUL0),
-            mul1: simd.splat(MUL1),
+            v0: [simd.splat(v0); N],
+            v1: [simd.splat(v1); N],
+            mul0: [simd.splat(MUL0); N],
+            mul1: [simd.splat(MUL1); N],
+        }
+    }
+
+    /// The first vectors alone.
+    #[inline(always)]
+    fn first<const ACTIVE: usize>(&self) -> Option<States<V, ACTIVE>> {
+        Some(States {
+            v0: *self.v0.first_chunk()?,
+            v1: *self.v1.first_chunk()?,
+            mul0: *self.mul0.first_chunk()?,
+            mul1: *self.mul1.first_chunk()?,
+        })
+    }
+
+    /// Puts the first vectors back.
+    #[inline(always)]
+    fn set_first<const ACTIVE: usize>(&mut self, first: &States<V, ACTIVE>) {
+        for (all, first) in [
+            (&mut self.v0, first.v0),
+            (&mut self.v1, first.v1),
+            (&mut self.mul0, first.mul0),
+            (&mut self.mul1, first.mul1),
+        ] {
+            if let Some(part) = all.first_chunk_mut() {
+                *part = first;
+            }
         }
     }
 
     #[inline(always)]
-    fn update<S: Simd<M, Vector = V>, const M: usize>(&mut self, simd: S, packet: V) {
+    fn update<S: Simd<M, Vector = V>, const M: usize>(&mut self, simd: S, packets: [V; N]) {
+        let Self { v0, v1, mul0, mul1 } = self;
         // The packet first: it is there before `mul0` is.
-        self.v1 = simd.add(simd.add(self.v1, packet), self.mul0);
-        self.mul0 = simd.xor(self.mul0, simd.mul_low_high(self.v1, self.v0));
-        self.v0 = simd.add(self.v0, self.mul1);
-        self.mul1 = simd.xor(self.mul1, simd.mul_low_high(self.v0, self.v1));
-        self.v0 = simd.add(self.v0, zipper_merge(simd, self.v1));
-        self.v1 = simd.add(self.v1, zipper_merge(simd, self.v0));
+        each(v1, &packets, |v1, packet| simd.add(v1, packet));
+        each(v1, mul0, |v1, mul0| simd.add(v1, mul0));
+        each2(mul0, v1, v0, |mul0, v1, v0| {
+            simd.xor(mul0, simd.mul_low_high(v1, v0))
+        });
+        each(v0, mul1, |v0, mul1| simd.add(v0, mul1));
+        each2(mul1, v0, v1, |mul1, v0, v1| {
+            simd.xor(mul1, simd.mul_low_high(v0, v1))
+        });
+        each(v0, v1, |v0, v1| simd.add(v0, zipper_merge(simd, v1)));
+        each(v1, v0, |v1, v0| simd.add(v1, zipper_merge(simd, v0)));
     }
 
     /// Takes in the next packet of the messages that have one.
@@ -71,51 +105,97 @@ impl<V: Copy> State<V> {
     fn update_some<S: Simd<M, Vector = V>, const M: usize>(
         &mut self,
         simd: S,
-        packets: [Option<&Packet>; M],
+        packets: [[Option<&Packet>; M]; N],
     ) {
-        let mask = simd.mask(packets.map(|packet| packet.is_some()));
+        let mask = packets.map(|packets| simd.mask(packets.map(|packet| packet.is_some())));
+        let packets =
+            packets.map(|packets| packets.map(|packet| packet.unwrap_or(&[0; PACKET_BYTES])));
         let old = *self;
-        self.update(
-            simd,
-            simd.load(packets.map(|packet| packet.unwrap_or(&[0; PACKET_BYTES]))),
-        );
-        self.v0 = simd.select(mask, self.v0, old.v0);
-        self.v1 = simd.select(mask, self.v1, old.v1);
-        self.mul0 = simd.select(mask, self.mul0, old.mul0);
-        self.mul1 = simd.select(mask, self.mul1, old.mul1);
+        self.update(simd, load(simd, packets));
+        for (new, old) in [
+            (&mut self.v0, &old.v0),
+            (&mut self.v1, &old.v1),
+            (&mut self.mul0, &old.mul0),
+            (&mut self.mul1, &old.mul1),
+        ] {
+            each2(new, old, &mask, |new, old, mask| {
+                simd.select(mask, new, old)
+            });
+        }
     }
 
     /// Takes in the last packet of each message.
     #[inline(always)]
-    fn update_last<S: Simd<M, Vector = V>, const M: usize>(&mut self, simd: S, messages: [&[u8]; M]) {
-        let mut halves = [[&[0; HALF_BYTES]; 2]; M];
-        let mut shuffles = [&[0; PACKET_BYTES]; M];
-        let mut sizes = [&[0; PACKET_BYTES]; M];
-        for (((message, halves), shuffle), size) in
-            messages.iter().zip(&mut halves).zip(&mut shuffles).zip(&mut sizes)
-        {
-            let len = message.len() - whole_packets(message.len()) * PACKET_BYTES;
-            let remainder = Remainder::of(len);
-            *halves = remainder::halves(message, len).unwrap_or(*halves);
-            *shuffle = &remainder.shuffle;
-            *size = &remainder.size;
+    fn update_last<S: Simd<M, Vector = V>, const M: usize>(
+        &mut self,
+        simd: S,
+        messages: [[&[u8]; M]; N],
+    ) {
+        let mut packets = self.v0;
+        let mut sizes = self.v0;
+        for ((packet, size), messages) in packets.iter_mut().zip(&mut sizes).zip(messages) {
+            let none = [&[0; HALF_BYTES]; 2];
+            let halves = messages.map(|message| remainder::halves(message).unwrap_or(none));
+            let remainders = messages.map(|message| Remainder::of(message.len()));
+            let shuffle = simd.load(remainders.map(|remainder| &remainder.shuffle));
+            *packet = simd.shuffle(simd.load_halves(halves), shuffle);
+            *size = simd.load(remainders.map(|remainder| &remainder.size));
         }
-        let sizes = simd.load(sizes);
-        self.v0 = simd.add(self.v0, sizes);
-        self.v1 = simd.rotate(self.v1, sizes);
-        self.update(simd, simd.shuffle(simd.load_halves(halves), simd.load(shuffles)));
+        each(&mut self.v0, &sizes, |v0, size| simd.add(v0, size));
+        each(&mut self.v1, &sizes, |v1, size| simd.rotate(v1, size));
+        self.update(simd, packets);
     }
 
     #[inline(always)]
-    fn finish<S: Simd<M, Vector = V>, const M: usize>(mut self, simd: S) -> [u64; M] {
+    fn finish<S: Simd<M, Vector = V>, const M: usize>(mut self, simd: S) -> [[u64; M]; N] {
         for _ in 0..4 {
-            self.update(simd, simd.permute(self.v0));
+            let mut permuted = self.v0;
+            for lanes in &mut permuted {
+                *lanes = simd.permute(*lanes);
+            }
+            self.update(simd, permuted);
         }
-        simd.first_lanes(simd.add(
-            simd.add(self.v0, self.v1),
-            simd.add(self.mul0, self.mul1),
-        ))
+        let mut hashes = [[0; M]; N];
+        each(&mut self.v0, &self.v1, |v0, v1| simd.add(v0, v1));
+        each(&mut self.mul0, &self.mul1, |mul0, mul1| {
+            simd.add(mul0, mul1)
+        });
+        each(&mut self.v0, &self.mul0, |v0, mul0| simd.add(v0, mul0));
+        for (hashes, lanes) in hashes.iter_mut().zip(self.v0) {
+            *hashes = simd.first_lanes(lanes);
+        }
+        hashes
     }
+}
+
+/// Replaces each of `a` by what is made of it and its counterpart.
+#[inline(always)]
+fn each<A: Copy, B: Copy, const N: usize>(a: &mut [A; N], b: &[B; N], f: impl Fn(A, B) -> A) {
+    for (a, b) in a.iter_mut().zip(b) {
+        *a = f(*a, *b);
+    }
+}
+
+/// Replaces each of `a` by what is made of it and its two counterparts.
+#[inline(always)]
+fn each2<A: Copy, B: Copy, C: Copy, const N: usize>(
+    a: &mut [A; N],
+    b: &[B; N],
+    c: &[C; N],
+    f: impl Fn(A, B, C) -> A,
+) {
+    for ((a, b), c) in a.iter_mut().zip(b).zip(c) {
+        *a = f(*a, *b, *c);
+    }
+}
+
+/// One packet of each message.
+#[inline(always)]
+fn load<S: Simd<M>, const M: usize, const N: usize>(
+    simd: S,
+    packets: [[&Packet; M]; N],
+) -> [S::Vector; N] {
+    packets.map(|packets| simd.load(packets))
 }
 
 /// The bytes of two neighbouring lanes, mixed.
@@ -130,79 +210,86 @@ fn zipper_merge<S: Simd<M>, const M: usize>(simd: S, a: S::Vector) -> S::Vector 
 #[inline(always)]
 pub(super) fn hash_lanes<S: Simd<M>, const M: usize, const N: usize>(
     simd: S,
-    initial: State<S::Vector>,
+    key: &Key,
     messages: [[&[u8]; M]; N],
 ) -> [[u64; M]; N] {
+    let mut states = States::<_, N>::new(simd, key);
+    let lengths = messages.map(|messages| messages.map(|message| whole_packets(message.len())));
+    let together = lengths
+        .as_flattened()
+        .iter()
+        .copied()
+        .min()
+        .unwrap_or_default();
+    // Cut to one length, so that the loop has one bound to look at.
+    #[allow(clippy::indexing_slicing)] // no message has fewer packets than the shortest
+    let common =
+        messages.map(|messages| messages.map(|message| &message.as_chunks().0[..together]));
+    for round in 0..together {
+        #[allow(clippy::indexing_slicing)] // all have the one length
+        let next = common.map(|packets| packets.map(|packets| &packets[round]));
+        states.update(simd, load(simd, next));
+    }
+    if lengths.as_flattened().first() != Some(&together) {
+        step_longer(simd, &mut states, messages, together);
+    }
+    states.update_last(simd, messages);
+    states.finish(simd)
+}
+
+/// Takes in the packets from `round` on of the messages that are longer, with fewer and fewer vectors.
+#[inline(always)]
+fn step_longer<S: Simd<M>, const M: usize, const N: usize>(
+    simd: S,
+    states: &mut States<S::Vector, N>,
+    messages: [[&[u8]; M]; N],
+    mut round: usize,
+) {
     let packets = messages.map(|messages| {
         messages.map(|message| {
-            let whole = whole_packets(message.len());
-            let (packets, _) = message.as_chunks().0.split_at_checked(whole).unwrap_or_default();
+            let (packets, _) = message
+                .as_chunks()
+                .0
+                .split_at_checked(whole_packets(message.len()))
+                .unwrap_or_default();
             packets
         })
     });
-    let mut states = [initial; N];
-
-    let together = packets.as_flattened().iter().map(|packets| packets.len()).min();
-    let together = together.unwrap_or_default();
-    // Cut to one length, so that the loop has one bound to look at.
-    #[allow(clippy::indexing_slicing)] // no slice is shorter than the shortest
-    let common = packets.map(|packets| packets.map(|packets: &[Packet]| &packets[..together]));
-    for round in 0..together {
-        for (state, common) in states.iter_mut().zip(&common) {
-            let mut next = [&[0; PACKET_BYTES]; M];
-            for (next, common) in next.iter_mut().zip(common) {
-                if let Some(packet) = common.get(round) {
-                    *next = packet;
-                }
-            }
-            state.update(simd, simd.load(next));
-        }
-    }
-    // Then the longer ones, which come first: fewer and fewer vectors.
-    let mut round = together;
     if N >= 4 {
-        round = step_first::<S, M, N, 4>(simd, &mut states, &packets, round);
+        round = step_first::<S, M, N, 4>(simd, states, &packets, round);
     }
     if N >= 3 {
-        round = step_first::<S, M, N, 3>(simd, &mut states, &packets, round);
+        round = step_first::<S, M, N, 3>(simd, states, &packets, round);
     }
     if N >= 2 {
-        round = step_first::<S, M, N, 2>(simd, &mut states, &packets, round);
+        round = step_first::<S, M, N, 2>(simd, states, &packets, round);
     }
-    step_first::<S, M, N, 1>(simd, &mut states, &packets, round);
-
-    let mut hashes = [[0; M]; N];
-    for (state, messages) in states.iter_mut().zip(messages) {
-        state.update_last(simd, messages);
-    }
-    for (hashes, state) in hashes.iter_mut().zip(states) {
-        *hashes = state.finish(simd);
-    }
-    hashes
+    step_first::<S, M, N, 1>(simd, states, &packets, round);
 }
 
 /// Takes in the packets from `round` on of the first `ACTIVE` vectors, as far as the last of those has any.
 #[inline(always)]
 fn step_first<S: Simd<M>, const M: usize, const N: usize, const ACTIVE: usize>(
     simd: S,
-    states: &mut [State<S::Vector>; N],
+    states: &mut States<S::Vector, N>,
     packets: &[[&[Packet]; M]; N],
     mut round: usize,
 ) -> usize {
-    let end = packets
-        .get(ACTIVE - 1)
-        .and_then(|packets| packets.iter().map(|packets| packets.len()).max())
-        .unwrap_or_default();
+    let (Some(mut first), Some(packets)) =
+        (states.first::<ACTIVE>(), packets.first_chunk::<ACTIVE>())
+    else {
+        return round;
+    };
+    let last = packets
+        .last()
+        .map(|packets| packets.iter().map(|packets| packets.len()).max());
+    let end = last.flatten().unwrap_or_default();
     while round < end {
-        for (state, packets) in states.iter_mut().zip(packets).take(ACTIVE) {
-            let mut next = [None; M];
-            for (next, packets) in next.iter_mut().zip(packets) {
-                *next = packets.get(round);
-            }
-            state.update_some(simd, next);
-        }
+        let next = packets.map(|packets| packets.map(|packets| packets.get(round)));
+        first.update_some(simd, next);
         round += 1;
     }
+    states.set_first(&first);
     round
 }
 
@@ -214,18 +301,24 @@ pub(super) fn hash_window<S: Simd<M>, const M: usize, const N: usize>(
     window: &Window<'_>,
     hashes: &mut [u64],
 ) {
-    let initial = State::new(simd, key);
     let groups = window.order.chunks(M * N);
-    let mut ahead = window.ahead.chunks(window.ahead.len().div_ceil(groups.len().max(1)).max(1));
+    let mut ahead = window
+        .ahead
+        .chunks(window.ahead.len().div_ceil(groups.len().max(1)).max(1));
     for indices in groups {
-        for line in ahead.next().unwrap_or_default().iter().step_by(CACHE_LINE_BYTES) {
+        for line in ahead
+            .next()
+            .unwrap_or_default()
+            .iter()
+            .step_by(CACHE_LINE_BYTES)
+        {
             simd.prefetch(line);
         }
         match indices.len().div_ceil(M) {
-            1 => hash_group::<S, M, 1>(simd, initial, window, indices, hashes),
-            2 if N > 2 => hash_group::<S, M, 2>(simd, initial, window, indices, hashes),
-            3 if N > 3 => hash_group::<S, M, 3>(simd, initial, window, indices, hashes),
-            _ => hash_group::<S, M, N>(simd, initial, window, indices, hashes),
+            1 => hash_group::<S, M, 1>(simd, key, window, indices, hashes),
+            2 if N > 2 => hash_group::<S, M, 2>(simd, key, window, indices, hashes),
+            3 if N > 3 => hash_group::<S, M, 3>(simd, key, window, indices, hashes),
+            _ => hash_group::<S, M, N>(simd, key, window, indices, hashes),
         }
     }
 }
@@ -236,7 +329,7 @@ const CACHE_LINE_BYTES: usize = 64;
 #[inline(always)]
 fn hash_group<S: Simd<M>, const M: usize, const N: usize>(
     simd: S,
-    initial: State<S::Vector>,
+    key: &Key,
     window: &Window<'_>,
     indices: &[u16],
     hashes: &mut [u64],
@@ -245,12 +338,16 @@ fn hash_group<S: Simd<M>, const M: usize, const N: usize>(
     let mut messages = [[[].as_slice(); M]; N];
     let mut last = 0;
     let mut indices = indices.iter();
-    for (lane, message) in lanes.as_flattened_mut().iter_mut().zip(messages.as_flattened_mut()) {
+    for (lane, message) in lanes
+        .as_flattened_mut()
+        .iter_mut()
+        .zip(messages.as_flattened_mut())
+    {
         last = indices.next().map_or(last, |index| usize::from(*index));
         *lane = last;
         *message = window.message(last);
     }
-    let found = hash_lanes(simd, initial, messages);
+    let found = hash_lanes(simd, key, messages);
     for (lane, found) in lanes.as_flattened().iter().zip(found.as_flattened()) {
         if let Some(hash) = hashes.get_mut(*lane) {
             *hash = *found;

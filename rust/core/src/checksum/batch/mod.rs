@@ -108,7 +108,11 @@ impl Batch {
             hashes.resize(extents.len(), 0);
             return self.hash_windows(key, bytes, extents, hashes);
         }
-        hashes.extend(extents.iter().map(|extent| super::by_crate(key, window::message(bytes, *extent))));
+        hashes.extend(
+            extents
+                .iter()
+                .map(|extent| super::by_crate(key, window::message(bytes, *extent))),
+        );
     }
 
     #[cfg(target_arch = "x86_64")]

@@ -12,41 +12,46 @@ pub(super) struct Remainder {
     pub(super) size: Packet,
 }
 
-/// For a last packet of each length.
-static REMAINDERS: [Remainder; PACKET_BYTES + 1] = remainders();
+/// For a last packet of each length, 1 to 32 bytes.
+static REMAINDERS: [Remainder; PACKET_BYTES] = remainders();
+
+/// The length of the last packet of a message of `len` bytes: 1 to 32.
+#[inline(always)]
+pub(super) fn last_packet_bytes(len: usize) -> usize {
+    len.wrapping_sub(1) % PACKET_BYTES + 1
+}
 
 impl Remainder {
     /// That for a last packet of `len` bytes, 1 to 32.
     #[inline(always)]
     pub(super) fn of(len: usize) -> &'static Self {
         #[allow(clippy::indexing_slicing)] // in bounds whatever the length
-        &REMAINDERS[len % REMAINDERS.len()]
+        &REMAINDERS[len.wrapping_sub(1) % PACKET_BYTES]
     }
 }
 
-/// The bytes that the last packet is made of, when it has `len` bytes: the message's last 16, and before them the 16 that
-/// the packet begins with, or where it has fewer, the last 16 once more. So nothing is read that is not of the message,
-/// which has to have 16 bytes.
+/// The bytes that the last packet is made of: the message's last 16, and before them the 16 that the packet begins with, or
+/// where it has fewer, the last 16 once more. So nothing is read that is not of the message, which has to have 16 bytes.
 #[inline(always)]
-pub(super) fn halves(message: &[u8], len: usize) -> Option<[&Half; 2]> {
-    let begin = message.len().checked_sub(len.max(HALF_BYTES))?;
-    Some([
-        message.get(begin..)?.first_chunk()?,
-        message.last_chunk()?,
-    ])
+pub(super) fn halves(message: &[u8]) -> Option<[&Half; 2]> {
+    let last = last_packet_bytes(message.len()).max(HALF_BYTES);
+    let begin = message
+        .get(message.len().checked_sub(last)?..)?
+        .first_chunk()?;
+    Some([begin, message.last_chunk()?])
 }
 
 #[allow(clippy::indexing_slicing, clippy::cast_possible_truncation)] // evaluated by the compiler, which would complain
-const fn remainders() -> [Remainder; PACKET_BYTES + 1] {
+const fn remainders() -> [Remainder; PACKET_BYTES] {
     let none = Remainder {
         shuffle: [0x80; PACKET_BYTES],
         size: [0; PACKET_BYTES],
     };
-    let mut all = [none; PACKET_BYTES + 1];
+    let mut all = [none; PACKET_BYTES];
     let mut len = 1;
     while len <= PACKET_BYTES {
         let whole = len & !3; // as far as there are 32-bit words
-        let shuffle = &mut all[len].shuffle;
+        let shuffle = &mut all[len - 1].shuffle;
         let mut at = 0;
         if len < HALF_BYTES {
             let begin = HALF_BYTES - len;
@@ -78,7 +83,7 @@ const fn remainders() -> [Remainder; PACKET_BYTES + 1] {
         }
         let mut word = 0;
         while word < PACKET_BYTES {
-            all[len].size[word] = (len % PACKET_BYTES) as u8;
+            all[len - 1].size[word] = (len % PACKET_BYTES) as u8;
             word += 4;
         }
         len += 1;

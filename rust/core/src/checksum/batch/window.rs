@@ -11,8 +11,9 @@ const MAX_BYTES: usize = 128 << 10;
 /// ... but not before it has so many messages, since the lengths of fewer would differ too much.
 const MIN_MESSAGES: usize = 64;
 
-/// Messages of up to so many whole packets are sorted by counting.
-const COUNTED: usize = 256;
+/// The classes that messages are sorted into: those too short for the kernels, those of each number of whole packets, and
+/// last all that are longer.
+const CLASSES: usize = 256;
 
 /// Messages of one buffer, and the order to hash them in.
 pub(super) struct Window<'a> {
@@ -45,30 +46,28 @@ pub(super) fn message(bytes: &[u8], (start, len): (usize, usize)) -> &[u8] {
 /// Space to sort in.
 #[derive(Debug, Clone)]
 pub(super) struct Scratch {
+    classes: [u8; MAX_MESSAGES],
     order: [u16; MAX_MESSAGES],
-    places: [u16; COUNTED + 1],
+    places: [u16; CLASSES],
 }
 
 impl Default for Scratch {
     fn default() -> Self {
         Self {
+            classes: [0; MAX_MESSAGES],
             order: [0; MAX_MESSAGES],
-            places: [0; COUNTED + 1],
+            places: [0; CLASSES],
         }
     }
 }
 
-/// How many of these messages make a window, and how many bytes they have.
-fn measure(bytes: &[u8], extents: &[(usize, usize)]) -> (usize, usize) {
-    let (mut messages, mut total) = (0, 0usize);
-    for extent in extents.iter().take(MAX_MESSAGES) {
-        if total >= MAX_BYTES && messages >= MIN_MESSAGES {
-            break;
-        }
-        total = total.saturating_add(message(bytes, *extent).len());
-        messages += 1;
+/// The class of a message of `len` bytes.
+#[inline(always)]
+fn class(len: usize) -> u8 {
+    match len {
+        ..MIN_BYTES => 0,
+        _ => u8::try_from(whole_packets(len) + 1).unwrap_or(u8::MAX),
     }
-    (messages, total)
 }
 
 impl Scratch {
@@ -78,11 +77,39 @@ impl Scratch {
         bytes: &'a [u8],
         extents: &'a [(usize, usize)],
     ) -> (Window<'s>, &'a [(usize, usize)]) {
-        let (messages, total) = measure(bytes, extents);
+        let (mut messages, mut total) = (0, 0usize);
+        let (mut least, mut most) = (u8::MAX, 0);
+        let parts = extents
+            .chunks(MIN_MESSAGES)
+            .zip(self.classes.chunks_mut(MIN_MESSAGES));
+        for (extents, classes) in parts {
+            for (extent, place) in extents.iter().zip(classes) {
+                let len = message(bytes, *extent).len();
+                let class = class(len);
+                *place = class;
+                least = least.min(class);
+                most = most.max(class);
+                // Extents may overlap, so that their sum is not bounded by the buffer.
+                total = total.saturating_add(len);
+            }
+            messages += extents.len();
+            if total >= MAX_BYTES {
+                break;
+            }
+        }
         let (extents, rest) = extents.split_at_checked(messages).unwrap_or((extents, &[]));
-        let long = self.sort(bytes, extents);
-        let order = self.order.get(..extents.len()).unwrap_or_default();
-        let (order, short) = order.split_at_checked(long).unwrap_or((order, &[]));
+        let short = if least == most && least != 0 && most != u8::MAX {
+            for (place, index) in self.order.iter_mut().zip(0..) {
+                *place = index;
+            }
+            0
+        } else {
+            self.sort(bytes, extents, most)
+        };
+        let order = self.order.get(..messages).unwrap_or_default();
+        let (order, short) = order
+            .split_at_checked(messages - short)
+            .unwrap_or((order, &[]));
         let window = Window {
             bytes,
             extents,
@@ -93,57 +120,41 @@ impl Scratch {
         (window, rest)
     }
 
-    /// Sorts the messages by descending number of whole packets, the short ones last, and gives the number of others.
-    fn sort(&mut self, bytes: &[u8], extents: &[(usize, usize)]) -> usize {
-        let lengths = || extents.iter().map(|extent| message(bytes, *extent).len());
-        let (mut min, mut max) = (usize::MAX, 0);
-        for len in lengths() {
-            min = min.min(len);
-            max = max.max(len);
-        }
-        if min >= MIN_BYTES && whole_packets(min) == whole_packets(max) {
-            for (index, place) in (0..).zip(self.order.iter_mut().take(extents.len())) {
-                *place = index;
-            }
-            return extents.len();
-        }
-        // Class 0 are those with the most packets, the last one the short ones.
-        let most = (whole_packets(max) + 1).min(COUNTED);
-        let class = |len: usize| match len {
-            ..MIN_BYTES => most,
-            _ => most.saturating_sub(whole_packets(len) + 1),
-        };
-        let Some(places) = self.places.get_mut(..=most) else {
+    /// Sorts the messages by descending class, and gives the number of those that are too short.
+    fn sort(&mut self, bytes: &[u8], extents: &[(usize, usize)], most: u8) -> usize {
+        let classes = self.classes.get(..extents.len()).unwrap_or_default();
+        let Some(places) = self.places.get_mut(..=usize::from(most)) else {
             return 0;
         };
         places.fill(0);
-        for len in lengths() {
-            if let Some(count) = places.get_mut(class(len)) {
+        for class in classes {
+            if let Some(count) = places.get_mut(usize::from(*class)) {
                 *count += 1;
             }
         }
+        let short = places.first().copied().map_or(0, usize::from);
+        let longest = places.last().copied().map_or(0, usize::from);
         let mut begin = 0;
-        for place in places.iter_mut() {
+        for place in places.iter_mut().rev() {
             begin += std::mem::replace(place, begin);
         }
-        let long = places.last().copied().map_or(0, usize::from);
-        let longest = places.get(1).copied().map_or(0, usize::from);
-        for (index, len) in (0..).zip(lengths()) {
-            if let Some(place) = places.get_mut(class(len)) {
+        for (class, index) in classes.iter().zip(0..) {
+            if let Some(place) = places.get_mut(usize::from(*class)) {
                 if let Some(slot) = self.order.get_mut(usize::from(*place)) {
                     *slot = index;
                 }
                 *place += 1;
             }
         }
-        // The first class has all that were too long to count.
-        if most == COUNTED && let Some(longest) = self.order.get_mut(..longest) {
+        if most == u8::MAX
+            && let Some(longest) = self.order.get_mut(..longest)
+        {
             longest.sort_unstable_by_key(|index| {
                 let extent = extents.get(usize::from(*index)).copied();
-                std::cmp::Reverse(whole_packets(message(bytes, extent.unwrap_or_default()).len()))
+                std::cmp::Reverse(message(bytes, extent.unwrap_or_default()).len())
             });
         }
-        long
+        short
     }
 }
 
