@@ -1,5 +1,10 @@
 //! Hashing many messages at once: every kernel against the crate `highway`, which hashes one after the other.
-#![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing)]
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic
+)]
 
 use highway::{HighwayHash, PortableHash};
 use proptest::prelude::*;

@@ -115,7 +115,7 @@ impl Simd<2> for Avx512 {
 
     #[inline(always)]
     fn mask(self, [first, second]: [bool; 2]) -> __mmask8 {
-        u8::from(first) * 0x0f | u8::from(second) * 0xf0
+        (u8::from(first) * 0x0f) | (u8::from(second) * 0xf0)
     }
 
     #[inline(always)]
