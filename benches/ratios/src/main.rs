@@ -2,6 +2,7 @@
 //!
 //! Arguments are suites by name; without any, all run; `--list` prints their names. What they found goes to `SEGLAKE_RATIOS`
 //! (a folder), one JSON file a suite.
+mod arrow;
 mod compare;
 mod messages;
 mod scan;
@@ -11,7 +12,7 @@ use compare::Comparison;
 /// A suite's name, and what measures it.
 type Suite = (&'static str, fn(&mut Comparison));
 
-const SUITES: &[Suite] = &[("scan", scan::run)];
+const SUITES: &[Suite] = &[("arrow", arrow::run), ("scan", scan::run)];
 
 fn main() {
     let wanted: Vec<String> = std::env::args().skip(1).collect();

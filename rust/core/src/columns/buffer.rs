@@ -1,18 +1,22 @@
 //! The buffers that columns are collected in, laid out as Arrow has them.
 
 use super::UuidType;
+#[cfg(feature = "arrow")]
+use super::views::Views;
 use crate::format::{ColumnKind, Value};
 use crate::text::escape;
 
 /// One column being filled. Values are appended with the method of the column's kind, or with [`push`](Self::push); what is
 /// not of that kind is appended as null.
+///
+/// The `extend` methods append the values of many records. They do what the `push` methods do, and cost far less each.
 #[derive(Debug)]
 pub struct ColumnBuffer {
-    values: Values,
+    pub(super) values: Values,
     /// How many values there are.
-    len: usize,
+    pub(super) len: usize,
     /// For each value whether there is one; empty as long as there is one everywhere.
-    valid: Vec<bool>,
+    pub(super) valid: Vec<bool>,
 }
 
 /// A column's values.
@@ -26,16 +30,23 @@ pub enum Values {
     UInt64(Vec<u64>),
     /// Truth values.
     Boolean(Vec<bool>),
-    /// Bytes or UTF-8 text of any length: value `i` is `data[offsets[i]..offsets[i + 1]]`. UUIDs are appended as their
-    /// hyphenated text if `text` is set, as 16 bytes otherwise.
-    Variable {
+    /// Bytes of any length, UUIDs among them: value `i` is `data[offsets[i]..offsets[i + 1]]`.
+    Binary {
         /// One more than there are values, the first 0.
         offsets: Vec<i32>,
         /// The values, end to end.
         data: Vec<u8>,
-        /// Whether the data is UTF-8 text.
-        text: bool,
     },
+    /// Text of any length, UUIDs hyphenated: value `i` is `data[offsets[i]..offsets[i + 1]]`.
+    Text {
+        /// One more than there are values, the first 0.
+        offsets: Vec<i32>,
+        /// The values, end to end.
+        data: String,
+    },
+    /// Bytes or text of any length as views of where they are.
+    #[cfg(feature = "arrow")]
+    Views(Views),
     /// Lists: value `i` is the items `offsets[i]..offsets[i + 1]`.
     List {
         /// One more than there are values, the first 0.
@@ -51,12 +62,16 @@ impl ColumnBuffer {
     /// An empty column of this kind.
     #[must_use]
     pub fn new(kind: ColumnKind, uuids: UuidType) -> Self {
-        let values = match (kind, uuids) {
+        Self::of(match (kind, uuids) {
             (ColumnKind::Uuid, UuidType::Fixed) => Values::Fixed16(Vec::new()),
-            (ColumnKind::Uuid, UuidType::Text) | (ColumnKind::Text, _) => Values::variable(true),
-            (ColumnKind::Uuid, UuidType::Binary) | (ColumnKind::Binary, _) => {
-                Values::variable(false)
-            }
+            (ColumnKind::Uuid, UuidType::Text) | (ColumnKind::Text, _) => Values::Text {
+                offsets: vec![0],
+                data: String::new(),
+            },
+            (ColumnKind::Uuid, UuidType::Binary) | (ColumnKind::Binary, _) => Values::Binary {
+                offsets: vec![0],
+                data: Vec::new(),
+            },
             (ColumnKind::Timestamp | ColumnKind::Int64, _) => Values::Int64(Vec::new()),
             (ColumnKind::UInt64, _) => Values::UInt64(Vec::new()),
             (ColumnKind::Boolean, _) => Values::Boolean(Vec::new()),
@@ -70,7 +85,10 @@ impl ColumnBuffer {
                     .map(|field| Self::new(field.kind, uuids))
                     .collect(),
             ),
-        };
+        })
+    }
+
+    pub(super) const fn of(values: Values) -> Self {
         Self {
             values,
             len: 0,
@@ -97,18 +115,6 @@ impl ColumnBuffer {
         (self.values, self.len, valid)
     }
 
-    /// Makes room for `bytes` of values in a column of bytes that is empty, so that it need not grow.
-    #[cfg(feature = "arrow")]
-    pub(super) fn reserve(&mut self, bytes: usize) {
-        if let Values::Variable {
-            data, text: false, ..
-        } = &mut self.values
-            && data.is_empty()
-        {
-            data.reserve(bytes);
-        }
-    }
-
     /// Appends any value.
     pub fn push(&mut self, value: &Value<'_>) {
         match value {
@@ -131,9 +137,13 @@ impl ColumnBuffer {
             Values::Int64(values) => values.push(0),
             Values::UInt64(values) => values.push(0),
             Values::Boolean(values) => values.push(false),
-            Values::Variable { offsets, .. } | Values::List { offsets, .. } => {
+            Values::Binary { offsets, .. }
+            | Values::Text { offsets, .. }
+            | Values::List { offsets, .. } => {
                 offsets.push(offsets.last().copied().unwrap_or_default());
             }
+            #[cfg(feature = "arrow")]
+            Values::Views(views) => views.push_bytes(&[]),
             Values::Struct(fields) => fields.iter_mut().for_each(Self::push_null),
         }
         self.valid.resize(self.len, true);
@@ -141,12 +151,12 @@ impl ColumnBuffer {
         self.len += 1;
     }
 
-    /// One value more, which is there.
-    fn count(&mut self) {
+    /// So many values more, which are there.
+    pub(super) fn count(&mut self, values: usize) {
+        self.len += values;
         if !self.valid.is_empty() {
-            self.valid.push(true);
+            self.valid.resize(self.len, true);
         }
-        self.len += 1;
     }
 
     /// Appends a UUID, given in network byte order.
@@ -154,14 +164,14 @@ impl ColumnBuffer {
         match &mut self.values {
             Values::Fixed16(bytes) => {
                 bytes.extend_from_slice(uuid);
-                self.count();
+                self.count(1);
             }
-            Values::Variable { text: true, .. } => {
+            Values::Text { .. } => {
                 let mut text = [0; uuid::fmt::Hyphenated::LENGTH];
                 let text = uuid::Uuid::from_bytes(*uuid)
                     .hyphenated()
                     .encode_lower(&mut text);
-                self.push_bytes(text.as_bytes());
+                self.push_str(text);
             }
             _ => self.push_bytes(uuid),
         }
@@ -173,7 +183,7 @@ impl ColumnBuffer {
             Values::Int64(values) => values.push(value),
             _ => return self.push_null(),
         }
-        self.count();
+        self.count(1);
     }
 
     /// Appends an unsigned integer.
@@ -182,7 +192,7 @@ impl ColumnBuffer {
             Values::UInt64(values) => values.push(value),
             _ => return self.push_null(),
         }
-        self.count();
+        self.count(1);
     }
 
     /// Appends a truth value.
@@ -191,25 +201,40 @@ impl ColumnBuffer {
             Values::Boolean(values) => values.push(value),
             _ => return self.push_null(),
         }
-        self.count();
+        self.count(1);
     }
 
     /// Appends bytes as they are.
     pub fn push_bytes(&mut self, bytes: &[u8]) {
         match &mut self.values {
-            Values::Variable { offsets, data, .. } => {
+            Values::Binary { offsets, data } => {
                 data.extend_from_slice(bytes);
-                // `Batches` ends a batch before its data reaches 2^31 bytes.
-                offsets.push(i32::try_from(data.len()).unwrap_or(i32::MAX));
+                offsets.push(offset(data.len()));
             }
+            #[cfg(feature = "arrow")]
+            Values::Views(views) if !views.is_text() => views.push_bytes(bytes),
             _ => return self.push_null(),
         }
-        self.count();
+        self.count(1);
+    }
+
+    /// Appends text.
+    pub fn push_str(&mut self, text: &str) {
+        match &mut self.values {
+            Values::Text { offsets, data } => {
+                data.push_str(text);
+                offsets.push(offset(data.len()));
+            }
+            #[cfg(feature = "arrow")]
+            Values::Views(views) if views.is_text() => views.push_text(text, 1),
+            _ => return self.push_null(),
+        }
+        self.count(1);
     }
 
     /// Appends bytes that are meant to be text, [escaped](escape).
     pub fn push_text(&mut self, bytes: &[u8]) {
-        self.push_bytes(escape(bytes).as_bytes());
+        self.push_str(&escape(bytes));
     }
 
     /// Appends a list.
@@ -217,11 +242,11 @@ impl ColumnBuffer {
         match &mut self.values {
             Values::List { offsets, items } => {
                 list.iter().for_each(|item| items.push(item));
-                offsets.push(i32::try_from(items.len).unwrap_or(i32::MAX));
+                offsets.push(offset(items.len));
             }
             _ => return self.push_null(),
         }
-        self.count();
+        self.count(1);
     }
 
     /// Appends a structure: a value for each field, null for those that are missing.
@@ -234,16 +259,11 @@ impl ColumnBuffer {
             }
             _ => return self.push_null(),
         }
-        self.count();
+        self.count(1);
     }
 }
 
-impl Values {
-    fn variable(text: bool) -> Self {
-        Self::Variable {
-            offsets: vec![0],
-            data: Vec::new(),
-            text,
-        }
-    }
+/// An offset within a batch, which [`Batches`](super::Batches) ends before its data reaches 2^31 bytes.
+pub(super) fn offset(bytes: usize) -> i32 {
+    i32::try_from(bytes).unwrap_or(i32::MAX)
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 use arrow_schema::{Field, Schema, SchemaRef};
 
-use super::batches::{array, data_type, internal};
+use super::arrays::{array, data_type, internal};
 use super::{ColumnBuffer, UuidType};
 use crate::error::Result;
 use crate::format::{Column, ColumnKind, RecordId, Value};

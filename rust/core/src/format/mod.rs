@@ -26,7 +26,7 @@ pub use lookup::{Found, Hits, Lookup, RecordId};
 pub(crate) use options::UuidBounds;
 pub use options::{Bound, Dialect, IndexSource, Interrupt, Options, Wanted};
 pub(crate) use salvage::{Carried, Run, Runs, Salvage, each_piece};
-pub use walk::{Carry, Eof, Rows, Start, Step, Walk};
+pub use walk::{Carry, Eof, Room, Rows, Start, Step, Walk};
 pub use writer::{WriteOptions, Writer};
 
 use crate::error::{Error, Result};
@@ -40,6 +40,8 @@ pub struct Format {
     pub extension: &'static str,
     /// How records are checked at best; [`Walk::checked`] says how those of one file are.
     pub checked: Checked,
+    /// Whether values lie in the file as they are, so that they can be viewed there.
+    pub has_plain_values: bool,
     /// The reading options that concern only some formats, and this one among them.
     pub open_options: &'static [&'static str],
     /// The [`WriteOptions`] that concern this format.

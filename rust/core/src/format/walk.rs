@@ -35,6 +35,29 @@ pub trait Rows {
         None
     }
 
+    /// The least and the greatest time of all records, in microseconds since 1970-01-01 UTC, where the format has times.
+    fn times(&self) -> Option<(i64, i64)> {
+        let times = (0..self.len()).filter_map(|row| self.timestamp(row));
+        times.fold(None, |range, time| {
+            let (least, greatest) = range.unwrap_or((time, time));
+            Some((time.min(least), time.max(greatest)))
+        })
+    }
+
+    /// How many rows from `first` on fit into a batch that has this much room, and what they [weigh](Self::weight) together.
+    fn fitting(&self, first: usize, room: Room) -> (usize, usize) {
+        let end = first.saturating_add(room.rows).min(self.len());
+        let (mut rows, mut bytes) = (0, 0_usize);
+        for row in first..end {
+            let sum = bytes.saturating_add(self.weight(row));
+            if sum > room.bytes && !(room.empty && rows == 0) {
+                break;
+            }
+            (rows, bytes) = (rows + 1, sum);
+        }
+        (rows, bytes)
+    }
+
     /// What is wrong with a record that is given out all the same, its range of the ledger being damage.
     fn cause(&self, row: usize) -> Option<Cause> {
         let _ = row;
@@ -50,6 +73,28 @@ pub trait Rows {
             buffer.push(&self.field(row, column));
         }
     }
+
+    /// Appends where each of several records begins.
+    fn fill_positions(&self, rows: Range<usize>, buffer: &mut ColumnBuffer) {
+        buffer.extend_int64(rows.map(|row| self.position(row).cast_signed()));
+    }
+
+    /// Appends what is [wrong](Self::cause) with each of several records.
+    fn fill_causes(&self, rows: Range<usize>, buffer: &mut ColumnBuffer) {
+        let causes = rows.map(|row| self.cause(row).map(|cause| cause.as_str().as_bytes()));
+        buffer.extend_optional_text(causes);
+    }
+}
+
+/// How much room a batch has left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Room {
+    /// Records.
+    pub rows: usize,
+    /// Bytes, as records are [weighed](Rows::weight).
+    pub bytes: usize,
+    /// Whether it has no record yet: then it takes one of any weight.
+    pub empty: bool,
 }
 
 /// What a step of a walk came to.

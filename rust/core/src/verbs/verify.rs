@@ -81,12 +81,10 @@ impl Report {
         }
         let rows = walk.rows();
         self.records += rows.len() as u64;
-        for row in 0..rows.len() {
-            let timestamp = rows.timestamp(row);
-            self.first_timestamp = self.first_timestamp.map_or(timestamp, |first| {
-                timestamp.map(|time| time.min(first)).or(Some(first))
-            });
-            self.last_timestamp = self.last_timestamp.max(timestamp);
+        if let Some((least, greatest)) = rows.times() {
+            self.first_timestamp =
+                Some(self.first_timestamp.map_or(least, |first| first.min(least)));
+            self.last_timestamp = self.last_timestamp.max(Some(greatest));
         }
         self.suspects_key = walk.suspects_key();
     }

@@ -38,6 +38,7 @@ pub static FORMAT: Format = Format {
     name: "active",
     extension: "active",
     checked: Checked::Checksum,
+    has_plain_values: true,
     open_options: &["key"],
     create_options: &["key", "append", "preallocate", "zero_torn_tail"],
     columns: |_| COLUMNS,

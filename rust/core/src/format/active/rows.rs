@@ -99,14 +99,21 @@ impl Rows for ActiveRows<'_> {
         }
     }
 
+    fn times(&self) -> Option<(i64, i64)> {
+        // UUIDs ascend, and of greater ones the time is no less.
+        let (first, last) = (self.records.first()?, self.records.last()?);
+        let time = |record: &Checked| uuid6::timestamp_micros(&record.header.uuid);
+        Some((time(first), time(last)))
+    }
+
     fn fill(&self, rows: Range<usize>, column: usize, buffer: &mut ColumnBuffer) {
         let records = self.records.get(rows).unwrap_or_default().iter();
         match column {
-            0 => records.for_each(|record| buffer.push_uuid(&record.header.uuid)),
-            1 => records
-                .for_each(|record| buffer.push_int64(uuid6::timestamp_micros(&record.header.uuid))),
-            2 => records.for_each(|record| buffer.push_text(self.type_bytes(record))),
-            _ => records.for_each(|record| buffer.push_bytes(self.value_bytes(record))),
+            0 => buffer.extend_uuids(records.map(|record| &record.header.uuid)),
+            1 => buffer
+                .extend_int64(records.map(|record| uuid6::timestamp_micros(&record.header.uuid))),
+            2 => buffer.extend_text(records.map(|record| self.type_bytes(record))),
+            _ => buffer.extend_bytes(records.map(|record| self.value_bytes(record))),
         }
     }
 }

@@ -39,6 +39,7 @@ pub static FORMAT: Format = Format {
     name: "chunked",
     extension: "chunks",
     checked: Checked::Checksum,
+    has_plain_values: false,
     open_options: &["index", "max_chunk_bytes", "limit_chunk_bytes"],
     create_options: &[
         "append",

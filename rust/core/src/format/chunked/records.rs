@@ -192,9 +192,9 @@ impl Rows for ChunkRows<'_> {
     fn fill(&self, rows: Range<usize>, column: usize, buffer: &mut ColumnBuffer) {
         let records = self.records.get(rows).unwrap_or_default().iter();
         match column {
-            0 => records.for_each(|record| buffer.push_int64(record.offset)),
-            1 => records.for_each(|record| buffer.push_int64(record.timestamp)),
-            _ => records.for_each(|record| buffer.push_bytes(self.body(record))),
+            0 => buffer.extend_int64(records.map(|record| record.offset)),
+            1 => buffer.extend_int64(records.map(|record| record.timestamp)),
+            _ => buffer.extend_bytes(records.map(|record| self.body(record))),
         }
     }
 }

@@ -41,6 +41,7 @@ pub static FORMAT: Format = Format {
     name: "oplog",
     extension: "oplog",
     checked: Checked::Structure,
+    has_plain_values: true,
     open_options: &["dialect"],
     create_options: &["append", "zero_torn_tail", "dialect"],
     columns: |options| columns::columns(options.dialect),

@@ -39,6 +39,7 @@ pub static FORMAT: Format = Format {
     name: "sealed",
     extension: "sealed",
     checked: Checked::Checksum,
+    has_plain_values: true,
     open_options: &["key"],
     create_options: &["key", "overwrite", "trailer"],
     columns: |_| COLUMNS,

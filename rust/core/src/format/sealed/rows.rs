@@ -74,14 +74,15 @@ impl<'a, F: Fn(usize, &Message) -> &'a [u8]> Rows for SealedRows<'a, F> {
     }
 
     fn fill(&self, rows: Range<usize>, column: usize, buffer: &mut ColumnBuffer) {
-        let rows = rows.map(|row| self.message(row));
+        let messages = self.messages.get(rows.clone()).unwrap_or_default().iter();
+        let whole = rows.map(|row| self.message(row));
         match column {
-            0 => rows.for_each(|(message, _)| buffer.push_uuid(&message.uuid)),
-            1 => rows.for_each(|(message, _)| {
-                buffer.push_int64(uuid6::timestamp_micros(&message.uuid));
-            }),
-            2 => rows.for_each(|(message, bytes)| buffer.push_text(message.type_bytes(bytes))),
-            _ => rows.for_each(|(message, bytes)| buffer.push_bytes(message.value_bytes(bytes))),
+            0 => buffer.extend_uuids(messages.map(|message| &message.uuid)),
+            1 => {
+                buffer.extend_int64(messages.map(|message| uuid6::timestamp_micros(&message.uuid)))
+            }
+            2 => buffer.extend_text(whole.map(|(message, bytes)| message.type_bytes(bytes))),
+            _ => buffer.extend_bytes(whole.map(|(message, bytes)| message.value_bytes(bytes))),
         }
     }
 }

@@ -47,6 +47,7 @@ pub static FORMAT: Format = Format {
     name: "tenant",
     extension: "tenant",
     checked: Checked::Checksum,
+    has_plain_values: true,
     open_options: &[],
     create_options: &["overwrite", "version", "memory_bytes"],
     columns: |_| COLUMNS,

@@ -106,11 +106,13 @@ impl Rows for TenantRows<'_> {
     }
 
     fn fill(&self, rows: Range<usize>, column: usize, buffer: &mut ColumnBuffer) {
+        let messages = self.messages.get(rows.clone()).unwrap_or_default().iter();
+        let tenants = rows.map(|row| self.message(row).1);
         match column {
-            0 => rows.for_each(|row| buffer.push_int64(self.message(row).1.partition.into())),
-            1 => rows.for_each(|row| buffer.push(&self.message(row).1.id())),
-            2 => rows.for_each(|row| buffer.push_int64(self.message(row).0.index.into())),
-            _ => rows.for_each(|row| buffer.push_bytes(self.body(self.message(row).0))),
+            0 => buffer.extend_int64(tenants.map(|tenant| tenant.partition.into())),
+            1 => buffer.extend_optional_text(tenants.map(|tenant| tenant.id.as_deref())),
+            2 => buffer.extend_int64(messages.map(|message| message.index.into())),
+            _ => buffer.extend_bytes(messages.map(|message| self.body(message))),
         }
     }
 }

@@ -1,0 +1,142 @@
+//! Many values at once: room is made once, and texts that come several times in a row are escaped once.
+
+use super::buffer::offset;
+use super::{ColumnBuffer, Values};
+use crate::text::escape;
+
+impl ColumnBuffer {
+    /// Makes room in an empty column for so many values, of `bytes` bytes together where they are bytes. It need not grow then,
+    /// and each value is copied once.
+    #[cfg(feature = "arrow")]
+    pub(super) fn reserve(&mut self, rows: usize, bytes: usize) {
+        match &mut self.values {
+            Values::Fixed16(own) => own.reserve_exact(rows.saturating_mul(16)),
+            Values::Int64(own) => own.reserve_exact(rows),
+            Values::Binary { offsets, data } => {
+                offsets.reserve_exact(rows);
+                data.reserve_exact(bytes);
+            }
+            Values::Text { offsets, .. } => offsets.reserve_exact(rows),
+            Values::Views(views) => views.reserve(rows),
+            Values::UInt64(_) | Values::Boolean(_) | Values::List { .. } | Values::Struct(_) => {}
+        }
+    }
+
+    /// Appends UUIDs, given in network byte order.
+    pub fn extend_uuids<'a>(&mut self, uuids: impl Iterator<Item = &'a [u8; 16]>) {
+        let Values::Fixed16(bytes) = &mut self.values else {
+            return uuids.for_each(|uuid| self.push_uuid(uuid));
+        };
+        let before = bytes.len();
+        bytes.reserve(uuids.size_hint().0.saturating_mul(16));
+        uuids.for_each(|uuid| bytes.extend_from_slice(uuid));
+        let more = (bytes.len() - before) / 16;
+        self.count(more);
+    }
+
+    /// Appends signed integers.
+    pub fn extend_int64(&mut self, numbers: impl Iterator<Item = i64>) {
+        let Values::Int64(values) = &mut self.values else {
+            return numbers.for_each(|number| self.push_int64(number));
+        };
+        let before = values.len();
+        values.extend(numbers);
+        let more = values.len() - before;
+        self.count(more);
+    }
+
+    /// Appends runs of bytes.
+    pub fn extend_bytes<'a>(&mut self, runs: impl Iterator<Item = &'a [u8]> + Clone) {
+        let more = match &mut self.values {
+            Values::Binary { offsets, data } => {
+                let before = offsets.len();
+                data.reserve(runs.clone().map(<[u8]>::len).sum());
+                offsets.extend(runs.map(|run| {
+                    data.extend_from_slice(run);
+                    offset(data.len())
+                }));
+                offsets.len() - before
+            }
+            #[cfg(feature = "arrow")]
+            Values::Views(views) if !views.is_text() => views.extend(runs),
+            _ => return runs.for_each(|run| self.push_bytes(run)),
+        };
+        self.count(more);
+    }
+
+    /// Appends bytes that are meant to be text, [escaped](escape).
+    pub fn extend_text<'a>(&mut self, texts: impl Iterator<Item = &'a [u8]>) {
+        let mut texts = texts.peekable();
+        while let Some(text) = texts.next() {
+            let mut times = 1;
+            while texts.next_if_eq(&text).is_some() {
+                times += 1;
+            }
+            self.push_text_times(text, times);
+        }
+    }
+
+    /// As [`extend_text`](Self::extend_text), of texts some of which are null.
+    pub fn extend_optional_text<'a>(&mut self, texts: impl Iterator<Item = Option<&'a [u8]>>) {
+        let mut texts = texts.peekable();
+        while let Some(text) = texts.next() {
+            let Some(text) = text else {
+                self.push_null();
+                continue;
+            };
+            let mut times = 1;
+            while texts.next_if_eq(&Some(text)).is_some() {
+                times += 1;
+            }
+            self.push_text_times(text, times);
+        }
+    }
+
+    fn push_text_times(&mut self, bytes: &[u8], times: usize) {
+        self.push_str_times(&escape(bytes), times);
+    }
+
+    /// Appends one text so many times.
+    pub(super) fn push_str_times(&mut self, text: &str, times: usize) {
+        match &mut self.values {
+            Values::Text { offsets, data } => {
+                let (start, len) = (data.len(), text.len());
+                grow(data, len.saturating_mul(times), offsets, times);
+                push_times(data, text, times);
+                offsets.extend((1..=times).map(|count| offset(start + count * len)));
+            }
+            #[cfg(feature = "arrow")]
+            Values::Views(views) if views.is_text() => views.push_text(text, times),
+            _ => return (0..times).for_each(|_| self.push_null()),
+        }
+        self.count(times);
+    }
+}
+
+/// Appends one text so many times, doubling what is there: a few long copies instead of many short ones.
+fn push_times(data: &mut String, text: &str, times: usize) {
+    let start = data.len();
+    let end = start + text.len() * times;
+    if times > 0 {
+        data.push_str(text);
+    }
+    while data.len() < end {
+        let more = (data.len() - start).min(end - data.len());
+        data.extend_from_within(start..start + more);
+    }
+}
+
+/// How much room is made for texts that are expected and not there yet, in bytes.
+const MAX_EXPECTED_BYTES: usize = 4 << 20;
+
+/// Makes room for `bytes` more, of `rows` texts. Where the data has to grow, then to what all texts that `offsets` have room for
+/// will take if they are as long as those so far: so it grows once.
+fn grow(data: &mut String, bytes: usize, offsets: &Vec<i32>, rows: usize) {
+    if data.capacity() - data.len() < bytes {
+        let needed = data.len().saturating_add(bytes);
+        let each = needed / (offsets.len() - 1).saturating_add(rows).max(1);
+        let expected = each.saturating_mul(offsets.capacity());
+        let expected = expected.min(MAX_EXPECTED_BYTES).max(needed);
+        data.reserve(expected - data.len());
+    }
+}
