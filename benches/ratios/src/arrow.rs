@@ -54,7 +54,9 @@ fn batches(segment: &Segment) {
     let options = Options::default();
     let selection = Selection::new(&active::FORMAT, &options, None, UuidType::Fixed).unwrap();
     let batches = Batches::new(segment.source(), &options, selection, Limits::default()).unwrap();
-    let rows: usize = batches.map(|batch| black_box(batch.unwrap()).num_rows()).sum();
+    let rows: usize = batches
+        .map(|batch| black_box(batch.unwrap()).num_rows())
+        .sum();
     assert_eq!(rows, segment.records.len());
 }
 

@@ -22,6 +22,23 @@ pub(crate) enum Work {
     Items(usize),
 }
 
+impl Work {
+    /// In [`unit`](Self::unit), by the second.
+    fn amount(self) -> f64 {
+        match self {
+            Self::Bytes(bytes) => bytes as f64 / 1e9,
+            Self::Items(items) => items as f64 / 1e6,
+        }
+    }
+
+    const fn unit(self) -> &'static str {
+        match self {
+            Self::Bytes(_) => "GB/s",
+            Self::Items(_) => "M/s",
+        }
+    }
+}
+
 /// Which clock counts.
 #[derive(Clone, Copy)]
 #[allow(dead_code, reason = "each suite takes what it needs")]
@@ -94,10 +111,23 @@ impl Comparison {
         beside: &str,
         work: Work,
         target: impl Into<Option<f64>>,
+        ours: impl FnMut() -> A,
+        theirs: impl FnMut() -> B,
+    ) {
+        self.run_each(name, beside, [work; 2], target, ours, theirs);
+    }
+
+    /// As [`run`](Self::run), of two that do `works`, in the same unit: what is compared is how much of it a second.
+    pub(crate) fn run_each<A, B>(
+        &mut self,
+        name: impl Into<String>,
+        beside: &str,
+        works: [Work; 2],
+        target: impl Into<Option<f64>>,
         mut ours: impl FnMut() -> A,
         mut theirs: impl FnMut() -> B,
     ) {
-        let (name, clock) = (name.into(), self.clock);
+        let clock = self.clock;
         // The first run of each warms up, and tells how often it is to be repeated.
         let repeats = [seconds(clock, 1, &mut ours), seconds(clock, 1, &mut theirs)].map(|once| {
             (MIN_RUN.as_secs_f64() / once.max(1e-9))
@@ -109,24 +139,36 @@ impl Comparison {
         while ratios.len() < MIN_ROUNDS || begun.elapsed() < TIME {
             let mine = seconds(clock, repeats[0], &mut ours);
             let peer = seconds(clock, repeats[1], &mut theirs);
-            own.push(mine);
-            other.push(peer);
-            ratios.push(peer / mine);
+            own.push(works[0].amount() / mine);
+            other.push(works[1].amount() / peer);
+            ratios.push(works[0].amount() / mine / (works[1].amount() / peer));
         }
-        let (amount, unit) = match work {
-            Work::Bytes(bytes) => (bytes as f64 / 1e9, "GB/s"),
-            Work::Items(items) => (items as f64 / 1e6, "M/s"),
-        };
-        let (ratio, target) = (median(&mut ratios), target.into());
+        let (ours, reference) = (median(&mut own), median(&mut other));
+        let unit = works[0].unit();
+        let ratio = median(&mut ratios);
+        self.enter(name, beside, unit, (ours, reference), ratio, target);
+    }
+
+    /// Enters what was measured otherwise, as `ours` and `reference` in `unit`; `ratio` is how many times as good ours is.
+    pub(crate) fn enter(
+        &mut self,
+        name: impl Into<String>,
+        beside: &str,
+        unit: &'static str,
+        (ours, reference): (f64, f64),
+        ratio: f64,
+        target: impl Into<Option<f64>>,
+    ) {
+        let target = target.into();
         let row = Row {
+            name: name.into(),
             beside: beside.to_owned(),
             unit,
-            ours: amount / median(&mut own),
-            reference: amount / median(&mut other),
+            ours,
+            reference,
             ratio,
             target,
             holds: target.map(|target| ratio >= target),
-            name,
         };
         println!(
             "{:<44} {:>9.3} {:<5} {:<34} {:>9.3}  ratio {:>7.2}{}",

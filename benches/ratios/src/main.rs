@@ -5,6 +5,7 @@
 mod arrow;
 mod compare;
 mod messages;
+mod scale;
 mod scan;
 
 use compare::Comparison;
@@ -12,10 +13,19 @@ use compare::Comparison;
 /// A suite's name, and what measures it.
 type Suite = (&'static str, fn(&mut Comparison));
 
-const SUITES: &[Suite] = &[("arrow", arrow::run), ("scan", scan::run)];
+const SUITES: &[Suite] = &[
+    ("arrow", arrow::run),
+    ("scale", scale::run),
+    ("scan", scan::run),
+];
 
 fn main() {
     let wanted: Vec<String> = std::env::args().skip(1).collect();
+    if let [flag, rest @ ..] = wanted.as_slice()
+        && flag == scale::PEAK
+    {
+        return scale::print_peak(rest);
+    }
     if wanted == ["--list"] {
         SUITES.iter().for_each(|(name, _)| println!("{name}"));
         return;

@@ -60,6 +60,41 @@ impl Lengths {
     }
 }
 
+/// Records of an active segment, one after the other: for segments that need not fit into memory.
+pub(crate) struct Messages {
+    lengths: Lengths,
+    random: Random,
+    /// The time of the last one, as UUIDs count it.
+    tick: u64,
+    value: Vec<u8>,
+}
+
+impl Messages {
+    pub(crate) const fn new(lengths: Lengths) -> Self {
+        Self {
+            lengths,
+            random: Random::new(42),
+            tick: 0x01ee_0000_0000_0000,
+            value: Vec::new(),
+        }
+    }
+
+    /// Appends the next record.
+    pub(crate) fn encode(&mut self, out: &mut Vec<u8>, type_: &[u8]) {
+        self.tick += self.random.next() % 100_000 + 1;
+        let time = Timestamp::from_gregorian_time(self.tick, 7);
+        let uuid = Uuid::new_v6(time, &[1, 2, 3, 4, 5, 6]);
+        let len = self.lengths.next(&mut self.random);
+        self.value.clear();
+        while self.value.len() < len {
+            self.value
+                .extend_from_slice(&self.random.next().to_le_bytes());
+        }
+        self.value.truncate(len);
+        active::encode(out, &Key::DEFAULT, uuid.as_bytes(), type_, &self.value).unwrap();
+    }
+}
+
 /// An active segment, and where its messages are.
 pub(crate) struct Segment {
     pub(crate) bytes: Arc<Vec<u8>>,
@@ -79,20 +114,11 @@ impl AsRef<[u8]> for Shared {
 impl Segment {
     /// A segment of at least `bytes` bytes, its messages of these lengths: the record's checksum and UUID not counted.
     pub(crate) fn active(lengths: Lengths, bytes: usize) -> Self {
-        let mut random = Random::new(42);
+        let mut messages = Messages::new(lengths);
         let (mut out, mut records) = (Vec::with_capacity(bytes + (1 << 20)), Vec::new());
-        let mut tick = 0x01ee_0000_0000_0000;
         while out.len() < bytes {
-            tick += random.next() % 100_000 + 1;
-            let uuid = Uuid::new_v6(Timestamp::from_gregorian_time(tick, 7), &[1, 2, 3, 4, 5, 6]);
-            let mut value = Vec::new();
-            let len = lengths.next(&mut random);
-            while value.len() < len {
-                value.extend_from_slice(&random.next().to_le_bytes());
-            }
-            value.truncate(len);
             let start = out.len();
-            active::encode(&mut out, &Key::DEFAULT, uuid.as_bytes(), TYPE, &value).unwrap();
+            messages.encode(&mut out, TYPE);
             records.push((start, out.len() - 8 - start));
         }
         Self {

@@ -1,0 +1,263 @@
+//! Whether a byte costs the same in a file of any size, and a record among any number of them; and memory, and cold files.
+//!
+//! The files are real, without holes: of up to 8 GiB, or what `SEGLAKE_RATIOS_GIB` says or the disk has room for, and of up to
+//! 50 million records, or as many as `SEGLAKE_RATIOS_RECORDS` says.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+
+use seglake::columns::{Batches, Limits, Selection, UuidType};
+use seglake::format::{Options, active};
+use seglake::source::FileSource;
+use seglake::verbs::verify;
+
+use crate::compare::{Clock, Comparison, Work};
+use crate::messages::{Lengths, Messages, TYPE};
+
+/// The argument that makes of this program one that reads a file and prints how much memory that took.
+pub(crate) const PEAK: &str = "--peak";
+/// As flat as this counts as flat.
+const FLAT: f64 = 0.9;
+const MIB: u64 = 1 << 20;
+const MIDDLE_BYTES: u64 = 64 * MIB;
+const COLD_BYTES: u64 = 1024 * MIB;
+const MIDDLE_RECORDS: u64 = 1_000_000;
+/// Records of 38 bytes: 9 for type and value.
+const TINY: Lengths = Lengths::Each(8);
+const TINY_TYPE: &[u8] = b"t";
+/// Left free on the disk whatever is asked for.
+const SPARE_BYTES: u64 = 2 << 30;
+
+/// A file to measure, and how much is in it.
+struct Segment {
+    path: PathBuf,
+    bytes: u64,
+    records: u64,
+}
+
+impl Segment {
+    /// Writes records until there are as many, or as many bytes.
+    fn write(folder: &Path, lengths: Lengths, type_: &[u8], bytes: u64, records: u64) -> Self {
+        let path = folder.join(format!("{bytes}-{records}.active"));
+        let mut file = File::create(&path).unwrap();
+        let mut messages = Messages::new(lengths);
+        let mut own = Self {
+            path,
+            bytes: 0,
+            records: 0,
+        };
+        let mut piece = Vec::new();
+        while own.bytes < bytes && own.records < records {
+            piece.clear();
+            while piece.len() < MIB as usize
+                && own.bytes + (piece.len() as u64) < bytes
+                && own.records < records
+            {
+                messages.encode(&mut piece, type_);
+                own.records += 1;
+            }
+            file.write_all(&piece).unwrap();
+            own.bytes += piece.len() as u64;
+        }
+        // What is still to be written would be in the way of what is measured, and cannot be dropped from the cache.
+        file.sync_all().unwrap();
+        own
+    }
+
+    fn mixed(folder: &Path, bytes: u64) -> Self {
+        Self::write(folder, Lengths::Lognormal(1.0), TYPE, bytes, u64::MAX)
+    }
+
+    fn tiny(folder: &Path, records: u64) -> Self {
+        Self::write(folder, TINY, TINY_TYPE, u64::MAX, records)
+    }
+
+    /// Verifies it so many times.
+    fn verify(&self, times: u64) {
+        for _ in 0..times {
+            let records = verify_file(&self.path);
+            assert_eq!(records, self.records);
+        }
+    }
+}
+
+impl Drop for Segment {
+    fn drop(&mut self) {
+        // What is left goes with the folder.
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+fn source(path: &Path) -> Arc<FileSource> {
+    Arc::new(FileSource::new(File::open(path).unwrap(), path).unwrap())
+}
+
+fn verify_file(path: &Path) -> u64 {
+    let report = verify(source(path), &Options::default(), |_| Ok(())).unwrap();
+    report.records
+}
+
+fn from_environment(variable: &str, default: u64) -> u64 {
+    std::env::var(variable).map_or(default, |text| text.parse().expect(variable))
+}
+
+pub(crate) fn run(comparison: &mut Comparison) {
+    let folder = tempfile::tempdir().unwrap();
+    let sizes = bytes_flat(comparison, folder.path());
+    let counts = records_flat(comparison, folder.path());
+    #[cfg(target_os = "linux")]
+    {
+        for [middle, large] in [&sizes, &counts] {
+            memory_flat(comparison, "verify", middle, large);
+            memory_flat(comparison, "arrow", middle, large);
+        }
+        drop((sizes, counts));
+        cold(comparison, folder.path());
+    }
+}
+
+/// The cost of a byte, in files of 1 MiB up to the largest. Gives the middle and the largest one.
+fn bytes_flat(comparison: &mut Comparison, folder: &Path) -> [Segment; 2] {
+    let wanted = from_environment("SEGLAKE_RATIOS_GIB", 8) << 30;
+    let most = room(folder);
+    if wanted > most {
+        println!("scale: there is room for {} MiB only", most / MIB);
+    }
+    let [small, middle, large] =
+        [MIB, MIDDLE_BYTES, wanted.min(most)].map(|bytes| Segment::mixed(folder, bytes));
+    for (own, name) in [
+        (&small, "1 MiB".to_owned()),
+        (&large, format!("{} MiB", large.bytes / MIB)),
+    ] {
+        // Both do about the same work, of which each is told by its own.
+        let (times, turns) = turns(own.bytes, middle.bytes);
+        let work = |bytes: u64| Work::Bytes(usize::try_from(bytes).unwrap());
+        comparison.run_each(
+            format!("verify {name}"),
+            "64 MiB",
+            [work(own.bytes * times), work(middle.bytes * turns)],
+            FLAT,
+            || own.verify(times),
+            || middle.verify(turns),
+        );
+    }
+    [middle, large]
+}
+
+/// The cost of a record, among a thousand up to the most. Gives the middle and the largest file.
+fn records_flat(comparison: &mut Comparison, folder: &Path) -> [Segment; 2] {
+    let most = from_environment("SEGLAKE_RATIOS_RECORDS", 50_000_000);
+    let [few, middle, many] =
+        [1_000, MIDDLE_RECORDS, most].map(|records| Segment::tiny(folder, records));
+    for own in [&few, &many] {
+        let (times, turns) = turns(own.records, middle.records);
+        let work = |records: u64| Work::Items(usize::try_from(records).unwrap());
+        comparison.run_each(
+            format!("verify {} records of 38 B", own.records),
+            "a million",
+            [work(own.records * times), work(middle.records * turns)],
+            FLAT,
+            || own.verify(times),
+            || middle.verify(turns),
+        );
+    }
+    [middle, many]
+}
+
+/// How often each of two is to be done, for both to be as much work.
+const fn turns(own: u64, other: u64) -> (u64, u64) {
+    if own < other {
+        (other.div_ceil(own), 1)
+    } else {
+        (1, own.div_ceil(other))
+    }
+}
+
+/// How many bytes a file in this folder can have.
+fn room(folder: &Path) -> u64 {
+    let free = rustix::fs::statvfs(folder).unwrap();
+    (free.f_bavail * free.f_frsize)
+        .saturating_sub(SPARE_BYTES)
+        .max(MIDDLE_BYTES)
+}
+
+/// The most memory that a process of its own takes.
+#[cfg(target_os = "linux")]
+fn memory_flat(comparison: &mut Comparison, what: &str, middle: &Segment, large: &Segment) {
+    let peak = |segment: &Segment| {
+        let program = std::env::current_exe().unwrap();
+        let told = Command::new(program)
+            .args([PEAK, what])
+            .arg(&segment.path)
+            .output()
+            .unwrap();
+        assert!(told.status.success(), "{told:?}");
+        let kib: f64 = String::from_utf8(told.stdout)
+            .unwrap()
+            .trim()
+            .parse()
+            .unwrap();
+        kib / 1024.0
+    };
+    let told =
+        |segment: &Segment| format!("{} MiB, {} records", segment.bytes / MIB, segment.records);
+    let (ours, reference) = (peak(large), peak(middle));
+    comparison.enter(
+        format!("memory, {what} {}", told(large)),
+        &told(middle),
+        "MiB",
+        (ours, reference),
+        reference / ours,
+        FLAT,
+    );
+}
+
+/// Reads a file, and prints the most memory that this process has had, in KiB.
+pub(crate) fn print_peak(arguments: &[String]) {
+    let [what, path] = arguments else {
+        panic!("{PEAK} takes what to do, and with which file")
+    };
+    let path = Path::new(path);
+    if what == "arrow" {
+        let options = Options::default();
+        let selection = Selection::new(&active::FORMAT, &options, None, UuidType::Fixed).unwrap();
+        let batches = Batches::new(source(path), &options, selection, Limits::default()).unwrap();
+        let rows: usize = batches.map(|batch| batch.unwrap().num_rows()).sum();
+        assert!(rows > 0);
+    } else {
+        verify_file(path);
+    }
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    println!("{}", peak.unwrap().trim().trim_end_matches(" kB"));
+}
+
+/// A file that is not in the page cache, beside reading it and nothing else, by the time that passes.
+#[cfg(target_os = "linux")]
+fn cold(comparison: &mut Comparison, folder: &Path) {
+    let segment = Segment::mixed(folder, COLD_BYTES);
+    let forget = || {
+        let file = File::open(&segment.path).unwrap();
+        rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).unwrap();
+    };
+    comparison.clock(Clock::Wall);
+    comparison.run(
+        "verify 1 GiB, cold",
+        "reading it cold, 1 MiB at a time",
+        Work::Bytes(usize::try_from(segment.bytes).unwrap()),
+        None,
+        || {
+            forget();
+            segment.verify(1);
+        },
+        || {
+            forget();
+            let mut file = File::open(&segment.path).unwrap();
+            let mut piece = vec![0; MIB as usize];
+            while file.read(&mut piece).unwrap() > 0 {}
+        },
+    );
+}
