@@ -85,16 +85,17 @@ impl Appender {
         self.buffer.bytes()
     }
 
+    /// Whether it is time to flush.
+    pub(crate) const fn is_full(&self) -> bool {
+        self.buffer.is_full()
+    }
+
     /// Flushes where the buffer is full.
     ///
     /// # Errors
     /// As [`flush`](Self::flush).
     pub(crate) fn flush_if_full(&mut self) -> Result<()> {
-        if self.buffer.is_full() {
-            self.flush()
-        } else {
-            Ok(())
-        }
+        if self.is_full() { self.flush() } else { Ok(()) }
     }
 
     /// Fills the file with zeros up to `len` bytes. Written, not only reserved: so a full disk shows now. The file is as long

@@ -1,6 +1,6 @@
 //! Records to bytes.
 
-use super::UUID_BYTES;
+use super::{CHECKSUM_BYTES, UUID_BYTES};
 use crate::checksum::{Key, hash};
 use crate::error::{Error, Result};
 
@@ -23,15 +23,40 @@ pub fn encode(
     type_: &[u8],
     value: &[u8],
 ) -> Result<()> {
+    let (start, len) = encode_unhashed(out, uuid, type_, value)?;
+    let body = out.get(start..).and_then(|record| record.get(..len));
+    let checksum = hash(key, body.unwrap_or_default());
+    put_checksum(out, start + len, checksum);
+    Ok(())
+}
+
+/// As [`encode`], but for the checksum: zeros stand there until [`put_checksum`]. Gives (offset, length) in `out` of what is to
+/// be hashed; the checksum is behind that.
+///
+/// # Errors
+/// As [`encode`].
+pub(super) fn encode_unhashed(
+    out: &mut Vec<u8>,
+    uuid: &[u8; UUID_BYTES],
+    type_: &[u8],
+    value: &[u8],
+) -> Result<(usize, usize)> {
     let start = out.len();
     out.extend_from_slice(uuid);
     if let Err(error) = encode_message(out, type_, value) {
         out.truncate(start);
         return Err(error);
     }
-    let checksum = hash(key, out.get(start..).unwrap_or_default());
-    out.extend_from_slice(&checksum.to_be_bytes());
-    Ok(())
+    let len = out.len() - start;
+    out.extend_from_slice(&[0; CHECKSUM_BYTES]);
+    Ok((start, len))
+}
+
+/// Writes a checksum over the zeros at `place`.
+pub(super) fn put_checksum(out: &mut [u8], place: usize, checksum: u64) {
+    if let Some(zeros) = out.get_mut(place..).and_then(<[u8]>::first_chunk_mut) {
+        *zeros = checksum.to_be_bytes();
+    }
 }
 
 /// Appends what stands between UUID and checksum: type length, type, value length, value. All of a message in a sealed segment.

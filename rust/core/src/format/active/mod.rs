@@ -15,6 +15,7 @@ mod rows;
 mod salvage;
 mod sequence;
 mod suspects;
+mod unhashed;
 mod walk;
 mod writer;
 
@@ -22,6 +23,7 @@ pub(super) use encode::encode_message;
 pub use encode::{MAX_TYPE_BYTES, MAX_VALUE_BYTES, encode};
 pub(crate) use rows::Stored;
 pub(super) use sequence::Sequence;
+pub(super) use unhashed::Unhashed;
 pub(crate) use walk::ActiveWalk;
 pub use writer::Writer;
 

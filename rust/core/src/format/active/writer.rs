@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
+use super::encode::{encode_unhashed, put_checksum};
 use super::walk::ActiveWalk;
-use super::{COLUMNS, FORMAT, Sequence, encode};
+use super::{COLUMNS, FORMAT, Sequence, Unhashed};
 use crate::checksum::Key;
 use crate::error::Result;
 use crate::format::{self, Column, Options, RecordId, Start, Step, Value, Walk, WriteOptions};
@@ -22,6 +23,8 @@ use crate::verbs::Report;
 #[derive(Debug)]
 pub struct Writer {
     out: Appender,
+    /// Records in the buffer that have no checksum yet: they get it before any byte leaves the buffer.
+    unhashed: Unhashed,
     key: Key,
     sequence: Sequence,
     found: Report,
@@ -37,6 +40,7 @@ impl Writer {
     pub fn open(path: &Path, options: &WriteOptions) -> Result<Self> {
         let mut writer = Self {
             out: Appender::open(path, options.append)?,
+            unhashed: Unhashed::default(),
             key: options.key,
             sequence: Sequence::default(),
             found: Report::new(&FORMAT, Some(path), 0),
@@ -129,9 +133,24 @@ impl Writer {
     pub fn append(&mut self, uuid: &Uuid, type_: &[u8], value: &[u8]) -> Result<()> {
         self.out.check_synced()?;
         self.sequence.check(uuid)?;
-        encode(self.out.buffer(), &self.key, uuid.as_bytes(), type_, value)?;
+        let record = encode_unhashed(self.out.buffer(), uuid.as_bytes(), type_, value)?;
+        self.unhashed.push(record);
         self.sequence.go_on_behind(uuid.into_bytes());
-        self.out.flush_if_full()
+        if self.unhashed.is_full() {
+            self.settle();
+        }
+        if self.out.is_full() {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    /// Gives all records in the buffer their checksums.
+    fn settle(&mut self) {
+        let buffer = self.out.buffer();
+        for ((start, len), checksum) in self.unhashed.settle(&self.key, buffer) {
+            put_checksum(buffer, start + len, checksum);
+        }
     }
 
     /// The next UUID for [`append`](Self::append): of the present time, or just behind the last one.
@@ -147,6 +166,7 @@ impl Writer {
     /// # Errors
     /// [`Error::Io`](crate::Error::Io); what could not be written is kept, and flushing again writes it to where it belongs.
     pub fn flush(&mut self) -> Result<()> {
+        self.settle();
         self.out.flush()
     }
 
@@ -156,6 +176,7 @@ impl Writer {
     /// [`Error::Io`](crate::Error::Io). After a failed sync the disk's state is unknown, so every later call fails too: open the file again,
     /// which walks it.
     pub fn sync(&mut self) -> Result<()> {
+        self.settle();
         self.out.sync()
     }
 
@@ -183,6 +204,13 @@ impl Writer {
     #[must_use]
     pub fn found(&self) -> &Report {
         &self.found
+    }
+}
+
+impl Drop for Writer {
+    /// The appender writes what is left in the buffer.
+    fn drop(&mut self) {
+        self.settle();
     }
 }
 

@@ -7,9 +7,9 @@ use uuid::Uuid;
 
 use super::trailer::{Foot, key_check};
 use super::{CHECKSUM_BYTES, COLUMNS, ENTRY_BYTES, Entry, MAGIC, UUID_BYTES};
-use crate::checksum::{Incremental, Key, hash};
+use crate::checksum::{Incremental, Key};
 use crate::error::{Error, Result};
-use crate::format::active::{Sequence, Stored, encode_message};
+use crate::format::active::{Sequence, Stored, Unhashed, encode_message};
 use crate::format::{self, Column, Interrupt, RecordId, Value, WriteOptions};
 use crate::output::{NewFile, Spool};
 use crate::source::{FileSource, Source};
@@ -34,8 +34,11 @@ pub struct Writer {
     entries: Spool,
     messages: Spool,
     checksums: Spool,
-    /// Where the message, with its UUID in front, is put together to be hashed.
+    /// Messages, each with its UUID in front, that are still to be hashed: then they go to `messages`.
     scratch: Vec<u8>,
+    unhashed: Unhashed,
+    /// The bytes of all messages, which is where the next one begins.
+    data_bytes: u64,
     /// The file to be; `None` after it could not be put in its place.
     new: Option<NewFile>,
     state: State,
@@ -66,6 +69,8 @@ impl Writer {
             messages: Spool::create(path)?,
             checksums: Spool::create(path)?,
             scratch: Vec::new(),
+            unhashed: Unhashed::default(),
+            data_bytes: 0,
             new: Some(new),
             state: State::Open,
         })
@@ -79,11 +84,18 @@ impl Writer {
     /// is in the buffer.
     pub fn append(&mut self, uuid: &Uuid, type_: &[u8], value: &[u8]) -> Result<()> {
         self.check_next(uuid)?;
-        self.scratch.clear();
+        let start = self.scratch.len();
         self.scratch.extend_from_slice(uuid.as_bytes());
-        encode_message(&mut self.scratch, type_, value)?;
-        let checksum = hash(&self.key, &self.scratch);
-        self.put(uuid, checksum)
+        if let Err(error) = encode_message(&mut self.scratch, type_, value) {
+            self.scratch.truncate(start);
+            return Err(error);
+        }
+        self.unhashed.push((start, self.scratch.len() - start));
+        self.enter(uuid, self.scratch.len() - start - UUID_BYTES);
+        if self.unhashed.is_full() {
+            self.settle();
+        }
+        self.flush_if_full()
     }
 
     /// Adds a record of an active segment with the checksum that it has there.
@@ -93,10 +105,14 @@ impl Writer {
     pub(crate) fn append_stored(&mut self, record: &Stored<'_>) -> Result<()> {
         let uuid = Uuid::from_bytes(record.uuid);
         self.check_next(&uuid)?;
-        self.scratch.clear();
-        self.scratch.extend_from_slice(uuid.as_bytes());
-        encode_message(&mut self.scratch, record.type_, record.value)?;
-        self.put(&uuid, record.checksum)
+        self.settle();
+        let before = self.messages.buffer().len();
+        encode_message(self.messages.buffer(), record.type_, record.value)?;
+        let len = self.messages.buffer().len() - before;
+        let checksum = record.checksum.to_be_bytes();
+        self.checksums.buffer().extend_from_slice(&checksum);
+        self.enter(&uuid, len);
+        self.flush_if_full()
     }
 
     fn check_next(&self, uuid: &Uuid) -> Result<()> {
@@ -109,19 +125,28 @@ impl Writer {
         self.sequence.check(uuid)
     }
 
-    /// Adds the message in the scratch buffer.
-    fn put(&mut self, uuid: &Uuid, checksum: u64) -> Result<()> {
-        let offset = self.messages.len();
+    /// Enters a message of so many bytes in the index.
+    fn enter(&mut self, uuid: &Uuid, len: usize) {
         let entries = self.entries.buffer();
         entries.extend_from_slice(uuid.as_bytes());
-        entries.extend_from_slice(&offset.to_be_bytes());
-        let message = self.scratch.get(UUID_BYTES..).unwrap_or_default();
-        self.messages.buffer().extend_from_slice(message);
-        self.checksums
-            .buffer()
-            .extend_from_slice(&checksum.to_be_bytes());
+        entries.extend_from_slice(&self.data_bytes.to_be_bytes());
+        self.data_bytes += len as u64;
         self.sequence.go_on_behind(uuid.into_bytes());
+    }
+
+    /// Hashes the messages that are still to be hashed, and puts them behind the others.
+    fn settle(&mut self) {
+        let (messages, checksums) = (self.messages.buffer(), self.checksums.buffer());
+        for ((start, len), checksum) in self.unhashed.settle(&self.key, &self.scratch) {
+            let message = self.scratch.get(start + UUID_BYTES..start + len);
+            messages.extend_from_slice(message.unwrap_or_default());
+            checksums.extend_from_slice(&checksum.to_be_bytes());
+        }
+        self.scratch.clear();
         self.scratch.shrink_to(PIECE_BYTES);
+    }
+
+    fn flush_if_full(&mut self) -> Result<()> {
         self.entries.flush_if_full()?;
         self.messages.flush_if_full()?;
         self.checksums.flush_if_full()
@@ -136,7 +161,8 @@ impl Writer {
     }
 
     /// Says under which key the checksums are that were carried over.
-    pub(crate) const fn set_key(&mut self, key: Key) {
+    pub(crate) fn set_key(&mut self, key: Key) {
+        self.settle();
         self.key = key;
     }
 
@@ -161,6 +187,7 @@ impl Writer {
 
     /// Writes the whole file, and gives it back to be read: it does not have its name yet.
     pub(crate) fn assemble(&mut self) -> Result<FileSource> {
+        self.settle();
         let mut new = match self.new.take() {
             Some(new) => new,
             None => NewFile::create(&self.path, self.overwrite)?,
@@ -173,6 +200,7 @@ impl Writer {
 
     /// The checksums that were given, in the order of the messages.
     pub(crate) fn checksums(&mut self) -> Result<FileSource> {
+        self.settle();
         self.checksums.source()
     }
 
@@ -269,6 +297,7 @@ impl format::Writer for Writer {
 
     /// Nothing of the file can be seen before it is closed; what is buffered is put aside.
     fn flush(&mut self) -> Result<()> {
+        self.settle();
         self.entries.flush()?;
         self.messages.flush()?;
         self.checksums.flush()
