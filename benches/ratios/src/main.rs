@@ -2,8 +2,11 @@
 //!
 //! Arguments are suites by name; without any, all run; `--list` prints their names. What they found goes to `SEGLAKE_RATIOS`
 //! (a folder), one JSON file a suite.
+mod append;
 mod arrow;
+mod chunked;
 mod compare;
+mod logs;
 mod messages;
 mod scale;
 mod scan;
@@ -14,7 +17,9 @@ use compare::Comparison;
 type Suite = (&'static str, fn(&mut Comparison));
 
 const SUITES: &[Suite] = &[
+    ("append", append::run),
     ("arrow", arrow::run),
+    ("chunked", chunked::run),
     ("scale", scale::run),
     ("scan", scan::run),
 ];

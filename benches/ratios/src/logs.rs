@@ -1,0 +1,82 @@
+//! Records like those of a service's log, and those of the demo where it has run.
+
+use std::path::Path;
+
+use seglake::format::{self, Options, Start, Step};
+use seglake::source::{FileSource, open_regular};
+use std::sync::Arc;
+
+use crate::messages::Random;
+
+/// Where `make demo` leaves its segments.
+const DEMO: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../demo-data/segments");
+
+/// A timestamp in microseconds, and a body.
+pub(crate) type Record = (i64, Vec<u8>);
+
+/// One of these words, some far more often than others.
+fn word<'a>(random: &mut Random, words: &[&'a str]) -> &'a str {
+    let count = words.len() as u64;
+    let place = (random.next() % count).min(random.next() % count);
+    words[usize::try_from(place).unwrap()]
+}
+
+/// Lines of a log, at least `bytes` bytes of them. A record is as many lines as it takes to have `len` bytes.
+pub(crate) fn lines(len: usize, bytes: usize) -> Vec<Record> {
+    let mut random = Random::new(7);
+    let (mut records, mut total, mut micros) = (Vec::new(), 0, 1_760_000_000_000_000_i64);
+    while total < bytes {
+        let mut body = String::with_capacity(len + 160);
+        while body.len() < len {
+            micros += i64::try_from(random.next() % 5_000).unwrap();
+            let level = word(&mut random, &["INFO", "DEBUG", "WARN", "ERROR"]);
+            let service = word(
+                &mut random,
+                &["checkout", "cart", "search", "auth", "stock"],
+            );
+            let route = word(
+                &mut random,
+                &["orders", "items", "users", "carts", "sessions"],
+            );
+            let status = word(&mut random, &["200", "201", "204", "304", "404", "500"]);
+            let id = random.next() >> 36;
+            let (number, sent) = (random.next() % 100_000, random.next() % 20_000);
+            let took = random.next() % 900;
+            body.push_str(&format!(
+                "{micros} {level} {service} trace={id:07x} GET /api/v1/{route}/{number} status={status} bytes={sent} took={took}ms\n"
+            ));
+        }
+        total += body.len();
+        records.push((micros, body.into_bytes()));
+    }
+    records
+}
+
+/// The flights of the demo, if it has run: JSON of some 230 bytes each.
+pub(crate) fn flights() -> Option<Vec<Record>> {
+    let mut paths: Vec<_> = std::fs::read_dir(Path::new(DEMO))
+        .ok()?
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| {
+            path.extension()
+                .is_some_and(|extension| extension == "chunks")
+        })
+        .collect();
+    paths.sort();
+    let mut records = Vec::new();
+    for path in paths {
+        let source = FileSource::new(open_regular(&path).unwrap(), &path).unwrap();
+        let options = Options {
+            strict: false,
+            ..Options::default()
+        };
+        let mut walk = format::open(Arc::new(source), &options, Start::Beginning).unwrap();
+        while walk.step().unwrap() == Step::More {
+            let rows = walk.rows();
+            records.extend(
+                (0..rows.len()).map(|row| (rows.timestamp(row).unwrap(), rows.value(row).to_vec())),
+            );
+        }
+    }
+    (!records.is_empty()).then_some(records)
+}
