@@ -9,9 +9,9 @@ use std::arch::x86_64::{
     _mm256_xor_si256,
 };
 
-use super::lockstep;
+use super::lockstep::{self, Ahead};
 use super::simd::{Half, Packet, Simd};
-use super::window::Window;
+use super::window::Scratch;
 use crate::checksum::Key;
 
 /// Proof that the processor has AVX2.
@@ -28,14 +28,28 @@ impl Avx2 {
         is_x86_feature_detected!("avx2").then_some(Self(()))
     }
 
-    /// Hashes the messages of a window, side by side.
-    pub(super) fn hash_window(self, key: &Key, window: &Window<'_>, hashes: &mut [u64]) {
+    /// Hashes the messages at `extents` of `bytes`, side by side.
+    pub(super) fn hash(
+        self,
+        key: &Key,
+        bytes: &[u8],
+        extents: &[(usize, usize)],
+        scratch: &mut Scratch,
+        hashes: &mut [u64],
+    ) {
         #[target_feature(enable = "avx2")]
-        fn run(simd: Avx2, key: &Key, window: &Window<'_>, hashes: &mut [u64]) {
-            lockstep::hash_window::<_, 1, STATES>(simd, key, window, hashes);
+        fn run(
+            simd: Avx2,
+            key: &Key,
+            bytes: &[u8],
+            extents: &[(usize, usize)],
+            scratch: &mut Scratch,
+            hashes: &mut [u64],
+        ) {
+            lockstep::hash_windows::<_, 1, STATES>(simd, key, bytes, extents, scratch, hashes);
         }
-        // SAFETY: `self` is made only where AVX2 was detected.
-        unsafe { run(self, key, window, hashes) }
+        // SAFETY: `self` is made only where all of these were detected.
+        unsafe { run(self, key, bytes, extents, scratch, hashes) }
     }
 
     /// Hashes one message of at least [`lockstep::MIN_BYTES`] bytes.
@@ -43,7 +57,7 @@ impl Avx2 {
     pub(super) fn hash_one(self, key: &Key, message: &[u8]) -> u64 {
         #[target_feature(enable = "avx2")]
         fn run(simd: Avx2, key: &Key, message: &[u8]) -> u64 {
-            let [[hash]] = lockstep::hash_lanes(simd, key, [[message]]);
+            let [[hash]] = lockstep::hash_lanes(simd, key, [[message]], &mut Ahead(&[]));
             hash
         }
         // SAFETY: `self` is made only where AVX2 was detected.

@@ -13,7 +13,7 @@ use std::arch::x86_64::{
 use super::avx2::Avx2;
 use super::lockstep;
 use super::simd::{Half, Packet, Simd};
-use super::window::Window;
+use super::window::Scratch;
 use crate::checksum::Key;
 
 /// Proof that the processor has AVX-512 F and BW, and AVX2.
@@ -38,14 +38,28 @@ impl Avx512 {
         self.0
     }
 
-    /// Hashes the messages of a window, side by side.
-    pub(super) fn hash_window(self, key: &Key, window: &Window<'_>, hashes: &mut [u64]) {
+    /// Hashes the messages at `extents` of `bytes`, side by side.
+    pub(super) fn hash(
+        self,
+        key: &Key,
+        bytes: &[u8],
+        extents: &[(usize, usize)],
+        scratch: &mut Scratch,
+        hashes: &mut [u64],
+    ) {
         #[target_feature(enable = "avx2,avx512f,avx512bw")]
-        fn run(simd: Avx512, key: &Key, window: &Window<'_>, hashes: &mut [u64]) {
-            lockstep::hash_window::<_, 2, STATES>(simd, key, window, hashes);
+        fn run(
+            simd: Avx512,
+            key: &Key,
+            bytes: &[u8],
+            extents: &[(usize, usize)],
+            scratch: &mut Scratch,
+            hashes: &mut [u64],
+        ) {
+            lockstep::hash_windows::<_, 2, STATES>(simd, key, bytes, extents, scratch, hashes);
         }
         // SAFETY: `self` is made only where all of these were detected.
-        unsafe { run(self, key, window, hashes) }
+        unsafe { run(self, key, bytes, extents, scratch, hashes) }
     }
 }
 

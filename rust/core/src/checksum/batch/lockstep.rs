@@ -4,8 +4,8 @@
 
 use super::remainder::{self, Remainder};
 use super::simd::{HALF_BYTES, PACKET_BYTES, Packet, Simd};
-use super::window::Window;
-use crate::checksum::Key;
+use super::window::{Scratch, Window};
+use crate::checksum::{Key, by_crate};
 
 /// The shortest message that is hashed here: the last packet is made of the message's last 16 bytes.
 pub(super) const MIN_BYTES: usize = HALF_BYTES;
@@ -100,28 +100,40 @@ impl<V: Copy, const N: usize> States<V, N> {
         each(v1, v0, |v1, v0| simd.add(v1, zipper_merge(simd, v0)));
     }
 
-    /// Takes in the next packet of the messages that have one.
+    /// Takes in packet number `round` of the messages that have one.
     #[inline(always)]
     fn update_some<S: Simd<M, Vector = V>, const M: usize>(
         &mut self,
         simd: S,
-        packets: [[Option<&Packet>; M]; N],
+        packets: &[[&[Packet]; M]; N],
+        round: usize,
     ) {
-        let mask = packets.map(|packets| simd.mask(packets.map(|packet| packet.is_some())));
-        let packets =
-            packets.map(|packets| packets.map(|packet| packet.unwrap_or(&[0; PACKET_BYTES])));
         let old = *self;
-        self.update(simd, load(simd, packets));
-        for (new, old) in [
-            (&mut self.v0, &old.v0),
-            (&mut self.v1, &old.v1),
-            (&mut self.mul0, &old.mul0),
-            (&mut self.mul1, &old.mul1),
-        ] {
-            each2(new, old, &mask, |new, old, mask| {
-                simd.select(mask, new, old)
-            });
+        let mut masks = [simd.mask([false; M]); N];
+        let mut next = self.v0;
+        for ((mask, next), packets) in masks.iter_mut().zip(&mut next).zip(packets) {
+            let mut has = [false; M];
+            let mut packet = [&[0; PACKET_BYTES]; M];
+            for ((has, packet), packets) in has.iter_mut().zip(&mut packet).zip(packets) {
+                *has = round < packets.len();
+                *packet = packets.get(round).unwrap_or(packet);
+            }
+            *mask = simd.mask(has);
+            *next = simd.load(packet);
         }
+        self.update(simd, next);
+        each2(&mut self.v0, &old.v0, &masks, |new, old, mask| {
+            simd.select(mask, new, old)
+        });
+        each2(&mut self.v1, &old.v1, &masks, |new, old, mask| {
+            simd.select(mask, new, old)
+        });
+        each2(&mut self.mul0, &old.mul0, &masks, |new, old, mask| {
+            simd.select(mask, new, old)
+        });
+        each2(&mut self.mul1, &old.mul1, &masks, |new, old, mask| {
+            simd.select(mask, new, old)
+        });
     }
 
     /// Takes in the last packet of each message.
@@ -212,6 +224,7 @@ pub(super) fn hash_lanes<S: Simd<M>, const M: usize, const N: usize>(
     simd: S,
     key: &Key,
     messages: [[&[u8]; M]; N],
+    ahead: &mut Ahead<'_>,
 ) -> [[u64; M]; N] {
     let mut states = States::<_, N>::new(simd, key);
     let lengths = messages.map(|messages| messages.map(|message| whole_packets(message.len())));
@@ -226,6 +239,7 @@ pub(super) fn hash_lanes<S: Simd<M>, const M: usize, const N: usize>(
     let common =
         messages.map(|messages| messages.map(|message| &message.as_chunks().0[..together]));
     for round in 0..together {
+        ahead.prefetch::<S, M, N>(simd);
         #[allow(clippy::indexing_slicing)] // all have the one length
         let next = common.map(|packets| packets.map(|packets| &packets[round]));
         states.update(simd, load(simd, next));
@@ -233,6 +247,7 @@ pub(super) fn hash_lanes<S: Simd<M>, const M: usize, const N: usize>(
     if lengths.as_flattened().first() != Some(&together) {
         step_longer(simd, &mut states, messages, together);
     }
+    ahead.prefetch::<S, M, N>(simd);
     states.update_last(simd, messages);
     states.finish(simd)
 }
@@ -285,45 +300,76 @@ fn step_first<S: Simd<M>, const M: usize, const N: usize, const ACTIVE: usize>(
         .map(|packets| packets.iter().map(|packets| packets.len()).max());
     let end = last.flatten().unwrap_or_default();
     while round < end {
-        let next = packets.map(|packets| packets.map(|packets| packets.get(round)));
-        first.update_some(simd, next);
+        first.update_some(simd, packets, round);
         round += 1;
     }
     states.set_first(&first);
     round
 }
 
+/// Hashes the messages at `extents` of `bytes`, window after window.
+#[inline(always)]
+pub(super) fn hash_windows<S: Simd<M>, const M: usize, const N: usize>(
+    simd: S,
+    key: &Key,
+    bytes: &[u8],
+    extents: &[(usize, usize)],
+    scratch: &mut Scratch,
+    mut hashes: &mut [u64],
+) {
+    let mut rest = extents;
+    while !rest.is_empty() {
+        let before = rest.len();
+        let (window, behind) = scratch.window(bytes, rest);
+        hash_window::<S, M, N>(simd, key, &window, hashes);
+        for index in window.others {
+            let index = usize::from(*index);
+            if let Some(hash) = hashes.get_mut(index) {
+                *hash = by_crate(key, window.message(index));
+            }
+        }
+        rest = behind;
+        hashes = hashes.get_mut(before - rest.len()..).unwrap_or_default();
+    }
+}
+
 /// Hashes the messages of a window, `N` vectors of `M` messages at a time, and asks for what comes behind it meanwhile.
 #[inline(always)]
-pub(super) fn hash_window<S: Simd<M>, const M: usize, const N: usize>(
+fn hash_window<S: Simd<M>, const M: usize, const N: usize>(
     simd: S,
     key: &Key,
     window: &Window<'_>,
     hashes: &mut [u64],
 ) {
     let groups = window.order.chunks(M * N);
-    let mut ahead = window
-        .ahead
-        .chunks(window.ahead.len().div_ceil(groups.len().max(1)).max(1));
+    let mut ahead = Ahead(window.ahead);
     for indices in groups {
-        for line in ahead
-            .next()
-            .unwrap_or_default()
-            .iter()
-            .step_by(CACHE_LINE_BYTES)
-        {
-            simd.prefetch(line);
-        }
         match indices.len().div_ceil(M) {
-            1 => hash_group::<S, M, 1>(simd, key, window, indices, hashes),
-            2 if N > 2 => hash_group::<S, M, 2>(simd, key, window, indices, hashes),
-            3 if N > 3 => hash_group::<S, M, 3>(simd, key, window, indices, hashes),
-            _ => hash_group::<S, M, N>(simd, key, window, indices, hashes),
+            1 => hash_group::<S, M, 1>(simd, key, window, indices, &mut ahead, hashes),
+            2 if N > 2 => hash_group::<S, M, 2>(simd, key, window, indices, &mut ahead, hashes),
+            3 if N > 3 => hash_group::<S, M, 3>(simd, key, window, indices, &mut ahead, hashes),
+            _ => hash_group::<S, M, N>(simd, key, window, indices, &mut ahead, hashes),
         }
     }
 }
 
 const CACHE_LINE_BYTES: usize = 64;
+
+/// What is going to be hashed later, as far as it has not been asked for.
+pub(super) struct Ahead<'a>(pub(super) &'a [u8]);
+
+impl Ahead<'_> {
+    /// Asks for as many bytes as the processor is given to hash meanwhile. More at a time would keep it from loading those.
+    #[inline(always)]
+    fn prefetch<S: Simd<M>, const M: usize, const N: usize>(&mut self, simd: S) {
+        if let Some((now, later)) = self.0.split_at_checked(M * N * PACKET_BYTES) {
+            for line in now.iter().step_by(CACHE_LINE_BYTES) {
+                simd.prefetch(line);
+            }
+            self.0 = later;
+        }
+    }
+}
 
 /// Hashes the messages of these indices. Where they do not fill the vectors, the last one is hashed several times.
 #[inline(always)]
@@ -332,6 +378,7 @@ fn hash_group<S: Simd<M>, const M: usize, const N: usize>(
     key: &Key,
     window: &Window<'_>,
     indices: &[u16],
+    ahead: &mut Ahead<'_>,
     hashes: &mut [u64],
 ) {
     let mut lanes = [[0; M]; N];
@@ -347,7 +394,7 @@ fn hash_group<S: Simd<M>, const M: usize, const N: usize>(
         *lane = last;
         *message = window.message(last);
     }
-    let found = hash_lanes(simd, key, messages);
+    let found = hash_lanes(simd, key, messages, ahead);
     for (lane, found) in lanes.as_flattened().iter().zip(found.as_flattened()) {
         if let Some(hash) = hashes.get_mut(*lane) {
             *hash = *found;

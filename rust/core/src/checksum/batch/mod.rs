@@ -103,43 +103,22 @@ impl Batch {
         hashes: &mut Vec<u64>,
     ) {
         hashes.clear();
-        #[cfg(target_arch = "x86_64")]
-        if !matches!(self.dispatch, Dispatch::Portable) {
-            hashes.resize(extents.len(), 0);
-            return self.hash_windows(key, bytes, extents, hashes);
-        }
-        hashes.extend(
-            extents
-                .iter()
-                .map(|extent| super::by_crate(key, window::message(bytes, *extent))),
-        );
-    }
-
-    #[cfg(target_arch = "x86_64")]
-    fn hash_windows(
-        &mut self,
-        key: &Key,
-        bytes: &[u8],
-        extents: &[(usize, usize)],
-        mut hashes: &mut [u64],
-    ) {
-        let mut rest = extents;
-        while !rest.is_empty() {
-            let before = rest.len();
-            let (window, behind) = self.scratch.window(bytes, rest);
-            match self.dispatch {
-                Dispatch::Portable => {}
-                Dispatch::Avx2(avx2) => avx2.hash_window(key, &window, hashes),
-                Dispatch::Avx512(avx512) => avx512.hash_window(key, &window, hashes),
+        match self.dispatch {
+            Dispatch::Portable => hashes.extend(
+                extents
+                    .iter()
+                    .map(|extent| super::by_crate(key, window::message(bytes, *extent))),
+            ),
+            #[cfg(target_arch = "x86_64")]
+            Dispatch::Avx2(avx2) => {
+                hashes.resize(extents.len(), 0);
+                avx2.hash(key, bytes, extents, &mut self.scratch, hashes);
             }
-            for index in window.short {
-                let index = usize::from(*index);
-                if let Some(hash) = hashes.get_mut(index) {
-                    *hash = super::by_crate(key, window.message(index));
-                }
+            #[cfg(target_arch = "x86_64")]
+            Dispatch::Avx512(avx512) => {
+                hashes.resize(extents.len(), 0);
+                avx512.hash(key, bytes, extents, &mut self.scratch, hashes);
             }
-            hashes = hashes.get_mut(before - behind.len()..).unwrap_or_default();
-            rest = behind;
         }
     }
 }

@@ -21,8 +21,8 @@ pub(super) struct Window<'a> {
     extents: &'a [(usize, usize)],
     /// The indices of all messages of at least [`MIN_BYTES`], those with the most whole packets first.
     pub(super) order: &'a [u16],
-    /// The indices of those shorter than that.
-    pub(super) short: &'a [u16],
+    /// The indices of those that have to be hashed otherwise: shorter ones, or all, if any of them reaches beyond the buffer.
+    pub(super) others: &'a [u16],
     /// What comes behind the window in the buffer, as many bytes as the window has: probably the next one.
     pub(super) ahead: &'a [u8],
 }
@@ -70,58 +70,96 @@ fn class(len: usize) -> u8 {
     }
 }
 
+/// What one look at the messages of a window tells.
+struct Measure {
+    messages: usize,
+    bytes: usize,
+    shortest: usize,
+    longest: usize,
+    /// Whether all of them lie whole in the buffer.
+    inside: bool,
+}
+
+impl Measure {
+    /// How many of these messages make a window, and how long they are.
+    #[inline(always)]
+    fn of(bytes: &[u8], extents: &[(usize, usize)]) -> Self {
+        let mut all = Self {
+            messages: 0,
+            bytes: 0,
+            shortest: usize::MAX,
+            longest: 0,
+            inside: true,
+        };
+        for extents in extents
+            .chunks(MIN_MESSAGES)
+            .take(MAX_MESSAGES / MIN_MESSAGES)
+        {
+            for &(start, len) in extents {
+                all.shortest = all.shortest.min(len);
+                all.longest = all.longest.max(len);
+                all.inside &= start <= bytes.len() && len <= bytes.len().wrapping_sub(start);
+                // Of messages in the buffer, it cannot overflow; of others, it does not matter.
+                all.bytes = all.bytes.wrapping_add(len);
+            }
+            all.messages += extents.len();
+            if all.bytes >= MAX_BYTES || !all.inside {
+                break;
+            }
+        }
+        all
+    }
+}
+
 impl Scratch {
     /// The next window of messages, and the extents behind it.
+    #[inline(always)]
     pub(super) fn window<'s, 'a: 's>(
         &'s mut self,
         bytes: &'a [u8],
         extents: &'a [(usize, usize)],
     ) -> (Window<'s>, &'a [(usize, usize)]) {
-        let (mut messages, mut total) = (0, 0usize);
-        let (mut least, mut most) = (u8::MAX, 0);
-        let parts = extents
-            .chunks(MIN_MESSAGES)
-            .zip(self.classes.chunks_mut(MIN_MESSAGES));
-        for (extents, classes) in parts {
-            for (extent, place) in extents.iter().zip(classes) {
-                let len = message(bytes, *extent).len();
-                let class = class(len);
-                *place = class;
-                least = least.min(class);
-                most = most.max(class);
-                // Extents may overlap, so that their sum is not bounded by the buffer.
-                total = total.saturating_add(len);
-            }
-            messages += extents.len();
-            if total >= MAX_BYTES {
-                break;
-            }
-        }
-        let (extents, rest) = extents.split_at_checked(messages).unwrap_or((extents, &[]));
-        let short = if least == most && least != 0 && most != u8::MAX {
-            for (place, index) in self.order.iter_mut().zip(0..) {
-                *place = index;
-            }
+        let measure = Measure::of(bytes, extents);
+        let (extents, rest) = extents
+            .split_at_checked(measure.messages)
+            .unwrap_or((extents, &[]));
+        let alike = whole_packets(measure.shortest) == whole_packets(measure.longest);
+        let long = if !measure.inside {
+            self.keep_order();
             0
+        } else if alike && measure.shortest >= MIN_BYTES {
+            self.keep_order();
+            measure.messages
         } else {
-            self.sort(bytes, extents, most)
+            self.sort(extents)
         };
-        let order = self.order.get(..messages).unwrap_or_default();
-        let (order, short) = order
-            .split_at_checked(messages - short)
-            .unwrap_or((order, &[]));
+        let order = self.order.get(..measure.messages).unwrap_or_default();
+        let (order, others) = order.split_at_checked(long).unwrap_or((order, &[]));
         let window = Window {
             bytes,
             extents,
             order,
-            short,
-            ahead: ahead(bytes, extents, total),
+            others,
+            ahead: ahead(bytes, extents, measure.bytes),
         };
         (window, rest)
     }
 
-    /// Sorts the messages by descending class, and gives the number of those that are too short.
-    fn sort(&mut self, bytes: &[u8], extents: &[(usize, usize)], most: u8) -> usize {
+    #[inline(always)]
+    fn keep_order(&mut self) {
+        for (place, index) in self.order.iter_mut().zip(0..) {
+            *place = index;
+        }
+    }
+
+    /// Sorts the messages by descending class, and gives the number of those that are not too short.
+    #[inline(always)]
+    fn sort(&mut self, extents: &[(usize, usize)]) -> usize {
+        let mut most = 0;
+        for (class, (_, len)) in self.classes.iter_mut().zip(extents) {
+            *class = self::class(*len);
+            most = most.max(*class);
+        }
         let classes = self.classes.get(..extents.len()).unwrap_or_default();
         let Some(places) = self.places.get_mut(..=usize::from(most)) else {
             return 0;
@@ -150,15 +188,16 @@ impl Scratch {
             && let Some(longest) = self.order.get_mut(..longest)
         {
             longest.sort_unstable_by_key(|index| {
-                let extent = extents.get(usize::from(*index)).copied();
-                std::cmp::Reverse(message(bytes, extent.unwrap_or_default()).len())
+                let extent = extents.get(usize::from(*index));
+                std::cmp::Reverse(extent.map(|(_, len)| *len))
             });
         }
-        short
+        extents.len() - short
     }
 }
 
 /// As many bytes behind the last of these messages as they have themselves, if they lie close together and in order.
+#[inline(always)]
 fn ahead<'a>(bytes: &'a [u8], extents: &[(usize, usize)], total: usize) -> &'a [u8] {
     let (Some(&(begin, _)), Some(&(start, len))) = (extents.first(), extents.last()) else {
         return &[];
