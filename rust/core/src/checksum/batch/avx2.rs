@@ -2,12 +2,12 @@
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::{
-    __m128i, __m256i, _MM_HINT_T0, _mm_loadu_si128, _mm_prefetch, _mm256_add_epi64,
-    _mm256_extract_epi64, _mm256_loadu_si256, _mm256_mul_epu32, _mm256_or_si256,
-    _mm256_permutevar8x32_epi32, _mm256_set_m128i, _mm256_set1_epi32, _mm256_setr_epi32,
-    _mm256_shuffle_epi8, _mm256_sllv_epi32, _mm256_srli_epi64, _mm256_srlv_epi32, _mm256_sub_epi32,
-    _mm256_xor_si256,
+    __m256i, _MM_HINT_T0, _mm_loadu_si128, _mm_prefetch, _mm256_add_epi64, _mm256_extract_epi64,
+    _mm256_loadu_si256, _mm256_mul_epu32, _mm256_or_si256, _mm256_permutevar8x32_epi32,
+    _mm256_set_m128i, _mm256_set1_epi32, _mm256_setr_epi32, _mm256_shuffle_epi8, _mm256_sllv_epi32,
+    _mm256_srli_epi64, _mm256_srlv_epi32, _mm256_sub_epi32, _mm256_xor_si256,
 };
+use std::hint::black_box;
 
 use super::lockstep::{self, Ahead};
 use super::simd::{Half, Packet, Simd};
@@ -39,26 +39,34 @@ impl Avx2 {
     ) {
         #[target_feature(enable = "avx2")]
         fn run(
-            simd: Avx2,
+            avx2: Avx2,
             key: &Key,
             bytes: &[u8],
             extents: &[(usize, usize)],
             scratch: &mut Scratch,
             hashes: &mut [u64],
         ) {
-            lockstep::hash_windows::<_, 1, STATES>(simd, key, bytes, extents, scratch, hashes);
+            lockstep::hash_windows::<_, 1, STATES>(
+                Registers::new(avx2),
+                key,
+                bytes,
+                extents,
+                scratch,
+                hashes,
+            );
         }
         // SAFETY: `self` is made only where all of these were detected.
         unsafe { run(self, key, bytes, extents, scratch, hashes) }
     }
 
-    /// Hashes one message of at least [`lockstep::MIN_BYTES`] bytes.
+    /// Hashes one message, if it has at least [`lockstep::MIN_BYTES`] bytes.
     #[inline]
-    pub(super) fn hash_one(self, key: &Key, message: &[u8]) -> u64 {
+    pub(super) fn hash_one(self, key: &Key, message: &[u8]) -> Option<u64> {
         #[target_feature(enable = "avx2")]
-        fn run(simd: Avx2, key: &Key, message: &[u8]) -> u64 {
-            let [[hash]] = lockstep::hash_lanes(simd, key, [[message]], &mut Ahead(&[]));
-            hash
+        fn run(avx2: Avx2, key: &Key, message: &[u8]) -> Option<u64> {
+            let [[hash]] =
+                lockstep::hash_lanes(Registers::new(avx2), key, [[message]], &mut Ahead(&[]))?;
+            Some(hash)
         }
         // SAFETY: `self` is made only where AVX2 was detected.
         unsafe { run(self, key, message) }
@@ -66,7 +74,47 @@ impl Avx2 {
 }
 
 // SAFETY of all the intrinsics below: whoever has an `Avx2` has shown that the processor knows them.
-impl Simd<1> for Avx2 {
+
+/// One packet.
+#[inline(always)]
+pub(super) fn load(_: Avx2, packet: &Packet) -> __m256i {
+    // SAFETY: as above; the packet has the 32 bytes that are read, and any alignment will do.
+    unsafe { _mm256_loadu_si256(packet.as_ptr().cast()) }
+}
+
+/// One packet, whose halves lie in two places.
+#[inline(always)]
+pub(super) fn load_halves(_: Avx2, [low, high]: [&Half; 2]) -> __m256i {
+    // SAFETY: as above; each half has the 16 bytes that are read, and any alignment will do.
+    unsafe {
+        let low = _mm_loadu_si128(low.as_ptr().cast());
+        let high = _mm_loadu_si128(high.as_ptr().cast());
+        _mm256_set_m128i(high, low)
+    }
+}
+
+/// Asks for the cache line of a byte.
+#[inline(always)]
+pub(super) fn prefetch(_: Avx2, byte: &u8) {
+    // SAFETY: as above; a prefetch reads nothing.
+    unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(byte).cast()) }
+}
+
+/// The registers, and the order that [`Simd::permute`] puts the 32-bit parts of one into.
+#[derive(Clone, Copy)]
+struct Registers(Avx2, __m256i);
+
+impl Registers {
+    #[inline(always)]
+    fn new(avx2: Avx2) -> Self {
+        // SAFETY: as above.
+        let order = unsafe { _mm256_setr_epi32(5, 4, 7, 6, 1, 0, 3, 2) };
+        // The compiler would make two instructions of one, if it knew the order.
+        Self(avx2, black_box(order))
+    }
+}
+
+impl Simd<1> for Registers {
     type Vector = __m256i;
     // A vector is of one message, which is stepped while it has packets.
     type Mask = ();
@@ -79,18 +127,12 @@ impl Simd<1> for Avx2 {
 
     #[inline(always)]
     fn load(self, [packet]: [&Packet; 1]) -> __m256i {
-        // SAFETY: as above; the packet has the 32 bytes that are read, and any alignment will do.
-        unsafe { _mm256_loadu_si256(packet.as_ptr().cast()) }
+        load(self.0, packet)
     }
 
     #[inline(always)]
-    fn load_halves(self, [[low, high]]: [[&Half; 2]; 1]) -> __m256i {
-        // SAFETY: as above; each half has the 16 bytes that are read, and any alignment will do.
-        unsafe {
-            let low: __m128i = _mm_loadu_si128(low.as_ptr().cast());
-            let high: __m128i = _mm_loadu_si128(high.as_ptr().cast());
-            _mm256_set_m128i(high, low)
-        }
+    fn load_halves(self, [halves]: [[&Half; 2]; 1]) -> __m256i {
+        load_halves(self.0, halves)
     }
 
     #[inline(always)]
@@ -130,7 +172,7 @@ impl Simd<1> for Avx2 {
     #[inline(always)]
     fn permute(self, a: __m256i) -> __m256i {
         // SAFETY: as above.
-        unsafe { _mm256_permutevar8x32_epi32(a, _mm256_setr_epi32(5, 4, 7, 6, 1, 0, 3, 2)) }
+        unsafe { _mm256_permutevar8x32_epi32(a, self.1) }
     }
 
     #[inline(always)]
@@ -149,7 +191,6 @@ impl Simd<1> for Avx2 {
 
     #[inline(always)]
     fn prefetch(self, byte: &u8) {
-        // SAFETY: as above; a prefetch reads nothing.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(byte).cast()) }
+        prefetch(self.0, byte);
     }
 }

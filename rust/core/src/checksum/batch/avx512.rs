@@ -3,14 +3,15 @@
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::{
-    __m512i, __mmask8, _mm256_extract_epi64, _mm256_loadu_si256, _mm512_add_epi64,
+    __m256i, __m512i, __mmask8, _mm256_extract_epi64, _mm256_loadu_si256, _mm512_add_epi64,
     _mm512_broadcast_i64x4, _mm512_castsi256_si512, _mm512_castsi512_si256,
     _mm512_extracti64x4_epi64, _mm512_inserti64x4, _mm512_mask_blend_epi64, _mm512_mul_epu32,
     _mm512_permutexvar_epi32, _mm512_rolv_epi32, _mm512_setr_epi32, _mm512_shuffle_epi8,
     _mm512_srli_epi64, _mm512_xor_si512,
 };
+use std::hint::black_box;
 
-use super::avx2::Avx2;
+use super::avx2::{self, Avx2};
 use super::lockstep;
 use super::simd::{Half, Packet, Simd};
 use super::window::Scratch;
@@ -49,14 +50,21 @@ impl Avx512 {
     ) {
         #[target_feature(enable = "avx2,avx512f,avx512bw")]
         fn run(
-            simd: Avx512,
+            avx512: Avx512,
             key: &Key,
             bytes: &[u8],
             extents: &[(usize, usize)],
             scratch: &mut Scratch,
             hashes: &mut [u64],
         ) {
-            lockstep::hash_windows::<_, 2, STATES>(simd, key, bytes, extents, scratch, hashes);
+            lockstep::hash_windows::<_, 2, STATES>(
+                Registers::new(avx512),
+                key,
+                bytes,
+                extents,
+                scratch,
+                hashes,
+            );
         }
         // SAFETY: `self` is made only where all of these were detected.
         unsafe { run(self, key, bytes, extents, scratch, hashes) }
@@ -64,7 +72,29 @@ impl Avx512 {
 }
 
 // SAFETY of all the intrinsics below: whoever has an `Avx512` has shown that the processor knows them.
-impl Simd<2> for Avx512 {
+
+/// The registers, and the order that [`Simd::permute`] puts the 32-bit parts of one into.
+#[derive(Clone, Copy)]
+struct Registers(Avx512, __m512i);
+
+impl Registers {
+    #[inline(always)]
+    fn new(avx512: Avx512) -> Self {
+        // SAFETY: as above.
+        let order =
+            unsafe { _mm512_setr_epi32(5, 4, 7, 6, 1, 0, 3, 2, 13, 12, 15, 14, 9, 8, 11, 10) };
+        // The compiler would make two instructions of one, if it knew the order.
+        Self(avx512, black_box(order))
+    }
+
+    #[inline(always)]
+    fn join(self, first: __m256i, second: __m256i) -> __m512i {
+        // SAFETY: as above.
+        unsafe { _mm512_inserti64x4::<1>(_mm512_castsi256_si512(first), second) }
+    }
+}
+
+impl Simd<2> for Registers {
     type Vector = __m512i;
     type Mask = __mmask8;
 
@@ -76,16 +106,17 @@ impl Simd<2> for Avx512 {
 
     #[inline(always)]
     fn load(self, [first, second]: [&Packet; 2]) -> __m512i {
-        let (first, second) = (self.0.load([first]), self.0.load([second]));
-        // SAFETY: as above.
-        unsafe { _mm512_inserti64x4::<1>(_mm512_castsi256_si512(first), second) }
+        let avx2 = self.0.avx2();
+        self.join(avx2::load(avx2, first), avx2::load(avx2, second))
     }
 
     #[inline(always)]
     fn load_halves(self, [first, second]: [[&Half; 2]; 2]) -> __m512i {
-        let (first, second) = (self.0.load_halves([first]), self.0.load_halves([second]));
-        // SAFETY: as above.
-        unsafe { _mm512_inserti64x4::<1>(_mm512_castsi256_si512(first), second) }
+        let avx2 = self.0.avx2();
+        self.join(
+            avx2::load_halves(avx2, first),
+            avx2::load_halves(avx2, second),
+        )
     }
 
     #[inline(always)]
@@ -121,10 +152,7 @@ impl Simd<2> for Avx512 {
     #[inline(always)]
     fn permute(self, a: __m512i) -> __m512i {
         // SAFETY: as above.
-        unsafe {
-            let order = _mm512_setr_epi32(5, 4, 7, 6, 1, 0, 3, 2, 13, 12, 15, 14, 9, 8, 11, 10);
-            _mm512_permutexvar_epi32(order, a)
-        }
+        unsafe { _mm512_permutexvar_epi32(self.1, a) }
     }
 
     #[inline(always)]
@@ -151,6 +179,6 @@ impl Simd<2> for Avx512 {
 
     #[inline(always)]
     fn prefetch(self, byte: &u8) {
-        self.0.prefetch(byte);
+        avx2::prefetch(self.0.avx2(), byte);
     }
 }

@@ -218,38 +218,46 @@ fn zipper_merge<S: Simd<M>, const M: usize>(simd: S, a: S::Vector) -> S::Vector 
     simd.shuffle(a, simd.splat([low, high, low, high]))
 }
 
-/// The hashes of messages of at least [`MIN_BYTES`] each, in descending order of their whole packets.
+/// The hashes of messages of at least [`MIN_BYTES`] each, in descending order of their whole packets. `None` if they are not.
 #[inline(always)]
 pub(super) fn hash_lanes<S: Simd<M>, const M: usize, const N: usize>(
     simd: S,
     key: &Key,
     messages: [[&[u8]; M]; N],
     ahead: &mut Ahead<'_>,
-) -> [[u64; M]; N] {
+) -> Option<[[u64; M]; N]> {
+    let (Some(longest), Some(shortest)) = (
+        messages.as_flattened().first(),
+        messages.as_flattened().last(),
+    ) else {
+        return None;
+    };
+    let (longest, together) = (whole_packets(longest.len()), whole_packets(shortest.len()));
+    // All cut to one length, so that the loop has one bound to look at.
+    let mut common = [[[].as_slice(); M]; N];
+    for (common, message) in common
+        .as_flattened_mut()
+        .iter_mut()
+        .zip(messages.as_flattened())
+    {
+        if message.len() < MIN_BYTES {
+            return None;
+        }
+        *common = message.as_chunks().0.get(..together)?;
+    }
     let mut states = States::<_, N>::new(simd, key);
-    let lengths = messages.map(|messages| messages.map(|message| whole_packets(message.len())));
-    let together = lengths
-        .as_flattened()
-        .iter()
-        .copied()
-        .min()
-        .unwrap_or_default();
-    // Cut to one length, so that the loop has one bound to look at.
-    #[allow(clippy::indexing_slicing)] // no message has fewer packets than the shortest
-    let common =
-        messages.map(|messages| messages.map(|message| &message.as_chunks().0[..together]));
     for round in 0..together {
         ahead.prefetch::<S, M, N>(simd);
         #[allow(clippy::indexing_slicing)] // all have the one length
-        let next = common.map(|packets| packets.map(|packets| &packets[round]));
+        let next = common.map(|packets| packets.map(|packets: &[Packet]| &packets[round]));
         states.update(simd, load(simd, next));
     }
-    if lengths.as_flattened().first() != Some(&together) {
+    if longest > together {
         step_longer(simd, &mut states, messages, together);
     }
     ahead.prefetch::<S, M, N>(simd);
     states.update_last(simd, messages);
-    states.finish(simd)
+    Some(states.finish(simd))
 }
 
 /// Takes in the packets from `round` on of the messages that are longer, with fewer and fewer vectors.
@@ -323,9 +331,8 @@ pub(super) fn hash_windows<S: Simd<M>, const M: usize, const N: usize>(
         let (window, behind) = scratch.window(bytes, rest);
         hash_window::<S, M, N>(simd, key, &window, hashes);
         for index in window.others {
-            let index = usize::from(*index);
-            if let Some(hash) = hashes.get_mut(index) {
-                *hash = by_crate(key, window.message(index));
+            if let Some(hash) = hashes.get_mut(usize::from(*index)) {
+                *hash = by_crate(key, window.message(*index));
             }
         }
         rest = behind;
@@ -341,15 +348,19 @@ fn hash_window<S: Simd<M>, const M: usize, const N: usize>(
     window: &Window<'_>,
     hashes: &mut [u64],
 ) {
-    let groups = window.order.chunks(M * N);
     let mut ahead = Ahead(window.ahead);
-    for indices in groups {
-        match indices.len().div_ceil(M) {
-            1 => hash_group::<S, M, 1>(simd, key, window, indices, &mut ahead, hashes),
-            2 if N > 2 => hash_group::<S, M, 2>(simd, key, window, indices, &mut ahead, hashes),
-            3 if N > 3 => hash_group::<S, M, 3>(simd, key, window, indices, &mut ahead, hashes),
-            _ => hash_group::<S, M, N>(simd, key, window, indices, &mut ahead, hashes),
-        }
+    let (vectors, _) = window.order.as_chunks::<M>();
+    let (groups, _) = vectors.as_chunks::<N>();
+    for group in groups {
+        hash_group(simd, key, window, group, &mut ahead, hashes);
+    }
+    let rest = window.order.get(groups.len() * M * N..).unwrap_or_default();
+    match rest.len().div_ceil(M) {
+        0 => {}
+        1 => hash_rest::<S, M, 1>(simd, key, window, rest, hashes),
+        2 if N > 2 => hash_rest::<S, M, 2>(simd, key, window, rest, hashes),
+        3 if N > 3 => hash_rest::<S, M, 3>(simd, key, window, rest, hashes),
+        _ => hash_rest::<S, M, N>(simd, key, window, rest, hashes),
     }
 }
 
@@ -371,33 +382,40 @@ impl Ahead<'_> {
     }
 }
 
-/// Hashes the messages of these indices. Where they do not fill the vectors, the last one is hashed several times.
+/// Hashes the messages of these indices.
 #[inline(always)]
 fn hash_group<S: Simd<M>, const M: usize, const N: usize>(
     simd: S,
     key: &Key,
     window: &Window<'_>,
-    indices: &[u16],
+    indices: &[[u16; M]; N],
     ahead: &mut Ahead<'_>,
     hashes: &mut [u64],
 ) {
-    let mut lanes = [[0; M]; N];
-    let mut messages = [[[].as_slice(); M]; N];
-    let mut last = 0;
-    let mut indices = indices.iter();
-    for (lane, message) in lanes
-        .as_flattened_mut()
-        .iter_mut()
-        .zip(messages.as_flattened_mut())
-    {
-        last = indices.next().map_or(last, |index| usize::from(*index));
-        *lane = last;
-        *message = window.message(last);
-    }
-    let found = hash_lanes(simd, key, messages, ahead);
-    for (lane, found) in lanes.as_flattened().iter().zip(found.as_flattened()) {
-        if let Some(hash) = hashes.get_mut(*lane) {
+    let messages = indices.map(|indices| indices.map(|index| window.message(index)));
+    let Some(found) = hash_lanes(simd, key, messages, ahead) else {
+        return;
+    };
+    for (index, found) in indices.as_flattened().iter().zip(found.as_flattened()) {
+        if let Some(hash) = hashes.get_mut(usize::from(*index)) {
             *hash = *found;
         }
     }
+}
+
+/// Hashes the messages of these indices, which do not fill the vectors: the last of them is hashed several times.
+#[inline(always)]
+fn hash_rest<S: Simd<M>, const M: usize, const N: usize>(
+    simd: S,
+    key: &Key,
+    window: &Window<'_>,
+    indices: &[u16],
+    hashes: &mut [u64],
+) {
+    let Some(last) = indices.last() else { return };
+    let mut filled = [[*last; M]; N];
+    for (place, index) in filled.as_flattened_mut().iter_mut().zip(indices) {
+        *place = *index;
+    }
+    hash_group(simd, key, window, &filled, &mut Ahead(&[]), hashes);
 }

@@ -126,13 +126,12 @@ impl Batch {
 /// The hash of one message, as fast as there is a way.
 #[inline]
 pub(super) fn hash_one(key: &Key, message: &[u8]) -> u64 {
-    match Dispatch::detected() {
+    let hash = match Dispatch::detected() {
+        Dispatch::Portable => None,
         #[cfg(target_arch = "x86_64")]
-        Dispatch::Avx2(avx2) if message.len() >= lockstep::MIN_BYTES => avx2.hash_one(key, message),
+        Dispatch::Avx2(avx2) => avx2.hash_one(key, message),
         #[cfg(target_arch = "x86_64")]
-        Dispatch::Avx512(avx512) if message.len() >= lockstep::MIN_BYTES => {
-            avx512.avx2().hash_one(key, message)
-        }
-        _ => super::by_crate(key, message),
-    }
+        Dispatch::Avx512(avx512) => avx512.avx2().hash_one(key, message),
+    };
+    hash.unwrap_or_else(|| super::by_crate(key, message))
 }

@@ -30,9 +30,11 @@ pub(super) struct Window<'a> {
 impl Window<'_> {
     /// The message of an index: what there is of it.
     #[inline(always)]
-    pub(super) fn message(&self, index: usize) -> &[u8] {
-        let extent = self.extents.get(index).copied().unwrap_or_default();
-        message(self.bytes, extent)
+    pub(super) fn message(&self, index: u16) -> &[u8] {
+        match self.extents.get(usize::from(index)) {
+            Some(extent) => message(self.bytes, *extent),
+            None => &[],
+        }
     }
 }
 
