@@ -186,6 +186,18 @@ impl Tiling {
         }
     }
 
+    /// Covers records that end at these ascending offsets, one behind the other.
+    pub(crate) fn cover_records(&mut self, ends: impl Iterator<Item = u64>, out: &mut Vec<Span>) {
+        out.extend(self.held.take());
+        let start = &mut self.end;
+        out.extend(ends.map(|end| Span {
+            start: std::mem::replace(start, end),
+            end,
+            kind: Kind::Record,
+            cause: None,
+        }));
+    }
+
     /// Appends the range that was still held back, which nothing can grow any more.
     pub(crate) fn finish(&mut self, out: &mut Vec<Span>) {
         out.extend(self.held.take());
@@ -213,18 +225,35 @@ pub struct Totals(Vec<Total>);
 impl Totals {
     /// Adds one range.
     pub fn add(&mut self, span: &Span) {
-        let same = |total: &&mut Total| total.kind == span.kind && total.cause == span.cause;
+        self.add_run(span, std::slice::from_ref(span));
+    }
+
+    /// Adds ranges.
+    pub fn add_all(&mut self, spans: &[Span]) {
+        let alike = |a: &Span, b: &Span| a.kind == b.kind && a.cause == b.cause;
+        for run in spans.chunk_by(alike) {
+            if let [first, ..] = run {
+                self.add_run(first, run);
+            }
+        }
+    }
+
+    /// Adds ranges of the same kind and cause as `first`.
+    fn add_run(&mut self, first: &Span, run: &[Span]) {
+        let bytes = run.iter().map(Span::len).sum();
+        let ranges = run.len() as u64;
+        let same = |total: &&mut Total| total.kind == first.kind && total.cause == first.cause;
         match self.0.iter_mut().find(same) {
             Some(total) => {
-                total.bytes += span.len();
-                total.ranges += 1;
+                total.bytes += bytes;
+                total.ranges += ranges;
             }
             None => {
                 self.0.push(Total {
-                    kind: span.kind,
-                    cause: span.cause,
-                    bytes: span.len(),
-                    ranges: 1,
+                    kind: first.kind,
+                    cause: first.cause,
+                    bytes,
+                    ranges,
                 });
                 self.0.sort_by_key(|total| (total.kind, total.cause));
             }

@@ -19,6 +19,13 @@ pub const fn is_v6(uuid: &[u8; 16]) -> bool {
     uuid[6] >> 4 == 6 && uuid[8] >> 6 == 0b10
 }
 
+/// The same of a UUID as a number whose most significant byte is the first.
+#[must_use]
+pub(crate) const fn is_v6_number(uuid: u128) -> bool {
+    const VERSION_AND_VARIANT: u128 = 0xf << 76 | 0b11 << 62;
+    uuid & VERSION_AND_VARIANT == 6 << 76 | 0b10 << 62
+}
+
 /// The time of a version-6 UUID in microseconds since 1970-01-01 UTC: ticks divided by ten, rounded down.
 #[must_use]
 pub const fn timestamp_micros(uuid: &[u8; 16]) -> i64 {
@@ -185,6 +192,21 @@ mod tests {
     }
 
     proptest::proptest! {
+        #[test]
+        fn numbers_are_of_version_6_where_bytes_are(uuid: [u8; 16]) {
+            let near = [uuid[6] & 0x0f | 0x60, uuid[8] & 0x3f | 0x80];
+            for (version, variant) in [
+                (uuid[6], uuid[8]),
+                (near[0], uuid[8]),
+                (uuid[6], near[1]),
+                (near[0], near[1]),
+            ] {
+                let mut uuid = uuid;
+                (uuid[6], uuid[8]) = (version, variant);
+                proptest::prop_assert_eq!(is_v6_number(u128::from_be_bytes(uuid)), is_v6(&uuid));
+            }
+        }
+
         #[test]
         fn times_are_those_of_the_uuid_crate(ticks in 0..=MAX_TICKS, sequence: u16, node: [u8; 6]) {
             let uuid = Uuid::new_v6(Timestamp::from_gregorian_time(ticks, sequence), &node);

@@ -72,12 +72,11 @@ impl Report {
     /// Adds what the last step of a walk found.
     pub fn add(&mut self, walk: &dyn Walk) {
         self.checked = walk.checked();
-        for span in walk.spans() {
-            self.totals.add(span);
-            self.bytes += span.len();
-            if span.is_damage() {
-                self.name(*span);
-            }
+        let spans = walk.spans();
+        self.totals.add_all(spans);
+        self.bytes += spans.iter().map(Span::len).sum::<u64>();
+        for span in spans.iter().filter(|span| span.is_damage()) {
+            self.name(*span);
         }
         let rows = walk.rows();
         self.records += rows.len() as u64;

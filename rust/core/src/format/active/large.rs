@@ -1,8 +1,7 @@
 //! Records that are larger than a window.
 
 use super::resync::stored_checksum;
-use super::rows::Checked;
-use super::walk::{ActiveWalk, Advance};
+use super::walk::{ActiveWalk, Advance, Checked};
 use super::{CHECKSUM_BYTES, Header};
 use crate::checksum::{Key, hash};
 use crate::error::{Error, Finding, Result};

@@ -9,6 +9,7 @@
 //! `docs/formats/active.md` has the whole story, with what a reader does about damage.
 
 mod encode;
+mod group;
 mod large;
 mod resync;
 mod rows;
@@ -90,6 +91,25 @@ enum Parsed {
 }
 
 impl Header {
+    /// UUID, as a number whose most significant byte is the first, and how many bytes are hashed of the record that `bytes` begin
+    /// with, where they are so many that the longest header ends in them: else [`parse`](Self::parse) tells.
+    ///
+    /// `type_len` is what the type's length is expected to be, and becomes what it is.
+    #[inline(always)]
+    fn peek(bytes: &[u8], type_len: &mut u8) -> Option<(u128, usize)> {
+        let bytes = bytes.first_chunk::<MAX_HEADER_BYTES>()?;
+        // A branch, since a processor does not wait for what it predicts: it then knows where the value's length stands, and
+        // from that where the next record begins, before it has the type's length.
+        if bytes[UUID_BYTES] != *type_len {
+            *type_len = unexpected(bytes[UUID_BYTES]);
+        }
+        let value_len_at = UUID_BYTES + 1 + usize::from(*type_len);
+        let value_len = bytes.get(value_len_at..)?.first_chunk()?;
+        let value_len = usize::try_from(u32::from_be_bytes(*value_len)).ok()?;
+        let hashed = value_len.checked_add(value_len_at + 4)?;
+        Some((u128::from_be_bytes(*bytes.first_chunk()?), hashed))
+    }
+
     /// Parses what stands at the beginning of `bytes`; the file has `left` bytes from there on, `bytes` among them.
     fn parse(bytes: &[u8], left: u64) -> Parsed {
         let whole = bytes.len() as u64 >= left;
@@ -135,6 +155,13 @@ impl Header {
     const fn total(&self) -> u64 {
         self.hashed() + CHECKSUM_BYTES as u64
     }
+}
+
+/// Keeps the compiler from seeing that it need not branch.
+#[cold]
+#[inline(never)]
+const fn unexpected(type_len: u8) -> u8 {
+    type_len
 }
 
 /// Whether the first record says that this is a segment: certainly by its checksum, likely by its UUID and lengths and by

@@ -2,24 +2,19 @@
 
 use std::ops::Range;
 
-use super::{CHECKSUM_BYTES, Header, UUID_BYTES};
+use super::group::Extent;
+use super::UUID_BYTES;
 use crate::columns::ColumnBuffer;
 use crate::cursor::Cursor;
 use crate::format::{Rows, Value};
 use crate::uuid6;
 
-/// A record that checked, by where it begins in the file.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Checked {
-    pub(super) position: u64,
-    pub(super) header: Header,
-}
-
-/// Checked records whose bytes begin at the absolute offset `base`.
+/// Checked records, by where they are in `bytes`, which begin at the absolute offset `base`. At least the UUID and type length
+/// of each are there; its value need not be, where the walk was not asked to keep it.
 pub(super) struct ActiveRows<'a> {
     pub(super) base: u64,
     pub(super) bytes: &'a [u8],
-    pub(super) records: &'a [Checked],
+    pub(super) records: &'a [Extent],
 }
 
 impl ActiveRows<'_> {
@@ -27,25 +22,45 @@ impl ActiveRows<'_> {
         clippy::indexing_slicing,
         reason = "a row beyond the rows is the caller's mistake, as with any slice"
     )]
-    fn record(&self, row: usize) -> &Checked {
-        &self.records[row]
+    fn record(&self, row: usize) -> Extent {
+        self.records[row]
     }
 
-    /// Bytes of a record from `skip` on, empty where the walk was not asked to keep them.
-    fn run(&self, record: &Checked, skip: u64, len: usize) -> &[u8] {
-        usize::try_from(record.position - self.base + skip)
-            .ok()
-            .and_then(|start| self.bytes.get(start..start.checked_add(len)?))
-            .unwrap_or_default()
+    /// What there is of a record in front of its checksum.
+    fn hashed(&self, (offset, hashed): Extent) -> &[u8] {
+        let rest = self.bytes.get(offset..).unwrap_or_default();
+        rest.get(..hashed).unwrap_or(rest)
     }
 
-    fn type_bytes(&self, record: &Checked) -> &[u8] {
-        self.run(record, UUID_BYTES as u64 + 1, record.header.type_len.into())
+    fn uuid(&self, record: Extent) -> &[u8; UUID_BYTES] {
+        self.hashed(record)
+            .first_chunk()
+            .unwrap_or(&[0; UUID_BYTES])
     }
 
-    fn value_bytes(&self, record: &Checked) -> &[u8] {
-        let len = usize::try_from(record.header.value_len).unwrap_or(usize::MAX - CHECKSUM_BYTES);
-        self.run(record, record.header.value_start(), len)
+    fn micros(&self, record: Extent) -> i64 {
+        uuid6::timestamp_micros(self.uuid(record))
+    }
+
+    /// Type and value, empty where they are not whole.
+    fn type_and_value(&self, record: Extent) -> (&[u8], &[u8]) {
+        (|| {
+            let mut cursor = Cursor::new(self.hashed(record));
+            cursor.run(UUID_BYTES)?;
+            let type_len = cursor.u8()?;
+            let type_ = cursor.run(type_len.into())?;
+            let value_len = usize::try_from(cursor.u32_be()?).ok()?;
+            Some((type_, cursor.run(value_len).unwrap_or_default()))
+        })()
+        .unwrap_or_default()
+    }
+
+    fn type_bytes(&self, record: Extent) -> &[u8] {
+        self.type_and_value(record).0
+    }
+
+    fn value_bytes(&self, record: Extent) -> &[u8] {
+        self.type_and_value(record).1
     }
 }
 
@@ -61,12 +76,13 @@ pub(crate) struct Stored<'a> {
 impl ActiveRows<'_> {
     /// A record whose value was read.
     pub(super) fn stored(&self, row: usize) -> Stored<'_> {
-        let record = self.record(row);
-        let checksum = self.run(record, record.header.hashed(), CHECKSUM_BYTES);
+        let record @ (offset, hashed) = self.record(row);
+        let checksum = self.bytes.get(offset + hashed..).unwrap_or_default();
+        let (type_, value) = self.type_and_value(record);
         Stored {
-            uuid: record.header.uuid,
-            type_: self.type_bytes(record),
-            value: self.value_bytes(record),
+            uuid: *self.uuid(record),
+            type_,
+            value,
             checksum: Cursor::new(checksum).u64_be().unwrap_or_default(),
         }
     }
@@ -78,7 +94,7 @@ impl Rows for ActiveRows<'_> {
     }
 
     fn position(&self, row: usize) -> u64 {
-        self.record(row).position
+        self.base + self.record(row).0 as u64
     }
 
     fn value(&self, row: usize) -> &[u8] {
@@ -86,14 +102,14 @@ impl Rows for ActiveRows<'_> {
     }
 
     fn timestamp(&self, row: usize) -> Option<i64> {
-        Some(uuid6::timestamp_micros(&self.record(row).header.uuid))
+        Some(self.micros(self.record(row)))
     }
 
     fn field(&self, row: usize, column: usize) -> Value<'_> {
         let record = self.record(row);
         match column {
-            0 => Value::Uuid(record.header.uuid),
-            1 => Value::Timestamp(uuid6::timestamp_micros(&record.header.uuid)),
+            0 => Value::Uuid(*self.uuid(record)),
+            1 => Value::Timestamp(self.micros(record)),
             2 => Value::Text(self.type_bytes(record)),
             _ => Value::Binary(self.value_bytes(record)),
         }
@@ -102,18 +118,16 @@ impl Rows for ActiveRows<'_> {
     fn times(&self) -> Option<(i64, i64)> {
         // UUIDs ascend, and of greater ones the time is no less.
         let (first, last) = (self.records.first()?, self.records.last()?);
-        let time = |record: &Checked| uuid6::timestamp_micros(&record.header.uuid);
-        Some((time(first), time(last)))
+        Some((self.micros(*first), self.micros(*last)))
     }
 
     fn fill(&self, rows: Range<usize>, column: usize, buffer: &mut ColumnBuffer) {
         let records = self.records.get(rows).unwrap_or_default().iter();
         match column {
-            0 => buffer.extend_uuids(records.map(|record| &record.header.uuid)),
-            1 => buffer
-                .extend_int64(records.map(|record| uuid6::timestamp_micros(&record.header.uuid))),
-            2 => buffer.extend_text(records.map(|record| self.type_bytes(record))),
-            _ => buffer.extend_bytes(records.map(|record| self.value_bytes(record))),
+            0 => buffer.extend_uuids(records.map(|record| self.uuid(*record))),
+            1 => buffer.extend_int64(records.map(|record| self.micros(*record))),
+            2 => buffer.extend_text(records.map(|record| self.type_bytes(*record))),
+            _ => buffer.extend_bytes(records.map(|record| self.value_bytes(*record))),
         }
     }
 }

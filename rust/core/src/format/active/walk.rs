@@ -4,19 +4,23 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::group::{Extent, Group, Stretch, end_of};
 use super::resync::{Resync, Search};
-use super::rows::{ActiveRows, Checked, Stored};
-use super::{CHECKSUM_BYTES, Header, MAX_HEADER_BYTES, Parsed, UUID_BYTES};
-use crate::checksum::{Key, hash, hash_many};
-use crate::cursor::Cursor;
+use super::rows::{ActiveRows, Stored};
+use super::{Header, MAX_HEADER_BYTES, Parsed, UUID_BYTES};
+use crate::checksum::Key;
 use crate::error::{Damage, Error, Finding, Result};
 use crate::format::{self, Carry, Eof, Options, Rows, Start, Step, UuidBounds, Walk};
 use crate::ledger::{Cause, Kind, Span, Tiling};
 use crate::source::{Source, Window};
 use crate::uuid6;
 
-/// How many records are hashed together at most: enough to fill every lane of a processor, few enough to stay in its cache.
-const MAX_GROUP: usize = 512;
+/// A record whose checksum is right.
+#[derive(Clone, Copy)]
+pub(super) struct Checked {
+    pub(super) position: u64,
+    pub(super) header: Header,
+}
 
 /// What a [`Carry`] holds.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -47,11 +51,8 @@ pub(crate) struct ActiveWalk {
     pub(super) search: Search,
     pub(super) window: Window,
     tiling: Tiling,
-    group: Vec<Checked>,
-    extents: Vec<(usize, usize)>,
-    hashes: Vec<u64>,
-    records: Vec<Checked>,
-    /// The offset of the first byte of the window that `records` lie in.
+    group: Group,
+    /// The offset that the places of the group's records count from.
     pub(super) base: u64,
     spans: Vec<Span>,
     pub(super) suspects_key: bool,
@@ -111,10 +112,7 @@ impl ActiveWalk {
             search: Search::default(),
             window: Window::default(),
             tiling: Tiling::resume(state.at, state.held),
-            group: Vec::new(),
-            extents: Vec::new(),
-            hashes: Vec::new(),
-            records: Vec::new(),
+            group: Group::default(),
             base: 0,
             spans: Vec::new(),
             suspects_key: false,
@@ -156,7 +154,7 @@ impl ActiveWalk {
         ActiveRows {
             base: self.base,
             bytes: self.window.bytes(&*self.source, self.base),
-            records: &self.records,
+            records: self.group.given(),
         }
     }
 
@@ -179,11 +177,20 @@ impl ActiveWalk {
             .min(MAX_HEADER_BYTES);
         self.window
             .load(&*self.source, at, header_bytes, self.options.window_bytes)?;
-        self.parse_group();
-        if self.group.is_empty() {
+        self.group.parse(&Stretch {
+            bytes: self.window.bytes(&*self.source, at),
+            left: len - at,
+            limit: self.state.trust.min(self.options.window_bytes as u64),
+            last: self.state.last,
+        });
+        self.base = at;
+        if self.group.extents().is_empty() {
             return self.advance_singly();
         }
         self.hash_group();
+        if self.commit_whole() {
+            return Ok(Advance::On);
+        }
         self.commit_group()
     }
 
@@ -194,75 +201,63 @@ impl ActiveWalk {
         }
     }
 
-    /// Collects the records that lie whole in the window, one behind the other, as far as they are to be trusted.
-    fn parse_group(&mut self) {
-        let (start, len) = (self.state.at, self.source.len());
-        let bytes = self.window.bytes(&*self.source, start);
-        let limit = self.state.trust.min(self.options.window_bytes as u64);
-        self.group.clear();
-        self.extents.clear();
-        let mut offset = 0;
-        while self.group.len() < MAX_GROUP {
-            let position = start + offset as u64;
-            let rest = bytes.get(offset..).unwrap_or_default();
-            let Parsed::Record(header) = Header::parse(rest, len - position) else {
-                break;
-            };
-            let Some(end) = usize::try_from(header.total())
-                .ok()
-                .and_then(|total| offset.checked_add(total))
-            else {
-                break;
-            };
-            let beyond_trust = !self.group.is_empty() && end as u64 > limit;
-            if header.uuid == [0; UUID_BYTES] || end > bytes.len() || beyond_trust {
-                break;
-            }
-            self.group.push(Checked { position, header });
-            self.extents.push((offset, end - CHECKSUM_BYTES - offset));
-            offset = end;
-        }
-    }
-
     fn hash_group(&mut self) {
-        let bytes = self.window.bytes(&*self.source, self.state.at);
-        if self.state.key.is_none()
-            && let Some(&(_, len)) = self.extents.first()
-        {
-            let mut cursor = Cursor::new(bytes);
-            let body = cursor.run(len).unwrap_or_default();
-            let stored = cursor.u64_be();
-            self.state.key = self
-                .options
-                .keys
-                .iter()
-                .position(|key| stored == Some(hash(key, body)));
+        if self.state.key.is_none() {
+            let bytes = self.window.bytes(&*self.source, self.base);
+            let checks = |key: &Key| self.group.first_checks(key, bytes);
+            self.state.key = self.options.keys.iter().position(checks);
             if self.state.key.is_none() {
-                self.extents.truncate(1);
-                self.group.truncate(1);
+                self.group.only_first();
             }
         }
         let key = self.file_key();
-        hash_many(&key, bytes, &self.extents, &mut self.hashes);
+        let bytes = self.window.bytes(&*self.source, self.base);
+        self.group.hash(&key, bytes);
+    }
+
+    /// Takes in all of the group, if [`commit`](Self::commit) would take in each of its records and give it out.
+    fn commit_whole(&mut self) -> bool {
+        let bytes = self.window.bytes(&*self.source, self.base);
+        let uuid_at = |(offset, _): &Extent| bytes.get(*offset..)?.first_chunk::<UUID_BYTES>();
+        let extents = self.group.extents();
+        let (Some(first), Some(last)) = (
+            extents.first().and_then(uuid_at),
+            extents.last().and_then(uuid_at),
+        ) else {
+            return false;
+        };
+        let len = self.group.end() as u64;
+        // As long as all of them is longer than any of them.
+        let too_large = self.options.values && len > self.options.max_record_bytes;
+        // They ascend, so those between the first and the last are wanted where these are.
+        let wanted = self.bounds.contains(first) && self.bounds.contains(last);
+        if !self.group.is_sound() || !wanted || too_large {
+            return false;
+        }
+        self.state.last = Some(*last);
+        self.state.checked = true;
+        self.suspects_key = false;
+        self.state.trust = self.state.trust.saturating_add(len);
+        self.state.at = self.base + len;
+        let ends = extents
+            .iter()
+            .map(|extent| self.base + end_of(extent) as u64);
+        self.tiling.cover_records(ends, &mut self.spans);
+        self.group.give_all();
+        true
     }
 
     /// Commits the records of the group up to the first whose checksum is wrong.
     fn commit_group(&mut self) -> Result<Advance> {
-        let start = self.state.at;
-        self.base = start;
-        for index in 0..self.group.len() {
-            let (Some(&record), Some(&(offset, len)), Some(&computed)) = (
-                self.group.get(index),
-                self.extents.get(index),
-                self.hashes.get(index),
-            ) else {
+        for index in 0..self.group.extents().len() {
+            let Some(((offset, _), stored, computed)) = self.group.get(index) else {
                 break;
             };
-            let bytes = self.window.bytes(&*self.source, start);
-            let stored = bytes
-                .get(offset + len..)
-                .and_then(|rest| Cursor::new(rest).u64_be())
-                .unwrap_or_default();
+            let position = self.base + offset as u64;
+            let bytes = self.window.bytes(&*self.source, position);
+            let Parsed::Record(header) = Header::parse(bytes, self.source.len() - position) else {
+                break;
+            };
             if computed != stored {
                 if index > 0 {
                     // It is met again, alone, when what was good before it has been handed out.
@@ -270,12 +265,9 @@ impl ActiveWalk {
                     return Ok(Advance::On);
                 }
                 let computed = self.file_key().disclosed(computed);
-                return self.damage(
-                    Finding::Checksum { stored, computed },
-                    record.header.total(),
-                );
+                return self.damage(Finding::Checksum { stored, computed }, header.total());
             }
-            if let Some(stop) = self.commit(record)? {
+            if let Some(stop) = self.commit(Checked { position, header })? {
                 return Ok(stop);
             }
         }
@@ -300,7 +292,7 @@ impl ActiveWalk {
         if let Some(finding) = refused {
             if self.options.strict {
                 // Records before it are handed out first; it is met again then.
-                return if self.records.is_empty() {
+                return if self.group.given().is_empty() {
                     Err(self.damage_error(finding))
                 } else {
                     Ok(Some(Advance::On))
@@ -313,7 +305,7 @@ impl ActiveWalk {
             }
             let wanted = self.bounds.contains(&header.uuid);
             if wanted && self.options.values && header.total() > self.options.max_record_bytes {
-                return if self.records.is_empty() {
+                return if self.group.given().is_empty() {
                     Err(self.too_large(&record))
                 } else {
                     Ok(Some(Advance::On))
@@ -322,7 +314,11 @@ impl ActiveWalk {
             self.cover(end, Kind::Record, None);
             self.state.last = Some(header.uuid);
             if wanted {
-                self.records.push(record);
+                let (offset, hashed) = (position - self.base, header.hashed());
+                if let (Ok(offset), Ok(hashed)) = (usize::try_from(offset), usize::try_from(hashed))
+                {
+                    self.group.give((offset, hashed));
+                }
             }
         }
         self.state.trust = self.state.trust.saturating_add(header.total());
@@ -420,7 +416,7 @@ impl ActiveWalk {
 impl Walk for ActiveWalk {
     fn step(&mut self) -> Result<Step> {
         self.options.poll()?;
-        self.records.clear();
+        self.group.take_back();
         self.spans.clear();
         loop {
             if self.ended {
@@ -431,7 +427,7 @@ impl Walk for ActiveWalk {
                 self.ended = true;
                 self.tiling.finish(&mut self.spans);
             }
-            if !self.records.is_empty() || !self.spans.is_empty() {
+            if !self.group.given().is_empty() || !self.spans.is_empty() {
                 return Ok(Step::More);
             }
             if matches!(advance, Advance::Wait) {

@@ -1,0 +1,201 @@
+//! Records that lie whole in a window, one behind the other: parsed, hashed together, and nearly always taken in together.
+
+use super::{CHECKSUM_BYTES, Header, Parsed, UUID_BYTES};
+use crate::checksum::{Key, hash, hash_many};
+use crate::uuid6;
+
+/// How many records are hashed together at most: enough to fill every lane of a processor, few enough to stay in its cache.
+const MAX_GROUP: usize = 512;
+
+/// A group ends where it has so many bytes: what one of the hasher's windows has, while which it asks for those behind. So
+/// they are at hand when the next group is parsed ...
+const GROUP_BYTES: usize = 128 << 10;
+
+/// ... but it does not end there before it has so many records.
+const MIN_GROUP: usize = 64;
+
+/// A record in a buffer: where it begins, and how many bytes are hashed. The checksum is behind those.
+pub(super) type Extent = (usize, usize);
+
+/// What a group is parsed from.
+pub(super) struct Stretch<'a> {
+    /// The bytes at hand, with which the first record begins.
+    pub(super) bytes: &'a [u8],
+    /// How many bytes the file has from there on, `bytes` among them.
+    pub(super) left: u64,
+    /// How many bytes a group may have; its first record may have more.
+    pub(super) limit: u64,
+    /// The last good UUID in front of them.
+    pub(super) last: Option<[u8; UUID_BYTES]>,
+}
+
+/// Records one behind the other, none of which is known to be right before its checksum is; and those that were, and are given
+/// out.
+#[derive(Debug)]
+pub(super) struct Group {
+    /// What was parsed. What is given out moves to the front, in the place of what was looked at.
+    extents: Box<[Extent; MAX_GROUP]>,
+    /// The checksums as they stand.
+    stored: Box<[u64; MAX_GROUP]>,
+    hashes: Vec<u64>,
+    /// How many were parsed.
+    len: usize,
+    /// How many of the first are given out.
+    given: usize,
+    /// The offset behind the last.
+    end: usize,
+    /// The last UUID as a number, its first byte the most significant.
+    last: u128,
+    ascends: bool,
+    /// How long the type of the next record is expected to be.
+    type_len: u8,
+}
+
+impl Default for Group {
+    fn default() -> Self {
+        Self {
+            extents: Box::new([(0, 0); MAX_GROUP]),
+            stored: Box::new([0; MAX_GROUP]),
+            hashes: Vec::new(),
+            len: 0,
+            given: 0,
+            end: 0,
+            last: 0,
+            ascends: true,
+            type_len: 0,
+        }
+    }
+}
+
+impl Group {
+    /// Collects the records that lie whole in these bytes, as far as they are to be trusted. None is given out yet.
+    pub(super) fn parse(&mut self, stretch: &Stretch<'_>) {
+        (self.len, self.given, self.end) = (0, 0, 0);
+        self.last = stretch.last.map_or(0, u128::from_be_bytes);
+        self.ascends = true;
+        self.go_on(stretch, 1, usize::MAX);
+        let limit = usize::try_from(stretch.limit).unwrap_or(usize::MAX);
+        if self.len == 1 {
+            self.go_on(stretch, MIN_GROUP, limit);
+        }
+        if self.len == MIN_GROUP {
+            self.go_on(stretch, MAX_GROUP, limit.min(GROUP_BYTES));
+        }
+    }
+
+    /// Goes on until there are so many records, or so many bytes of them.
+    fn go_on(&mut self, stretch: &Stretch<'_>, len: usize, limit: usize) {
+        let bytes = stretch.bytes.get(..limit).unwrap_or(stretch.bytes);
+        let extents = self.extents.get_mut(self.len..len).unwrap_or_default();
+        let stored = self.stored.get_mut(self.len..len).unwrap_or_default();
+        // Locals, so that the loop has them in registers.
+        let (mut offset, mut last, mut count) = (self.end, self.last, self.len);
+        let (mut ascends, mut type_len) = (self.ascends, self.type_len);
+        for (extent, stored) in extents.iter_mut().zip(stored) {
+            let rest = bytes.get(offset..).unwrap_or_default();
+            let peeked = Header::peek(rest, &mut type_len);
+            let Some((uuid, hashed)) =
+                peeked.or_else(|| at_edge(rest, stretch.left - offset as u64))
+            else {
+                break;
+            };
+            let Some(checksum) = rest.get(hashed..).and_then(<[u8]>::first_chunk) else {
+                break;
+            };
+            if !(uuid > last && uuid6::is_v6_number(uuid)) {
+                if uuid == 0 {
+                    break;
+                }
+                ascends = false;
+            }
+            *extent = (offset, hashed);
+            *stored = u64::from_be_bytes(*checksum);
+            offset += hashed + CHECKSUM_BYTES;
+            last = uuid;
+            count += 1;
+        }
+        (self.end, self.last, self.len) = (offset, last, count);
+        (self.ascends, self.type_len) = (ascends, type_len);
+    }
+
+    /// Drops all but the first record.
+    pub(super) fn only_first(&mut self) {
+        self.len = self.len.min(1);
+        self.end = self.extents().first().map_or(0, end_of);
+    }
+
+    /// All records, as places in the bytes that they were parsed from.
+    pub(super) fn extents(&self) -> &[Extent] {
+        self.extents.get(..self.len).unwrap_or_default()
+    }
+
+    /// Whether the first record checks under this key.
+    pub(super) fn first_checks(&self, key: &Key, bytes: &[u8]) -> bool {
+        let ([(_, hashed), ..], [stored, ..]) = (&*self.extents, &*self.stored);
+        let body = bytes.get(..*hashed);
+        self.len > 0 && body.is_some_and(|body| hash(key, body) == *stored)
+    }
+
+    /// Hashes all records, which lie in these bytes.
+    pub(super) fn hash(&mut self, key: &Key, bytes: &[u8]) {
+        let extents = self.extents.get(..self.len).unwrap_or_default();
+        hash_many(key, bytes, extents, &mut self.hashes);
+    }
+
+    /// Whether all checksums are right, and all UUIDs are of version 6 and ascend.
+    pub(super) fn is_sound(&self) -> bool {
+        self.ascends && self.stored.get(..self.len) == Some(&self.hashes)
+    }
+
+    /// A record, the checksum that it has, and the one that it should have.
+    pub(super) fn get(&self, index: usize) -> Option<(Extent, u64, u64)> {
+        let extent = self.extents().get(index)?;
+        Some((*extent, *self.stored.get(index)?, *self.hashes.get(index)?))
+    }
+
+    /// The offset behind the last record.
+    pub(super) const fn end(&self) -> usize {
+        self.end
+    }
+
+    /// Gives out all records.
+    pub(super) const fn give_all(&mut self) {
+        self.given = self.len;
+    }
+
+    /// Gives out one record, behind those that are given out already: one that [`get`](Self::get) has given, or one that is not
+    /// of the group where that is empty.
+    pub(super) fn give(&mut self, extent: Extent) {
+        if let Some(place) = self.extents.get_mut(self.given) {
+            *place = extent;
+            self.given += 1;
+        }
+    }
+
+    /// Gives out none.
+    pub(super) const fn take_back(&mut self) {
+        self.given = 0;
+    }
+
+    /// The records that are given out.
+    pub(super) fn given(&self) -> &[Extent] {
+        self.extents.get(..self.given).unwrap_or_default()
+    }
+}
+
+/// The offset behind a record.
+pub(super) const fn end_of((offset, hashed): &Extent) -> usize {
+    *offset + *hashed + CHECKSUM_BYTES
+}
+
+/// As [`Header::peek`], of bytes of which the longest header may not be whole.
+#[cold]
+fn at_edge(bytes: &[u8], left: u64) -> Option<(u128, usize)> {
+    match Header::parse(bytes, left) {
+        Parsed::Record(header) => {
+            let hashed = usize::try_from(header.hashed()).ok()?;
+            Some((u128::from_be_bytes(header.uuid), hashed))
+        }
+        Parsed::Bad(_) | Parsed::NeedMore => None,
+    }
+}
