@@ -7,12 +7,12 @@ use std::sync::Arc;
 use seglake::checksum::{Key, hash_many};
 use seglake::columns::{Batches, Limits, Selection, UuidType};
 use seglake::format::{Lookup, Options, RecordId, WriteOptions, active, chunked, lookup, sealed};
-use seglake::source::{BytesSource, Source};
+use seglake::source::{BytesSource, FileSource, Source, open_regular};
 use seglake::verbs::verify;
 use tempfile::TempDir;
 use uuid::Uuid;
 
-use crate::messages::{Lengths, Random, Segment, TYPE};
+use crate::messages::{Lengths, Messages, Random, Segment, TYPE};
 
 /// Small, since valgrind is slow, but some hundred groups of records.
 const BYTES: usize = 4 << 20;
@@ -71,6 +71,12 @@ pub(crate) const PATHS: &[Path] = &[
     path("verify active, mixed", "record", BOTH, || {
         verifying(active(Lengths::Lognormal(1.0)))
     }),
+    path(
+        "verify active, 1,000 records of 8 B",
+        "file",
+        AVX2,
+        small_file,
+    ),
     path("verify sealed, 128 B", "record", AVX2, || {
         verifying(written(&sealed::FORMAT, "a.sealed"))
     }),
@@ -120,6 +126,25 @@ fn verifying((source, records): (Arc<dyn Source>, usize)) -> Prepared {
         round: Box::new(move || {
             let report = verify(source.clone(), &Options::default(), |_| Ok(())).unwrap();
             assert_eq!(report.records, records as u64);
+        }),
+    }
+}
+
+/// A small file by its name, as many a command begins: what it takes to find the format is in it.
+fn small_file() -> Prepared {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.active");
+    let mut messages = Messages::new(Lengths::Each(8));
+    let mut bytes = Vec::new();
+    (0..1_000).for_each(|_| messages.encode(&mut bytes, b"t"));
+    std::fs::write(&path, bytes).unwrap();
+    Prepared {
+        units: 1,
+        round: Box::new(move || {
+            let _ = &folder;
+            let source = FileSource::new(open_regular(&path).unwrap(), &path).unwrap();
+            let report = verify(Arc::new(source), &Options::default(), |_| Ok(())).unwrap();
+            assert_eq!(report.records, 1_000);
         }),
     }
 }

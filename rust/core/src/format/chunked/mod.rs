@@ -32,7 +32,7 @@ use super::{Checked, Column, ColumnKind, Format, Likelihood, Options};
 use crate::compress;
 use crate::error::Result;
 use crate::source::{Source, Window};
-use header::{HEADER_BYTES, Look};
+use header::{HEADER_BYTES, Header, Look};
 
 /// The format's entry in the table.
 pub static FORMAT: Format = Format {
@@ -103,7 +103,7 @@ fn detect(source: &dyn Source, _: &Options) -> Result<Likelihood> {
     let places = (0..want).step_by(resync::ALIGNMENT_BYTES);
     let found = places.filter(|place| {
         let header = bytes.get(*place..place + HEADER_BYTES);
-        header.is_some_and(|header| Look::at(*place as u64, header, len).checked().is_some())
+        header.and_then(Header::checked).is_some()
     });
     Ok(match found.take(1).next() {
         Some(place) => Likelihood::Likely(format!(

@@ -109,9 +109,8 @@ impl ChunkedWalk {
             let bytes = bytes.get(..PIECE_BYTES).unwrap_or(bytes);
             let mut place = 0;
             while let Some(header) = bytes.get(place..place + HEADER_BYTES) {
-                let found = at + place as u64;
-                if Look::at(found, header, len).checked().is_some() {
-                    return Ok(Some(found));
+                if Header::checked(header).is_some() {
+                    return Ok(Some(at + place as u64));
                 }
                 place = place.saturating_add(ALIGNMENT_BYTES);
             }
