@@ -1,4 +1,5 @@
-//! The active format: verifying, Arrow batches and appending, each beside what bounds it. `make bench` prints the ratios.
+//! The active format: verifying, Arrow batches and appending, each beside what bounds it. With criterion, which
+//! compares each run with the last one: `make criterion`.
 #![allow(
     missing_docs,
     clippy::unwrap_used,
@@ -8,96 +9,38 @@
 )]
 
 use std::hint::black_box;
-use std::sync::Arc;
 use std::time::Duration;
+
+// As the ratios are measured on.
+#[allow(dead_code, reason = "it serves the ratios too")]
+#[path = "ratios/src/messages.rs"]
+mod messages;
 
 use criterion::{BenchmarkGroup, Criterion, Throughput, measurement::WallTime};
 use seglake::checksum::{Key, hash};
 use seglake::columns::{Batches, Limits, Selection, UuidType};
 use seglake::format::{Options, WriteOptions, active};
-use seglake::source::{BytesSource, Source};
 use seglake::verbs::verify;
-use uuid::{Timestamp, Uuid};
+use uuid::Uuid;
+
+use messages::{Lengths, Segment, TYPE};
 
 /// Enough to be out of every cache but the last.
 const SEGMENT_BYTES: usize = 16 << 20;
 
-/// Pseudo-random numbers (xorshift64*), the same in every run.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
-    }
-
-    /// A length from a lognormal distribution of median 120 and sigma 1: the sum of twelve uniform numbers is close to normal.
-    fn lognormal(&mut self) -> usize {
-        let uniform = |bits: u64| (bits >> 11) as f64 / (1u64 << 53) as f64;
-        let normal: f64 = (0..12).map(|_| uniform(self.next())).sum::<f64>() - 6.0;
-        (120.0 * normal.exp()) as usize
-    }
-}
-
-struct Segment {
-    name: &'static str,
-    bytes: Arc<Vec<u8>>,
-    /// Where each record begins, and how many bytes of it are hashed.
-    records: Vec<(usize, usize)>,
-}
-
-/// A source that shares its bytes with what it is compared with.
-struct Shared(Arc<Vec<u8>>);
-
-impl AsRef<[u8]> for Shared {
-    fn as_ref(&self) -> &[u8] {
-        &self.0
-    }
-}
-
-fn segments() -> Vec<Segment> {
-    let mut random = Random(42);
-    let mut segment = |name, value_len: &mut dyn FnMut(&mut Random) -> usize| {
-        let (mut bytes, mut records, mut tick) = (Vec::new(), Vec::new(), 0x01ee_0000_0000_0000);
-        while bytes.len() < SEGMENT_BYTES {
-            tick += random.next() % 100_000 + 1;
-            let uuid = Uuid::new_v6(Timestamp::from_gregorian_time(tick, 7), &[1, 2, 3, 4, 5, 6]);
-            let value: Vec<u8> = (0..value_len(&mut random))
-                .map(|_| random.next() as u8)
-                .collect();
-            let start = bytes.len();
-            active::encode(
-                &mut bytes,
-                &Key::DEFAULT,
-                uuid.as_bytes(),
-                b"order.created",
-                &value,
-            )
-            .unwrap();
-            records.push((start, bytes.len() - 8 - start));
-        }
-        Segment {
-            name,
-            bytes: Arc::new(bytes),
-            records,
-        }
-    };
-    vec![
-        segment("128 B", &mut |_| 128),
-        segment("1 KiB", &mut |_| 1 << 10),
-        segment("64 KiB", &mut |_| 64 << 10),
-        segment("mixed", &mut Random::lognormal),
-    ]
+fn segments() -> Vec<(&'static str, Segment)> {
+    Lengths::ALL
+        .into_iter()
+        .map(|(name, lengths)| (name, Segment::active(lengths, SEGMENT_BYTES)))
+        .collect()
 }
 
 fn group<'a>(
     criterion: &'a mut Criterion,
     what: &str,
-    segment: &Segment,
+    (name, segment): &(&str, Segment),
 ) -> BenchmarkGroup<'a, WallTime> {
-    let mut group = criterion.benchmark_group(format!("{what} {}", segment.name));
+    let mut group = criterion.benchmark_group(format!("{what} {name}"));
     group.throughput(Throughput::Bytes(segment.bytes.len() as u64));
     group
         .sample_size(20)
@@ -107,16 +50,16 @@ fn group<'a>(
 }
 
 /// Walking and verifying, against only hashing the same messages one by one.
-fn bench_verify(criterion: &mut Criterion, segment: &Segment) {
-    let mut group = group(criterion, "verify", segment);
-    let source: Arc<dyn Source> = Arc::new(BytesSource::new(Shared(segment.bytes.clone())));
+fn bench_verify(criterion: &mut Criterion, named: &(&str, Segment)) {
+    let (mut group, segment) = (group(criterion, "verify", named), &named.1);
+    let source = segment.source();
     group.bench_function("seglake", |bencher| {
         bencher.iter(|| {
             let report = verify(source.clone(), &Options::default(), |_| Ok(())).unwrap();
             assert_eq!(report.records, segment.records.len() as u64);
         });
     });
-    group.bench_function("highway", |bencher| {
+    group.bench_function("one by one", |bencher| {
         bencher.iter(|| {
             let hashes = segment
                 .records
@@ -129,9 +72,9 @@ fn bench_verify(criterion: &mut Criterion, segment: &Segment) {
 }
 
 /// Verified records as Arrow batches of all columns, against copying the file's bytes.
-fn bench_arrow(criterion: &mut Criterion, segment: &Segment) {
-    let mut group = group(criterion, "arrow", segment);
-    let source: Arc<dyn Source> = Arc::new(BytesSource::new(Shared(segment.bytes.clone())));
+fn bench_arrow(criterion: &mut Criterion, named: &(&str, Segment)) {
+    let (mut group, segment) = (group(criterion, "arrow", named), &named.1);
+    let source = segment.source();
     let selection =
         Selection::new(&active::FORMAT, &Options::default(), None, UuidType::Fixed).unwrap();
     group.bench_function("seglake", |bencher| {
@@ -154,24 +97,18 @@ fn bench_arrow(criterion: &mut Criterion, segment: &Segment) {
 }
 
 /// Encoding and checksumming records into a buffer, against only copying them there.
-fn bench_encode(criterion: &mut Criterion, segment: &Segment) {
-    let mut group = group(criterion, "encode", segment);
+fn bench_encode(criterion: &mut Criterion, named: &(&str, Segment)) {
+    let (mut group, segment) = (group(criterion, "encode", named), &named.1);
     let mut out = Vec::with_capacity(segment.bytes.len());
-    let value_start = 16 + 1 + 13 + 4;
+    let value_start = 16 + 1 + TYPE.len() + 4;
     group.bench_function("seglake", |bencher| {
         bencher.iter(|| {
             out.clear();
             for (start, len) in &segment.records {
                 let record = &segment.bytes[*start..*start + *len];
                 let uuid = record[..16].try_into().unwrap();
-                active::encode(
-                    &mut out,
-                    &Key::DEFAULT,
-                    uuid,
-                    b"order.created",
-                    &record[value_start..],
-                )
-                .unwrap();
+                active::encode(&mut out, &Key::DEFAULT, uuid, TYPE, &record[value_start..])
+                    .unwrap();
             }
             assert_eq!(out.len(), segment.bytes.len());
         });
@@ -189,10 +126,10 @@ fn bench_encode(criterion: &mut Criterion, segment: &Segment) {
 }
 
 /// Appending to a file, against writing the same bytes to one in the same pieces.
-fn bench_append(criterion: &mut Criterion, segment: &Segment) {
-    let mut group = group(criterion, "append", segment);
+fn bench_append(criterion: &mut Criterion, named: &(&str, Segment)) {
+    let (mut group, segment) = (group(criterion, "append", named), &named.1);
     let folder = tempfile::tempdir().unwrap();
-    let value_start = 16 + 1 + 13 + 4;
+    let value_start = 16 + 1 + TYPE.len() + 4;
     group.bench_function("seglake", |bencher| {
         bencher.iter(|| {
             let path = folder.path().join("appended.active");
@@ -201,9 +138,7 @@ fn bench_append(criterion: &mut Criterion, segment: &Segment) {
             for (start, len) in &segment.records {
                 let record = &segment.bytes[*start..*start + *len];
                 let uuid = Uuid::from_slice(&record[..16]).unwrap();
-                writer
-                    .append(&uuid, b"order.created", &record[value_start..])
-                    .unwrap();
+                writer.append(&uuid, TYPE, &record[value_start..]).unwrap();
             }
             writer.close().unwrap();
         });

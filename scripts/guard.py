@@ -39,8 +39,10 @@ BELOW: Final = 0.05
 """What is so much less is told, so that the budget is lowered before the gain is lost again."""
 ROUNDS: Final = (1, 3)
 ZSTD: Final = re.compile(r"(ZSTD|HUF|FSE|XXH|HIST|ERR|POOL)v?\d*_")
-# The C library copies by what the processor is called and how large its caches are: the same everywhere here.
-TUNABLES: Final = "glibc.cpu.x86_rep_movsb_threshold=0x40000000:glibc.cpu.x86_non_temporal_threshold=0x40000000"
+# The C library copies and fills by what the processor is called and how large its caches are: the same everywhere here.
+TUNABLES: Final = ":".join(
+    f"glibc.cpu.x86_{name}_threshold=0x40000000" for name in ("rep_movsb", "rep_stosb", "non_temporal")
+)
 
 
 class GuardError(Exception):

@@ -14,8 +14,8 @@ use uuid::Uuid;
 
 use crate::messages::{Lengths, Messages, Random, Segment, TYPE};
 
-/// Small, since valgrind is slow, but some hundred groups of records.
-const BYTES: usize = 4 << 20;
+/// How many MiB of messages there are where nothing else is asked for: few, since valgrind is slow.
+pub(crate) const MIB: usize = 4;
 /// How many messages are looked up in a round.
 const KEYS: usize = 2_000;
 /// Where the value begins in a record: behind UUID, type length, type and value length.
@@ -32,7 +32,8 @@ pub(crate) struct Path {
     pub(crate) unit: &'static str,
     /// The hash kernels that it is counted with.
     pub(crate) kernels: &'static [&'static str],
-    pub(crate) prepare: fn() -> Prepared,
+    /// Makes ready what runs on so many bytes of messages.
+    pub(crate) prepare: fn(usize) -> Prepared,
 }
 
 /// What runs, and how many units of work one round has.
@@ -45,7 +46,7 @@ const fn path(
     name: &'static str,
     unit: &'static str,
     kernels: &'static [&'static str],
-    prepare: fn() -> Prepared,
+    prepare: fn(usize) -> Prepared,
 ) -> Path {
     Path {
         name,
@@ -56,20 +57,20 @@ const fn path(
 }
 
 pub(crate) const PATHS: &[Path] = &[
-    path("hash many, 128 B", "message", BOTH, || {
-        hashing(Lengths::Each(128))
+    path("hash many, 128 B", "message", BOTH, |bytes| {
+        hashing(Lengths::Each(128), bytes)
     }),
-    path("hash many, mixed", "message", BOTH, || {
-        hashing(Lengths::Lognormal(1.0))
+    path("hash many, mixed", "message", BOTH, |bytes| {
+        hashing(Lengths::Lognormal(1.0), bytes)
     }),
-    path("hash many, 64 KiB", "message", BOTH, || {
-        hashing(Lengths::Each(64 << 10))
+    path("hash many, 64 KiB", "message", BOTH, |bytes| {
+        hashing(Lengths::Each(64 << 10), bytes)
     }),
-    path("verify active, 128 B", "record", BOTH, || {
-        verifying(active(Lengths::Each(128)))
+    path("verify active, 128 B", "record", BOTH, |bytes| {
+        verifying(active(Lengths::Each(128), bytes))
     }),
-    path("verify active, mixed", "record", BOTH, || {
-        verifying(active(Lengths::Lognormal(1.0)))
+    path("verify active, mixed", "record", BOTH, |bytes| {
+        verifying(active(Lengths::Lognormal(1.0), bytes))
     }),
     path(
         "verify active, 1,000 records of 8 B",
@@ -77,37 +78,37 @@ pub(crate) const PATHS: &[Path] = &[
         AVX2,
         small_file,
     ),
-    path("verify sealed, 128 B", "record", AVX2, || {
-        verifying(written(&sealed::FORMAT, "a.sealed"))
+    path("verify sealed, 128 B", "record", AVX2, |bytes| {
+        verifying(written(&sealed::FORMAT, "a.sealed", bytes))
     }),
-    path("verify chunked, 128 B", "record", AVX2, || {
-        verifying(written(&chunked::FORMAT, "a.chunked"))
+    path("verify chunked, 128 B", "record", AVX2, |bytes| {
+        verifying(written(&chunked::FORMAT, "a.chunked", bytes))
     }),
-    path("Arrow, 128 B", "record", AVX2, || {
-        batches(Lengths::Each(128))
+    path("Arrow, 128 B", "record", AVX2, |bytes| {
+        batches(Lengths::Each(128), bytes)
     }),
-    path("Arrow, mixed", "record", AVX2, || {
-        batches(Lengths::Lognormal(1.0))
+    path("Arrow, mixed", "record", AVX2, |bytes| {
+        batches(Lengths::Lognormal(1.0), bytes)
     }),
     path("sealed get", "key", AVX2, getting),
     path("sealed get_many", "key", AVX2, getting_many),
     path("encode active, 128 B", "record", AVX2, encoding),
-    path("append active, 128 B", "record", AVX2, || {
-        writing(&active::FORMAT, "a.active")
+    path("append active, 128 B", "record", AVX2, |bytes| {
+        writing(&active::FORMAT, "a.active", bytes)
     }),
-    path("write chunked, 128 B", "record", AVX2, || {
-        writing(&chunked::FORMAT, "a.chunked")
+    path("write chunked, 128 B", "record", AVX2, |bytes| {
+        writing(&chunked::FORMAT, "a.chunked", bytes)
     }),
 ];
 
-fn active(lengths: Lengths) -> (Arc<dyn Source>, usize) {
-    let segment = Segment::active(lengths, BYTES);
+fn active(lengths: Lengths, bytes: usize) -> (Arc<dyn Source>, usize) {
+    let segment = Segment::active(lengths, bytes);
     (segment.source(), segment.records.len())
 }
 
 /// Only hashing, of messages one behind the other.
-fn hashing(lengths: Lengths) -> Prepared {
-    let segment = Segment::active(lengths, BYTES);
+fn hashing(lengths: Lengths, bytes: usize) -> Prepared {
+    let segment = Segment::active(lengths, bytes);
     let mut hashes = Vec::new();
     Prepared {
         units: segment.records.len(),
@@ -131,7 +132,7 @@ fn verifying((source, records): (Arc<dyn Source>, usize)) -> Prepared {
 }
 
 /// A small file by its name, as many a command begins: what it takes to find the format is in it.
-fn small_file() -> Prepared {
+fn small_file(_: usize) -> Prepared {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.active");
     let mut messages = Messages::new(Lengths::Each(8));
@@ -149,8 +150,8 @@ fn small_file() -> Prepared {
     }
 }
 
-fn batches(lengths: Lengths) -> Prepared {
-    let (source, records) = active(lengths);
+fn batches(lengths: Lengths, bytes: usize) -> Prepared {
+    let (source, records) = active(lengths, bytes);
     let options = Options::default();
     let selection = Selection::new(&active::FORMAT, &options, None, UuidType::Fixed).unwrap();
     Prepared {
@@ -170,10 +171,10 @@ fn batches(lengths: Lengths) -> Prepared {
 }
 
 /// A file of another format with the messages of an active segment.
-fn written(format: &seglake::format::Format, name: &str) -> (Arc<dyn Source>, usize) {
+fn written(format: &seglake::format::Format, name: &str, bytes: usize) -> (Arc<dyn Source>, usize) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(name);
-    let segment = Segment::active(Lengths::Each(128), BYTES);
+    let segment = Segment::active(Lengths::Each(128), bytes);
     write(format, &segment, &path);
     let bytes = std::fs::read(&path).unwrap();
     (Arc::new(BytesSource::new(bytes)), segment.records.len())
@@ -219,9 +220,9 @@ fn messages(segment: &Segment) -> impl Iterator<Item = (&[u8; 16], &[u8])> {
 }
 
 /// A sealed file that is open for looking up, and IDs of some of its messages in no order.
-fn opened() -> (Box<dyn Lookup>, Vec<RecordId>) {
-    let (source, _) = written(&sealed::FORMAT, "a.sealed");
-    let segment = Segment::active(Lengths::Each(128), BYTES);
+fn opened(bytes: usize) -> (Box<dyn Lookup>, Vec<RecordId>) {
+    let (source, _) = written(&sealed::FORMAT, "a.sealed", bytes);
+    let segment = Segment::active(Lengths::Each(128), bytes);
     let mut random = Random::new(7);
     let ids = (0..KEYS).map(|_| {
         let (start, _) = segment.records[random.next() as usize % segment.records.len()];
@@ -231,8 +232,8 @@ fn opened() -> (Box<dyn Lookup>, Vec<RecordId>) {
     (lookup(source, &Options::default()).unwrap(), ids)
 }
 
-fn getting() -> Prepared {
-    let (lookup, ids) = opened();
+fn getting(bytes: usize) -> Prepared {
+    let (lookup, ids) = opened(bytes);
     Prepared {
         units: ids.len(),
         round: Box::new(move || {
@@ -244,8 +245,8 @@ fn getting() -> Prepared {
     }
 }
 
-fn getting_many() -> Prepared {
-    let (lookup, ids) = opened();
+fn getting_many(bytes: usize) -> Prepared {
+    let (lookup, ids) = opened(bytes);
     Prepared {
         units: ids.len(),
         round: Box::new(move || {
@@ -256,8 +257,8 @@ fn getting_many() -> Prepared {
 }
 
 /// Framing and hashing into a buffer.
-fn encoding() -> Prepared {
-    let segment = Segment::active(Lengths::Each(128), BYTES);
+fn encoding(bytes: usize) -> Prepared {
+    let segment = Segment::active(Lengths::Each(128), bytes);
     let mut out = Vec::with_capacity(segment.bytes.len());
     Prepared {
         units: segment.records.len(),
@@ -271,9 +272,9 @@ fn encoding() -> Prepared {
     }
 }
 
-fn writing(format: &'static seglake::format::Format, name: &'static str) -> Prepared {
+fn writing(format: &'static seglake::format::Format, name: &'static str, bytes: usize) -> Prepared {
     let folder: TempDir = tempfile::tempdir().unwrap();
-    let segment = Segment::active(Lengths::Each(128), BYTES);
+    let segment = Segment::active(Lengths::Each(128), bytes);
     let mut round = 0_u32;
     Prepared {
         units: segment.records.len(),
