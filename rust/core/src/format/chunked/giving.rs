@@ -122,9 +122,11 @@ impl Giving {
             let pass = pass.min(content.len() - self.next.min(content.len()));
             self.next += pass;
             self.unwanted -= pass as u64;
-            let Some((timestamp, len)) = content.get(self.next..).and_then(parse) else {
+            let Some((timestamp, parsed)) = content.get(self.next..).and_then(parse) else {
                 return Ok(());
             };
+            let number = usize::try_from(self.done).unwrap_or(usize::MAX);
+            let len = input.lengths.get(number).copied().unwrap_or(parsed);
             let offset = self.header.start.saturating_add_unsigned(self.done);
             let wanted = self.done >= self.skipped && filter.contains(offset, timestamp);
             let start = self.next + RECORD_HEADER_BYTES;

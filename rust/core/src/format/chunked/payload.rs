@@ -32,6 +32,9 @@ pub(super) struct Input {
     pub(super) options: Options,
     pub(super) window: Window,
     pub(super) decoder: Decoder,
+    /// The body lengths of the first records of the content that was checked last. Where a record begins depends on the length of
+    /// the one before, so that going from one to the next is mostly waiting: whoever does so again need not wait for these.
+    pub(super) lengths: Vec<u32>,
 }
 
 impl Input {
@@ -219,6 +222,7 @@ pub(super) fn check(
         );
         Checked::Bad(Finding::words(Cause::PayloadInvalid, expected, reason))
     };
+    input.lengths.clear();
     content.clear();
     content.shrink_to(KEPT_BYTES);
     // Whoever wants no bodies gets by with less memory.
@@ -248,7 +252,7 @@ pub(super) fn check(
         let piece = decoding.more(input, content)?;
         let fresh = content.get(before..).unwrap_or_default();
         total += fresh.len() as u64;
-        if !count.take(fresh) {
+        if !count.take(fresh, &mut input.lengths) {
             return Ok(bad("content that goes on behind the last of them".into()));
         }
         if total > limit {

@@ -15,6 +15,16 @@ pub(super) fn parse(bytes: &[u8]) -> Option<(i64, u32)> {
     Some((cursor.i64_be()?, cursor.u32_be()?))
 }
 
+/// So many body lengths of a content are kept at most.
+const MAX_LENGTHS: usize = 64 << 10;
+
+/// Keeps a body's length, if it is among the first.
+fn note(lengths: &mut Vec<u32>, len: u32) {
+    if lengths.len() < MAX_LENGTHS {
+        lengths.push(len);
+    }
+}
+
 /// Counts the records of a content that comes in pieces, however they are cut.
 #[derive(Debug)]
 pub(super) struct Count {
@@ -37,8 +47,9 @@ impl Count {
         }
     }
 
-    /// Takes the next piece. Gives false as soon as there are bytes behind the last record that is stated.
-    pub(super) fn take(&mut self, mut bytes: &[u8]) -> bool {
+    /// Takes the next piece. Gives false as soon as there are bytes behind the last record that is stated. The body lengths of
+    /// the first records are added to `lengths`.
+    pub(super) fn take(&mut self, mut bytes: &[u8], lengths: &mut Vec<u32>) -> bool {
         loop {
             let skip = usize::try_from(self.body_left)
                 .unwrap_or(usize::MAX)
@@ -49,17 +60,14 @@ impl Count {
                 return true;
             }
             if self.header_len == 0 {
+                bytes = self.take_whole(bytes, lengths);
+                if self.body_left > 0 || bytes.is_empty() {
+                    continue;
+                }
                 if self.begun == self.stated {
                     return false;
                 }
                 self.begun += 1;
-            }
-            if self.header_len == 0
-                && let Some((_, len)) = parse(bytes)
-            {
-                self.body_left = len.into();
-                bytes = bytes.get(RECORD_HEADER_BYTES..).unwrap_or_default();
-                continue;
             }
             // A header in two pieces, or more.
             let missing = self.header.get_mut(self.header_len..).unwrap_or_default();
@@ -71,9 +79,31 @@ impl Count {
             self.header_len += take;
             if self.header_len == RECORD_HEADER_BYTES {
                 self.header_len = 0;
-                self.body_left = parse(&self.header).map_or(0, |(_, len)| len.into());
+                let len = parse(&self.header).map_or(0, |(_, len)| len);
+                note(lengths, len);
+                self.body_left = len.into();
             }
         }
+    }
+
+    /// Takes the records whose headers are whole, as far as they are stated: gives what is behind the last body, or none where
+    /// that is cut off.
+    fn take_whole<'a>(&mut self, mut bytes: &'a [u8], lengths: &mut Vec<u32>) -> &'a [u8] {
+        while self.begun < self.stated
+            && let Some((_, len)) = parse(bytes)
+        {
+            self.begun += 1;
+            note(lengths, len);
+            let bodies = bytes.get(RECORD_HEADER_BYTES..).unwrap_or_default();
+            match usize::try_from(len).ok().and_then(|len| bodies.get(len..)) {
+                Some(behind) => bytes = behind,
+                None => {
+                    self.body_left = u64::from(len) - bodies.len() as u64;
+                    return &[];
+                }
+            }
+        }
+        bytes
     }
 
     /// What is wrong with a content that ends here.

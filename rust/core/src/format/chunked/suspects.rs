@@ -94,6 +94,7 @@ impl ChunkedSuspects {
             options,
             window: Window::default(),
             decoder: Decoder::default(),
+            lengths: Vec::new(),
         };
         let check = move |bytes: &[u8]| {
             input.source = Arc::new(BytesSource::new([head.as_slice(), bytes].concat()));

@@ -151,6 +151,7 @@ impl ChunkedWalk {
                 options: options.clone(),
                 window: Window::default(),
                 decoder: Decoder::default(),
+                lengths: Vec::new(),
             },
             filter: Filter::of(&options.wanted),
             tiling: Tiling::resume(state.at, state.held),
