@@ -77,6 +77,7 @@ def open(
     limit_chunk_bytes: int | None = None,
     uuid_type: Literal["fixed", "binary", "string"] = "fixed",
     mmap: bool = False,
+    views: bool = False,
 ) -> Reader: ...
 def verify(
     source: _Source,

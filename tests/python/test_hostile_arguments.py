@@ -20,7 +20,7 @@ FORMATS = ("active", "sealed", "tenant", "chunked", "oplog")
 OF_READING = (
     *("format", "dialect", "index", "key", "keys", "key_file", "on_damage", "since", "until", "start_offset"),
     *("end_offset", "partitions", "tenants", "columns", "batch_bytes", "batch_rows", "max_record_bytes"),
-    *("max_chunk_bytes", "limit_chunk_bytes", "uuid_type", "mmap"),
+    *("max_chunk_bytes", "limit_chunk_bytes", "uuid_type", "mmap", "views"),
 )
 OF_WRITING = (
     *("key", "key_file", "append", "overwrite", "zero_torn_tail", "trailer", "version", "dialect", "chunk_bytes"),

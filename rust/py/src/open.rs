@@ -34,6 +34,9 @@ use crate::wanted::Filter;
 /// mmap: False reads the file in windows, so memory stays flat and a file that shrinks is an error. True maps it: faster to
 ///     look up in, but where somebody truncates the file meanwhile, or its disk fails, the process is killed (SIGBUS); where
 ///     somebody writes to it, what was checked may not be what is returned.
+/// views: True gives bytes and text in Arrow as views (binary_view, string_view): values are not copied but named where they
+///     are in the map or buffer, which stays for as long as any batch does. Needs mmap=True, or bytes or a read-only buffer that
+///     nobody changes meanwhile; not for chunked files, whose values are compressed. Single records and get() are as ever.
 ///
 /// Raises FileNotFoundError and other OSErrors, FormatError where the format cannot be told, ValueError (also for options that
 /// do not concern the format, where it is named), TypeError.
@@ -42,7 +45,7 @@ use crate::wanted::Filter;
     source, *, format=None, dialect=None, index=None, key=None, keys=None, key_file=None, on_damage="raise", since=None,
     until=None, start_offset=None, end_offset=None, partitions=None, tenants=None, columns=None, batch_bytes=8388608,
     batch_rows=131072, max_record_bytes=2147483647, max_chunk_bytes=None, limit_chunk_bytes=None, uuid_type="fixed",
-    mmap=false,
+    mmap=false, views=false,
 ))]
 #[allow(clippy::too_many_arguments, reason = "keyword arguments")]
 pub(crate) fn open<'py>(
@@ -68,6 +71,7 @@ pub(crate) fn open<'py>(
     limit_chunk_bytes: Option<u64>,
     uuid_type: &str,
     mmap: bool,
+    views: bool,
 ) -> PyResult<Reader> {
     let py = source.py();
     let strict = is_strict(on_damage)?;
@@ -105,6 +109,7 @@ pub(crate) fn open<'py>(
         max_chunk_bytes,
         limit_chunk_bytes,
         mmap,
+        views,
     };
     let Opened {
         source,
@@ -119,8 +124,12 @@ pub(crate) fn open<'py>(
         max_record_bytes,
         ..options
     };
-    let selection = Selection::new(format, &options, columns.as_deref(), uuids)
-        .map_err(|error| raise(py, error))?;
+    let selection = Selection::new(format, &options, columns.as_deref(), uuids);
+    let selection = selection.and_then(|selection| match views {
+        true => selection.with_views(format, &source),
+        false => Ok(selection),
+    });
+    let selection = selection.map_err(|error| raise(py, error))?;
     let limits = Limits {
         bytes: batch_bytes,
         rows: batch_rows,
@@ -151,6 +160,7 @@ pub(crate) fn open<'py>(
     }
     again.set_item("uuid_type", uuid_type)?;
     again.set_item("mmap", mmap)?;
+    again.set_item("views", views)?;
     let reopening = Reopening {
         path,
         origin,

@@ -12,7 +12,7 @@ use seglake::source::Source;
 use crate::error::raise;
 use crate::interrupt::signals;
 use crate::key::{self, Origin};
-use crate::source::{Given, given};
+use crate::source::{Given, given, given_for_views};
 
 /// What says how a file is to be understood; `None` is the default.
 #[derive(Default)]
@@ -26,6 +26,8 @@ pub(crate) struct ReadArguments<'a, 'py> {
     pub(crate) max_chunk_bytes: Option<u64>,
     pub(crate) limit_chunk_bytes: Option<u64>,
     pub(crate) mmap: bool,
+    /// Whether values are to be viewed where they are.
+    pub(crate) views: bool,
 }
 
 /// An open source of a known format.
@@ -96,7 +98,11 @@ impl ReadArguments<'_, '_> {
     pub(crate) fn open(&self, object: &Bound<'_, PyAny>) -> PyResult<Opened> {
         let py = object.py();
         let (options, origin) = self.options(py)?;
-        let given = given(object)?;
+        let given = if self.views {
+            given_for_views(object)?
+        } else {
+            given(object)?
+        };
         if self.mmap && !matches!(given, Given::Path(_)) {
             return Err(PyValueError::new_err(
                 "mmap=True needs a path: a buffer is in memory already, and a file object cannot be mapped",

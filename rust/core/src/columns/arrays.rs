@@ -61,11 +61,7 @@ pub(super) fn array(
             let data = Buffer::from_vec(fitted(data));
             Arc::new(BinaryArray::try_new(offsets, data, nulls)?)
         }
-        Values::Text { offsets, data } => {
-            let offsets = OffsetBuffer::new(ScalarBuffer::from(fitted(offsets)));
-            let data = Buffer::from_vec(fitted(data.into_bytes()));
-            Arc::new(StringArray::try_new(offsets, data, nulls)?)
-        }
+        Values::Text { offsets, data } => Arc::new(text(fitted(offsets), data, nulls)?),
         Values::Views(views) => views.into_array(nulls)?,
         Values::List { offsets, items } => {
             let DataType::List(field) = data_type else {
@@ -92,8 +88,33 @@ pub(super) fn array(
     })
 }
 
+/// Texts that lie end to end, each from its offset to the next, as [`ColumnBuffer`] collects them.
+#[allow(unsafe_code)]
+fn text(
+    offsets: Vec<i32>,
+    data: String,
+    nulls: Option<NullBuffer>,
+) -> std::result::Result<StringArray, ArrowError> {
+    if i32::try_from(data.len()).is_err() {
+        return Err(too_long(data.len()));
+    }
+    let data = Buffer::from_vec(fitted(data.into_bytes()));
+    // SAFETY: a column's offsets begin as a 0, and each that follows is the length of its data behind a whole text, so they
+    // ascend, none is behind the end, and none is within a character; the data is a `String`, which is UTF-8. Offsets are
+    // cut off at the largest there is only where the data is longer, which was refused above. A column has as many offsets
+    // as values and one more, and `valid`, where it is not empty, one entry for each value.
+    Ok(unsafe {
+        let offsets = OffsetBuffer::new_unchecked(ScalarBuffer::from(offsets));
+        StringArray::new_unchecked(offsets, data, nulls)
+    })
+}
+
+pub(super) fn too_long(bytes: usize) -> ArrowError {
+    ArrowError::OffsetOverflowError(bytes)
+}
+
 /// What was reserved and is not needed goes, where that is much.
-fn fitted<T>(mut values: Vec<T>) -> Vec<T> {
+pub(super) fn fitted<T>(mut values: Vec<T>) -> Vec<T> {
     if values.len() < values.capacity() / 2 {
         values.shrink_to_fit();
     }

@@ -206,7 +206,7 @@ fn home(format: &Format, source: &Arc<dyn Source>) -> Result<Home> {
     }
     Home::new(source).ok_or_else(|| {
         Error::Usage(
-            "views need a source in memory: map the file, or give bytes or a read-only buffer, or read without views".to_owned(),
+            "views need a source in memory: map the file (mmap), or give bytes or a read-only buffer, or read without views".to_owned(),
         )
     })
 }

@@ -9,6 +9,7 @@ use arrow_buffer::{Buffer, NullBuffer, ScalarBuffer};
 use arrow_schema::ArrowError;
 use bytes::Bytes;
 
+use super::arrays::{fitted, too_long};
 use crate::source::Source;
 
 /// Values of so many bytes are in the view itself.
@@ -173,30 +174,40 @@ impl Views {
     }
 
     /// The views as an array.
+    #[allow(unsafe_code)]
     pub(super) fn into_array(
         self,
         nulls: Option<NullBuffer>,
     ) -> std::result::Result<ArrayRef, ArrowError> {
-        let views = ScalarBuffer::from(self.views);
-        match self.content {
-            Content::Text(mut text, _) => {
-                text.shrink_to_fit();
-                let buffers = vec![Buffer::from_vec(text.into_bytes())];
-                let array = StringViewArray::try_new(views, buffers, nulls)?;
-                Ok(Arc::new(array))
-            }
-            Content::Bytes(mut bytes) => {
-                bytes.shrink_to_fit();
-                let mut buffers = vec![Buffer::from_vec(bytes)];
-                if let Some(Home(home)) = &self.home {
-                    let named = self.stretches.iter().map(|stretch| &stretch.range);
-                    buffers.extend(
-                        named.map(|range| home.slice_with_length(range.start, range.len())),
-                    );
-                }
-                Ok(Arc::new(BinaryViewArray::try_new(views, buffers, nulls)?))
-            }
+        let own = match self.content {
+            Content::Bytes(bytes) => (bytes, false),
+            Content::Text(text, _) => (text.into_bytes(), true),
+        };
+        let (mut own, is_text) = own;
+        if i32::try_from(own.len()).is_err() {
+            return Err(too_long(own.len()));
         }
+        own.shrink_to_fit();
+        let views = ScalarBuffer::from(fitted(self.views));
+        let mut buffers = vec![Buffer::from_vec(own)];
+        if let Some(Home(home)) = &self.home {
+            let named = self.stretches.iter().map(|stretch| &stretch.range);
+            buffers.extend(named.map(|range| home.slice_with_length(range.start, range.len())));
+        }
+        let buffers = Arc::from(buffers);
+        // SAFETY: each view is made by `inline` of at most 12 bytes, the rest being zero, or by `view` of bytes that stand at
+        // its offset in its buffer, from which length and prefix are taken: in the own one, to which is only appended and
+        // which is short enough for no offset to be cut off, or in a stretch of the source, which reaches behind every value
+        // that is named in it. Texts are all in views or in the own buffer, which is then a `String`, from one push to the
+        // next: whole and UTF-8. There is one entry in `nulls` for each view. The bytes of a source do not change while they
+        // are borrowed, and `home` borrows them for as long as it is there.
+        Ok(unsafe {
+            if is_text {
+                Arc::new(StringViewArray::new_unchecked(views, buffers, nulls))
+            } else {
+                Arc::new(BinaryViewArray::new_unchecked(views, buffers, nulls))
+            }
+        })
     }
 }
 
