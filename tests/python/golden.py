@@ -33,7 +33,8 @@ class Case:
     def open(self, source: Any = None, **options: Any) -> seglake.Reader:
         """A reader that skips damage."""
         index = {"index": self.index or False} if self.format == "chunked" else {}
-        return seglake.open(source or self.path, **{"on_damage": "skip", **self.options, **index, **options})
+        source = self.path if source is None else source
+        return seglake.open(source, **{"on_damage": "skip", **self.options, **index, **options})
 
     def records(self) -> list[dict[str, Any]]:
         """The records that are expected."""
