@@ -36,6 +36,7 @@ pub mod faults;
 pub mod format;
 pub mod ledger;
 mod output;
+mod prefetch;
 pub mod source;
 pub mod text;
 pub mod uuid6;

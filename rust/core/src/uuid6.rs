@@ -33,7 +33,8 @@ pub const fn timestamp_micros(uuid: &[u8; 16]) -> i64 {
     (ticks(uuid).cast_signed() - UNIX_EPOCH_TICKS.cast_signed()).div_euclid(TICKS_PER_MICROSECOND)
 }
 
-const fn ticks(uuid: &[u8; 16]) -> u64 {
+/// Its time in 100 ns since 1582-10-15 UTC, whatever its version says.
+pub(crate) const fn ticks(uuid: &[u8; 16]) -> u64 {
     let [a, b, c, d, e, f, g, h, ..] = *uuid;
     let head = u64::from_be_bytes([a, b, c, d, e, f, g, h]);
     head >> 16 << 12 | head & 0x0fff

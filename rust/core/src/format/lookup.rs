@@ -64,6 +64,15 @@ pub trait Lookup: Send + Sync {
     /// damage at which a record might have stood is an error.
     fn get(&self, ids: &[RecordId]) -> Result<Hits>;
 
+    /// Reads now what makes looking up as fast as it gets, in memory as [`Options`] bound it. Otherwise that happens once so many
+    /// records were looked up that it would have paid.
+    ///
+    /// # Errors
+    /// [`Error::Io`], [`Error::Interrupted`].
+    fn prepare(&self) -> Result<()> {
+        Ok(())
+    }
+
     /// A walk over the wanted records that reads no more of the file than it must, and so gives no ledger of the rest.
     ///
     /// # Errors
@@ -198,6 +207,10 @@ pub(super) struct Guarded {
 impl Lookup for Guarded {
     fn get(&self, ids: &[RecordId]) -> Result<Hits> {
         self.lookup.get(ids)
+    }
+
+    fn prepare(&self) -> Result<()> {
+        self.lookup.prepare()
     }
 
     fn range(&self, wanted: &Wanted) -> Result<Box<dyn Walk>> {

@@ -200,6 +200,9 @@ pub struct Options {
     pub max_chunk_bytes: u64,
     /// A chunk whose content has more bytes than this is an [`Error::Limit`].
     pub limit_chunk_bytes: u64,
+    /// The most memory that a look-up may take, for as long as it lives, for a table that makes it faster, in bytes: sealed.
+    /// 0 for none.
+    pub lookup_table_bytes: usize,
     /// Asked now and then whether to stop.
     pub interrupt: Option<Interrupt>,
 }
@@ -211,6 +214,8 @@ impl Options {
     pub const MAX_CHUNK_BYTES: u64 = 64 << 20;
     /// What `limit_chunk_bytes` is by default: 1 GiB.
     pub const LIMIT_CHUNK_BYTES: u64 = 1 << 30;
+    /// What `lookup_table_bytes` is by default: 16 MiB.
+    pub const LOOKUP_TABLE_BYTES: usize = 16 << 20;
 
     /// Asks whether to stop.
     ///
@@ -239,6 +244,7 @@ impl Default for Options {
             max_record_bytes: Self::MAX_RECORD_BYTES,
             max_chunk_bytes: Self::MAX_CHUNK_BYTES,
             limit_chunk_bytes: Self::LIMIT_CHUNK_BYTES,
+            lookup_table_bytes: Self::LOOKUP_TABLE_BYTES,
             interrupt: None,
         }
     }

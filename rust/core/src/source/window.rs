@@ -15,6 +15,8 @@ pub(crate) struct Window {
 
 /// The least that is read at once where reading jumps to and fro.
 const JUMP_BYTES: usize = 64;
+/// How much memory a window keeps that was forgotten.
+const KEPT_BYTES: usize = 16 << 10;
 /// Reading that goes on so near behind what is held does not jump.
 const NEAR_BYTES: u64 = 4 << 10;
 
@@ -85,6 +87,13 @@ impl Window {
                 .unwrap_or_default(),
             None => self.held(at),
         }
+    }
+
+    /// Forgets what was read, and keeps no more memory than it takes to read a little again.
+    pub(crate) fn forget(&mut self) {
+        self.buffer.clear();
+        self.buffer.shrink_to(KEPT_BYTES);
+        self.run = 0;
     }
 
     fn held(&self, at: u64) -> &[u8] {

@@ -163,6 +163,30 @@ struct Evidence {
     next: Option<(u64, [u8; UUID_BYTES])>,
 }
 
+/// A message that lies within the data, if its checksum is right.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Claim {
+    pub(super) message: Message,
+    /// The checksum in the trailer.
+    pub(super) stored: u64,
+}
+
+impl Claim {
+    /// What the message comes to, its checksum being `computed`.
+    pub(super) fn judge(self, computed: u64, prior: &Prior) -> std::result::Result<Message, Fault> {
+        let Self { message, stored } = self;
+        if computed != stored {
+            Err(Fault::Checksum { stored, computed })
+        } else if !uuid6::is_v6(&message.uuid) {
+            Err(Fault::BadUuid)
+        } else if let Some(last) = prior.last.filter(|last| message.uuid <= *last) {
+            Err(Fault::NotAbove(last))
+        } else {
+            Ok(message)
+        }
+    }
+}
+
 /// Checks messages of one file.
 pub(super) struct Checker {
     pub(super) reader: Reader,
@@ -233,6 +257,31 @@ impl Checker {
         place: u64,
         prior: &Prior,
     ) -> Result<std::result::Result<Message, Fault>> {
+        let claim = match self.claim(trailer, number, entry, place, prior)? {
+            Ok(claim) => claim,
+            Err(fault) => return Ok(Err(fault)),
+        };
+        let len = claim.message.header.total();
+        let computed = self.reader.hash(&self.front.key, &entry.uuid, place, len)?;
+        let judged = claim.judge(computed, prior);
+        if let Err(Fault::Checksum { .. }) = judged {
+            self.spent = self.spent.saturating_add(len);
+        }
+        Ok(judged)
+    }
+
+    /// With a trailer, what stands at `place` as this entry's message, and the checksum that it has to have.
+    pub(super) fn claim(
+        &mut self,
+        trailer: &Trailer,
+        number: u64,
+        entry: &Entry,
+        place: u64,
+        prior: &Prior,
+    ) -> Result<std::result::Result<Claim, Fault>> {
+        if !self.front.in_bounds(place) {
+            return Ok(Err(Fault::OutOfBounds));
+        }
         if place < prior.end {
             return Ok(Err(Fault::Overlap));
         }
@@ -240,24 +289,11 @@ impl Checker {
             Ok(message) => message,
             Err(fault) => return Ok(Err(fault)),
         };
-        let len = message.header.total();
-        let spent = self.spent.saturating_add(len);
-        if spent > budget(&self.front) {
+        if self.spent.saturating_add(message.header.total()) > budget(&self.front) {
             return Ok(Err(Fault::SearchLimit));
         }
         let stored = self.reader.checksum(trailer.checksum_at(number))?;
-        let computed = self.reader.hash(&self.front.key, &entry.uuid, place, len)?;
-        if computed != stored {
-            self.spent = spent;
-            return Ok(Err(Fault::Checksum { stored, computed }));
-        }
-        Ok(if !uuid6::is_v6(&entry.uuid) {
-            Err(Fault::BadUuid)
-        } else if let Some(last) = prior.last.filter(|last| entry.uuid <= *last) {
-            Err(Fault::NotAbove(last))
-        } else {
-            Ok(message)
-        })
+        Ok(Ok(Claim { message, stored }))
     }
 
     /// Without a trailer, by what the entries around it say.
@@ -319,7 +355,7 @@ impl Checker {
     }
 
     /// Where the message of an entry begins by its offset; behind the last entry, where the data ends.
-    fn beginning(&mut self, number: u64) -> Result<u64> {
+    pub(super) fn beginning(&mut self, number: u64) -> Result<u64> {
         let Front {
             entries, data_end, ..
         } = self.front;

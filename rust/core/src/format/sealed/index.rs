@@ -90,7 +90,7 @@ fn first_terminator(source: &dyn Source, options: &Options) -> Result<Option<u64
 }
 
 /// Shows `look` the bytes from `start` to `end` in pieces of whole entries, until it has seen enough.
-fn each_piece(
+pub(super) fn each_piece(
     source: &dyn Source,
     options: &Options,
     start: u64,

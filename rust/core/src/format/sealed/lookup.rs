@@ -1,38 +1,63 @@
 //! Finding messages by UUID, and ranges of them, without reading the rest.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, OnceLock};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
 
-use super::check::{Checker, Prior};
+use super::check::{Checker, Fault, Prior};
+use super::found::FoundMessages;
 use super::front::Front;
+use super::group::{GROUP, Group};
 use super::index::{Survey, survey};
 use super::reader::Reader;
-use super::rows::SealedRows;
-use super::search::lower_bound;
+use super::search::Search;
+use super::table::Table;
 use super::walk::{SealedWalk, State};
 use super::{COLUMNS, Entry, FORMAT, Message, UUID_BYTES};
 use crate::error::{Damage, Error, Result};
 use crate::format::lookup::no_such_id;
-use crate::format::{
-    Bound, Found, Hits, Lookup, Options, RecordId, Rows, Step, UuidBounds, Walk, Wanted,
-};
+use crate::format::{Bound, Hits, Lookup, Options, RecordId, Step, UuidBounds, Walk, Wanted};
 use crate::ledger::Cause;
 use crate::source::Source;
+use crate::uuid6;
 
 /// How many entries in front of a range may be damaged before all of the file is walked.
 const MAX_RUN_IN: u64 = 64;
+
+/// Once there was one look-up for so many entries, making a table has paid: a look-up saves what reading a hundred takes.
+const ENTRIES_PER_LOOKUP: u64 = 64;
+/// In front of fewer look-ups than these no table is made, however few entries there are.
+const MIN_LOOKUPS: u64 = 1 << 10;
+/// How many threads find what they need to look up laid out; others lay it out anew each time.
+const MAX_IDLE: usize = 4;
+/// How many are looked up between two looks at whether to stop.
+const POLL_LOOKUPS: usize = 1 << 12;
 
 /// Looks up messages of one segment.
 pub(super) struct SealedLookup {
     source: Arc<dyn Source>,
     options: Options,
-    front: Front,
+    pub(super) front: Front,
     /// What is proven of the index, once it had to be.
     survey: OnceLock<Survey>,
+    /// The times of the first and the last entry, in ticks.
+    ends: OnceLock<[u64; 2]>,
+    /// Once it was made, or could not be.
+    table: OnceLock<Option<Table>>,
+    is_table_being_made: AtomicBool,
+    looked_up: AtomicU64,
+    idle: Mutex<Vec<Tools>>,
+}
+
+/// What one thread needs to look up.
+struct Tools {
+    checker: Checker,
+    group: Group,
+    uuids: Vec<[u8; UUID_BYTES]>,
 }
 
 /// What a search for one UUID came to.
-enum Sought {
+pub(super) enum Sought {
     /// Here it is.
     Hit(Message),
     /// It is not there, as far as the file can prove that.
@@ -49,6 +74,11 @@ impl SealedLookup {
             options: options.clone(),
             front,
             survey: OnceLock::new(),
+            ends: OnceLock::new(),
+            table: OnceLock::new(),
+            is_table_being_made: AtomicBool::new(false),
+            looked_up: AtomicU64::new(0),
+            idle: Mutex::new(Vec::new()),
         })
     }
 
@@ -71,45 +101,173 @@ impl SealedLookup {
         Checker::new(reader(), reader(), self.front)
     }
 
-    /// The number of the first entry whose UUID is not smaller than this one.
-    fn lower_bound(&self, checker: &mut Checker, uuid: &[u8; UUID_BYTES]) -> Result<u64> {
-        let entries = self.front.entries;
-        lower_bound(entries, uuid, |number| {
-            Ok(checker.reader.entry(number, entries)?.uuid)
+    /// What was used before, if it is to be had at once: a fork may have taken the lock along.
+    fn tools(&self) -> Tools {
+        let idle = self.idle.try_lock().ok().and_then(|mut idle| idle.pop());
+        idle.unwrap_or_else(|| Tools {
+            checker: self.checker(),
+            group: Group::default(),
+            uuids: Vec::new(),
         })
     }
 
-    /// Looks for one UUID.
-    fn find(&self, checker: &mut Checker, uuid: &[u8; UUID_BYTES]) -> Result<Sought> {
-        if self.front.unreadable.is_some() {
-            return self.unproven(None);
+    fn put_back(&self, mut tools: Tools) {
+        tools.checker.reader.forget(); // a file that was cut off since is to be noticed
+        if let Ok(mut idle) = self.idle.try_lock()
+            && idle.len() < MAX_IDLE
+        {
+            idle.push(tools);
         }
-        let has_checksums = self.front.trailer.is_some();
+    }
+
+    /// The table, if there is one.
+    pub(super) fn table(&self) -> Option<&Table> {
+        self.table.get().and_then(Option::as_ref)
+    }
+
+    fn build_table(&self) -> Result<Option<Table>> {
+        if self.front.unreadable.is_some() || self.front.entries == 0 {
+            return Ok(None);
+        }
+        let mut checker = self.checker();
+        let ends = self.ends(|number| self.entry(&mut checker, number))?;
+        Table::build(&*self.source, &self.options, &self.front, ends)
+    }
+
+    /// Counts look-ups, and makes the table once it would have paid.
+    fn count(&self, lookups: usize) -> Result<()> {
+        if self.table.get().is_some() {
+            return Ok(());
+        }
+        let lookups = lookups as u64;
+        let before = self.looked_up.fetch_add(lookups, Ordering::Relaxed);
+        let enough = (self.front.entries / ENTRIES_PER_LOOKUP).max(MIN_LOOKUPS);
+        if before.saturating_add(lookups) < enough
+            || self.is_table_being_made.swap(true, Ordering::AcqRel)
+        {
+            return Ok(());
+        }
+        let built = self.build_table();
+        self.is_table_being_made.store(false, Ordering::Release);
+        match built {
+            Ok(table) => _ = self.table.set(table),
+            Err(Error::Interrupted) => return Err(Error::Interrupted),
+            // Looking up does without: what cannot be read may be far from what is looked for.
+            Err(_) => _ = self.table.set(None),
+        }
+        Ok(())
+    }
+
+    /// The times of the first and the last entry.
+    fn ends(&self, mut entry: impl FnMut(u64) -> Result<Option<Entry>>) -> Result<[u64; 2]> {
+        if let Some(ends) = self.ends.get() {
+            return Ok(*ends);
+        }
+        let mut time = |number| Ok(entry(number)?.map_or(0, |entry| uuid6::ticks(&entry.uuid)));
+        let ends = [time(0)?, time(self.front.entries.saturating_sub(1))?];
+        Ok(*self.ends.get_or_init(|| ends))
+    }
+
+    /// A search for the first entry whose UUID is not smaller than this one.
+    pub(super) fn search(
+        &self,
+        uuid: &[u8; UUID_BYTES],
+        entry: impl FnMut(u64) -> Result<Option<Entry>>,
+    ) -> Result<Search> {
+        if let Some(search) = self.table().and_then(|table| table.search(uuid)) {
+            return Ok(search);
+        }
+        let [first, last] = self.ends(entry)?;
+        Ok(Search::new(*uuid, 0..self.front.entries, first..last))
+    }
+
+    /// The number of the first entry whose UUID is not smaller than this one.
+    fn lower_bound(&self, checker: &mut Checker, uuid: &[u8; UUID_BYTES]) -> Result<u64> {
+        let mut search = self.search(uuid, |number| self.entry(checker, number))?;
+        while let Some(place) = search.place() {
+            search.saw(&checker.reader.entry(place, self.front.entries)?.uuid);
+        }
+        Ok(search.answer())
+    }
+
+    /// Looks for these UUIDs, and hands what that comes to to `take`, in their order.
+    fn find(
+        &self,
+        tools: &mut Tools,
+        mut take: impl FnMut(&mut Checker, usize, Sought) -> Result<()>,
+    ) -> Result<()> {
+        let Tools {
+            checker,
+            group,
+            uuids,
+        } = tools;
         // Without checksums it takes all entries to know what the walk would make of one of them.
-        if !has_checksums && !self.survey()?.ascends {
-            return self.unproven(None);
+        let is_searchable = self.front.unreadable.is_none()
+            && (self.front.trailer.is_some() || self.survey()?.ascends);
+        if !is_searchable {
+            for place in 0..uuids.len() {
+                let sought = self.unproven(None)?;
+                take(checker, place, sought)?;
+            }
+            return Ok(());
         }
+        let Some(bytes) = self.source.as_slice() else {
+            for (place, uuid) in uuids.iter().enumerate() {
+                if place % POLL_LOOKUPS == POLL_LOOKUPS - 1 {
+                    self.options.poll()?;
+                }
+                let sought = self.find_one(checker, uuid)?;
+                take(checker, place, sought)?;
+            }
+            return Ok(());
+        };
+        let mut place = 0;
+        for some in uuids.chunks(GROUP) {
+            if place % POLL_LOOKUPS == POLL_LOOKUPS - GROUP {
+                self.options.poll()?;
+            }
+            group.find(self, checker, bytes, some, |checker, sought| {
+                take(checker, place, sought)?;
+                place += 1;
+                Ok(())
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Looks for one UUID.
+    fn find_one(&self, checker: &mut Checker, uuid: &[u8; UUID_BYTES]) -> Result<Sought> {
         let number = self.lower_bound(checker, uuid)?;
         let entry = self
             .entry(checker, number)?
             .filter(|entry| entry.uuid == *uuid);
-        let mut own = None;
-        if let Some(entry) = &entry {
-            let checked = self.check(checker, number, entry)?;
-            if let Ok(message) = checked {
-                if checker.stands_alone(number, entry)? {
-                    return Ok(Sought::Hit(message));
-                }
-                return Ok(Sought::Unsure);
-            }
-            own = checked.err();
+        let checked = match &entry {
+            Some(entry) => Some(self.check(checker, number, entry)?),
+            None => None,
+        };
+        self.conclude(checker, number, entry.zip(checked))
+    }
+
+    /// What it comes to that a search ended at this entry, whose message was checked, or found no entry.
+    pub(super) fn conclude(
+        &self,
+        checker: &mut Checker,
+        number: u64,
+        found: Option<(Entry, std::result::Result<Message, Fault>)>,
+    ) -> Result<Sought> {
+        if let Some((entry, Ok(message))) = found {
+            return Ok(if checker.stands_alone(number, &entry)? {
+                Sought::Hit(message)
+            } else {
+                Sought::Unsure
+            });
         }
         let survey = self.survey()?;
-        match (entry, own) {
-            (None, _) if self.is_index_believed(survey) => Ok(Sought::Absent),
+        match found {
+            None if self.is_index_believed(survey) => Ok(Sought::Absent),
             // The walk gives nothing that has no entry.
-            (None, _) if survey.ascends && !self.options.strict => Ok(Sought::Absent),
-            (Some(entry), Some(fault)) if self.is_index_believed(survey) => {
+            None if survey.ascends && !self.options.strict => Ok(Sought::Absent),
+            Some((entry, Err(fault))) if self.is_index_believed(survey) => {
                 let prior = self.nothing_before();
                 let finding = fault.finding(&self.front, &entry, &prior);
                 self.unproven(Some(Damage {
@@ -162,18 +320,18 @@ impl SealedLookup {
         checker: &mut Checker,
         number: u64,
         entry: &Entry,
-    ) -> Result<std::result::Result<Message, super::check::Fault>> {
+    ) -> Result<std::result::Result<Message, Fault>> {
         if self.front.in_bounds(entry.offset) {
             let body = self.front.trailer.is_some() || self.options.values;
-            checker
-                .reader
-                .bring(entry.offset, self.front.data_end, body)?;
+            let expected = checker.beginning(number + 1)?.saturating_sub(entry.offset);
+            let (reader, end) = (&mut checker.reader, self.front.data_end);
+            reader.bring_expected(entry.offset, end, body, expected)?;
         }
         checker.spent = 0; // what other look-ups hashed in vain is not this one's
         checker.check(number, entry, entry.offset, &self.nothing_before())
     }
 
-    const fn nothing_before(&self) -> Prior {
+    pub(super) const fn nothing_before(&self) -> Prior {
         Prior {
             last: None,
             end: self.front.data_start,
@@ -182,6 +340,77 @@ impl SealedLookup {
 
     fn walk(&self, options: &Options, state: State) -> SealedWalk {
         SealedWalk::new(self.source.clone(), options, self.front, state)
+    }
+
+    /// What the UUIDs of `tools` come to.
+    fn get_each(&self, tools: &mut Tools) -> Result<Hits> {
+        let count = tools.uuids.len();
+        let mut found = FoundMessages::new(self.source.clone(), count);
+        let mut places = Vec::with_capacity(count);
+        let mut unsure = Vec::new();
+        self.find(tools, |checker, place, sought| {
+            places.push(match sought {
+                Sought::Hit(message) => {
+                    found.take(checker, message, &self.options)?;
+                    Some((0, found.len() - 1))
+                }
+                Sought::Absent => None,
+                Sought::Unsure => {
+                    unsure.push(place);
+                    None
+                }
+            });
+            Ok(())
+        })?;
+        if !unsure.is_empty() {
+            self.ask_walk(&tools.uuids, &unsure, &mut found, &mut places)?;
+        }
+        Ok(Hits {
+            places,
+            sets: vec![Box::new(found)],
+        })
+    }
+
+    /// The same, each UUID once and in ascending order, so that reading goes forward and no message is copied twice.
+    fn get_sorted(&self, tools: &mut Tools) -> Result<Hits> {
+        let asked = std::mem::take(&mut tools.uuids);
+        tools.uuids.extend_from_slice(&asked);
+        tools.uuids.sort_unstable();
+        tools.uuids.dedup();
+        let mut hits = self.get_each(tools)?;
+        if tools.uuids != asked {
+            let place = |uuid: &[u8; UUID_BYTES]| {
+                let place = tools.uuids.binary_search(uuid).ok()?;
+                hits.places.get(place).copied().flatten()
+            };
+            hits.places = asked.iter().map(place).collect();
+        }
+        Ok(hits)
+    }
+
+    /// Has the walk tell about the UUIDs at these places among `uuids`.
+    fn ask_walk(
+        &self,
+        uuids: &[[u8; UUID_BYTES]],
+        unsure: &[usize],
+        found: &mut FoundMessages,
+        places: &mut [Option<(usize, usize)>],
+    ) -> Result<()> {
+        let uuid = |place: &usize| uuids.get(*place).copied();
+        let wanted: BTreeSet<_> = unsure.iter().filter_map(uuid).collect();
+        let before = found.len();
+        self.scan(&wanted, found)?;
+        let rows: HashMap<_, _> = found.uuids().zip(0..).skip(before).collect();
+        for place in unsure {
+            let row = uuid(place).and_then(|uuid| rows.get(&uuid).copied());
+            if row.is_none() && self.options.strict {
+                self.unproven(None)?;
+            }
+            if let Some(own) = places.get_mut(*place) {
+                *own = row.map(|row| (0, row));
+            }
+        }
+        Ok(())
     }
 
     /// Looks for these UUIDs by walking.
@@ -241,38 +470,30 @@ impl SealedLookup {
 
 impl Lookup for SealedLookup {
     fn get(&self, ids: &[RecordId]) -> Result<Hits> {
-        let mut uuids = Vec::with_capacity(ids.len());
+        let mut tools = self.tools();
+        tools.uuids.clear();
         for id in ids {
             match id {
-                RecordId::Uuid(uuid) => uuids.push(*uuid),
+                RecordId::Uuid(uuid) => tools.uuids.push(*uuid),
                 _ => return Err(no_such_id(&FORMAT, id)),
             }
         }
-        let distinct: BTreeSet<_> = uuids.iter().copied().collect();
-        let (mut checker, mut unsure) = (self.checker(), BTreeSet::new());
-        let mut found = FoundMessages::new(self.source.clone());
-        for uuid in distinct {
-            match self.find(&mut checker, &uuid)? {
-                Sought::Hit(message) => found.take(&mut checker, message, &self.options)?,
-                Sought::Absent => {}
-                Sought::Unsure => {
-                    unsure.insert(uuid);
-                }
-            }
+        self.count(ids.len())?;
+        let hits = if self.source.as_slice().is_some() {
+            self.get_each(&mut tools)
+        } else {
+            self.get_sorted(&mut tools)
+        };
+        self.put_back(tools);
+        hits
+    }
+
+    fn prepare(&self) -> Result<()> {
+        if self.table.get().is_none() {
+            let table = self.build_table()?;
+            self.table.get_or_init(|| table);
         }
-        if !unsure.is_empty() {
-            self.scan(&unsure, &mut found)?;
-            let rows: BTreeSet<_> = found.uuids().collect();
-            if self.options.strict && !unsure.is_subset(&rows) {
-                self.unproven(None)?;
-            }
-        }
-        let rows: HashMap<_, _> = found.uuids().zip(0..).collect();
-        let places = uuids.iter().map(|uuid| rows.get(uuid).map(|row| (0, *row)));
-        Ok(Hits {
-            places: places.collect(),
-            sets: vec![Box::new(found)],
-        })
+        Ok(())
     }
 
     fn range(&self, wanted: &Wanted) -> Result<Box<dyn Walk>> {
@@ -294,56 +515,5 @@ impl Lookup for SealedLookup {
         let mut walk = self.walk(&options, state);
         walk.index_hash = survey.hash;
         Ok(Box::new(walk))
-    }
-}
-
-/// Messages that were looked up.
-struct FoundMessages {
-    source: Arc<dyn Source>,
-    messages: Vec<Message>,
-    /// Their bytes, where the source does not have them in memory.
-    bytes: Vec<Vec<u8>>,
-}
-
-impl FoundMessages {
-    const fn new(source: Arc<dyn Source>) -> Self {
-        Self {
-            source,
-            messages: Vec::new(),
-            bytes: Vec::new(),
-        }
-    }
-
-    fn uuids(&self) -> impl Iterator<Item = [u8; UUID_BYTES]> {
-        self.messages.iter().map(|message| message.uuid)
-    }
-
-    /// Takes in a message that was checked.
-    fn take(&mut self, checker: &mut Checker, message: Message, options: &Options) -> Result<()> {
-        let len = checker.bring_checked(&message, options)?;
-        if self.source.as_slice().is_none() {
-            let reader = &checker.reader;
-            let held = reader.held(message.position, len);
-            let bytes = held.ok_or_else(|| reader.changed(message.position))?;
-            self.bytes.push(bytes.to_vec());
-        }
-        self.messages.push(message);
-        Ok(())
-    }
-}
-
-impl Found for FoundMessages {
-    fn rows(&self) -> Box<dyn Rows + '_> {
-        let whole = self.source.as_slice();
-        Box::new(SealedRows {
-            messages: &self.messages,
-            bytes_of: move |row: usize, message: &Message| match whole {
-                Some(bytes) => usize::try_from(message.position)
-                    .ok()
-                    .and_then(|start| bytes.get(start..))
-                    .unwrap_or_default(),
-                None => self.bytes.get(row).map(Vec::as_slice).unwrap_or_default(),
-            },
-        })
     }
 }

@@ -12,8 +12,11 @@
 
 mod check;
 mod detect;
+mod found;
 mod front;
+mod group;
 mod index;
+mod index_blocks;
 mod lookup;
 mod ranges;
 mod reader;
@@ -23,6 +26,7 @@ mod search;
 mod start;
 mod strict;
 mod suspects;
+mod table;
 mod torn;
 mod trailer;
 mod walk;

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::index_blocks::IndexBlocks;
 use super::{CHECKSUM_BYTES, ENTRY_BYTES, Entry, Header, MAX_HEADER_BYTES, Parsed, UUID_BYTES};
 use crate::checksum::{Incremental, Key};
 use crate::cursor::Cursor;
@@ -25,6 +26,8 @@ pub(super) struct Reader {
     /// How much is read ahead, in bytes.
     ahead: usize,
     entries: Window,
+    /// Where reading goes here and there: what was read of the index.
+    blocks: Option<IndexBlocks>,
     checksums: Window,
     /// The messages that the walk hands out.
     data: Window,
@@ -38,20 +41,38 @@ impl Reader {
     /// For reading from front to back.
     pub(super) fn sequential(source: Arc<dyn Source>, options: &Options) -> Self {
         let ahead = options.window_bytes;
-        Self::new(source, options, ahead)
+        Self::new(source, options, ahead, None)
     }
 
-    /// For reading here and there, no more than is asked for.
+    /// For reading here and there, no more than is asked for, but for some entries beside those.
     pub(super) fn sparse(source: Arc<dyn Source>, options: &Options) -> Self {
-        Self::new(source, options, 0)
+        Self::new(source, options, 0, Some(IndexBlocks::default()))
     }
 
-    fn new(source: Arc<dyn Source>, options: &Options, ahead: usize) -> Self {
+    /// Forgets what was read, but for entries.
+    pub(super) fn forget(&mut self) {
+        for window in [
+            &mut self.checksums,
+            &mut self.data,
+            &mut self.probe,
+            &mut self.pieces,
+        ] {
+            window.forget();
+        }
+    }
+
+    fn new(
+        source: Arc<dyn Source>,
+        options: &Options,
+        ahead: usize,
+        blocks: Option<IndexBlocks>,
+    ) -> Self {
         Self {
             source,
             options: options.clone(),
             ahead,
             entries: Window::default(),
+            blocks,
             checksums: Window::default(),
             data: Window::default(),
             probe: Window::default(),
@@ -71,6 +92,12 @@ impl Reader {
 
     fn entry_in_view(&mut self, number: u64, count: u64, view: u64) -> Result<Entry> {
         let at = number.saturating_mul(ENTRY_BYTES as u64);
+        if let Some(blocks) = &mut self.blocks
+            && self.source.as_slice().is_none()
+        {
+            let entry = blocks.entry(&*self.source, number, count)?;
+            return entry.ok_or_else(|| self.changed(at));
+        }
         let left = count.saturating_sub(number).max(1);
         let bytes_of = |entries: u64| {
             let entries = usize::try_from(entries).unwrap_or(usize::MAX);
@@ -165,9 +192,24 @@ impl Reader {
     /// Makes the message at `at` of data that ends at `end` part of the window that is handed out: its lengths and type,
     /// and all of it if `body` is set and it is not too long to be believed unchecked. Moves the window.
     pub(super) fn bring(&mut self, at: u64, end: u64, body: bool) -> Result<()> {
+        self.bring_expected(at, end, body, 0)
+    }
+
+    /// As [`bring`](Self::bring), of a message that is expected to be so long, so that one read does.
+    pub(super) fn bring_expected(
+        &mut self,
+        at: u64,
+        end: u64,
+        body: bool,
+        expected: u64,
+    ) -> Result<()> {
         let left = end.saturating_sub(at);
+        let expected = usize::try_from(expected.min(left)).unwrap_or(usize::MAX);
+        let want = self
+            .ahead
+            .max(if body { expected.min(PROBE_BYTES) } else { 0 });
         self.data
-            .load(&*self.source, at, header_bytes(left), self.ahead)?;
+            .load(&*self.source, at, header_bytes(left), want)?;
         let header = Header::parse(self.data.bytes(&*self.source, at), left);
         match header {
             Parsed::Message(header) if body && header.total() <= MAX_UNCHECKED_BYTES => {

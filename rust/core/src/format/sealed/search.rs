@@ -1,120 +1,164 @@
 //! Finding a place among sorted UUIDs: by where its time would stand if times were spread evenly, and by halving where they are
 //! not.
 
+use std::cmp::Ordering;
+use std::ops::Range;
+
 use super::UUID_BYTES;
-use crate::error::Result;
+use crate::uuid6;
 
-/// The number of UUIDs smaller than `wanted` among `count` that ascend, `uuid` giving the one at a place.
+/// How many more looks a search may take than halving would.
+const SPARE_LOOKS: u32 = 3;
+/// So few places are halved: they are side by side in memory.
+const FEW: u64 = 8;
+/// So many guesses in a row that were far off end the guessing.
+const MAX_MISSES: u32 = 2;
+
+/// A search for the first of some ascending UUIDs that is not smaller than one. It says where it wants to look, and is told
+/// what stands there, so that many can go on in turns.
 ///
-/// Evenly spread ones take a handful of looks. However they are spread, guessing ends after log2(`count`) guesses, so that
-/// there are never more than two and that again for halving. If they do not ascend, the answer is some place, found as
-/// fast.
-pub(super) fn lower_bound(
-    count: u64,
-    wanted: &[u8; UUID_BYTES],
-    mut uuid: impl FnMut(u64) -> Result<[u8; UUID_BYTES]>,
-) -> Result<u64> {
-    let Some(last) = count.checked_sub(1) else {
-        return Ok(0);
-    };
-    let (first_uuid, last_uuid) = (uuid(0)?, uuid(last)?);
-    if *wanted <= first_uuid {
-        return Ok(0);
-    }
-    if *wanted > last_uuid {
-        return Ok(count);
-    }
-    let target = time(wanted);
-    let mut bracket = Bracket {
-        low: 1,
-        high: last,
-        below: time(&first_uuid),
-        above: time(&last_uuid),
-    };
-    let mut guesses_left = count.ilog2();
-    // Guesses that, two in a row, did not halve the bracket are followed by one halving.
-    let mut size_before = [u64::MAX; 2];
-    let mut lean = Lean::None;
-    while bracket.low < bracket.high {
-        let size = bracket.high - bracket.low;
-        let is_stuck = size > size_before[0] / 2;
-        let place = if guesses_left == 0 || is_stuck {
-            size_before = [u64::MAX; 2];
-            bracket.low + size / 2
-        } else {
-            guesses_left -= 1;
-            size_before = [size_before[1], size];
-            bracket.guess(target, lean)
-        };
-        let found = uuid(place)?;
-        if found < *wanted {
-            bracket.low = place + 1;
-            bracket.below = time(&found);
-            lean = Lean::Up;
-        } else {
-            bracket.high = place;
-            bracket.above = time(&found);
-            lean = Lean::Down;
-        }
-        if bracket.high - bracket.low < size / 4 {
-            lean = Lean::None; // both ends are near now
-        }
-    }
-    Ok(bracket.low)
-}
-
-/// Which way to aim beside the best guess. Guesses fall on one side of what is wanted, so that the other end of the bracket stays
-/// where it is: aiming a little too far brings it along.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Lean {
-    None,
-    Up,
-    Down,
-}
-
-/// What is wanted stands at `low` or behind it, and not behind `high`.
-struct Bracket {
+/// Evenly spread times take a handful of looks. However they are spread, there are never more than [`SPARE_LOOKS`] beyond those
+/// of halving: a guess is made only while halving could still make up for it. If UUIDs do not ascend, the answer is some
+/// place, found as fast.
+#[derive(Clone, Debug)]
+pub(super) struct Search {
+    wanted: [u8; UUID_BYTES],
+    /// What is wanted stands at `low` or behind it, and not behind `high`.
     low: u64,
     high: u64,
-    /// The time in front of `low`.
+    /// A time that is not later than any from `low` on, and one that is not earlier than any in front of `high`.
     below: u64,
-    /// The time at `high`.
     above: u64,
+    looks_left: u32,
+    /// Guesses in a row that should have narrowed the search down, and did not.
+    misses: u32,
+    next: Look,
 }
 
-impl Bracket {
-    /// A place from `low` on and below `high`.
-    fn guess(&self, target: u64, lean: Lean) -> u64 {
-        let Self {
-            low,
-            high,
-            below,
-            above,
-        } = *self;
-        let size = high - low;
-        let (Some(whole), Some(part)) = (above.checked_sub(below), target.checked_sub(below))
-        else {
-            return low + size / 2;
+#[derive(Clone, Copy, Debug)]
+struct Look {
+    place: u64,
+    /// Whether it is where the answer should be near, and not just the middle.
+    is_guess: bool,
+}
+
+/// How many looks halving takes among so many places.
+const fn halvings(places: u64) -> u32 {
+    u64::BITS - places.leading_zeros()
+}
+
+impl Search {
+    /// A search among UUIDs of these numbers, whose times are between those of `times`. The answer is one of the numbers, or
+    /// the end, if all are smaller.
+    pub(super) fn new(wanted: [u8; UUID_BYTES], among: Range<u64>, times: Range<u64>) -> Self {
+        let mut search = Self {
+            wanted,
+            low: among.start,
+            high: among.end.max(among.start),
+            below: times.start,
+            above: times.end,
+            looks_left: 0,
+            misses: 0,
+            next: Look {
+                place: among.start,
+                is_guess: false,
+            },
         };
-        if whole == 0 {
-            return low + size / 2;
-        }
-        // Less than the size of the bracket, times a part of a whole.
-        let part = u128::from(size) * u128::from(part.min(whole)) / u128::from(whole);
-        let aim = low + u64::try_from(part).unwrap_or(size);
-        let aim = match lean {
-            Lean::None => aim,
-            Lean::Up => aim.saturating_add(size.isqrt()),
-            Lean::Down => aim.saturating_sub(size.isqrt()),
-        };
-        aim.clamp(low, high - 1)
+        search.looks_left = halvings(search.high - search.low) + SPARE_LOOKS;
+        search.choose();
+        search
     }
-}
 
-/// The first half of a UUID: its time, and the version in between, which is the same everywhere.
-fn time(uuid: &[u8; UUID_BYTES]) -> u64 {
-    let [a, b, c, d, e, f, g, h, ..] = *uuid;
-    u64::from_be_bytes([a, b, c, d, e, f, g, h])
+    /// What is looked for.
+    pub(super) const fn wanted(&self) -> &[u8; UUID_BYTES] {
+        &self.wanted
+    }
+
+    /// Where to look next; `None` once the answer is known.
+    pub(super) const fn place(&self) -> Option<u64> {
+        if self.low < self.high {
+            Some(self.next.place)
+        } else {
+            None
+        }
+    }
+
+    /// The answer, once it is known.
+    pub(super) const fn answer(&self) -> u64 {
+        self.low
+    }
+
+    /// Takes in which UUID stands where it wanted to look.
+    pub(super) fn saw(&mut self, uuid: &[u8; UUID_BYTES]) {
+        let Look { place, is_guess } = self.next;
+        let size = self.high - self.low;
+        let time = uuid6::ticks(uuid);
+        if !is_guess && self.misses >= MAX_MISSES && self.is_halfway(time) {
+            self.misses = 0; // evenly spread here
+        }
+        match u128::from_be_bytes(*uuid).cmp(&u128::from_be_bytes(self.wanted)) {
+            Ordering::Less => (self.low, self.below) = (place + 1, time),
+            Ordering::Greater => (self.high, self.above) = (place, time),
+            Ordering::Equal => (self.low, self.high) = (place, place),
+        }
+        if is_guess {
+            let is_miss = self.high - self.low > size / 4;
+            self.misses = if is_miss { self.misses + 1 } else { 0 };
+        }
+        self.looks_left = self.looks_left.saturating_sub(1);
+        self.choose();
+    }
+
+    /// Whether the middle has about the time in the middle.
+    fn is_halfway(&self, time: u64) -> bool {
+        let whole = self.above.saturating_sub(self.below);
+        let part = time.saturating_sub(self.below);
+        part.abs_diff(whole / 2) <= whole / 16
+    }
+
+    fn choose(&mut self) {
+        let size = self.high - self.low;
+        let can_guess = size > FEW && self.misses < MAX_MISSES && self.looks_left > halvings(size);
+        let guess = if can_guess { self.guess(size) } else { None };
+        self.next = guess.unwrap_or(Look {
+            place: self.low + size / 2,
+            is_guess: false,
+        });
+    }
+
+    /// Where the wanted time would stand, and a little beyond, seen from the nearer end: errors grow with the distance, and an
+    /// answer between that end and the guess leaves hardly any places.
+    fn guess(&self, size: u64) -> Option<Look> {
+        let whole = self.above.checked_sub(self.below)?;
+        let part = uuid6::ticks(&self.wanted)
+            .checked_sub(self.below)?
+            .min(whole);
+        // 32 bits of both are as good as all.
+        let spare = u64::BITS
+            .saturating_sub(whole.leading_zeros())
+            .saturating_sub(u32::BITS);
+        let aim = size
+            .checked_mul(part >> spare)?
+            .checked_div(whole >> spare)?
+            .min(size);
+        let from_low = aim <= size / 2;
+        let distance = if from_low { aim } else { size - aim };
+        // From far away a guess cannot leave few, and is as near as can be; what it misses by is then seen from near.
+        let is_far = distance > size / 8;
+        let beyond = match is_far {
+            true => 0,
+            false => (1 << (halvings(distance).div_ceil(2))) << (2 * self.misses),
+        };
+        let aim = if from_low {
+            aim.saturating_add(beyond)
+        } else {
+            aim.saturating_sub(beyond)
+        };
+        Some(Look {
+            place: self.low + aim.min(size - 1),
+            is_guess: !is_far,
+        })
+    }
 }
 
 #[cfg(test)]
@@ -133,23 +177,32 @@ mod tests {
         times.into_iter().enumerate().map(uuid).collect()
     }
 
-    /// Looks for every UUID, and for one just below and above it. Gives the most probes that took, and how many on average.
-    fn probes(uuids: &[[u8; UUID_BYTES]]) -> (u64, u64) {
+    /// Looks for one UUID, and gives its place and how many looks that took.
+    fn look_for(uuids: &[[u8; UUID_BYTES]], wanted: [u8; UUID_BYTES]) -> (u64, u32) {
+        let time = |uuid: Option<&[u8; UUID_BYTES]>| uuid.map_or(0, uuid6::ticks);
+        let times = time(uuids.first())..time(uuids.last());
+        let mut search = Search::new(wanted, 0..uuids.len() as u64, times);
+        let mut looks = 0;
+        while let Some(place) = search.place() {
+            search.saw(&uuids[usize::try_from(place).unwrap()]);
+            looks += 1;
+        }
+        (search.answer(), looks)
+    }
+
+    /// Looks for many of the UUIDs, and for those just above them. Gives the most looks that took, and how many on average.
+    fn looks(uuids: &[[u8; UUID_BYTES]]) -> (u32, f64) {
         let (mut most, mut all, mut searches) = (0, 0, 0);
         for step in 0..uuids.len().min(2000) {
             let place = step * uuids.len() / uuids.len().min(2000);
             for (delta, behind) in [(0_u128, 0), (1, 1)] {
-                let number = u128::from_be_bytes(uuids[place]) + delta;
-                let mut count = 0;
-                let found = lower_bound(uuids.len() as u64, &number.to_be_bytes(), |place| {
-                    count += 1;
-                    Ok(uuids[usize::try_from(place).unwrap()])
-                });
-                assert_eq!(found.unwrap(), place as u64 + behind);
+                let wanted = u128::from_be_bytes(uuids[place]) + delta;
+                let (found, count) = look_for(uuids, wanted.to_be_bytes());
+                assert_eq!(found, place as u64 + behind);
                 (most, all, searches) = (most.max(count), all + count, searches + 1);
             }
         }
-        (most, all / searches)
+        (most, f64::from(all) / f64::from(searches))
     }
 
     /// A fixed sequence without a pattern.
@@ -164,24 +217,26 @@ mod tests {
     }
 
     #[test]
-    fn evenly_spread_times_take_a_handful_of_probes() {
-        let regular = uuids((0..1 << 18).map(|number| 0x1ee0_0000_0000_6000 + number * 1000));
-        assert!(probes(&regular).1 <= 5, "{:?}", probes(&regular));
+    fn evenly_spread_times_take_a_handful_of_looks() {
+        let regular =
+            uuids((0..1 << 18).map(|number| 0x1ee0_0000_0000_0000 + number * (1000 << 16)));
+        let (most, average) = looks(&regular);
+        assert!(average <= 4.0, "{most} at most, {average} on average");
         let mut times: Vec<_> = scattered().take(1 << 18).collect();
         times.sort_unstable();
-        let (most, average) = probes(&uuids(times));
-        assert!(average <= 10, "{most} at most, {average} on average");
+        let (most, average) = looks(&uuids(times));
+        assert!(average <= 7.0, "{most} at most, {average} on average");
     }
 
     #[test]
-    fn no_spread_takes_more_than_twice_the_probes_of_halving() {
+    fn no_spread_takes_more_looks_than_halving_and_a_few() {
         let count = 1_u64 << 16;
         let mut bursts: Vec<_> = scattered()
             .take(64)
             .flat_map(|start| (0..1024).map(move |at| start / 2 + at))
             .collect();
         bursts.sort_unstable();
-        let spreads: [Vec<u64>; 5] = [
+        let spreads: [Vec<u64>; 6] = [
             std::iter::repeat_n(7, 1 << 16).collect(),
             (0..count)
                 .map(|number| 1_u64 << (number * 63 / count))
@@ -198,14 +253,18 @@ mod tests {
                     }
                 })
                 .collect(),
+            scattered()
+                .take(1 << 16)
+                .map(|time| time >> (time % 64))
+                .collect(),
             bursts,
         ];
-        for times in spreads {
+        for mut times in spreads {
+            times.sort_unstable();
             let uuids = uuids(times);
-            let (most, average) = probes(&uuids);
-            let halving = u64::from(uuids.len().ilog2());
+            let (most, average) = looks(&uuids);
             assert!(
-                most <= 2 * halving + 3,
+                most <= halvings(count) + SPARE_LOOKS,
                 "{most} at most, {average} on average"
             );
         }
@@ -218,23 +277,18 @@ mod tests {
             let uuids = uuids(times);
             let mut target = [0; UUID_BYTES];
             target[..8].copy_from_slice(&wanted.to_be_bytes());
-            let found = lower_bound(uuids.len() as u64, &target, |place| Ok(uuids[usize::try_from(place).unwrap()]));
             let expected = uuids.partition_point(|uuid| *uuid < target) as u64;
-            proptest::prop_assert_eq!(found.unwrap(), expected);
+            proptest::prop_assert_eq!(look_for(&uuids, target).0, expected);
         }
 
         #[test]
-        fn what_does_not_ascend_ends_all_the_same(times: Vec<u64>, wanted: u64) {
+        fn what_does_not_ascend_ends_as_fast(times: Vec<u64>, wanted: u64) {
             let uuids = uuids(times);
             let mut target = [0; UUID_BYTES];
             target[..8].copy_from_slice(&wanted.to_be_bytes());
-            let mut count = 0;
-            let found = lower_bound(uuids.len() as u64, &target, |place| {
-                count += 1;
-                Ok(uuids[usize::try_from(place).unwrap()])
-            });
-            proptest::prop_assert!(found.unwrap() <= uuids.len() as u64);
-            proptest::prop_assert!(count <= 2 * u64::from((uuids.len() + 1).ilog2()) + 3);
+            let (found, count) = look_for(&uuids, target);
+            proptest::prop_assert!(found <= uuids.len() as u64);
+            proptest::prop_assert!(count <= halvings(uuids.len() as u64) + SPARE_LOOKS);
         }
     }
 }
