@@ -7,6 +7,7 @@ mod arrow;
 mod chunked;
 mod compare;
 mod logs;
+mod lookup;
 mod messages;
 mod scale;
 mod scan;
@@ -20,6 +21,7 @@ const SUITES: &[Suite] = &[
     ("append", append::run),
     ("arrow", arrow::run),
     ("chunked", chunked::run),
+    ("lookup", lookup::run),
     ("scale", scale::run),
     ("scan", scan::run),
 ];
