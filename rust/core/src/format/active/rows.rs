@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use super::group::Extent;
 use super::UUID_BYTES;
+use super::group::Extent;
 use crate::columns::ColumnBuffer;
 use crate::cursor::Cursor;
 use crate::format::{Rows, Value};

@@ -213,7 +213,9 @@ mod tests {
             if let Some(byte) = bytes.get_mut(flip / 8) {
                 *byte ^= 1 << (flip % 8);
             }
-            for bytes in [&bytes[..], &bytes[..cut], &[0; HEADER_BYTES][..cut]] {
+            let zeros = [0; HEADER_BYTES];
+            let cuts = [bytes.as_slice(), &zeros].map(|bytes| bytes.get(..cut).unwrap_or_default());
+            for bytes in cuts.into_iter().chain([bytes.as_slice()]) {
                 prop_assert_eq!(Header::checked(bytes), Look::at(0, bytes, len).checked());
             }
         }

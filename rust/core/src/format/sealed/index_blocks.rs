@@ -7,7 +7,7 @@ use crate::source::Source;
 /// How many entries are read at once: 3 KiB.
 const BLOCK_ENTRIES: u64 = 128;
 /// How many blocks are kept: 192 KiB.
-const BLOCKS: u64 = 64;
+const BLOCKS: usize = 64;
 
 /// The block that was read last of all those that share a place.
 #[derive(Debug, Default)]
@@ -31,10 +31,10 @@ impl IndexBlocks {
         count: u64,
     ) -> Result<Option<Entry>> {
         if self.0.is_empty() {
-            self.0.resize_with(BLOCKS as usize, Block::default);
+            self.0.resize_with(BLOCKS, Block::default);
         }
         let wanted = number / BLOCK_ENTRIES;
-        let place = usize::try_from(wanted % BLOCKS).unwrap_or_default();
+        let place = usize::try_from(wanted % BLOCKS as u64).unwrap_or_default();
         let Some(block) = self.0.get_mut(place) else {
             return Ok(None);
         };
