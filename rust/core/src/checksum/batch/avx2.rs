@@ -10,6 +10,7 @@ use std::arch::x86_64::{
 use std::hint::black_box;
 
 use super::lockstep::{self, Ahead};
+use super::message::Message;
 use super::simd::{Half, Packet, Simd};
 use super::window::Scratch;
 use crate::checksum::Key;
@@ -59,11 +60,11 @@ impl Avx2 {
         unsafe { run(self, key, bytes, extents, scratch, hashes) }
     }
 
-    /// Hashes one message, if it has at least [`lockstep::MIN_BYTES`] bytes.
+    /// Hashes one message.
     #[inline]
-    pub(super) fn hash_one(self, key: &Key, message: &[u8]) -> Option<u64> {
+    pub(super) fn hash_one(self, key: &Key, message: Message<'_>) -> Option<u64> {
         #[target_feature(enable = "avx2")]
-        fn run(avx2: Avx2, key: &Key, message: &[u8]) -> Option<u64> {
+        fn run(avx2: Avx2, key: &Key, message: Message<'_>) -> Option<u64> {
             let [[hash]] =
                 lockstep::hash_lanes(Registers::new(avx2), key, [[message]], &mut Ahead(&[]))?;
             Some(hash)

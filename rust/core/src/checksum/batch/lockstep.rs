@@ -1,19 +1,12 @@
 //! HighwayHash-64 of several messages in step with each other, over whatever vectors there are.
 //!
 //! Everything is inlined into the kernels' functions, which alone have the target features.
+#![allow(unsafe_code)]
 
-use super::remainder::{self, Remainder};
-use super::simd::{HALF_BYTES, PACKET_BYTES, Packet, Simd};
+use super::message::Message;
+use super::simd::{PACKET_BYTES, Packet, Simd};
 use super::window::{Scratch, Window};
 use crate::checksum::{Key, by_crate};
-
-/// The shortest message that is hashed here: the last packet is made of the message's last 16 bytes.
-pub(super) const MIN_BYTES: usize = HALF_BYTES;
-
-/// A message's packets before the last one, which has 1 to 32 bytes.
-pub(super) const fn whole_packets(len: usize) -> usize {
-    len.saturating_sub(1) / PACKET_BYTES
-}
 
 const MUL0: [u64; 4] = [
     0xdbe6_d5d5_fe4c_ce2f,
@@ -141,16 +134,14 @@ impl<V: Copy, const N: usize> States<V, N> {
     fn update_last<S: Simd<M, Vector = V>, const M: usize>(
         &mut self,
         simd: S,
-        messages: [[&[u8]; M]; N],
+        messages: [[Message<'_>; M]; N],
     ) {
         let mut packets = self.v0;
         let mut sizes = self.v0;
         for ((packet, size), messages) in packets.iter_mut().zip(&mut sizes).zip(messages) {
-            let none = [&[0; HALF_BYTES]; 2];
-            let halves = messages.map(|message| remainder::halves(message).unwrap_or(none));
-            let remainders = messages.map(|message| Remainder::of(message.len()));
+            let remainders = messages.map(Message::remainder);
             let shuffle = simd.load(remainders.map(|remainder| &remainder.shuffle));
-            *packet = simd.shuffle(simd.load_halves(halves), shuffle);
+            *packet = simd.shuffle(simd.load_halves(messages.map(Message::halves)), shuffle);
             *size = simd.load(remainders.map(|remainder| &remainder.size));
         }
         each(&mut self.v0, &sizes, |v0, size| simd.add(v0, size));
@@ -218,21 +209,16 @@ fn zipper_merge<S: Simd<M>, const M: usize>(simd: S, a: S::Vector) -> S::Vector 
     simd.shuffle(a, simd.splat([low, high, low, high]))
 }
 
-/// The hashes of messages of at least [`MIN_BYTES`] each, in descending order of their whole packets. `None` if they are not.
+/// The hashes of messages in descending order of their whole packets. `None` if they are not in that order.
 #[inline(always)]
 pub(super) fn hash_lanes<S: Simd<M>, const M: usize, const N: usize>(
     simd: S,
     key: &Key,
-    messages: [[&[u8]; M]; N],
+    messages: [[Message<'_>; M]; N],
     ahead: &mut Ahead<'_>,
 ) -> Option<[[u64; M]; N]> {
-    let (Some(longest), Some(shortest)) = (
-        messages.as_flattened().first(),
-        messages.as_flattened().last(),
-    ) else {
-        return None;
-    };
-    let (longest, together) = (whole_packets(longest.len()), whole_packets(shortest.len()));
+    let longest = messages.as_flattened().first()?.whole_packets();
+    let together = messages.as_flattened().last()?.whole_packets();
     // All cut to one length, so that the loop has one bound to look at.
     let mut common = [[[].as_slice(); M]; N];
     for (common, message) in common
@@ -240,10 +226,7 @@ pub(super) fn hash_lanes<S: Simd<M>, const M: usize, const N: usize>(
         .iter_mut()
         .zip(messages.as_flattened())
     {
-        if message.len() < MIN_BYTES {
-            return None;
-        }
-        *common = message.as_chunks().0.get(..together)?;
+        *common = message.packets(together)?;
     }
     let mut states = States::<_, N>::new(simd, key);
     for round in 0..together {
@@ -265,18 +248,11 @@ pub(super) fn hash_lanes<S: Simd<M>, const M: usize, const N: usize>(
 fn step_longer<S: Simd<M>, const M: usize, const N: usize>(
     simd: S,
     states: &mut States<S::Vector, N>,
-    messages: [[&[u8]; M]; N],
+    messages: [[Message<'_>; M]; N],
     mut round: usize,
 ) {
     let packets = messages.map(|messages| {
-        messages.map(|message| {
-            let (packets, _) = message
-                .as_chunks()
-                .0
-                .split_at_checked(whole_packets(message.len()))
-                .unwrap_or_default();
-            packets
-        })
+        messages.map(|message| message.packets(message.whole_packets()).unwrap_or_default())
     });
     if N >= 4 {
         round = step_first::<S, M, N, 4>(simd, states, &packets, round);
@@ -330,11 +306,7 @@ pub(super) fn hash_windows<S: Simd<M>, const M: usize, const N: usize>(
         let before = rest.len();
         let (window, behind) = scratch.window(bytes, rest);
         hash_window::<S, M, N>(simd, key, &window, hashes);
-        for index in window.others {
-            if let Some(hash) = hashes.get_mut(usize::from(*index)) {
-                *hash = by_crate(key, window.message(*index));
-            }
-        }
+        hash_singly(key, &window, window.others(), hashes);
         rest = behind;
         hashes = hashes.get_mut(before - rest.len()..).unwrap_or_default();
     }
@@ -348,19 +320,80 @@ fn hash_window<S: Simd<M>, const M: usize, const N: usize>(
     window: &Window<'_>,
     hashes: &mut [u64],
 ) {
-    let mut ahead = Ahead(window.ahead);
-    let (vectors, _) = window.order.as_chunks::<M>();
+    let mut ahead = Ahead(window.ahead());
+    let (vectors, _) = window.order().as_chunks::<M>();
     let (groups, _) = vectors.as_chunks::<N>();
     for group in groups {
         hash_group(simd, key, window, group, &mut ahead, hashes);
     }
-    let rest = window.order.get(groups.len() * M * N..).unwrap_or_default();
+    let rest = window
+        .order()
+        .get(groups.len() * M * N..)
+        .unwrap_or_default();
     match rest.len().div_ceil(M) {
         0 => {}
         1 => hash_rest::<S, M, 1>(simd, key, window, rest, hashes),
         2 if N > 2 => hash_rest::<S, M, 2>(simd, key, window, rest, hashes),
         3 if N > 3 => hash_rest::<S, M, 3>(simd, key, window, rest, hashes),
         _ => hash_rest::<S, M, N>(simd, key, window, rest, hashes),
+    }
+}
+
+/// Hashes the messages of these indices of the window's order, which do not fill the vectors: the last of them is hashed several times.
+#[inline(always)]
+fn hash_rest<S: Simd<M>, const M: usize, const N: usize>(
+    simd: S,
+    key: &Key,
+    window: &Window<'_>,
+    indices: &[u16],
+    hashes: &mut [u64],
+) {
+    let Some(last) = indices.last() else { return };
+    let mut filled = [[*last; M]; N];
+    for (place, index) in filled.as_flattened_mut().iter_mut().zip(indices) {
+        *place = *index;
+    }
+    hash_group(simd, key, window, &filled, &mut Ahead(&[]), hashes);
+}
+
+/// Hashes the messages of these indices, which are some of the window's order.
+#[inline(always)]
+fn hash_group<S: Simd<M>, const M: usize, const N: usize>(
+    simd: S,
+    key: &Key,
+    window: &Window<'_>,
+    indices: &[[u16; M]; N],
+    ahead: &mut Ahead<'_>,
+    hashes: &mut [u64],
+) {
+    let mut messages = [[Message::default(); M]; N];
+    for (message, index) in messages
+        .as_flattened_mut()
+        .iter_mut()
+        .zip(indices.as_flattened())
+    {
+        // SAFETY: the indices are some of the window's order.
+        let Some(found) = (unsafe { window.message(*index) }) else {
+            return hash_singly(key, window, indices.as_flattened(), hashes);
+        };
+        *message = found;
+    }
+    let Some(found) = hash_lanes(simd, key, messages, ahead) else {
+        return hash_singly(key, window, indices.as_flattened(), hashes);
+    };
+    for (index, found) in indices.as_flattened().iter().zip(found.as_flattened()) {
+        if let Some(hash) = hashes.get_mut(usize::from(*index)) {
+            *hash = *found;
+        }
+    }
+}
+
+/// Hashes one message after the other.
+fn hash_singly(key: &Key, window: &Window<'_>, indices: &[u16], hashes: &mut [u64]) {
+    for index in indices {
+        if let Some(hash) = hashes.get_mut(usize::from(*index)) {
+            *hash = by_crate(key, window.bytes(*index));
+        }
     }
 }
 
@@ -380,42 +413,4 @@ impl Ahead<'_> {
             self.0 = later;
         }
     }
-}
-
-/// Hashes the messages of these indices.
-#[inline(always)]
-fn hash_group<S: Simd<M>, const M: usize, const N: usize>(
-    simd: S,
-    key: &Key,
-    window: &Window<'_>,
-    indices: &[[u16; M]; N],
-    ahead: &mut Ahead<'_>,
-    hashes: &mut [u64],
-) {
-    let messages = indices.map(|indices| indices.map(|index| window.message(index)));
-    let Some(found) = hash_lanes(simd, key, messages, ahead) else {
-        return;
-    };
-    for (index, found) in indices.as_flattened().iter().zip(found.as_flattened()) {
-        if let Some(hash) = hashes.get_mut(usize::from(*index)) {
-            *hash = *found;
-        }
-    }
-}
-
-/// Hashes the messages of these indices, which do not fill the vectors: the last of them is hashed several times.
-#[inline(always)]
-fn hash_rest<S: Simd<M>, const M: usize, const N: usize>(
-    simd: S,
-    key: &Key,
-    window: &Window<'_>,
-    indices: &[u16],
-    hashes: &mut [u64],
-) {
-    let Some(last) = indices.last() else { return };
-    let mut filled = [[*last; M]; N];
-    for (place, index) in filled.as_flattened_mut().iter_mut().zip(indices) {
-        *place = *index;
-    }
-    hash_group(simd, key, window, &filled, &mut Ahead(&[]), hashes);
 }

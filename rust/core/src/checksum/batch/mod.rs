@@ -32,7 +32,7 @@ mod kernel;
 #[cfg(target_arch = "x86_64")]
 mod lockstep;
 #[cfg(target_arch = "x86_64")]
-mod remainder;
+mod message;
 #[cfg(target_arch = "x86_64")]
 mod simd;
 mod window;
@@ -42,6 +42,8 @@ use std::fmt;
 use super::Key;
 use kernel::Dispatch;
 pub use kernel::Kernel;
+#[cfg(target_arch = "x86_64")]
+use message::Message;
 
 /// Hashes many messages at once. It holds some 2 KiB to sort in, so that it is worth keeping where messages come in small
 /// batches; nothing is carried over from one batch to the next.
@@ -129,9 +131,13 @@ pub(super) fn hash_one(key: &Key, message: &[u8]) -> u64 {
     let hash = match Dispatch::detected() {
         Dispatch::Portable => None,
         #[cfg(target_arch = "x86_64")]
-        Dispatch::Avx2(avx2) => avx2.hash_one(key, message),
+        Dispatch::Avx2(avx2) => {
+            Message::new(message).and_then(|message| avx2.hash_one(key, message))
+        }
         #[cfg(target_arch = "x86_64")]
-        Dispatch::Avx512(avx512) => avx512.avx2().hash_one(key, message),
+        Dispatch::Avx512(avx512) => {
+            Message::new(message).and_then(|message| avx512.avx2().hash_one(key, message))
+        }
     };
     hash.unwrap_or_else(|| super::by_crate(key, message))
 }

@@ -1,6 +1,7 @@
 //! As many messages as are sorted and hashed together.
+#![allow(unsafe_code)]
 
-use super::lockstep::{MIN_BYTES, whole_packets};
+use super::message::{Message, whole_packets};
 
 /// The most messages of a window. Sorted, so many have few neighbours of unlike length.
 pub(super) const MAX_MESSAGES: usize = 512;
@@ -19,22 +20,48 @@ const CLASSES: usize = 256;
 pub(super) struct Window<'a> {
     bytes: &'a [u8],
     extents: &'a [(usize, usize)],
-    /// The indices of all messages of at least [`MIN_BYTES`], those with the most whole packets first.
-    pub(super) order: &'a [u16],
-    /// The indices of those that have to be hashed otherwise: shorter ones, or all, if any of them reaches beyond the buffer.
-    pub(super) others: &'a [u16],
-    /// What comes behind the window in the buffer, as many bytes as the window has: probably the next one.
-    pub(super) ahead: &'a [u8],
+    // Indices of `extents`, where these lie in the buffer: `Scratch::window` sees to it.
+    order: &'a [u16],
+    others: &'a [u16],
+    ahead: &'a [u8],
 }
 
 impl Window<'_> {
-    /// The message of an index: what there is of it.
+    /// The indices of the messages to hash together, those with the most whole packets first.
     #[inline(always)]
-    pub(super) fn message(&self, index: u16) -> &[u8] {
-        match self.extents.get(usize::from(index)) {
-            Some(extent) => message(self.bytes, *extent),
-            None => &[],
-        }
+    pub(super) fn order(&self) -> &[u16] {
+        self.order
+    }
+
+    /// The indices of those that have to be hashed otherwise: short ones, or all, if any of them reaches beyond the buffer.
+    #[inline(always)]
+    pub(super) fn others(&self) -> &[u16] {
+        self.others
+    }
+
+    /// What comes behind the window in the buffer, as many bytes as the window has: probably the next one.
+    #[inline(always)]
+    pub(super) fn ahead(&self) -> &[u8] {
+        self.ahead
+    }
+
+    /// The bytes of the message of an index: what there is of it.
+    pub(super) fn bytes(&self, index: u16) -> &[u8] {
+        let extent = self.extents.get(usize::from(index)).copied();
+        message(self.bytes, extent.unwrap_or_default())
+    }
+
+    /// The message of an index, unless it is too short.
+    ///
+    /// # Safety
+    /// The index is one of [`Self::order`].
+    #[inline(always)]
+    pub(super) unsafe fn message(&self, index: u16) -> Option<Message<'_>> {
+        // SAFETY: the order has indices of extents, and only where all of these have been found to lie in the buffer.
+        Message::new(unsafe {
+            let (start, len) = *self.extents.get_unchecked(usize::from(index));
+            self.bytes.get_unchecked(start..).get_unchecked(..len)
+        })
     }
 }
 
@@ -67,7 +94,7 @@ impl Default for Scratch {
 #[inline(always)]
 fn class(len: usize) -> u8 {
     match len {
-        ..MIN_BYTES => 0,
+        ..Message::MIN_BYTES => 0,
         _ => u8::try_from(whole_packets(len) + 1).unwrap_or(u8::MAX),
     }
 }
@@ -126,17 +153,19 @@ impl Scratch {
             .split_at_checked(measure.messages)
             .unwrap_or((extents, &[]));
         let alike = whole_packets(measure.shortest) == whole_packets(measure.longest);
-        let long = if !measure.inside {
-            self.keep_order();
+        let together = if !measure.inside {
             0
-        } else if alike && measure.shortest >= MIN_BYTES {
+        } else if alike && measure.shortest >= Message::MIN_BYTES {
             self.keep_order();
             measure.messages
         } else {
             self.sort(extents)
         };
+        if together == 0 {
+            self.keep_order();
+        }
         let order = self.order.get(..measure.messages).unwrap_or_default();
-        let (order, others) = order.split_at_checked(long).unwrap_or((order, &[]));
+        let (order, others) = order.split_at_checked(together).unwrap_or((&[], order));
         let window = Window {
             bytes,
             extents,
@@ -194,7 +223,15 @@ impl Scratch {
                 std::cmp::Reverse(extent.map(|(_, len)| *len))
             });
         }
-        extents.len() - short
+        // It is so; but the kernels rely on it without looking.
+        let order = self.order.get(..extents.len()).unwrap_or_default();
+        if order
+            .iter()
+            .any(|index| usize::from(*index) >= extents.len())
+        {
+            return 0;
+        }
+        extents.len().saturating_sub(short)
     }
 }
 
