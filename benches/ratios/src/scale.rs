@@ -10,9 +10,10 @@ use std::process::Command;
 use std::sync::Arc;
 
 use seglake::columns::{Batches, Limits, Selection, UuidType};
-use seglake::format::{Options, active};
+use seglake::format::{Bound, Options, Step, Wanted, WriteOptions, active, lookup, sealed};
 use seglake::source::FileSource;
 use seglake::verbs::verify;
+use uuid::Uuid;
 
 use crate::compare::{Clock, Comparison, Work};
 use crate::messages::{Lengths, Messages, TYPE};
@@ -24,6 +25,7 @@ const FLAT: f64 = 0.9;
 const MIB: u64 = 1 << 20;
 const MIDDLE_BYTES: u64 = 64 * MIB;
 const COLD_BYTES: u64 = 1024 * MIB;
+const SEALED_BYTES: usize = 256 << 20;
 const MIDDLE_RECORDS: u64 = 1_000_000;
 /// Records of 38 bytes: 9 for type and value.
 const TINY: Lengths = Lengths::Each(8);
@@ -108,6 +110,7 @@ pub(crate) fn run(comparison: &mut Comparison) {
     let folder = tempfile::tempdir().unwrap();
     let sizes = bytes_flat(comparison, folder.path());
     let counts = records_flat(comparison, folder.path());
+    halves(comparison, folder.path());
     #[cfg(target_os = "linux")]
     {
         for [middle, large] in [&sizes, &counts] {
@@ -117,6 +120,55 @@ pub(crate) fn run(comparison: &mut Comparison) {
         drop((sizes, counts));
         cold(comparison, folder.path());
     }
+}
+
+/// Two walks of half a sealed segment each, in threads of their own, beside one of all of it, by the time that passes.
+fn halves(comparison: &mut Comparison, folder: &Path) {
+    let path = folder.join("halves.sealed");
+    let mut writer = sealed::Writer::create(&path, &WriteOptions::default()).unwrap();
+    let segment = crate::messages::Segment::active(Lengths::Each(128), SEALED_BYTES);
+    let mut middle = None;
+    for (place, (start, len)) in segment.records.iter().enumerate() {
+        let record = &segment.bytes[*start..*start + *len];
+        let uuid = *record.first_chunk().unwrap();
+        let value = &record[16 + 1 + TYPE.len() + 4..];
+        writer.append(&Uuid::from_bytes(uuid), TYPE, value).unwrap();
+        if place == segment.records.len() / 2 {
+            middle = Some(Bound::Uuid(uuid));
+        }
+    }
+    writer.close().unwrap();
+    let walk = |since, until| {
+        let wanted = Wanted {
+            since,
+            until,
+            ..Wanted::default()
+        };
+        let records = lookup(source(&path), &Options::default()).unwrap();
+        let mut walk = records.range(&wanted).unwrap();
+        let mut found = 0;
+        while walk.step().unwrap() == Step::More {
+            found += walk.rows().len();
+        }
+        found
+    };
+    comparison.clock(Clock::Wall);
+    comparison.run(
+        "walk a sealed segment, halves in two threads",
+        "all in one",
+        Work::Bytes(segment.bytes.len()),
+        1.8,
+        || {
+            let found = std::thread::scope(|scope| {
+                let first = scope.spawn(|| walk(None, middle));
+                let second = walk(middle, None);
+                first.join().unwrap() + second
+            });
+            assert_eq!(found, segment.records.len());
+        },
+        || assert_eq!(walk(None, None), segment.records.len()),
+    );
+    comparison.clock(Clock::Processor);
 }
 
 /// The cost of a byte, in files of 1 MiB up to the largest. Gives the middle and the largest one.
