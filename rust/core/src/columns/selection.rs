@@ -218,3 +218,55 @@ pub(super) fn path_text(path: &OsStr) -> String {
         str::to_owned,
     )
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::cell::RefCell;
+
+    use super::*;
+    use crate::format::{Value, active};
+
+    /// Rows that note which of their columns were asked for.
+    #[derive(Default)]
+    struct Asked(RefCell<Vec<usize>>);
+
+    impl Rows for Asked {
+        fn len(&self) -> usize {
+            3
+        }
+
+        fn position(&self, row: usize) -> u64 {
+            row as u64
+        }
+
+        fn value(&self, _: usize) -> &[u8] {
+            &[0; 100]
+        }
+
+        fn field(&self, _: usize, column: usize) -> Value<'_> {
+            self.0.borrow_mut().push(column);
+            Value::Null
+        }
+    }
+
+    #[test]
+    fn columns_that_are_not_asked_for_are_not_touched() {
+        let options = Options::default();
+        for (names, touched) in [
+            (&["timestamp"][..], &[1][..]),
+            (&["value", "uuid"], &[3, 0]),
+            (&["position", "path", "cause"], &[]),
+        ] {
+            let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
+            let selection =
+                Selection::new(&active::FORMAT, &options, Some(&names), UuidType::Fixed).unwrap();
+            let (rows, mut columns) = (Asked::default(), selection.buffers(None));
+            selection.fill(&mut columns, &rows, &(0..3), "a path");
+            let expected: Vec<_> = touched.iter().flat_map(|column| [*column; 3]).collect();
+            assert_eq!(rows.0.into_inner(), expected);
+            let batch = selection.batch(columns, 3).unwrap();
+            assert_eq!((batch.num_columns(), batch.num_rows()), (names.len(), 3));
+        }
+    }
+}

@@ -228,3 +228,98 @@ fn inline(run: &[u8]) -> u128 {
     }
     len | u128::from_le_bytes(bytes)
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
+mod tests {
+    use std::ops::Range;
+
+    use arrow_array::Array;
+    use arrow_array::cast::AsArray;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::source::BytesSource;
+
+    /// What the runs of bytes become, held against what Arrow makes of the same parts where it checks them.
+    fn viewed(views: Views, home: &Home) -> BinaryViewArray {
+        let (parts, stretches) = (views.views.clone(), &views.stretches);
+        let Content::Bytes(own) = &views.content else {
+            unreachable!("these are views of bytes")
+        };
+        let mut buffers = vec![Buffer::from(own.as_slice())];
+        for Stretch { buffer, range } in stretches {
+            assert_eq!(usize::try_from(*buffer), Ok(buffers.len()));
+            assert!(range.len() <= views.max_stretch_bytes);
+            buffers.push(home.0.slice_with_length(range.start, range.len()));
+        }
+        let twin = BinaryViewArray::try_new(parts.into(), buffers, None).unwrap();
+        let array = views.into_array(None).unwrap();
+        let array = array.as_binary_view().clone();
+        array.to_data().validate_full().unwrap();
+        assert_eq!(array, twin);
+        array
+    }
+
+    proptest! {
+        #[test]
+        fn runs_are_found_whatever_stretch_they_are_in(
+            bytes in vec(any::<u8>(), 1..400),
+            places in vec((0.0..1.0_f64, 0..40_usize), 0..60),
+            foreign in vec(any::<u8>(), 0..40),
+            max in 40..100_usize,
+        ) {
+            let source: Arc<dyn Source> = Arc::new(BytesSource::new(bytes));
+            let home = Home::new(&source).unwrap();
+            let bytes = source.as_slice().unwrap();
+            let mut runs: Vec<&[u8]> = places
+                .iter()
+                .map(|(start, len)| {
+                    let start = (bytes.len() as f64 * start) as usize;
+                    &bytes[start..bytes.len().min(start + len)]
+                })
+                .collect();
+            runs.push(&foreign);
+            let content = Content::Bytes(Vec::new());
+            let mut views = Views::new(Some(home.clone()), max, content);
+            prop_assert_eq!(views.extend(runs.iter().copied()), runs.len());
+            // Nothing of the source was copied.
+            let expected = if foreign.len() > INLINE_BYTES { foreign.len() } else { 0 };
+            prop_assert!(matches!(&views.content, Content::Bytes(own) if own.len() == expected));
+            let array = viewed(views, &home);
+            prop_assert!(array.iter().map(Option::unwrap).eq(runs));
+        }
+
+        #[test]
+        fn texts_that_repeat_are_kept_once(texts in vec(("[a-zäß]{0,30}", 1..4_usize), 0..20)) {
+            let mut views = Views::of_text();
+            for (text, times) in &texts {
+                views.push_text(text, *times);
+                views.push_text(text, 1);
+            }
+            let mut long: Vec<_> = texts.iter().map(|(text, _)| text.as_str()).filter(|text| text.len() > 12).collect();
+            long.dedup();
+            prop_assert!(matches!(&views.content, Content::Text(own, _) if *own == long.concat()));
+            let array = views.into_array(None).unwrap();
+            array.to_data().validate_full().unwrap();
+            let expected = texts.iter().flat_map(|(text, times)| std::iter::repeat_n(text.as_str(), times + 1));
+            prop_assert!(array.as_string_view().iter().map(Option::unwrap).eq(expected));
+        }
+    }
+
+    #[test]
+    fn what_is_beside_the_source_is_not_in_it() {
+        let bytes: &'static [u8] = &[7; 64];
+        let (before, rest) = bytes.split_at(16);
+        let (own, behind) = rest.split_at(32);
+        let source: Arc<dyn Source> = Arc::new(BytesSource::new(own));
+        let home = Home::new(&source).unwrap();
+        assert_eq!(home.place(own), Some(0..32));
+        assert_eq!(home.place(&own[3..20]), Some(3..20));
+        let none: Option<Range<usize>> = None;
+        for other in [before, behind, &bytes[..17], &bytes[47..], bytes] {
+            assert_eq!(home.place(other), none);
+        }
+    }
+}

@@ -1,0 +1,90 @@
+"""Two ways to do one thing, in turns, and the median of their ratios: what else the machine does hits both alike."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, TypedDict
+
+ROUNDS: Final = 7
+MIN_SECONDS: Final = 0.05
+"""One measurement lasts at least so long: what is shorter is repeated within it."""
+
+
+class Row(TypedDict):
+    """One line of the table."""
+
+    name: str
+    beside: str
+    unit: str
+    ours: float
+    reference: float
+    ratio: float
+    target: float | None
+    holds: bool | None
+
+
+class Suite:
+    """The comparisons of one suite, told in millions of items a second that the process is on a processor.
+
+    Processor time rather than time that passes: it is of one thread, or of all that a peer starts.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._rows: list[Row] = []
+
+    def compare(
+        self,
+        name: str,
+        beside: str,
+        ours: tuple[Callable[[], object], int],
+        theirs: tuple[Callable[[], object], int],
+        target: float | None = None,
+    ) -> None:
+        """Measures ours beside theirs, each with the number of items that one run works on."""
+        rates: list[tuple[float, float]] = []
+        repeats = [max(1, math.ceil(MIN_SECONDS / max(_seconds(run, 1), 1e-9))) for run, _ in (ours, theirs)]
+        for _ in range(ROUNDS):
+            own, other = (
+                items / _seconds(run, times) for (run, items), times in zip((ours, theirs), repeats, strict=True)
+            )
+            rates.append((own, other))
+        ratio = statistics.median(own / other for own, other in rates)
+        row: Row = {
+            "name": name,
+            "beside": beside,
+            "unit": "M/s",
+            "ours": statistics.median(own for own, _ in rates) / 1e6,
+            "reference": statistics.median(other for _, other in rates) / 1e6,
+            "ratio": ratio,
+            "target": target,
+            "holds": None if target is None else ratio >= target,
+        }
+        self._rows.append(row)
+        told = "" if target is None else f"  target {target:.2f}{'' if row['holds'] else '  MISSED'}"
+        print(
+            f"{name:<44} {row['ours']:>9.3f} {row['unit']:<5} {beside:<34} {row['reference']:>9.3f}"
+            f"  ratio {ratio:>7.2f}{told}",
+            flush=True,
+        )
+
+    def finish(self) -> None:
+        """Writes what was found into the folder SEGLAKE_RATIOS, if that is set."""
+        if folder := os.environ.get("SEGLAKE_RATIOS"):
+            path = Path(folder) / f"{self._name}.json"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(json.dumps(self._rows, indent=2) + "\n")
+
+
+def _seconds(run: Callable[[], object], times: int) -> float:
+    """How long one run takes, of so many in a row."""
+    begun = time.process_time()
+    for _ in range(times):
+        run()
+    return (time.process_time() - begun) / times

@@ -1,0 +1,195 @@
+//! Columns filled by many rows at once are what they are filled one by one, and batches of them are what was read.
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
+
+mod common;
+mod vectors;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, RecordBatch};
+use common::source;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use seglake::checksum::Key;
+use seglake::columns::{Batches, ColumnBuffer, Limits, Selection, UuidType};
+use seglake::format::{Column, ColumnKind, Options, Room, Rows, Start, Step, active, open};
+use seglake::source::Source;
+use seglake::text::escape;
+use vectors::cases;
+
+const UUID_TYPES: [UuidType; 3] = [UuidType::Fixed, UuidType::Binary, UuidType::Text];
+
+/// What a column holds once it is filled.
+fn filled(kind: ColumnKind, uuids: UuidType, fill: impl FnOnce(&mut ColumnBuffer)) -> String {
+    let mut buffer = ColumnBuffer::new(kind, uuids);
+    fill(&mut buffer);
+    format!("{:?}", buffer.into_parts())
+}
+
+/// Holds all that is done for many rows against the same for one row at a time.
+fn hold(rows: &dyn Rows, columns: &[Column], range: &Range<usize>) {
+    for (place, column) in columns.iter().enumerate() {
+        for uuids in UUID_TYPES {
+            let together = filled(column.kind, uuids, |buffer| {
+                rows.fill(0..range.start, place, buffer);
+                rows.fill(range.clone(), place, buffer);
+            });
+            let singly = filled(column.kind, uuids, |buffer| {
+                (0..range.end).for_each(|row| buffer.push(&rows.field(row, place)));
+            });
+            assert_eq!(together, singly, "{}", column.name);
+        }
+    }
+    let of = |fill: &dyn Fn(&mut ColumnBuffer)| filled(ColumnKind::Int64, UuidType::Fixed, fill);
+    let together = of(&|buffer| rows.fill_positions(range.clone(), buffer));
+    let singly = of(&|buffer| {
+        for row in range.clone() {
+            buffer.push_int64(rows.position(row).cast_signed());
+        }
+    });
+    assert_eq!(together, singly);
+    let of = |fill: &dyn Fn(&mut ColumnBuffer)| filled(ColumnKind::Text, UuidType::Fixed, fill);
+    let together = of(&|buffer| rows.fill_causes(range.clone(), buffer));
+    let singly = of(&|buffer| {
+        for row in range.clone() {
+            match rows.cause(row) {
+                Some(cause) => buffer.push_str(cause.as_str()),
+                None => buffer.push_null(),
+            }
+        }
+    });
+    assert_eq!(together, singly);
+    for (bytes, empty) in [(0, false), (0, true), (100, false), (usize::MAX, true)] {
+        let room = Room {
+            rows: range.len(),
+            bytes,
+            empty,
+        };
+        let (fitting, weight) = rows.fitting(range.start, room);
+        let weights: Vec<_> = range.clone().map(|row| rows.weight(row)).collect();
+        assert_eq!(weight, weights[..fitting].iter().sum::<usize>());
+        assert!(weight <= bytes || empty && fitting == 1);
+        assert!(fitting == range.len() || weight + weights[fitting] > bytes);
+    }
+}
+
+#[test]
+fn golden_files_fill_columns_alike() {
+    for case in cases() {
+        let columns = case.options.format.unwrap().columns(&case.options);
+        let mut walk = open(source(&case.bytes), &case.options, Start::Beginning).unwrap();
+        while walk.step().unwrap() == Step::More {
+            let rows = walk.rows();
+            let len = rows.len();
+            for range in [0..len, len / 3..len, len / 2..len - len / 4] {
+                hold(&*rows, columns, &range);
+            }
+        }
+    }
+}
+
+/// Types of which several come in a row, some of them no text.
+fn types() -> impl Strategy<Value = Vec<u8>> {
+    prop_oneof![
+        Just(b"order.created".to_vec()),
+        Just(b"twelve bytes".to_vec()),
+        Just(b"\xff\\a".to_vec()),
+        Just(Vec::new()),
+        vec(any::<u8>(), 0..40),
+    ]
+}
+
+/// A segment of messages of these types, each so many times in a row, and values.
+fn segment() -> impl Strategy<Value = (Vec<u8>, Vec<(Vec<u8>, Vec<u8>)>)> {
+    let value = prop_oneof![
+        vec(any::<u8>(), 0..20),
+        vec(any::<u8>(), 0..300),
+        vec(any::<u8>(), 5000..6000),
+    ];
+    vec((types(), vec(value, 1..20)), 0..12).prop_map(|runs| {
+        let messages: Vec<_> = runs
+            .into_iter()
+            .flat_map(|(type_, values)| values.into_iter().map(move |value| (type_.clone(), value)))
+            .collect();
+        let (mut bytes, uuids) = (Vec::new(), seglake::uuid6::Generator::default());
+        for (micros, (type_, value)) in messages.iter().enumerate() {
+            let uuid = uuids.at(1_700_000_000_000_000 + micros as i64).unwrap();
+            active::encode(&mut bytes, &Key::DEFAULT, uuid.as_bytes(), type_, value).unwrap();
+        }
+        (bytes, messages)
+    })
+}
+
+fn of_active() -> Options {
+    Options {
+        format: Some(&active::FORMAT),
+        ..Options::default()
+    }
+}
+
+/// All batches, each of which Arrow finds nothing wrong with.
+fn batches(source: &Arc<dyn Source>, limits: Limits, views: bool) -> Vec<RecordBatch> {
+    let options = of_active();
+    let selection = Selection::new(&active::FORMAT, &options, None, UuidType::Fixed).unwrap();
+    let selection = match views {
+        true => selection.with_views(&active::FORMAT, source).unwrap(),
+        false => selection,
+    };
+    let batches = Batches::new(source.clone(), &options, selection, limits).unwrap();
+    let batches: Vec<_> = batches.map(Result::unwrap).collect();
+    for column in batches.iter().flat_map(RecordBatch::columns) {
+        column.to_data().validate_full().unwrap();
+    }
+    batches
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn segments_fill_columns_alike((bytes, messages) in segment(), cut in 0.0..1.0_f64) {
+        let mut walk = open(source(&bytes), &of_active(), Start::Beginning).unwrap();
+        let mut seen = 0;
+        while walk.step().unwrap() == Step::More {
+            let rows = walk.rows();
+            let start = (rows.len() as f64 * cut) as usize;
+            hold(&*rows, active::FORMAT.columns(&Options::default()), &(start..rows.len()));
+            seen += rows.len();
+        }
+        prop_assert_eq!(seen, messages.len());
+    }
+
+    #[test]
+    fn batches_are_what_was_written(
+        (bytes, messages) in segment(),
+        rows in 1..80_usize,
+        limit in prop_oneof![1..100_usize, 100..20_000_usize],
+    ) {
+        let (source, limits) = (source(&bytes), Limits { bytes: limit, rows });
+        let (copies, views) = (batches(&source, limits, false), batches(&source, limits, true));
+        prop_assert_eq!(copies.len(), views.len());
+        let mut messages = messages.iter();
+        for (copy, view) in copies.iter().zip(&views) {
+            let (types, values) = (copy["type"].as_string::<i32>(), copy["value"].as_binary::<i32>());
+            prop_assert!(copy.num_rows() <= rows);
+            prop_assert!(values.value_data().len() <= limit || copy.num_rows() == 1);
+            prop_assert_eq!(&copy["uuid"], &view["uuid"]);
+            prop_assert_eq!(&copy["timestamp"], &view["timestamp"]);
+            for row in 0..copy.num_rows() {
+                let (type_, value) = messages.next().unwrap();
+                prop_assert_eq!(types.value(row), &*escape(type_));
+                prop_assert_eq!(view["type"].as_string_view().value(row), &*escape(type_));
+                prop_assert_eq!(values.value(row), value);
+                prop_assert_eq!(view["value"].as_binary_view().value(row), value);
+            }
+        }
+        prop_assert_eq!(messages.next(), None);
+    }
+}
