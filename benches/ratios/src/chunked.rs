@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use zstd::zstd_safe::{CCtx, CParameter, DCtx, compress_bound};
 
 use crate::compare::{Comparison, Work};
-use crate::logs::{Record, flights, lines};
+use crate::logs::{Records, flights, lines};
 
 /// Several times what fits into a core's own caches.
 const CONTENT_BYTES: usize = 48 << 20;
@@ -51,7 +51,7 @@ impl AsRef<[u8]> for Shared {
 }
 
 impl Log {
-    fn new(records: &[Record], level: i32) -> Self {
+    fn new(records: &Records, level: i32) -> Self {
         let folder = TempDir::new().unwrap();
         let path = write(&folder, records, level);
         let bytes = std::fs::read(path).unwrap();
@@ -71,7 +71,7 @@ impl Log {
         }
     }
 
-    fn compare(&self, comparison: &mut Comparison, name: &str, records: &[Record]) {
+    fn compare(&self, comparison: &mut Comparison, name: &str, records: &Records) {
         let source = Arc::new(BytesSource::new(Shared(self.bytes.clone())));
         let work = Work::Bytes(self.contents.iter().map(Vec::len).sum());
         let most = self.contents.iter().map(Vec::len).max().unwrap_or_default();
@@ -133,15 +133,15 @@ impl Log {
 }
 
 /// Writes a segment of these records into the folder.
-fn write(folder: &TempDir, records: &[Record], level: i32) -> std::path::PathBuf {
+fn write(folder: &TempDir, records: &Records, level: i32) -> std::path::PathBuf {
     let path = folder.path().join("records.chunks");
     let options = WriteOptions {
         level,
         ..WriteOptions::default()
     };
     let mut writer = chunked::Writer::open(&path, &options).unwrap();
-    for (timestamp, body) in records {
-        writer.append(None, Some(*timestamp), body).unwrap();
+    for (timestamp, body) in records.iter() {
+        writer.append(None, Some(timestamp), body).unwrap();
     }
     writer.flush().unwrap();
     path

@@ -11,8 +11,34 @@ use crate::messages::Random;
 /// Where `make demo` leaves its segments.
 const DEMO: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../demo-data/segments");
 
-/// A timestamp in microseconds, and a body.
-pub(crate) type Record = (i64, Vec<u8>);
+/// Records, their bodies one behind the other: so that reading them costs what it costs to read what they become.
+#[derive(Default)]
+pub(crate) struct Records {
+    /// Timestamps in microseconds, and where in `bodies` each body ends.
+    ends: Vec<(i64, usize)>,
+    bodies: Vec<u8>,
+}
+
+impl Records {
+    pub(crate) fn push(&mut self, timestamp: i64, body: &[u8]) {
+        self.bodies.extend_from_slice(body);
+        self.ends.push((timestamp, self.bodies.len()));
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Timestamps and bodies.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (i64, &[u8])> {
+        let mut start = 0;
+        self.ends.iter().map(move |(timestamp, end)| {
+            let body = &self.bodies[start..*end];
+            start = *end;
+            (*timestamp, body)
+        })
+    }
+}
 
 /// One of these words, some far more often than others.
 fn word<'a>(random: &mut Random, words: &[&'a str]) -> &'a str {
@@ -22,10 +48,10 @@ fn word<'a>(random: &mut Random, words: &[&'a str]) -> &'a str {
 }
 
 /// Lines of a log, at least `bytes` bytes of them. A record is as many lines as it takes to have `len` bytes.
-pub(crate) fn lines(len: usize, bytes: usize) -> Vec<Record> {
+pub(crate) fn lines(len: usize, bytes: usize) -> Records {
     let mut random = Random::new(7);
-    let (mut records, mut total, mut micros) = (Vec::new(), 0, 1_760_000_000_000_000_i64);
-    while total < bytes {
+    let (mut records, mut micros) = (Records::default(), 1_760_000_000_000_000_i64);
+    while records.bodies.len() < bytes {
         let mut body = String::with_capacity(len + 160);
         while body.len() < len {
             micros += i64::try_from(random.next() % 5_000).unwrap();
@@ -46,14 +72,13 @@ pub(crate) fn lines(len: usize, bytes: usize) -> Vec<Record> {
                 "{micros} {level} {service} trace={id:07x} GET /api/v1/{route}/{number} status={status} bytes={sent} took={took}ms\n"
             ));
         }
-        total += body.len();
-        records.push((micros, body.into_bytes()));
+        records.push(micros, body.as_bytes());
     }
     records
 }
 
 /// The flights of the demo, if it has run: JSON of some 230 bytes each.
-pub(crate) fn flights() -> Option<Vec<Record>> {
+pub(crate) fn flights() -> Option<Records> {
     let mut paths: Vec<_> = std::fs::read_dir(Path::new(DEMO))
         .ok()?
         .filter_map(|entry| Some(entry.ok()?.path()))
@@ -63,7 +88,7 @@ pub(crate) fn flights() -> Option<Vec<Record>> {
         })
         .collect();
     paths.sort();
-    let mut records = Vec::new();
+    let mut records = Records::default();
     for path in paths {
         let source = FileSource::new(open_regular(&path).unwrap(), &path).unwrap();
         let options = Options {
@@ -73,10 +98,10 @@ pub(crate) fn flights() -> Option<Vec<Record>> {
         let mut walk = format::open(Arc::new(source), &options, Start::Beginning).unwrap();
         while walk.step().unwrap() == Step::More {
             let rows = walk.rows();
-            records.extend(
-                (0..rows.len()).map(|row| (rows.timestamp(row).unwrap(), rows.value(row).to_vec())),
-            );
+            for row in 0..rows.len() {
+                records.push(rows.timestamp(row).unwrap(), rows.value(row));
+            }
         }
     }
-    (!records.is_empty()).then_some(records)
+    (records.len() > 0).then_some(records)
 }
