@@ -2,13 +2,14 @@
 
 use std::borrow::Cow;
 use std::ffi::OsStr;
+use std::ops::Range;
 use std::path::PathBuf;
 
-use arrow_array::RecordBatch;
+use arrow_array::{ArrayRef, RecordBatch};
 use pyo3::exceptions::{PyResourceWarning, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use seglake::format::{self, RecordId, WriteOptions, by_name};
+use seglake::format::{self, Column, RecordId, WriteOptions, by_name};
 
 use crate::arrow::import;
 use crate::error::raise;
@@ -106,6 +107,19 @@ pub(crate) struct Writer {
     writer: Exclusive<Option<Box<dyn format::Writer>>>,
 }
 
+/// So many rows of a batch are written before signal handlers may run, and other threads use the writer.
+const ROWS_AT_ONCE: usize = 1024;
+
+/// Why a row is not written.
+enum Refusal {
+    OfValue(PyErr),
+    OfRecord(seglake::Error),
+}
+
+fn closed() -> PyErr {
+    PyValueError::new_err("the writer is closed")
+}
+
 /// What a record is found by, in Python: a UUID, an offset or sequence number, or partition, tenant and index.
 fn id_to_python(py: Python<'_>, id: Option<RecordId>) -> PyResult<Option<Bound<'_, PyAny>>> {
     Ok(match id {
@@ -132,8 +146,7 @@ impl Writer {
         work: impl FnOnce(&mut (dyn format::Writer + 'static)) -> seglake::Result<T> + Send,
     ) -> PyResult<T> {
         let done = py.detach(|| Ok::<_, InUse>(self.writer.hold()?.as_deref_mut().map(work)))?;
-        done.ok_or_else(|| PyValueError::new_err("the writer is closed"))?
-            .map_err(|error| raise(py, error))
+        done.ok_or_else(closed)?.map_err(|error| raise(py, error))
     }
 
     fn peek<T>(
@@ -142,10 +155,7 @@ impl Writer {
         look: impl FnOnce(&(dyn format::Writer + 'static)) -> T,
     ) -> PyResult<T> {
         let writer = self.writer.hold_attached(py)?;
-        writer
-            .as_deref()
-            .map(look)
-            .ok_or_else(|| PyValueError::new_err("the writer is closed"))
+        writer.as_deref().map(look).ok_or_else(closed)
     }
 
     /// Ends writing with `work`, unless that fails.
@@ -187,22 +197,54 @@ impl Writer {
             .iter()
             .map(|column| (column, batch.column_by_name(column.name)))
             .collect();
-        for row in 0..batch.num_rows() {
-            let mut fields = Vec::with_capacity(arrays.len());
-            let read = arrays.iter().try_for_each(|(column, array)| {
-                fields.push(match array {
-                    Some(array) => from_arrow(*array, row, column.kind, column.name)?,
-                    None => FieldIn::Null,
-                });
-                Ok(())
-            });
-            let written = read.and_then(|()| self.write_fields(py, &fields));
-            written.inspect_err(|error| {
-                let note = format!("row {} of what was given", rows_before + row);
-                let _ = error.value(py).call_method1("add_note", (note,));
-            })?;
+        let mut next = 0;
+        while next < batch.num_rows() {
+            let rows = next..batch.num_rows().min(next + ROWS_AT_ONCE);
+            next = rows.end;
+            py.detach(|| self.write_rows(&arrays, rows))
+                .map_err(|(row, refusal)| {
+                    let error = match refusal {
+                        Refusal::OfValue(error) => error,
+                        Refusal::OfRecord(error) => raise(py, error),
+                    };
+                    let note = format!("row {} of what was given", rows_before + row);
+                    let _ = error.value(py).call_method1("add_note", (note,));
+                    error
+                })?;
+            py.check_signals()?;
         }
         Ok(())
+    }
+
+    /// Writes these rows, to be called with the GIL released. Gives the row that is refused, if one is.
+    fn write_rows(
+        &self,
+        arrays: &[(&Column, Option<&ArrayRef>)],
+        mut rows: Range<usize>,
+    ) -> Result<(), (usize, Refusal)> {
+        let first = rows.start;
+        let mut held = match self.writer.hold() {
+            Ok(held) => held,
+            Err(in_use) => return Err((first, Refusal::OfValue(in_use.into()))),
+        };
+        let Some(writer) = held.as_deref_mut() else {
+            return Err((first, Refusal::OfValue(closed())));
+        };
+        let mut fields = Vec::with_capacity(arrays.len());
+        rows.try_for_each(|row| {
+            fields.clear();
+            for (column, array) in arrays {
+                fields.push(match array {
+                    Some(array) => from_arrow(*array, row, column.kind, column.name)
+                        .map_err(|error| (row, Refusal::OfValue(error)))?,
+                    None => FieldIn::Null,
+                });
+            }
+            let values: Vec<_> = fields.iter().map(FieldIn::value).collect();
+            let written = writer.write(&values);
+            written.map_err(|error| (row, Refusal::OfRecord(error)))?;
+            Ok(())
+        })
     }
 }
 
@@ -278,7 +320,6 @@ impl Writer {
             let batch = batch.map_err(|error| PyValueError::new_err(format!("Arrow: {error}")))?;
             self.write_record_batch(py, &batch, rows)?;
             rows += batch.num_rows();
-            py.check_signals()?;
         }
         Ok(rows)
     }
