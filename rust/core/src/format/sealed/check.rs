@@ -9,6 +9,7 @@ use super::{Entry, Message, Parsed, UUID_BYTES};
 use crate::error::{Error, Finding, Result};
 use crate::format::Options;
 use crate::ledger::Cause;
+use crate::source::Source;
 use crate::uuid6;
 
 /// What may be hashed in vain: this, and two bytes for each byte of the file.
@@ -163,6 +164,43 @@ struct Evidence {
     next: Option<(u64, [u8; UUID_BYTES])>,
 }
 
+/// What stands at `place` as an entry's message, where the data has `left` bytes.
+pub(super) fn message(
+    number: u64,
+    entry: &Entry,
+    place: u64,
+    parsed: Parsed,
+    left: u64,
+) -> std::result::Result<Message, Fault> {
+    match parsed {
+        Parsed::Message(header) => Ok(Message {
+            number,
+            uuid: entry.uuid,
+            position: place,
+            header,
+        }),
+        Parsed::Truncated(needed) => Err(Fault::Truncated { needed, left }),
+        Parsed::TooLong(needed) => Err(Fault::TooLong { needed, left }),
+    }
+}
+
+/// Refuses a message that is larger than what is to be given out.
+///
+/// # Errors
+/// [`Error::Limit`].
+pub(super) fn admit(source: &dyn Source, message: &Message, options: &Options) -> Result<()> {
+    let total = message.header.total();
+    if options.values && total > options.max_record_bytes {
+        return Err(Error::record_too_large(
+            source.path(),
+            format!("the message at offset {}", message.position),
+            total,
+            options.max_record_bytes,
+        ));
+    }
+    Ok(())
+}
+
 /// A message that lies within the data, if its checksum is right.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Claim {
@@ -271,7 +309,7 @@ impl Checker {
     }
 
     /// With a trailer, what stands at `place` as this entry's message, and the checksum that it has to have.
-    pub(super) fn claim(
+    fn claim(
         &mut self,
         trailer: &Trailer,
         number: u64,
@@ -342,16 +380,7 @@ impl Checker {
         if self.spent > budget(&self.front) {
             return Ok(Err(Fault::SearchLimit));
         }
-        Ok(match self.look(place)? {
-            Parsed::Message(header) => Ok(Message {
-                number,
-                uuid: entry.uuid,
-                position: place,
-                header,
-            }),
-            Parsed::Truncated(needed) => Err(Fault::Truncated { needed, left }),
-            Parsed::TooLong(needed) => Err(Fault::TooLong { needed, left }),
-        })
+        Ok(message(number, entry, place, self.look(place)?, left))
     }
 
     /// Where the message of an entry begins by its offset; behind the last entry, where the data ends.
@@ -421,14 +450,7 @@ impl Checker {
     /// [`Error::Limit`] for a message that is larger than what is to be given out.
     pub(super) fn bring_checked(&mut self, message: &Message, options: &Options) -> Result<u64> {
         let (position, total) = (message.position, message.header.total());
-        if options.values && total > options.max_record_bytes {
-            return Err(Error::record_too_large(
-                self.reader.source.path(),
-                format!("the message at offset {position}"),
-                total,
-                options.max_record_bytes,
-            ));
-        }
+        admit(&*self.reader.source, message, options)?;
         let len = handed_out(message, options);
         if self.reader.held(position, len).is_some() {
             return Ok(len);

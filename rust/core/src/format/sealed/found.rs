@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::check::Checker;
+use super::check::{Checker, admit};
 use super::rows::SealedRows;
 use super::{Message, UUID_BYTES};
 use crate::error::Result;
@@ -12,6 +12,7 @@ use crate::source::Source;
 /// Messages that were looked up.
 pub(super) struct FoundMessages {
     source: Arc<dyn Source>,
+    in_memory: bool,
     messages: Vec<Message>,
     /// Their bytes, where the source does not have them in memory.
     bytes: Vec<Vec<u8>>,
@@ -20,6 +21,7 @@ pub(super) struct FoundMessages {
 impl FoundMessages {
     pub(super) fn new(source: Arc<dyn Source>, capacity: usize) -> Self {
         Self {
+            in_memory: source.as_slice().is_some(),
             source,
             messages: Vec::with_capacity(capacity),
             bytes: Vec::new(),
@@ -41,8 +43,10 @@ impl FoundMessages {
         message: Message,
         options: &Options,
     ) -> Result<()> {
-        let len = checker.bring_checked(&message, options)?;
-        if self.source.as_slice().is_none() {
+        if self.in_memory {
+            admit(&*self.source, &message, options)?;
+        } else {
+            let len = checker.bring_checked(&message, options)?;
             let reader = &checker.reader;
             let held = reader.held(message.position, len);
             let bytes = held.ok_or_else(|| reader.changed(message.position))?;

@@ -1,13 +1,15 @@
 //! Looking for several UUIDs in turns in a segment that is in memory: what each waits for from there, all of a group wait for
 //! together.
 
-use super::check::{Checker, Claim, Fault};
+use super::check::{Checker, Claim, Fault, message};
 use super::lookup::{SealedLookup, Sought};
 use super::search::Search;
-use super::{ENTRY_BYTES, Entry, Message, UUID_BYTES};
-use crate::checksum::{hash, hash_many};
+use super::{ENTRY_BYTES, Entry, Header, Message, UUID_BYTES};
+use crate::checksum::batch::Batch;
+use crate::checksum::hash;
+use crate::cursor::Cursor;
 use crate::error::Result;
-use crate::prefetch::prefetch_read;
+use crate::prefetch::{prefetch_item, prefetch_read};
 
 /// How many are looked for in turns: more than a processor can wait for at once.
 pub(super) const GROUP: usize = 32;
@@ -21,33 +23,63 @@ const MAX_AHEAD_BYTES: usize = 512;
 #[derive(Debug, Default)]
 pub(super) struct Group {
     searches: Vec<Search>,
+    found: Vec<Found>,
     /// UUIDs and their messages, one behind the other, and where each is.
     bytes: Vec<u8>,
     extents: Vec<(usize, usize)>,
     claims: Vec<(usize, Claim)>,
+    batch: Batch,
     hashes: Vec<u64>,
-    /// For each search the entry that it came to, and what that was found to be.
-    entries: Vec<(u64, Option<Entry>)>,
-    checked: Vec<Checked>,
-    /// How long the last message was.
+    /// How long the last message was, in bytes.
     usual: usize,
 }
 
-/// What checking an entry's message came to; nothing where there is no entry, or nothing yet.
-type Checked = Option<std::result::Result<Message, Fault>>;
+/// What a search came to.
+#[derive(Clone, Copy, Debug)]
+struct Found {
+    number: u64,
+    /// The entry of that number, if it has the UUID.
+    entry: Option<Entry>,
+    /// What its message was found to be, once that is known.
+    checked: Option<std::result::Result<Message, Fault>>,
+    /// Whether nothing in front of it can keep the walk from giving it.
+    is_alone: bool,
+}
 
+/// A segment in memory.
+#[derive(Clone, Copy)]
+struct Segment<'a> {
+    bytes: &'a [u8],
+    /// The index, without its terminator.
+    entries: &'a [[u8; ENTRY_BYTES]],
+}
+
+impl<'a> Segment<'a> {
+    fn new(bytes: &'a [u8], entries: u64) -> Self {
+        let all = bytes.as_chunks().0;
+        Self {
+            bytes,
+            entries: all.get(..place(entries)).unwrap_or_default(),
+        }
+    }
+
+    fn entry(&self, number: u64) -> Option<Entry> {
+        self.entries.get(place(number)).map(Entry::parse)
+    }
+
+    /// The bytes from an offset on.
+    fn from(&self, offset: u64) -> &'a [u8] {
+        self.bytes.get(place(offset)..).unwrap_or_default()
+    }
+
+    fn prefetch_entry(&self, number: u64) {
+        prefetch_item(self.entries, place(number));
+    }
+}
+
+/// A number of the file as a place in memory; what is too large for one is nowhere.
 fn place(at: u64) -> usize {
     usize::try_from(at).unwrap_or(usize::MAX)
-}
-
-/// Entry number `number` of those that `index` begins with.
-fn entry(index: &[u8], number: u64) -> Option<Entry> {
-    let entries = index.as_chunks::<ENTRY_BYTES>().0;
-    entries.get(place(number)).map(Entry::parse)
-}
-
-fn prefetch_entry(index: &[u8], number: u64) {
-    prefetch_read(index, place(number).saturating_mul(ENTRY_BYTES));
 }
 
 impl Group {
@@ -61,15 +93,16 @@ impl Group {
         uuids: &[[u8; UUID_BYTES]],
         mut take: impl FnMut(&mut Checker, Sought) -> Result<()>,
     ) -> Result<()> {
-        let index = bytes
-            .get(..place(lookup.front.entry_at(lookup.front.entries)))
-            .unwrap_or_default();
-        self.search(lookup, index, uuids)?;
-        self.fetch(lookup, index, bytes);
-        self.check(lookup, checker, bytes)?;
-        for ((number, entry), checked) in self.entries.iter().zip(&self.checked) {
-            let sought = lookup.conclude(checker, *number, entry.zip(*checked))?;
-            take(checker, sought)?;
+        let segment = Segment::new(bytes, lookup.front.entries);
+        self.search(lookup, segment, uuids)?;
+        self.fetch(lookup, segment);
+        self.check(lookup, checker, segment)?;
+        for found in &self.found {
+            let checked = found.entry.zip(found.checked);
+            take(
+                checker,
+                lookup.conclude(found.number, checked, found.is_alone)?,
+            )?;
         }
         Ok(())
     }
@@ -78,7 +111,7 @@ impl Group {
     fn search(
         &mut self,
         lookup: &SealedLookup,
-        index: &[u8],
+        segment: Segment<'_>,
         uuids: &[[u8; UUID_BYTES]],
     ) -> Result<()> {
         self.searches.clear();
@@ -86,22 +119,23 @@ impl Group {
             uuids.iter().for_each(|uuid| table.prefetch(uuid));
         }
         for uuid in uuids {
-            let search = lookup.search(uuid, |number| Ok(entry(index, number)))?;
-            if let Some(place) = search.place() {
-                prefetch_entry(index, place);
-            }
+            let search = lookup.search(uuid, |number| Ok(segment.entry(number)))?;
+            prefetch_next(segment, &search);
             self.searches.push(search);
         }
         let mut goes_on = true;
         while goes_on {
             goes_on = false;
             for search in &mut self.searches {
-                let Some(seen) = search.place().and_then(|place| entry(index, place)) else {
+                let Some(place) = search.place() else {
                     continue;
                 };
-                search.saw(&seen.uuid);
-                if let Some(next) = search.place() {
-                    prefetch_entry(index, next);
+                if search.finish(segment.entries) {
+                    continue;
+                }
+                if let Some(seen) = segment.entry(place) {
+                    search.saw(&seen.uuid);
+                    prefetch_next(segment, search);
                     goes_on = true;
                 }
             }
@@ -110,82 +144,101 @@ impl Group {
     }
 
     /// Asks for the messages of the entries that were found.
-    fn fetch(&mut self, lookup: &SealedLookup, index: &[u8], bytes: &[u8]) {
-        self.entries.clear();
+    fn fetch(&mut self, lookup: &SealedLookup, segment: Segment<'_>) {
+        self.found.clear();
         for search in &self.searches {
             let number = search.answer();
-            let found = entry(index, number).filter(|entry| entry.uuid == *search.wanted());
-            self.entries.push((number, found));
-            let Some(found) = found else { continue };
-            let start = place(found.offset);
-            for ahead in (0..self.usual.clamp(LINE_BYTES, MAX_AHEAD_BYTES)).step_by(LINE_BYTES) {
-                prefetch_read(bytes, start.saturating_add(ahead));
+            let entry = segment.entry(number);
+            let entry = entry.filter(|entry| entry.uuid == *search.wanted());
+            if let Some(entry) = &entry {
+                let start = place(entry.offset);
+                for ahead in (0..self.usual.clamp(LINE_BYTES, MAX_AHEAD_BYTES)).step_by(LINE_BYTES)
+                {
+                    prefetch_read(segment.bytes, start.saturating_add(ahead));
+                }
+                if let Some(trailer) = &lookup.front.trailer {
+                    prefetch_read(segment.bytes, place(trailer.checksum_at(number)));
+                }
             }
-            if let Some(trailer) = &lookup.front.trailer {
-                prefetch_read(bytes, place(trailer.checksum_at(number)));
-            }
-            prefetch_entry(index, number.saturating_sub(1));
+            self.found.push(Found {
+                number,
+                entry,
+                checked: None,
+                is_alone: false,
+            });
         }
     }
 
     /// Checks the messages: short ones together.
-    fn check(&mut self, lookup: &SealedLookup, checker: &mut Checker, bytes: &[u8]) -> Result<()> {
-        let prior = lookup.nothing_before();
+    fn check(
+        &mut self,
+        lookup: &SealedLookup,
+        checker: &mut Checker,
+        segment: Segment<'_>,
+    ) -> Result<()> {
+        let (front, prior) = (&lookup.front, lookup.nothing_before());
         self.bytes.clear();
         self.extents.clear();
         self.claims.clear();
-        self.checked.clear();
-        for (number, entry) in &self.entries {
-            let Some(entry) = entry else {
-                self.checked.push(None);
+        for (row, found) in self.found.iter_mut().enumerate() {
+            let (number, Some(entry)) = (found.number, &found.entry) else {
                 continue;
             };
-            checker.spent = 0; // what other look-ups hashed in vain is not this one's
-            let Some(trailer) = &lookup.front.trailer else {
-                let checked = checker.check(*number, entry, entry.offset, &prior)?;
-                self.checked.push(Some(checked));
-                continue;
-            };
-            let claim = match checker.claim(trailer, *number, entry, entry.offset, &prior)? {
-                Ok(claim) => claim,
-                Err(fault) => {
-                    self.checked.push(Some(Err(fault)));
-                    continue;
-                }
-            };
-            let Message {
-                position, header, ..
-            } = claim.message;
-            let start = place(position);
-            let message = bytes.get(start..start.saturating_add(place(header.total())));
-            self.usual = place(header.total());
-            match message.filter(|_| header.total() <= MAX_COPIED_BYTES) {
-                Some(message) => {
-                    let start = self.bytes.len();
-                    self.bytes.extend_from_slice(&entry.uuid);
-                    self.bytes.extend_from_slice(message);
-                    self.extents.push((start, UUID_BYTES + message.len()));
-                    self.claims.push((self.checked.len(), claim));
-                    self.checked.push(None);
-                }
-                None => {
-                    let checked = checker.check(*number, entry, entry.offset, &prior)?;
-                    self.checked.push(Some(checked));
+            let is_near = front.trailer.filter(|_| front.in_bounds(entry.offset));
+            if let Some(trailer) = is_near {
+                let (rest, left) = (segment.from(entry.offset), front.data_end - entry.offset);
+                let parsed = Header::parse(rest, left);
+                let checksum = segment.from(trailer.checksum_at(number));
+                match (
+                    message(number, entry, entry.offset, parsed, left),
+                    Cursor::new(checksum).u64_be(),
+                ) {
+                    (Ok(message), Some(stored)) if message.header.total() <= MAX_COPIED_BYTES => {
+                        self.usual = place(message.header.total());
+                        let start = self.bytes.len();
+                        self.bytes.extend_from_slice(&entry.uuid);
+                        self.bytes
+                            .extend_from_slice(rest.get(..self.usual).unwrap_or_default());
+                        self.extents.push((start, UUID_BYTES + self.usual));
+                        self.claims.push((row, Claim { message, stored }));
+                        let before = number
+                            .checked_sub(1)
+                            .and_then(|before| segment.entry(before));
+                        found.is_alone = before.is_none_or(|before| before.uuid < entry.uuid);
+                        continue;
+                    }
+                    (Err(fault), _) => {
+                        found.checked = Some(Err(fault));
+                        continue;
+                    }
+                    _ => {}
                 }
             }
+            checker.spent = 0; // what other look-ups hashed in vain is not this one's
+            let checked = checker.check(number, entry, entry.offset, &prior)?;
+            found.is_alone = checked.is_ok() && checker.stands_alone(number, entry)?;
+            found.checked = Some(checked);
         }
-        let key = &lookup.front.key;
         if let [_] = self.claims.as_slice() {
             self.hashes.clear();
-            self.hashes.push(hash(key, &self.bytes));
+            self.hashes.push(hash(&front.key, &self.bytes));
         } else {
-            hash_many(key, &self.bytes, &self.extents, &mut self.hashes);
+            self.batch
+                .hash(&front.key, &self.bytes, &self.extents, &mut self.hashes);
         }
         for ((row, claim), computed) in self.claims.iter().zip(&self.hashes) {
-            if let Some(checked) = self.checked.get_mut(*row) {
-                *checked = Some(claim.judge(*computed, &prior));
+            if let Some(found) = self.found.get_mut(*row) {
+                found.checked = Some(claim.judge(*computed, &prior));
             }
         }
         Ok(())
     }
+}
+
+/// Asks for what a search looks at next.
+fn prefetch_next(segment: Segment<'_>, search: &Search) {
+    let (next, few) = (search.place(), search.few());
+    next.into_iter()
+        .chain(few.into_iter().flatten())
+        .for_each(|number| segment.prefetch_entry(number));
 }

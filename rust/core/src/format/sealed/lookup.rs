@@ -245,21 +245,25 @@ impl SealedLookup {
             Some(entry) => Some(self.check(checker, number, entry)?),
             None => None,
         };
-        self.conclude(checker, number, entry.zip(checked))
+        let is_alone = match (&entry, &checked) {
+            (Some(entry), Some(Ok(_))) => checker.stands_alone(number, entry)?,
+            _ => false,
+        };
+        self.conclude(number, entry.zip(checked), is_alone)
     }
 
-    /// What it comes to that a search ended at this entry, whose message was checked, or found no entry.
+    /// What it comes to that a search ended at this entry, whose message was checked and [stands
+    /// alone](Checker::stands_alone) or not, or found no entry.
     pub(super) fn conclude(
         &self,
-        checker: &mut Checker,
         number: u64,
         found: Option<(Entry, std::result::Result<Message, Fault>)>,
+        is_alone: bool,
     ) -> Result<Sought> {
-        if let Some((entry, Ok(message))) = found {
-            return Ok(if checker.stands_alone(number, &entry)? {
-                Sought::Hit(message)
-            } else {
-                Sought::Unsure
+        if let Some((_, Ok(message))) = found {
+            return Ok(match is_alone {
+                true => Sought::Hit(message),
+                false => Sought::Unsure,
             });
         }
         let survey = self.survey()?;

@@ -4,7 +4,7 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
-use super::UUID_BYTES;
+use super::{ENTRY_BYTES, UUID_BYTES};
 use crate::uuid6;
 
 /// How many more looks a search may take than halving would.
@@ -86,6 +86,35 @@ impl Search {
     /// The answer, once it is known.
     pub(super) const fn answer(&self) -> u64 {
         self.low
+    }
+
+    /// Ends a search that has come to a few places, `entries` being all that there are: looks at all of these at once, without
+    /// waiting for one to choose the next. `false` where there are more than a few.
+    pub(super) fn finish(&mut self, entries: &[[u8; ENTRY_BYTES]]) -> bool {
+        let size = self.high - self.low;
+        let place = |at| usize::try_from(at).unwrap_or(usize::MAX);
+        let few = entries.get(place(self.low)..place(self.high));
+        let Some(few) = few.filter(|_| size <= FEW) else {
+            return false;
+        };
+        let wanted = u128::from_be_bytes(self.wanted);
+        let is_smaller = |entry: &[u8; ENTRY_BYTES]| {
+            let uuid = entry.first_chunk().copied().unwrap_or_default();
+            u64::from(u128::from_be_bytes(uuid) < wanted)
+        };
+        self.low += few.iter().map(is_smaller).sum::<u64>();
+        self.high = self.low;
+        true
+    }
+
+    /// The first and the last of the places that are left, where these are a few.
+    pub(super) const fn few(&self) -> Option<[u64; 2]> {
+        let size = self.high - self.low;
+        if size > 0 && size <= FEW {
+            Some([self.low, self.high - 1])
+        } else {
+            None
+        }
     }
 
     /// Takes in which UUID stands where it wanted to look.
