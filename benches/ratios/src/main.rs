@@ -6,6 +6,7 @@ mod append;
 mod arrow;
 mod chunked;
 mod compare;
+mod hash;
 mod logs;
 mod lookup;
 mod messages;
@@ -21,6 +22,7 @@ const SUITES: &[Suite] = &[
     ("append", append::run),
     ("arrow", arrow::run),
     ("chunked", chunked::run),
+    ("hash", hash::run),
     ("lookup", lookup::run),
     ("scale", scale::run),
     ("scan", scan::run),

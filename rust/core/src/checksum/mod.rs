@@ -75,6 +75,7 @@ impl Key {
     }
 
     /// Its four words, in the order of the lanes.
+    #[cfg(target_arch = "x86_64")]
     fn words(&self) -> [u64; 4] {
         self.0
     }

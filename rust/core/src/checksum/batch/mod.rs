@@ -35,6 +35,7 @@ mod lockstep;
 mod message;
 #[cfg(target_arch = "x86_64")]
 mod simd;
+#[cfg(target_arch = "x86_64")]
 mod window;
 
 use std::fmt;
@@ -105,11 +106,14 @@ impl Batch {
         hashes: &mut Vec<u64>,
     ) {
         hashes.clear();
+        if let [extent] = extents {
+            return hashes.push(hash_with(self.dispatch, key, part(bytes, *extent)));
+        }
         match self.dispatch {
             Dispatch::Portable => hashes.extend(
                 extents
                     .iter()
-                    .map(|extent| super::by_crate(key, window::message(bytes, *extent))),
+                    .map(|extent| super::by_crate(key, part(bytes, *extent))),
             ),
             #[cfg(target_arch = "x86_64")]
             Dispatch::Avx2(avx2) => {
@@ -125,19 +129,31 @@ impl Batch {
     }
 }
 
+/// What there is in `bytes` of an extent.
+fn part(bytes: &[u8], (start, len): (usize, usize)) -> &[u8] {
+    let rest = bytes.get(start..).unwrap_or_default();
+    rest.get(..len).unwrap_or(rest)
+}
+
 /// The hash of one message, as fast as there is a way.
 #[inline]
 pub(super) fn hash_one(key: &Key, message: &[u8]) -> u64 {
-    let hash = match Dispatch::detected() {
+    hash_with(Dispatch::detected(), key, message)
+}
+
+#[inline]
+fn hash_with(dispatch: Dispatch, key: &Key, message: &[u8]) -> u64 {
+    #[cfg(target_arch = "x86_64")]
+    let hash = match dispatch {
         Dispatch::Portable => None,
-        #[cfg(target_arch = "x86_64")]
         Dispatch::Avx2(avx2) => {
             Message::new(message).and_then(|message| avx2.hash_one(key, message))
         }
-        #[cfg(target_arch = "x86_64")]
         Dispatch::Avx512(avx512) => {
             Message::new(message).and_then(|message| avx512.avx2().hash_one(key, message))
         }
     };
+    #[cfg(not(target_arch = "x86_64"))]
+    let (Dispatch::Portable, hash) = (dispatch, None);
     hash.unwrap_or_else(|| super::by_crate(key, message))
 }

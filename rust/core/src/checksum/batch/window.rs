@@ -2,6 +2,7 @@
 #![allow(unsafe_code)]
 
 use super::message::{Message, whole_packets};
+use super::part;
 
 /// The most messages of a window. Sorted, so many have few neighbours of unlike length.
 pub(super) const MAX_MESSAGES: usize = 512;
@@ -48,7 +49,7 @@ impl Window<'_> {
     /// The bytes of the message of an index: what there is of it.
     pub(super) fn bytes(&self, index: u16) -> &[u8] {
         let extent = self.extents.get(usize::from(index)).copied();
-        message(self.bytes, extent.unwrap_or_default())
+        part(self.bytes, extent.unwrap_or_default())
     }
 
     /// The message of an index, unless it is too short.
@@ -63,13 +64,6 @@ impl Window<'_> {
             self.bytes.get_unchecked(start..).get_unchecked(..len)
         })
     }
-}
-
-/// What there is in `bytes` of an extent.
-#[inline(always)]
-pub(super) fn message(bytes: &[u8], (start, len): (usize, usize)) -> &[u8] {
-    let rest = bytes.get(start..).unwrap_or_default();
-    rest.get(..len).unwrap_or(rest)
 }
 
 /// Space to sort in.
@@ -192,31 +186,28 @@ impl Scratch {
             most = most.max(*class);
         }
         let classes = self.classes.get(..extents.len()).unwrap_or_default();
-        let Some(places) = self.places.get_mut(..=usize::from(most)) else {
-            return 0;
-        };
-        places.fill(0);
+        let used = ..=usize::from(most);
+        let places = &mut self.places;
+        places.get_mut(used).unwrap_or_default().fill(0);
+        #[allow(clippy::indexing_slicing)] // there is a place for each class
         for class in classes {
-            if let Some(count) = places.get_mut(usize::from(*class)) {
-                *count += 1;
-            }
+            places[usize::from(*class)] += 1;
         }
-        let short = places.first().copied().map_or(0, usize::from);
-        let longest = places.last().copied().map_or(0, usize::from);
+        let [short, ..] = *places;
+        let longest = places.get(usize::from(most)).copied().unwrap_or_default();
         let mut begin = 0;
-        for place in places.iter_mut().rev() {
+        for place in places.get_mut(used).unwrap_or_default().iter_mut().rev() {
             begin += std::mem::replace(place, begin);
         }
+        #[allow(clippy::indexing_slicing)]
+        // there is a place for each class, and a slot for each message
         for (class, index) in classes.iter().zip(0..) {
-            if let Some(place) = places.get_mut(usize::from(*class)) {
-                if let Some(slot) = self.order.get_mut(usize::from(*place)) {
-                    *slot = index;
-                }
-                *place += 1;
-            }
+            let place = &mut places[usize::from(*class)];
+            self.order[usize::from(*place) % MAX_MESSAGES] = index;
+            *place += 1;
         }
         if most == u8::MAX
-            && let Some(longest) = self.order.get_mut(..longest)
+            && let Some(longest) = self.order.get_mut(..usize::from(longest))
         {
             longest.sort_unstable_by_key(|index| {
                 let extent = extents.get(usize::from(*index));
@@ -225,13 +216,11 @@ impl Scratch {
         }
         // It is so; but the kernels rely on it without looking.
         let order = self.order.get(..extents.len()).unwrap_or_default();
-        if order
-            .iter()
-            .any(|index| usize::from(*index) >= extents.len())
-        {
+        let last = order.iter().fold(0, |last, index| last.max(*index));
+        if usize::from(last) >= extents.len() {
             return 0;
         }
-        extents.len().saturating_sub(short)
+        extents.len().saturating_sub(usize::from(short))
     }
 }
 

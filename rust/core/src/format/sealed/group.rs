@@ -3,6 +3,7 @@
 
 use super::check::{Checker, Claim, Fault, message};
 use super::lookup::{SealedLookup, Sought};
+use super::reader::MAX_COPIED_BYTES;
 use super::search::Search;
 use super::{ENTRY_BYTES, Entry, Header, Message, UUID_BYTES};
 use crate::checksum::batch::Batch;
@@ -13,8 +14,6 @@ use crate::prefetch::{prefetch_item, prefetch_read};
 
 /// How many are looked for in turns: more than a processor can wait for at once.
 pub(super) const GROUP: usize = 32;
-/// A longer message is hashed where it lies, and not copied behind its UUID to be hashed with others.
-const MAX_COPIED_BYTES: u64 = 2 << 10;
 const LINE_BYTES: usize = 64;
 /// How much of a message is asked for before its length is known, at most.
 const MAX_AHEAD_BYTES: usize = 512;
