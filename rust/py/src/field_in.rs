@@ -13,7 +13,7 @@ use pyo3::buffer::PyBuffer;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
-use pyo3::types::{PyBool, PyDict, PyMapping, PyString};
+use pyo3::types::{PyBool, PyBytes, PyDict, PyMapping, PyString};
 use seglake::format::{Column, ColumnKind, Value};
 use seglake::text::unescape;
 use uuid::Uuid;
@@ -224,7 +224,13 @@ fn named(object: &Bound<'_, PyAny>, error: PyErr, name: &str) -> PyErr {
     wrong_type(name, "an int", object)
 }
 
-fn uuid_field(object: &Bound<'_, PyAny>, name: &str) -> PyResult<[u8; 16]> {
+/// A `uuid.UUID`, its 16 bytes or its text.
+pub(crate) fn uuid_field(object: &Bound<'_, PyAny>, name: &str) -> PyResult<[u8; 16]> {
+    if let Ok(bytes) = object.cast::<PyBytes>()
+        && let Ok(uuid) = bytes.as_bytes().try_into()
+    {
+        return Ok(uuid);
+    }
     if object.is_instance(uuid_class(object.py())?)? {
         return uuid_from_python(object);
     }

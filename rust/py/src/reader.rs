@@ -175,11 +175,15 @@ impl Reader {
     fn look_up(&self, py: Python<'_>, ids: Vec<Option<RecordId>>) -> PyResult<Hits> {
         self.shared.check_open()?;
         let hits = py.detach(|| {
-            let known: Vec<_> = ids.iter().flatten().cloned().collect();
+            let is_known: Vec<_> = ids.iter().map(Option::is_some).collect();
+            let known: Vec<_> = ids.into_iter().flatten().collect();
             let mut hits = self.lookup()?.get(&known)?;
+            if known.len() == is_known.len() {
+                return Ok(hits);
+            }
             let mut places = std::mem::take(&mut hits.places).into_iter();
-            let place = |id: &Option<_>| id.as_ref().and_then(|_| places.next().flatten());
-            hits.places = ids.iter().map(place).collect();
+            let place = |known: &bool| known.then(|| places.next().flatten()).flatten();
+            hits.places = is_known.iter().map(place).collect();
             Ok(hits)
         });
         hits.map_err(|error| raise(py, error))

@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use seglake::format::{Column, ColumnKind, Format, RecordId, Value, Wanted};
 
-use crate::field_in::{FieldIn, from_arrow, from_python, shown_bytes};
+use crate::field_in::{FieldIn, from_arrow, from_python, shown_bytes, uuid_field};
 use crate::value::bound;
 
 /// The arguments that say which records are wanted, as several functions have them.
@@ -110,21 +110,13 @@ pub(crate) fn id_from_arguments(
         if value.is_none() {
             return Err(usage());
         }
-        values.push(from_id(&value, column)?);
+        values.push(from_python(&value, column.kind, column.name)?);
     }
     let named = fields.map_or(0, |fields| fields.len());
     if given.next().is_some() || args.len() + named != wanted.len() {
         return Err(usage());
     }
     Ok(id(&values).map(|id| of_format(format, id)))
-}
-
-/// A UUID must be one, not bytes or text that could be mistaken for one.
-fn from_id(value: &Bound<'_, PyAny>, column: &Column) -> PyResult<FieldIn<'static>> {
-    if column.kind == ColumnKind::Uuid {
-        return Ok(FieldIn::Uuid(crate::value::uuid_from_python(value)?));
-    }
-    from_python(value, column.kind, column.name)
 }
 
 fn of_format(format: &Format, id: RecordId) -> RecordId {
@@ -142,6 +134,19 @@ pub(crate) fn id_from_python(
     columns: &'static [Column],
     object: &Bound<'_, PyAny>,
 ) -> PyResult<Option<RecordId>> {
+    // Many ids may come in one list.
+    if let [
+        Column {
+            kind: ColumnKind::Uuid,
+            name,
+            ..
+        },
+    ] = id_columns(format, columns).as_slice()
+        && !object.is_instance_of::<PyTuple>()
+        && !object.is_none()
+    {
+        return Ok(Some(RecordId::Uuid(uuid_field(object, name)?)));
+    }
     let args = match object.cast::<PyTuple>() {
         Ok(tuple) => tuple.clone(),
         Err(_) => PyTuple::new(object.py(), [object])?,
@@ -174,6 +179,21 @@ pub(crate) fn ids_from_arrow(
             format.name,
             names.join(", ")
         )));
+    }
+    if let (
+        [array],
+        [
+            Column {
+                kind: ColumnKind::Uuid,
+                ..
+            },
+        ],
+    ) = (arrays.as_slice(), wanted.as_slice())
+        && let Some(uuids) = array.as_fixed_size_binary_opt()
+        && uuids.value_length() == 16
+    {
+        let id = |uuid: Option<&[u8]>| Some(RecordId::Uuid(uuid?.try_into().ok()?));
+        return Ok(uuids.iter().map(id).collect());
     }
     let row = |row: usize| {
         let values = arrays.iter().zip(&wanted);

@@ -177,15 +177,18 @@ impl Selection {
             .map(|path| path_text(path.as_os_str()))
             .unwrap_or_default();
         let (mut columns, mut bytes) = (self.buffers(None), 0_usize);
-        hits.each(|found| {
-            bytes = bytes.saturating_add(path.len());
-            match found {
-                Some((rows, row)) if bytes <= MAX_DATA_BYTES => {
-                    self.fill(&mut columns, rows, &(row..row + 1), &path);
-                }
-                _ => columns.iter_mut().for_each(ColumnBuffer::push_null),
+        hits.runs(|found, count| {
+            bytes = bytes.saturating_add(path.len().saturating_mul(count));
+            if let Some((rows, range)) = &found {
+                let weights = range.clone().map(|row| rows.weight(row));
+                bytes = weights.fold(bytes, usize::saturating_add);
             }
-            bytes = bytes.saturating_add(found.map_or(0, |(rows, row)| rows.weight(row)));
+            match found {
+                Some((rows, range)) if bytes <= MAX_DATA_BYTES => {
+                    self.fill(&mut columns, rows, &range, &path);
+                }
+                _ => (0..count).for_each(|_| columns.iter_mut().for_each(ColumnBuffer::push_null)),
+            }
         });
         if bytes > MAX_DATA_BYTES {
             return Err(Error::Usage(format!(

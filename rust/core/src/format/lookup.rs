@@ -1,6 +1,7 @@
 //! Finding records without reading a whole file.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::copied::{Copied, CopiedRow};
@@ -44,6 +45,23 @@ pub struct Hits {
 }
 
 impl Hits {
+    /// Calls `look` with the records that were asked for, in that order, as many at once as lie side by side in one set, or are
+    /// not there: the rows, and how many records that is.
+    pub fn runs(&self, mut look: impl FnMut(Option<(&dyn Rows, Range<usize>)>, usize)) {
+        let sets: Vec<_> = self.sets.iter().map(|set| set.rows()).collect();
+        let follows =
+            |before: &Option<(usize, usize)>, next: &Option<(usize, usize)>| match (before, next) {
+                (Some((set, row)), Some((other, next))) => set == other && row + 1 == *next,
+                (None, None) => true,
+                _ => false,
+            };
+        for run in self.places.chunk_by(follows) {
+            let first = run.first().copied().flatten();
+            let rows = first.and_then(|(set, row)| Some((&**sets.get(set)?, row..row + run.len())));
+            look(rows, run.len());
+        }
+    }
+
     /// Calls `look` with each record that was asked for, in that order.
     pub fn each(&self, mut look: impl FnMut(Option<(&dyn Rows, usize)>)) {
         let sets: Vec<_> = self.sets.iter().map(|set| set.rows()).collect();

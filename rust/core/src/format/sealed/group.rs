@@ -5,12 +5,13 @@ use super::check::{Checker, Claim, Fault, message};
 use super::lookup::{SealedLookup, Sought};
 use super::reader::MAX_COPIED_BYTES;
 use super::search::Search;
+use super::table::Table;
 use super::{ENTRY_BYTES, Entry, Header, Message, UUID_BYTES};
 use crate::checksum::batch::Batch;
 use crate::checksum::hash;
 use crate::cursor::Cursor;
 use crate::error::Result;
-use crate::prefetch::{prefetch_item, prefetch_read};
+use crate::prefetch::prefetch_read;
 
 /// How many are looked for in turns: more than a processor can wait for at once.
 pub(super) const GROUP: usize = 32;
@@ -23,6 +24,9 @@ const MAX_AHEAD_BYTES: usize = 512;
 pub(super) struct Group {
     searches: Vec<Search>,
     found: Vec<Found>,
+    /// Offsets that are asked for next. Put together first: what is between two requests keeps the processor from having more
+    /// of them going on, since each may wait for its address to be translated.
+    ahead: Vec<usize>,
     /// UUIDs and their messages, one behind the other, and where each is.
     bytes: Vec<u8>,
     extents: Vec<(usize, usize)>,
@@ -71,8 +75,12 @@ impl<'a> Segment<'a> {
         self.bytes.get(place(offset)..).unwrap_or_default()
     }
 
-    fn prefetch_entry(&self, number: u64) {
-        prefetch_item(self.entries, place(number));
+    /// Asks for what stands at these offsets, and forgets them.
+    fn prefetch(&self, offsets: &mut Vec<usize>) {
+        offsets
+            .iter()
+            .for_each(|offset| prefetch_read(self.bytes, *offset));
+        offsets.clear();
     }
 }
 
@@ -114,17 +122,21 @@ impl Group {
         uuids: &[[u8; UUID_BYTES]],
     ) -> Result<()> {
         self.searches.clear();
-        if let (Some(table), [_, _, ..]) = (lookup.table(), uuids) {
+        if let (Some(table), [_, _, ..]) = (lookup.guide.table(), uuids) {
             uuids.iter().for_each(|uuid| table.prefetch(uuid));
         }
+        self.ahead.clear();
         for uuid in uuids {
             let search = lookup.search(uuid, |number| Ok(segment.entry(number)))?;
-            prefetch_next(segment, &search);
+            ask_next(&search, &mut self.ahead);
             self.searches.push(search);
         }
-        let mut goes_on = true;
-        while goes_on {
-            goes_on = false;
+        if let ([search], Some(table)) = (self.searches.as_slice(), lookup.guide.table()) {
+            self.ahead
+                .extend(about(lookup, table, search).into_iter().flatten());
+        }
+        while !self.ahead.is_empty() {
+            segment.prefetch(&mut self.ahead);
             for search in &mut self.searches {
                 let Some(place) = search.place() else {
                     continue;
@@ -134,8 +146,7 @@ impl Group {
                 }
                 if let Some(seen) = segment.entry(place) {
                     search.saw(&seen.uuid);
-                    prefetch_next(segment, search);
-                    goes_on = true;
+                    ask_next(search, &mut self.ahead);
                 }
             }
         }
@@ -150,13 +161,9 @@ impl Group {
             let entry = segment.entry(number);
             let entry = entry.filter(|entry| entry.uuid == *search.wanted());
             if let Some(entry) = &entry {
-                let start = place(entry.offset);
-                for ahead in (0..self.usual.clamp(LINE_BYTES, MAX_AHEAD_BYTES)).step_by(LINE_BYTES)
-                {
-                    prefetch_read(segment.bytes, start.saturating_add(ahead));
-                }
+                self.ahead.push(place(entry.offset));
                 if let Some(trailer) = &lookup.front.trailer {
-                    prefetch_read(segment.bytes, place(trailer.checksum_at(number)));
+                    self.ahead.push(place(trailer.checksum_at(number)));
                 }
             }
             self.found.push(Found {
@@ -165,6 +172,13 @@ impl Group {
                 checked: None,
                 is_alone: false,
             });
+        }
+        segment.prefetch(&mut self.ahead);
+        let usual = self.usual.min(MAX_AHEAD_BYTES);
+        for entry in self.found.iter().filter_map(|found| found.entry) {
+            for behind in (LINE_BYTES..usual).step_by(LINE_BYTES) {
+                prefetch_read(segment.bytes, place(entry.offset).saturating_add(behind));
+            }
         }
     }
 
@@ -234,10 +248,21 @@ impl Group {
     }
 }
 
-/// Asks for what a search looks at next.
-fn prefetch_next(segment: Segment<'_>, search: &Search) {
-    let (next, few) = (search.place(), search.few());
-    next.into_iter()
-        .chain(few.into_iter().flatten())
-        .for_each(|number| segment.prefetch_entry(number));
+/// About where the message and the checksum are that a search will come to, if it is about to end: with nothing else to wait
+/// for, they are asked for together with the entry.
+fn about(lookup: &SealedLookup, table: &Table, search: &Search) -> Option<[usize; 2]> {
+    let [first, _] = search.few()?;
+    let message = place(table.offset_near(first)?);
+    let checksum = lookup.front.trailer?.checksum_at(first);
+    Some([message, place(checksum)])
+}
+
+/// Adds the offsets of what a search looks at next.
+fn ask_next(search: &Search, ahead: &mut Vec<usize>) {
+    let offset = |number: u64| place(number).saturating_mul(ENTRY_BYTES);
+    match (search.few(), search.place()) {
+        (Some([first, last]), _) => ahead.extend([offset(first), offset(last)]),
+        (None, Some(next)) => ahead.push(offset(next)),
+        (None, None) => {}
+    }
 }

@@ -1,17 +1,16 @@
 //! Finding messages by UUID, and ranges of them, without reading the rest.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use super::check::{Checker, Fault, Prior};
 use super::found::FoundMessages;
 use super::front::Front;
 use super::group::{GROUP, Group};
+use super::guide::Guide;
 use super::index::{Survey, survey};
 use super::reader::Reader;
 use super::search::Search;
-use super::table::Table;
 use super::walk::{SealedWalk, State};
 use super::{COLUMNS, Entry, FORMAT, Message, UUID_BYTES};
 use crate::error::{Damage, Error, Result};
@@ -19,15 +18,10 @@ use crate::format::lookup::no_such_id;
 use crate::format::{Bound, Hits, Lookup, Options, RecordId, Step, UuidBounds, Walk, Wanted};
 use crate::ledger::Cause;
 use crate::source::Source;
-use crate::uuid6;
 
 /// How many entries in front of a range may be damaged before all of the file is walked.
 const MAX_RUN_IN: u64 = 64;
 
-/// Once there was one look-up for so many entries, making a table has paid: a look-up saves what reading a hundred takes.
-const ENTRIES_PER_LOOKUP: u64 = 64;
-/// In front of fewer look-ups than these no table is made, however few entries there are.
-const MIN_LOOKUPS: u64 = 1 << 10;
 /// How many threads find what they need to look up laid out; others lay it out anew each time.
 const MAX_IDLE: usize = 4;
 /// How many are looked up between two looks at whether to stop.
@@ -40,12 +34,7 @@ pub(super) struct SealedLookup {
     pub(super) front: Front,
     /// What is proven of the index, once it had to be.
     survey: OnceLock<Survey>,
-    /// The times of the first and the last entry, in ticks.
-    ends: OnceLock<[u64; 2]>,
-    /// Once it was made, or could not be.
-    table: OnceLock<Option<Table>>,
-    is_table_being_made: AtomicBool,
-    looked_up: AtomicU64,
+    pub(super) guide: Guide,
     idle: Mutex<Vec<Tools>>,
 }
 
@@ -74,10 +63,7 @@ impl SealedLookup {
             options: options.clone(),
             front,
             survey: OnceLock::new(),
-            ends: OnceLock::new(),
-            table: OnceLock::new(),
-            is_table_being_made: AtomicBool::new(false),
-            looked_up: AtomicU64::new(0),
+            guide: Guide::default(),
             idle: Mutex::new(Vec::new()),
         })
     }
@@ -120,65 +106,13 @@ impl SealedLookup {
         }
     }
 
-    /// The table, if there is one.
-    pub(super) fn table(&self) -> Option<&Table> {
-        self.table.get().and_then(Option::as_ref)
-    }
-
-    fn build_table(&self) -> Result<Option<Table>> {
-        if self.front.unreadable.is_some() || self.front.entries == 0 {
-            return Ok(None);
-        }
-        let mut checker = self.checker();
-        let ends = self.ends(|number| self.entry(&mut checker, number))?;
-        Table::build(&*self.source, &self.options, &self.front, ends)
-    }
-
-    /// Counts look-ups, and makes the table once it would have paid.
-    fn count(&self, lookups: usize) -> Result<()> {
-        if self.table.get().is_some() {
-            return Ok(());
-        }
-        let lookups = lookups as u64;
-        let before = self.looked_up.fetch_add(lookups, Ordering::Relaxed);
-        let enough = (self.front.entries / ENTRIES_PER_LOOKUP).max(MIN_LOOKUPS);
-        if before.saturating_add(lookups) < enough
-            || self.is_table_being_made.swap(true, Ordering::AcqRel)
-        {
-            return Ok(());
-        }
-        let built = self.build_table();
-        self.is_table_being_made.store(false, Ordering::Release);
-        match built {
-            Ok(table) => _ = self.table.set(table),
-            Err(Error::Interrupted) => return Err(Error::Interrupted),
-            // Looking up does without: what cannot be read may be far from what is looked for.
-            Err(_) => _ = self.table.set(None),
-        }
-        Ok(())
-    }
-
-    /// The times of the first and the last entry.
-    fn ends(&self, mut entry: impl FnMut(u64) -> Result<Option<Entry>>) -> Result<[u64; 2]> {
-        if let Some(ends) = self.ends.get() {
-            return Ok(*ends);
-        }
-        let mut time = |number| Ok(entry(number)?.map_or(0, |entry| uuid6::ticks(&entry.uuid)));
-        let ends = [time(0)?, time(self.front.entries.saturating_sub(1))?];
-        Ok(*self.ends.get_or_init(|| ends))
-    }
-
-    /// A search for the first entry whose UUID is not smaller than this one.
+    /// A search for the first entry whose UUID is not smaller than this one; `entry` gives one by its number.
     pub(super) fn search(
         &self,
         uuid: &[u8; UUID_BYTES],
         entry: impl FnMut(u64) -> Result<Option<Entry>>,
     ) -> Result<Search> {
-        if let Some(search) = self.table().and_then(|table| table.search(uuid)) {
-            return Ok(search);
-        }
-        let [first, last] = self.ends(entry)?;
-        Ok(Search::new(*uuid, 0..self.front.entries, first..last))
+        self.guide.search(uuid, self.front.entries, entry)
     }
 
     /// The number of the first entry whose UUID is not smaller than this one.
@@ -482,7 +416,8 @@ impl Lookup for SealedLookup {
                 _ => return Err(no_such_id(&FORMAT, id)),
             }
         }
-        self.count(ids.len())?;
+        self.guide
+            .count(ids.len(), &*self.source, &self.options, &self.front)?;
         let hits = if self.source.as_slice().is_some() {
             self.get_each(&mut tools)
         } else {
@@ -493,11 +428,8 @@ impl Lookup for SealedLookup {
     }
 
     fn prepare(&self) -> Result<()> {
-        if self.table.get().is_none() {
-            let table = self.build_table()?;
-            self.table.get_or_init(|| table);
-        }
-        Ok(())
+        self.guide
+            .prepare(&*self.source, &self.options, &self.front)
     }
 
     fn range(&self, wanted: &Wanted) -> Result<Box<dyn Walk>> {

@@ -15,6 +15,7 @@ mod detect;
 mod found;
 mod front;
 mod group;
+mod guide;
 mod index;
 mod index_blocks;
 mod lookup;
