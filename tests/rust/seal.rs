@@ -99,12 +99,19 @@ proptest! {
 #[test]
 fn many_megabytes_are_put_aside_and_found_again() {
     let (_folder, path) = folder();
-    let records: Vec<Record> = (0..300)
-        .map(|tick| (uuid(tick), vec![], vec![0x42; 10_000]))
+    // More messages than are hashed together, more bytes than are buffered.
+    let records: Vec<Record> = (0..1500)
+        .map(|tick| {
+            let len = if tick % 5 == 0 { 10_000 } else { 20 };
+            (uuid(tick), vec![], vec![0x42; len])
+        })
         .collect();
     let mut writer = Writer::create(&path, &WriteOptions::default()).unwrap();
-    for record in &records {
+    for (number, record) in records.iter().enumerate() {
         write(&mut writer, record).unwrap();
+        if number == 700 {
+            writer.flush().unwrap();
+        }
     }
     writer.flush().unwrap();
     writer.sync().unwrap();

@@ -15,7 +15,7 @@ use common::{Plain, assert_covers, lenient, scan, segment, source, uuid};
 use seglake::Error;
 use seglake::checksum::Key;
 use seglake::format::WriteOptions;
-use seglake::format::active::Writer;
+use seglake::format::active::{Writer, encode};
 use seglake::ledger::{Cause, Kind};
 use uuid::Uuid;
 
@@ -77,6 +77,37 @@ fn what_is_appended_is_read() {
     writer.append(&uuid, b"", b"one more").unwrap();
     drop(writer);
     assert_eq!(records(&path).len(), 1001, "dropping flushes");
+}
+
+#[test]
+fn nothing_reaches_the_file_without_its_checksum() {
+    let (_folder, path) = folder();
+    let key = Key::new(&[7; 32]);
+    let options = WriteOptions { key, ..append() };
+    let mut writer = Writer::open(&path, &options).unwrap();
+    let (mut expected, mut seen) = (Vec::new(), 0);
+    // More records than are hashed together, more bytes than are buffered, and both in turns.
+    let lengths = [0, 1, 31, 120, 700, 9_000, 0, 40].into_iter().cycle();
+    for (number, len) in (0..4_000_usize).zip(lengths) {
+        let large = number % 1_300 == 1_299;
+        let value = vec![0x5a; if large { 700_000 } else { len }];
+        let uuid = uuid_at(number as u64 + 1);
+        writer.append(&uuid, b"type", &value).unwrap();
+        encode(&mut expected, &key, uuid.as_bytes(), b"type", &value).unwrap();
+        match number {
+            517 | 2_900 => writer.flush().unwrap(),
+            1_100 => writer.sync().unwrap(),
+            _ => {}
+        }
+        let written = fs::metadata(&path).unwrap().len();
+        if written != seen {
+            seen = written;
+            assert!(expected.starts_with(&fs::read(&path).unwrap()), "{number}");
+        }
+    }
+    assert!(seen < expected.len() as u64);
+    drop(writer);
+    assert!(fs::read(&path).unwrap() == expected, "dropping flushes");
 }
 
 #[test]
