@@ -117,7 +117,7 @@ def test_options_of_the_new_file(source: str, to: str, options: list[str], colum
 
 def test_chunks_are_cut_as_asked(tmp_path: Path) -> None:
     path, new = sample(tmp_path, "chunked"), tmp_path / "new.chunks"
-    how: list[Argument] = ["--chunk-records", "7", "--level", "1", "--chunk-bytes", "1MiB"]
+    how: list[Argument] = ["--chunk-records", "7", "--level", "19", "--chunk-bytes", "1MiB"]
     assert seglake("convert", path, new, *how).status == 0
     assert [total["ranges"] for total in library.verify(new).totals if total["kind"] == "chunk"] == [3]
     assert new.with_suffix(".index").exists()

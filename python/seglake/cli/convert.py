@@ -61,8 +61,10 @@ def _names(_context: click.Context, _parameter: click.Parameter, given: Sequence
 @click.option("--version", type=click.IntRange(1, 0xFFFF), metavar="N", help="The version of the new tenant file.")
 @click.option("--no-trailer", is_flag=True, help="Write a sealed file without checksums.")
 @click.option("--no-index", is_flag=True, help="Write a chunked file without an index.")
-@click.option("--level", type=int, metavar="N", help="How hard to compress chunks, as for zstd. [default: 3]")
-@click.option("--chunk-bytes", type=options.parse_size, metavar="SIZE", help="Close a chunk at so much content.")
+@click.option("--level", type=int, metavar="N", help="How hard to compress chunks, as for zstd. [default: 1]")
+@click.option(
+    "--chunk-bytes", type=options.parse_size, metavar="SIZE", help="Close a chunk at so much content. [default: 256KiB]"
+)
 @click.option("--chunk-records", type=click.IntRange(min=1), metavar="N", help="Close a chunk at so many records.")
 @outputs.overwrite
 @options.as_json("One JSON object: what was written, and the report on SRC.")

@@ -32,9 +32,9 @@ use crate::write_options::WriteArguments;
 /// trailer: whether checksums are written behind the data (sealed, default True).
 /// version: the version of the layout, 1 or 2 (tenant, default 2).
 /// dialect: how messages are laid out: "draft" (default), "draft-1.1" or "autobase" (oplog).
-/// chunk_bytes, chunk_records: a chunk is closed when its records have this many bytes before compression, or when there are
-///     this many (chunked).
-/// level: the zstd compression level (chunked).
+/// chunk_bytes, chunk_records: a chunk is closed when its records have this many bytes before compression (default 256 KiB), or
+///     when there are this many (default 65,536): chunked. What is damaged in a chunk takes all of it.
+/// level: the zstd compression level (chunked, default 1).
 /// index: whether the index is written beside the file (chunked, default True).
 /// memory_bytes: how many bytes of messages are kept in memory before they go to temporary files (tenant).
 ///
