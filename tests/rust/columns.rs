@@ -106,8 +106,11 @@ fn types() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
+/// Types and values.
+type Messages = Vec<(Vec<u8>, Vec<u8>)>;
+
 /// A segment of messages of these types, each so many times in a row, and values.
-fn segment() -> impl Strategy<Value = (Vec<u8>, Vec<(Vec<u8>, Vec<u8>)>)> {
+fn segment() -> impl Strategy<Value = (Vec<u8>, Messages)> {
     let value = prop_oneof![
         vec(any::<u8>(), 0..20),
         vec(any::<u8>(), 0..300),
@@ -119,8 +122,8 @@ fn segment() -> impl Strategy<Value = (Vec<u8>, Vec<(Vec<u8>, Vec<u8>)>)> {
             .flat_map(|(type_, values)| values.into_iter().map(move |value| (type_.clone(), value)))
             .collect();
         let (mut bytes, uuids) = (Vec::new(), seglake::uuid6::Generator::default());
-        for (micros, (type_, value)) in messages.iter().enumerate() {
-            let uuid = uuids.at(1_700_000_000_000_000 + micros as i64).unwrap();
+        for (micros, (type_, value)) in (1_700_000_000_000_000..).zip(&messages) {
+            let uuid = uuids.at(micros).unwrap();
             active::encode(&mut bytes, &Key::DEFAULT, uuid.as_bytes(), type_, value).unwrap();
         }
         (bytes, messages)
@@ -154,12 +157,12 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn segments_fill_columns_alike((bytes, messages) in segment(), cut in 0.0..1.0_f64) {
+    fn segments_fill_columns_alike((bytes, messages) in segment(), cut: prop::sample::Index) {
         let mut walk = open(source(&bytes), &of_active(), Start::Beginning).unwrap();
         let mut seen = 0;
         while walk.step().unwrap() == Step::More {
             let rows = walk.rows();
-            let start = (rows.len() as f64 * cut) as usize;
+            let start = cut.index(rows.len());
             hold(&*rows, active::FORMAT.columns(&Options::default()), &(start..rows.len()));
             seen += rows.len();
         }

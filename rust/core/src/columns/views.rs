@@ -266,7 +266,7 @@ mod tests {
         #[test]
         fn runs_are_found_whatever_stretch_they_are_in(
             bytes in vec(any::<u8>(), 1..400),
-            places in vec((0.0..1.0_f64, 0..40_usize), 0..60),
+            places in vec((any::<prop::sample::Index>(), 0..40_usize), 0..60),
             foreign in vec(any::<u8>(), 0..40),
             max in 40..100_usize,
         ) {
@@ -276,7 +276,7 @@ mod tests {
             let mut runs: Vec<&[u8]> = places
                 .iter()
                 .map(|(start, len)| {
-                    let start = (bytes.len() as f64 * start) as usize;
+                    let start = start.index(bytes.len());
                     &bytes[start..bytes.len().min(start + len)]
                 })
                 .collect();
