@@ -225,39 +225,49 @@ pub struct Totals(Vec<Total>);
 impl Totals {
     /// Adds one range.
     pub fn add(&mut self, span: &Span) {
-        self.add_run(span, std::slice::from_ref(span));
+        self.add_all(std::slice::from_ref(span));
     }
 
-    /// Adds ranges.
-    pub fn add_all(&mut self, spans: &[Span]) {
-        let alike = |a: &Span, b: &Span| a.kind == b.kind && a.cause == b.cause;
-        for run in spans.chunk_by(alike) {
-            if let [first, ..] = run {
-                self.add_run(first, run);
+    /// Adds ranges, and tells whether any is damage.
+    pub fn add_all(&mut self, mut spans: &[Span]) -> bool {
+        let mut damaged = false;
+        while let [first, ..] = spans {
+            let (mut bytes, mut ranges) = (0, 0);
+            let alike = |span: &&Span| span.kind == first.kind && span.cause == first.cause;
+            for span in spans.iter().take_while(alike) {
+                bytes += span.len();
+                ranges += 1;
             }
+            self.add_run(Total {
+                kind: first.kind,
+                cause: first.cause,
+                bytes,
+                ranges: ranges as u64,
+            });
+            damaged |= first.is_damage();
+            spans = spans.get(ranges..).unwrap_or_default();
         }
+        damaged
     }
 
-    /// Adds ranges of the same kind and cause as `first`.
-    fn add_run(&mut self, first: &Span, run: &[Span]) {
-        let bytes = run.iter().map(Span::len).sum();
-        let ranges = run.len() as u64;
-        let same = |total: &&mut Total| total.kind == first.kind && total.cause == first.cause;
+    fn add_run(&mut self, run: Total) {
+        let same = |total: &&mut Total| total.kind == run.kind && total.cause == run.cause;
         match self.0.iter_mut().find(same) {
             Some(total) => {
-                total.bytes += bytes;
-                total.ranges += ranges;
+                total.bytes += run.bytes;
+                total.ranges += run.ranges;
             }
             None => {
-                self.0.push(Total {
-                    kind: first.kind,
-                    cause: first.cause,
-                    bytes,
-                    ranges,
-                });
+                self.0.push(run);
                 self.0.sort_by_key(|total| (total.kind, total.cause));
             }
         }
+    }
+
+    /// The number of bytes of all ranges.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.0.iter().map(|total| total.bytes).sum()
     }
 
     /// The sums, ordered by kind and cause.

@@ -73,11 +73,12 @@ impl Report {
     pub fn add(&mut self, walk: &dyn Walk) {
         self.checked = walk.checked();
         let spans = walk.spans();
-        self.totals.add_all(spans);
-        self.bytes += spans.iter().map(Span::len).sum::<u64>();
-        for span in spans.iter().filter(|span| span.is_damage()) {
-            self.name(*span);
+        if self.totals.add_all(spans) {
+            for span in spans.iter().filter(|span| span.is_damage()) {
+                self.name(*span);
+            }
         }
+        self.bytes = self.totals.bytes();
         let rows = walk.rows();
         self.records += rows.len() as u64;
         if let Some((least, greatest)) = rows.times() {

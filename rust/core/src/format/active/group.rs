@@ -2,6 +2,7 @@
 
 use super::{CHECKSUM_BYTES, Header, Parsed, UUID_BYTES};
 use crate::checksum::{Key, hash, hash_many};
+use crate::source::prefetch;
 use crate::uuid6;
 
 /// How many records are hashed together at most: enough to fill every lane of a processor, few enough to stay in its cache.
@@ -13,6 +14,12 @@ const GROUP_BYTES: usize = 128 << 10;
 
 /// ... but it does not end there before it has so many records.
 const MIN_GROUP: usize = 64;
+
+/// Where records are short, so many bytes are asked for, so far ahead of each: about as much as one has, and as it takes the
+/// parser as long to reach as the nearest cache but one takes to answer. Else most of them would not be a header's.
+const STRETCH_BYTES: usize = 256;
+const AHEAD_BYTES: usize = 1 << 10;
+const SHORT_BYTES: usize = 384;
 
 /// A record in a buffer: where it begins, and how many bytes are hashed. The checksum is behind those.
 pub(super) type Extent = (usize, usize);
@@ -47,6 +54,8 @@ pub(super) struct Group {
     /// The last UUID as a number, its first byte the most significant.
     last: u128,
     ascends: bool,
+    /// Whether most records of the group before this one were short.
+    short: bool,
     /// How long the type of the next record is expected to be.
     type_len: u8,
 }
@@ -62,6 +71,7 @@ impl Default for Group {
             end: 0,
             last: 0,
             ascends: true,
+            short: false,
             type_len: 0,
         }
     }
@@ -70,6 +80,7 @@ impl Default for Group {
 impl Group {
     /// Collects the records that lie whole in these bytes, as far as they are to be trusted. None is given out yet.
     pub(super) fn parse(&mut self, stretch: &Stretch<'_>) {
+        self.short = self.end <= self.len * SHORT_BYTES;
         (self.len, self.given, self.end) = (0, 0, 0);
         self.last = stretch.last.map_or(0, u128::from_be_bytes);
         self.ascends = true;
@@ -88,11 +99,15 @@ impl Group {
         let bytes = stretch.bytes.get(..limit).unwrap_or(stretch.bytes);
         let extents = self.extents.get_mut(self.len..len).unwrap_or_default();
         let stored = self.stored.get_mut(self.len..len).unwrap_or_default();
+        let short = self.short;
         // Locals, so that the loop has them in registers.
         let (mut offset, mut last, mut count) = (self.end, self.last, self.len);
         let (mut ascends, mut type_len) = (self.ascends, self.type_len);
         for (extent, stored) in extents.iter_mut().zip(stored) {
             let rest = bytes.get(offset..).unwrap_or_default();
+            if short && let Some(ahead) = rest.get(AHEAD_BYTES..).and_then(<[u8]>::first_chunk) {
+                prefetch::<STRETCH_BYTES>(ahead);
+            }
             let peeked = Header::peek(rest, &mut type_len);
             let Some((uuid, hashed)) =
                 peeked.or_else(|| at_edge(rest, stretch.left - offset as u64))
@@ -197,5 +212,133 @@ fn at_edge(bytes: &[u8], left: u64) -> Option<(u128, usize)> {
             Some((u128::from_be_bytes(header.uuid), hashed))
         }
         Parsed::Bad(_) | Parsed::NeedMore => None,
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The same, record by record and through the careful parser alone: places, checksums as they stand, whether all ascend.
+    fn parse_slowly(stretch: &Stretch<'_>) -> (Vec<Extent>, Vec<u64>, bool) {
+        let (mut extents, mut stored, mut ascends) = (Vec::new(), Vec::new(), true);
+        let (mut at, mut last) = (0, stretch.last);
+        while extents.len() < MAX_GROUP {
+            let rest = &stretch.bytes[at..];
+            let Parsed::Record(header) = Header::parse(rest, stretch.left - at as u64) else {
+                break;
+            };
+            let end = at as u64 + header.total();
+            let full = extents.len() >= MIN_GROUP && end > GROUP_BYTES as u64;
+            let distrusted = !extents.is_empty() && end > stretch.limit;
+            let whole = end <= stretch.bytes.len() as u64;
+            if header.uuid == [0; UUID_BYTES] || !whole || full || distrusted {
+                break;
+            }
+            ascends &= uuid6::is_v6(&header.uuid) && last.is_none_or(|last| header.uuid > last);
+            last = Some(header.uuid);
+            let hashed = usize::try_from(header.hashed()).unwrap();
+            extents.push((at, hashed));
+            let checksum = rest[hashed..].first_chunk().unwrap();
+            stored.push(u64::from_be_bytes(*checksum));
+            at += hashed + CHECKSUM_BYTES;
+        }
+        (extents, stored, ascends)
+    }
+
+    fn assert_alike(group: &mut Group, stretch: &Stretch<'_>) {
+        group.parse(stretch);
+        let (extents, stored, ascends) = parse_slowly(stretch);
+        assert_eq!(group.extents(), extents);
+        assert_eq!(&group.stored[..extents.len()], stored);
+        assert_eq!(group.ascends, ascends);
+        assert_eq!(group.end(), extents.last().map_or(0, end_of));
+    }
+
+    /// A record as its UUID's step, the length of its type and of its value.
+    type Shape = (u64, u8, usize);
+
+    fn shapes() -> impl Strategy<Value = Vec<Shape>> {
+        let step = prop_oneof![40 => 1..9_u64, 1 => Just(0)];
+        let type_len = prop_oneof![9 => Just(13), 3 => Just(0), 1 => any::<u8>()];
+        let value_len = prop_oneof![8 => 0..300_usize, 1 => 0..6000_usize];
+        vec((step, type_len, value_len), 0..700)
+    }
+
+    fn segment(shapes: &[Shape]) -> Vec<u8> {
+        let (mut bytes, mut tick) = (Vec::new(), 1);
+        for (step, type_len, value_len) in shapes {
+            tick += step;
+            let mut uuid = (u128::from(tick) << 80 | 6 << 76 | 0b10 << 62).to_be_bytes();
+            uuid[15] = *type_len;
+            bytes.extend_from_slice(&uuid);
+            bytes.push(*type_len);
+            bytes.resize(bytes.len() + usize::from(*type_len), b't');
+            bytes.extend_from_slice(&u32::try_from(*value_len).unwrap().to_be_bytes());
+            bytes.resize(bytes.len() + value_len, b'v');
+            bytes.extend_from_slice(&tick.to_be_bytes());
+        }
+        bytes
+    }
+
+    proptest! {
+        #[test]
+        fn groups_are_what_the_careful_parser_finds(
+            shapes in shapes(),
+            changes in vec((any::<prop::sample::Index>(), any::<u8>()), 0..3),
+            cut in any::<prop::sample::Index>(),
+            beyond in prop_oneof![Just(0), 0..1000_u64],
+            limit in prop_oneof![Just(u64::MAX), 0..200_000_u64],
+            last in prop_oneof![Just(None), any::<[u8; UUID_BYTES]>().prop_map(Some)],
+        ) {
+            let mut bytes = segment(&shapes);
+            for (place, byte) in changes {
+                if !bytes.is_empty() {
+                    let place = place.index(bytes.len());
+                    bytes[place] = byte;
+                }
+            }
+            let whole = bytes.len();
+            let mut group = Group::default();
+            // The same group again and again: what it expects comes from the one before.
+            for len in [whole, cut.index(whole + 1), whole] {
+                let mut at = 0;
+                while at < len {
+                    let bytes = &bytes[at..len];
+                    let left = bytes.len() as u64 + beyond;
+                    assert_alike(&mut group, &Stretch { bytes, left, limit, last });
+                    if group.end() == 0 {
+                        break;
+                    }
+                    at += group.end();
+                }
+            }
+        }
+
+        #[test]
+        fn headers_are_what_the_careful_parser_finds(
+            mut bytes in vec(any::<u8>(), 0..600),
+            zeroed in 0..40_usize,
+            mut expected: u8,
+        ) {
+            // Lengths that are near, too.
+            bytes.iter_mut().skip(UUID_BYTES).take(zeroed).for_each(|byte| *byte = 0);
+            let careful = Header::parse(&bytes, u64::MAX);
+            match Header::peek(&bytes, &mut expected) {
+                Some((uuid, hashed)) => {
+                    let Parsed::Record(header) = careful else {
+                        panic!("{careful:?}");
+                    };
+                    prop_assert_eq!(uuid.to_be_bytes(), header.uuid);
+                    prop_assert_eq!(hashed as u64, header.hashed());
+                    prop_assert_eq!(expected, header.type_len);
+                }
+                None => prop_assert!(bytes.len() < super::super::MAX_HEADER_BYTES),
+            }
+        }
     }
 }
