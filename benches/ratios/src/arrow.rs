@@ -28,7 +28,7 @@ pub(crate) fn run(comparison: &mut Comparison) {
             "memcpy",
             work,
             target(0.7),
-            || batches(&segment),
+            || batches(&segment, false),
             || copy(&segment.bytes),
         );
         comparison.run(
@@ -36,7 +36,7 @@ pub(crate) fn run(comparison: &mut Comparison) {
             "hashes of all, then memcpy",
             work,
             None,
-            || batches(&segment),
+            || batches(&segment, false),
             || (hashes(&segment), copy(&segment.bytes)),
         );
         comparison.run(
@@ -44,16 +44,37 @@ pub(crate) fn run(comparison: &mut Comparison) {
             "the walk with arrow's builders",
             work,
             target(2.0),
-            || batches(&segment),
+            || batches(&segment, false),
             || builders(&segment),
+        );
+        comparison.run(
+            format!("arrow views {name}"),
+            "memcpy",
+            work,
+            target(0.85),
+            || batches(&segment, true),
+            || copy(&segment.bytes),
+        );
+        comparison.run(
+            format!("arrow views {name}"),
+            "hashes of all",
+            work,
+            None,
+            || batches(&segment, true),
+            || hashes(&segment),
         );
     }
 }
 
-fn batches(segment: &Segment) {
-    let options = Options::default();
+fn batches(segment: &Segment, views: bool) {
+    let (source, options) = (segment.source(), Options::default());
     let selection = Selection::new(&active::FORMAT, &options, None, UuidType::Fixed).unwrap();
-    let batches = Batches::new(segment.source(), &options, selection, Limits::default()).unwrap();
+    let selection = if views {
+        selection.with_views(&active::FORMAT, &source).unwrap()
+    } else {
+        selection
+    };
+    let batches = Batches::new(source, &options, selection, Limits::default()).unwrap();
     let rows: usize = batches
         .map(|batch| black_box(batch.unwrap()).num_rows())
         .sum();

@@ -16,6 +16,9 @@ use crate::verbs::Report;
 
 /// The most rows in a batch: with texts of at most 1,020 bytes their offsets stay within 31 bits.
 const MAX_ROWS: usize = 1 << 20;
+/// How many rows one column after the other is filled with: few enough for what one has brought into the nearest cache, the
+/// record's header, to be there for the next.
+const FILL_ROWS: usize = 128;
 /// How many damaged ranges a batch carries before it ends.
 const MAX_DAMAGE: usize = 1 << 16;
 
@@ -184,9 +187,9 @@ impl Batches {
         if rows_before == 0 && taken > 0 {
             self.reserve(columns, taken, bytes);
         }
-        if taken > 0 {
-            self.selection
-                .fill(columns, &*rows, &(first..end), &self.path);
+        for start in (first..end).step_by(FILL_ROWS) {
+            let run = start..end.min(start + FILL_ROWS);
+            self.selection.fill(columns, &*rows, &run, &self.path);
         }
         let full = end < rows.len();
         self.next_row = end;

@@ -9,6 +9,9 @@ use crate::cursor::Cursor;
 use crate::format::{Rows, Value};
 use crate::uuid6;
 
+/// UUID, type length and value length.
+const LENGTHS_BYTES: usize = UUID_BYTES + 1 + 4;
+
 /// Checked records, by where they are in `bytes`, which begin at the absolute offset `base`. At least the UUID and type length
 /// of each are there; its value need not be, where the walk was not asked to keep it.
 pub(super) struct ActiveRows<'a> {
@@ -32,35 +35,32 @@ impl ActiveRows<'_> {
         rest.get(..hashed).unwrap_or(rest)
     }
 
-    fn uuid(&self, record: Extent) -> &[u8; UUID_BYTES] {
-        self.hashed(record)
-            .first_chunk()
-            .unwrap_or(&[0; UUID_BYTES])
+    fn uuid(&self, (offset, _): Extent) -> &[u8; UUID_BYTES] {
+        let rest = self.bytes.get(offset..).unwrap_or_default();
+        rest.first_chunk().unwrap_or(&[0; UUID_BYTES])
     }
 
     fn micros(&self, record: Extent) -> i64 {
         uuid6::timestamp_micros(self.uuid(record))
     }
 
-    /// Type and value, empty where they are not whole.
-    fn type_and_value(&self, record: Extent) -> (&[u8], &[u8]) {
-        (|| {
-            let mut cursor = Cursor::new(self.hashed(record));
-            cursor.run(UUID_BYTES)?;
-            let type_len = cursor.u8()?;
-            let type_ = cursor.run(type_len.into())?;
-            let value_len = usize::try_from(cursor.u32_be()?).ok()?;
-            Some((type_, cursor.run(value_len).unwrap_or_default()))
-        })()
-        .unwrap_or_default()
-    }
-
+    /// The type, empty where it is not whole.
     fn type_bytes(&self, record: Extent) -> &[u8] {
-        self.type_and_value(record).0
+        let rest = self.hashed(record).get(UUID_BYTES..).unwrap_or_default();
+        let Some((len, rest)) = rest.split_first() else {
+            return &[];
+        };
+        rest.get(..usize::from(*len)).unwrap_or_default()
     }
 
-    fn value_bytes(&self, record: Extent) -> &[u8] {
-        self.type_and_value(record).1
+    /// The value, empty where it is not whole: what is hashed ends with it, so that its length need not be read.
+    fn value_bytes(&self, (offset, hashed): Extent) -> &[u8] {
+        let rest = self.bytes.get(offset..).unwrap_or_default();
+        let whole = rest.get(..hashed).unwrap_or_default();
+        let type_len = whole.get(UUID_BYTES).copied().unwrap_or_default();
+        whole
+            .get(LENGTHS_BYTES + usize::from(type_len)..)
+            .unwrap_or_default()
     }
 }
 
@@ -78,7 +78,7 @@ impl ActiveRows<'_> {
     pub(super) fn stored(&self, row: usize) -> Stored<'_> {
         let record @ (offset, hashed) = self.record(row);
         let checksum = self.bytes.get(offset + hashed..).unwrap_or_default();
-        let (type_, value) = self.type_and_value(record);
+        let (type_, value) = (self.type_bytes(record), self.value_bytes(record));
         Stored {
             uuid: *self.uuid(record),
             type_,
