@@ -1,7 +1,7 @@
 """From a file to Arrow batches in Python, each message checked, beside what gives the same messages otherwise.
 
-Peers give one object a message: none of them gives Arrow. Each reads with its checks on, where it has any, from the page
-cache.
+Peers give one object a message: none of them gives Arrow. Each reads with its checks on, where it has any, from the
+page cache.
 """
 
 from __future__ import annotations
