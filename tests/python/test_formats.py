@@ -343,6 +343,13 @@ def test_looking_up_many(format: str, tmp_path: Path) -> None:
     expected = [records[7], records[0], None, records[19], records[7]]
     assert reader.get_many(wanted) == expected
     assert reader.get_many([]) == []
+    if "uuid" in reader.schema.names:
+        assert reader.get_many([id.bytes for id in wanted]) == expected
+        assert reader.get_many([str(id) for id in wanted]) == expected
+        assert [reader.get(id.bytes) for id in wanted] == expected
+        for wrong in (b"x" * 15, "no UUID", 7, None, object()):
+            with pytest.raises((TypeError, ValueError)):
+                reader.get_many([wrong])
 
     array: Any
     if format == "tenant":

@@ -3,7 +3,8 @@
     missing_docs,
     clippy::unwrap_used,
     clippy::panic,
-    clippy::indexing_slicing
+    clippy::indexing_slicing,
+    clippy::cast_possible_truncation
 )]
 
 mod common;
@@ -174,6 +175,73 @@ fn a_hit_takes_a_handful_of_reads_around_its_entry_and_its_message() {
         );
         let most = if table == 0 { 5.0 } else { 3.5 };
         assert!(reads < most, "{reads} reads for one message on average");
+    }
+}
+
+/// With a table the index is read once, in memory bounds, and the answers stay what they were.
+#[test]
+fn a_table_is_made_once_so_many_were_looked_up_that_it_has_paid() {
+    let (records, bytes) = many(20_000, true);
+    let all: Vec<_> = records.iter().map(|record| record.0).collect();
+    for (table, is_made) in [
+        (Options::LOOKUP_TABLE_BYTES, true),
+        (1 << 10, true),
+        (0, false),
+    ] {
+        let counting = Counting::new(bytes.clone());
+        let options = Options {
+            lookup_table_bytes: table,
+            ..strict()
+        };
+        let lookup = lookup(counting.clone(), &options).unwrap();
+        for part in all.chunks(1000).take(2) {
+            counting.take();
+            let hits = lookup.get(&ids(part)).unwrap();
+            assert_eq!(plain(&hits).iter().flatten().count(), part.len());
+        }
+        // The second thousand was what made it worth while; reading that many messages side by side takes few of the entries.
+        let (read, _) = counting.take();
+        assert_eq!(read > 24 * 20_000, is_made, "{read} bytes read");
+        let some: Vec<_> = all.iter().step_by(7).rev().copied().collect();
+        let found = plain(&lookup.get(&ids(&some)).unwrap());
+        for (uuid, found) in some.iter().zip(&found) {
+            assert_eq!(found.as_ref().map(|found| found.uuid), Some(*uuid));
+        }
+        for part in some.chunks(100) {
+            let behind: Vec<_> = part.iter().map(|uuid| after(*uuid)).collect();
+            let places = lookup.get(&ids(&behind)).unwrap().places;
+            assert!(places.iter().all(Option::is_none));
+        }
+    }
+}
+
+/// In memory, messages are looked for in groups: of all sizes, among messages of all lengths.
+#[test]
+fn groups_of_any_size_find_messages_of_any_length() {
+    let lengths = [0, 1, 50, 2000, 2047, 2048, 2049, 70_000];
+    let record = |number: u64| {
+        let len = lengths[usize::try_from(number).unwrap() % lengths.len()];
+        (uuid(number * 1000), b"t".to_vec(), vec![number as u8; len])
+    };
+    let records: Vec<Record> = (1..=200).map(record).collect();
+    for trailer in [true, false] {
+        let bytes = segment(&Key::DEFAULT, &records, trailer);
+        let lookup = lookup(source(&bytes), &strict()).unwrap();
+        for (size, first) in [
+            (1, 7),
+            (2, 0),
+            (31, 3),
+            (32, 100),
+            (33, 50),
+            (64, 9),
+            (200, 0),
+        ] {
+            let asked: Vec<_> = records[first..first + size].iter().collect();
+            let uuids: Vec<_> = asked.iter().map(|record| record.0).collect();
+            let found = plain(&lookup.get(&ids(&uuids)).unwrap());
+            let found: Vec<_> = found.into_iter().flatten().collect();
+            assert_eq!(contents(&found).iter().collect::<Vec<_>>(), asked);
+        }
     }
 }
 

@@ -291,7 +291,7 @@ impl Reader {
         ))
     }
 
-    /// One record, or None: by its UUID (active, sealed), offset (chunked), sequence number (oplog), or by partition, tenant and
+    /// One record, or None: by its UUID (active, sealed; a `uuid.UUID`, its 16 bytes or its text), offset (chunked), sequence number (oplog), or by partition, tenant and
     /// index (tenant), positional or by name.
     ///
     /// What is found has been checked. Reading strictly, damage at which the record might have stood is an error. Without
@@ -312,7 +312,7 @@ impl Reader {
     ///
     /// `ids` is a sequence of what `get` takes, tuples where that is several things: the result is a list of Records. Or it is
     /// an Arrow array (of a struct where it is several things): the result is a Batch of as many rows with the reader's
-    /// columns, all null where there is no such record.
+    /// columns, all null where there is no such record: the fastest way, for UUIDs with an array of `fixed_size_binary[16]`.
     fn get_many<'py>(
         &self,
         py: Python<'py>,

@@ -15,7 +15,9 @@ use crate::output::{NewFile, Spool};
 use crate::source::{FileSource, Source};
 
 /// How much is copied between two looks at whether to stop: whole entries.
-const PIECE_BYTES: usize = ENTRY_BYTES << 15;
+/// Where the system keeps files in large pages, what is written in pieces of several of these (2 MiB) is kept so, and a map of
+/// it takes fewer translations: looking up waits for them as much as for memory.
+const PIECE_BYTES: usize = ENTRY_BYTES << 18;
 
 /// Writes messages, in the order of their UUIDs, to a segment that appears under its name when the writer is closed, readable
 /// by its owner alone. Dropping the writer leaves nothing.
