@@ -190,14 +190,20 @@ impl Appender {
     ///
     /// # Errors
     /// [`Error::Io`].
+    #[inline]
     pub(crate) fn check_synced(&self) -> Result<()> {
         if self.unsynced {
-            let error = std::io::Error::other(
-                "an earlier sync failed, so what the disk holds is unknown: see to the disk, then open the file again",
-            );
-            return Err(self.failed("cannot write", error));
+            return Err(self.unsynced_before());
         }
         Ok(())
+    }
+
+    #[cold]
+    fn unsynced_before(&self) -> Error {
+        let error = std::io::Error::other(
+            "an earlier sync failed, so what the disk holds is unknown: see to the disk, then open the file again",
+        );
+        self.failed("cannot write", error)
     }
 
     /// That the damage which appending was to be refused for is gone.

@@ -35,6 +35,7 @@ pub fn encode(
 ///
 /// # Errors
 /// As [`encode`].
+#[inline]
 pub(super) fn encode_unhashed(
     out: &mut Vec<u8>,
     uuid: &[u8; UUID_BYTES],
@@ -63,6 +64,7 @@ pub(super) fn put_checksum(out: &mut [u8], place: usize, checksum: u64) {
 ///
 /// # Errors
 /// As [`encode`].
+#[inline]
 pub(in crate::format) fn encode_message(
     out: &mut Vec<u8>,
     type_: &[u8],

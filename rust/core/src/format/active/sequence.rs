@@ -37,12 +37,13 @@ impl Sequence {
                 "the UUID {uuid} is not of version 6, variant 10"
             )));
         }
-        match self.last.filter(|last| bytes <= last) {
-            None => Ok(()),
-            Some(last) => Err(Error::Usage(format!(
+        // Compared where it is: a copy would wait for the last record's UUID to leave the store buffer.
+        match &self.last {
+            Some(last) if bytes <= last => Err(Error::Usage(format!(
                 "the UUID {uuid} does not ascend: the last one in the segment is {}. Write records sorted by uuid, each once",
-                Uuid::from_bytes(last)
+                Uuid::from_bytes(*last)
             ))),
+            _ => Ok(()),
         }
     }
 
