@@ -2,7 +2,7 @@
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::{
-    __m256i, _MM_HINT_T0, _mm_loadu_si128, _mm_prefetch, _mm256_add_epi64, _mm256_extract_epi64,
+    __m256i, _MM_HINT_T1, _mm_loadu_si128, _mm_prefetch, _mm256_add_epi64, _mm256_extract_epi64,
     _mm256_loadu_si256, _mm256_mul_epu32, _mm256_or_si256, _mm256_permutevar8x32_epi32,
     _mm256_set_m128i, _mm256_set1_epi32, _mm256_setr_epi32, _mm256_shuffle_epi8, _mm256_sllv_epi32,
     _mm256_srli_epi64, _mm256_srlv_epi32, _mm256_sub_epi32, _mm256_xor_si256,
@@ -94,11 +94,11 @@ pub(super) fn load_halves(_: Avx2, [low, high]: [&Half; 2]) -> __m256i {
     }
 }
 
-/// Asks for the cache line of a byte.
+/// Asks for the cache line of a byte: in the second cache, since a window is more than the first one holds.
 #[inline(always)]
 pub(super) fn prefetch(_: Avx2, byte: &u8) {
     // SAFETY: as above; a prefetch reads nothing.
-    unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(byte).cast()) }
+    unsafe { _mm_prefetch::<_MM_HINT_T1>(std::ptr::from_ref(byte).cast()) }
 }
 
 /// The registers, and the order that [`Simd::permute`] puts the 32-bit parts of one into.
