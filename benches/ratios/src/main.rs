@@ -12,6 +12,7 @@ mod lookup;
 mod messages;
 mod scale;
 mod scan;
+mod walks;
 
 use compare::Comparison;
 
@@ -26,6 +27,7 @@ const SUITES: &[Suite] = &[
     ("lookup", lookup::run),
     ("scale", scale::run),
     ("scan", scan::run),
+    ("walks", walks::run),
 ];
 
 fn main() {
