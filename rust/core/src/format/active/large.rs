@@ -18,7 +18,9 @@ impl ActiveWalk {
             return Err(self.too_large(&record));
         };
         if total <= MAX_UNCHECKED_BYTES {
-            self.window.load(&*self.source, position, whole, whole)?;
+            // Never less than a window, so that the buffer keeps its size.
+            let want = self.options.window_bytes;
+            self.window.load(&*self.source, position, whole, want)?;
             return Ok(Advance::On);
         }
         let stored = stored_checksum(&*self.source, position, &header)?;
