@@ -22,7 +22,9 @@ impl OplogWalk {
         let position = self.state.at;
         let total = usize::try_from(head.saturating_add(len)).unwrap_or(usize::MAX);
         if total as u64 <= MAX_UNCHECKED_BYTES {
-            self.window.load(&*self.source, position, total, total)?;
+            // Never less than a window, so that the buffer keeps its size.
+            let want = self.options.window_bytes;
+            self.window.load(&*self.source, position, total, want)?;
             return Ok(Advance::On);
         }
         let (message, dangling) = match self.read_in_pieces(position + head, len) {
