@@ -256,7 +256,8 @@ impl ActiveWalk {
             let position = self.base + offset as u64;
             let bytes = self.window.bytes(&*self.source, position);
             let Parsed::Record(header) = Header::parse(bytes, self.source.len() - position) else {
-                break;
+                // It was parsed from these bytes: they are a map of a file that is written to.
+                return Err(self.changed());
             };
             if computed != stored {
                 if index > 0 {
