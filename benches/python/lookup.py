@@ -6,18 +6,15 @@ bytes.
 
 from __future__ import annotations
 
-import json
+import itertools
 import os
 import random
-import statistics
 import tempfile
-import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import lmdb
 import pyarrow as pa
+from _interleaved import Suite
 
 import seglake
 
@@ -25,12 +22,7 @@ MESSAGES = int(os.environ.get("SEGLAKE_RATIOS_MESSAGES", "2000000"))
 VALUE_BYTES = 120
 KEYS = 1000
 """How many keys one run looks up."""
-ROUNDS = 15
-RUNS = 20
-"""So many in a row are one measurement."""
 SEED = 7
-
-Row = dict[str, Any]
 
 
 def uuids() -> list[bytes]:
@@ -68,101 +60,50 @@ def make(folder: Path, keys: list[bytes]) -> tuple[seglake.Reader, lmdb.Transact
     return reader, read
 
 
-def seconds(run: Callable[[Any], None], keys: Any) -> float:
-    """The time that this thread takes on a processor for it."""
-    begun = time.thread_time()
-    run(keys)
-    return time.thread_time() - begun
-
-
-def compare(
-    name: str,
-    beside: str,
-    target: float | None,
-    ours: Callable[[Any], None],
-    theirs: Callable[[list[bytes]], None],
-    keys: list[bytes],
-    convert: Callable[[list[bytes]], Any] = list,
-) -> Row:
-    """Measures both in turns, each time with other keys, which ours gets converted, and gives the medians."""
-    pick = random.Random(SEED)
-    own, other = list[float](), list[float]()
-    for measured in [False, *[True] * ROUNDS]:
-        mine = peer = 0.0
-        for _ in range(RUNS):
-            mine += seconds(ours, convert(pick.choices(keys, k=KEYS)))
-            peer += seconds(theirs, pick.choices(keys, k=KEYS))
-        if measured:
-            own.append(mine)
-            other.append(peer)
-    ratio = statistics.median(peer / mine for mine, peer in zip(own, other, strict=True))
-    million = RUNS * KEYS / 1e6
-    row: Row = {
-        "name": name,
-        "beside": beside,
-        "unit": "M/s",
-        "ours": million / statistics.median(own),
-        "reference": million / statistics.median(other),
-        "ratio": ratio,
-        "target": target,
-        "holds": None if target is None else ratio >= target,
-    }
-    told = "" if target is None else f"  target {target:.2f}" + ("" if row["holds"] else "  MISSED")
-    print(
-        f"{name:<44} {row['ours']:>9.3f} M/s   {beside:<34} {row['reference']:>9.3f}  ratio {ratio:>7.2f}{told}",
-        flush=True,
-    )
-    return row
-
-
 def array(keys: list[bytes]) -> pa.FixedSizeBinaryArray:
     """The keys as an Arrow array."""
     return pa.array(keys, pa.binary(16))
 
 
-def run() -> list[Row]:
+def run(suite: Suite) -> None:
     """All comparisons."""
-    keys = uuids()
+    keys, pick = uuids(), random.Random(SEED)
+    asked = [pick.choices(keys, k=KEYS) for _ in range(200)]
+    given = itertools.cycle([(some, array(some)) for some in asked])
     with tempfile.TemporaryDirectory() as folder:
         reader, read = make(Path(folder), keys)
 
-        def gets(keys: list[bytes]) -> None:
-            get = reader.get
-            for key in keys:
-                assert get(key) is not None
+        def gets() -> None:
+            for key in next(given)[0]:
+                assert reader.get(key) is not None
 
-        def lmdb_gets(keys: list[bytes]) -> None:
-            get = read.get
-            for key in keys:
-                assert get(key) is not None
+        def lmdb_gets() -> None:
+            for key in next(given)[0]:
+                assert read.get(key) is not None
 
-        def many_to_arrow(keys: Any) -> None:
-            assert reader.get_many(keys).num_rows == KEYS
+        def many_to_arrow() -> None:
+            assert reader.get_many(next(given)[1]).num_rows == KEYS
 
-        def many_made_arrow(keys: list[bytes]) -> None:
-            many_to_arrow(array(keys))
+        def many_made_arrow() -> None:
+            assert reader.get_many(array(next(given)[0])).num_rows == KEYS
 
-        def many_to_records(keys: list[bytes]) -> None:
-            assert None not in reader.get_many(keys)
+        def many_to_records() -> None:
+            assert None not in reader.get_many(next(given)[0])
 
-        many, loop = f"get_many of {KEYS:,}", "LMDB, a loop"
-        rows = [
-            compare("get by bytes", "LMDB get", 1.0, gets, lmdb_gets, keys),
-            compare(f"{many}: an Arrow array", loop, 20.0, many_to_arrow, lmdb_gets, keys, array),
-            compare(f"{many}: bytes, made an Arrow array", loop, None, many_made_arrow, lmdb_gets, keys),
-            compare(f"{many}: bytes, to Records", loop, None, many_to_records, lmdb_gets, keys),
-        ]
+        many, loop, theirs = f"get_many of {KEYS:,}", "LMDB, a loop", (lmdb_gets, KEYS)
+        suite.compare("get by bytes", "LMDB get", (gets, KEYS), theirs, 1.0)
+        suite.compare(f"{many}: an Arrow array", loop, (many_to_arrow, KEYS), theirs, 20.0)
+        suite.compare(f"{many}: bytes, made an Arrow array", loop, (many_made_arrow, KEYS), theirs)
+        suite.compare(f"{many}: bytes, to Records", loop, (many_to_records, KEYS), theirs)
         read.abort()
         reader.close()
-    return rows
 
 
 def main() -> None:
-    """Prints what was found, and writes it to the folder in SEGLAKE_RATIOS."""
-    rows = run()
-    if folder := os.environ.get("SEGLAKE_RATIOS"):
-        Path(folder).mkdir(parents=True, exist_ok=True)
-        (Path(folder) / "python_lookup.json").write_text(json.dumps(rows, indent=2))
+    """Measures, and writes what was found."""
+    suite = Suite("python_lookup")
+    run(suite)
+    suite.finish()
 
 
 if __name__ == "__main__":
