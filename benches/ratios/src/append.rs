@@ -4,7 +4,7 @@
 use std::fs::File;
 use std::hint::black_box;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use seglake::format::{WriteOptions, active};
 use tempfile::TempDir;
@@ -20,6 +20,8 @@ const BUFFER_BYTES: usize = 1 << 20;
 /// How many records are synced together.
 const RECORDS_A_SYNC: usize = 16;
 const SYNCED_VALUE_BYTES: usize = 120;
+/// The most bytes that records synced together take.
+const ROOM_A_SYNC: u64 = 4 << 10;
 /// Room for all that is synced.
 const PREALLOCATED_BYTES: u64 = 128 << 20;
 
@@ -151,11 +153,12 @@ fn sync(comparison: &mut Comparison) {
         || preallocated.append(),
         || growing.append(),
     );
-    assert!(preallocated.writer.position() <= PREALLOCATED_BYTES);
 }
 
 /// A writer that is synced every few records.
 struct Synced {
+    path: PathBuf,
+    preallocate: u64,
     writer: active::Writer,
     records: usize,
 }
@@ -166,20 +169,28 @@ impl Synced {
             preallocate,
             ..WriteOptions::default()
         };
-        let writer = active::Writer::open(path, &options).unwrap();
-        let mut synced = Self { writer, records: 0 };
+        let mut synced = Self {
+            path: path.to_path_buf(),
+            preallocate,
+            writer: active::Writer::open(path, &options).unwrap(),
+            records: 0,
+        };
         // The zeros go to the disk with the first ones.
         synced.append();
         synced
     }
 
     fn append(&mut self) {
+        if self.writer.position() + ROOM_A_SYNC > PREALLOCATED_BYTES {
+            // Where syncs take no time, in memory, the room does not last.
+            std::fs::remove_file(&self.path).unwrap();
+            *self = Self::new(&self.path.clone(), self.preallocate);
+        }
         for _ in 0..RECORDS_A_SYNC {
             self.records += 1;
             let value = [0x5a; SYNCED_VALUE_BYTES];
-            self.writer
-                .append(&uuid(self.records), TYPE, &value)
-                .unwrap();
+            let uuid = uuid(self.records);
+            self.writer.append(&uuid, TYPE, &value).unwrap();
         }
         self.writer.sync().unwrap();
     }
