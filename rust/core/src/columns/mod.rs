@@ -11,6 +11,8 @@ mod extend;
 #[cfg(feature = "arrow")]
 mod selection;
 #[cfg(feature = "arrow")]
+mod spent;
+#[cfg(feature = "arrow")]
 mod views;
 
 #[cfg(feature = "arrow")]
