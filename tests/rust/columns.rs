@@ -137,57 +137,20 @@ fn of_active() -> Options {
     }
 }
 
-fn open_batches(source: &Arc<dyn Source>, limits: Limits, views: bool) -> Batches {
+/// All batches, each of which Arrow finds nothing wrong with.
+fn batches(source: &Arc<dyn Source>, limits: Limits, views: bool) -> Vec<RecordBatch> {
     let options = of_active();
     let selection = Selection::new(&active::FORMAT, &options, None, UuidType::Fixed).unwrap();
     let selection = match views {
         true => selection.with_views(&active::FORMAT, source).unwrap(),
         false => selection,
     };
-    Batches::new(source.clone(), &options, selection, limits).unwrap()
-}
-
-/// All batches, each of which Arrow finds nothing wrong with.
-fn batches(source: &Arc<dyn Source>, limits: Limits, views: bool) -> Vec<RecordBatch> {
-    let batches: Vec<_> = open_batches(source, limits, views)
-        .map(Result::unwrap)
-        .collect();
+    let batches = Batches::new(source.clone(), &options, selection, limits).unwrap();
+    let batches: Vec<_> = batches.map(Result::unwrap).collect();
     for column in batches.iter().flat_map(RecordBatch::columns) {
         column.to_data().validate_full().unwrap();
     }
     batches
-}
-
-#[test]
-fn memory_of_a_batch_that_was_dropped_is_used_again() {
-    let (mut bytes, uuids) = (Vec::new(), seglake::uuid6::Generator::default());
-    for number in 0..40_u8 {
-        let uuid = uuids.at(1_700_000_000_000_000 + i64::from(number)).unwrap();
-        active::encode(
-            &mut bytes,
-            &Key::DEFAULT,
-            uuid.as_bytes(),
-            b"t",
-            &[number; 100],
-        )
-        .unwrap();
-    }
-    let limits = Limits {
-        bytes: usize::MAX,
-        rows: 10,
-    };
-    let mut batches = open_batches(&source(&bytes), limits, false);
-    let at = |batch: &RecordBatch| batch["value"].as_binary::<i32>().value_data().as_ptr();
-    let first = batches.next().unwrap().unwrap();
-    let second = batches.next().unwrap().unwrap();
-    assert_ne!(at(&first), at(&second));
-    let place = at(&first);
-    assert_eq!(first["value"].as_binary::<i32>().value(9), [9; 100]);
-    drop(first);
-    let third = batches.next().unwrap().unwrap();
-    assert_eq!(at(&third), place);
-    assert_eq!(second["value"].as_binary::<i32>().value(0), [10; 100]);
-    assert_eq!(third["value"].as_binary::<i32>().value(9), [29; 100]);
 }
 
 proptest! {
@@ -204,26 +167,6 @@ proptest! {
             seen += rows.len();
         }
         prop_assert_eq!(seen, messages.len());
-    }
-
-    #[test]
-    fn batches_that_are_kept_stay_as_they_are(
-        (bytes, _) in segment(),
-        rows in 1..20_usize,
-        kept in vec(any::<bool>(), 1..8),
-        views: bool,
-    ) {
-        let limits = Limits { bytes: usize::MAX, rows };
-        let expected = batches(&source(&bytes), limits, views);
-        let mut some = Vec::new();
-        for (place, batch) in open_batches(&source(&bytes), limits, views).enumerate() {
-            if kept[place % kept.len()] {
-                some.push((place, batch.unwrap()));
-            }
-        }
-        for (place, batch) in some {
-            prop_assert_eq!(&batch, &expected[place]);
-        }
     }
 
     #[test]

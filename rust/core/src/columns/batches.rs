@@ -7,7 +7,6 @@ use arrow_schema::{ArrowError, SchemaRef};
 
 use super::ColumnBuffer;
 use super::selection::{MAX_DATA_BYTES, Selection, path_text};
-use super::spent::Spent;
 use super::views::Home;
 use crate::error::{Error, Result};
 use crate::format::{Options, Room, Start, Step, Walk, open, resolve};
@@ -52,8 +51,7 @@ pub struct Batch {
     pub value_bytes: usize,
 }
 
-/// Reads a file as record batches. What was good before an error is given out first, in a batch of its own. The memory of a batch
-/// that was dropped is used again for the next.
+/// Reads a file as record batches. What was good before an error is given out first, in a batch of its own.
 pub struct Batches {
     walk: Box<dyn Walk>,
     selection: Selection,
@@ -64,7 +62,6 @@ pub struct Batches {
     report: Report,
     /// The first of the walk's rows that is in no batch yet.
     next_row: usize,
-    spent: Spent,
     damage: Vec<Span>,
     failed: Option<Error>,
     ended: bool,
@@ -112,7 +109,6 @@ impl Batches {
             path,
             report,
             next_row: 0,
-            spent: Spent::default(),
             damage: Vec::new(),
             failed: None,
             ended: false,
@@ -131,7 +127,6 @@ impl Batches {
     /// As [`Walk::step`].
     pub fn next_batch(&mut self) -> Result<Option<Batch>> {
         let mut columns = self.selection.buffers(self.home.as_ref());
-        self.spent.reuse(&mut columns);
         let (mut rows, mut value_bytes) = (0, 0);
         loop {
             let (taken, bytes, full) = self.take_rows(&mut columns, rows, value_bytes);
@@ -142,14 +137,12 @@ impl Batches {
             self.step();
         }
         if rows == 0 && self.damage.is_empty() {
-            self.spent = Spent::default();
             return self.failed.take().map_or(Ok(None), |error| {
                 self.ended = true;
                 Err(error)
             });
         }
         let records = self.selection.batch(columns, rows)?;
-        self.spent.keep(&records);
         Ok(Some(Batch {
             records,
             damage: std::mem::take(&mut self.damage),

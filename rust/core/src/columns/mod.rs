@@ -11,8 +11,6 @@ mod extend;
 #[cfg(feature = "arrow")]
 mod selection;
 #[cfg(feature = "arrow")]
-mod spent;
-#[cfg(feature = "arrow")]
 mod views;
 
 #[cfg(feature = "arrow")]

@@ -100,11 +100,6 @@ impl Views {
         matches!(self.content, Content::Text(..))
     }
 
-    /// Takes empty memory for the views.
-    pub(super) fn reuse(&mut self, views: Vec<u128>) {
-        self.views = views;
-    }
-
     pub(super) fn reserve(&mut self, rows: usize) {
         self.views.reserve_exact(rows);
     }
