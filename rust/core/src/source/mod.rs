@@ -3,7 +3,6 @@
 mod file;
 mod memory;
 mod patched;
-mod prefetch;
 mod tail;
 mod window;
 
@@ -12,7 +11,6 @@ use std::path::Path;
 pub use file::{FileSource, open_regular};
 pub use memory::{BytesSource, MappedSource};
 pub(crate) use patched::PatchedSource;
-pub(crate) use prefetch::prefetch;
 pub(crate) use tail::data_end;
 pub(crate) use window::Window;
 

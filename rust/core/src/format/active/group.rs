@@ -2,7 +2,7 @@
 
 use super::{CHECKSUM_BYTES, Header, Parsed, UUID_BYTES};
 use crate::checksum::{Key, hash, hash_many};
-use crate::source::prefetch;
+use crate::prefetch::prefetch_all;
 use crate::uuid6;
 
 /// How many records are hashed together at most: enough to fill every lane of a processor, few enough to stay in its cache.
@@ -106,7 +106,7 @@ impl Group {
         for (extent, stored) in extents.iter_mut().zip(stored) {
             let rest = bytes.get(offset..).unwrap_or_default();
             if short && let Some(ahead) = rest.get(AHEAD_BYTES..).and_then(<[u8]>::first_chunk) {
-                prefetch::<STRETCH_BYTES>(ahead);
+                prefetch_all::<STRETCH_BYTES>(ahead);
             }
             let peeked = Header::peek(rest, &mut type_len);
             let Some((uuid, hashed)) =
