@@ -118,8 +118,13 @@ def test_get(damaged: Path) -> None:
         strict.get(uuids[-1])
     assert lenient.get(seglake.uuid6()) is None
     assert lenient.get(uuid.uuid4()) is None
-    with pytest.raises(TypeError):
-        strict.get(str(uuids[0]))  # pyright: ignore[reportArgumentType]
+    for same in (str(uuids[0]), uuids[0].hex, uuids[0].bytes):
+        assert strict.get(same) == first
+    for other in ("no UUID", str(uuids[0])[:-1], uuids[0].bytes[:-1]):
+        with pytest.raises(ValueError, match="neither 16 bytes nor a UUID's text"):
+            strict.get(other)
+    with pytest.raises(TypeError, match=r"a uuid\.UUID, not int"):
+        strict.get(5)
 
 
 def test_skipping_warns_once_for_each_reader(damaged: Path) -> None:

@@ -8,7 +8,7 @@ use seglake::source::{BytesSource, Source};
 use uuid::{Timestamp, Uuid};
 
 /// Enough to be out of every cache but the last.
-pub(crate) const SEGMENT_BYTES: usize = 64 << 20;
+pub(crate) const SEGMENT_BYTES: usize = 16 << 20;
 /// The type of every message.
 pub(crate) const TYPE: &[u8] = b"order.created";
 
