@@ -29,7 +29,8 @@ from rich.table import Table
 ROOT: Final = Path(__file__).resolve().parents[1]
 RESULTS: Final = ROOT / "bench-results.json"
 TARGET: Final = ROOT / "target"
-# With pages of 4 KiB, virtual machines measure how fast they translate addresses. glibc asks for larger ones, for both sides.
+# With pages of 4 KiB, virtual machines measure how fast they translate addresses. glibc asks for larger ones, for both
+# sides.
 HUGE_PAGES: Final = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
 RATIOS: Final = TARGET / "ratios"
 """Where benches/ratios is built: its peers are built for nothing else."""
