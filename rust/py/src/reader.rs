@@ -291,8 +291,8 @@ impl Reader {
         ))
     }
 
-    /// One record, or None: by its UUID (active, sealed; a `uuid.UUID`, its 16 bytes or its text), offset (chunked), sequence number (oplog), or by partition, tenant and
-    /// index (tenant), positional or by name.
+    /// One record, or None: by its UUID (active, sealed; a `uuid.UUID`, its 16 bytes or its text), offset (chunked), sequence
+    /// number (oplog), or by partition, tenant and index (tenant), positional or by name.
     ///
     /// What is found has been checked. Reading strictly, damage at which the record might have stood is an error. Without
     /// checksums (sealed files without a trailer, version 1 of tenant files, oplogs) that a record is absent cannot be proven.

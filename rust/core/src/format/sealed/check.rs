@@ -295,31 +295,6 @@ impl Checker {
         place: u64,
         prior: &Prior,
     ) -> Result<std::result::Result<Message, Fault>> {
-        let claim = match self.claim(trailer, number, entry, place, prior)? {
-            Ok(claim) => claim,
-            Err(fault) => return Ok(Err(fault)),
-        };
-        let len = claim.message.header.total();
-        let computed = self.reader.hash(&self.front.key, &entry.uuid, place, len)?;
-        let judged = claim.judge(computed, prior);
-        if let Err(Fault::Checksum { .. }) = judged {
-            self.spent = self.spent.saturating_add(len);
-        }
-        Ok(judged)
-    }
-
-    /// With a trailer, what stands at `place` as this entry's message, and the checksum that it has to have.
-    fn claim(
-        &mut self,
-        trailer: &Trailer,
-        number: u64,
-        entry: &Entry,
-        place: u64,
-        prior: &Prior,
-    ) -> Result<std::result::Result<Claim, Fault>> {
-        if !self.front.in_bounds(place) {
-            return Ok(Err(Fault::OutOfBounds));
-        }
         if place < prior.end {
             return Ok(Err(Fault::Overlap));
         }
@@ -327,11 +302,18 @@ impl Checker {
             Ok(message) => message,
             Err(fault) => return Ok(Err(fault)),
         };
-        if self.spent.saturating_add(message.header.total()) > budget(&self.front) {
+        let len = message.header.total();
+        let spent = self.spent.saturating_add(len);
+        if spent > budget(&self.front) {
             return Ok(Err(Fault::SearchLimit));
         }
         let stored = self.reader.checksum(trailer.checksum_at(number))?;
-        Ok(Ok(Claim { message, stored }))
+        let computed = self.reader.hash(&self.front.key, &entry.uuid, place, len)?;
+        let judged = Claim { message, stored }.judge(computed, prior);
+        if let Err(Fault::Checksum { .. }) = judged {
+            self.spent = spent;
+        }
+        Ok(judged)
     }
 
     /// Without a trailer, by what the entries around it say.
