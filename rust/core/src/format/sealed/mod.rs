@@ -22,6 +22,7 @@ mod lookup;
 mod ranges;
 mod reader;
 mod rows;
+mod run;
 mod salvage;
 mod search;
 mod start;

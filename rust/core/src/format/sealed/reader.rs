@@ -126,6 +126,18 @@ impl Reader {
         stored.ok_or_else(|| self.changed(at))
     }
 
+    /// What is in view of `count` entries from number `number` on.
+    pub(super) fn entries_in_view(&self, number: u64, count: usize) -> &[[u8; ENTRY_BYTES]] {
+        let at = number.saturating_mul(ENTRY_BYTES as u64);
+        let entries = self.entries.bytes(&*self.source, at).as_chunks().0;
+        entries.get(..count).unwrap_or(entries)
+    }
+
+    /// What is in view of the checksums from this offset on, and of what is behind them.
+    pub(super) fn checksums_in_view(&self, at: u64) -> &[[u8; CHECKSUM_BYTES]] {
+        self.checksums.bytes(&*self.source, at).as_chunks().0
+    }
+
     /// What stands at `at` of data that ends at `end`.
     pub(super) fn header(&mut self, at: u64, end: u64) -> Result<Parsed> {
         if let Some(parsed) = self.held_header(at, end) {

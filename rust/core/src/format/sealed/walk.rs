@@ -164,6 +164,11 @@ impl SealedWalk {
                 .reader
                 .bring(entry.offset, front.data_end, body)?;
         }
+        if entry.offset == self.state.end
+            && let Some(advance) = self.advance_run(number)?
+        {
+            return Ok(advance);
+        }
         let before = (self.checker.spent, self.state.tried, self.state.exhausted);
         let prior = self.state.prior();
         let own = self.checker.check(number, &entry, entry.offset, &prior)?;
@@ -186,6 +191,51 @@ impl SealedWalk {
             (self.checker.spent, self.state.tried, self.state.exhausted) = before;
         }
         Ok(advance)
+    }
+
+    /// Goes on by several entries, if their messages stand one behind the other and are good.
+    fn advance_run(&mut self, number: u64) -> Result<Option<Advance>> {
+        let most = MAX_ROWS.saturating_sub(self.spans.len());
+        let prior = self.state.prior();
+        let run = self.checker.check_run(number, most, &prior)?;
+        let (Some(first), Some(last)) = (run.first().copied(), run.last().copied()) else {
+            return Ok(None);
+        };
+        // They ascend, so those between the first and the last are wanted where these are; and all of them are longer than any.
+        let are_wanted =
+            !self.runs_on && self.bounds.contains(&first.uuid) && self.bounds.contains(&last.uuid);
+        let too_large =
+            self.options.values && last.end() - first.position > self.options.max_record_bytes;
+        if !are_wanted || too_large {
+            for message in run.to_vec() {
+                let entry = Entry {
+                    uuid: message.uuid,
+                    offset: message.position,
+                };
+                let advance = self.commit(&entry, message, None)?;
+                if advance != Advance::On {
+                    return Ok(Some(advance));
+                }
+            }
+            return Ok(Some(Advance::On));
+        }
+        let given = self.messages.len();
+        self.messages.extend_from_slice(run);
+        self.close_gap(first.position)?;
+        let run = self.messages.get(given..).unwrap_or_default();
+        self.tiling
+            .cover_records(run.iter().map(Message::end), &mut self.spans);
+        self.follow(&last);
+        Ok(Some(Advance::On))
+    }
+
+    /// Goes on behind a good message.
+    fn follow(&mut self, message: &Message) {
+        self.checker.looked_at(message.position);
+        self.state.last = Some(message.uuid);
+        self.state.end = message.end();
+        self.state.counted = true;
+        self.state.next = message.number + 1;
     }
 
     /// Whether the bodies of messages are read: to hash them, or to hand them out.
@@ -262,10 +312,7 @@ impl SealedWalk {
         }
         self.tiling
             .cover(message.end(), Kind::Record, None, &mut self.spans);
-        self.state.last = Some(message.uuid);
-        self.state.end = message.end();
-        self.state.counted = true;
-        self.state.next = message.number + 1;
+        self.follow(&message);
         if is_wanted {
             self.messages.push(message);
         }
