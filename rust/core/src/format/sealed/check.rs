@@ -4,7 +4,7 @@ use uuid::Uuid;
 
 use super::front::Front;
 use super::reader::Reader;
-use super::run::{MAX_BYTES, MAX_MESSAGES, Run, Stretch};
+use super::run::{Run, Trust};
 use super::trailer::Trailer;
 use super::{Entry, Message, Parsed, UUID_BYTES};
 use crate::error::{Error, Finding, Result};
@@ -152,7 +152,7 @@ impl Fault {
     }
 }
 
-const fn budget(front: &Front) -> u64 {
+pub(super) const fn budget(front: &Front) -> u64 {
     BUDGET_BYTES.saturating_add(front.len.saturating_mul(2))
 }
 
@@ -238,11 +238,13 @@ pub(super) struct Checker {
     cost: u64,
     looked_at: u64,
     evidence: Option<Evidence>,
-    run: Run,
+    /// Made when it is first needed: a look-up needs none.
+    pub(super) run: Option<Box<Run>>,
+    pub(super) trust: Trust,
 }
 
 impl Checker {
-    pub(super) fn new(reader: Reader, scout: Reader, front: Front) -> Self {
+    pub(super) const fn new(reader: Reader, scout: Reader, front: Front) -> Self {
         Self {
             reader,
             scout,
@@ -251,7 +253,8 @@ impl Checker {
             cost: 0,
             looked_at: 0,
             evidence: None,
-            run: Run::default(),
+            run: None,
+            trust: Trust::FULL,
         }
     }
 
@@ -272,50 +275,13 @@ impl Checker {
             None => self.check_by_structure(number, entry, place, prior)?,
         };
         match checked {
-            Ok(message) => self.run.trust(message.header.total()),
+            Ok(message) => self.trust.gain(message.header.total()),
             Err(_) => {
                 self.spent = self.spent.saturating_add(self.cost);
-                self.run.distrust();
+                self.trust.lose();
             }
         }
         Ok(checked)
-    }
-
-    /// The messages of entry number `number` and of those behind it, at most `most`, that [`check`](Self::check) would find good
-    /// one after the other: as far as that can be told at once, of what is in view and stands directly behind the last good one.
-    pub(super) fn check_run(
-        &mut self,
-        number: u64,
-        most: usize,
-        prior: &Prior,
-    ) -> Result<&[Message]> {
-        let Front {
-            entries,
-            data_end,
-            key,
-            trailer,
-            ..
-        } = self.front;
-        let is_cheap = self.spent.saturating_add(MAX_BYTES as u64) <= budget(&self.front);
-        let Some(trailer) = trailer.filter(|_| is_cheap) else {
-            return Ok(&[]);
-        };
-        self.reader.checksum(trailer.checksum_at(number))?;
-        let count = usize::try_from(entries.saturating_sub(number)).unwrap_or(usize::MAX);
-        self.run.check(
-            &key,
-            &Stretch {
-                number,
-                entries: self
-                    .reader
-                    .entries_in_view(number, count.min(most).min(MAX_MESSAGES)),
-                checksums: self.reader.checksums_in_view(trailer.checksum_at(number)),
-                bytes: self.reader.bytes(prior.end),
-                left: data_end.saturating_sub(prior.end),
-                prior: *prior,
-            },
-        );
-        Ok(self.run.messages())
     }
 
     /// The last look was at a message that stands here.

@@ -68,6 +68,17 @@ impl<'a, F: Fn(usize, &Message) -> &'a [u8]> Rows for SealedRows<'a, F> {
         Some(uuid6::timestamp_micros(&self.message(row).0.uuid))
     }
 
+    fn times(&self) -> Option<(i64, i64)> {
+        // UUIDs of version 6 are ordered by time.
+        let uuids = || {
+            self.messages
+                .iter()
+                .map(|message| u128::from_be_bytes(message.uuid))
+        };
+        let time = |uuid: u128| uuid6::timestamp_micros(&uuid.to_be_bytes());
+        uuids().min().map(time).zip(uuids().max().map(time))
+    }
+
     fn field(&self, row: usize, column: usize) -> Value<'_> {
         let (message, bytes) = self.message(row);
         message.field(bytes, column)

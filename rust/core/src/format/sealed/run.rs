@@ -1,32 +1,57 @@
 //! Messages that stand one behind the other as the index says, checked together: nearly all of a good segment.
 
-use super::check::Prior;
-use super::reader::MAX_COPIED_BYTES;
+use super::check::{Checker, Prior, budget};
+use super::front::Front;
 use super::{CHECKSUM_BYTES, ENTRY_BYTES, Entry, Header, Message, Parsed, UUID_BYTES};
 use crate::checksum::Key;
 use crate::checksum::batch::Batch;
+use crate::error::Result;
 use crate::uuid6;
 
 /// How many messages are checked together at most.
-pub(super) const MAX_MESSAGES: usize = 512;
-/// How many bytes they have together at most, their UUIDs among them: what the nearer caches hold.
-pub(super) const MAX_BYTES: usize = 64 << 10;
+const MAX_MESSAGES: usize = 512;
+/// How many bytes they have together at most, their UUIDs among them ...
+const MAX_BYTES: usize = 1 << 20;
+/// ... and where a run ends that has enough messages to fill every lane of a processor: what its nearer caches hold.
+const NEAR_BYTES: usize = 64 << 10;
+const ENOUGH_MESSAGES: usize = 16;
 
 /// What a run is collected from.
-pub(super) struct Stretch<'a> {
+struct Stretch<'a> {
     /// The number of the first entry.
-    pub(super) number: u64,
-    pub(super) entries: &'a [[u8; ENTRY_BYTES]],
+    number: u64,
+    entries: &'a [[u8; ENTRY_BYTES]],
     /// Their checksums, of which some may be missing at the end.
-    pub(super) checksums: &'a [[u8; CHECKSUM_BYTES]],
+    checksums: &'a [[u8; CHECKSUM_BYTES]],
     /// What is at hand of the data behind the last good message, and how much there is.
-    pub(super) bytes: &'a [u8],
-    pub(super) left: u64,
-    pub(super) prior: Prior,
+    bytes: &'a [u8],
+    left: u64,
+    prior: Prior,
+}
+
+/// How many bytes may be hashed together: as many as were found good since the last failure. So what a failure makes worthless
+/// is never more than what was good before it, and hostile files stay linear.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Trust(usize);
+
+impl Trust {
+    /// Before anything failed.
+    pub(super) const FULL: Self = Self(MAX_BYTES);
+
+    /// Something failed.
+    pub(super) const fn lose(&mut self) {
+        self.0 = 0;
+    }
+
+    /// So many bytes were found good.
+    pub(super) fn gain(&mut self, bytes: u64) {
+        let bytes = usize::try_from(bytes).unwrap_or(MAX_BYTES);
+        self.0 = self.0.saturating_add(bytes).min(MAX_BYTES);
+    }
 }
 
 /// Messages that are checked together, and what that takes.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Run {
     messages: Vec<Message>,
     stored: Vec<u64>,
@@ -35,54 +60,67 @@ pub(super) struct Run {
     extents: Vec<(usize, usize)>,
     hashes: Vec<u64>,
     batch: Batch,
-    /// How many bytes may be hashed together: as many as were found good since the last failure. So what a failure makes
-    /// worthless is never more than what was good before it, and hostile files stay linear.
-    trust: usize,
 }
 
-impl Default for Run {
-    fn default() -> Self {
-        Self {
-            messages: Vec::new(),
-            stored: Vec::new(),
-            joined: Vec::new(),
-            extents: Vec::new(),
-            hashes: Vec::new(),
-            batch: Batch::new(),
-            trust: MAX_BYTES,
-        }
+impl Checker {
+    /// The messages of entry number `number` and of those behind it, at most `most`, that [`check`](Self::check) would find good
+    /// one after the other: as far as that can be told at once, of what is in view and stands directly behind the last good one.
+    pub(super) fn check_run(
+        &mut self,
+        number: u64,
+        most: usize,
+        prior: &Prior,
+    ) -> Result<&[Message]> {
+        let Front {
+            entries,
+            data_end,
+            key,
+            trailer,
+            ..
+        } = self.front;
+        let is_cheap = self.spent.saturating_add(MAX_BYTES as u64) <= budget(&self.front);
+        let Some(trailer) = trailer.filter(|_| is_cheap) else {
+            return Ok(&[]);
+        };
+        self.reader.checksum(trailer.checksum_at(number))?;
+        let count = usize::try_from(entries.saturating_sub(number)).unwrap_or(usize::MAX);
+        let run = self.run.get_or_insert_default();
+        run.check(
+            &key,
+            &Stretch {
+                number,
+                entries: self
+                    .reader
+                    .entries_in_view(number, count.min(most).min(MAX_MESSAGES)),
+                checksums: self.reader.checksums_in_view(trailer.checksum_at(number)),
+                bytes: self.reader.bytes(prior.end),
+                left: data_end.saturating_sub(prior.end),
+                prior: *prior,
+            },
+            &mut self.trust,
+        );
+        Ok(&run.messages)
     }
 }
 
 impl Run {
-    /// Nothing more is hashed together before enough was found good.
-    pub(super) const fn distrust(&mut self) {
-        self.trust = 0;
-    }
-
-    /// So many bytes were found good.
-    pub(super) fn trust(&mut self, bytes: u64) {
-        let bytes = usize::try_from(bytes).unwrap_or(MAX_BYTES);
-        self.trust = self.trust.saturating_add(bytes).min(MAX_BYTES);
-    }
-
-    /// Collects messages as long as each is short, lies whole in what is at hand, and stands where the one before it ends, its
+    /// Collects messages as long as each lies whole in what is at hand, and stands where the one before it ends, its
     /// UUID behind that one's. Keeps those in front of the first whose checksum is wrong.
-    pub(super) fn check(&mut self, key: &Key, stretch: &Stretch<'_>) {
-        self.collect(stretch);
+    fn check(&mut self, key: &Key, stretch: &Stretch<'_>, trust: &mut Trust) {
+        self.collect(stretch, *trust);
         self.batch
             .hash(key, &self.joined, &self.extents, &mut self.hashes);
         let pairs = self.stored.iter().zip(&self.hashes);
         let good = pairs.take_while(|(stored, hash)| stored == hash).count();
         if good < self.messages.len() {
             self.messages.truncate(good);
-            self.distrust();
+            trust.lose();
         } else {
-            self.trust(self.joined.len() as u64);
+            trust.gain(self.joined.len() as u64);
         }
     }
 
-    fn collect(&mut self, stretch: &Stretch<'_>) {
+    fn collect(&mut self, stretch: &Stretch<'_>, trust: Trust) {
         self.messages.clear();
         self.stored.clear();
         self.joined.clear();
@@ -105,12 +143,14 @@ impl Run {
                 Parsed::Message(header) if ascends && offset == position => header,
                 _ => break,
             };
-            let (start, room) = (self.joined.len(), self.trust - self.joined.len());
-            let message = usize::try_from(header.total())
-                .ok()
-                .filter(|len| header.total() <= MAX_COPIED_BYTES && UUID_BYTES + len <= room)
-                .and_then(|len| rest.get(..len));
-            let Some(message) = message else {
+            let start = self.joined.len();
+            let room = match self.messages.len() {
+                ..ENOUGH_MESSAGES => trust.0,
+                _ => trust.0.min(NEAR_BYTES),
+            };
+            let room = room.saturating_sub(start + UUID_BYTES);
+            let len = usize::try_from(header.total()).unwrap_or(usize::MAX);
+            let Some(message) = rest.get(..len).filter(|_| len <= room) else {
                 break;
             };
             self.joined.extend_from_slice(&uuid);
@@ -126,10 +166,5 @@ impl Run {
             last = Some(uuid);
             at += message.len();
         }
-    }
-
-    /// The messages that were found good.
-    pub(super) fn messages(&self) -> &[Message] {
-        &self.messages
     }
 }

@@ -207,7 +207,8 @@ impl SealedWalk {
         let too_large =
             self.options.values && last.end() - first.position > self.options.max_record_bytes;
         if !are_wanted || too_large {
-            for message in run.to_vec() {
+            let run = run.to_vec();
+            for message in run {
                 let entry = Entry {
                     uuid: message.uuid,
                     offset: message.position,
