@@ -35,8 +35,8 @@ pub const fn timestamp_micros(uuid: &[u8; 16]) -> i64 {
 
 /// Its time in 100 ns since 1582-10-15 UTC, whatever its version says.
 pub(crate) const fn ticks(uuid: &[u8; 16]) -> u64 {
-    let [a, b, c, d, e, f, g, h, ..] = *uuid;
-    let head = u64::from_be_bytes([a, b, c, d, e, f, g, h]);
+    // As one number, which takes one load; byte by byte the compiler does not see that.
+    let head = (u128::from_be_bytes(*uuid) >> 64) as u64;
     head >> 16 << 12 | head & 0x0fff
 }
 

@@ -42,9 +42,9 @@ pub(super) fn array(
     let (values, len, valid) = column.into_parts();
     let nulls = valid.map(NullBuffer::from);
     Ok(match values {
-        Values::Fixed16(bytes) => Arc::new(FixedSizeBinaryArray::try_new(
+        Values::Fixed16(values) => Arc::new(FixedSizeBinaryArray::try_new(
             16,
-            Buffer::from_vec(fitted(bytes)),
+            Buffer::from_vec(fitted(values).into_flattened()),
             nulls,
         )?),
         Values::Int64(values) if *data_type == DataType::Int64 => {

@@ -1,5 +1,8 @@
 //! The buffers that columns are collected in, laid out as Arrow has them.
 
+use uuid::Uuid;
+use uuid::fmt::Hyphenated;
+
 use super::UuidType;
 #[cfg(feature = "arrow")]
 use super::views::Views;
@@ -23,7 +26,7 @@ pub struct ColumnBuffer {
 #[derive(Debug)]
 pub enum Values {
     /// 16 bytes a value.
-    Fixed16(Vec<u8>),
+    Fixed16(Vec<[u8; 16]>),
     /// Signed 64-bit integers.
     Int64(Vec<i64>),
     /// Unsigned 64-bit integers.
@@ -133,7 +136,7 @@ impl ColumnBuffer {
     /// Appends a null.
     pub fn push_null(&mut self) {
         match &mut self.values {
-            Values::Fixed16(bytes) => bytes.extend_from_slice(&[0; 16]),
+            Values::Fixed16(values) => values.push([0; 16]),
             Values::Int64(values) => values.push(0),
             Values::UInt64(values) => values.push(0),
             Values::Boolean(values) => values.push(false),
@@ -162,16 +165,13 @@ impl ColumnBuffer {
     /// Appends a UUID, given in network byte order.
     pub fn push_uuid(&mut self, uuid: &[u8; 16]) {
         match &mut self.values {
-            Values::Fixed16(bytes) => {
-                bytes.extend_from_slice(uuid);
+            Values::Fixed16(values) => {
+                values.push(*uuid);
                 self.count(1);
             }
             Values::Text { .. } => {
-                let mut text = [0; uuid::fmt::Hyphenated::LENGTH];
-                let text = uuid::Uuid::from_bytes(*uuid)
-                    .hyphenated()
-                    .encode_lower(&mut text);
-                self.push_str(text);
+                let hyphenated = Uuid::from_bytes(*uuid).hyphenated();
+                self.push_str(hyphenated.encode_lower(&mut [0; Hyphenated::LENGTH]));
             }
             _ => self.push_bytes(uuid),
         }

@@ -1,5 +1,8 @@
 //! Many values at once: room is made once, and texts that come several times in a row are escaped once.
 
+use uuid::Uuid;
+use uuid::fmt::Hyphenated;
+
 use super::buffer::offset;
 use super::{ColumnBuffer, Values};
 use crate::text::escape;
@@ -10,7 +13,7 @@ impl ColumnBuffer {
     #[cfg(feature = "arrow")]
     pub(super) fn reserve(&mut self, rows: usize, bytes: usize) {
         match &mut self.values {
-            Values::Fixed16(own) => own.reserve_exact(rows.saturating_mul(16)),
+            Values::Fixed16(own) => own.reserve_exact(rows),
             Values::Int64(own) => own.reserve_exact(rows),
             Values::Binary { offsets, data } => {
                 offsets.reserve_exact(rows);
@@ -23,14 +26,25 @@ impl ColumnBuffer {
     }
 
     /// Appends UUIDs, given in network byte order.
-    pub fn extend_uuids<'a>(&mut self, uuids: impl Iterator<Item = &'a [u8; 16]>) {
-        let Values::Fixed16(bytes) = &mut self.values else {
-            return uuids.for_each(|uuid| self.push_uuid(uuid));
+    pub fn extend_uuids<'a>(&mut self, uuids: impl Iterator<Item = &'a [u8; 16]> + Clone) {
+        let more = match &mut self.values {
+            Values::Fixed16(values) => {
+                let before = values.len();
+                values.extend(uuids);
+                values.len() - before
+            }
+            Values::Text { offsets, data } => {
+                let before = offsets.len();
+                data.reserve(uuids.clone().count().saturating_mul(Hyphenated::LENGTH));
+                offsets.extend(uuids.map(|uuid| {
+                    let hyphenated = Uuid::from_bytes(*uuid).hyphenated();
+                    data.push_str(hyphenated.encode_lower(&mut [0; Hyphenated::LENGTH]));
+                    offset(data.len())
+                }));
+                offsets.len() - before
+            }
+            _ => return uuids.for_each(|uuid| self.push_uuid(uuid)),
         };
-        let before = bytes.len();
-        bytes.reserve(uuids.size_hint().0.saturating_mul(16));
-        uuids.for_each(|uuid| bytes.extend_from_slice(uuid));
-        let more = (bytes.len() - before) / 16;
         self.count(more);
     }
 
@@ -69,7 +83,7 @@ impl ColumnBuffer {
         let mut texts = texts.peekable();
         while let Some(text) = texts.next() {
             let mut times = 1;
-            while texts.next_if_eq(&text).is_some() {
+            while texts.next_if(|next| is_same(next, text)).is_some() {
                 times += 1;
             }
             self.push_text_times(text, times);
@@ -85,7 +99,8 @@ impl ColumnBuffer {
                 continue;
             };
             let mut times = 1;
-            while texts.next_if_eq(&Some(text)).is_some() {
+            let same = |next: &Option<&[u8]>| next.is_some_and(|next| is_same(next, text));
+            while texts.next_if(same).is_some() {
                 times += 1;
             }
             self.push_text_times(text, times);
@@ -111,6 +126,19 @@ impl ColumnBuffer {
         }
         self.count(times);
     }
+}
+
+/// Whether two texts are the same: of 4 to 16 bytes, as most types are, without a call.
+fn is_same(a: &[u8], b: &[u8]) -> bool {
+    fn ends<const N: usize>(text: &[u8]) -> (Option<&[u8; N]>, Option<&[u8; N]>) {
+        (text.first_chunk(), text.last_chunk())
+    }
+    a.len() == b.len()
+        && match a.len() {
+            4..=8 => ends::<4>(a) == ends::<4>(b),
+            9..=16 => ends::<8>(a) == ends::<8>(b),
+            _ => a == b,
+        }
 }
 
 /// Appends one text so many times, doubling what is there: a few long copies instead of many short ones.

@@ -101,6 +101,16 @@ impl Rows for ActiveRows<'_> {
         self.value_bytes(self.record(row))
     }
 
+    fn weight(&self, row: usize) -> usize {
+        let (offset, hashed) = self.record(row);
+        let rest = self.bytes.get(offset..).unwrap_or_default();
+        let type_len = rest.get(UUID_BYTES).copied().unwrap_or_default();
+        if rest.len() < hashed {
+            return 0; // as `value` has it
+        }
+        hashed.saturating_sub(LENGTHS_BYTES + usize::from(type_len))
+    }
+
     fn timestamp(&self, row: usize) -> Option<i64> {
         Some(self.micros(self.record(row)))
     }
