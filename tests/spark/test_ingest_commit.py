@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from seglake.spark.ingestion import driver, storage
+from seglake.spark import storage
+from seglake.spark.ingestion import driver
 from seglake.spark.ingestion.commit import Manifest, clear_dead_runs, commit
 from seglake.spark.ingestion.layout import LOCK, STAGING
 from seglake.spark.ingestion.lock import locked
@@ -29,7 +30,8 @@ EARLIER = "active/records/date=2024-01-31/earlier-00000-00000.parquet"
 SCRIPT = """
 import os, signal, sys
 from pathlib import Path
-from seglake.spark.ingestion import commit, storage
+from seglake.spark import storage
+from seglake.spark.ingestion import commit
 destination, run, fatal = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 data, files = eval(sys.argv[4])
 calls = 0

@@ -40,7 +40,7 @@ seglake.spark.ingest(sys.argv[1], sys.argv[2], master="local[2]", progress=progr
 KILLED_WHILE_RENAMING = """
 import os, signal, sys
 import seglake.spark
-from seglake.spark.ingestion import storage
+from seglake.spark import storage
 place, calls = storage.place, 0
 def deadly(*arguments):
     global calls

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from seglake._text import printable, printable_path
 
-from . import storage
+from .. import storage
 from .layout import STAGING
 from .result import IngestError
 

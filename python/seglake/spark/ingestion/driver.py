@@ -17,7 +17,7 @@ from seglake.spark.files import FileListing, SegmentFile, pack, path_text, task_
 from seglake.spark.formats import FormatOptions, column_names
 from seglake.spark.session import session
 
-from . import storage
+from .. import storage
 from .commit import Manifest, Move, clear_dead_runs, commit
 from .inputs import absolute_destination, find_inputs, refuse_ingested, refuse_other_columns
 from .job import parallelism, run_tasks

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from seglake.spark.formats import LOCATION_COLUMNS, FormatOptions, column_names, native_schema
 
-from . import storage
+from .. import storage
 from .layout import STAGED_SUFFIX, records_folder
 
 __all__ = [

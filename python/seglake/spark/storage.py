@@ -1,6 +1,6 @@
-"""The few things that the ingest asks of the file system below its destination.
+"""The few things that the ingest and the data source's writer ask of the file system below their destination.
 
-All writing goes through here. Another kind of storage has to offer the same: streams, durable renames, removal.
+All writing but that of segments themselves goes through here. Another kind of storage has to offer the same: streams, durable renames, removal.
 """
 
 import os
