@@ -17,7 +17,7 @@ use common::source;
 use seglake::Error;
 use seglake::format::tenant::Contents;
 use seglake::format::{Options, RecordId, Step, Value, Wanted, lookup};
-use seglake::ledger::Cause;
+use seglake::ledger::{Cause, Kind, Span};
 use seglake::source::Source;
 use tenant_segments::{Message, Segment, collect, encode, lenient, scan, varied};
 
@@ -153,10 +153,22 @@ fn reading_one_tenant_touches_the_table_and_its_block_alone() {
     };
     let mut walk = lookup.range(&wanted).unwrap();
     let mut records = Vec::new();
+    let mut ledger = Vec::new();
     while walk.step().unwrap() == Step::More {
-        assert!(walk.spans().is_empty(), "no ledger");
+        ledger.extend_from_slice(walk.spans());
         collect(&*walk, &mut records);
     }
+    let span = |start, end, kind| Span {
+        start,
+        end,
+        kind,
+        cause: None,
+    };
+    let read = [
+        span(block.start, block.end, Kind::Block),
+        span(0, front, Kind::Header),
+    ];
+    assert_eq!(ledger, read, "what was read, and no more");
     let all = segment
         .messages
         .iter()

@@ -91,7 +91,8 @@ pub trait Lookup: Send + Sync {
         Ok(())
     }
 
-    /// A walk over the wanted records that reads no more of the file than it must, and so gives no ledger of the rest.
+    /// A walk over the wanted records that reads no more of the file than it must, and so gives no ledger of the rest: the
+    /// ranges that it gives are those that a walk through all of the file would give of what was read, which need not touch.
     ///
     /// # Errors
     /// As [`open`].
@@ -109,6 +110,7 @@ impl Scan {
     pub(super) fn new(format: &'static Format, source: Arc<dyn Source>, options: &Options) -> Self {
         let options = Options {
             format: Some(format),
+            prune: false, // which is what this is for
             ..options.clone()
         };
         Self {

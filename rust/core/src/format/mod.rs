@@ -7,6 +7,7 @@ mod copied;
 mod detect;
 mod lookup;
 mod notes;
+mod nothing;
 pub mod oplog;
 mod options;
 mod salvage;
@@ -23,8 +24,8 @@ use std::sync::Arc;
 pub use column::{Column, ColumnKind, Value};
 pub use detect::{Detection, Likelihood, detect, resolve};
 pub use lookup::{Found, Hits, Lookup, RecordId};
-pub(crate) use options::UuidBounds;
 pub use options::{Bound, Dialect, IndexSource, Interrupt, Options, Wanted};
+pub(crate) use options::{Types, UuidBounds};
 pub(crate) use salvage::{Carried, Run, Runs, Salvage, each_piece};
 pub use walk::{Carry, Eof, Room, Rows, Start, Step, Walk};
 pub use writer::{WriteOptions, Writer};
@@ -160,6 +161,12 @@ pub fn by_name(name: &str) -> Result<&'static Format> {
 pub fn open(source: Arc<dyn Source>, options: &Options, start: Start<'_>) -> Result<Box<dyn Walk>> {
     let format = resolve(&*source, options)?;
     options.wanted.check(format, format.columns(options))?;
+    if options.prune && options.wanted.is_contradictory() {
+        return Ok(Box::new(nothing::Nothing::new(format, &*source)));
+    }
+    if options.prune && options.wanted != Wanted::default() && matches!(start, Start::Beginning) {
+        return (format.lookup)(source, options)?.range(&options.wanted);
+    }
     (format.walk)(source, options, start)
 }
 

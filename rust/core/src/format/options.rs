@@ -29,7 +29,8 @@ pub enum Bound {
     Uuid([u8; 16]),
 }
 
-/// Which records are wanted; the ledger is of all. What is `None` lets everything through, ranges are half-open.
+/// Which records are wanted. What is `None` lets everything through, ranges are half-open. The others are checked and in the
+/// ledger all the same, up to where none that is wanted can follow, but for [`Options::prune`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wanted {
     /// The least time or UUID. Formats with `uuid` or `timestamp`.
@@ -42,9 +43,25 @@ pub struct Wanted {
     pub partitions: Option<Vec<u32>>,
     /// Tenant IDs as bytes. Formats with `tenant`.
     pub tenants: Option<Vec<Vec<u8>>>,
+    /// Record types as bytes. Formats with `type`.
+    pub types: Option<Vec<Vec<u8>>>,
 }
 
 impl Wanted {
+    /// Whether no record of any file can be wanted: what is asked for contradicts itself.
+    #[must_use]
+    pub fn is_contradictory(&self) -> bool {
+        let times = match (self.since, self.until) {
+            (Some(Bound::Micros(since)), Some(Bound::Micros(until))) => since >= until,
+            _ => UuidBounds::of(self).is_empty(),
+        };
+        times
+            || self.offsets.as_ref().is_some_and(Range::is_empty)
+            || self.partitions.as_ref().is_some_and(Vec::is_empty)
+            || self.tenants.as_ref().is_some_and(Vec::is_empty)
+            || self.types.as_ref().is_some_and(Vec::is_empty)
+    }
+
     /// Refuses what records of these columns do not have.
     pub(super) fn check(&self, format: &Format, columns: &[Column]) -> Result<()> {
         let has = |name: &str| columns.iter().any(|column| column.name == name);
@@ -58,6 +75,7 @@ impl Wanted {
             ("offsets", "offset", self.offsets.is_some()),
             ("partitions", "partition", self.partitions.is_some()),
             ("tenants", "tenant", self.tenants.is_some()),
+            ("types", "type", self.types.is_some()),
         ];
         match asked
             .iter()
@@ -105,6 +123,42 @@ impl UuidBounds {
     /// Whether neither `uuid` nor any greater one is wanted.
     pub(crate) fn is_past(&self, uuid: &[u8; 16]) -> bool {
         self.until.is_some_and(|until| *uuid >= until)
+    }
+
+    /// Whether none is wanted.
+    fn is_empty(&self) -> bool {
+        let since = self.since.unwrap_or_default();
+        self.until.is_some_and(|until| since >= until)
+    }
+}
+
+/// [`Wanted::types`], to ask whether a record's is among them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Types(Option<Box<[Vec<u8>]>>);
+
+impl Types {
+    pub(crate) fn of(wanted: &Wanted) -> Self {
+        let sorted = |types: &Vec<Vec<u8>>| {
+            let mut sorted = types.clone();
+            sorted.sort_unstable();
+            sorted.into()
+        };
+        Self(wanted.types.as_ref().map(sorted))
+    }
+
+    /// Whether all types are wanted.
+    pub(crate) const fn are_all(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// Whether this type is wanted.
+    pub(crate) fn contain(&self, type_: &[u8]) -> bool {
+        let is_among = |types: &[Vec<u8>]| {
+            types
+                .binary_search_by(|own| own.as_slice().cmp(type_))
+                .is_ok()
+        };
+        self.0.as_deref().is_none_or(is_among)
     }
 }
 
@@ -185,8 +239,13 @@ pub struct Options {
     pub index: IndexSource,
     /// Stop at damage with [`Error::Damage`], instead of entering it in the ledger and going on.
     pub strict: bool,
-    /// Which records are wanted; the ledger is of all.
+    /// Which records are wanted.
     pub wanted: Wanted,
+    /// Whether to read no more of the file than wanted records can be in, instead of going through all of it. The records are the
+    /// same; but the ledger is of what was read, and damage elsewhere goes unnoticed, also by whoever reads strictly. An index or
+    /// table of contents is gone by if it is proven, as in [looking up](super::Lookup::range); where it is not, or something that
+    /// is wanted is not where it says, all of the file is read.
+    pub prune: bool,
     /// Whether bodies are wanted. If not, they may read as empty.
     pub values: bool,
     /// How the end of the file is meant.
@@ -238,6 +297,7 @@ impl Default for Options {
             index: IndexSource::default(),
             strict: true,
             wanted: Wanted::default(),
+            prune: false,
             values: true,
             eof: Eof::Final,
             window_bytes: 1 << 20,

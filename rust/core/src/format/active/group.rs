@@ -178,6 +178,17 @@ impl Group {
         self.given = self.len;
     }
 
+    /// Gives out those records that are wanted.
+    pub(super) fn give_those(&mut self, is_wanted: impl Fn(&Extent) -> bool) {
+        self.given = 0;
+        for index in 0..self.len {
+            let extent = self.extents.get(index).copied();
+            if let Some(extent) = extent.filter(&is_wanted) {
+                self.give(extent);
+            }
+        }
+    }
+
     /// Gives out one record, behind those that are given out already: one that [`get`](Self::get) has given, or one that is not
     /// of the group where that is empty.
     pub(super) fn give(&mut self, extent: Extent) {

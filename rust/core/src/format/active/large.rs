@@ -46,6 +46,7 @@ impl ActiveWalk {
         self.base = position;
         if self.options.values
             && self.bounds.contains(&header.uuid)
+            && self.is_type_wanted(position)
             && total <= self.options.max_record_bytes
         {
             // What is returned is what is hashed: these very bytes, once more.

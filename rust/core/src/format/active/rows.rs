@@ -46,11 +46,7 @@ impl ActiveRows<'_> {
 
     /// The type, empty where it is not whole.
     fn type_bytes(&self, record: Extent) -> &[u8] {
-        let rest = self.hashed(record).get(UUID_BYTES..).unwrap_or_default();
-        let Some((len, rest)) = rest.split_first() else {
-            return &[];
-        };
-        rest.get(..usize::from(*len)).unwrap_or_default()
+        type_of(self.hashed(record))
     }
 
     /// The value, empty where it is not whole: what is hashed ends with it, so that its length need not be read.
@@ -62,6 +58,15 @@ impl ActiveRows<'_> {
             .get(LENGTHS_BYTES + usize::from(type_len)..)
             .unwrap_or_default()
     }
+}
+
+/// The type of the record that `bytes` begin with, empty where it is not whole.
+pub(super) fn type_of(bytes: &[u8]) -> &[u8] {
+    let rest = bytes.get(UUID_BYTES..).unwrap_or_default();
+    let Some((len, rest)) = rest.split_first() else {
+        return &[];
+    };
+    rest.get(..usize::from(*len)).unwrap_or_default()
 }
 
 /// A record with the checksum that the file has for it.

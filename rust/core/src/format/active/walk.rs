@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 
 use super::group::{Extent, Group, Stretch, end_of};
 use super::resync::{Resync, Search};
-use super::rows::{ActiveRows, Stored};
+use super::rows::{ActiveRows, Stored, type_of};
 use super::{Header, MAX_HEADER_BYTES, Parsed, UUID_BYTES};
 use crate::checksum::Key;
 use crate::error::{Damage, Error, Finding, Result};
-use crate::format::{self, Carry, Eof, Options, Rows, Start, Step, UuidBounds, Walk};
+use crate::format::{self, Carry, Eof, Options, Rows, Start, Step, Types, UuidBounds, Walk};
 use crate::ledger::{Cause, Kind, Span, Tiling};
 use crate::source::{Source, Window};
 use crate::uuid6;
@@ -47,6 +47,7 @@ pub(crate) struct ActiveWalk {
     pub(super) source: Arc<dyn Source>,
     pub(super) options: Options,
     pub(super) bounds: UuidBounds,
+    types: Types,
     pub(super) state: State,
     pub(super) search: Search,
     pub(super) window: Window,
@@ -118,6 +119,7 @@ impl ActiveWalk {
             suspects_key: false,
             ended: false,
             bounds: UuidBounds::of(&options.wanted),
+            types: Types::of(&options.wanted),
             options: options.clone(),
             source,
             state,
@@ -243,7 +245,14 @@ impl ActiveWalk {
             .iter()
             .map(|extent| self.base + end_of(extent) as u64);
         self.tiling.cover_records(ends, &mut self.spans);
-        self.group.give_all();
+        if self.types.are_all() {
+            self.group.give_all();
+        } else {
+            let types = &self.types;
+            let type_at = |(offset, _): &Extent| type_of(bytes.get(*offset..).unwrap_or_default());
+            self.group
+                .give_those(|extent| types.contain(type_at(extent)));
+        }
         true
     }
 
@@ -304,7 +313,7 @@ impl ActiveWalk {
             if self.bounds.is_past(&header.uuid) {
                 return Ok(Some(Advance::End));
             }
-            let wanted = self.bounds.contains(&header.uuid);
+            let wanted = self.bounds.contains(&header.uuid) && self.is_type_wanted(position);
             if wanted && self.options.values && header.total() > self.options.max_record_bytes {
                 return if self.group.given().is_empty() {
                     Err(self.too_large(&record))
@@ -396,6 +405,12 @@ impl ActiveWalk {
             self.cover(len, Kind::Unused, None);
         }
         Ok(Advance::On)
+    }
+
+    /// Whether the type of the record at `position`, whose header is in the window, is wanted.
+    pub(super) fn is_type_wanted(&self, position: u64) -> bool {
+        let bytes = self.window.bytes(&*self.source, position);
+        self.types.contain(type_of(bytes))
     }
 
     fn cover(&mut self, end: u64, kind: Kind, cause: Option<Cause>) {

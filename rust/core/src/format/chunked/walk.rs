@@ -47,6 +47,9 @@ pub(super) struct State {
     pub(super) twice_until: u64,
     /// Damage up to `at` that might still grow.
     held: Option<Span>,
+    /// Whether to end at the first header behind the wanted offsets, unless damage makes it doubtful.
+    #[serde(default)]
+    hasty: bool,
 }
 
 pub(super) struct ChunkedWalk {
@@ -60,8 +63,6 @@ pub(super) struct ChunkedWalk {
     pub(super) content: Vec<u8>,
     /// The chunk whose content that is.
     pub(super) giving: Option<Giving>,
-    /// Whether to end at the first header behind the wanted offsets, unless damage makes it doubtful.
-    hasty: bool,
     tiling: Tiling,
     position: u64,
     records: Vec<Place>,
@@ -160,7 +161,6 @@ impl ChunkedWalk {
             data_end: None,
             content: Vec::new(),
             giving: None,
-            hasty: false,
             position: 0,
             records: Vec::new(),
             chunks: Vec::new(),
@@ -173,7 +173,7 @@ impl ChunkedWalk {
     /// Gives these message offsets alone, and ends at the first header behind them.
     pub(super) fn hasten(mut self, offsets: std::ops::Range<u64>) -> Self {
         self.filter.offsets = offsets;
-        self.hasty = true;
+        self.state.hasty = true;
         self
     }
 
@@ -196,7 +196,7 @@ impl ChunkedWalk {
         let look = Look::at(at, bytes, len);
         self.state.checked |= look.checked().is_some();
         if let Look::Sound(header) = &look
-            && self.hasty
+            && self.state.hasty
             && self.state.fate.is_none()
             && self.filter.is_past(header.start)
             && header.is_borne_out(&*self.input.source.clone(), at, || self.data_end())?
@@ -308,7 +308,7 @@ impl ChunkedWalk {
 
     /// Whether the walk is at its end because of what is wanted, not because of what there is.
     fn is_past(&self, at: u64) -> bool {
-        self.hasty && at < self.input.source.len()
+        self.state.hasty && at < self.input.source.len()
     }
 
     /// Gives out the next records of the chunk at hand.
@@ -394,7 +394,7 @@ impl ChunkedWalk {
     fn foresee(&mut self, mut at: u64) -> Result<Fate> {
         let spent = self.state.spent;
         // Only a chunk that is good tells.
-        let hasty = std::mem::take(&mut self.hasty);
+        let hasty = std::mem::take(&mut self.state.hasty);
         self.state.twice_until = u64::MAX;
         let fate = loop {
             match self.examine(at, self.state.end)? {
@@ -416,7 +416,7 @@ impl ChunkedWalk {
         // A search that ended at `at` is made again too.
         self.state.twice_until = at.saturating_add(1);
         self.state.spent = spent;
-        self.hasty = hasty;
+        self.state.hasty = hasty;
         Ok(fate)
     }
 

@@ -443,7 +443,8 @@ impl Lookup for SealedLookup {
             return Ok(Box::new(self.walk(&options, whole)));
         };
         let survey = self.survey()?;
-        if !self.is_index_believed(survey) && (self.options.strict || !survey.ascends) {
+        let is_doubt_damage = self.options.strict || self.options.prune;
+        if !self.is_index_believed(survey) && (is_doubt_damage || !survey.ascends) {
             return Ok(Box::new(self.walk(&options, whole)));
         }
         let first = self.lower_bound(&mut self.checker(), &since)?;

@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use super::index_blocks::IndexBlocks;
-use super::{CHECKSUM_BYTES, ENTRY_BYTES, Entry, Header, MAX_HEADER_BYTES, Parsed, UUID_BYTES};
+use super::{
+    CHECKSUM_BYTES, ENTRY_BYTES, Entry, Header, MAX_HEADER_BYTES, Message, Parsed, UUID_BYTES,
+};
 use crate::checksum::{Incremental, Key, hash};
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
-use crate::format::Options;
+use crate::format::{Options, Types};
 use crate::source::{Source, Window};
 
 /// How much is read or hashed between two looks at whether to stop.
@@ -158,6 +160,23 @@ impl Reader {
             Parsed::Truncated(_) if bytes.len() < header_bytes(left) => None,
             parsed => Some(parsed),
         }
+    }
+
+    /// Whether a message's type is one of these.
+    pub(super) fn has_type(&mut self, message: &Message, types: &Types) -> Result<bool> {
+        if types.are_all() {
+            return Ok(true);
+        }
+        let (at, start) = (message.position, message.header.value_start());
+        if let Some(bytes) = self.held(at, start) {
+            return Ok(types.contain(message.type_bytes(bytes)));
+        }
+        let needed = usize::try_from(start).unwrap_or(usize::MAX);
+        self.probe
+            .load_wary(&*self.source, at, needed, PROBE_BYTES)?;
+        let bytes = held(&self.probe, &*self.source, at, start);
+        let bytes = bytes.ok_or_else(|| self.changed(at))?;
+        Ok(types.contain(message.type_bytes(bytes)))
     }
 
     /// HighwayHash-64 of a UUID and the message of `len` bytes at `at`.

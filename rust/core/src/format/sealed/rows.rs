@@ -9,7 +9,7 @@ use crate::uuid6;
 
 impl Message {
     /// The type, of the message's bytes.
-    fn type_bytes<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
+    pub(super) fn type_bytes<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
         let rest = bytes.get(1..).unwrap_or_default();
         rest.get(..self.header.type_len.into()).unwrap_or_default()
     }

@@ -13,7 +13,7 @@ use super::rows::SealedRows;
 use super::{Entry, Message, Parsed, UUID_BYTES};
 use crate::error::{Damage, Error, Result};
 use crate::format::notes::{Note, Notes};
-use crate::format::{Carry, Checked, Options, Rows, Start, Step, UuidBounds, Walk};
+use crate::format::{Carry, Checked, Options, Rows, Start, Step, Types, UuidBounds, Walk};
 use crate::ledger::{Cause, Kind, Span, Tiling};
 use crate::source::Source;
 use crate::uuid6;
@@ -65,6 +65,7 @@ impl State {
 pub(super) struct SealedWalk {
     pub(super) options: Options,
     pub(super) bounds: UuidBounds,
+    types: Types,
     pub(super) checker: Checker,
     pub(super) state: State,
     pub(super) tiling: Tiling,
@@ -115,6 +116,7 @@ impl SealedWalk {
         Self {
             options: options.clone(),
             bounds: UuidBounds::of(&options.wanted),
+            types: Types::of(&options.wanted),
             checker,
             tiling: Tiling::resume(state.end, None),
             state,
@@ -299,7 +301,9 @@ impl SealedWalk {
     /// Takes in a message that counts, found although its entry has this fault.
     fn commit(&mut self, entry: &Entry, message: Message, fault: Option<Fault>) -> Result<Advance> {
         let is_past = !self.runs_on && self.bounds.is_past(&message.uuid);
-        let is_wanted = !self.runs_on && self.bounds.contains(&message.uuid);
+        let is_wanted = !self.runs_on
+            && self.bounds.contains(&message.uuid)
+            && self.checker.reader.has_type(&message, &self.types)?;
         if is_wanted && !self.keep(&message)? {
             return Ok(Advance::Full);
         }

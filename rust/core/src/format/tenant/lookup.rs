@@ -6,16 +6,17 @@ use std::sync::{Arc, OnceLock};
 use super::FORMAT;
 use super::VERSION_1;
 use super::blocks::Verdict;
-use super::front::Front;
+use super::front::{COUNT_BYTES, Front};
+use super::layout::Origin;
 use super::partitions;
-use super::ranges::count_is_wrong;
+use super::ranges::{self, count_is_wrong};
 use super::rows::FoundMessages;
 use super::toc::{Entry, TOC_START};
 use super::walk::{Advance, TenantWalk};
 use crate::error::{Damage, Error, Finding, Result};
 use crate::format::lookup::no_such_id;
 use crate::format::{Hits, Lookup, Options, RecordId, Step, Value, Walk, Wanted};
-use crate::ledger::Cause;
+use crate::ledger::{Cause, Kind};
 use crate::source::Source;
 
 /// Every so many entries the table of contents is remembered, so that a look-up need not go through all of it again.
@@ -261,7 +262,9 @@ impl Lookup for TocLookup {
 
     fn range(&self, wanted: &Wanted) -> Result<Box<dyn Walk>> {
         let front = self.known()?.front.clone();
-        let direct = front.leads_directly();
+        // Damage that the front shows is reported with the rest of the file's, unless somebody only looks something up.
+        let direct =
+            front.leads_directly() && !(self.options.prune && ranges::front_is_damaged(&front));
         let options = Options {
             format: Some(&FORMAT),
             wanted: wanted.clone(),
@@ -284,10 +287,12 @@ impl Front {
 }
 
 impl TenantWalk {
-    /// Goes only to the blocks that are wanted, by the table of contents, and gives no ledger.
+    /// Goes only to the blocks that are wanted, by the table of contents, and gives a ledger of these and of the front.
     pub(super) fn go_directly(&mut self) {
         self.direct = true;
-        self.ranges.mute();
+        if self.options.strict && ranges::front_is_damaged(&self.front) {
+            self.ranges.leave_front();
+        }
     }
 
     pub(super) fn advance_direct(&mut self) -> Result<Advance> {
@@ -313,6 +318,10 @@ impl TenantWalk {
                     agrees: true,
                 } => {
                     self.pass();
+                    self.ranges.skip_to(at);
+                    let count_end = at + COUNT_BYTES;
+                    self.ranges
+                        .cover(count_end, Kind::Header, None, Origin::None);
                     self.begin_part(&entry, at, tenants, end, None)?;
                     return Ok(Advance::On);
                 }
@@ -325,6 +334,9 @@ impl TenantWalk {
                 Verdict::Yield => return Ok(Advance::Yield),
                 Verdict::Good(good) if self.agrees(&entry, &good)? => {
                     self.pass();
+                    self.ranges.skip_to(good.at);
+                    let end = good.at + good.shape.len;
+                    self.ranges.cover(end, Kind::Block, None, Origin::None);
                     self.keep(&entry, good)?;
                     return Ok(Advance::On);
                 }
@@ -332,7 +344,8 @@ impl TenantWalk {
                 Verdict::Failed(cause) => cause,
             }
         };
-        if !self.messages.is_empty() {
+        self.ranges.flush();
+        if !self.messages.is_empty() || !self.ranges.spans.is_empty() {
             return Ok(Advance::Yield); // what is good goes first
         }
         if self.options.strict {
@@ -356,7 +369,7 @@ impl TenantWalk {
 
     /// Goes on through the whole file, since a block that is not where its entry says may be where only such a walk finds it.
     fn go_through(&mut self) -> Result<Advance> {
-        let given = self.given;
+        let (given, until) = (self.given, self.ranges.at());
         let kept = std::mem::take(&mut self.kept);
         *self = Self::at(
             self.source.clone(),
@@ -365,7 +378,7 @@ impl TenantWalk {
             TOC_START,
             None,
         );
-        self.ranges.mute();
+        self.ranges.leave_good(until);
         self.skip = given;
         drop(kept);
         Ok(Advance::On)

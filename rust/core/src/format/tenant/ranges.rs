@@ -27,8 +27,6 @@ pub(super) struct Ranges {
     /// What the range is that ends where the data begins.
     front_last: (Kind, Option<Cause>),
     front_end: u64,
-    /// Nothing is covered: a look-up has no ledger.
-    muted: bool,
 }
 
 /// What is known between two steps.
@@ -45,6 +43,9 @@ pub(super) struct Saved {
     first: Option<(Span, Origin)>,
     /// Once all ranges of the data have been given: up to where those of the front have.
     front_at: Option<u64>,
+    /// In front of this no range of the data is given but damage.
+    #[serde(default)]
+    given_until: u64,
 }
 
 impl Ranges {
@@ -66,14 +67,34 @@ impl Ranges {
             front: None,
             front_last: front.partitions_verdict(),
             front_end,
-            muted: false,
         }
     }
 
-    /// Covers nothing from now on.
-    pub(super) const fn mute(&mut self) {
-        self.muted = true;
+    /// Leaves the front out.
+    pub(super) const fn leave_front(&mut self) {
         self.front_end = 0;
+    }
+
+    /// Goes on at `at`: what is in front of it has not been read.
+    pub(super) fn skip_to(&mut self, at: u64) {
+        if at != self.state.at {
+            self.flush();
+            self.tiling = Tiling::resume(at, None);
+            self.state.at = at;
+        }
+    }
+
+    /// Gives the data's range that is held back: what comes next does not touch it.
+    pub(super) fn flush(&mut self) {
+        let before = self.spans.len();
+        self.tiling.finish(&mut self.spans);
+        self.settle(before);
+    }
+
+    /// Good ranges in front of `until` were given by a walk before this one. Which they were it has not kept: this one gives none
+    /// of those again.
+    pub(super) const fn leave_good(&mut self, until: u64) {
+        self.state.given_until = until;
     }
 
     /// The offset up to which ranges come last.
@@ -104,7 +125,7 @@ impl Ranges {
 
     /// Covers the data's bytes up to `end`.
     pub(super) fn cover(&mut self, end: u64, kind: Kind, cause: Option<Cause>, origin: Origin) {
-        if self.muted || end <= self.state.at {
+        if end <= self.state.at {
             return;
         }
         if cause.is_some() && self.state.first.is_none() {
@@ -122,7 +143,20 @@ impl Ranges {
         self.state.at = end;
         let before = self.spans.len();
         self.tiling.cover(end, kind, cause, &mut self.spans);
-        self.hold_first(before);
+        self.settle(before);
+    }
+
+    /// Holds and leaves back what is not to be given of the data's ranges from this place on.
+    fn settle(&mut self, place: usize) {
+        self.hold_first(place);
+        let until = self.state.given_until;
+        if until > 0 {
+            let own = self.spans.drain(place..);
+            let own: Vec<_> = own
+                .filter(|span| span.is_damage() || span.end > until)
+                .collect();
+            self.spans.extend(own);
+        }
     }
 
     /// Keeps the data's first range back if the front's last one goes on in it.
@@ -156,9 +190,7 @@ impl Ranges {
         let given = match self.state.front_at {
             Some(at) => at,
             None => {
-                let before = self.spans.len();
-                self.tiling.finish(&mut self.spans);
-                self.hold_first(before);
+                self.flush();
                 self.marks.sort();
                 0
             }

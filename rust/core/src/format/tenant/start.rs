@@ -41,6 +41,14 @@ struct State<G, M> {
     /// Where the first wanted message begins, for a walk that began there.
     from: Option<u64>,
     partial: bool,
+    /// It goes only to the blocks that are wanted.
+    #[serde(default)]
+    direct: bool,
+    /// How many messages were given out, and how many are not given out again, by a walk that did so.
+    #[serde(default)]
+    given: u64,
+    #[serde(default)]
+    skip: u64,
     ended: bool,
 }
 
@@ -127,6 +135,8 @@ impl TenantWalk {
         walk.ranges = Ranges::restore(&walk.front, state.ranges, state.marks, front_end);
         walk.from = state.from;
         walk.partial = state.partial;
+        walk.direct = state.direct;
+        (walk.given, walk.skip) = (state.given, state.skip);
         walk.ended = state.ended;
         Ok(walk)
     }
@@ -154,6 +164,9 @@ impl TenantWalk {
             marks: self.ranges.marks(),
             from: self.from,
             partial: self.partial,
+            direct: self.direct,
+            given: self.given,
+            skip: self.skip,
             ended: self.ended,
         };
         // Numbers and causes always have a JSON form; marks that cannot be read back have none.

@@ -67,7 +67,7 @@ pub(super) struct TenantWalk {
     pub(super) from: Option<u64>,
     /// It began within the file, and knows nothing of what is in front.
     pub(super) partial: bool,
-    /// Entries are chosen by what is wanted, and each stands for itself: no ledger.
+    /// Entries are chosen by what is wanted, and each stands for itself: the ledger is of these.
     pub(super) direct: bool,
     /// How many messages were given out, and how many are not given out again.
     pub(super) given: u64,
