@@ -51,7 +51,7 @@ class _ArrowArray(Protocol):
 _Source: TypeAlias = str | PathLike[str] | BinaryIO | Buffer
 _Bound: TypeAlias = datetime | _uuid.UUID
 _Index: TypeAlias = _Source | bool
-_Tenants: TypeAlias = Sequence[str | bytes]
+_Names: TypeAlias = Sequence[str | bytes]
 
 def open(
     source: _Source,
@@ -68,7 +68,9 @@ def open(
     start_offset: int | None = None,
     end_offset: int | None = None,
     partitions: Sequence[int] | None = None,
-    tenants: _Tenants | None = None,
+    tenants: _Names | None = None,
+    types: _Names | None = None,
+    prune: bool = False,
     columns: Sequence[str] | None = None,
     batch_bytes: int = 8388608,
     batch_rows: int = 131072,
@@ -175,7 +177,8 @@ def convert(
     start_offset: int | None = None,
     end_offset: int | None = None,
     partitions: Sequence[int] | None = None,
-    tenants: _Tenants | None = None,
+    tenants: _Names | None = None,
+    types: _Names | None = None,
     max_record_bytes: int = 2147483647,
     max_chunk_bytes: int | None = None,
     limit_chunk_bytes: int | None = None,
@@ -224,7 +227,8 @@ class Reader:
         start_offset: int | None = None,
         end_offset: int | None = None,
         partitions: Sequence[int] | None = None,
-        tenants: _Tenants | None = None,
+        tenants: _Names | None = None,
+        types: _Names | None = None,
     ) -> Records: ...
     def partitions(self) -> list[int]: ...
     def tenants(self, partition: int | None = None) -> list[str]: ...

@@ -125,15 +125,23 @@ def on_damage(command: Command) -> Command:
 
 
 def wanted(command: Command) -> Command:
-    """Which records: by time or UUID, by offset, by partition and tenant."""
+    """Which records: by time or UUID, by offset, by partition and tenant, by type."""
     offset = whole_number(_MAX_OFFSET)
     for option in (
+        click.option(
+            "--type",
+            "types",
+            metavar="TYPE",
+            multiple=True,
+            callback=_names,
+            help=r"Of this type, as cat shows it (\xNN is a byte); can be given again.",
+        ),
         click.option(
             "--tenant",
             "tenants",
             metavar="ID",
             multiple=True,
-            callback=_tenants,
+            callback=_names,
             help=r"Of this tenant, as cat shows it (\xNN is a byte); can be given again.",
         ),
         click.option(
@@ -156,7 +164,7 @@ def wanted(command: Command) -> Command:
     return command
 
 
-WANTED = ("since", "until", "start_offset", "end_offset", "partitions", "tenants")
+WANTED = ("since", "until", "start_offset", "end_offset", "partitions", "tenants", "types")
 """The names of the arguments that `wanted` gives."""
 
 
@@ -168,8 +176,8 @@ def _partitions(_context: click.Context, _parameter: click.Parameter, ids: Seque
     return list(ids) or None
 
 
-def _tenants(_context: click.Context, _parameter: click.Parameter, ids: Sequence[str]) -> list[str | bytes] | None:
-    return [shown_bytes(tenant) for tenant in ids] or None
+def _names(_context: click.Context, _parameter: click.Parameter, names: Sequence[str]) -> list[str | bytes] | None:
+    return [shown_bytes(name) for name in names] or None
 
 
 def shown_bytes(text: str) -> str | bytes:

@@ -36,7 +36,7 @@ use crate::write_options::WriteArguments;
 #[pyo3(signature = (
     source, path, *, to=None, drop=None, set=None, write=None, overwrite=false, format=None, dialect=None, key=None,
     keys=None, key_file=None, on_damage="raise", since=None, until=None, start_offset=None, end_offset=None, partitions=None,
-    tenants=None, max_record_bytes=2147483647, max_chunk_bytes=None, limit_chunk_bytes=None, progress=None,
+    tenants=None, types=None, max_record_bytes=2147483647, max_chunk_bytes=None, limit_chunk_bytes=None, progress=None,
 ))]
 #[allow(clippy::too_many_arguments, reason = "keyword arguments")]
 pub(crate) fn convert(
@@ -59,6 +59,7 @@ pub(crate) fn convert(
     end_offset: Option<i64>,
     partitions: Option<Vec<u32>>,
     tenants: Option<&Bound<'_, PyAny>>,
+    types: Option<&Bound<'_, PyAny>>,
     max_record_bytes: u64,
     max_chunk_bytes: Option<u64>,
     limit_chunk_bytes: Option<u64>,
@@ -78,6 +79,7 @@ pub(crate) fn convert(
         end_offset,
         partitions,
         tenants,
+        types,
     };
     let wanted = filter.wanted()?;
     let write = WriteArguments::from_dict(write)?.options(py, to)?;

@@ -24,6 +24,11 @@ use crate::wanted::Filter;
 /// since, until: the records wanted, half-open; aware datetimes, or UUIDs of version 6 for formats that have them.
 /// start_offset, end_offset: the message offsets wanted, half-open (chunked).
 /// partitions, tenants: the partition IDs and tenant IDs wanted (tenant); tenants as text or bytes.
+/// types: the record types wanted, as text or bytes (active, sealed).
+/// prune: False goes through the file up to where no wanted record can follow, and reports what it finds on the way. True reads
+///     no more than wanted records can be in, by a proven index or table of contents, or a chunked file's headers: the same
+///     records, but damage elsewhere goes unnoticed, and `report` is of what was read. Where an index is damaged, or does not lead
+///     to what is wanted, all of the file is read.
 /// columns: the columns of Arrow batches; beside the format's own there are "path", "position", and "cause", which says what
 ///     is wrong with a record that is given out all the same.
 /// batch_bytes, batch_rows: a batch ends before it has more bytes of values or more rows, but has at least one row.
@@ -43,9 +48,9 @@ use crate::wanted::Filter;
 #[pyfunction]
 #[pyo3(signature = (
     source, *, format=None, dialect=None, index=None, key=None, keys=None, key_file=None, on_damage="raise", since=None,
-    until=None, start_offset=None, end_offset=None, partitions=None, tenants=None, columns=None, batch_bytes=8388608,
-    batch_rows=131072, max_record_bytes=2147483647, max_chunk_bytes=None, limit_chunk_bytes=None, uuid_type="fixed",
-    mmap=false, views=false,
+    until=None, start_offset=None, end_offset=None, partitions=None, tenants=None, types=None, prune=false, columns=None,
+    batch_bytes=8388608, batch_rows=131072, max_record_bytes=2147483647, max_chunk_bytes=None, limit_chunk_bytes=None,
+    uuid_type="fixed", mmap=false, views=false,
 ))]
 #[allow(clippy::too_many_arguments, reason = "keyword arguments")]
 pub(crate) fn open<'py>(
@@ -63,6 +68,8 @@ pub(crate) fn open<'py>(
     end_offset: Option<i64>,
     partitions: Option<Vec<u32>>,
     tenants: Option<&Bound<'py, PyAny>>,
+    types: Option<&Bound<'py, PyAny>>,
+    prune: bool,
     columns: Option<Vec<String>>,
     batch_bytes: usize,
     batch_rows: usize,
@@ -97,6 +104,7 @@ pub(crate) fn open<'py>(
         end_offset,
         partitions: partitions.clone(),
         tenants,
+        types,
     };
     let wanted = filter.wanted()?;
     let arguments = ReadArguments {
@@ -121,6 +129,7 @@ pub(crate) fn open<'py>(
     let options = Options {
         strict,
         wanted,
+        prune,
         max_record_bytes,
         ..options
     };
@@ -148,6 +157,8 @@ pub(crate) fn open<'py>(
     again.set_item("end_offset", end_offset)?;
     again.set_item("partitions", partitions)?;
     again.set_item("tenants", tenants)?;
+    again.set_item("types", types)?;
+    again.set_item("prune", prune)?;
     again.set_item("columns", columns)?;
     again.set_item("batch_bytes", batch_bytes)?;
     again.set_item("batch_rows", batch_rows)?;

@@ -338,8 +338,10 @@ impl Reader {
     }
 
     /// The records of a stretch, half-open, reading no more of the file than it takes: `since` and `until` as in `open` (or
-    /// message offsets, for formats that have them), `start_offset` and `end_offset`, `partitions` and `tenants`.
-    #[pyo3(signature = (since=None, until=None, *, start_offset=None, end_offset=None, partitions=None, tenants=None))]
+    /// message offsets, for formats that have them), `start_offset` and `end_offset`, `partitions` and `tenants`, `types`.
+    #[pyo3(signature = (
+        since=None, until=None, *, start_offset=None, end_offset=None, partitions=None, tenants=None, types=None,
+    ))]
     #[allow(clippy::too_many_arguments, reason = "keyword arguments")]
     fn range(
         &self,
@@ -350,6 +352,7 @@ impl Reader {
         end_offset: Option<i64>,
         partitions: Option<Vec<u32>>,
         tenants: Option<&Bound<'_, PyAny>>,
+        types: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Records> {
         let offset = |object: Option<&Bound<'_, PyAny>>| {
             object.and_then(|object| object.extract::<i64>().ok())
@@ -362,6 +365,7 @@ impl Reader {
             end_offset: last.or(end_offset),
             partitions,
             tenants,
+            types,
         };
         let wanted = filter.wanted()?;
         self.records(py, || self.lookup()?.range(&wanted))

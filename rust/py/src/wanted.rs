@@ -18,6 +18,7 @@ pub(crate) struct Filter<'a, 'py> {
     pub(crate) end_offset: Option<i64>,
     pub(crate) partitions: Option<Vec<u32>>,
     pub(crate) tenants: Option<&'a Bound<'py, PyAny>>,
+    pub(crate) types: Option<&'a Bound<'py, PyAny>>,
 }
 
 impl Filter<'_, '_> {
@@ -26,17 +27,6 @@ impl Filter<'_, '_> {
             (None, None) => None,
             (start, end) => Some(start.unwrap_or(0)..end.unwrap_or(i64::MAX)),
         };
-        let tenants = self.tenants.map(|tenants| {
-            let one = tenants.is_instance_of::<pyo3::types::PyString>()
-                || tenants.is_instance_of::<pyo3::types::PyBytes>();
-            if one {
-                return Ok(vec![shown_bytes(tenants, "tenants")?]);
-            }
-            let named = tenants.try_iter()?;
-            named
-                .map(|tenant| shown_bytes(&tenant?, "tenants"))
-                .collect()
-        });
         Ok(Wanted {
             since: self
                 .since
@@ -48,9 +38,21 @@ impl Filter<'_, '_> {
                 .transpose()?,
             offsets,
             partitions: self.partitions,
-            tenants: tenants.transpose()?,
+            tenants: self.tenants.map(|ids| shown(ids, "tenants")).transpose()?,
+            types: self.types.map(|types| shown(types, "types")).transpose()?,
         })
     }
+}
+
+/// One or several texts, as records show them, or bytes.
+fn shown(given: &Bound<'_, PyAny>, name: &str) -> PyResult<Vec<Vec<u8>>> {
+    let one = given.is_instance_of::<pyo3::types::PyString>()
+        || given.is_instance_of::<pyo3::types::PyBytes>();
+    if one {
+        return Ok(vec![shown_bytes(given, name)?]);
+    }
+    let each = given.try_iter()?;
+    each.map(|one| shown_bytes(&one?, name)).collect()
 }
 
 /// The columns that records are found by.

@@ -229,6 +229,13 @@ impl SealedWalk {
         self.tiling
             .cover_records(run.iter().map(Message::end), &mut self.spans);
         self.follow(&last);
+        if !self.types.are_all() {
+            let (reader, types) = (&self.checker.reader, &self.types);
+            let run = self.messages.split_off(given);
+            let is_wanted =
+                |own: &Message| types.contain(own.type_bytes(reader.bytes(own.position)));
+            self.messages.extend(run.into_iter().filter(is_wanted));
+        }
         Ok(Some(Advance::On))
     }
 
