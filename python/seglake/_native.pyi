@@ -9,6 +9,7 @@ from typing import Any, BinaryIO, Literal, Protocol, Self, TypeAlias, final, ove
 
 from typing_extensions import Buffer
 
+from seglake._remote import RemoteFile
 from seglake._types import Diagnosis, DialectName, FormatName, Span
 
 __all__ = [
@@ -48,7 +49,9 @@ class _ArrowStream(Protocol):
 class _ArrowArray(Protocol):
     def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
 
-_Source: TypeAlias = str | PathLike[str] | BinaryIO | Buffer
+_Source: TypeAlias = str | PathLike[str] | BinaryIO | Buffer | RemoteFile
+# A `pyarrow.fs.FileSystem` or an `fsspec` file system, neither of which is needed to import this.
+_FileSystem: TypeAlias = object
 _Bound: TypeAlias = datetime | _uuid.UUID
 _Index: TypeAlias = _Source | bool
 _Names: TypeAlias = Sequence[str | bytes]
@@ -80,6 +83,7 @@ def open(
     uuid_type: Literal["fixed", "binary", "string"] = "fixed",
     mmap: bool = False,
     views: bool = False,
+    filesystem: _FileSystem | None = None,
 ) -> Reader: ...
 def verify(
     source: _Source,
@@ -93,6 +97,7 @@ def verify(
     mmap: bool = False,
     explain: bool | int | None = None,
     progress: Callable[[int, int], object] | None = None,
+    filesystem: _FileSystem | None = None,
 ) -> Report: ...
 def create(
     path: str | PathLike[str],
@@ -120,6 +125,7 @@ def detect(
     key: bytes | None = None,
     keys: Sequence[bytes] | None = None,
     key_file: str | PathLike[str] | None = None,
+    filesystem: _FileSystem | None = None,
 ) -> Detection: ...
 def seal(
     source: _Source,

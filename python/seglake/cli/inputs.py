@@ -17,7 +17,7 @@ from .failure import Trouble, is_about_one_file, tell
 from .terminal import byte_progress
 
 if TYPE_CHECKING:
-    from pyarrow import NativeFile
+    from seglake._remote import RemoteFile
 
 STANDARD_INPUT = "-"
 _COPY_BYTES = 1 << 20
@@ -65,7 +65,9 @@ class Input:
         if not isinstance(self.source, str):
             yield self.source
         elif is_uri(self.source):
-            with _open_uri(self.source) as content:
+            from seglake._remote import stream
+
+            with stream(_open_uri(self.source)) as content:
                 yield content
         else:
             with Path(self.source).open("rb") as content:
@@ -90,16 +92,16 @@ def is_uri(name: str) -> bool:
     return "://" in name
 
 
-def _open_uri(uri: str) -> NativeFile:
+def _open_uri(uri: str) -> RemoteFile:
     """Open a file by its URI.
 
     Raises:
-        Trouble: it cannot be opened, by what `pyarrow.fs` says.
+        Trouble: it cannot be opened, by what the library that opens it says.
     """
-    from seglake._uri import open_uri
+    from seglake._remote import open_remote
 
     try:
-        return open_uri(uri)
+        return open_remote(uri)
     except ImportError as error:
         raise Trouble(printable(str(error))) from error
     except (ValueError, OSError) as error:
@@ -122,7 +124,7 @@ def opened(name: str, *, spool_limit: int) -> Generator[Input]:
     """
     if is_uri(name):
         # What is wrong with it is said here, once, whatever the library does with it afterwards.
-        _open_uri(name).close()
+        _open_uri(name)
         yield Input(name, name)
         return
     if name == STANDARD_INPUT:

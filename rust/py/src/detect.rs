@@ -7,7 +7,7 @@ use seglake::format;
 
 use crate::error::raise;
 use crate::read_options::ReadArguments;
-use crate::source::given;
+use crate::source::given_in;
 
 /// What format a file seems to be of, and how sure that is.
 #[pyclass(frozen, module = "seglake")]
@@ -52,13 +52,14 @@ impl Detection {
 ///
 /// Raises OSError where the file cannot be read.
 #[pyfunction]
-#[pyo3(signature = (source, *, dialect=None, key=None, keys=None, key_file=None))]
+#[pyo3(signature = (source, *, dialect=None, key=None, keys=None, key_file=None, filesystem=None))]
 pub(crate) fn detect(
     source: &Bound<'_, PyAny>,
     dialect: Option<&str>,
     key: Option<&[u8]>,
     keys: Option<Vec<Vec<u8>>>,
     key_file: Option<PathBuf>,
+    filesystem: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Detection> {
     let py = source.py();
     let arguments = ReadArguments {
@@ -69,7 +70,7 @@ pub(crate) fn detect(
         ..ReadArguments::default()
     };
     let (options, _) = arguments.options(py)?;
-    let source = given(source)?.open(py, false)?;
+    let source = given_in(source, filesystem)?.open(py, false)?;
     py.detach(|| format::detect(&*source, &options))
         .map(Detection)
         .map_err(|error| raise(py, error))

@@ -39,11 +39,9 @@ impl Index {
         let index: Arc<dyn Source> = match &options.index {
             IndexSource::None => return Ok(None),
             IndexSource::Source(index) => index.clone(),
-            IndexSource::Beside => match log.path().and_then(chunked::beside) {
-                Some(path) if path.is_file() => {
-                    Arc::new(FileSource::new(open_regular(&path)?, &path)?)
-                }
-                _ => return Ok(None),
+            IndexSource::Beside => match log.beside(chunked::INDEX_EXTENSION)? {
+                Some(index) => index,
+                None => return Ok(None),
             },
         };
         Self::read(log, &*index, options).map(Some)

@@ -20,6 +20,7 @@ mod reader;
 mod record;
 mod records;
 mod recover;
+mod remote;
 mod report;
 mod seal;
 mod source;

@@ -13,7 +13,8 @@ use crate::read_options::{Opened, ReadArguments};
 use crate::reader::{Reader, Reopening};
 use crate::wanted::Filter;
 
-/// Opens a file for reading. `source` is a path, a URI that `pyarrow.fs` knows, a seekable binary file object, or a buffer.
+/// Opens a file for reading. `source` is a path, a URI that `pyarrow.fs` or `fsspec` knows, a seekable binary file object, or a
+/// buffer.
 ///
 /// format: the format's name; None tells it by content and extension.
 /// dialect: how an oplog's messages are laid out: "draft" (default), "draft-1.1" or "autobase".
@@ -42,6 +43,7 @@ use crate::wanted::Filter;
 /// views: True gives bytes and text in Arrow as views (binary_view, string_view): values are not copied but named where they
 ///     are in the map or buffer, which stays for as long as any batch does. Needs mmap=True, or bytes or a read-only buffer that
 ///     nobody changes meanwhile; not for chunked files, whose values are compressed. Single records and get() are as ever.
+/// filesystem: a `pyarrow.fs.FileSystem` or an `fsspec` file system. `source` is then a path or URI within it, and so is `index`.
 ///
 /// Raises FileNotFoundError and other OSErrors, FormatError where the format cannot be told, ValueError (also for options that
 /// do not concern the format, where it is named), TypeError.
@@ -50,7 +52,7 @@ use crate::wanted::Filter;
     source, *, format=None, dialect=None, index=None, key=None, keys=None, key_file=None, on_damage="raise", since=None,
     until=None, start_offset=None, end_offset=None, partitions=None, tenants=None, types=None, prune=false, columns=None,
     batch_bytes=8388608, batch_rows=131072, max_record_bytes=2147483647, max_chunk_bytes=None, limit_chunk_bytes=None,
-    uuid_type="fixed", mmap=false, views=false,
+    uuid_type="fixed", mmap=false, views=false, filesystem=None,
 ))]
 #[allow(clippy::too_many_arguments, reason = "keyword arguments")]
 pub(crate) fn open<'py>(
@@ -79,6 +81,7 @@ pub(crate) fn open<'py>(
     uuid_type: &str,
     mmap: bool,
     views: bool,
+    filesystem: Option<&Bound<'py, PyAny>>,
 ) -> PyResult<Reader> {
     let py = source.py();
     let strict = is_strict(on_damage)?;
@@ -117,6 +120,7 @@ pub(crate) fn open<'py>(
         max_chunk_bytes,
         limit_chunk_bytes,
         mmap,
+        filesystem,
         views,
     };
     let Opened {
@@ -172,6 +176,7 @@ pub(crate) fn open<'py>(
     again.set_item("uuid_type", uuid_type)?;
     again.set_item("mmap", mmap)?;
     again.set_item("views", views)?;
+    again.set_item("filesystem", filesystem)?;
     let reopening = Reopening {
         path,
         origin,

@@ -12,7 +12,7 @@ use seglake::source::Source;
 use crate::error::raise;
 use crate::interrupt::signals;
 use crate::key::{self, Origin};
-use crate::source::{Given, given, given_for_views};
+use crate::source::{Given, given_for_views, given_in};
 
 /// What says how a file is to be understood; `None` is the default.
 #[derive(Default)]
@@ -26,6 +26,8 @@ pub(crate) struct ReadArguments<'a, 'py> {
     pub(crate) max_chunk_bytes: Option<u64>,
     pub(crate) limit_chunk_bytes: Option<u64>,
     pub(crate) mmap: bool,
+    /// Where the source is, if not on this machine or at a URI.
+    pub(crate) filesystem: Option<&'a Bound<'py, PyAny>>,
     /// Whether values are to be viewed where they are.
     pub(crate) views: bool,
 }
@@ -90,7 +92,10 @@ impl ReadArguments<'_, '_> {
         match index.cast::<PyBool>() {
             Ok(wanted) if wanted.is_true() => Ok(IndexSource::Beside),
             Ok(_) => Ok(IndexSource::None),
-            Err(_) => Ok(IndexSource::Source(given(index)?.open(index.py(), false)?)),
+            Err(_) => {
+                let index = given_in(index, self.filesystem)?.open(index.py(), false)?;
+                Ok(IndexSource::Source(index))
+            }
         }
     }
 
@@ -99,13 +104,13 @@ impl ReadArguments<'_, '_> {
         let py = object.py();
         let (options, origin) = self.options(py)?;
         let given = if self.views {
-            given_for_views(object)?
+            given_for_views(object, self.filesystem)?
         } else {
-            given(object)?
+            given_in(object, self.filesystem)?
         };
         if self.mmap && !matches!(given, Given::Path(_)) {
             return Err(PyValueError::new_err(
-                "mmap=True needs a path: a buffer is in memory already, and a file object cannot be mapped",
+                "mmap=True needs a path: a buffer is in memory already, and a file object or a file elsewhere cannot be mapped",
             ));
         }
         let source = given.open(py, self.mmap)?;

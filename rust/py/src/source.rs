@@ -13,6 +13,7 @@ use seglake::{Error, Result};
 
 use crate::error::raise;
 use crate::exclusive::{Exclusive, forks};
+use crate::remote;
 
 /// What a caller gave to read from.
 pub(crate) enum Given {
@@ -23,6 +24,10 @@ pub(crate) enum Given {
 }
 
 impl Given {
+    fn elsewhere((source, name): (Arc<dyn Source>, PathBuf)) -> Self {
+        Self::Opened(source, Some(name))
+    }
+
     /// Something to read from; a path is opened.
     pub(crate) fn open(&self, py: Python<'_>, mmap: bool) -> PyResult<Arc<dyn Source>> {
         let path = match self {
@@ -50,10 +55,13 @@ impl Given {
 }
 
 /// As [`given`], where views of what is read are wanted: a buffer is then read where it is.
-pub(crate) fn given_for_views(object: &Bound<'_, PyAny>) -> PyResult<Given> {
+pub(crate) fn given_for_views(
+    object: &Bound<'_, PyAny>,
+    filesystem: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Given> {
     let is_plain = object.is_instance_of::<PyString>() || object.is_instance_of::<PyBytes>();
-    if is_plain || object.hasattr("__fspath__")? {
-        return given(object);
+    if filesystem.is_some() || is_plain || object.hasattr("__fspath__")? {
+        return given_in(object, filesystem);
     }
     match PyUntypedBuffer::get(object) {
         Ok(buffer) => Ok(Given::Opened(
@@ -64,18 +72,23 @@ pub(crate) fn given_for_views(object: &Bound<'_, PyAny>) -> PyResult<Given> {
     }
 }
 
-/// What `object` is to be read as: a path, a URI that `pyarrow.fs` knows, a buffer, or a file object.
+/// As [`given`], of a path or URI within a file system of `pyarrow.fs` or `fsspec`, if there is one.
+pub(crate) fn given_in(
+    object: &Bound<'_, PyAny>,
+    filesystem: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Given> {
+    match filesystem {
+        Some(_) => remote::open(object, filesystem).map(Given::elsewhere),
+        None => given(object),
+    }
+}
+
+/// What `object` is to be read as: a path, a URI, a file elsewhere that is open, a buffer, or a file object.
 pub(crate) fn given(object: &Bound<'_, PyAny>) -> PyResult<Given> {
-    let py = object.py();
     if let Ok(text) = object.cast::<PyString>()
         && text.to_cow().is_ok_and(|text| text.contains("://"))
     {
-        let file = py
-            .import("seglake._uri")?
-            .call_method1("open_uri", (text,))?;
-        let name = PathBuf::from(text.extract::<String>()?);
-        let source = FileObject::new(&file, Some(name.clone()))?;
-        return Ok(Given::Opened(Arc::new(source), Some(name)));
+        return remote::open(object, None).map(Given::elsewhere);
     }
     if object.is_instance_of::<PyString>() || object.hasattr("__fspath__")? {
         return Ok(Given::Path(object.extract()?));
@@ -85,6 +98,9 @@ pub(crate) fn given(object: &Bound<'_, PyAny>) -> PyResult<Given> {
         return opened(Arc::new(BytesSource::new(PyBackedBytes::from(
             bytes.clone(),
         ))));
+    }
+    if let Some(opened) = remote::already_open(object)? {
+        return Ok(Given::elsewhere(opened));
     }
     if object.hasattr("read")? && object.hasattr("seek")? {
         let name = object.getattr("name").ok();
@@ -241,7 +257,7 @@ impl Source for FileObject {
     }
 }
 
-fn copy(bytes: &Bound<'_, PyAny>, buffer: &mut [u8]) -> PyResult<()> {
+pub(crate) fn copy(bytes: &Bound<'_, PyAny>, buffer: &mut [u8]) -> PyResult<()> {
     let bytes = bytes.cast::<PyBytes>()?.as_bytes();
     if bytes.len() != buffer.len() {
         return Err(PyValueError::new_err(format!(
@@ -255,13 +271,13 @@ fn copy(bytes: &Bound<'_, PyAny>, buffer: &mut [u8]) -> PyResult<()> {
 }
 
 /// Runs Python code, unless the interpreter is ending.
-fn attached<T>(work: impl FnOnce(Python<'_>) -> PyResult<T>) -> PyResult<T> {
+pub(crate) fn attached<T>(work: impl FnOnce(Python<'_>) -> PyResult<T>) -> PyResult<T> {
     let ending = || Err(PyRuntimeError::new_err("the interpreter is ending"));
     Python::try_attach(work).unwrap_or_else(ending)
 }
 
 /// The exception goes along: it becomes the cause of the one that is raised.
-fn failed(path: Option<&Path>, offset: u64, len: usize, error: PyErr) -> Error {
+pub(crate) fn failed(path: Option<&Path>, offset: u64, len: usize, error: PyErr) -> Error {
     let action = format!("cannot read {len} bytes at offset {offset}");
     Error::Io {
         path: path.map(Into::into),

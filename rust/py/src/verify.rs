@@ -26,6 +26,7 @@ const INTERVAL: Duration = Duration::from_millis(100);
 #[pyfunction]
 #[pyo3(signature = (
     source, *, format=None, dialect=None, key=None, keys=None, key_file=None, limit_chunk_bytes=None, mmap=false, explain=None, progress=None,
+    filesystem=None,
 ))]
 #[allow(clippy::too_many_arguments, reason = "keyword arguments")]
 pub(crate) fn verify(
@@ -39,6 +40,7 @@ pub(crate) fn verify(
     mmap: bool,
     explain: Option<Explain>,
     progress: Option<Py<PyAny>>,
+    filesystem: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Report> {
     let py = source.py();
     let arguments = ReadArguments {
@@ -49,6 +51,7 @@ pub(crate) fn verify(
         key_file,
         limit_chunk_bytes,
         mmap,
+        filesystem,
         ..ReadArguments::default()
     };
     let Opened {

@@ -3,6 +3,7 @@
 pub mod active;
 pub mod chunked;
 mod column;
+mod confirmed;
 mod copied;
 mod detect;
 mod lookup;
@@ -164,10 +165,13 @@ pub fn open(source: Arc<dyn Source>, options: &Options, start: Start<'_>) -> Res
     if options.prune && options.wanted.is_contradictory() {
         return Ok(Box::new(nothing::Nothing::new(format, &*source)));
     }
-    if options.prune && options.wanted != Wanted::default() && matches!(start, Start::Beginning) {
-        return (format.lookup)(source, options)?.range(&options.wanted);
-    }
-    (format.walk)(source, options, start)
+    let prunes = options.prune && options.wanted != Wanted::default();
+    let walk = if prunes && matches!(start, Start::Beginning) {
+        (format.lookup)(source.clone(), options)?.range(&options.wanted)?
+    } else {
+        (format.walk)(source.clone(), options, start)?
+    };
+    Ok(Box::new(confirmed::ConfirmedWalk { walk, source }))
 }
 
 /// Begins to look up records of a file.
@@ -180,7 +184,10 @@ pub fn lookup(source: Arc<dyn Source>, options: &Options) -> Result<Box<dyn Look
     Ok(Box::new(lookup::Guarded {
         format,
         options: options.clone(),
-        lookup: (format.lookup)(source, options)?,
+        lookup: Box::new(confirmed::ConfirmedLookup {
+            lookup: (format.lookup)(source.clone(), options)?,
+            source,
+        }),
     }))
 }
 

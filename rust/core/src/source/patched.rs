@@ -40,4 +40,12 @@ impl Source for PatchedSource {
         }
         Ok(())
     }
+
+    fn beside(&self, extension: &str) -> Result<Option<Arc<dyn Source>>> {
+        self.source.beside(extension)
+    }
+
+    fn confirm(&self) -> Result<()> {
+        self.source.confirm()
+    }
 }

@@ -14,11 +14,10 @@ use super::FORMAT;
 use super::header::{ALIGNMENT, Header, Look};
 use super::walk::{ChunkedWalk, Fate};
 use crate::cursor::Cursor;
-use crate::disk;
 use crate::error::{Error, Result};
 use crate::format::{Eof, IndexSource, Options, Start, Step, Walk, Wanted};
 use crate::ledger::{Cause, Kind, Span, Tiling};
-use crate::source::{FileSource, Source, Window, open_regular};
+use crate::source::{Source, Window};
 use crate::verbs::Report;
 
 /// How many bytes an item has.
@@ -95,11 +94,7 @@ pub(super) fn find(log: &dyn Source, options: &Options) -> Option<Arc<dyn Source
     match &options.index {
         IndexSource::None => None,
         IndexSource::Source(source) => Some(source.clone()),
-        IndexSource::Beside => {
-            let path = beside(log.path()?)?;
-            let source = FileSource::new(open_regular(&path).ok()?, &path).ok()?;
-            Some(Arc::new(source))
-        }
+        IndexSource::Beside => log.beside(INDEX_EXTENSION).ok().flatten(),
     }
 }
 
@@ -108,16 +103,17 @@ pub(super) fn find(log: &dyn Source, options: &Options) -> Option<Arc<dyn Source
 /// # Errors
 /// [`Error::Io`] where that cannot be told.
 pub(crate) fn has_index(log: &dyn Source, options: &Options) -> Result<bool> {
-    let path = match &options.index {
-        IndexSource::None => return Ok(false),
-        IndexSource::Source(_) => return Ok(true),
-        IndexSource::Beside => log.path().and_then(beside),
-    };
-    let Some(path) = path else { return Ok(false) };
-    match disk::metadata(&path) {
-        Ok(metadata) => Ok(metadata.is_file()),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(Error::io(Some(&path), "cannot stat", error)),
+    match &options.index {
+        IndexSource::None => Ok(false),
+        IndexSource::Source(_) => Ok(true),
+        IndexSource::Beside => match log.beside(INDEX_EXTENSION) {
+            Ok(index) => Ok(index.is_some()),
+            // It is there, though it cannot be opened.
+            Err(Error::Io { source, .. }) if source.kind() == ErrorKind::PermissionDenied => {
+                Ok(true)
+            }
+            Err(error) => Err(error),
+        },
     }
 }
 

@@ -1,0 +1,148 @@
+"""What a store of files elsewhere provides, whatever library reaches it."""
+
+from __future__ import annotations
+
+import errno
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+from typing import NamedTuple
+
+__all__ = ["Entry", "RemoteFile", "Store"]
+
+# What the stores' own words for "you may not" have in common.
+_REFUSED = ("access_denied", "access denied", "invalid_access_key", "signature_does_not_match", "forbidden", "403")
+_RETRIED = "the store's client tried again as often as it may: try later, or give it more attempts or a longer timeout"
+
+
+class Entry(NamedTuple):
+    """What a store has at a path: a file of `size` bytes, `modified` in seconds since 1970, or a folder."""
+
+    path: str
+    is_file: bool
+    size: int
+    modified: float | None
+
+
+class Store(ABC):
+    """Files elsewhere, by their paths within the store. Every error is an OSError that names the file.
+
+    Args:
+        secrets: what no message shows.
+        missing: what to say where nothing is.
+    """
+
+    def __init__(self, secrets: tuple[str, ...] = (), missing: str = "No such file or directory") -> None:
+        self._secrets = secrets
+        self._missing = missing
+
+    @abstractmethod
+    def open(self, path: str, name: str) -> RemoteFile:
+        """Opens a file for reading; errors call it `name`. Costs one request in most stores."""
+
+    @abstractmethod
+    def find(self, path: str, name: str) -> Entry | None:
+        """Tells what is at a path; None where nothing is."""
+
+    @abstractmethod
+    def entries(self, folder: str, name: str, *, recursive: bool) -> Iterator[Entry]:
+        """Lists a folder, and those below it if asked to; with sizes and times, without a request for each file."""
+
+    def failure(self, name: str, error: Exception, *, advice: str = "") -> OSError:
+        """Makes an OSError that names the file of what the store's client raised, without secrets."""
+        text = str(error)
+        for secret in self._secrets:
+            text = text.replace(secret, "(hidden)")
+        number = getattr(error, "errno", None)
+        if isinstance(error, FileNotFoundError):
+            return FileNotFoundError(errno.ENOENT, self._missing, name)
+        if isinstance(error, PermissionError) or any(word in text.lower() for word in _REFUSED):
+            text += "; check the credentials, and what they allow"
+            return PermissionError(errno.EACCES, text, name)
+        if advice:
+            text += f"; {advice}"
+        return OSError(number, text, name) if isinstance(number, int) else OSError(f"{name}: {text}")
+
+
+class RemoteFile(ABC):
+    """An open file elsewhere, of a length that is settled when it is opened. Any thread may read from it.
+
+    Attributes:
+        name: what errors and reports call it, a URI or path.
+        path: its path within the store.
+        size: its length in bytes.
+        modified: when it was modified, in seconds since 1970; None where the store does not say.
+    """
+
+    def __init__(self, store: Store, path: str, name: str, size: int, modified: float | None) -> None:
+        self.store = store
+        self.path = path
+        self.name = name
+        self.size = size
+        self.modified = modified
+
+    @abstractmethod
+    def _read(self, offset: int, size: int) -> bytes: ...
+
+    @abstractmethod
+    def _is_unchanged(self) -> bool: ...
+
+    def read_at(self, offset: int, size: int) -> bytes:
+        """Reads exactly `size` bytes at `offset`.
+
+        Raises:
+            OSError: they cannot be had, also where fewer come: that never counts as the end of the file.
+        """
+        try:
+            content = self._read(offset, size)
+        except Exception as error:
+            raise self.store.failure(self.name, error, advice=_RETRIED) from None
+        if len(content) != size:
+            raise OSError(
+                errno.EIO,
+                f"{len(content)} bytes came instead of {size}, though the file had {self.size} when it was opened: the "
+                "answer was cut off, ranges are not heeded, or the file is another by now; read it again",
+                self.name,
+            )
+        return content
+
+    def confirm(self) -> None:
+        """Makes sure that it is still the file that was opened.
+
+        Raises:
+            OSError: it is another by now, or is gone, or that cannot be told.
+        """
+        try:
+            unchanged = self._is_unchanged()
+        except FileNotFoundError:
+            unchanged = False
+        except Exception as error:
+            raise self.store.failure(self.name, error, advice=_RETRIED) from None
+        if not unchanged:
+            raise OSError(
+                errno.ESTALE,
+                "the file was replaced or deleted while it was read: what was read may be of two files; read it again",
+                self.name,
+            )
+
+    def beside(self, extension: str) -> RemoteFile | None:
+        """Opens the file of the same name but for its extension; None where there is none. Costs one request.
+
+        Stores that do not tell whether a file is there from whether one may know of it say None in both cases.
+        """
+        path, name = _with_extension(self.path, extension), _with_extension(self.name, extension)
+        if path is None or name is None:
+            return None
+        try:
+            return self.store.open(path, name)
+        except (FileNotFoundError, PermissionError):
+            return None
+
+
+def _with_extension(path: str, extension: str) -> str | None:
+    """Returns the path of the file beside another; None where that is the same, or the path has more than a path."""
+    folder, slash, file = path.rpartition("/")
+    if not file or any(mark in file for mark in "?#"):
+        return None
+    other = PurePosixPath(file).with_suffix(f".{extension}").name
+    return None if other == file else f"{folder}{slash}{other}"

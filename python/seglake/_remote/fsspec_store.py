@@ -1,0 +1,113 @@
+"""Stores that `fsspec` reaches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from .file import Entry, RemoteFile, Store
+
+__all__ = ["FsspecStore", "is_fsspec"]
+
+# What implementations call what tells a file from another under its name, and when it was modified.
+_IDENTITY = ("ETag", "etag", "Content-MD5", "md5Hash", "checksum", "generation", "version_id", "VersionId", "ino")
+_MODIFIED = ("mtime", "LastModified", "last_modified", "Last-Modified", "modified", "updated", "created")
+# Implementations without a type that pyright could know.
+_FileSystem = Any
+
+
+def is_fsspec(filesystem: object) -> bool:
+    """Tells whether something is a file system of `fsspec`, without importing that."""
+    return all(callable(getattr(filesystem, name, None)) for name in ("cat_file", "info", "ls", "find"))
+
+
+class FsspecStore(Store):
+    """An `fsspec.AbstractFileSystem`."""
+
+    def __init__(self, filesystem: _FileSystem, secrets: tuple[str, ...] = ()) -> None:
+        super().__init__(secrets)
+        self.filesystem = filesystem
+
+    def path_of(self, source: str) -> str:
+        """Returns the path within the store of a path or URI."""
+        return str(self.filesystem._strip_protocol(source))
+
+    def open(self, path: str, name: str) -> RemoteFile:
+        """Opens a file for reading."""
+        try:
+            info = self._info(path)
+        except Exception as error:
+            raise self.failure(name, error) from None
+        if info.get("type") == "directory":
+            raise IsADirectoryError(21, "Is a folder", name)
+        if not isinstance(info.get("size"), int):
+            raise OSError(f"{name}: the store does not tell how long the file is: copy it here first")
+        return FsspecFile(self, path, name, info)
+
+    def find(self, path: str, name: str) -> Entry | None:
+        """Tells what is at a path."""
+        try:
+            return _entry(self._info(path))
+        except FileNotFoundError:
+            return None
+        except Exception as error:
+            raise self.failure(name, error) from None
+
+    def entries(self, folder: str, name: str, *, recursive: bool) -> Iterator[Entry]:
+        """Lists a folder."""
+        self.filesystem.invalidate_cache()
+        try:
+            if recursive:
+                listed = self.filesystem.find(folder, detail=True).values()
+            else:
+                listed = self.filesystem.ls(folder, detail=True)
+        except Exception as error:
+            raise self.failure(name, error) from None
+        # Some list a folder as a member of itself.
+        yield from (_entry(info) for info in listed if info["name"].rstrip("/") != folder.rstrip("/"))
+
+    def _info(self, path: str) -> Mapping[str, Any]:
+        self.filesystem.invalidate_cache()  # what it remembers may be of yesterday
+        return self.filesystem.info(path)
+
+
+class FsspecFile(RemoteFile):
+    """A file of a store of `fsspec`. Nothing is held open: each read is a request of its own."""
+
+    def __init__(self, store: FsspecStore, path: str, name: str, info: Mapping[str, Any]) -> None:
+        super().__init__(store, path, name, info["size"], _modified(info))
+        self._filesystem = store.filesystem
+        self._identity = _identity(info)
+
+    def _read(self, offset: int, size: int) -> bytes:
+        return self._filesystem.cat_file(self.path, start=offset, end=offset + size)
+
+    def _is_unchanged(self) -> bool:
+        self._filesystem.invalidate_cache()
+        return _identity(self._filesystem.info(self.path)) == self._identity
+
+
+def _identity(info: Mapping[str, Any]) -> list[object]:
+    return [info.get(name) for name in ("size", *_IDENTITY, *_MODIFIED)]
+
+
+def _entry(info: Mapping[str, Any]) -> Entry:
+    is_file = info.get("type") != "directory"
+    size = info.get("size")
+    return Entry(str(info["name"]).rstrip("/"), is_file, size if isinstance(size, int) else 0, _modified(info))
+
+
+def _modified(info: Mapping[str, Any]) -> float | None:
+    for name in _MODIFIED:
+        value = info.get(name)
+        if isinstance(value, int | float):
+            return float(value)
+        if isinstance(value, str):
+            try:
+                value = datetime.fromisoformat(value)
+            except ValueError:
+                continue
+        if isinstance(value, datetime):
+            return (value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp()
+    return None

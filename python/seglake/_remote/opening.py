@@ -1,0 +1,200 @@
+"""From a URI, or a path within a file system, to an open file."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import urlsplit
+
+from .arrow_store import BUCKETS, ArrowStore
+from .file import RemoteFile, Store
+from .fsspec_store import FsspecStore, is_fsspec
+
+if TYPE_CHECKING:
+    from pyarrow.fs import FileSystem
+
+__all__ = ["connect", "has_password", "open_remote", "scheme_of"]
+
+# By the names that Hadoop has for them, too.
+_S3 = frozenset({"s3", "s3a", "s3n"})
+_GCS = frozenset({"gs", "gcs"})
+_AZURE = frozenset({"abfs", "abfss"})
+_HDFS = frozenset({"hdfs", "viewfs"})
+_ARROW = _S3 | _GCS | _AZURE | _HDFS | {"file"}
+# Where the AWS client is told where to go, so that nobody needs to ask in which region a bucket is.
+_S3_PLACES = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_REGION", "AWS_DEFAULT_REGION")
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)(?:::[^/]*)?://")
+_PASSWORD = re.compile(r"://[^/?#]*:[^/?#]*@")
+
+
+def scheme_of(uri: str) -> str | None:
+    """Returns the scheme of a URI in lower case; None where it is none."""
+    match = _SCHEME.match(uri)
+    return match[1].lower() if match else None
+
+
+def has_password(uri: str) -> bool:
+    """Tells whether a URI has a password in it, which every message that names the file would show."""
+    return _PASSWORD.search(uri) is not None
+
+
+def open_remote(source: object, filesystem: object = None) -> RemoteFile:
+    """Opens a file for reading at any offset, by its URI, or by its path or URI within a file system.
+
+    Raises:
+        ImportError: it takes a package that is not installed.
+        ValueError: the URI is none that pyarrow.fs or fsspec knows, or has a password in it.
+        TypeError: `filesystem` is of neither library.
+        OSError: the file cannot be opened.
+    """
+    if not isinstance(source, str | os.PathLike):
+        raise TypeError(f"filesystem= needs a path or URI, not {type(source).__qualname__}")
+    name = os.fspath(cast("str | os.PathLike[str]", source))
+    if has_password(name):
+        raise ValueError(
+            "a URI with a password in it, which errors and reports would show: let the environment give the "
+            "credentials, or give filesystem= a file system that has them"
+        )
+    if filesystem is None:
+        store, path = _by_uri(name)
+    elif is_arrow(filesystem):
+        store = ArrowStore(cast("FileSystem", filesystem))
+        path = _path_within(cast("FileSystem", filesystem).type_name, name)
+    elif is_fsspec(filesystem):
+        store = FsspecStore(filesystem)
+        path = store.path_of(name)
+    else:
+        kind = type(filesystem).__qualname__
+        raise TypeError(f"filesystem must be a pyarrow.fs.FileSystem or an fsspec file system, not {kind}")
+    return store.open(path, name)
+
+
+def is_arrow(filesystem: object) -> bool:
+    """Tells whether something is a file system of `pyarrow.fs`, without importing that."""
+    module = sys.modules.get("pyarrow.fs")
+    return module is not None and isinstance(filesystem, module.FileSystem)
+
+
+def connect(uri: str, settings: Mapping[str, Any], secrets: tuple[str, ...]) -> tuple[Store, str]:
+    """Returns the store of a URI, and the path within it.
+
+    The path is taken as it stands, without escapes: `%` and blanks are good names of objects.
+
+    Args:
+        uri: the file or folder. Only its scheme and what stands in front of its path choose the store.
+        settings: arguments of the file system's constructor.
+        secrets: what no message shows.
+
+    Raises:
+        ImportError, ValueError: as `open_remote`.
+        OSError: the store cannot be reached.
+    """
+    scheme = scheme_of(uri) or ""
+    if scheme not in _ARROW:
+        filesystem, _ = _fsspec(uri, settings)
+        store = FsspecStore(filesystem, secrets)
+        return store, store.path_of(uri)
+    rest = uri.partition("://")[2]
+    authority = rest.partition("/")[0]
+    _import_arrow(uri)
+    filesystem = _arrow(scheme, authority, dict(settings), uri)
+    if filesystem is None:
+        filesystem, _ = _fsspec(uri, settings)
+        store = FsspecStore(filesystem, secrets)
+        return store, store.path_of(uri)
+    return ArrowStore(filesystem, secrets), _path_within(filesystem.type_name, uri)
+
+
+def _arrow(scheme: str, authority: str, settings: dict[str, Any], uri: str) -> FileSystem | None:
+    """Makes a file system of `pyarrow.fs`; None where this pyarrow has none of the kind."""
+    import pyarrow.fs as arrow
+
+    try:
+        if scheme in _S3:
+            if "region" not in settings and "endpoint_override" not in settings:
+                settings |= _region(authority)
+            return arrow.S3FileSystem(**settings)
+        if scheme in _GCS:
+            return arrow.GcsFileSystem(**settings)
+        if scheme in _AZURE and settings:
+            host = authority.rpartition("@")[2]
+            settings.setdefault("account_name", host.partition(".")[0])
+            return arrow.AzureFileSystem(**settings)
+        if scheme in _HDFS and settings:
+            split = urlsplit(f"{scheme}://{authority}")
+            return arrow.HadoopFileSystem(split.hostname or "default", split.port or 0, **settings)
+        return arrow.FileSystem.from_uri(f"{scheme}://{authority}/")[0]
+    except (ImportError, NotImplementedError):
+        return None
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{uri}: {error}") from None
+
+
+def _region(bucket: str) -> dict[str, str]:
+    """Asks in which region a bucket is, unless the environment says where to go."""
+    if any(os.environ.get(name) for name in _S3_PLACES):
+        return {}
+    from pyarrow.fs import resolve_s3_region
+
+    try:
+        return {"region": resolve_s3_region(bucket)}
+    except OSError:
+        return {}  # then asking for the file says what is wrong
+
+
+def _by_uri(uri: str) -> tuple[Store, str]:
+    scheme = scheme_of(uri) or ""
+    if scheme in _ARROW and "::" not in uri.partition("://")[0]:
+        _import_arrow(uri)
+        from pyarrow import ArrowException
+        from pyarrow.fs import FileSystem
+
+        known = f"s3{uri[len(scheme) :]}" if scheme in _S3 else uri
+        try:
+            filesystem, path = FileSystem.from_uri(known)
+            return ArrowStore(filesystem), path
+        except NotImplementedError:
+            pass  # built without it
+        except ArrowException as error:
+            raise ValueError(f"{uri}: {error}") from error
+    filesystem, path = _fsspec(uri, {})
+    return FsspecStore(filesystem), path
+
+
+def _import_arrow(uri: str) -> None:
+    try:
+        import pyarrow.fs  # pyright: ignore[reportUnusedImport]  # noqa: F401
+    except ImportError as error:
+        raise ImportError(f"reading {uri} takes pyarrow: pip install pyarrow") from error
+
+
+def _fsspec(uri: str, settings: Mapping[str, Any]) -> tuple[Any, str]:
+    """Makes a file system of `fsspec`, and says what the URI's path within it is."""
+    try:
+        from fsspec.core import (  # pyright: ignore[reportMissingImports, reportMissingTypeStubs]
+            url_to_fs,  # pyright: ignore[reportUnknownVariableType]
+        )
+    except ImportError as error:
+        raise ValueError(
+            f"{uri}: pyarrow.fs knows no such URI; where fsspec does, install that: pip install 'seglake[fsspec]'"
+        ) from error
+    try:
+        return cast("tuple[Any, str]", url_to_fs(uri, **settings))
+    except ImportError as error:
+        raise ImportError(f"reading {uri} takes another package: {error}") from error
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{uri}: {error}") from None
+
+
+def _path_within(kind: str, source: str) -> str:
+    """Returns the path within a file system of `pyarrow.fs` of that type of a path or URI."""
+    _, separator, rest = source.partition("://")
+    if not separator or scheme_of(source) is None:
+        return source
+    authority, slash, path = rest.partition("/")
+    if kind in BUCKETS:
+        return (authority.partition("@")[0] + slash + path).rstrip("/")
+    return slash + path
