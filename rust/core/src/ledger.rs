@@ -107,6 +107,13 @@ words! {
     }
 }
 
+impl Kind {
+    /// Whether touching ranges of this kind and the same cause are one.
+    pub(crate) const fn joins(self) -> bool {
+        !matches!(self, Self::Record | Self::Chunk | Self::Block)
+    }
+}
+
 /// One range of a ledger: bytes `start` to `end`, half-open, absolute file offsets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Span {
@@ -175,7 +182,7 @@ impl Tiling {
             cause,
         };
         self.end = end;
-        if matches!(kind, Kind::Record | Kind::Chunk | Kind::Block) {
+        if !kind.joins() {
             out.extend(self.held.take());
             out.push(span);
             return;
@@ -248,6 +255,21 @@ impl Totals {
             spans = spans.get(ranges..).unwrap_or_default();
         }
         damaged
+    }
+
+    /// Adds the sums over another stretch.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        for run in &other.0 {
+            self.add_run(*run);
+        }
+    }
+
+    /// Counts two ranges of the same kind and cause as this one.
+    pub(crate) fn join(&mut self, span: &Span) {
+        let same = |total: &&mut Total| total.kind == span.kind && total.cause == span.cause;
+        if let Some(total) = self.0.iter_mut().find(same) {
+            total.ranges = total.ranges.saturating_sub(1);
+        }
     }
 
     fn add_run(&mut self, run: Total) {

@@ -78,6 +78,20 @@ impl Batches {
         selection: Selection,
         limits: Limits,
     ) -> Result<Self> {
+        Self::starting(source, options, selection, limits, Start::Beginning)
+    }
+
+    /// Begins to read a file somewhere, or one of its [parts](crate::format::Part).
+    ///
+    /// # Errors
+    /// As [`open`].
+    pub fn starting(
+        source: Arc<dyn Source>,
+        options: &Options,
+        selection: Selection,
+        limits: Limits,
+        start: Start<'_>,
+    ) -> Result<Self> {
         let format = resolve(&*source, options)?;
         let path = source
             .path()
@@ -100,7 +114,7 @@ impl Batches {
         };
         let report = Report::of(format, &*source);
         let home = selection.home(format, &source)?;
-        let walk = open(source, &options, Start::Beginning)?;
+        let walk = open(source, &options, start)?;
         Ok(Self {
             walk,
             selection,

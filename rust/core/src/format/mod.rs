@@ -11,6 +11,7 @@ mod notes;
 mod nothing;
 pub mod oplog;
 mod options;
+mod part;
 mod salvage;
 pub mod sealed;
 pub(crate) mod suspect;
@@ -27,6 +28,7 @@ pub use detect::{Detection, Likelihood, detect, resolve};
 pub use lookup::{Found, Hits, Lookup, RecordId};
 pub use options::{Bound, Dialect, IndexSource, Interrupt, Options, Wanted};
 pub(crate) use options::{Types, UuidBounds};
+pub use part::{Part, split};
 pub(crate) use salvage::{Carried, Run, Runs, Salvage, each_piece};
 pub use walk::{Carry, Eof, Room, Rows, Start, Step, Walk};
 pub use writer::{WriteOptions, Writer};
@@ -51,6 +53,7 @@ pub struct Format {
     columns: fn(&Options) -> &'static [Column],
     detect: fn(&dyn Source, &Options) -> Result<Likelihood>,
     walk: OpenWalk,
+    split: Option<SplitFile>,
     lookup: OpenLookup,
     create: Create,
     salvage: salvage::SalvageFile,
@@ -58,6 +61,7 @@ pub struct Format {
 }
 
 type OpenWalk = fn(Arc<dyn Source>, &Options, Start<'_>) -> Result<Box<dyn Walk>>;
+type SplitFile = fn(&Arc<dyn Source>, &Options, u64) -> Result<Vec<part::Portion>>;
 type OpenLookup = fn(Arc<dyn Source>, &Options) -> Result<Box<dyn Lookup>>;
 type OpenSuspects = fn(&Arc<dyn Source>, &Options) -> Result<Option<Box<dyn suspect::Suspects>>>;
 type Create = fn(&Path, &WriteOptions) -> Result<Box<dyn Writer>>;
@@ -162,6 +166,17 @@ pub fn by_name(name: &str) -> Result<&'static Format> {
 pub fn open(source: Arc<dyn Source>, options: &Options, start: Start<'_>) -> Result<Box<dyn Walk>> {
     let format = resolve(&*source, options)?;
     options.wanted.check(format, format.columns(options))?;
+    let start = match start {
+        Start::Part(part) => {
+            part.check(format, &*source, options)?;
+            if part.is_whole() {
+                Start::Beginning
+            } else {
+                start
+            }
+        }
+        start => start,
+    };
     if options.prune && options.wanted.is_contradictory() {
         return Ok(Box::new(nothing::Nothing::new(format, &*source)));
     }

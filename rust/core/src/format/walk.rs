@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{Checked, Value};
+use super::{Checked, Part, Value};
 use crate::columns::ColumnBuffer;
 use crate::error::Result;
 use crate::ledger::{Cause, Span};
@@ -132,6 +132,8 @@ pub enum Start<'a> {
     Offset(u64),
     /// Where another walk was.
     Carry(&'a Carry),
+    /// At the beginning of this part, at whose end the walk ends.
+    Part(&'a Part),
 }
 
 /// Reads one file from its beginning, or from a [`Carry`], to its end: the only thing that parses or checks records.

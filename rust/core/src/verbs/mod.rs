@@ -6,6 +6,7 @@ mod index;
 mod ledger;
 mod recover;
 mod seal;
+mod stretches;
 mod verify;
 
 pub use convert::{Conversion, convert};

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::Diagnosis;
+use super::stretches::Stretches;
 use crate::error::Result;
 use crate::format::{Checked, Format, Options, Start, Step, Walk, Wanted, open, resolve};
 use crate::ledger::{Span, Totals};
@@ -37,6 +38,7 @@ pub struct Report {
     /// What the first of them probably come from, in the same order: empty unless [`diagnose`](super::diagnose) was asked.
     pub diagnoses: Vec<Diagnosis>,
     suspects_key: bool,
+    stretches: Stretches,
 }
 
 impl Report {
@@ -60,6 +62,7 @@ impl Report {
             truncated: false,
             diagnoses: Vec::new(),
             suspects_key: false,
+            stretches: Stretches::default(),
         }
     }
 
@@ -73,6 +76,7 @@ impl Report {
     pub fn add(&mut self, walk: &dyn Walk) {
         self.checked = walk.checked();
         let spans = walk.spans();
+        self.stretches.extend(spans);
         if self.totals.add_all(spans) {
             for span in spans.iter().filter(|span| span.is_damage()) {
                 self.name(*span);
@@ -81,12 +85,36 @@ impl Report {
         self.bytes = self.totals.bytes();
         let rows = walk.rows();
         self.records += rows.len() as u64;
-        if let Some((least, greatest)) = rows.times() {
-            self.first_timestamp =
-                Some(self.first_timestamp.map_or(least, |first| first.min(least)));
-            self.last_timestamp = self.last_timestamp.max(Some(greatest));
-        }
+        let (least, greatest) = rows.times().unzip();
+        self.widen(least, greatest);
         self.suspects_key = walk.suspects_key();
+    }
+
+    /// Adds what was found in another [part](crate::format::Part) of the same file. The reports on all parts, in any order, make
+    /// the report on the whole.
+    pub fn merge(&mut self, part: &Self) {
+        self.records += part.records;
+        self.widen(part.first_timestamp, part.last_timestamp);
+        self.totals.merge(&part.totals);
+        self.truncated |= part.truncated;
+        part.damage.iter().for_each(|span| self.name(*span));
+        for joined in self.stretches.merge(&part.stretches) {
+            self.totals.join(&joined);
+            if joined.is_damage() {
+                self.damage
+                    .retain(|span| span.start < joined.start || joined.end < span.end);
+                self.name(joined);
+            }
+        }
+        self.bytes = self.totals.bytes();
+        self.suspects_key |= part.suspects_key;
+    }
+
+    /// Takes in the least and the greatest time of other records.
+    fn widen(&mut self, least: Option<i64>, greatest: Option<i64>) {
+        let first = self.first_timestamp.into_iter().chain(least);
+        self.first_timestamp = first.min();
+        self.last_timestamp = self.last_timestamp.max(greatest);
     }
 
     /// Names a damaged range, in its place: those of an index come last though they are first in the file.

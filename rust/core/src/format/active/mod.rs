@@ -47,6 +47,7 @@ pub static FORMAT: Format = Format {
     columns: |_| COLUMNS,
     detect,
     walk: |source, options, start| Ok(Box::new(walk::ActiveWalk::new(source, options, start)?)),
+    split: None,
     lookup: |source, options| Ok(Box::new(Scan::new(&FORMAT, source, options))),
     create: |path, options| Ok(Box::new(Writer::open(path, options)?)),
     salvage: salvage::salvage,

@@ -93,7 +93,8 @@ impl ActiveWalk {
             held: None,
         };
         let state = match start {
-            Start::Beginning => fresh(0),
+            // A part of an active segment is all of it.
+            Start::Beginning | Start::Part(_) => fresh(0),
             Start::Offset(offset) => fresh(offset),
             Start::Carry(Carry(json)) => serde_json::from_str(json).map_err(|error| {
                 Error::Usage(format!(

@@ -12,7 +12,8 @@ use std::sync::Arc;
 
 use super::FORMAT;
 use super::header::{ALIGNMENT, Header, Look};
-use super::walk::{ChunkedWalk, Fate};
+use super::state::Fate;
+use super::walk::ChunkedWalk;
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
 use crate::format::{Eof, IndexSource, Options, Start, Step, Walk, Wanted};

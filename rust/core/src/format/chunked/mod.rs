@@ -16,10 +16,12 @@ mod header;
 mod index;
 mod lookup;
 mod mending;
+mod part;
 mod payload;
 mod records;
 mod resync;
 mod salvage;
+mod state;
 mod suspects;
 mod walk;
 mod writer;
@@ -52,6 +54,7 @@ pub static FORMAT: Format = Format {
     columns: |_| COLUMNS,
     detect,
     walk: |source, options, start| Ok(Box::new(walk::ChunkedWalk::new(source, options, start)?)),
+    split: Some(part::split),
     lookup: |source, options| Ok(Box::new(lookup::ChunkedLookup::new(source, options))),
     create: |path, options| Ok(Box::new(Writer::open(path, options)?)),
     salvage: salvage::salvage,

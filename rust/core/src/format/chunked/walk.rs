@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
 use super::FORMAT;
 use super::giving::Giving;
 use super::header::{ALIGNMENT, HEADER_BYTES, Header, Look, align};
@@ -11,46 +9,12 @@ use super::index::Item;
 use super::payload::{Checked, Input, check};
 use super::records::{ChunkRows, Filter, Place};
 use super::resync::Extent;
+use super::state::{Fate, State};
 use crate::compress::Decoder;
 use crate::error::{Damage, Error, Finding, Result};
 use crate::format::{self, Carry, Eof, Options, Rows, Start, Step, Walk};
 use crate::ledger::{Cause, Kind, Span, Tiling};
 use crate::source::{Source, Window};
-
-/// What is to become of damage, up to the next good chunk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Fate {
-    /// A good chunk follows, or the search for one was given up.
-    Corrupt,
-    /// None follows.
-    Torn,
-    /// None follows, and no header in the file checks at all.
-    Unchecked,
-}
-
-/// What a [`Carry`] holds.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(super) struct State {
-    /// The offset of what comes next: a chunk if it is aligned, else padding.
-    pub(super) at: u64,
-    /// The message offset behind the last good chunk's last record.
-    pub(super) end: u64,
-    /// How many records of the chunk at `at` have been given out or passed over.
-    given: u64,
-    /// Whether the CRC of any header was right.
-    pub(super) checked: bool,
-    /// What is to become of damage, where that is known.
-    fate: Option<Fate>,
-    /// Bytes decompressed in search, counted towards the budget.
-    pub(super) spent: u64,
-    /// In front of this offset each search is made twice, once to learn the fate of damage, and so counts twice.
-    pub(super) twice_until: u64,
-    /// Damage up to `at` that might still grow.
-    held: Option<Span>,
-    /// Whether to end at the first header behind the wanted offsets, unless damage makes it doubtful.
-    #[serde(default)]
-    hasty: bool,
-}
 
 pub(super) struct ChunkedWalk {
     pub(super) input: Input,
@@ -69,7 +33,7 @@ pub(super) struct ChunkedWalk {
     chunks: Vec<Item>,
     spans: Vec<Span>,
     failed: Option<Damage>,
-    ended: bool,
+    pub(super) ended: bool,
 }
 
 /// What one advance came to.
@@ -102,6 +66,7 @@ impl ChunkedWalk {
         start: Start<'_>,
     ) -> Result<Self> {
         let state = match start {
+            Start::Part(part) => return Self::in_part(source, options, part.portion()?),
             Start::Beginning => State::default(),
             Start::Offset(offset) if offset.is_multiple_of(ALIGNMENT) => State {
                 at: offset,
@@ -137,7 +102,11 @@ impl ChunkedWalk {
         Self::from_state(source, options, state)
     }
 
-    fn from_state(source: Arc<dyn Source>, options: &Options, state: State) -> Result<Self> {
+    pub(super) fn from_state(
+        source: Arc<dyn Source>,
+        options: &Options,
+        state: State,
+    ) -> Result<Self> {
         if state.at > source.len() {
             let message = format!(
                 "cannot start at offset {} of a file of {} bytes",
@@ -274,6 +243,9 @@ impl ChunkedWalk {
     fn advance(&mut self) -> Result<Advance> {
         let at = self.state.at;
         let growing = self.input.options.eof == Eof::Growing;
+        if self.is_behind_part() {
+            return Ok(Advance::End);
+        }
         if let Some(giving) = &self.giving
             && giving.position == at
         {
@@ -335,6 +307,7 @@ impl ChunkedWalk {
         self.state.given = 0;
         self.state.end = header.end();
         self.state.fate = None;
+        self.state.stands = true;
         self.cover(header.payload_end(position), Kind::Chunk, None);
         self.chunks.extend(Item::of(&header, position));
         Ok(())
@@ -343,6 +316,7 @@ impl ChunkedWalk {
     /// Enters damage in the ledger, or raises it.
     fn damage(&mut self, finding: Finding, extent: Extent) -> Result<Advance> {
         let (at, cause) = (self.state.at, finding.cause());
+        self.check_part(at, extent)?;
         let options = &self.input.options;
         let (strict, growing) = (options.strict, options.eof == Eof::Growing);
         // What checks and is refused is that, whatever follows.

@@ -47,6 +47,7 @@ pub static FORMAT: Format = Format {
     columns: |options| columns::columns(options.dialect),
     detect: detect::detect,
     walk: |source, options, start| Ok(Box::new(walk::OplogWalk::new(source, options, start)?)),
+    split: None,
     lookup: |source, options| Ok(Box::new(Scan::new(&FORMAT, source, options))),
     create: |path, options| Ok(Box::new(Writer::open(path, options)?)),
     salvage: salvage::salvage,

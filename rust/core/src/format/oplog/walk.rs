@@ -70,7 +70,8 @@ impl OplogWalk {
                     "this is not a point from which an oplog can be read on: {error}"
                 ))
             })?,
-            Start::Beginning | Start::Offset(_) => State::default(),
+            // A part of an oplog is all of it.
+            Start::Beginning | Start::Offset(_) | Start::Part(_) => State::default(),
         };
         if state.at > source.len() {
             return Err(Error::Usage(format!(

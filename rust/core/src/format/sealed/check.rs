@@ -14,7 +14,7 @@ use crate::source::Source;
 use crate::uuid6;
 
 /// What may be hashed in vain: this, and two bytes for each byte of the file.
-const BUDGET_BYTES: u64 = 256 << 20;
+pub(super) const BUDGET_BYTES: u64 = 256 << 20;
 
 /// A look at a message counts as so many bytes where it is near the one before, and where it has to be fetched.
 const NEAR_COST: u64 = 64;
@@ -152,7 +152,7 @@ impl Fault {
     }
 }
 
-pub(super) const fn budget(front: &Front) -> u64 {
+const fn budget(front: &Front) -> u64 {
     BUDGET_BYTES.saturating_add(front.len.saturating_mul(2))
 }
 
@@ -241,6 +241,8 @@ pub(super) struct Checker {
     /// Made when it is first needed: a look-up needs none.
     pub(super) run: Option<Box<Run>>,
     pub(super) trust: Trust,
+    /// What may be hashed in vain.
+    pub(super) budget: u64,
 }
 
 impl Checker {
@@ -255,6 +257,7 @@ impl Checker {
             evidence: None,
             run: None,
             trust: Trust::FULL,
+            budget: budget(&front),
         }
     }
 
@@ -319,7 +322,7 @@ impl Checker {
         };
         let len = message.header.total();
         let spent = self.spent.saturating_add(len);
-        if spent > budget(&self.front) {
+        if spent > self.budget {
             return Ok(Err(Fault::SearchLimit));
         }
         let stored = self.reader.checksum(trailer.checksum_at(number))?;
@@ -374,7 +377,7 @@ impl Checker {
     ) -> Result<std::result::Result<Message, Fault>> {
         let data_end = self.front.data_end;
         let left = data_end - place;
-        if self.spent > budget(&self.front) {
+        if self.spent > self.budget {
             return Ok(Err(Fault::SearchLimit));
         }
         Ok(message(number, entry, place, self.look(place)?, left))

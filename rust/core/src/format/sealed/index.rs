@@ -171,6 +171,16 @@ pub(super) struct Survey {
 
 /// Reads the index once.
 pub(super) fn survey(source: &dyn Source, options: &Options, front: &Front) -> Result<Survey> {
+    survey_each(source, options, front, |_, _| {})
+}
+
+/// The same, and shows `look` each entry with its number on the way.
+pub(super) fn survey_each(
+    source: &dyn Source,
+    options: &Options,
+    front: &Front,
+    mut look: impl FnMut(u64, &Entry),
+) -> Result<Survey> {
     let (mut ascends, mut last, mut left) = (true, None::<Entry>, front.entries);
     let mut hasher = Incremental::new(&front.key);
     each_piece(source, options, 0, front.data_start, |bytes| {
@@ -179,6 +189,7 @@ pub(super) fn survey(source: &dyn Source, options: &Options, front: &Front) -> R
             if left == 0 {
                 break; // the terminator
             }
+            look(front.entries - left, &entry);
             left -= 1;
             ascends &= uuid6::is_v6(&entry.uuid)
                 && front.in_bounds(entry.offset)

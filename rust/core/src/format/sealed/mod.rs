@@ -19,6 +19,7 @@ mod guide;
 mod index;
 mod index_blocks;
 mod lookup;
+mod part;
 mod ranges;
 mod reader;
 mod rows;
@@ -51,6 +52,7 @@ pub static FORMAT: Format = Format {
     columns: |_| COLUMNS,
     detect: detect::detect,
     walk: |source, options, start| Ok(Box::new(walk::SealedWalk::open(source, options, start)?)),
+    split: Some(part::split),
     lookup: |source, options| Ok(Box::new(lookup::SealedLookup::open(source, options)?)),
     create: |path, options| Ok(Box::new(Writer::create(path, options)?)),
     salvage: salvage::salvage,

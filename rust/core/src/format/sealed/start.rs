@@ -31,6 +31,8 @@ impl State {
             marks: Default::default(),
             front: None,
             ended: false,
+            portion: None,
+            stands: false,
         }
     }
 
@@ -63,6 +65,7 @@ impl State {
                 })?;
                 Ok(Self::before_message(front, &message))
             }
+            Start::Part(part) => Self::in_part(source, front, options, part.portion()?),
             Start::Carry(Carry(json)) => {
                 let state: Self = serde_json::from_str(json).map_err(|error| {
                     Error::Usage(format!(
@@ -86,7 +89,8 @@ impl State {
             && self.from <= self.next
             && self.next <= front.entries
             && front.data_start <= self.end
-            && self.end <= front.data_end;
+            && self.end <= front.data_end
+            && self.portion.is_none_or(|portion| portion.fits(front));
         let are_passed = |notes: &Notes| {
             let first = notes.first();
             first.is_none_or(|first| self.from <= first.start && notes.end() <= self.next)

@@ -1,5 +1,7 @@
 //! The trailer: checksums, and what says whether they are there and whose they are.
 
+use serde::{Deserialize, Serialize};
+
 use super::reader::read_array;
 use super::{CHECKSUM_BYTES, FOOT_BYTES, MAGIC};
 use crate::checksum::{Key, hash};
@@ -10,7 +12,7 @@ use crate::source::Source;
 use crate::text::escape;
 
 /// The fixed part of a trailer, behind the checksums.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Foot {
     /// HighwayHash-64 of no bytes: tells a wrong key from damage.
     pub(super) key_check: u64,

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::check::{Checker, Fault, POLL_EVERY, Prior, handed_out};
 use super::front::Front;
+use super::part::Portion;
 use super::ranges::FrontRanges;
 use super::reader::Reader;
 use super::rows::SealedRows;
@@ -51,6 +52,10 @@ pub(super) struct State {
     /// they have been.
     pub(super) front: Option<(u64, u64)>,
     pub(super) ended: bool,
+    /// The part that this walk is of.
+    pub(super) portion: Option<Portion>,
+    /// Whether the entry before the next one has its message where it says, so that a part may end here.
+    pub(super) stands: bool,
 }
 
 impl State {
@@ -113,6 +118,9 @@ impl SealedWalk {
         let scout = Reader::sequential(source, options);
         let mut checker = Checker::new(reader, scout, front);
         checker.spent = state.spent;
+        if let Some(portion) = &state.portion {
+            checker.budget = portion.budget;
+        }
         Self {
             options: options.clone(),
             bounds: UuidBounds::of(&options.wanted),
@@ -147,6 +155,10 @@ impl SealedWalk {
         let number = self.state.next;
         if number >= front.entries {
             return self.finish();
+        }
+        if self.is_behind_part()? {
+            self.begin_front(number);
+            return Ok(Advance::End);
         }
         if number.is_multiple_of(POLL_EVERY) {
             self.options.poll()?;
@@ -197,7 +209,7 @@ impl SealedWalk {
 
     /// Goes on by several entries, if their messages stand one behind the other and are good.
     fn advance_run(&mut self, number: u64) -> Result<Option<Advance>> {
-        let most = MAX_ROWS.saturating_sub(self.spans.len());
+        let most = self.left_of_part(MAX_ROWS.saturating_sub(self.spans.len()));
         let prior = self.state.prior();
         let run = self.checker.check_run(number, most, &prior)?;
         let (Some(first), Some(last)) = (run.first().copied(), run.last().copied()) else {
@@ -246,6 +258,7 @@ impl SealedWalk {
         self.state.end = message.end();
         self.state.counted = true;
         self.state.next = message.number + 1;
+        self.state.stands = true;
     }
 
     /// Whether the bodies of messages are read: to hash them, or to hand them out.
@@ -285,7 +298,10 @@ impl SealedWalk {
             self.state.tried = Some(place);
         }
         let checked = self.checker.check(number, entry, place, prior)?;
-        self.state.exhausted |= checked == Err(Fault::SearchLimit);
+        if checked == Err(Fault::SearchLimit) {
+            self.exhaust_part()?;
+            self.state.exhausted = true;
+        }
         Ok(checked.ok())
     }
 
@@ -294,9 +310,13 @@ impl SealedWalk {
         let cause = fault.map_or(Cause::Unreferenced, Fault::cause);
         // Where too much was hashed in vain, all that are left fail.
         let count = match cause {
-            Cause::SearchLimit => self.front().entries - number,
+            Cause::SearchLimit => {
+                self.exhaust_part()?;
+                self.front().entries - number
+            }
             _ => 1,
         };
+        self.state.stands = false;
         self.state.next = number + count;
         self.state.failed.push(Note {
             start: number,
@@ -325,6 +345,7 @@ impl SealedWalk {
         self.tiling
             .cover(message.end(), Kind::Record, None, &mut self.spans);
         self.follow(&message);
+        self.state.stands = fault.is_none();
         if is_wanted {
             self.messages.push(message);
         }

@@ -51,6 +51,9 @@ impl TenantWalk {
     }
 
     pub(super) fn advance_block(&mut self) -> Result<Advance> {
+        if self.is_behind_part()? {
+            return Ok(Advance::End);
+        }
         let Some(entry) = self.peek()?.cloned() else {
             self.end_of_blocks()?;
             return Ok(Advance::End);
@@ -60,6 +63,9 @@ impl TenantWalk {
         } else {
             self.judge(&entry)?
         };
+        if self.limited {
+            self.exhaust_part()?;
+        }
         if self.limited && self.front.is_sound() && !matches!(verdict, Verdict::Good(_)) {
             // The rest is one range, whatever the entries that are left say of it.
             self.layout.give_up(entry.at);
@@ -90,6 +96,7 @@ impl TenantWalk {
                         .mark(entry.at, entry.end, Cause::IndexDisagrees)?;
                 }
                 self.layout.block(good.at, good.at + good.shape.len);
+                self.note_standing((good.at, good.shape.len) == (entry.offset, entry.length));
                 self.keep(&entry, good)?;
             }
             Verdict::Failed(cause) => {

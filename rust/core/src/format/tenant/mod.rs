@@ -23,6 +23,7 @@ mod give;
 mod layout;
 mod lookup;
 mod marks;
+mod part;
 mod partitions;
 mod probe;
 mod ranges;
@@ -53,6 +54,7 @@ pub static FORMAT: Format = Format {
     columns: |_| COLUMNS,
     detect,
     walk: |source, options, start| Ok(Box::new(walk::TenantWalk::new(source, options, start)?)),
+    split: Some(part::split),
     lookup: |source, options| Ok(Box::new(lookup::TocLookup::new(source, options))),
     create: |path, options| Ok(Box::new(Writer::create(path, options)?)),
     salvage: salvage::salvage,

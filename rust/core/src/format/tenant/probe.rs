@@ -7,7 +7,7 @@ use crate::format::Options;
 use crate::source::{Source, Window};
 
 /// What a scan may hash and decode in vain: this, and two bytes for each byte of the file.
-const BUDGET_BYTES: u64 = 256 << 20;
+pub(super) const BUDGET_BYTES: u64 = 256 << 20;
 /// How much is hashed between two looks at whether to stop.
 const PIECE_BYTES: u64 = 1 << 20;
 /// The most that is read ahead of fields.
@@ -48,15 +48,16 @@ pub(super) struct Probe {
     pieces: Window,
     /// Bytes hashed, and fields decoded, in vain.
     pub(super) spent: u64,
+    /// How much may be, if that is not as much as for the whole file.
+    pub(super) budget: Option<u64>,
     decoded: u32,
 }
 
 impl Probe {
     /// How much may still be spent.
     pub(super) fn left(&self, source: &dyn Source) -> u64 {
-        BUDGET_BYTES
-            .saturating_add(source.len().saturating_mul(2))
-            .saturating_sub(self.spent)
+        let whole = || BUDGET_BYTES.saturating_add(source.len().saturating_mul(2));
+        self.budget.unwrap_or_else(whole).saturating_sub(self.spent)
     }
 
     /// The u32 at `at`, which lies within the source.

@@ -46,6 +46,15 @@ pub(super) struct Saved {
     /// In front of this no range of the data is given but damage.
     #[serde(default)]
     given_until: u64,
+    /// A part: the stretch of the table that its front is.
+    stretch: Option<Stretch>,
+}
+
+/// A stretch of the table of contents: where it begins, and where it ends, if that is not behind all of the front.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(super) struct Stretch {
+    pub(super) start: u64,
+    pub(super) end: Option<u64>,
 }
 
 impl Ranges {
@@ -67,6 +76,23 @@ impl Ranges {
             front: None,
             front_last: front.partitions_verdict(),
             front_end,
+        }
+    }
+
+    /// The ranges of a part, whose front is this stretch; the first one of its data begins at `at`.
+    pub(super) fn of_part(front: &Front, at: u64, stretch: Stretch) -> Self {
+        let saved = Saved {
+            at,
+            stretch: Some(stretch),
+            ..Saved::default()
+        };
+        Self::restore(front, saved, Marks::default(), front.end())
+    }
+
+    /// The part's front ends in front of this entry.
+    pub(super) const fn end_stretch(&mut self, entry: u64) {
+        if let Some(stretch) = &mut self.state.stretch {
+            stretch.end = Some(entry);
         }
     }
 
@@ -166,7 +192,9 @@ impl Ranges {
         };
         self.state.begun = true;
         let joins = first.start == self.front_end && (first.kind, first.cause) == self.front_last;
-        if joins && self.front_end > 0 && first.kind != Kind::Block {
+        // The front's last range may be another part's.
+        if joins && self.front_end > 0 && self.state.stretch.is_none() && first.kind != Kind::Block
+        {
             self.state.joint = Some(self.spans.remove(place));
         }
     }
@@ -217,11 +245,18 @@ impl Ranges {
     /// Lays the front up to the next damaged entry, or, where there is none, to its end: then `false`.
     fn lay_front(&mut self, front: &Front, ranges: &mut FrontRanges) -> Result<bool> {
         let tiling = &mut ranges.tiling;
-        let mut cover = |end, kind, cause| tiling.cover(end, kind, cause, &mut self.spans);
         let damaged = |is_damaged: bool, cause| match is_damaged {
             true => (Kind::Corrupt, Some(cause)),
             false => (Kind::Header, None),
         };
+        let stretch = self.state.stretch;
+        if let Some(Stretch { start, .. }) = stretch.filter(|stretch| stretch.start > TOC_START)
+            && !ranges.begun
+        {
+            ranges.begun = true;
+            *tiling = Tiling::resume(start, None);
+        }
+        let mut cover = |end, kind, cause| tiling.cover(end, kind, cause, &mut self.spans);
         if !ranges.begun {
             ranges.begun = true;
             let (kind, cause) = damaged(front.magic != MAGIC, Cause::BadMagic);
@@ -234,6 +269,11 @@ impl Ranges {
             cover(mark.start, Kind::Header, None);
             cover(mark.end, Kind::Corrupt, Some(mark.cause));
             return Ok(true);
+        }
+        if let Some(end) = stretch.and_then(|stretch| stretch.end) {
+            cover(end, Kind::Header, None);
+            tiling.finish(&mut self.spans);
+            return Ok(false);
         }
         cover(front.toc_end.unwrap_or(front.len), Kind::Header, None);
         let (kind, cause) = front.partitions_verdict();

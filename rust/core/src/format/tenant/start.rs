@@ -9,6 +9,7 @@ use super::front::{COUNT_BYTES, Front};
 use super::give::Open;
 use super::layout::{self, Layout};
 use super::marks::Marks;
+use super::part::Progress;
 use super::partitions::{Gap, Part};
 use super::ranges::{self, Ranges};
 use super::toc::TOC_START;
@@ -50,6 +51,7 @@ struct State<G, M> {
     #[serde(default)]
     skip: u64,
     ended: bool,
+    portion: Option<Progress>,
 }
 
 impl<G, M> State<G, M> {
@@ -138,6 +140,7 @@ impl TenantWalk {
         walk.direct = state.direct;
         (walk.given, walk.skip) = (state.given, state.skip);
         walk.ended = state.ended;
+        walk.resume_part(state.portion)?;
         Ok(walk)
     }
 
@@ -168,6 +171,7 @@ impl TenantWalk {
             given: self.given,
             skip: self.skip,
             ended: self.ended,
+            portion: self.portion,
         };
         // Numbers and causes always have a JSON form; marks that cannot be read back have none.
         Carry(serde_json::to_string(&state).unwrap_or_default())

@@ -7,6 +7,7 @@ use super::block::Name;
 use super::front::{COUNT_BYTES, Front};
 use super::give::{Checks, Chosen, Open};
 use super::layout::{self, Layout, Origin};
+use super::part::Progress;
 use super::partitions::{Gap, Part};
 use super::probe::Probe;
 use super::ranges::{self, Ranges};
@@ -67,6 +68,8 @@ pub(super) struct TenantWalk {
     pub(super) from: Option<u64>,
     /// It began within the file, and knows nothing of what is in front.
     pub(super) partial: bool,
+    /// The part that this walk is of, and how far it is.
+    pub(super) portion: Option<Progress>,
     /// Entries are chosen by what is wanted, and each stands for itself: the ledger is of these.
     pub(super) direct: bool,
     /// How many messages were given out, and how many are not given out again.
@@ -119,6 +122,7 @@ impl TenantWalk {
         let front = Arc::new(Front::read(&*source, options)?);
         match start {
             Start::Beginning => Ok(Self::at(source, options, front, TOC_START, None)),
+            Start::Part(part) => Self::in_part(source, options, front, part.portion()?),
             Start::Offset(offset) => Self::from_message(source, options, front, offset),
             Start::Carry(carry) => Self::resume(source, options, front, carry),
         }
@@ -163,6 +167,7 @@ impl TenantWalk {
             kept_partitions: Vec::new(),
             from: None,
             partial: false,
+            portion: None,
             direct: false,
             given: 0,
             skip: 0,
@@ -186,7 +191,14 @@ impl TenantWalk {
 
     /// Goes on behind the entry that came next.
     pub(super) fn pass(&mut self) {
-        self.before = self.next.take().map(|entry| entry.partition);
+        let Some(entry) = self.next.take() else {
+            self.before = None;
+            return;
+        };
+        self.before = Some(entry.partition);
+        if let Some(progress) = &mut self.portion {
+            progress.pass(entry.at, self.entries.left + 1);
+        }
     }
 
     /// How many entries have been passed, as far as their number is right.

@@ -1,0 +1,202 @@
+//! Parts of a segment: stretches of entries, with their ranges of the index and their messages.
+//!
+//! Only of a segment whose trailer proves an index that ascends. So the last good message before an entry has a smaller UUID
+//! and, unless messages overlap, ends in front of it: where an entry's message checks at its own offset, the walk goes on
+//! behind it as if that were all it knew.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::check::{BUDGET_BYTES, Checker, Fault, POLL_EVERY, Prior};
+use super::front::Front;
+use super::index::survey_each;
+use super::reader::Reader;
+use super::trailer::Foot;
+use super::walk::{SealedWalk, State};
+use super::{CHECKSUM_BYTES, ENTRY_BYTES, Message};
+use crate::error::Result;
+use crate::format::part::{self, another_file, budget_share, inseparable};
+use crate::format::{Options, UuidBounds};
+use crate::source::Source;
+
+/// What an entry takes in index and trailer, in bytes.
+const ENTRY_AND_CHECKSUM: u64 = (ENTRY_BYTES + CHECKSUM_BYTES) as u64;
+
+/// A stretch of entries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Portion {
+    /// What the trailer says, so that a part of another file is refused.
+    foot: Foot,
+    /// The first entry.
+    from: u64,
+    /// The entry behind the last.
+    until: u64,
+    /// What may be hashed in vain, in bytes.
+    pub(super) budget: u64,
+}
+
+impl Portion {
+    /// Whether it can be one of this file.
+    pub(super) fn fits(&self, front: &Front) -> bool {
+        front
+            .trailer
+            .is_some_and(|trailer| trailer.foot == self.foot)
+            && self.from < self.until
+            && self.until <= front.entries
+    }
+}
+
+/// Splits a segment. Reads the index and the checksums once.
+pub(super) fn split(
+    source: &Arc<dyn Source>,
+    options: &Options,
+    target: u64,
+) -> Result<Vec<part::Portion>> {
+    let front = Front::open(source, options)?;
+    let Some(trailer) = front.trailer else {
+        return Ok(Vec::new());
+    };
+    let mut cuts = vec![(0, front.data_start)];
+    let survey = survey_each(&**source, options, &front, |number, entry| {
+        let (began, offset) = cuts.last().copied().unwrap_or_default();
+        let bytes = extent(number - began, offset, entry.offset);
+        if number > began && bytes >= target {
+            cuts.push((number, entry.offset));
+        }
+    })?;
+    let is_sound = survey
+        .hash
+        .is_some_and(|hash| trailer.finding(&front.key, front.entries, hash).is_none());
+    if !survey.is_proven || !survey.ascends || !is_sound || !front.terminator_is_zero {
+        return Ok(Vec::new());
+    }
+    let ends = cuts.iter().skip(1).copied();
+    let ends = ends.chain([(front.entries, front.data_end)]);
+    let portion = |(&(from, start), (until, end)): (&(u64, u64), (u64, u64))| {
+        let bytes = extent(until - from, start, end);
+        let portion = Portion {
+            foot: trailer.foot,
+            from,
+            until,
+            budget: budget_share(BUDGET_BYTES, bytes, front.len),
+        };
+        part::Portion::new(bytes, portion)
+    };
+    Ok(cuts.iter().zip(ends).map(portion).collect())
+}
+
+/// How many bytes of the file so many entries take whose messages lie between these offsets.
+const fn extent(entries: u64, start: u64, end: u64) -> u64 {
+    end.saturating_sub(start)
+        .saturating_add(entries.saturating_mul(ENTRY_AND_CHECKSUM))
+}
+
+impl State {
+    /// At the beginning of a part: behind the first of its entries, or the one in front of them, whose message stands.
+    pub(super) fn in_part(
+        source: &Arc<dyn Source>,
+        front: &Front,
+        options: &Options,
+        portion: Portion,
+    ) -> Result<Self> {
+        if !portion.fits(front) {
+            return Err(another_file(source.path()));
+        }
+        let mut state = Self::before(front, portion.from, front.data_start);
+        state.portion = Some(portion);
+        if portion.from == 0 {
+            return Ok(state);
+        }
+        let reader = || Reader::sparse(source.clone(), options);
+        let mut checker = Checker::new(reader(), reader(), *front);
+        checker.budget = portion.budget;
+        for next in portion.from..portion.until {
+            if next.is_multiple_of(POLL_EVERY) {
+                options.poll()?;
+            }
+            if let Some(message) = checker.standing(next - 1)? {
+                (state.from, state.next) = (next, next);
+                (state.last, state.end) = (Some(message.uuid), message.end());
+                state.stands = true;
+                // The walk of the whole has ended in front of it.
+                state.ended = UuidBounds::of(&options.wanted).is_past(&message.uuid);
+                return Ok(state);
+            }
+        }
+        // The part before goes on through all of it.
+        state.ended = true;
+        Ok(state)
+    }
+}
+
+impl Checker {
+    /// The message of an entry, if it checks where the entry says that it is, whatever is in front of it.
+    fn standing(&mut self, number: u64) -> Result<Option<Message>> {
+        let entry = self.entry_elsewhere(number)?;
+        let nothing = Prior {
+            last: None,
+            end: self.front.data_start,
+        };
+        match self.check(number, &entry, entry.offset, &nothing)? {
+            Ok(message) => Ok(Some(message)),
+            Err(Fault::SearchLimit) => Err(over_budget(self)),
+            Err(_) => Ok(None),
+        }
+    }
+}
+
+impl SealedWalk {
+    /// Whether the part ends in front of the next entry: there the next one begins.
+    pub(super) fn is_behind_part(&mut self) -> Result<bool> {
+        let next = self.state.next;
+        let is_behind = |portion: Portion| next >= portion.until;
+        if !self.state.portion.is_some_and(is_behind) {
+            return Ok(false);
+        }
+        if self.state.stands {
+            return Ok(true);
+        }
+        // Made again later if it comes to that, so it is not counted.
+        let spent = std::mem::replace(&mut self.checker.spent, 0);
+        let standing = self.checker.standing(next.saturating_sub(1))?;
+        self.checker.spent = spent;
+        match standing {
+            Some(message) => Err(inseparable(
+                self.source().path(),
+                &format!(
+                    "the message at offset {} checks, but overlaps another in front of it",
+                    message.position
+                ),
+            )),
+            None => Ok(false),
+        }
+    }
+
+    /// How many of so many entries are left of the part; behind it they are looked at one by one.
+    pub(super) fn left_of_part(&self, most: usize) -> usize {
+        let Some(portion) = self.state.portion else {
+            return most;
+        };
+        let left = portion.until.saturating_sub(self.state.next).max(1);
+        usize::try_from(left).map_or(most, |left| left.min(most))
+    }
+
+    /// Refuses to go on in a part for which too much was hashed in vain: the walk of the whole might go on.
+    pub(super) fn exhaust_part(&self) -> Result<()> {
+        match self.state.portion {
+            Some(_) => Err(over_budget(&self.checker)),
+            None => Ok(()),
+        }
+    }
+}
+
+fn over_budget(checker: &Checker) -> crate::Error {
+    inseparable(
+        checker.reader.source.path(),
+        &format!(
+            "its damage takes more than the {} bytes that may be hashed in vain for a part of this size",
+            checker.budget
+        ),
+    )
+}

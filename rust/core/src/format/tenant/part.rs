@@ -1,0 +1,299 @@
+//! Parts of a segment: stretches of the table of contents, with their blocks.
+//!
+//! Only of a segment of version 2 with a sound table of contents, whose entries ascend and name blocks one behind the other. So
+//! behind a block that counts where its entry says, nothing in front of it is still to be laid, and the next block is looked
+//! for where it would be.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::VERSION_2;
+use super::block::{BLOCK_HEADER_BYTES, Name, Shape};
+use super::front::{COUNT_BYTES, Front};
+use super::layout::Layout;
+use super::probe::{BUDGET_BYTES, Probe, block_crc};
+use super::ranges::{Ranges, Stretch, front_is_damaged};
+use super::toc::{Entry, TOC_START};
+use super::walk::TenantWalk;
+use crate::error::{Error, Result};
+use crate::format::Options;
+use crate::format::part::{self, another_file, budget_share, inseparable};
+use crate::source::Source;
+
+/// A part preferably begins behind a block that has at most this share of what is aimed at: it is checked again there.
+const SMALL_SHARE: u64 = 8;
+
+/// A stretch of entries. Entries are told by where they stand in the table, with how many are left from there on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Portion {
+    /// The table's CRC-32, so that a part of another file is refused.
+    crc: u32,
+    /// The entry in front of it; `None` for the first part.
+    before: Option<(u64, u64)>,
+    /// Where its first entry stands.
+    from: u64,
+    /// Where the entry behind its last one would stand.
+    until: u64,
+    /// What may be hashed and decoded in vain, in bytes.
+    budget: u64,
+}
+
+/// How far the walk of a part is.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(super) struct Progress {
+    portion: Portion,
+    /// The last entry that was passed.
+    passed: Option<(u64, u64)>,
+    /// Whether its block counts where it says.
+    stands: bool,
+}
+
+impl Progress {
+    const fn new(portion: Portion) -> Self {
+        Self {
+            portion,
+            passed: portion.before,
+            stands: true,
+        }
+    }
+
+    /// An entry was passed; whether its block stands is still to be said.
+    pub(super) const fn pass(&mut self, at: u64, left: u64) {
+        self.passed = Some((at, left));
+        self.stands = false;
+    }
+}
+
+/// Whether the front allows parts.
+fn is_splittable(front: &Front) -> bool {
+    front.version == VERSION_2
+        && front.is_sound()
+        && front.ascending
+        && front.disorder.is_none()
+        && !front_is_damaged(front)
+}
+
+/// A part that is being planned.
+struct Plan {
+    before: Option<(u64, u64)>,
+    from: u64,
+    until: u64,
+    /// Where its blocks begin and end, and how much of the table it has.
+    start: u64,
+    end: u64,
+}
+
+impl Plan {
+    fn new(before: Option<(u64, u64)>, entry: &Entry) -> Self {
+        Self {
+            before,
+            from: entry.at,
+            until: entry.at,
+            start: entry.offset,
+            end: entry.offset,
+        }
+    }
+
+    fn bytes(&self) -> u64 {
+        (self.end - self.start).saturating_add(self.until - self.from)
+    }
+}
+
+/// Splits a segment. Reads the table of contents.
+pub(super) fn split(
+    source: &Arc<dyn Source>,
+    options: &Options,
+    target: u64,
+) -> Result<Vec<part::Portion>> {
+    let front = Front::read(&**source, options)?;
+    if !is_splittable(&front) {
+        return Ok(Vec::new());
+    }
+    let mut entries = front.begin(options);
+    let (mut plans, mut last) = (Vec::<Plan>::new(), None::<(u64, u64, u64)>);
+    while let Some(entry) = entries.next(&**source)? {
+        if entry.block_end() > front.len || !front.in_bounds(entry.offset) {
+            return Ok(Vec::new());
+        }
+        let is_full = plans.last().is_none_or(|plan| {
+            let is_small = last.is_some_and(|(_, _, length)| length <= target / SMALL_SHARE);
+            let enough = if is_small {
+                target
+            } else {
+                target.saturating_mul(2)
+            };
+            plan.bytes() >= enough
+        });
+        if is_full {
+            let before = last.map(|(at, left, _)| (at, left));
+            plans.push(Plan::new(before, &entry));
+        }
+        if let Some(plan) = plans.last_mut() {
+            (plan.until, plan.end) = (entry.end, entry.block_end());
+        }
+        last = Some((entry.at, entries.left + 1, entry.length));
+    }
+    let portion = |plan: &Plan| {
+        let bytes = plan.bytes();
+        let portion = Portion {
+            crc: front.stored_crc,
+            before: plan.before,
+            from: plan.from,
+            until: plan.until,
+            budget: budget_share(BUDGET_BYTES, bytes, front.len),
+        };
+        part::Portion::new(bytes, portion)
+    };
+    Ok(plans.iter().map(portion).collect())
+}
+
+impl TenantWalk {
+    /// At the beginning of a part: behind the first of its entries, or the one in front of them, whose block stands.
+    pub(super) fn in_part(
+        source: Arc<dyn Source>,
+        options: &Options,
+        front: Arc<Front>,
+        portion: Portion,
+    ) -> Result<Self> {
+        check_portion(&*source, &front, &portion)?;
+        let stretch = |start| Stretch { start, end: None };
+        let Some((at, left)) = portion.before else {
+            let mut walk = Self::at(source, options, front, TOC_START, None);
+            walk.ranges = Ranges::of_part(&walk.front, walk.front.end(), stretch(0));
+            walk.set_progress(Progress::new(portion));
+            return Ok(walk);
+        };
+        let mut entries = front.from(options, at, left);
+        let mut probe = Probe::default();
+        while let Some(entry) = entries
+            .next(&*source)?
+            .filter(|entry| entry.end < portion.until)
+        {
+            let Some(shape) = standing(&*source, options, &mut probe, &front, &entry)? else {
+                continue;
+            };
+            let (next, left) = (entries.at, entries.left);
+            let name_at = entry.offset + BLOCK_HEADER_BYTES;
+            let name = Name::read(&*source, name_at, shape.tenant_len)?;
+            let mut walk = Self::at(source, options, front, next, Some(left));
+            let end = entry.block_end();
+            walk.before = Some(entry.partition);
+            walk.end = Some(end);
+            walk.last = Some((entry.partition, name));
+            walk.layout = Layout::new(end, walk.front.len);
+            walk.ranges = Ranges::of_part(&walk.front, end, stretch(next));
+            walk.set_progress(Progress::new(portion));
+            return Ok(walk);
+        }
+        // The part before goes on through all of it.
+        let mut walk = Self::at(source, options, front, at, Some(0));
+        walk.set_progress(Progress::new(portion));
+        walk.ended = true;
+        Ok(walk)
+    }
+
+    fn set_progress(&mut self, progress: Progress) {
+        self.probe.budget = Some(progress.portion.budget);
+        self.portion = Some(progress);
+    }
+
+    /// Goes on in a part.
+    pub(super) fn resume_part(&mut self, progress: Option<Progress>) -> Result<()> {
+        if let Some(progress) = progress {
+            check_portion(&*self.source, &self.front, &progress.portion)?;
+            self.set_progress(progress);
+        }
+        Ok(())
+    }
+
+    /// The block of the entry that was passed counts where the entry says, or somewhere else.
+    pub(super) const fn note_standing(&mut self, stands: bool) {
+        if let Some(progress) = &mut self.portion {
+            progress.stands = stands;
+        }
+    }
+
+    /// Whether the part ends in front of the next entry: there the next one begins. Then its front does too.
+    pub(super) fn is_behind_part(&mut self) -> Result<bool> {
+        let Some(progress) = self.portion else {
+            return Ok(false);
+        };
+        let until = progress.portion.until;
+        let Some(next) = self.peek()?.map(|entry| entry.at).filter(|at| *at >= until) else {
+            return Ok(false);
+        };
+        if progress.stands {
+            if self.layout.pending() > 0 || self.end != Some(self.ranges.at()) {
+                return Err(self.inseparable("blocks in front of its end overlap"));
+            }
+            self.ranges.end_stretch(next);
+            return Ok(true);
+        }
+        let Some((at, left)) = progress.passed else {
+            return Ok(false);
+        };
+        let mut entries = self.front.from(&self.options, at, left);
+        let probe = &mut Probe::default();
+        if let Some(entry) = entries.next(&*self.source)?
+            && standing(&*self.source, &self.options, probe, &self.front, &entry)?.is_some()
+        {
+            return Err(self.inseparable(&format!(
+                "the block at offset {} checks, but is not in order",
+                entry.offset
+            )));
+        }
+        Ok(false)
+    }
+
+    /// Refuses to go on in a part for which too much was hashed in vain: the walk of the whole might go on.
+    pub(super) fn exhaust_part(&self) -> Result<()> {
+        match &self.portion {
+            Some(progress) => Err(self.inseparable(&format!(
+                "its damage takes more than the {} bytes that may be hashed in vain for a part of this size",
+                progress.portion.budget
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    fn inseparable(&self, why: &str) -> Error {
+        inseparable(self.source.path(), why)
+    }
+}
+
+fn check_portion(source: &dyn Source, front: &Front, portion: &Portion) -> Result<()> {
+    let is_here = is_splittable(front)
+        && front.stored_crc == portion.crc
+        && portion.until
+            <= front
+                .toc_end
+                .unwrap_or_default()
+                .saturating_sub(COUNT_BYTES)
+        && portion.from < portion.until
+        && portion
+            .before
+            .map_or(portion.from == TOC_START, |(at, _)| at < portion.from);
+    match is_here {
+        true => Ok(()),
+        false => Err(another_file(source.path())),
+    }
+}
+
+/// What the block of an entry is, if it checks where the entry says that it is, whatever is in front of it.
+fn standing(
+    source: &dyn Source,
+    options: &Options,
+    probe: &mut Probe,
+    front: &Front,
+    entry: &Entry,
+) -> Result<Option<Shape>> {
+    if !front.in_bounds(entry.offset) || entry.block_end() > front.len {
+        return Ok(None);
+    }
+    let pieces = probe.hash(source, options, entry.offset, entry.length)?;
+    if block_crc(entry.partition, &pieces.crc) != entry.crc {
+        return Ok(None);
+    }
+    Ok(pieces.decoder.finish(entry.length).ok())
+}

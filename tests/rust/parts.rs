@@ -1,0 +1,593 @@
+//! Parts of a file: together they give exactly what one walk of the whole gives, whatever is damaged.
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
+
+mod common;
+#[path = "common/sealed.rs"]
+mod segments;
+mod tenant_segments;
+mod vectors;
+
+use std::sync::Arc;
+
+use common::counting::Counting;
+use common::{Windowed, chunked, source, uuid};
+use proptest::prelude::*;
+use seglake::Error;
+use seglake::checksum::Key;
+use seglake::format::{
+    Bound, Eof, Options, Part, Start, Step, Wanted, active, open, oplog, resolve, sealed, split,
+    tenant,
+};
+use seglake::ledger::{Kind, Span};
+use seglake::source::Source;
+use seglake::verbs::Report;
+
+/// What a walk came to.
+#[derive(Debug, Default)]
+struct Seen {
+    records: Vec<String>,
+    spans: Vec<Span>,
+    error: Option<String>,
+    report: Option<Report>,
+}
+
+fn read(source: &Arc<dyn Source>, options: &Options, start: Start<'_>) -> Seen {
+    let format = resolve(&**source, options).unwrap();
+    let columns = format.columns(options).len();
+    let mut seen = Seen::default();
+    let mut report = Report::of(format, &**source);
+    let mut walk = open(source.clone(), options, start).unwrap();
+    loop {
+        match walk.step() {
+            Ok(Step::More) => {
+                let rows = walk.rows();
+                for row in 0..rows.len() {
+                    let fields: Vec<_> =
+                        (0..columns).map(|column| rows.field(row, column)).collect();
+                    let record = format!("{} {fields:?} {:?}", rows.position(row), rows.cause(row));
+                    seen.records.push(record);
+                }
+                seen.spans.extend_from_slice(walk.spans());
+                report.add(&*walk);
+            }
+            Ok(Step::Done) => break,
+            Ok(Step::Wait) => panic!("nothing is growing"),
+            Err(Error::Damage(damage)) => {
+                seen.error = Some(format!("{} {}", damage.offset, damage.cause));
+                break;
+            }
+            Err(other) => panic!("not damage: {other}"),
+        }
+    }
+    seen.report = Some(report);
+    seen
+}
+
+/// Ranges in file order, those that touch and are of the same kind and cause being one.
+fn joined(mut spans: Vec<Span>) -> Vec<Span> {
+    spans.sort_by_key(|span| (span.start, span.end));
+    let mut out = Vec::<Span>::new();
+    for span in spans {
+        let is_single = matches!(span.kind, Kind::Record | Kind::Chunk | Kind::Block);
+        match out.last_mut() {
+            Some(last)
+                if !is_single
+                    && (last.end, last.kind, last.cause) == (span.start, span.kind, span.cause) =>
+            {
+                last.end = span.end;
+            }
+            _ => out.push(span),
+        }
+    }
+    out
+}
+
+fn first_damage(spans: &[Span]) -> Option<String> {
+    joined(spans.to_vec())
+        .iter()
+        .find_map(|span| span.cause.map(|cause| format!("{} {cause}", span.start)))
+}
+
+fn told(report: &Report) -> String {
+    format!(
+        "{:?} {:?} {:?} {} {} {:?} {:?} {} {}",
+        report.totals,
+        report.damage,
+        report.checked,
+        report.bytes,
+        report.records,
+        report.first_timestamp,
+        report.last_timestamp,
+        report.truncated,
+        report.wrong_key()
+    )
+}
+
+/// Reads a file whole and in parts, and compares. Gives how many parts there were.
+fn compare(source: &Arc<dyn Source>, options: &Options, target: u64) -> usize {
+    let lenient = Options {
+        strict: false,
+        ..options.clone()
+    };
+    let strict = Options {
+        strict: true,
+        ..options.clone()
+    };
+    let whole = read(source, &lenient, Start::Beginning);
+    let parts = split(source.clone(), &lenient, target).unwrap();
+    let (mut records, mut spans) = (Vec::new(), Vec::new());
+    let mut report = None::<Report>;
+    let mut errors = Vec::new();
+    for part in &parts {
+        let again = Part::from_json(&part.to_json()).unwrap();
+        assert_eq!(&again, part);
+        let seen = read(source, &lenient, Start::Part(&again));
+        let own = first_damage(&seen.spans);
+        let raised = read(source, &strict, Start::Part(part));
+        assert_eq!(raised.error, own, "strict reading of {part:?}");
+        if own.is_none() {
+            assert_eq!(raised.records, seen.records);
+            assert_eq!(raised.spans, seen.spans);
+        } else {
+            assert!(seen.records.starts_with(&raised.records));
+        }
+        errors.extend(own);
+        records.extend(seen.records);
+        spans.extend(seen.spans);
+        match &mut report {
+            Some(report) => report.merge(&seen.report.unwrap()),
+            None => report = seen.report,
+        }
+    }
+    assert_eq!(records, whole.records, "{parts:?}");
+    assert_eq!(joined(spans), joined(whole.spans.clone()), "{parts:?}");
+    assert_eq!(told(&report.unwrap()), told(&whole.report.unwrap()));
+    let first = first_damage(&whole.spans);
+    assert_eq!(read(source, &strict, Start::Beginning).error, first);
+    let offset = |error: &String| error.split(' ').next().unwrap().parse::<u64>().unwrap();
+    assert_eq!(
+        errors.iter().min_by_key(|error| offset(error)),
+        first.as_ref()
+    );
+    parts.len()
+}
+
+/// Compares for several targets; gives the most parts that there were.
+fn compare_all(bytes: &[u8], options: &Options) -> usize {
+    let len = bytes.len() as u64;
+    let targets = [1, 40, 300, 1000, len / 5, len / 3, len / 2, len];
+    let counts = targets.map(|target| {
+        let small = Options {
+            window_bytes: 200,
+            ..options.clone()
+        };
+        compare(
+            &(Arc::new(Windowed(bytes.to_vec())) as Arc<dyn Source>),
+            &small,
+            target,
+        );
+        compare(&source(bytes), options, target)
+    });
+    counts.into_iter().max().unwrap()
+}
+
+#[test]
+fn golden_files_read_the_same_in_parts() {
+    let mut split = 0;
+    for case in vectors::cases() {
+        if case.bytes.len() > 64 << 10 {
+            continue; // read again and again, a long one takes long
+        }
+        let most = compare_all(&case.bytes, &case.options);
+        let format = case.options.format.unwrap();
+        if [&active::FORMAT, &oplog::FORMAT].contains(&format) {
+            assert_eq!(most, 1, "{}", case.name);
+        }
+        split += usize::from(most > 1);
+    }
+    assert!(split > 20, "only {split} vectors were split");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(if cfg!(debug_assertions) { 96 } else { 1024 }))]
+
+    /// Damage of any kind: where it is of the index or trailer, there is one part.
+    #[test]
+    fn sealed_segments((_, bytes) in segments::damaged()) {
+        compare_all(&bytes, &segments::lenient());
+    }
+
+    /// Damage of the messages alone, which leaves parts.
+    #[test]
+    fn sealed_segments_with_damaged_messages(
+        records in segments::records(),
+        damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>(), 1_usize..60), 0..6),
+    ) {
+        let mut bytes = segments::segment(&Key::DEFAULT, &records, true);
+        let data = 24 * (records.len() + 1)..bytes.len() - 32 - 8 * records.len();
+        for (at, byte, len) in damage {
+            if !data.is_empty() {
+                let at = data.start + at.index(data.len());
+                bytes[at..data.end.min(at + len)].fill(byte);
+            }
+        }
+        let parts = compare_all(&bytes, &segments::lenient());
+        prop_assert_eq!(parts, records.len().max(1));
+    }
+
+    #[test]
+    fn tenant_segments(
+        messages in tenant_segments::messages(),
+        version in 1_u16..3,
+        damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>(), 1_usize..40), 0..5),
+        in_data: bool,
+    ) {
+        let segment = tenant_segments::encode(version, &messages);
+        let mut bytes = segment.bytes.clone();
+        let from = if in_data { usize::try_from(segment.toc_end).unwrap() + 4 } else { 0 };
+        for (at, byte, len) in damage {
+            if from < bytes.len() {
+                let at = from + at.index(bytes.len() - from);
+                let end = bytes.len().min(at + len);
+                bytes[at..end].fill(byte);
+            }
+        }
+        let parts = compare_all(&bytes, &tenant_segments::lenient());
+        prop_assert!(parts == 1 || version == 2);
+    }
+
+    #[test]
+    fn chunked_segments(
+        chunks in prop::collection::vec((0_i64..3, prop::collection::vec((any::<i64>(), 0_usize..300), 0..6)), 0..12),
+        damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6),
+        unused in prop_oneof![Just(0_usize), 1..400_usize],
+        in_header: bool,
+    ) {
+        let mut file = Vec::new();
+        let (mut offset, mut payloads) = (0, Vec::new());
+        for (gap, records) in &chunks {
+            offset += gap;
+            let own: Vec<_> = records.iter().map(|(time, len)| (*time, chunked::noise(offset.cast_unsigned(), *len))).collect();
+            let start = file.len();
+            chunked::push_records(&mut file, offset, &own);
+            payloads.push(start + 21..file.len());
+            offset += i64::try_from(own.len()).unwrap();
+        }
+        file.resize(file.len() + unused, 0);
+        for (at, byte) in damage {
+            if in_header && !file.is_empty() {
+                let at = at.index(file.len());
+                file[at] = byte;
+            } else if !payloads.is_empty() {
+                let payload = &payloads[at.index(payloads.len())];
+                file[payload.start + at.index(payload.len())] ^= byte;
+            }
+        }
+        let parts = compare_all(&file, &chunked::lenient());
+        prop_assert!(in_header || parts == chunks.len().max(1));
+    }
+
+    /// What is wanted leaves out the same records, and the same ranges where a walk ends early.
+    #[test]
+    fn wanted_records_of_sealed_segments(
+        (_, bytes) in segments::damaged(),
+        since in prop::option::of(900_u64..2000),
+        until in prop::option::of(900_u64..2000),
+    ) {
+        let bound = |tick: Option<u64>| tick.map(|tick| Bound::Uuid(uuid(tick)));
+        let wanted = Wanted { since: bound(since), until: bound(until), ..Wanted::default() };
+        let options = Options { wanted, ..segments::lenient() };
+        let source = source(&bytes);
+        let whole = read(&source, &options, Start::Beginning);
+        for target in [1, 100, 700] {
+            let parts = split(source.clone(), &options, target).unwrap();
+            let (mut records, mut spans) = (Vec::new(), Vec::new());
+            for part in &parts {
+                let seen = read(&source, &options, Start::Part(part));
+                records.extend(seen.records);
+                spans.extend(seen.spans);
+            }
+            prop_assert_eq!(&records, &whole.records);
+            prop_assert_eq!(joined(spans), joined(whole.spans.clone()));
+        }
+    }
+}
+
+/// Bodies that are whole records, chunks and files: nothing of them is taken for the file's own.
+#[test]
+fn bodies_that_contain_whole_files() {
+    let inner = segments::varied(900, true);
+    let records: Vec<_> = (1..12)
+        .map(|tick| (uuid(tick * 50), b"copy".to_vec(), inner.clone()))
+        .collect();
+    let bytes = segments::segment(&Key::DEFAULT, &records, true);
+    assert_eq!(compare_all(&bytes, &segments::lenient()), records.len());
+    let inner = tenant_segments::varied(2, 600).bytes;
+    let messages: Vec<_> = (0..12)
+        .map(|number| {
+            (
+                number / 4,
+                vec![b'a' + u8::try_from(number).unwrap()],
+                inner.clone(),
+            )
+        })
+        .collect();
+    let bytes = tenant_segments::encode(2, &messages).bytes;
+    assert_eq!(compare_all(&bytes, &tenant_segments::lenient()), 12);
+    let inner = chunked::segment(3, 2, 100);
+    let mut file = Vec::new();
+    for chunk in 0..8 {
+        let stored = chunked::stored_frame(&chunked::content(&[(chunk, &inner)]));
+        chunked::push_chunk(&mut file, chunk, 1, &stored);
+    }
+    assert_eq!(compare_all(&file, &chunked::lenient()), 8);
+    // The same, the lengths of some damaged: then what is inside comes to light, or not, as in the whole.
+    for at in (0..file.len()).step_by(0x80 * 3) {
+        let mut file = file.clone();
+        file[at + 22] ^= 1;
+        compare_all(&file, &chunked::lenient());
+    }
+    let data = 24 * 12;
+    let mut bytes = segments::segment(&Key::DEFAULT, &records, true);
+    for at in (data + 5..bytes.len() - 200).step_by(997) {
+        bytes[at] ^= 0x40;
+    }
+    compare_all(&bytes, &segments::lenient());
+}
+
+/// Every single byte of a message's lengths, each part's end and beginning among them.
+#[test]
+fn any_damaged_byte_of_a_sealed_segment() {
+    let records: Vec<_> = (1..7)
+        .map(|tick| (uuid(tick * 50), b"t".to_vec(), vec![0x11; 9]))
+        .collect();
+    let sound = segments::segment(&Key::DEFAULT, &records, true);
+    for at in 0..sound.len() {
+        let mut bytes = sound.clone();
+        bytes[at] ^= 0x15;
+        for target in [1, 100] {
+            compare(&source(&bytes), &segments::lenient(), target);
+        }
+    }
+}
+
+/// The same of the other formats that have parts.
+#[test]
+fn any_damaged_byte_of_a_tenant_segment_or_chunk() {
+    let messages: Vec<_> = (0..6)
+        .map(|number| {
+            (
+                number / 2,
+                vec![b'a' + u8::try_from(number % 2).unwrap()],
+                vec![7; 10],
+            )
+        })
+        .collect();
+    let tenant = tenant_segments::encode(2, &messages).bytes;
+    let chunks = chunked::segment(5, 2, 30);
+    for (sound, options) in [
+        (tenant, tenant_segments::lenient()),
+        (chunks, chunked::lenient()),
+    ] {
+        for at in 0..sound.len() {
+            let mut bytes = sound.clone();
+            bytes[at] ^= 0x15;
+            for target in [1, 100] {
+                compare(&source(&bytes), &options, target);
+            }
+        }
+    }
+}
+
+/// A made-up file whose messages lie inside one another is refused in parts, and never read as something else.
+#[test]
+fn overlapping_messages_are_refused_in_parts() {
+    let message = |body: &[u8]| {
+        let len = u32::try_from(body.len()).unwrap().to_be_bytes();
+        [&[0], len.as_slice(), body].concat()
+    };
+    let inner = [message(&[1; 20]), message(&[2; 20]), message(&[3; 20])];
+    let outer = message(&inner.concat());
+    let data_start = 24 * 5_u64;
+    let first = data_start + 5;
+    let offsets = [data_start, first, first + 25, first + 50];
+    let whole = outer.clone();
+    let messages = [&whole, &inner[0], &inner[1], &inner[2]];
+    let (mut index, mut checksums) = (Vec::new(), Vec::new());
+    for (number, (offset, message)) in (1..).zip(offsets.iter().zip(messages)) {
+        let uuid = uuid(number * 100);
+        index.extend_from_slice(&uuid);
+        index.extend_from_slice(&offset.to_be_bytes());
+        let hashed = [uuid.as_slice(), message].concat();
+        let checksum = seglake::checksum::hash(&Key::DEFAULT, &hashed);
+        checksums.extend_from_slice(&checksum.to_be_bytes());
+    }
+    index.extend_from_slice(&[0; 24]);
+    let index_hash =
+        seglake::checksum::hash(&Key::DEFAULT, &[index.as_slice(), &checksums].concat());
+    let key_check = seglake::checksum::hash(&Key::DEFAULT, &[]);
+    let foot = [key_check, 4, index_hash].map(u64::to_be_bytes).concat();
+    let bytes = [index, outer, checksums, foot, b"SLKSEAL1".to_vec()].concat();
+    let source = source(&bytes);
+    let options = segments::lenient();
+    assert_eq!(read(&source, &options, Start::Beginning).records.len(), 1);
+    let parts = split(source.clone(), &options, 1).unwrap();
+    assert_eq!(parts.len(), 4);
+    let mut refused = 0;
+    for part in &parts {
+        let mut walk = open(source.clone(), &options, Start::Part(part)).unwrap();
+        loop {
+            match walk.step() {
+                Ok(Step::More) => {}
+                Ok(_) => break,
+                Err(Error::Usage(message)) => {
+                    assert!(message.contains("Read the file whole"), "{message}");
+                    refused += 1;
+                    break;
+                }
+                Err(other) => panic!("{other}"),
+            }
+        }
+    }
+    assert!(refused > 0);
+}
+
+#[test]
+fn a_walk_of_a_part_can_be_taken_up_again() {
+    let files: [(Vec<u8>, Options); 3] = [
+        (segments::varied(9000, true), segments::lenient()),
+        (
+            tenant_segments::varied(2, 9000).bytes,
+            tenant_segments::lenient(),
+        ),
+        (chunked::segment(20, 5, 100), chunked::lenient()),
+    ];
+    for (mut bytes, options) in files {
+        // Behind the header of a chunk.
+        for at in (bytes.len() / 2..bytes.len() * 2 / 3).step_by(701) {
+            bytes[at.next_multiple_of(0x80) + 50] ^= 0x20;
+        }
+        let options = Options {
+            window_bytes: 300,
+            ..options
+        };
+        let source: Arc<dyn Source> = Arc::new(Windowed(bytes));
+        let parts = split(source.clone(), &options, 1000).unwrap();
+        assert!(parts.len() > 3);
+        for part in &parts {
+            let whole = read(&source, &options, Start::Part(part));
+            let (mut records, mut spans) = (0, Vec::new());
+            let mut walk = open(source.clone(), &options, Start::Part(part)).unwrap();
+            while walk.step().unwrap() == Step::More {
+                records += walk.rows().len();
+                spans.extend_from_slice(walk.spans());
+                let carry = walk.carry();
+                walk = open(source.clone(), &options, Start::Carry(&carry)).unwrap();
+            }
+            assert_eq!(records, whole.records.len());
+            assert_eq!(joined(spans), joined(whole.spans));
+        }
+    }
+}
+
+#[test]
+fn parts_of_other_files_are_refused() {
+    let refused = |bytes: &[u8], options: &Options, part: &Part| match open(
+        source(bytes),
+        options,
+        Start::Part(part),
+    ) {
+        Err(Error::Usage(message)) => message,
+        Err(other) => panic!("{other}"),
+        Ok(_) => panic!("not refused"),
+    };
+    let one = segments::varied(3000, true);
+    let options = segments::lenient();
+    let part = split(source(&one), &options, 500).unwrap().pop().unwrap();
+    // Of another length, of another format, and of the same length with another index.
+    assert!(refused(&segments::varied(4000, true), &options, &part).contains("another file"));
+    let of_tenant = Options {
+        format: Some(&tenant::FORMAT),
+        ..options.clone()
+    };
+    assert!(refused(&one, &of_tenant, &part).contains("another file"));
+    let mut changed = one.clone();
+    let hash_at = changed.len() - 16;
+    changed[hash_at] ^= 1;
+    assert!(refused(&changed, &options, &part).contains("Split it again"));
+    let growing = Options {
+        eof: Eof::Growing,
+        ..chunked::lenient()
+    };
+    let log = chunked::segment(6, 3, 50);
+    let part = split(source(&log), &chunked::lenient(), 300)
+        .unwrap()
+        .pop()
+        .unwrap();
+    assert!(refused(&log, &growing, &part).contains("still growing"));
+    assert_eq!(split(source(&log), &growing, 300).unwrap().len(), 1);
+    let mut other = log.clone();
+    other[9] ^= 1; // in the first header
+    let first = split(source(&log), &chunked::lenient(), 300)
+        .unwrap()
+        .swap_remove(0);
+    assert!(refused(&other, &chunked::lenient(), &first).contains("Split it again"));
+    for json in [
+        "",
+        "{}",
+        "[1]",
+        r#"{"format":"none","size":1,"bytes":1,"portion":null}"#,
+    ] {
+        assert!(
+            matches!(Part::from_json(json), Err(Error::Usage(_))),
+            "{json}"
+        );
+    }
+    for (format, bytes) in [(&active::FORMAT, vec![0; 9]), (&sealed::FORMAT, one)] {
+        let json = format!(
+            r#"{{"format":"{}","size":{},"bytes":1,"portion":{{"from":1}}}}"#,
+            format.name,
+            bytes.len()
+        );
+        let options = Options {
+            format: Some(format),
+            ..Options::default()
+        };
+        refused(&bytes, &options, &Part::from_json(&json).unwrap());
+    }
+}
+
+/// Planning reads the index, the table of contents or the headers, and no records.
+#[test]
+fn planning_reads_no_records() {
+    let value = vec![5; 20_000];
+    let records: Vec<_> = (1..60)
+        .map(|tick| (uuid(tick * 50), b"t".to_vec(), value.clone()))
+        .collect();
+    let messages: Vec<_> = (0..60)
+        .map(|number| (number, b"t".to_vec(), value.clone()))
+        .collect();
+    let files = [
+        (
+            segments::segment(&Key::DEFAULT, &records, true),
+            segments::lenient(),
+        ),
+        (
+            tenant_segments::encode(2, &messages).bytes,
+            tenant_segments::lenient(),
+        ),
+        (chunked::segment(60, 2, 10_000), chunked::lenient()),
+    ];
+    for (bytes, options) in files {
+        let len = bytes.len() as u64;
+        let source = Counting::new(bytes);
+        let parts = split(source.clone(), &options, 100_000).unwrap();
+        assert!(parts.len() >= 5, "{}", parts.len());
+        let (read, _) = source.take();
+        assert!(read < len / 20, "{read} of {len} bytes");
+        let sum: u64 = parts.iter().map(Part::bytes).sum();
+        assert!(sum <= len && len - sum < 200, "{sum} of {len}");
+        // Each part reads about as much as it says.
+        for part in &parts {
+            let mut walk = open(
+                source.clone(),
+                &Options {
+                    window_bytes: 4096,
+                    ..options.clone()
+                },
+                Start::Part(part),
+            )
+            .unwrap();
+            while walk.step().unwrap() == Step::More {}
+            let (read, _) = source.take();
+            assert!(read < part.bytes() + 60_000, "{read} for {}", part.bytes());
+        }
+        split(source.clone(), &options, len).unwrap();
+        assert_eq!(source.take(), (0, 0));
+    }
+}
