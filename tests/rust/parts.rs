@@ -591,3 +591,83 @@ fn planning_reads_no_records() {
         assert_eq!(source.take(), (0, 0));
     }
 }
+
+/// Without the key, parts are planned by what the index says alone; and under a wrong one, the first gives all of the file.
+#[test]
+fn sealed_segments_under_another_key() {
+    let key = Key::new(&[7; 32]);
+    let records: Vec<_> = (1..20)
+        .map(|tick| (uuid(tick * 50), b"t".to_vec(), vec![9; 40]))
+        .collect();
+    let sound = segments::segment(&key, &records, true);
+    let keyed = Options {
+        keys: vec![key],
+        ..segments::lenient()
+    };
+    let without = segments::lenient();
+    let data = 24 * 20..sound.len() - 32 - 8 * 19;
+    let mut ends = vec![sound.clone()];
+    // In the messages, in the index (an offset, a UUID that still ascends), in the checksums and in the index hash.
+    for at in [
+        data.start + 200,
+        24 * 7 + 23,
+        24 * 7 + 15,
+        data.end + 30,
+        sound.len() - 12,
+    ] {
+        let mut bytes = sound.clone();
+        bytes[at] ^= 1;
+        ends.push(bytes);
+    }
+    for bytes in ends {
+        let source = source(&bytes);
+        let parts = split(source.clone(), &without, 200).unwrap();
+        assert!(parts.len() > 5, "{parts:?}");
+        for options in [&keyed, &without] {
+            let whole = read(&source, options, Start::Beginning);
+            let (mut records, mut spans) = (Vec::new(), Vec::new());
+            for part in &parts {
+                let seen = read(&source, options, Start::Part(part));
+                records.extend(seen.records);
+                spans.extend(seen.spans);
+            }
+            assert_eq!(records, whole.records);
+            assert_eq!(joined(spans), joined(whole.spans));
+        }
+    }
+}
+
+/// What is hashed in vain counts for the whole file: a part that takes more than its share is refused, not guessed.
+#[test]
+fn a_part_that_takes_more_than_its_share_of_the_search_budget_is_refused() {
+    let records: Vec<_> = (1..401)
+        .map(|tick| (uuid(tick * 50), Vec::new(), vec![9; 2000]))
+        .collect();
+    let mut bytes = segments::segment(&Key::DEFAULT, &records, true);
+    let data_start = 24 * 401;
+    // The first messages claim to reach nearly to the end.
+    for number in 0..60 {
+        let at = data_start + 2005 * number;
+        let claim = 2005 * (398 - u32::try_from(number).unwrap());
+        bytes[at + 1..at + 5].copy_from_slice(&claim.to_be_bytes());
+    }
+    let source = source(&bytes);
+    let options = segments::lenient();
+    let whole = read(&source, &options, Start::Beginning);
+    assert_eq!(whole.records.len(), 340);
+    let parts = split(source.clone(), &options, bytes.len() as u64 / 8).unwrap();
+    let mut walk = open(source.clone(), &options, Start::Part(&parts[0])).unwrap();
+    let refused = loop {
+        match walk.step() {
+            Ok(step) => assert_eq!(step, Step::More),
+            Err(error) => break error,
+        }
+    };
+    assert!(refused.to_string().contains("hashed in vain"), "{refused}");
+    // All others read what is theirs.
+    let rest: usize = parts[2..]
+        .iter()
+        .map(|part| read(&source, &options, Start::Part(part)).records.len())
+        .sum();
+    assert!(rest > 290, "{rest}");
+}

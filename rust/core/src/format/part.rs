@@ -121,8 +121,9 @@ impl Part {
     ) -> Result<()> {
         if self.format != format || self.size != source.len() {
             return Err(Error::Usage(format!(
-                "this is a part of another file, or the file has changed: the part was of a {} file of {} bytes, this is a {} \
-                 file of {} bytes. Split it again",
+                "{}: this is a part of another file, or the file has changed since it was split: the part is of a {} file of {} \
+                 bytes, this is a {} file of {} bytes. Split it again",
+                crate::error::name(&source.path().map(Path::to_path_buf)),
                 self.format.name,
                 self.size,
                 format.name,
@@ -187,8 +188,10 @@ pub fn split(source: Arc<dyn Source>, options: &Options, target_bytes: u64) -> R
     Ok(portions.into_iter().map(part).collect())
 }
 
-/// What of a search budget is a part's own: two bytes for each of its bytes, and its share of what a file has beside that. So
-/// as long as no part exceeds its own, the whole walk does not exceed its budget either.
+/// What of a search budget is a part's own: two bytes for each of its bytes, and its share of what a file has beside that. As
+/// long as no part exceeds its own, the whole walk does not exceed its budget either, and none of them ends a search that
+/// another does not. A part that turns out to have exceeded it is refused: whether the whole walk would have gone on, the
+/// other parts decide.
 pub(super) fn budget_share(beside: u64, bytes: u64, size: u64) -> u64 {
     let share = u128::from(beside) * u128::from(bytes) / u128::from(size.max(1));
     let share = u64::try_from(share).unwrap_or(beside).min(beside);
@@ -201,6 +204,24 @@ pub(super) fn inseparable(path: Option<&Path>, why: &str) -> Error {
     Error::Usage(format!(
         "{name}: a part of this file cannot be read by itself: {why}. Read the file whole"
     ))
+}
+
+/// A part in which more was hashed in vain than is its [share](budget_share).
+pub(super) fn over_budget(path: Option<&Path>, spent: u64, share: u64) -> Error {
+    inseparable(
+        path,
+        &format!(
+            "to tell its damage takes {spent} bytes hashed in vain, of which {share} are the share of a part of this size"
+        ),
+    )
+}
+
+/// A part in which the search budget of the whole file was exhausted.
+pub(super) fn exhausted(path: Option<&Path>) -> Error {
+    inseparable(
+        path,
+        "to tell its damage takes more than may be hashed in vain",
+    )
 }
 
 /// A part that was made when the file was another.

@@ -51,7 +51,8 @@ pub(super) fn split(
             Look::Zeros if data_end(&**source, || options.poll())? <= at => break,
             _ => return Ok(Vec::new()),
         };
-        if portions.last().is_none_or(|last| at - last.from >= target) {
+        let next = align(header.payload_end(at));
+        if portions.last().is_none_or(|last| next - last.from > target) {
             if let Some(last) = portions.last_mut() {
                 last.until = at;
             }
@@ -63,7 +64,7 @@ pub(super) fn split(
             });
         }
         (before, end) = (at, header.end());
-        at = align(header.payload_end(at));
+        at = next;
     }
     let portions = portions.into_iter();
     Ok(portions

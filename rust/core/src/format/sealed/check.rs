@@ -152,7 +152,7 @@ impl Fault {
     }
 }
 
-const fn budget(front: &Front) -> u64 {
+pub(super) const fn budget(front: &Front) -> u64 {
     BUDGET_BYTES.saturating_add(front.len.saturating_mul(2))
 }
 
@@ -241,8 +241,8 @@ pub(super) struct Checker {
     /// Made when it is first needed: a look-up needs none.
     pub(super) run: Option<Box<Run>>,
     pub(super) trust: Trust,
-    /// What may be hashed in vain.
-    pub(super) budget: u64,
+    /// The most that `spent` would have been had what was being hashed been in vain.
+    pub(super) peak: u64,
 }
 
 impl Checker {
@@ -257,7 +257,7 @@ impl Checker {
             evidence: None,
             run: None,
             trust: Trust::FULL,
-            budget: budget(&front),
+            peak: 0,
         }
     }
 
@@ -281,6 +281,7 @@ impl Checker {
             Ok(message) => self.trust.gain(message.header.total()),
             Err(_) => {
                 self.spent = self.spent.saturating_add(self.cost);
+                self.peak = self.peak.max(self.spent);
                 self.trust.lose();
             }
         }
@@ -322,7 +323,8 @@ impl Checker {
         };
         let len = message.header.total();
         let spent = self.spent.saturating_add(len);
-        if spent > self.budget {
+        self.peak = self.peak.max(spent);
+        if spent > budget(&self.front) {
             return Ok(Err(Fault::SearchLimit));
         }
         let stored = self.reader.checksum(trailer.checksum_at(number))?;
@@ -377,7 +379,7 @@ impl Checker {
     ) -> Result<std::result::Result<Message, Fault>> {
         let data_end = self.front.data_end;
         let left = data_end - place;
-        if self.spent > self.budget {
+        if self.spent > budget(&self.front) {
             return Ok(Err(Fault::SearchLimit));
         }
         Ok(message(number, entry, place, self.look(place)?, left))

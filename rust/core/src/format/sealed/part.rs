@@ -1,6 +1,6 @@
 //! Parts of a segment: stretches of entries, with their ranges of the index and their messages.
 //!
-//! Only of a segment whose trailer proves an index that ascends. So the last good message before an entry has a smaller UUID
+//! Only of a segment whose index ascends, as its trailer proves where the key is known. So the last good message before an entry has a smaller UUID
 //! and, unless messages overlap, ends in front of it: where an entry's message checks at its own offset, the walk goes on
 //! behind it as if that were all it knew.
 
@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::check::{BUDGET_BYTES, Checker, Fault, POLL_EVERY, Prior};
+use super::check::{BUDGET_BYTES, Checker, POLL_EVERY, Prior};
 use super::front::Front;
 use super::index::survey_each;
 use super::reader::Reader;
@@ -16,7 +16,7 @@ use super::trailer::Foot;
 use super::walk::{SealedWalk, State};
 use super::{CHECKSUM_BYTES, ENTRY_BYTES, Message};
 use crate::error::Result;
-use crate::format::part::{self, another_file, budget_share, inseparable};
+use crate::format::part::{self, another_file, budget_share, exhausted, inseparable, over_budget};
 use crate::format::{Options, UuidBounds};
 use crate::source::Source;
 
@@ -32,8 +32,16 @@ pub(super) struct Portion {
     from: u64,
     /// The entry behind the last.
     until: u64,
-    /// What may be hashed in vain, in bytes.
-    pub(super) budget: u64,
+}
+
+/// How far the walk of a part is.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(super) struct Progress {
+    pub(super) portion: Portion,
+    /// Where its first message begins or can begin.
+    start: u64,
+    /// The most that was hashed in vain, or would have been.
+    pub(super) peak: u64,
 }
 
 impl Portion {
@@ -57,18 +65,26 @@ pub(super) fn split(
     let Some(trailer) = front.trailer else {
         return Ok(Vec::new());
     };
-    let mut cuts = vec![(0, front.data_start)];
-    let survey = survey_each(&**source, options, &front, |number, entry| {
-        let (began, offset) = cuts.last().copied().unwrap_or_default();
-        let bytes = extent(number - began, offset, entry.offset);
-        if number > began && bytes >= target {
-            cuts.push((number, entry.offset));
+    let (mut cuts, mut last) = (vec![(0, front.data_start)], (0, front.data_start));
+    let mut visit = |number: u64, offset: u64| {
+        let (began, start) = cuts.last().copied().unwrap_or_default();
+        if extent(number - began, start, offset) > target && last.0 > began {
+            cuts.push(last);
         }
+        last = (number, offset);
+    };
+    let survey = survey_each(&**source, options, &front, |number, entry| {
+        visit(number, entry.offset);
     })?;
-    let is_sound = survey
-        .hash
-        .is_some_and(|hash| trailer.finding(&front.key, front.entries, hash).is_none());
-    if !survey.is_proven || !survey.ascends || !is_sound || !front.terminator_is_zero {
+    visit(front.entries, front.data_end);
+    // Under a key that is not given the hash cannot be told; that the index ascends is enough for parts to be exact.
+    let is_sound = match survey.hash {
+        Some(hash) if trailer.key_check_is_right => {
+            trailer.finding(&front.key, front.entries, hash).is_none()
+        }
+        _ => trailer.count_is_right && trailer.magic_is_right,
+    };
+    if !survey.ascends || !is_sound || !front.terminator_is_zero {
         return Ok(Vec::new());
     }
     let ends = cuts.iter().skip(1).copied();
@@ -79,7 +95,6 @@ pub(super) fn split(
             foot: trailer.foot,
             from,
             until,
-            budget: budget_share(BUDGET_BYTES, bytes, front.len),
         };
         part::Portion::new(bytes, portion)
     };
@@ -104,13 +119,17 @@ impl State {
             return Err(another_file(source.path()));
         }
         let mut state = Self::before(front, portion.from, front.data_start);
-        state.portion = Some(portion);
+        let progress = |start| Progress {
+            portion,
+            start,
+            peak: 0,
+        };
+        state.part = Some(progress(front.data_start));
         if portion.from == 0 {
             return Ok(state);
         }
         let reader = || Reader::sparse(source.clone(), options);
         let mut checker = Checker::new(reader(), reader(), *front);
-        checker.budget = portion.budget;
         for next in portion.from..portion.until {
             if next.is_multiple_of(POLL_EVERY) {
                 options.poll()?;
@@ -118,6 +137,7 @@ impl State {
             if let Some(message) = checker.standing(next - 1)? {
                 (state.from, state.next) = (next, next);
                 (state.last, state.end) = (Some(message.uuid), message.end());
+                state.part = Some(progress(message.end()));
                 state.stands = true;
                 // The walk of the whole has ended in front of it.
                 state.ended = UuidBounds::of(&options.wanted).is_past(&message.uuid);
@@ -140,7 +160,6 @@ impl Checker {
         };
         match self.check(number, &entry, entry.offset, &nothing)? {
             Ok(message) => Ok(Some(message)),
-            Err(Fault::SearchLimit) => Err(over_budget(self)),
             Err(_) => Ok(None),
         }
     }
@@ -150,17 +169,17 @@ impl SealedWalk {
     /// Whether the part ends in front of the next entry: there the next one begins.
     pub(super) fn is_behind_part(&mut self) -> Result<bool> {
         let next = self.state.next;
-        let is_behind = |portion: Portion| next >= portion.until;
-        if !self.state.portion.is_some_and(is_behind) {
+        let is_behind = |part: Progress| next >= part.portion.until;
+        if !self.state.part.is_some_and(is_behind) {
             return Ok(false);
         }
         if self.state.stands {
             return Ok(true);
         }
         // Made again later if it comes to that, so it is not counted.
-        let spent = std::mem::replace(&mut self.checker.spent, 0);
+        let (spent, peak) = (self.checker.spent, self.checker.peak);
         let standing = self.checker.standing(next.saturating_sub(1))?;
-        self.checker.spent = spent;
+        (self.checker.spent, self.checker.peak) = (spent, peak);
         match standing {
             Some(message) => Err(inseparable(
                 self.source().path(),
@@ -175,28 +194,33 @@ impl SealedWalk {
 
     /// How many of so many entries are left of the part; behind it they are looked at one by one.
     pub(super) fn left_of_part(&self, most: usize) -> usize {
-        let Some(portion) = self.state.portion else {
+        let Some(part) = self.state.part else {
             return most;
         };
-        let left = portion.until.saturating_sub(self.state.next).max(1);
+        let left = part.portion.until.saturating_sub(self.state.next).max(1);
         usize::try_from(left).map_or(most, |left| left.min(most))
     }
 
-    /// Refuses to go on in a part for which too much was hashed in vain: the walk of the whole might go on.
+    /// The search budget is exhausted: in a part, whether it is for the whole walk, others decide.
     pub(super) fn exhaust_part(&self) -> Result<()> {
-        match self.state.portion {
-            Some(_) => Err(over_budget(&self.checker)),
+        match self.state.part {
+            Some(_) => Err(exhausted(self.source().path())),
             None => Ok(()),
         }
     }
-}
 
-fn over_budget(checker: &Checker) -> crate::Error {
-    inseparable(
-        checker.reader.source.path(),
-        &format!(
-            "its damage takes more than the {} bytes that may be hashed in vain for a part of this size",
-            checker.budget
-        ),
-    )
+    /// At the end of a part: refuses it if the whole walk may have ended a search in it or behind it.
+    pub(super) fn end_part(&self) -> Result<()> {
+        let Some(part) = self.state.part else {
+            return Ok(());
+        };
+        let entries = self.state.next - self.state.from;
+        let bytes = extent(entries, part.start, self.state.end);
+        let share = budget_share(BUDGET_BYTES, bytes, self.front().len);
+        if self.checker.spent > 0 && self.checker.peak > share {
+            let path = self.source().path();
+            return Err(over_budget(path, self.checker.peak, share));
+        }
+        Ok(())
+    }
 }

@@ -134,6 +134,7 @@ impl SealedWalk {
             }
             self.tiling.cover(front.len, kind, cause, &mut self.spans);
         }
+        self.end_part()?;
         self.begin_front(front.entries);
         Ok(Advance::End)
     }

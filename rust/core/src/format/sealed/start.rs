@@ -31,7 +31,7 @@ impl State {
             marks: Default::default(),
             front: None,
             ended: false,
-            portion: None,
+            part: None,
             stands: false,
         }
     }
@@ -90,7 +90,7 @@ impl State {
             && self.next <= front.entries
             && front.data_start <= self.end
             && self.end <= front.data_end
-            && self.portion.is_none_or(|portion| portion.fits(front));
+            && self.part.is_none_or(|part| part.portion.fits(front));
         let are_passed = |notes: &Notes| {
             let first = notes.first();
             first.is_none_or(|first| self.from <= first.start && notes.end() <= self.next)

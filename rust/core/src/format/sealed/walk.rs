@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::check::{Checker, Fault, POLL_EVERY, Prior, handed_out};
 use super::front::Front;
-use super::part::Portion;
+use super::part::Progress;
 use super::ranges::FrontRanges;
 use super::reader::Reader;
 use super::rows::SealedRows;
@@ -53,7 +53,7 @@ pub(super) struct State {
     pub(super) front: Option<(u64, u64)>,
     pub(super) ended: bool,
     /// The part that this walk is of.
-    pub(super) portion: Option<Portion>,
+    pub(super) part: Option<Progress>,
     /// Whether the entry before the next one has its message where it says, so that a part may end here.
     pub(super) stands: bool,
 }
@@ -118,9 +118,7 @@ impl SealedWalk {
         let scout = Reader::sequential(source, options);
         let mut checker = Checker::new(reader, scout, front);
         checker.spent = state.spent;
-        if let Some(portion) = &state.portion {
-            checker.budget = portion.budget;
-        }
+        checker.peak = state.part.map_or(0, |part| part.peak);
         Self {
             options: options.clone(),
             bounds: UuidBounds::of(&options.wanted),
@@ -157,6 +155,7 @@ impl SealedWalk {
             return self.finish();
         }
         if self.is_behind_part()? {
+            self.end_part()?;
             self.begin_front(number);
             return Ok(Advance::End);
         }
@@ -336,6 +335,7 @@ impl SealedWalk {
         }
         self.close_gap(message.position)?;
         if is_past {
+            self.end_part()?;
             self.begin_front(self.state.next);
             return Ok(Advance::End);
         }
@@ -407,6 +407,9 @@ impl Walk for SealedWalk {
             }
         }
         self.state.spent = self.checker.spent;
+        if let Some(part) = &mut self.state.part {
+            part.peak = self.checker.peak;
+        }
         Ok(if self.has_output() {
             Step::More
         } else {

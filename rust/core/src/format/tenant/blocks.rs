@@ -56,6 +56,7 @@ impl TenantWalk {
         }
         let Some(entry) = self.peek()?.cloned() else {
             self.end_of_blocks()?;
+            self.end_part(self.entries.at)?;
             return Ok(Advance::End);
         };
         let verdict = if self.limited {
@@ -323,7 +324,7 @@ impl TenantWalk {
         if in_memory && !self.messages.is_empty() && self.data.bytes(&*source, at).len() < bytes {
             return Ok(Verdict::Yield);
         }
-        if len > self.probe.left(&*source) {
+        if !self.probe.affords(&*source, len) {
             self.limited = true;
             return Ok(Verdict::Failed(Cause::SearchLimit));
         }
@@ -375,6 +376,7 @@ impl TenantWalk {
             }
         };
         self.probe.spent = self.probe.spent.saturating_add(len).saturating_add(fetched);
+        self.probe.affords(&*source, 0);
         Ok(Verdict::Failed(failed))
     }
 
@@ -424,7 +426,7 @@ impl TenantWalk {
         }
         let crc = match tried.crc.take() {
             Some(crc) => crc,
-            None if shape.len > self.probe.left(&*source) => {
+            None if !self.probe.affords(&*source, shape.len) => {
                 self.limited = true;
                 return Ok(None);
             }
@@ -477,6 +479,7 @@ impl TenantWalk {
         let (decoded, cost) =
             self.probe
                 .decode(&*source, &self.options, place, self.front.len, affordable)?;
+        self.probe.affords(&*source, cost);
         self.probe.spent = self.probe.spent.saturating_add(cost);
         self.limited |= decoded == Decoded::Unaffordable;
         Ok(match decoded {

@@ -18,7 +18,7 @@ use super::toc::{Entry, TOC_START};
 use super::walk::TenantWalk;
 use crate::error::{Error, Result};
 use crate::format::Options;
-use crate::format::part::{self, another_file, budget_share, inseparable};
+use crate::format::part::{self, another_file, budget_share, exhausted, inseparable, over_budget};
 use crate::source::Source;
 
 /// A part preferably begins behind a block that has at most this share of what is aimed at: it is checked again there.
@@ -35,8 +35,6 @@ pub(super) struct Portion {
     from: u64,
     /// Where the entry behind its last one would stand.
     until: u64,
-    /// What may be hashed and decoded in vain, in bytes.
-    budget: u64,
 }
 
 /// How far the walk of a part is.
@@ -47,14 +45,20 @@ pub(super) struct Progress {
     passed: Option<(u64, u64)>,
     /// Whether its block counts where it says.
     stands: bool,
+    /// Where its entries and its blocks begin.
+    start: (u64, u64),
+    /// The most that was hashed in vain, or would have been.
+    peak: u64,
 }
 
 impl Progress {
-    const fn new(portion: Portion) -> Self {
+    const fn new(portion: Portion, start: (u64, u64)) -> Self {
         Self {
             portion,
             passed: portion.before,
             stands: true,
+            start,
+            peak: 0,
         }
     }
 
@@ -98,6 +102,12 @@ impl Plan {
     fn bytes(&self) -> u64 {
         (self.end - self.start).saturating_add(self.until - self.from)
     }
+
+    /// How many bytes it would have with this entry, too.
+    fn bytes_with(&self, entry: &Entry) -> u64 {
+        let blocks = entry.block_end().saturating_sub(self.start);
+        blocks.saturating_add(entry.end - self.from)
+    }
 }
 
 /// Splits a segment. Reads the table of contents.
@@ -123,7 +133,7 @@ pub(super) fn split(
             } else {
                 target.saturating_mul(2)
             };
-            plan.bytes() >= enough
+            plan.bytes_with(&entry) > enough
         });
         if is_full {
             let before = last.map(|(at, left, _)| (at, left));
@@ -141,7 +151,6 @@ pub(super) fn split(
             before: plan.before,
             from: plan.from,
             until: plan.until,
-            budget: budget_share(BUDGET_BYTES, bytes, front.len),
         };
         part::Portion::new(bytes, portion)
     };
@@ -161,7 +170,8 @@ impl TenantWalk {
         let Some((at, left)) = portion.before else {
             let mut walk = Self::at(source, options, front, TOC_START, None);
             walk.ranges = Ranges::of_part(&walk.front, walk.front.end(), stretch(0));
-            walk.set_progress(Progress::new(portion));
+            let start = (TOC_START, walk.front.end());
+            walk.set_progress(Progress::new(portion, start));
             return Ok(walk);
         };
         let mut entries = front.from(options, at, left);
@@ -183,18 +193,18 @@ impl TenantWalk {
             walk.last = Some((entry.partition, name));
             walk.layout = Layout::new(end, walk.front.len);
             walk.ranges = Ranges::of_part(&walk.front, end, stretch(next));
-            walk.set_progress(Progress::new(portion));
+            walk.set_progress(Progress::new(portion, (next, end)));
             return Ok(walk);
         }
         // The part before goes on through all of it.
         let mut walk = Self::at(source, options, front, at, Some(0));
-        walk.set_progress(Progress::new(portion));
+        walk.set_progress(Progress::new(portion, (at, at)));
         walk.ended = true;
         Ok(walk)
     }
 
     fn set_progress(&mut self, progress: Progress) {
-        self.probe.budget = Some(progress.portion.budget);
+        self.probe.peak = progress.peak;
         self.portion = Some(progress);
     }
 
@@ -227,6 +237,7 @@ impl TenantWalk {
             if self.layout.pending() > 0 || self.end != Some(self.ranges.at()) {
                 return Err(self.inseparable("blocks in front of its end overlap"));
             }
+            self.end_part(next)?;
             self.ranges.end_stretch(next);
             return Ok(true);
         }
@@ -246,15 +257,35 @@ impl TenantWalk {
         Ok(false)
     }
 
-    /// Refuses to go on in a part for which too much was hashed in vain: the walk of the whole might go on.
+    /// The search budget is exhausted: in a part, whether it is for the whole walk, others decide.
     pub(super) fn exhaust_part(&self) -> Result<()> {
         match &self.portion {
-            Some(progress) => Err(self.inseparable(&format!(
-                "its damage takes more than the {} bytes that may be hashed in vain for a part of this size",
-                progress.portion.budget
-            ))),
+            Some(_) => Err(exhausted(self.source.path())),
             None => Ok(()),
         }
+    }
+
+    /// At the end of a part, in front of the entry at `next`: refuses it if the whole walk may have ended a search in it or
+    /// behind it.
+    pub(super) fn end_part(&self, next: u64) -> Result<()> {
+        let Some(Progress { start, .. }) = self.portion else {
+            return Ok(());
+        };
+        let blocks = self.ranges.at().saturating_sub(start.1);
+        let bytes = blocks.saturating_add(next.saturating_sub(start.0));
+        let share = budget_share(BUDGET_BYTES, bytes, self.front.len);
+        if self.probe.spent > 0 && self.probe.peak > share {
+            return Err(over_budget(self.source.path(), self.probe.peak, share));
+        }
+        Ok(())
+    }
+
+    /// How far the walk of a part is.
+    pub(super) fn progress(&self) -> Option<Progress> {
+        self.portion.map(|progress| Progress {
+            peak: self.probe.peak,
+            ..progress
+        })
     }
 
     fn inseparable(&self, why: &str) -> Error {

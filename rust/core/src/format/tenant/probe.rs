@@ -48,16 +48,23 @@ pub(super) struct Probe {
     pieces: Window,
     /// Bytes hashed, and fields decoded, in vain.
     pub(super) spent: u64,
-    /// How much may be, if that is not as much as for the whole file.
-    pub(super) budget: Option<u64>,
+    /// The most that `spent` would have been had what was being hashed been in vain.
+    pub(super) peak: u64,
     decoded: u32,
 }
 
 impl Probe {
     /// How much may still be spent.
     pub(super) fn left(&self, source: &dyn Source) -> u64 {
-        let whole = || BUDGET_BYTES.saturating_add(source.len().saturating_mul(2));
-        self.budget.unwrap_or_else(whole).saturating_sub(self.spent)
+        BUDGET_BYTES
+            .saturating_add(source.len().saturating_mul(2))
+            .saturating_sub(self.spent)
+    }
+
+    /// Whether so much can be spent.
+    pub(super) fn affords(&mut self, source: &dyn Source, bytes: u64) -> bool {
+        self.peak = self.peak.max(self.spent.saturating_add(bytes));
+        bytes <= self.left(source)
     }
 
     /// The u32 at `at`, which lies within the source.

@@ -171,7 +171,7 @@ impl TenantWalk {
             given: self.given,
             skip: self.skip,
             ended: self.ended,
-            portion: self.portion,
+            portion: self.progress(),
         };
         // Numbers and causes always have a JSON form; marks that cannot be read back have none.
         Carry(serde_json::to_string(&state).unwrap_or_default())
