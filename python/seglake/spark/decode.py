@@ -16,6 +16,7 @@ from seglake._types import FormatName
 from .files import path_text
 from .options import ReadOptions
 from .schema import ReadSchema, arrow_field, arrow_schema
+from .slices import Slice
 from .uint64 import find_too_large
 
 __all__ = ["Decoder"]
@@ -32,8 +33,8 @@ class Decoder:
     options: ReadOptions
     read_schema: ReadSchema
 
-    def decode(self, paths: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Yields the records of the files, and a row for each damaged range where the load asks for them.
+    def decode(self, slices: Sequence[Slice]) -> Iterator[pa.RecordBatch]:
+        """Yields the records of files, or of parts of files, and a row for each damaged range where the load asks for them.
 
         A record that can be read although something in it is damaged is one row: its fields and what is wrong.
 
@@ -48,9 +49,9 @@ class Decoder:
         # Damage that comes in rows of its own is not worth a warning for each file; damage that is left out is.
         permissive = self.options.mode == "PERMISSIVE"
         warnings.simplefilter("ignore" if permissive else "always", seglake.DamageWarning)
-        for path in paths:
+        for path, _, part in slices:
             try:
-                reader = self._open(path)
+                reader = self._open(path, part)
             except FileNotFoundError:
                 if Path(path).exists():
                     raise  # what is missing is the key's file
@@ -65,6 +66,13 @@ class Decoder:
                     yield from self._decode(path, reader, schema)
                 except seglake.DamageError as error:
                     raise self._explained(error) from None
+                except ValueError as error:
+                    if part is None or type(error) is not ValueError:
+                        raise
+                    raise ValueError(
+                        f"{error}. In Spark: load it anew, or, if it has not changed, with option maxPartitionBytes of at "
+                        "least its size"
+                    ) from None
 
     @property
     def _skips(self) -> bool:
@@ -73,7 +81,17 @@ class Decoder:
             return self.read_schema.corrupt_column is not None
         return self.options.mode == "DROPMALFORMED"
 
-    def _open(self, path: str) -> seglake.Reader:
+    def open_to_split(self, path: str) -> seglake.Reader:
+        """Opens a file on the driver, without the key's file: that is for the executors alone."""
+        key = self.options.key
+        return seglake.open(
+            path,
+            format=cast("FormatName", self.format),
+            key=key.reveal() if key is not None else None,
+            **self.options.format_options.arguments(self.format),
+        )
+
+    def _open(self, path: str, part: seglake.Part | None) -> seglake.Reader:
         key = self.options.key
         return seglake.open(
             path,
@@ -81,6 +99,7 @@ class Decoder:
             key=key.reveal() if key is not None else None,
             key_file=self.options.key_file,
             on_damage="skip" if self._skips else "raise",
+            part=part,
             columns=self.read_schema.columns,
             uuid_type=self.read_schema.uuid_type,
             **({} if self.options.max_record_bytes is None else {"max_record_bytes": self.options.max_record_bytes}),

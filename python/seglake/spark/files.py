@@ -8,7 +8,7 @@ import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol, TypeVar
 
 from seglake._text import printable_path
 
@@ -98,12 +98,20 @@ def path_text(path: str) -> str:
     return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
-def pack(files: Sequence[SegmentFile], limit_bytes: int, open_cost_bytes: int) -> list[list[SegmentFile]]:
-    """Packs files into tasks of at most `limit_bytes`, each file counting for `open_cost_bytes` more than its size.
+class _Sized(Protocol):
+    @property
+    def size(self) -> int: ...
+
+
+_File = TypeVar("_File", bound=_Sized)
+
+
+def pack(files: Sequence[_File], limit_bytes: int, open_cost_bytes: int) -> list[list[_File]]:
+    """Packs files, or slices of them, into tasks of at most `limit_bytes`, each file counting for `open_cost_bytes` more than its size.
 
     Files stay in order, so that what is close in name, and so mostly in time, comes into the same task.
     """
-    tasks: list[list[SegmentFile]] = []
+    tasks: list[list[_File]] = []
     room = 0
     for file in files:
         cost = file.size + open_cost_bytes

@@ -14,6 +14,7 @@ from .decode import Decoder
 from .files import FileListing, SegmentFile, find_files, pack, task_bytes
 from .options import ReadOptions
 from .schema import ReadSchema, inferred_schema
+from .slices import Slice, slices
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -66,9 +67,9 @@ class SegmentDataSource(DataSource):
 
 @dataclass(frozen=True)
 class SegmentPartition(InputPartition):
-    """The files that one task reads, in order."""
+    """What one task reads, in order."""
 
-    paths: tuple[str, ...]
+    slices: tuple[Slice, ...]
 
 
 class SegmentDataSourceReader(DataSourceReader):
@@ -76,7 +77,7 @@ class SegmentDataSourceReader(DataSourceReader):
 
     def __init__(self, decoder: Decoder | None, files: Sequence[SegmentFile]) -> None:
         self._decoder = decoder
-        self._partitions = _partitions(files, decoder.options) if decoder is not None else []
+        self._partitions = _partitions(files, decoder) if decoder is not None else []
 
     def partitions(self) -> Sequence[InputPartition]:
         """Returns one partition for each task."""
@@ -87,22 +88,24 @@ class SegmentDataSourceReader(DataSourceReader):
         return {"_decoder": self._decoder, "_partitions": []}
 
     def read(self, partition: InputPartition) -> Iterator["RecordBatch"]:
-        """Decodes the files of one partition; runs on an executor."""
+        """Decodes what one partition has of the files; runs on an executor."""
         # Spark makes up an empty partition where there is none.
         if self._decoder is None or not isinstance(partition, SegmentPartition):
             return iter(())
-        return self._decoder.decode(partition.paths)
+        return self._decoder.decode(partition.slices)
 
 
-def _partitions(files: Sequence[SegmentFile], options: ReadOptions) -> list[SegmentPartition]:
+def _partitions(files: Sequence[SegmentFile], decoder: Decoder) -> list[SegmentPartition]:
+    options = decoder.options
     limit = task_bytes(
         files,
         most=options.max_partition_bytes,
         open_cost_bytes=options.open_cost_bytes,
         parallelism=options.min_partitions,
     )
-    tasks = pack(files, limit, options.open_cost_bytes)
-    return [SegmentPartition(tuple(file.path for file in task)) for task in tasks]
+    # What counts for opening a file is left over, as with Spark's own file sources: a part of a file has all of a task.
+    tasks = pack(list(slices(files, limit, decoder.open_to_split)), limit, options.open_cost_bytes)
+    return [SegmentPartition(tuple(task)) for task in tasks]
 
 
 def _common_format(files: Sequence[SegmentFile], options: ReadOptions) -> str | None:

@@ -15,6 +15,7 @@ mod key;
 mod ledger;
 mod message;
 mod open;
+mod part;
 mod read_options;
 mod reader;
 mod record;
@@ -50,6 +51,8 @@ mod _native {
     use super::message::{decode_message, decode_system, encode_message};
     #[pymodule_export]
     use super::open::open;
+    #[pymodule_export]
+    use super::part::Part;
     #[pymodule_export]
     use super::reader::Reader;
     #[pymodule_export]

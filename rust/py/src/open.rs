@@ -9,6 +9,7 @@ use seglake::columns::{Limits, Selection, UuidType};
 use seglake::format::Options;
 
 use crate::error::raise;
+use crate::part::Part;
 use crate::read_options::{Opened, ReadArguments};
 use crate::reader::{Reader, Reopening};
 use crate::wanted::Filter;
@@ -30,6 +31,8 @@ use crate::wanted::Filter;
 ///     no more than wanted records can be in, by a proven index or table of contents, or a chunked file's headers: the same
 ///     records, but damage elsewhere goes unnoticed, and `report` is of what was read. Where an index is damaged, or does not lead
 ///     to what is wanted, all of the file is read.
+/// part: one of the parts that `Reader.split` gave: records and batches are of this part alone, while looking up and `ledger()`
+///     are of the whole file. Raises ValueError for a part of another file.
 /// columns: the columns of Arrow batches; beside the format's own there are "path", "position", and "cause", which says what
 ///     is wrong with a record that is given out all the same.
 /// batch_bytes, batch_rows: a batch ends before it has more bytes of values or more rows, but has at least one row.
@@ -50,7 +53,7 @@ use crate::wanted::Filter;
 #[pyfunction]
 #[pyo3(signature = (
     source, *, format=None, dialect=None, index=None, key=None, keys=None, key_file=None, on_damage="raise", since=None,
-    until=None, start_offset=None, end_offset=None, partitions=None, tenants=None, types=None, prune=false, columns=None,
+    until=None, start_offset=None, end_offset=None, partitions=None, tenants=None, types=None, prune=false, part=None, columns=None,
     batch_bytes=8388608, batch_rows=131072, max_record_bytes=2147483647, max_chunk_bytes=None, limit_chunk_bytes=None,
     uuid_type="fixed", mmap=false, views=false, filesystem=None,
 ))]
@@ -72,6 +75,7 @@ pub(crate) fn open<'py>(
     tenants: Option<&Bound<'py, PyAny>>,
     types: Option<&Bound<'py, PyAny>>,
     prune: bool,
+    part: Option<Py<Part>>,
     columns: Option<Vec<String>>,
     batch_bytes: usize,
     batch_rows: usize,
@@ -163,6 +167,7 @@ pub(crate) fn open<'py>(
     again.set_item("tenants", tenants)?;
     again.set_item("types", types)?;
     again.set_item("prune", prune)?;
+    again.set_item("part", part.as_ref())?;
     again.set_item("columns", columns)?;
     again.set_item("batch_bytes", batch_bytes)?;
     again.set_item("batch_rows", batch_rows)?;
@@ -183,7 +188,13 @@ pub(crate) fn open<'py>(
         arguments: again.unbind(),
     };
     Ok(Reader::new(
-        source, format, options, selection, limits, reopening,
+        source,
+        format,
+        options,
+        selection,
+        limits,
+        part.map(|part| part.get().0.clone()),
+        reopening,
     ))
 }
 

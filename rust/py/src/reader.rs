@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyDict, PyTuple};
-use seglake::columns::{Limits, Selection};
-use seglake::format::{self, Column, Format, Hits, Lookup, Options, RecordId, Start, Walk};
+use seglake::columns::{self, Limits, Selection};
+use seglake::format::{self, Column, Format, Hits, Lookup, Options, Part, RecordId, Start, Walk};
 use seglake::source::Source;
 use seglake::text::escape;
 use seglake::verbs;
@@ -108,6 +108,8 @@ pub(crate) struct Reader {
     options: Options,
     selection: Selection,
     limits: Limits,
+    /// The part that passes are over; `None` for the whole file.
+    part: Option<Part>,
     reopening: Reopening,
     shared: Arc<Shared>,
     /// Made when something is looked up first; it keeps what it has proven of an index.
@@ -121,6 +123,7 @@ impl Reader {
         options: Options,
         selection: Selection,
         limits: Limits,
+        part: Option<Part>,
         reopening: Reopening,
     ) -> Self {
         Self {
@@ -129,6 +132,7 @@ impl Reader {
             options,
             selection,
             limits,
+            part,
             reopening,
             shared: Arc::default(),
             lookup: OnceLock::new(),
@@ -156,6 +160,11 @@ impl Reader {
         );
         self.begin(records.pass());
         Ok(records)
+    }
+
+    /// Where a pass begins.
+    fn start(&self) -> Start<'_> {
+        self.part.as_ref().map_or(Start::Beginning, Start::Part)
     }
 
     fn columns(&self) -> &'static [Column] {
@@ -224,7 +233,8 @@ impl Reader {
         self.shared.check_open()?;
         let (source, selection) = (self.source.clone(), self.selection.clone());
         let batches = py.detach(|| {
-            seglake::columns::Batches::new(source, &self.options, selection, self.limits)
+            let start = self.start();
+            columns::Batches::starting(source, &self.options, selection, self.limits, start)
         });
         let batches = Arc::new(Exclusive::new(batches.map_err(|error| raise(py, error))?));
         self.begin(batches.clone());
@@ -277,7 +287,7 @@ impl Reader {
     /// The records, one by one, in file order.
     fn __iter__(&self, py: Python<'_>) -> PyResult<Records> {
         self.records(py, || {
-            format::open(self.source.clone(), &self.options, Start::Beginning)
+            format::open(self.source.clone(), &self.options, self.start())
         })
     }
 
@@ -289,6 +299,24 @@ impl Reader {
             !self.options.strict,
             self.shared.clone(),
         ))
+    }
+
+    /// Splits the file into parts of about `max_bytes` bytes each, which `open(..., part=...)` reads by themselves, on any
+    /// machine. Together they give each record, and each damaged range, that the whole file gives, once, in their order.
+    ///
+    /// There is one part where the file has no more bytes, where its format has no parts (active, oplog), or where it is not
+    /// certain that parts give what the whole does: sealed files without a trailer, under a key that was not given, or with a
+    /// damaged index; tenant files of version 1 or with a damaged table of contents; chunked files with a damaged header or a
+    /// torn tail. Reads no records. Raises ValueError where `max_bytes` is not positive.
+    #[pyo3(signature = (max_bytes=134_217_728))]
+    fn split(&self, py: Python<'_>, max_bytes: u64) -> PyResult<Vec<crate::part::Part>> {
+        self.shared.check_open()?;
+        if max_bytes == 0 {
+            return Err(PyValueError::new_err("max_bytes is at least 1"));
+        }
+        let parts = py.detach(|| format::split(self.source.clone(), &self.options, max_bytes));
+        let parts = parts.map_err(|error| raise(py, error))?;
+        Ok(parts.into_iter().map(crate::part::Part).collect())
     }
 
     /// One record, or None: by its UUID (active, sealed; a `uuid.UUID`, its 16 bytes or its text), offset (chunked), sequence

@@ -1,0 +1,60 @@
+//! `Part`: a part of a file that can be read by itself.
+
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use seglake::format;
+
+use crate::error::raise;
+
+/// A part of a file, from `Reader.split`: `open(..., part=...)` reads it by itself. It holds no bytes of records and no key, and
+/// pickles as the JSON that `to_json` gives.
+#[pyclass(frozen, eq, module = "seglake")]
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Part(pub(crate) format::Part);
+
+#[pymethods]
+impl Part {
+    /// A part from what `to_json` gave. Raises ValueError where it is none.
+    #[staticmethod]
+    fn from_json(py: Python<'_>, json: &str) -> PyResult<Self> {
+        format::Part::from_json(json)
+            .map(Self)
+            .map_err(|error| raise(py, error))
+    }
+
+    /// The part as JSON, which is opaque: it may look different in another version.
+    fn to_json(&self) -> String {
+        self.0.to_json()
+    }
+
+    /// About how many bytes of the file are read for it.
+    #[getter]
+    const fn nbytes(&self) -> u64 {
+        self.0.bytes()
+    }
+
+    /// Whether it is the whole file.
+    #[getter]
+    const fn is_whole(&self) -> bool {
+        self.0.is_whole()
+    }
+
+    fn __hash__(&self) -> u64 {
+        use std::hash::{DefaultHasher, Hash, Hasher};
+        let mut hasher = DefaultHasher::new();
+        self.0.to_json().hash(&mut hasher);
+        hasher.finish()
+    }
+
+    fn __reduce__<'py>(
+        slf: &Bound<'py, Self>,
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let json = slf.get().0.to_json();
+        let from_json = slf.get_type().getattr("from_json")?;
+        Ok((from_json, PyTuple::new(slf.py(), [json])?))
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Part({})", self.0.to_json())
+    }
+}

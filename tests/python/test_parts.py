@@ -1,0 +1,185 @@
+"""Parts of a file: together they give what the whole file gives."""
+
+import pickle
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+
+import pyarrow as pa
+import pytest
+
+import seglake
+
+RECORDS = 400
+
+
+def _uuid(number: int) -> uuid.UUID:
+    return uuid.UUID(int=(0x1EE << 116 | number << 84) & ~(0xF << 76) | 6 << 76 | 2 << 62)
+
+
+MAKERS: dict[str, Callable[[int], dict[str, Any]]] = {
+    "active": lambda n: {"uuid": _uuid(n), "type": "t", "value": b"%d" % n * 50},
+    "sealed": lambda n: {"uuid": _uuid(n), "type": "t", "value": b"%d" % n * 50},
+    "tenant": lambda n: {"partition": n // 50, "tenant": f"t{n // 5 % 10}", "value": b"%d" % n * 50},
+    "chunked": lambda n: {"offset": n, "timestamp_us": n, "value": bytes((n * i) % 251 for i in range(99))},
+    "oplog": lambda n: {"version": 1, "value": b"%d" % n * 50, "checkpointer": 1, "clock": [], "abi": 0, "batch": 0},
+}
+SPLIT = ["sealed", "tenant", "chunked"]
+
+
+@pytest.fixture(params=list(MAKERS))
+def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    path = tmp_path / f"file.{request.param}"
+    write(path, request.param)
+    return path
+
+
+def write(path: Path, format: str, **options: Any) -> None:
+    if format == "chunked":
+        options["chunk_records"] = 10
+    with seglake.create(path, format=cast("Any", format), **options) as writer:
+        for number in range(RECORDS):
+            writer.write(**MAKERS[format](number))
+
+
+def format_of(path: Path) -> Any:
+    return path.suffix[1:]
+
+
+def damage(path: Path) -> None:
+    """Damages values, at a third and at a half of the file, behind what says where they are."""
+    data = bytearray(path.read_bytes())
+    for at in (len(data) // 3, len(data) // 2):
+        data[at // 128 * 128 + 60] ^= 1
+    path.write_bytes(data)
+
+
+def rows(path: Path, **options: Any) -> tuple[pa.Table, list[seglake.Span]]:
+    with seglake.open(path, format=format_of(path), on_damage="skip", **options) as reader:
+        batches = reader.batches()
+        read = [(pa.record_batch(cast("Any", batch)), batch.damage) for batch in batches]
+        schema = pa.schema(cast("Any", reader.schema))
+        return pa.Table.from_batches([rows for rows, _ in read], schema), [s for _, spans in read for s in spans]
+
+
+@pytest.mark.filterwarnings("ignore::seglake.DamageWarning")
+@pytest.mark.parametrize("damaged", [False, True])
+def test_parts_together_are_the_whole(path: Path, damaged: bool) -> None:
+    if damaged:
+        damage(path)
+    with seglake.open(path, format=format_of(path), on_damage="skip") as reader:
+        parts = reader.split(5000)
+        assert [part.is_whole for part in parts] == ([False] * len(parts) if format_of(path) in SPLIT else [True])
+        if format_of(path) in SPLIT:
+            assert len(parts) > 3
+            assert sum(part.nbytes for part in parts) <= reader.size
+    whole, spans = rows(path)
+    read = [rows(path, part=part) for part in parts]
+    assert pa.concat_tables([table for table, _ in read]).combine_chunks() == whole.combine_chunks()
+    assert sorted(span for _, own in read for span in own) == sorted(spans)
+    assert bool(spans) == (damaged and format_of(path) != "oplog")  # which has no checksums
+
+
+@pytest.mark.filterwarnings("ignore::seglake.DamageWarning")
+def test_records_of_a_part_one_by_one(path: Path) -> None:
+    options = {"format": format_of(path), "on_damage": "skip"}
+    with seglake.open(path, **options) as reader:
+        parts = reader.split(5000)
+        positions = [record.position for record in reader]
+    found = [record.position for part in parts for record in seglake.open(path, part=part, **options)]
+    assert found == positions
+
+
+def test_parts_and_their_readers_are_pickled(path: Path) -> None:
+    with seglake.open(path, format=format_of(path)) as reader:
+        part = reader.split(5000)[-1]
+    again = pickle.loads(pickle.dumps(part))  # noqa: S301
+    assert again == part
+    assert hash(again) == hash(part)
+    assert again == seglake.Part.from_json(part.to_json())
+    assert part.to_json() in repr(part)
+    with seglake.open(path, format=format_of(path), part=part) as reader:
+        other = pickle.loads(pickle.dumps(reader))  # noqa: S301
+        assert [record.position for record in other] == [record.position for record in reader]
+
+
+def test_a_small_file_is_one_part(path: Path) -> None:
+    with seglake.open(path, format=format_of(path)) as reader:
+        parts = reader.split()
+        assert [part.is_whole for part in parts] == [True]
+        assert parts[0].nbytes == reader.size
+        assert parts == reader.split(reader.size)
+
+
+@pytest.mark.parametrize("format", SPLIT)
+def test_strict_reading_of_a_part_raises_its_own_damage(format: str, tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    write(path, format)
+    damage(path)
+    with seglake.open(path, format=cast("Any", format)) as reader:
+        parts = reader.split(5000)
+        with pytest.raises(seglake.DamageError) as whole:
+            list(reader.batches())
+    raised: list[int | None] = []
+    for part in parts:
+        with seglake.open(path, format=cast("Any", format), part=part) as reader:
+            try:
+                list(reader.batches())
+            except seglake.DamageError as error:
+                raised.append(error.offset)
+    assert 1 <= len(raised) <= 2
+    assert raised[0] == whole.value.offset
+
+
+@pytest.mark.parametrize("format", SPLIT)
+def test_a_part_of_another_file_is_refused(format: str, tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    write(path, format)
+    with seglake.open(path, format=cast("Any", format)) as reader:
+        part = reader.split(5000)[1]
+    with path.open("ab") as file:
+        file.write(b"more")
+    with (
+        seglake.open(path, format=cast("Any", format), part=part) as reader,
+        pytest.raises(ValueError, match="file: this is a part of another file, or the file has changed"),
+    ):
+        list(reader.batches())
+
+
+def test_what_is_no_part_is_refused(path: Path) -> None:
+    with pytest.raises(ValueError, match="this is not a part of a file"):
+        seglake.Part.from_json("{}")
+    with seglake.open(path, format=format_of(path)) as reader:
+        with pytest.raises(ValueError, match="max_bytes is at least 1"):
+            reader.split(0)
+        reader.close()
+        with pytest.raises(ValueError, match="the reader is closed"):
+            reader.split()
+
+
+def test_a_sealed_file_is_split_without_its_key_and_not_without_its_trailer(tmp_path: Path) -> None:
+    key = bytes(range(32))
+    write(tmp_path / "keyed", "sealed", key=key)
+    with seglake.open(tmp_path / "keyed", format="sealed") as reader:
+        parts = reader.split(5000)
+    assert len(parts) > 3
+    with seglake.open(tmp_path / "keyed", format="sealed", key=key) as reader:
+        assert reader.split(5000) == parts
+        whole = [record.uuid for record in reader]
+    read = [seglake.open(tmp_path / "keyed", format="sealed", key=key, part=part) for part in parts]
+    assert [record.uuid for reader in read for record in reader] == whole
+    write(tmp_path / "plain", "sealed", trailer=False)
+    with seglake.open(tmp_path / "plain", format="sealed") as reader:
+        assert [part.is_whole for part in reader.split(5000)] == [True]
+
+
+@pytest.mark.filterwarnings("ignore::seglake.DamageWarning")
+def test_under_a_wrong_key_one_part_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "keyed.sealed"
+    write(path, "sealed", key=bytes(range(32)))
+    with seglake.open(path, on_damage="skip") as reader:
+        parts = reader.split(5000)
+    read = [rows(path, part=part) for part in parts]
+    assert [table.num_rows for table, _ in read] == [0] * len(parts)
+    assert [span for _, own in read for span in own] == rows(path)[1]
