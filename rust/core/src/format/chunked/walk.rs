@@ -96,7 +96,7 @@ impl ChunkedWalk {
         let state = State {
             at,
             end,
-            checked: true,
+            checked: at > 0,
             ..State::default()
         };
         Self::from_state(source, options, state)

@@ -306,6 +306,7 @@ impl TenantWalk {
             self.wants(entry.partition, &entry.tenant)?
         };
         if !wanted {
+            self.ranges.leave_entry(entry.at, entry.end)?;
             self.pass();
             return Ok(Advance::On);
         }

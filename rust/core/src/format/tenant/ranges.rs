@@ -46,6 +46,9 @@ pub(super) struct Saved {
     /// In front of this no range of the data is given but damage.
     #[serde(default)]
     given_until: u64,
+    /// Entries that are marked were not followed, and what they are is not known.
+    #[serde(default)]
+    follows_some: bool,
     /// A part: the stretch of the table that its front is.
     stretch: Option<Stretch>,
 }
@@ -101,6 +104,12 @@ impl Ranges {
         self.front_end = 0;
     }
 
+    /// Leaves an entry out that is not followed: its bytes are those that were written, but whether it is right is not known.
+    pub(super) fn leave_entry(&mut self, start: u64, end: u64) -> Result<()> {
+        self.state.follows_some = true;
+        self.mark(start, end, Cause::Unreferenced)
+    }
+
     /// Goes on at `at`: what is in front of it has not been read.
     pub(super) fn skip_to(&mut self, at: u64) {
         if at != self.state.at {
@@ -146,7 +155,7 @@ impl Ranges {
 
     /// Whether any damage has shown itself.
     pub(super) fn is_damaged(&self) -> bool {
-        self.state.first.is_some() || !self.marks.is_empty()
+        self.state.first.is_some() || !self.state.follows_some && !self.marks.is_empty()
     }
 
     /// Covers the data's bytes up to `end`.
@@ -267,6 +276,11 @@ impl Ranges {
         }
         if let Some(mark) = self.marks.next(&mut ranges.marks)? {
             cover(mark.start, Kind::Header, None);
+            if self.state.follows_some {
+                tiling.finish(&mut self.spans);
+                *tiling = Tiling::resume(mark.end, None);
+                return Ok(true);
+            }
             cover(mark.end, Kind::Corrupt, Some(mark.cause));
             return Ok(true);
         }
