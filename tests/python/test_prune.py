@@ -125,7 +125,7 @@ def check(source: Any, wanted: Fields, **options: Any) -> None:
     assert positions == [fields["position"] for fields in expected]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(data=st.data())
 def test_pruning_golden_files_gives_what_choosing_does(data: st.DataObject) -> None:
     case: Case = GOLDEN[data.draw(st.sampled_from(sorted(GOLDEN)))]
@@ -185,7 +185,7 @@ def original(name: str) -> tuple[bytes, tuple[int, ...]]:
 
 
 @pytest.mark.parametrize("name", WRITTEN)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(data=st.data())
 def test_pruning_damaged_files_gives_what_choosing_does(data: st.DataObject, name: str) -> None:
     format = WRITTEN[name][0]
