@@ -8,6 +8,7 @@ import re
 _NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 # How Python has the bytes of a path that are not UTF-8.
 _NOT_UTF8 = re.compile("[\udc80-\udcff]")
+_HEX_BYTE = re.compile("x([0-9a-fA-F]{2})")
 
 
 def printable(text: str) -> str:
@@ -35,3 +36,18 @@ def _spelled(character: str) -> str:
     if code < 0x100:
         return f"\\x{code:02x}"
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def unescape(text: str) -> bytes | None:
+    r"""The bytes that the library shows as this text, `\xNN` being a byte; None where no bytes show so."""
+    first, *parts = text.split("\\")
+    try:
+        shown = first.encode()
+        for part in parts:
+            byte = _HEX_BYTE.match(part)
+            if byte is None:
+                return None
+            shown += bytes.fromhex(byte[1]) + part[byte.end() :].encode()
+    except UnicodeEncodeError:
+        return None
+    return shown

@@ -3,17 +3,20 @@
 import logging
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, cast
 
 import pyarrow as pa
+from pyspark.sql.datasource import Filter
 
 import seglake
 from seglake._text import printable_path
 from seglake._types import FormatName
 
 from .files import path_text
+from .filters import narrowed
+from .formats import column_names
 from .options import ReadOptions
 from .schema import ReadSchema, arrow_field, arrow_schema
 from .slices import Slice
@@ -32,6 +35,12 @@ class Decoder:
     format: str
     options: ReadOptions
     read_schema: ReadSchema
+
+    def narrowed(self, filters: Sequence[Filter]) -> "Decoder":
+        """Returns a decoder of those records that can match all of these filters."""
+        columns = column_names(self.format, self.options.format_options)
+        wanted = narrowed(self.options.wanted, filters, columns)
+        return replace(self, options=replace(self.options, wanted=wanted))
 
     def decode(self, slices: Sequence[Slice]) -> Iterator[pa.RecordBatch]:
         """Yields the records of files, or of parts of files, and a row for each damaged range where the load asks for them.
@@ -104,6 +113,7 @@ class Decoder:
             uuid_type=self.read_schema.uuid_type,
             **({} if self.options.max_record_bytes is None else {"max_record_bytes": self.options.max_record_bytes}),
             **self.options.wanted.arguments(),
+            prune=True,
             **self.options.format_options.arguments(self.format),
         )
 

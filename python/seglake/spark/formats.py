@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from functools import cache
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, Literal, TypeVar, cast
 from uuid import UUID
 
 import pyarrow as pa
@@ -26,6 +26,7 @@ __all__ = [
 ]
 
 UuidType = Literal["string", "binary"]
+_T = TypeVar("_T")
 
 LOCATION_COLUMNS: Final = ("path", "position")
 """The columns that any format's records have when they are asked for: the file, and where in it the record begins."""
@@ -49,7 +50,12 @@ _WANTED_BY: Final = {
     "end_offset": "offset",
     "partitions": "partition",
     "tenants": "tenant",
+    "types": "type",
 }
+
+
+# Where the times of UUIDs of version 6 begin, which count steps of 100 ns.
+_UUID_EPOCH: Final = datetime(1582, 10, 15, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -79,18 +85,34 @@ class FormatOptions:
 
 @dataclass(frozen=True)
 class Wanted:
-    """Which records are read, named as in `seglake.open`; ranges are half-open, None lets everything through."""
+    """Which records are read, named as in `seglake.open`; ranges are half-open, None lets everything through.
+
+    Tenants and types are bytes: different texts may stand for the same ones.
+    """
 
     since: datetime | UUID | None = None
     until: datetime | UUID | None = None
     start_offset: int | None = None
     end_offset: int | None = None
     partitions: tuple[int, ...] | None = None
-    tenants: tuple[str, ...] | None = None
+    tenants: tuple[bytes, ...] | None = None
+    types: tuple[bytes, ...] | None = None
 
     def arguments(self) -> dict[str, Any]:
         """Returns what is given as keyword arguments for `seglake.open`."""
         return dict(_given(self))
+
+    def both(self, other: "Wanted") -> "Wanted":
+        """Returns the choice of the records that are among both."""
+        return Wanted(
+            since=max(_present(self.since, other.since), key=_place_in_time, default=None),
+            until=min(_present(self.until, other.until), key=_place_in_time, default=None),
+            start_offset=max(_present(self.start_offset, other.start_offset), default=None),
+            end_offset=min(_present(self.end_offset, other.end_offset), default=None),
+            partitions=_common(self.partitions, other.partitions),
+            tenants=_common(self.tenants, other.tenants),
+            types=_common(self.types, other.types),
+        )
 
     def missing(self, columns: Sequence[str]) -> tuple[str, str] | None:
         """Returns an argument by which records of these columns cannot be chosen, and the column they lack for it."""
@@ -142,6 +164,23 @@ def _schema_of_nothing(
         **(options.arguments(format) if options is not None else {}),
     ) as reader:
         return reader.schema
+
+
+def _present(*values: _T | None) -> list[_T]:
+    return [value for value in values if value is not None]
+
+
+def _common(one: tuple[_T, ...] | None, other: tuple[_T, ...] | None) -> tuple[_T, ...] | None:
+    if one is None or other is None:
+        return one if other is None else other
+    return tuple(value for value in one if value in other)
+
+
+def _place_in_time(bound: datetime | UUID) -> tuple[int, int]:
+    """Where a bound stands among others: a time is in front of all UUIDs of that time."""
+    if isinstance(bound, UUID):
+        return (bound.int >> 80) << 12 | bound.int >> 64 & 0xFFF, bound.int
+    return (bound - _UUID_EPOCH) // timedelta(microseconds=1) * 10, -1
 
 
 def _given(options: FormatOptions | Wanted) -> Iterator[tuple[str, Any]]:

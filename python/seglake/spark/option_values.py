@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Literal, TypeVar, cast, get_args
 from zoneinfo import ZoneInfo
 
+from seglake._text import unescape
 from seglake._types import DialectName
 
 from .formats import UuidType, column_names
@@ -147,20 +148,34 @@ def partitions(value: str) -> tuple[int, ...]:
     return tuple(int(number) for number in numbers)
 
 
-def tenants(value: str) -> tuple[str, ...]:
-    """Parses the IDs of tenants: a JSON list of texts, or a list with commas, without the blanks around each."""
-    if not value.startswith("["):
-        names = tuple(name.strip() for name in value.split(","))
-        if all(names):
-            return names
-    else:
+def tenants(value: str) -> tuple[bytes, ...]:
+    """Parses the IDs of tenants, as `shown` has them."""
+    return shown(value, 'tenant IDs with commas between them, such as AA,UA, or a JSON list: ["AA", "UA"]')
+
+
+def types(value: str) -> tuple[bytes, ...]:
+    """Parses types of records, as `shown` has them."""
+    return shown(value, 'types with commas between them, such as order,sale, or a JSON list: ["order", "sale"]')
+
+
+def shown(value: str, expected: str) -> tuple[bytes, ...]:
+    """Parses names as columns show them: a JSON list of texts, or a list with commas and perhaps blanks around each."""
+    if value.startswith("["):
         try:
             listed: Any = json.loads(value)
         except ValueError:
             listed = None
-        if isinstance(listed, list) and all(isinstance(name, str) for name in cast("list[Any]", listed)):
-            return tuple(cast("list[str]", listed))
-    raise WrongValueError(value, 'tenant IDs with commas between them, such as AA,UA, or a JSON list: ["AA", "UA"]')
+        if not isinstance(listed, list) or not all(isinstance(name, str) for name in cast("list[Any]", listed)):
+            raise WrongValueError(value, expected)
+        names = cast("list[str]", listed)
+    else:
+        names = [name.strip() for name in value.split(",")]
+        if not all(names):
+            raise WrongValueError(value, expected)
+    parsed = [name for name in map(unescape, names) if name is not None]
+    if len(parsed) < len(names):
+        raise WrongValueError(value, r"\xNN behind each backslash, and \x5c for a backslash itself")
+    return tuple(parsed)
 
 
 def not_empty(value: str) -> str:

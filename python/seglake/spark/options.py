@@ -28,6 +28,7 @@ _OPTIONS: Final = (
     "endOffset",
     "partitions",
     "tenants",
+    "types",
     "pathGlobFilter",
     "recursiveFileLookup",
     "modifiedAfter",
@@ -176,6 +177,7 @@ def _wanted(read: OptionValues) -> Wanted:
         end_offset=read.get("endOffset", parse.message_offset, None),
         partitions=read.get("partitions", parse.partitions, None),
         tenants=read.get("tenants", parse.tenants, None),
+        types=read.get("types", parse.types, None),
     )
 
 

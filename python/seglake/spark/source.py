@@ -1,10 +1,10 @@
 """The Spark data source `seglake`."""
 
-from collections.abc import Iterator, MutableMapping, Sequence
+from collections.abc import Iterable, Iterator, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPartition
 from pyspark.sql.types import StructType
 
 import seglake
@@ -79,6 +79,16 @@ class SegmentDataSourceReader(DataSourceReader):
         self._decoder = decoder
         self._partitions = _partitions(files, decoder) if decoder is not None else []
 
+    @property
+    def pushFilters(self) -> "_OptionalPush":  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Takes the filters of the query, so that what cannot match them is not read."""
+        return _OptionalPush(self)
+
+    def narrow(self, filters: Sequence[Filter]) -> None:
+        """Reads no more than what can match all of the filters, as far as it can be chosen."""
+        if self._decoder is not None:
+            self._decoder = self._decoder.narrowed(filters)
+
     def partitions(self) -> Sequence[InputPartition]:
         """Returns one partition for each task."""
         return self._partitions
@@ -93,6 +103,24 @@ class SegmentDataSourceReader(DataSourceReader):
         if self._decoder is None or not isinstance(partition, SegmentPartition):
             return iter(())
         return self._decoder.decode(partition.slices)
+
+
+class _OptionalPush:
+    """`pushFilters` of a reader, for Spark to call where `spark.sql.python.filterPushdown.enabled` is on.
+
+    Where it is off, Spark refuses readers that have a `pushFilters` of their own, lest it be passed over silently. Here
+    nothing is lost without it, so that what Spark tells by, the function behind the method, is shown as it was.
+    """
+
+    __func__ = DataSourceReader.pushFilters
+
+    def __init__(self, reader: SegmentDataSourceReader) -> None:
+        self._reader = reader
+
+    def __call__(self, filters: list[Filter]) -> Iterable[Filter]:
+        """Takes filters; returns all of them, since Spark is to evaluate them again on what is read."""
+        self._reader.narrow(filters)
+        return filters
 
 
 def _partitions(files: Sequence[SegmentFile], decoder: Decoder) -> list[SegmentPartition]:
