@@ -2,7 +2,7 @@
 
 import logging
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, cast
@@ -42,7 +42,7 @@ class Decoder:
         wanted = narrowed(self.options.wanted, filters, columns)
         return replace(self, options=replace(self.options, wanted=wanted))
 
-    def decode(self, slices: Sequence[Slice]) -> Iterator[pa.RecordBatch]:
+    def decode(self, slices: Sequence[Slice]) -> Generator[pa.RecordBatch]:
         """Yields the records of files, or of parts of files, and a row for each damaged range where the load asks for them.
 
         A record that can be read although something in it is damaged is one row: its fields and what is wrong.

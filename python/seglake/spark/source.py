@@ -10,6 +10,7 @@ from pyspark.sql.types import StructType
 import seglake
 from seglake._text import printable_path
 
+from .ahead import read_ahead
 from .decode import Decoder
 from .files import FileListing, SegmentFile, find_files, pack, task_bytes
 from .options import ReadOptions
@@ -102,7 +103,7 @@ class SegmentDataSourceReader(DataSourceReader):
         # Spark makes up an empty partition where there is none.
         if self._decoder is None or not isinstance(partition, SegmentPartition):
             return iter(())
-        return self._decoder.decode(partition.slices)
+        return read_ahead(self._decoder.decode(partition.slices))
 
 
 class _OptionalPush:
