@@ -29,7 +29,7 @@ export PROPTEST_RNG_SEED
 MAKEFLAGS += --no-builtin-rules
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help develop build java demo test test-rust interop damage fuzz corpus sanitize lint audit format bench bench-guard criterion kaitai lock clean
+.PHONY: help develop build java demo test test-rust interop damage fuzz corpus sanitize lint audit format bench bench-spark bench-guard criterion kaitai lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -95,6 +95,9 @@ format: $(VENV)/.requirements ## Format the Rust and Python sources, and fix wha
 # A target that is missed fails nothing, since another machine's noise may be why: BENCH_ARGS=--check for a machine of one's own.
 bench: $(VENV)/.extension $(VENV)/.bench ## Measure each hot path beside its peer or limit, as one table
 	CARGO="$(CARGO)" $(BIN)/python scripts/bench.py $(BENCH_ARGS)
+
+bench-spark: $(VENV)/.extension java ## Measure Spark reading segments beside what the engine can do at best (Linux)
+	$(BIN)/python scripts/bench.py --spark $(BENCH_ARGS)
 
 bench-guard: $(VENV)/.requirements ## Hold the hot paths to their budget of instructions (needs valgrind)
 	CARGO="$(CARGO)" $(BIN)/python scripts/guard.py $(GUARD_ARGS)

@@ -3,8 +3,11 @@
     make bench
     make bench BENCH_ARGS="scan python_lookup"    # some suites only
     make bench BENCH_ARGS="--check hash"          # exit status 1 where a target is missed
+    make bench-spark                              # with Spark
+    make bench-spark BENCH_ARGS=spark_planning    # one of its suites
 
-The suites of benches/ratios are in Rust, those of benches/python in Python (python_NAME), `hostile` is benches/hostile.
+The suites of benches/ratios are in Rust, those of benches/python in Python (python_NAME), `hostile` is benches/hostile,
+`spark` and spark_NAME are benches/spark.
 Each runs in a process of its own. What they found is also written to bench-results.json, a list of rows.
 """
 
@@ -37,6 +40,10 @@ RATIOS: Final = TARGET / "ratios"
 FOUND: Final = RATIOS / "found"
 BINARY: Final = RATIOS / "release" / "seglake-ratios"
 PYTHON_SUITES: Final = ROOT / "benches" / "python"
+# Not of `make bench`, whose suites all measure one process: they start Spark.
+SPARK_SUITES: Final = {
+    "spark": ROOT / "benches" / "spark" / "reading.py",
+}
 HOSTILE: Final = TARGET / "hostile.json"
 # In how many times the time of a sound file, its records hashed one by one, a hostile one is to be scanned.
 MOST_TIMES: Final = 4.0
@@ -88,8 +95,8 @@ def run(suite: str) -> list[Row]:
     if suite == "hostile":
         cargo("bench", "--locked", "--package", "seglake", "--bench", "hostile")
         return hostile_rows()
-    script = PYTHON_SUITES / f"{suite.removeprefix('python_')}.py"
-    command = [sys.executable, str(script)] if suite.startswith("python_") else [str(BINARY), suite]
+    script = SPARK_SUITES.get(suite, PYTHON_SUITES / f"{suite.removeprefix('python_')}.py")
+    command = [sys.executable, str(script)] if script.exists() else [str(BINARY), suite]
     environment = HUGE_PAGES | os.environ | {"SEGLAKE_RATIOS": str(FOUND)}
     if subprocess.run(command, check=False, env=environment).returncode:
         raise BenchError(f"the suite {suite} failed: see above")
@@ -157,11 +164,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Measures each hot path beside its peer or limit.")
     parser.add_argument("suites", nargs="*", help="the suites to run; without any, all are")
     parser.add_argument("--check", action="store_true", help="fail where a target is missed")
+    parser.add_argument("--spark", action="store_true", help="run the suites that start Spark instead")
     arguments = parser.parse_args()
     shutil.rmtree(FOUND, ignore_errors=True)
     FOUND.mkdir(parents=True)
     try:
-        known = suites()
+        known = list(SPARK_SUITES) if arguments.spark else suites()
     except BenchError as error:
         print(error, file=sys.stderr)
         return 1

@@ -7,13 +7,15 @@ import math
 import os
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, TypedDict
 
 ROUNDS: Final = 7
 MIN_SECONDS: Final = 0.05
 """One measurement lasts at least so long: what is shorter is repeated within it."""
+MILLIONS: Final = "M/s"
+"""The unit of rates that are told in millions of items a second; in any other they are told as they are."""
 
 
 class Row(TypedDict):
@@ -30,13 +32,16 @@ class Row(TypedDict):
 
 
 class Suite:
-    """The comparisons of one suite, told in millions of items a second that the process is on a processor.
+    """The comparisons of one suite, told in items a second by `clock`.
 
-    Processor time rather than time that passes: it is of one thread, or of all that a peer starts.
+    Without another clock that is the time that the process is on a processor, rather than time that passes: it is of
+    one thread, or of all that a peer starts. Where other processes do the work, the clock has to be of theirs.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, clock: Callable[[], float] = time.process_time, rounds: int = ROUNDS) -> None:
         self._name = name
+        self._clock = clock
+        self._rounds = rounds
         self._rows: list[Row] = []
 
     def compare(
@@ -46,22 +51,35 @@ class Suite:
         ours: tuple[Callable[[], object], int],
         theirs: tuple[Callable[[], object], int],
         target: float | None = None,
+        unit: str = MILLIONS,
     ) -> None:
         """Measures ours beside theirs, each with the number of items that one run works on."""
         rates: list[tuple[float, float]] = []
-        repeats = [max(1, math.ceil(MIN_SECONDS / max(_seconds(run, 1), 1e-9))) for run, _ in (ours, theirs)]
-        for _ in range(ROUNDS):
+        repeats = [max(1, math.ceil(MIN_SECONDS / max(self._seconds(run, 1), 1e-9))) for run, _ in (ours, theirs)]
+        for _ in range(self._rounds):
             own, other = (
-                items / _seconds(run, times) for (run, items), times in zip((ours, theirs), repeats, strict=True)
+                items / self._seconds(run, times) for (run, items), times in zip((ours, theirs), repeats, strict=True)
             )
             rates.append((own, other))
+        self.add(name, beside, rates, target, unit)
+
+    def add(
+        self,
+        name: str,
+        beside: str,
+        rates: Sequence[tuple[float, float]],
+        target: float | None = None,
+        unit: str = MILLIONS,
+    ) -> None:
+        """Adds a row for rates that were measured in turns, ours and theirs, in items a second."""
         ratio = statistics.median(own / other for own, other in rates)
+        scale = 1e6 if unit == MILLIONS else 1.0
         row: Row = {
             "name": name,
             "beside": beside,
-            "unit": "M/s",
-            "ours": statistics.median(own for own, _ in rates) / 1e6,
-            "reference": statistics.median(other for _, other in rates) / 1e6,
+            "unit": unit,
+            "ours": statistics.median(own for own, _ in rates) / scale,
+            "reference": statistics.median(other for _, other in rates) / scale,
             "ratio": ratio,
             "target": target,
             "holds": None if target is None else ratio >= target,
@@ -81,10 +99,9 @@ class Suite:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(json.dumps(self._rows, indent=2) + "\n")
 
-
-def _seconds(run: Callable[[], object], times: int) -> float:
-    """How long one run takes, of so many in a row."""
-    begun = time.process_time()
-    for _ in range(times):
-        run()
-    return (time.process_time() - begun) / times
+    def _seconds(self, run: Callable[[], object], times: int) -> float:
+        """How long one run takes, of so many in a row."""
+        begun = self._clock()
+        for _ in range(times):
+            run()
+        return (self._clock() - begun) / times
