@@ -1,33 +1,49 @@
-"""One Spark session for all tests: starting one takes seconds."""
+"""One Spark session for all tests: starting one takes seconds.
+
+SEGLAKE_SPARK_MASTER says where they run: `local` (without it), `connect`, `local-cluster` or `standalone`.
+"""
 
 import os
-import sys
+import warnings
 from collections.abc import Iterator
 
+import clusters
 import pytest
 from pyspark.sql import SparkSession
 
 from seglake.spark.java import ensure_java
 
+MASTER = os.environ.get("SEGLAKE_SPARK_MASTER", "local")
+
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     ensure_java()
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-    session = (
-        SparkSession.builder.master("local[2]")
-        .appName("seglake tests")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
-        .config("spark.sql.shuffle.partitions", "2")
-        .getOrCreate()
-    )
-    session.sparkContext.setLogLevel("OFF")
-    yield session
-    session.stop()
+    folder = tmp_path_factory.mktemp("spark")
+    settings = {
+        "spark.app.name": "seglake tests",
+        "spark.driver.host": "127.0.0.1",
+        "spark.log.level": "OFF",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+    }
+    with clusters.environment(folder) as variables:
+        os.environ.update(variables)
+        with clusters.master(MASTER, folder, variables) as url:
+            builder = SparkSession.builder.remote(url) if MASTER == "connect" else SparkSession.builder.master(url)
+            for name, value in settings.items():
+                builder = builder.config(name, value)
+            with warnings.catch_warnings():
+                # Of settings that reach the server as it starts, Connect says that its client cannot change them.
+                warnings.filterwarnings("ignore", "Failed to set", UserWarning)
+                session = builder.getOrCreate()
+            try:
+                yield session
+            finally:
+                session.stop()
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,118 @@
+"""Spark's ways to run, each on this machine alone: in one process, behind a Connect server, or on a cluster."""
+
+from __future__ import annotations
+
+import os
+import queue
+import re
+import subprocess
+import sys
+import threading
+from collections.abc import Generator, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Final
+
+import pyspark
+
+__all__ = ["MASTERS", "ON_CLUSTER", "environment", "master"]
+
+MASTERS: Final = ("local", "connect", "local-cluster", "standalone")
+"""`local`: driver and executors in one JVM. `connect`: a client of a server that runs as `local`. `local-cluster`: two
+executors, a JVM each. `standalone`: a master and two workers, a JVM each, as on a cluster of machines."""
+
+ON_CLUSTER: Final = ("local-cluster", "standalone")
+
+_SPARK: Final = Path(pyspark.__file__).parent
+_START_S: Final = 120
+_WORKERS: Final = 2
+
+
+@contextmanager
+def environment(folder: Path) -> Generator[dict[str, str]]:
+    """Gives the variables under which Spark keeps to the loopback interface and writes below `folder` alone.
+
+    local-cluster writes what executors log below Spark's home, which is where the package is installed: it gets a home
+    of links.
+    """
+    home = folder / "spark"
+    home.mkdir()
+    for entry in _SPARK.iterdir():
+        if entry.name != "work":
+            (home / entry.name).symlink_to(entry)
+    yield {
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_HOME": str(home),
+        "SPARK_LOCAL_DIRS": str(folder / "local"),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_WORKER_DIR": str(folder / "work"),
+    }
+
+
+@contextmanager
+def master(kind: str, folder: Path, variables: dict[str, str]) -> Generator[str]:
+    """Starts what has to run beside the driver, and stops it in the end; gives the URL of Spark's master.
+
+    For `connect` it is that of the server which `SparkSession.builder.remote` starts in the driver's process.
+    """
+    with ExitStack() as running:
+        match kind:
+            case "local" | "connect":
+                yield "local[2]"
+            case "local-cluster":
+                yield f"local-cluster[{_WORKERS},1,1024]"
+            case "standalone":
+                yield _standalone(folder, variables, running)
+            case _:
+                raise ValueError(
+                    f"there is no way to run Spark that is called {kind!r}: there are {', '.join(MASTERS)}"
+                )
+
+
+def _standalone(folder: Path, variables: dict[str, str], running: ExitStack) -> str:
+    loopback = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
+    lines = running.enter_context(_daemon("master.Master", *loopback, variables=variables))
+    url = _wait_for(lines, r"Starting Spark master at (spark://\S+)")
+    for number in range(_WORKERS):
+        places = ("--cores", "1", "--memory", "1g", "--work-dir", str(folder / f"worker-{number}"))
+        lines = running.enter_context(_daemon("worker.Worker", *loopback, *places, url, variables=variables))
+        _wait_for(lines, "Successfully registered with master")
+    return url
+
+
+@contextmanager
+def _daemon(name: str, *arguments: str, variables: dict[str, str]) -> Generator[Iterator[str]]:
+    """Runs one of Spark's own processes; gives the lines that it logs, and stops it in the end."""
+    command = [str(_SPARK / "bin" / "spark-class"), f"org.apache.spark.deploy.{name}", *arguments]
+    with subprocess.Popen(
+        command,
+        env={**os.environ, **variables, "SPARK_DAEMON_MEMORY": "256m"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        errors="replace",
+    ) as process:
+        assert process.stdout is not None
+        lines: queue.SimpleQueue[str] = queue.SimpleQueue()
+        # Read to its end, or it would stand still once the pipe is full.
+        reader = threading.Thread(target=lambda output: [*map(lines.put, output), lines.put("")], args=[process.stdout])
+        reader.start()
+        try:
+            yield iter(lambda: lines.get(timeout=_START_S), "")
+        finally:
+            process.terminate()  # a worker ends its executors
+            try:
+                process.wait(_START_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+            reader.join()
+
+
+def _wait_for(lines: Iterator[str], pattern: str) -> str:
+    """Waits for a line; gives the group of the pattern."""
+    seen: list[str] = []
+    for line in lines:
+        seen.append(line)
+        if found := re.search(pattern, line):
+            return found[found.lastindex or 0]
+    raise RuntimeError(f"ended without a line {pattern!r}:\n{''.join(seen)}")
