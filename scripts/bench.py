@@ -43,6 +43,8 @@ PYTHON_SUITES: Final = ROOT / "benches" / "python"
 # Not of `make bench`, whose suites all measure one process: they start Spark.
 SPARK_SUITES: Final = {
     "spark": ROOT / "benches" / "spark" / "reading.py",
+    "spark_planning": ROOT / "benches" / "spark" / "planning.py",
+    "spark_memory": ROOT / "benches" / "spark" / "memory.py",
 }
 HOSTILE: Final = TARGET / "hostile.json"
 # In how many times the time of a sound file, its records hashed one by one, a hostile one is to be scanned.

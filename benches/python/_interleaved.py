@@ -16,6 +16,8 @@ MIN_SECONDS: Final = 0.05
 """One measurement lasts at least so long: what is shorter is repeated within it."""
 MILLIONS: Final = "M/s"
 """The unit of rates that are told in millions of items a second; in any other they are told as they are."""
+COSTS: Final = frozenset({"s", "MiB"})
+"""The units of what is the better the less it is."""
 
 
 class Row(TypedDict):
@@ -67,19 +69,19 @@ class Suite:
         self,
         name: str,
         beside: str,
-        rates: Sequence[tuple[float, float]],
+        found: Sequence[tuple[float, float]],
         target: float | None = None,
         unit: str = MILLIONS,
     ) -> None:
-        """Adds a row for rates that were measured in turns, ours and theirs, in items a second."""
-        ratio = statistics.median(own / other for own, other in rates)
+        """Adds a row for what was measured in turns, ours and theirs: items a second, or what something costs."""
+        ratio = statistics.median(other / own if unit in COSTS else own / other for own, other in found)
         scale = 1e6 if unit == MILLIONS else 1.0
         row: Row = {
             "name": name,
             "beside": beside,
             "unit": unit,
-            "ours": statistics.median(own for own, _ in rates) / scale,
-            "reference": statistics.median(other for _, other in rates) / scale,
+            "ours": statistics.median(own for own, _ in found) / scale,
+            "reference": statistics.median(other for _, other in found) / scale,
             "ratio": ratio,
             "target": target,
             "holds": None if target is None else ratio >= target,

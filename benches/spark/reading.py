@@ -1,8 +1,8 @@
 """Reading with Spark beside the engine's limit: a data source that returns the very batches that it has.
 
-Both give the same rows, in as many tasks, in one session, in turns, into nothing (`noop`) and into a count. A row is told
-in time that passes, planning and starting included, and once more in the processor time of the JVM and its workers, which
-hardly depends on what else the machine does.
+Both give the same rows, in as many tasks, in one session, in turns, into nothing (`noop`) and into a count. A row is
+told in time that passes, planning and starting included, and once more in the processor time of the JVM and its
+workers, which hardly depends on what else the machine does.
 """
 
 from __future__ import annotations
