@@ -207,3 +207,27 @@ def test_times_survive(path: Path) -> None:
         for time in times:
             writer.write(uuid=seglake.uuid6(time), type="t", value=json.dumps(time.isoformat()))
     assert [record.timestamp for record in seglake.open(path)] == times
+
+
+@pytest.mark.parametrize(
+    ("format", "extension", "required"),
+    [
+        ("active", "active", ["uuid", "type", "value"]),
+        ("sealed", "sealed", ["uuid", "type", "value"]),
+        ("tenant", "tenant", ["partition", "tenant", "value"]),
+        ("chunked", "chunks", ["timestamp", "value"]),
+        ("oplog", "oplog", ["version", "checkpointer", "clock", "abi", "batch", "value"]),
+    ],
+)
+def test_a_writer_tells_of_its_format(tmp_path: Path, format: Any, extension: str, required: list[str]) -> None:
+    with seglake.create(tmp_path / "new", format=format) as writer:
+        assert (writer.extension, writer.required) == (extension, required)
+
+
+def test_a_refused_row_is_named(path: Path) -> None:
+    batches = [pa.record_batch({"type": ["a", "b"], "value": ["", ""]}) for _ in range(2)]
+    batches.append(pa.record_batch({"type": ["c", None], "value": ["", ""]}))
+    with seglake.create(path, format="active") as writer, pytest.raises(ValueError, match="type is missing") as refused:
+        writer.write_batch(pa.Table.from_batches(batches))
+    assert getattr(refused.value, "row", None) == 5
+    assert refused.value.__notes__ == ["row 5 of what was given"]

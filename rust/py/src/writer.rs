@@ -209,6 +209,7 @@ impl Writer {
                     };
                     let note = format!("row {} of what was given", rows_before + row);
                     let _ = error.value(py).call_method1("add_note", (note,));
+                    let _ = error.value(py).setattr("row", rows_before + row);
                     error
                 })?;
             py.check_signals()?;
@@ -262,6 +263,22 @@ impl Writer {
         self.fields.format
     }
 
+    /// The usual extension of such files, without the dot.
+    #[getter]
+    fn extension(&self, py: Python<'_>) -> PyResult<&'static str> {
+        let format = by_name(self.fields.format).map_err(|error| raise(py, error))?;
+        Ok(format.extension)
+    }
+
+    /// The columns of which each record has a value of its own, in their order. The others follow from the rest or may be
+    /// missing.
+    #[getter]
+    fn required(&self) -> Vec<&'static str> {
+        let columns = self.fields.columns.iter();
+        let required = columns.filter(|column| !column.optional);
+        required.map(|column| column.name).collect()
+    }
+
     /// Where the next record will begin, in bytes from the start of the file; None where that is not known yet.
     #[getter]
     fn position(&self, py: Python<'_>) -> PyResult<Option<u64>> {
@@ -311,8 +328,8 @@ impl Writer {
     /// Writes the records of an Arrow table, record batch or stream and returns how many. Its columns are those of the format;
     /// those that may be left out in `write` may be missing. `path`, `position` and `cause` may be there too.
     ///
-    /// Raises ValueError for other columns, and what `write` refuses; its note names the row, and those before it are
-    /// written.
+    /// Raises ValueError for other columns, and what `write` refuses; its note and its attribute `row` name the row, and those
+    /// before it are written.
     #[pyo3(signature = (data, /))]
     fn write_batch(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<usize> {
         let mut rows = 0;
