@@ -69,6 +69,18 @@ class OptionValues:
         except WrongValueError as error:
             raise ValueError(f"option {name} {error}") from None
 
+    def key(self) -> tuple[str | None, "Secret | None"]:
+        """Returns the path of the key's file and the key itself, of which at most one is given.
+
+        Raises:
+            ValueError: both are, or the key is none. The message never shows it.
+        """
+        file = self.get("checksumSecretFile", not_empty, None)
+        key = self.get("checksumSecret", secret, None)
+        if file is not None and key is not None:
+            raise ValueError("options checksumSecretFile and checksumSecret are both given: give one of them")
+        return file, key
+
 
 def segment_format(value: str) -> str:
     """Parses the name of a format."""
@@ -130,6 +142,13 @@ def positive_int(value: str) -> int:
     """Parses a number from 1 on."""
     if not re.fullmatch(r"0*[1-9]\d{0,8}", value):
         raise WrongValueError(value, "a whole number from 1 on")
+    return int(value)
+
+
+def level(value: str) -> int:
+    """Parses a zstd compression level, which may be negative; which there are, the library knows."""
+    if not re.fullmatch(r"[+-]?\d{1,9}", value):
+        raise WrongValueError(value, "a whole number such as 3")
     return int(value)
 
 

@@ -1,56 +1,19 @@
 """The options of the Spark data source: parsed and checked once, on the driver, before any job."""
 
-import difflib
 import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, cast
+from typing import cast
 
 from . import option_values as parse
 from .files import FileFilter
 from .formats import FormatOptions, UuidType, Wanted, column_names, has_uint64
+from .option_names import camel_case, refuse_foreign
 from .option_values import Mode, OptionValues, Secret
 from .uint64 import Uint64Type
 
 __all__ = ["ReadOptions"]
-
-_OPTIONS: Final = (
-    "segmentFormat",
-    "dialect",
-    "mode",
-    "columnNameOfCorruptRecord",
-    "uuidType",
-    "uint64Type",
-    "since",
-    "until",
-    "startOffset",
-    "endOffset",
-    "partitions",
-    "tenants",
-    "types",
-    "pathGlobFilter",
-    "recursiveFileLookup",
-    "modifiedAfter",
-    "modifiedBefore",
-    "timeZone",
-    "ignoreMissingFiles",
-    "checksumSecretFile",
-    "checksumSecret",
-    "index",
-    "maxRecordBytes",
-    "maxChunkBytes",
-    "limitChunkBytes",
-    "maxPartitionBytes",
-    "openCostInBytes",
-    "minPartitionNum",
-)
-# What Spark adds to the user's own options, the longer list where a table of the catalog is read.
-_FROM_SPARK: Final = frozenset(
-    {"path", "paths", "owner", "provider", "location", "comment", "external", "is_managed_location"}
-)
-# The catalog passes each option of a table a second time, under this prefix.
-_TABLE_PREFIX: Final = "option."
 
 
 @dataclass(frozen=True)
@@ -102,12 +65,9 @@ class ReadOptions:
                 message names it; it never shows a secret.
         """
         given = {name.lower(): value for name, value in options.items()}
-        _refuse_unknown(given)
+        refuse_foreign(given, "reading")
         read = OptionValues(given)
-        key_file = read.get("checksumSecretFile", parse.not_empty, None)
-        key = read.get("checksumSecret", parse.secret, None)
-        if key_file is not None and key is not None:
-            raise ValueError("options checksumSecretFile and checksumSecret are both given: give one of them")
+        key_file, key = read.key()
         parsed = cls(
             paths=_paths(given),
             segment_format=read.get("segmentFormat", parse.segment_format, None),
@@ -145,12 +105,12 @@ class ReadOptions:
             name, column = missing
             by_uuid = " by UUID" if column == "uuid" else ""
             raise ValueError(
-                f"option {_camel_case(name)}{by_uuid} does not concern format {format}: "
+                f"option {camel_case(name)}{by_uuid} does not concern format {format}: "
                 f"its records have no column {column}"
             )
         if self.segment_format is None:
             return
-        foreign = [_camel_case(name) for name in self.format_options.foreign(format)]
+        foreign = [camel_case(name) for name in self.format_options.foreign(format)]
         if self.uuid_type is not None and "uuid" not in columns:
             foreign.append("uuidType")
         if self.uint64_type is not None and not has_uint64(format, self.format_options):
@@ -191,16 +151,6 @@ def _filter(read: OptionValues) -> FileFilter:
     )
 
 
-def _refuse_unknown(given: Mapping[str, str]) -> None:
-    known = {name.lower(): name for name in _OPTIONS}
-    for name in given:
-        if name in known or name in _FROM_SPARK or name.startswith(_TABLE_PREFIX):
-            continue
-        near = difflib.get_close_matches(name, known, n=1)
-        hint = f"Did you mean {known[near[0]]}?" if near else f"The options are {', '.join(_OPTIONS)}."
-        raise ValueError(f"unknown option {name!r}. {hint}")
-
-
 def _paths(given: Mapping[str, str]) -> tuple[str, ...]:
     paths: list[str] = []
     if "paths" in given:
@@ -212,9 +162,3 @@ def _paths(given: Mapping[str, str]) -> tuple[str, ...]:
     if not paths or not all(paths):
         raise ValueError('no path is given: name files, folders or patterns, as in .load("/logs/2024")')
     return tuple(paths)
-
-
-def _camel_case(name: str) -> str:
-    """The name of an option that is called `name` in Python."""
-    first, *others = name.split("_")
-    return first + "".join(word.capitalize() for word in others)

@@ -20,6 +20,7 @@ __all__ = [
     "arrow_field",
     "arrow_schema",
     "inferred_schema",
+    "same_but_for_null",
     "spark_schema",
 ]
 
@@ -175,6 +176,11 @@ def _unknown_column(name: str, known: Sequence[str], format: str) -> str:
 
 def _same_type(field: StructField, expected: StructField) -> bool:
     return field.dataType == expected.dataType
+
+
+def same_but_for_null(type: DataType, expected: DataType) -> bool:
+    """Tells whether two types are the same, but for what in them may be null."""
+    return _nullable(type) == _nullable(expected)
 
 
 def _require_type(field: StructField, expected: StructField) -> None:

@@ -1,10 +1,10 @@
 """The Spark data source `seglake`."""
 
-from collections.abc import Iterable, Iterator, MutableMapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWriter, Filter, InputPartition
 from pyspark.sql.types import StructType
 
 import seglake
@@ -13,9 +13,12 @@ from seglake._text import printable_path
 from .ahead import read_ahead
 from .decode import Decoder
 from .files import FileListing, SegmentFile, find_files, pack, task_bytes
+from .option_names import purposes, refuse_unknown
 from .options import ReadOptions
 from .schema import ReadSchema, inferred_schema
 from .slices import Slice, slices
+from .write.options import WriteOptions
+from .write.writer import SegmentDataSourceWriter
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -24,18 +27,33 @@ __all__ = ["SegmentDataSource"]
 
 
 class SegmentDataSource(DataSource):
-    """Reads binary log segments: `spark.read.format("seglake").load(paths)`.
+    """Reads and writes binary log segments: `spark.read.format("seglake").load(paths)`, and `df.write` likewise.
 
     The options are described in the documents under "Spark". Whatever is wrong with them, with a path or with a schema
     is an error before any job starts.
     """
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
-        # Not kept as they came: the object is written into query plans, and the options may hold a key.
         super().__init__({})
-        self._options = ReadOptions.parse(options)
-        self._format: str | None = self._options.segment_format
-        self._find()
+        self._given: Mapping[str, str] = options
+        self._read_options: ReadOptions | None = None
+        self._format: str | None = None
+        self._was_found = False
+        # Spark does not say whether it is going to read or to write. What would be wrong with both is told at once.
+        names = {name.lower() for name in options}
+        refuse_unknown(names)
+        if "reading" in purposes(names) and names & {"path", "paths", "location"} and not self._options.segment_format:
+            try:
+                self._find()
+            except FileNotFoundError as error:
+                raise FileNotFoundError(f"{error}. To write there, name the format with option segmentFormat") from None
+
+    def __getstate__(self) -> object:
+        # Spark sends the object on where it reads, and not where it writes: what is wrong with reading is told before.
+        if not self._was_found:
+            self._find()
+        # The options as they came stay behind: the object is written into query plans, and they may hold a key.
+        return {**self.__dict__, "_given": {}}
 
     @classmethod
     def name(cls) -> str:
@@ -44,6 +62,7 @@ class SegmentDataSource(DataSource):
 
     def schema(self) -> StructType:
         """Infers the schema from the first file, or from the format alone where that is given."""
+        self._format = self._format or self._options.segment_format
         if self._format is None:
             listing = self._find()
             if not listing.files:
@@ -62,8 +81,20 @@ class SegmentDataSource(DataSource):
         decoder = Decoder(format, self._options, ReadSchema.check(schema, format, self._options))
         return SegmentDataSourceReader(decoder, files)
 
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        """Checks options and columns, and begins the write."""
+        return SegmentDataSourceWriter.begin(schema, WriteOptions.parse(self._given), overwrite=overwrite)
+
+    @property
+    def _options(self) -> ReadOptions:
+        if self._read_options is None:
+            self._read_options = ReadOptions.parse(self._given)
+        return self._read_options
+
     def _find(self) -> FileListing:
-        return find_files(self._options.paths, self._options.filter)
+        listing = find_files(self._options.paths, self._options.filter)
+        self._was_found = True
+        return listing
 
 
 @dataclass(frozen=True)

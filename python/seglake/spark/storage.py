@@ -1,8 +1,10 @@
 """The few things that the ingest and the data source's writer ask of the file system below their destination.
 
-All writing but that of segments themselves goes through here. Another kind of storage has to offer the same: streams, durable renames, removal.
+All writing but that of segments themselves goes through here. Another kind of storage has to offer the same: streams,
+durable renames, removal.
 """
 
+import contextlib
 import os
 import shutil
 from collections.abc import Iterable
@@ -11,7 +13,17 @@ from pathlib import Path
 import pyarrow as pa
 from pyarrow import fs
 
-__all__ = ["open_output", "place", "remove_tree", "sync_file", "sync_folders", "write_durably"]
+__all__ = [
+    "open_output",
+    "place",
+    "remove",
+    "remove_empty",
+    "remove_tree",
+    "share",
+    "sync_file",
+    "sync_folders",
+    "write_durably",
+]
 
 _LOCAL = fs.LocalFileSystem()
 
@@ -35,6 +47,11 @@ def write_durably(path: Path, content: bytes) -> None:
     _sync(path.parent, os.O_RDONLY | os.O_DIRECTORY)
 
 
+def share(path: Path) -> None:
+    """Lets those read and write a file who may do so with its folder. Some writers begin theirs as their own alone."""
+    path.chmod(path.parent.stat().st_mode & 0o666)
+
+
 def place(staged: Path, final: Path) -> None:
     """Gives a staged file its final name; its folder is made where it is missing."""
     final.parent.mkdir(parents=True, exist_ok=True)
@@ -47,6 +64,17 @@ def sync_folders(root: Path, files: Iterable[Path]) -> None:
     for folder in sorted(folders, reverse=True):
         if folder.is_dir():
             _sync(folder, os.O_RDONLY | os.O_DIRECTORY)
+
+
+def remove(path: Path) -> None:
+    """Removes a file, if it is there."""
+    path.unlink(missing_ok=True)
+
+
+def remove_empty(folder: Path) -> None:
+    """Removes a folder if nothing is in it."""
+    with contextlib.suppress(OSError):
+        folder.rmdir()
 
 
 def remove_tree(folder: Path) -> None:

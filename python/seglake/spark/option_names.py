@@ -1,0 +1,120 @@
+"""The names of options: which there are, and what is said of others."""
+
+import difflib
+from collections.abc import Collection
+from typing import Final, Literal
+
+__all__ = ["Purpose", "camel_case", "purposes", "refuse_foreign", "refuse_unknown"]
+
+Purpose = Literal["reading", "writing"]
+"""What the data source is used for."""
+
+_READING: Final = (
+    "segmentFormat",
+    "dialect",
+    "mode",
+    "columnNameOfCorruptRecord",
+    "uuidType",
+    "uint64Type",
+    "since",
+    "until",
+    "startOffset",
+    "endOffset",
+    "partitions",
+    "tenants",
+    "types",
+    "pathGlobFilter",
+    "recursiveFileLookup",
+    "modifiedAfter",
+    "modifiedBefore",
+    "timeZone",
+    "ignoreMissingFiles",
+    "checksumSecretFile",
+    "checksumSecret",
+    "index",
+    "maxRecordBytes",
+    "maxChunkBytes",
+    "limitChunkBytes",
+    "maxPartitionBytes",
+    "openCostInBytes",
+    "minPartitionNum",
+)
+_WRITING: Final = (
+    "segmentFormat",
+    "dialect",
+    "version",
+    "trailer",
+    "chunkBytes",
+    "chunkRecords",
+    "level",
+    "index",
+    "memoryBytes",
+    "maxRecordsPerFile",
+    "maxBytesPerFile",
+    "successFile",
+    "columnNameOfCorruptRecord",
+    "checksumSecretFile",
+    "checksumSecret",
+)
+_OPTIONS: Final[dict[Purpose, dict[str, str]]] = {
+    "reading": {name.lower(): name for name in _READING},
+    "writing": {name.lower(): name for name in _WRITING},
+}
+# What Spark adds to the user's own options, the longer list where a table of the catalog is read.
+_FROM_SPARK: Final = frozenset(
+    {"path", "paths", "owner", "provider", "location", "comment", "external", "is_managed_location"}
+)
+# The catalog passes each option of a table a second time, under this prefix.
+_TABLE_PREFIX: Final = "option."
+
+
+def purposes(given: Collection[str]) -> set[Purpose]:
+    """Returns what all of these names, in lower case, are options of."""
+    return {
+        purpose
+        for purpose, options in _OPTIONS.items()
+        if all(name in options or _is_from_spark(name) for name in given)
+    }
+
+
+def refuse_unknown(given: Collection[str]) -> None:
+    """Refuses names, in lower case, that are options of nothing.
+
+    Raises:
+        ValueError: there is one.
+    """
+    known = {name: option for options in _OPTIONS.values() for name, option in options.items()}
+    for name in given:
+        if name in known or _is_from_spark(name):
+            continue
+        near = difflib.get_close_matches(name, known, n=1)
+        more = [option for option in _WRITING if option not in _READING]
+        hint = (
+            f"Did you mean {known[near[0]]}?"
+            if near
+            else f"The options are {', '.join(_READING)}; those of writing alone {', '.join(more)}."
+        )
+        raise ValueError(f"unknown option {name!r}. {hint}")
+
+
+def refuse_foreign(given: Collection[str], purpose: Purpose) -> None:
+    """Refuses names, in lower case, that are no options of this purpose.
+
+    Raises:
+        ValueError: there is one. The message says whether it is one of the other.
+    """
+    refuse_unknown(given)
+    for other, options in _OPTIONS.items():
+        for name in given:
+            if name in options and name not in _OPTIONS[purpose]:
+                raise ValueError(f"option {options[name]} is for {other}, and this is {purpose}: leave it out")
+
+
+def camel_case(name: str) -> str:
+    """Returns the name of an option that is called `name` in Python."""
+    first, *others = name.split("_")
+    return first + "".join(word.capitalize() for word in others)
+
+
+def _is_from_spark(name: str) -> bool:
+    return name in _FROM_SPARK or name.startswith(_TABLE_PREFIX)

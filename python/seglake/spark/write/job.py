@@ -1,0 +1,146 @@
+"""One write into a folder: what its tasks have put aside becomes visible together, or is removed.
+
+Below the folder stands `_temporary/<job>/`, which readers do not see, with a folder for each attempt at a task. What of
+it gets a name in the folder itself only the driver decides, by the messages of the tasks that Spark has accepted.
+"""
+
+import contextlib
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from seglake._text import printable_path
+
+from .. import storage
+from .existing import Existing
+from .manifest import Manifest, locked
+from .options import extensions
+
+__all__ = ["Job", "PartFile"]
+
+_STAGING: Final = "_temporary"
+_SUCCESS: Final = "_SUCCESS"
+_TRIES: Final = 100
+
+
+class PartFile(NamedTuple):
+    """A file that a task has written.
+
+    Attributes:
+        staged: its path in the job's staging folder, and behind it that of the index that belongs to it, if it has one.
+        records: how many records are in it.
+    """
+
+    staged: tuple[str, ...]
+    records: int
+
+
+@dataclass(frozen=True)
+class Job:
+    """A write that has begun. It holds nothing open: tasks and the commit are other processes.
+
+    Attributes:
+        folder: where the files go.
+        id: a name that no other write has.
+        overwrites: whether the files that are there are replaced.
+        success_file: whether an empty file `_SUCCESS` says in the end that all is there.
+        made_folder: whether this write has made the folder.
+    """
+
+    folder: Path
+    id: str
+    overwrites: bool
+    success_file: bool
+    made_folder: bool
+
+    @classmethod
+    def begin(cls, folder: Path, *, overwrites: bool, success_file: bool) -> "Job":
+        """Makes the folders, and puts in order what writes that died have left half done.
+
+        Raises:
+            ValueError: there is something in the folder that must not be overwritten.
+            OSError: it is no folder, or cannot be written to.
+        """
+        made_folder = not folder.exists()
+        if not made_folder and not folder.is_dir():
+            raise NotADirectoryError(
+                f"{printable_path(folder)}: expected a folder to write files into, or nothing; this is a file"
+            )
+        root = folder / _STAGING
+        if root.is_symlink():
+            raise NotADirectoryError(
+                f"{printable_path(root)}: expected a folder of writes on their way, in which they remove what is left "
+                "over; this is a link. Remove it"
+            )
+        if root.is_dir():
+            for staging in sorted(root.iterdir()):
+                if staging.name.startswith("."):
+                    storage.remove_tree(staging)  # its write had ended, and died removing it
+                else:
+                    _settle(folder, staging)
+        if overwrites and not made_folder:
+            Existing.of(folder, extensions()).refuse_others(folder)
+        job = cls(folder, str(uuid.uuid4()), overwrites, success_file, made_folder)
+        for _ in range(_TRIES):
+            with contextlib.suppress(FileNotFoundError):  # another write, at its end, has just removed an empty folder
+                job.staging.mkdir(parents=True)
+                break
+        return job
+
+    @property
+    def staging(self) -> Path:
+        """The folder in which tasks put files aside."""
+        return self.folder / _STAGING / self.id
+
+    def commit(self, files: Sequence[PartFile]) -> None:
+        """Makes these files visible, and removes those that they replace and all that was put aside.
+
+        Raises:
+            OSError: that failed. The message says what is visible.
+        """
+        # An empty file is for a frame without rows.
+        filled = [file for file in files if file.records] or files[:1]
+        place = [(staged, Path(staged).name) for file in filled for staged in file.staged]
+        with locked(self.staging) as is_ours:
+            if not is_ours:
+                raise BlockingIOError(f"{printable_path(self.staging)}: expected to be alone in committing this write")
+            remove = Existing.of(self.folder, extensions()).segments if self.overwrites else []
+            Manifest(self.id, place, remove).carry_out(self.folder, self.staging)
+            if self.overwrites:
+                storage.remove(self.folder / _SUCCESS)  # it was about what is no more
+            if self.success_file:
+                storage.write_durably(self.folder / _SUCCESS, b"")
+            _remove_staging(self.staging)
+
+    def abort(self) -> None:
+        """Removes all that was put aside.
+
+        Raises:
+            OSError: a commit had begun, and what it left cannot be put in order.
+        """
+        if self.staging.is_dir():
+            _settle(self.folder, self.staging)
+            _remove_staging(self.staging)
+        if self.made_folder:
+            storage.remove_empty(self.folder)
+
+
+def _settle(folder: Path, staging: Path) -> None:
+    """Puts in order what a commit has left, if it died. A job that has not come to its commit is left alone."""
+    manifest = Manifest.read(staging)
+    if manifest is None:
+        return
+    with contextlib.suppress(FileNotFoundError), locked(staging) as is_ours:  # gone: it has ended since
+        if is_ours and Manifest.read(staging) is not None:
+            manifest.settle(folder, staging)
+            _remove_staging(staging)
+
+
+def _remove_staging(staging: Path) -> None:
+    # Under another name no task that is still running, its result not wanted any more, finds its way into it.
+    aside = staging.with_name(f".{staging.name}")
+    staging.rename(aside)
+    storage.remove_tree(aside)
+    storage.remove_empty(staging.parent)

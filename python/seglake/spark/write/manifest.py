@@ -1,0 +1,156 @@
+"""What a commit is about to do, written down first, so that the next write can put in order what a dead one left.
+
+A commit renames files and then removes those that they replace. While it does, it holds a lock that the operating
+system drops when the process ends, however it ends. So a manifest whose lock is free is that of a commit that died. If
+all files have their names, what they replace is removed; otherwise those that have are removed. Whatever happens,
+either what was there before is complete, or what was written is.
+"""
+
+import fcntl
+import json
+import os
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from seglake._text import printable, printable_path
+
+from .. import storage
+
+__all__ = ["Manifest", "locked"]
+
+_MANIFEST: Final = "manifest.json"
+_LOCK: Final = "lock"
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What a commit does to a folder.
+
+    Attributes:
+        job: the write.
+        place: renames: from where in the job's staging folder, to which name in the folder.
+        remove: the names of the files that are replaced.
+    """
+
+    job: str
+    place: Sequence[tuple[str, str]]
+    remove: Sequence[str]
+
+    def carry_out(self, folder: Path, staging: Path) -> None:
+        """Does it. Only for the holder of the lock.
+
+        Raises:
+            OSError: a file could not be renamed, and nothing of the write is visible; or one that is replaced could not
+                be removed, and all of the write is. The message says which.
+        """
+        content = {"job": self.job, "place": self.place, "remove": self.remove}
+        storage.write_durably(staging / _MANIFEST, json.dumps(content).encode())
+        try:
+            for staged, final in self.place:
+                storage.place(staging / staged, folder / final)
+            self._sync(folder)
+        except BaseException as error:
+            self._take_back(folder)
+            if isinstance(error, OSError):
+                raise _failed(
+                    folder, error, "giving the files their names failed", "Nothing of it is visible"
+                ) from error
+            raise
+        self._remove_replaced(folder)
+
+    def settle(self, folder: Path, staging: Path) -> None:
+        """Finishes what a commit that died had begun, or undoes it. Only for the holder of the lock.
+
+        Raises:
+            OSError: a file could not be removed.
+        """
+        if any((staging / staged).exists() for staged, _ in self.place):
+            self._take_back(folder)
+        else:
+            self._remove_replaced(folder)
+
+    @classmethod
+    def read(cls, staging: Path) -> "Manifest | None":
+        """Reads the manifest of a job; None where its commit has not begun.
+
+        Raises:
+            ValueError: there is one that no commit has written. The message says what to do.
+        """
+        path = staging / _MANIFEST
+        try:
+            content: Any = json.loads(path.read_bytes())
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except ValueError as error:
+            raise _foreign(path, f"it is no JSON: {error}") from None
+        try:
+            job = str(content["job"])
+            place = [(str(staged), str(final)) for staged, final in content["place"]]
+            remove = [str(name) for name in content["remove"]]
+        except (LookupError, TypeError, ValueError):
+            raise _foreign(path, "it does not name a write and its files") from None
+        # Files are going to be removed by it, so that it has to be about nothing but this folder.
+        for name in (*(final for _, final in place), *remove):
+            if not name or Path(name).name != name:
+                raise _foreign(path, f"{printable_path(name)} is no name of a file in the folder")
+        for staged, final in place:
+            if job not in final or Path(staged).is_absolute() or ".." in Path(staged).parts:
+                raise _foreign(path, f"{printable_path(final)} is no file of write {printable(job)}")
+        if job != staging.name:
+            raise _foreign(path, f"it is of write {printable(job)}")
+        return cls(job, place, remove)
+
+    def _take_back(self, folder: Path) -> None:
+        # An index goes before its log, and stands behind it in the list: alone it would look like a file of its own.
+        for _, final in reversed(self.place):
+            (folder / final).unlink(missing_ok=True)
+        self._sync(folder)
+
+    def _remove_replaced(self, folder: Path) -> None:
+        try:
+            for name in self.remove:
+                storage.remove(folder / name)
+            self._sync(folder)
+        except OSError as error:
+            raise _failed(
+                folder,
+                error,
+                "removing what is overwritten failed",
+                "All of the new is visible, beside what is left of the old; the next write into the folder tries again",
+            ) from error
+
+    def _sync(self, folder: Path) -> None:
+        storage.sync_folders(folder, [folder / final for _, final in self.place] or [folder / "any"])
+
+
+@contextmanager
+def locked(staging: Path) -> Generator[bool]:
+    """Holds the lock of a job's commit, and says whether it could be had: it may be somebody else's.
+
+    Raises:
+        OSError: the staging folder is gone.
+    """
+    descriptor = os.open(staging / _LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+        else:
+            yield True
+    finally:
+        os.close(descriptor)
+
+
+def _failed(folder: Path, error: OSError, what: str, state: str) -> OSError:
+    return OSError(error.errno, f"{printable_path(folder)}: {what}: {error}. {state}")
+
+
+def _foreign(path: Path, reason: str) -> ValueError:
+    return ValueError(
+        f"{printable_path(path)}: expected what a commit that died was about to do, {reason}. Nothing was changed; "
+        f"look at what is there and remove {printable_path(path.parent)}"
+    )

@@ -1,0 +1,229 @@
+"""The options of writing: parsed and checked once, on the driver, before any job."""
+
+import re
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from functools import cache
+from pathlib import Path
+from typing import Any, Final, cast, get_args
+
+import seglake
+from seglake._text import printable_path
+from seglake._types import DialectName, FormatName
+
+from .. import option_values as parse
+from ..formats import FormatOptions
+from ..option_names import camel_case, refuse_foreign
+from ..option_values import OptionValues, Secret
+
+__all__ = ["CreateOptions", "FormatFacts", "WriteOptions", "extensions"]
+
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:(?=/)")
+# A value that each of these options can take, where it concerns the format. With a key given, the one in the
+# environment, which is for the executors, is not read.
+_SAMPLES: Final[dict[str, Any]] = {
+    "key": bytes(32),
+    "dialect": "draft",
+    "version": 1,
+    "trailer": True,
+    "chunk_bytes": 1,
+    "chunk_records": 1,
+    "level": 1,
+    "index": True,
+    "memory_bytes": 0,
+}
+
+
+@dataclass(frozen=True)
+class CreateOptions:
+    """How files are laid out, named as in `seglake.create`; None is the library's default."""
+
+    dialect: DialectName | None = None
+    version: int | None = None
+    trailer: bool | None = None
+    chunk_bytes: int | None = None
+    chunk_records: int | None = None
+    level: int | None = None
+    index: bool | None = None
+    memory_bytes: int | None = None
+
+    def arguments(self) -> dict[str, Any]:
+        """Returns those that are given as keyword arguments for `seglake.create`."""
+        return dict(self._given())
+
+    def _given(self) -> Iterator[tuple[str, Any]]:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if value is not None:
+                yield field.name, value
+
+
+@dataclass(frozen=True)
+class FormatFacts:
+    """What the library says of a format's files.
+
+    Attributes:
+        extension: their usual extension, without the dot.
+        required: the columns of which each record has a value of its own.
+        keyed: whether their checksums take a key.
+    """
+
+    extension: str
+    required: tuple[str, ...]
+    keyed: bool
+
+
+@dataclass(frozen=True)
+class WriteOptions:
+    """What one write was asked for.
+
+    Attributes:
+        folder: the absolute path of the folder that files are written into.
+        segment_format: the format to write.
+        create: how files are laid out.
+        facts: what the library says of the format.
+        corrupt_column: the column that reports damage in a frame that was read in mode `PERMISSIVE`.
+        max_records: the most records of a file, None for any number.
+        max_bytes: the most bytes of a file's records before compression, unless a single one has more; None likewise.
+        success_file: whether an empty file `_SUCCESS` says that the write is complete.
+        key_file: the path of the key's file, opened on the executors only.
+        key: the key itself.
+    """
+
+    folder: str
+    segment_format: FormatName
+    create: CreateOptions
+    facts: FormatFacts
+    corrupt_column: str
+    max_records: int | None
+    max_bytes: int | None
+    success_file: bool
+    key_file: str | None
+    key: Secret | None
+
+    @classmethod
+    def parse(cls, options: Mapping[str, str]) -> "WriteOptions":
+        """Parses what Spark hands over; names count regardless of their case.
+
+        Raises:
+            ValueError: an option is unknown or for reading, its value is wrong, it does not concern the format, or
+                none says which format to write or where. The message names it; it never shows a secret.
+        """
+        given = {name.lower(): value for name, value in options.items()}
+        refuse_foreign(given, "writing")
+        read = OptionValues(given)
+        format = read.get("segmentFormat", parse.segment_format, None)
+        if format is None:
+            known = ", ".join(get_args(FormatName))
+            raise ValueError(f"option segmentFormat is missing: name the format to write, one of {known}")
+        create = CreateOptions(
+            dialect=read.get("dialect", parse.dialect, None),
+            version=read.get("version", parse.positive_int, None),
+            trailer=read.get("trailer", parse.boolean, None),
+            chunk_bytes=read.get("chunkBytes", parse.positive_size, None),
+            chunk_records=read.get("chunkRecords", parse.positive_int, None),
+            level=read.get("level", parse.level, None),
+            index=read.get("index", parse.index, None),
+            memory_bytes=read.get("memoryBytes", parse.size, None),
+        )
+        key_file, key = read.key()
+        facts = _try_out(cast("FormatName", format), create)
+        if not facts.keyed and (key_file is not None or key is not None):
+            name = "checksumSecretFile" if key is None else "checksumSecret"
+            raise ValueError(f"option {name} does not concern format {format}: its checksums take no key")
+        return cls(
+            folder=_folder(given),
+            segment_format=cast("FormatName", format),
+            create=create,
+            facts=facts,
+            corrupt_column=read.get("columnNameOfCorruptRecord", parse.not_empty, "_corrupt_record"),
+            max_records=read.get("maxRecordsPerFile", parse.positive_int, None),
+            max_bytes=read.get("maxBytesPerFile", parse.positive_size, None),
+            success_file=read.get("successFile", parse.boolean, True),
+            key_file=key_file,
+            key=key,
+        )
+
+    @property
+    def format_options(self) -> FormatOptions:
+        """What of this decides on the columns that records have."""
+        return FormatOptions(dialect=self.create.dialect)
+
+    def open(self, path: Path) -> seglake.Writer:
+        """Creates a file; for executors, since it may open the key's file.
+
+        Raises:
+            OSError: it cannot be created, or the key's file cannot be read.
+            ValueError: what is in the key's file is no key.
+        """
+        key: dict[str, Any] = {}
+        if self.key is not None:
+            key["key"] = self.key.reveal()
+        elif self.key_file is not None:
+            key["key_file"] = self.key_file
+        return seglake.create(path, format=self.segment_format, **key, **self.create.arguments())
+
+
+@cache
+def extensions() -> frozenset[str]:
+    """Returns the usual extensions of all formats, without the dot."""
+    formats: tuple[FormatName, ...] = get_args(FormatName)
+    return frozenset(_try_out(format, CreateOptions()).extension for format in formats)
+
+
+def _try_out(format: FormatName, options: CreateOptions) -> FormatFacts:
+    """Makes an empty file with these options, to learn what the library says of them and of the format.
+
+    Raises:
+        ValueError: it refuses them.
+    """
+    given = options.arguments()
+    for name in given:
+        if not _concerns(format, name):
+            raise ValueError(f"option {camel_case(name)} does not concern format {format}")
+    keyed = _concerns(format, "key")
+    with tempfile.TemporaryDirectory(prefix="seglake-") as folder:
+        key = {"key": _SAMPLES["key"]} if keyed else {}
+        try:
+            writer = seglake.create(Path(folder) / "empty", format=format, **key, **given)
+        except ValueError as error:
+            raise ValueError(f"option {' or '.join(map(camel_case, given))}: {error}") from None
+        facts = FormatFacts(writer.extension, tuple(writer.required), keyed)
+        writer.abandon()
+    return facts
+
+
+@cache
+def _concerns(format: FormatName, option: str) -> bool:
+    with tempfile.TemporaryDirectory(prefix="seglake-") as folder:
+        try:
+            sample: dict[str, Any] = {option: _SAMPLES[option]}
+            seglake.create(Path(folder) / "empty", format=format, **sample).abandon()
+        except ValueError:
+            return False
+    return True
+
+
+def _folder(given: Mapping[str, str]) -> str:
+    named = given.get("path") or given.get("location")
+    if named is None:
+        raise ValueError(
+            'no path is given: name a folder, as in .save("/logs/2024"). For writing into a table of the catalog Spark '
+            "hands over none of the options that the table was made with, not even its path"
+        )
+    text = named
+    scheme = _SCHEME.match(named)
+    if scheme is not None:
+        if scheme[0].lower() != "file:":
+            raise ValueError(
+                f"{printable_path(named)}: expected a folder of a mounted file system; {scheme[0]}// cannot be written "
+                "yet. Write to a mounted folder, and copy the files from there"
+            )
+        # file:/a and file:///a name the same; file://host/a would be a folder of another machine.
+        text = named[scheme.end() :]
+        if text.startswith("//"):
+            if not text.startswith("///"):
+                raise ValueError(f"{printable_path(named)}: expected a folder of this machine, as in file:///logs")
+            text = text[2:]
+    return str(Path(text).absolute())
