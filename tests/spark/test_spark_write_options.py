@@ -120,7 +120,7 @@ def test_wrong_options_are_named(format: str, options: dict[str, str], message: 
 
 
 def test_a_format_has_to_be_named() -> None:
-    with pytest.raises(ValueError, match="option segmentFormat is missing: .* one of active, sealed, tenant"):
+    with pytest.raises(ValueError, match=r"option segmentFormat is missing: .* one of active, sealed, tenant"):
         WriteOptions.parse({"path": "/logs"})
 
 
@@ -144,7 +144,7 @@ def test_what_is_wrong_with_reading_is_told_before_spark_gets_the_source(tmp_pat
     missing = SegmentDataSource({"path": str(tmp_path / "none"), "segmentFormat": "active"})
     with pytest.raises(FileNotFoundError, match="there is no such file or folder"):
         pickle.dumps(missing)
-    with pytest.raises(FileNotFoundError, match="none: there is no such file.* with option segmentFormat"):
+    with pytest.raises(FileNotFoundError, match=r"none: there is no such file.* with option segmentFormat"):
         SegmentDataSource({"path": str(tmp_path / "none")})
     with pytest.raises(ValueError, match="unknown option"):
         SegmentDataSource({"path": str(tmp_path), "segmentFormat": "active", "lavel": "1"})

@@ -13,6 +13,7 @@ from pyspark.sql.types import (
     DecimalType,
     IntegerType,
     LongType,
+    NullType,
     ShortType,
     StringType,
     StructField,
@@ -141,6 +142,8 @@ def _check_type(given: DataType, expected: DataType, path: str) -> None:
 
 
 def _holds(given: DataType, expected: DataType) -> bool:
+    if isinstance(given, NullType):
+        return True
     if isinstance(expected, LongType):
         whole = isinstance(given, DecimalType) and given.scale == 0
         return whole or isinstance(given, ByteType | ShortType | IntegerType | LongType)
