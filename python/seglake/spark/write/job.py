@@ -120,8 +120,8 @@ class Job:
         Raises:
             OSError: a commit had begun, and what it left cannot be put in order.
         """
+        _settle(self.folder, self.staging)
         if self.staging.is_dir():
-            _settle(self.folder, self.staging)
             _remove_staging(self.staging)
         if self.made_folder:
             storage.remove_empty(self.folder)

@@ -110,6 +110,8 @@ class Manifest:
         self._sync(folder)
 
     def _remove_replaced(self, folder: Path) -> None:
+        if not self.remove:
+            return
         try:
             for name in self.remove:
                 storage.remove(folder / name)
@@ -123,7 +125,7 @@ class Manifest:
             ) from error
 
     def _sync(self, folder: Path) -> None:
-        storage.sync_folders(folder, [folder / final for _, final in self.place] or [folder / "any"])
+        storage.sync_folders(folder, [folder / final for final in (*(final for _, final in self.place), *self.remove)])
 
 
 @contextmanager

@@ -1,0 +1,276 @@
+"""The commit of a write, without Spark: killed at every step and put in order by the next, and never half a file."""
+
+import fcntl
+import json
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from samples import SAMPLES
+from segments import write_segment
+
+from seglake.spark import storage
+from seglake.spark.write.existing import Existing
+from seglake.spark.write.job import Job, PartFile
+from seglake.spark.write.options import extensions
+
+STEPS = ("write_durably", "place", "remove", "sync_folders", "remove_tree")
+OLD = ["old-1.chunks", "old-1.index", "old-2.active"]
+
+
+def begin(folder: Path, *, overwrites: bool = False) -> Job:
+    return Job.begin(folder, overwrites=overwrites, success_file=True)
+
+
+def staged(job: Job) -> list[PartFile]:
+    """What three tasks have put aside, one of them with an index, and what an attempt has that does not count."""
+    files: list[PartFile] = []
+    for task, extension in enumerate(("active", "chunks", "active")):
+        part = job.staging / f"{task:05d}-{task}" / f"part-{task:05d}-{job.id}-c000.{extension}"
+        part.parent.mkdir()
+        names = [part, part.with_suffix(".index")] if extension == "chunks" else [part]
+        for name in names:
+            name.write_text(name.name)
+        files.append(PartFile(tuple(f"{name.parent.name}/{name.name}" for name in names), 1))
+    lost = job.staging / "00000-7"
+    lost.mkdir()
+    (lost / f"part-00000-{job.id}-c000.active").write_text("lost")
+    return files
+
+
+def visible(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir() if not path.name.startswith(("_", ".")))
+
+
+def names(files: list[PartFile]) -> list[str]:
+    return sorted(Path(name).name for file in files for name in file.staged)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with segments of an earlier write."""
+    folder = tmp_path / "out"
+    folder.mkdir()
+    for name in OLD:
+        (folder / name).write_text(name)
+    return folder
+
+
+@pytest.mark.parametrize("overwrites", [False, True])
+def test_a_commit_shows_what_counts_and_leaves_nothing_else(folder: Path, overwrites: bool) -> None:
+    job = begin(folder, overwrites=overwrites)
+    files = staged(job)
+    assert visible(folder) == OLD
+    job.commit(files)
+    assert visible(folder) == sorted([*names(files), *([] if overwrites else OLD)])
+    assert {path.name for path in folder.iterdir()} - set(visible(folder)) == {"_SUCCESS"}
+    for name in names(files):
+        assert (folder / name).read_text() == name
+
+
+@pytest.mark.parametrize("made", [False, True])
+def test_an_abort_leaves_nothing(tmp_path: Path, made: bool) -> None:
+    folder = tmp_path / "a" / "b"
+    if not made:
+        folder.mkdir(parents=True)
+    job = begin(folder)
+    staged(job)
+    job.abort()
+    job.abort()
+    assert folder.exists() != made
+    assert made or list(folder.iterdir()) == []
+
+
+def in_a_process(work: Callable[[], Any]) -> int:
+    """Runs something in a process of its own; returns how that ended."""
+    child = os.fork()
+    if child == 0:
+        try:
+            work()
+        except BaseException:
+            os._exit(1)
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def deadly(monkeypatch: pytest.MonkeyPatch, fatal: int) -> None:
+    """Has the process die in front of the n-th call of anything that changes the disk."""
+    calls = 0
+
+    def before(function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any) -> Any:
+            nonlocal calls
+            calls += 1
+            if calls == fatal:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return function(*arguments)
+
+        return call
+
+    for name in STEPS:
+        monkeypatch.setattr(storage, name, before(getattr(storage, name)))
+
+
+@pytest.mark.parametrize("overwrites", [False, True])
+def test_a_commit_that_dies_is_put_in_order_by_the_next_write(
+    tmp_path: Path, overwrites: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outcomes: list[bool] = []
+    for fatal in range(1, 100):
+        folder = tmp_path / f"{fatal}"
+        folder.mkdir()
+        for name in OLD:
+            (folder / name).write_text(name)
+        job = begin(folder, overwrites=overwrites)
+        files = staged(job)
+        with monkeypatch.context() as patched:
+            deadly(patched, fatal)
+            ended = in_a_process(lambda job=job, files=files: job.commit(files))
+        if ended == 0:
+            break
+        assert ended == -signal.SIGKILL
+        shown = set(visible(folder))
+        # In between there may be some of both; never less than all of one.
+        assert set(OLD) <= shown or set(names(files)) <= shown
+        for name in shown - set(OLD):
+            assert (folder / name).read_text() == name
+        begin(folder).abort()
+        after = visible(folder)
+        new = sorted([*names(files), *([] if overwrites else OLD)])
+        assert after in (OLD, new)
+        outcomes.append(after == new)
+        waiting = folder / "_temporary"
+        if waiting.exists():  # it had not come to its manifest, and could be at work still
+            assert fatal == 1
+            job.abort()
+        assert not waiting.exists()
+    else:
+        pytest.fail("the commit did not end")
+    # First nothing of it stays, and from some step on everything does.
+    assert outcomes == sorted(outcomes)
+    assert 0 < sum(outcomes) < len(outcomes)
+    assert len(outcomes) == (13 if overwrites else 8)
+
+
+def test_a_commit_at_work_is_left_alone(folder: Path) -> None:
+    job = begin(folder)
+    files = staged(job)
+    name = files[0].staged[0]
+    (job.staging / "manifest.json").write_text(
+        json.dumps({"job": job.id, "place": [[name, names(files)[0]]], "remove": []})
+    )
+    with (job.staging / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        begin(folder).abort()
+        assert (job.staging / name).exists()
+    begin(folder).abort()
+    assert not job.staging.exists()
+
+
+def test_a_write_that_has_not_come_to_its_commit_is_left_alone(folder: Path) -> None:
+    first, second = begin(folder), begin(folder)
+    files = staged(first), staged(second)
+    first.commit(files[0])
+    second.commit(files[1])
+    assert visible(folder) == sorted([*OLD, *names(files[0]), *names(files[1])])
+
+
+def failing(monkeypatch: pytest.MonkeyPatch, name: str, step: int) -> None:
+    function = getattr(storage, name)
+    calls: list[Any] = []
+
+    def call(*arguments: Any) -> Any:
+        calls.append(arguments)
+        if len(calls) == step:
+            raise OSError(28, "No space left on device")
+        return function(*arguments)
+
+    monkeypatch.setattr(storage, name, call)
+
+
+@pytest.mark.parametrize("step", [1, 2, 3, 4])
+def test_a_rename_that_fails_is_taken_back(folder: Path, monkeypatch: pytest.MonkeyPatch, step: int) -> None:
+    job = begin(folder, overwrites=True)
+    failing(monkeypatch, "place", step)
+    with pytest.raises(OSError, match=r"giving the files their names failed: .*No space.*Nothing of it is visible"):
+        job.commit(staged(job))
+    assert visible(folder) == OLD
+    job.abort()
+    assert sorted(path.name for path in folder.iterdir()) == OLD
+
+
+@pytest.mark.parametrize("step", [1, 2, 3])
+def test_a_removal_that_fails_is_tried_again(folder: Path, monkeypatch: pytest.MonkeyPatch, step: int) -> None:
+    job = begin(folder, overwrites=True)
+    files = staged(job)
+    with monkeypatch.context() as patched:
+        failing(patched, "remove", step)
+        with pytest.raises(OSError, match=r"removing what is overwritten failed: .*All of the new is visible"):
+            job.commit(files)
+    assert set(names(files)) <= set(visible(folder))
+    # What Spark does then.
+    job.abort()
+    assert visible(folder) == names(files)
+
+
+def test_only_segments_are_overwritten(folder: Path) -> None:
+    for name, sample in SAMPLES.items():
+        sample.write(folder / f"{name}.{sample.extension}", 2)
+    SAMPLES["tenant"].write(folder / "without-extension", 2)
+    (folder / "_hidden").write_text("hidden")
+    found = Existing.of(folder, extensions())
+    assert found.others == []
+    assert set(found.segments) == set(visible(folder))
+    # In front of its log, since an index alone would be taken for a segment.
+    assert found.segments.index("old-1.index") < found.segments.index("old-1.chunks")
+
+
+@pytest.mark.parametrize("name", ["notes.txt", "lonely.index", "sub"])
+def test_what_is_no_segment_is_not_overwritten(folder: Path, name: str) -> None:
+    if name == "sub":
+        write_segment(folder / "sub" / "a.active", 1)
+    else:
+        (folder / name).write_text("some text that is no segment")
+    with pytest.raises(
+        ValueError, match=rf"expected nothing but segments .*{name}\. Nothing was changed: move that away"
+    ):
+        begin(folder, overwrites=True)
+    assert not (folder / "_temporary").exists()
+    begin(folder).abort()
+    assert visible(folder) == sorted([*OLD, name])
+
+
+def test_a_destination_that_is_a_file(folder: Path) -> None:
+    with pytest.raises(NotADirectoryError, match="expected a folder to write files into, or nothing; this is a file"):
+        begin(folder / OLD[0], overwrites=True)
+
+
+def test_a_link_in_the_place_of_the_staging_folder(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (folder / "_temporary").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(NotADirectoryError, match=r"_temporary: expected a folder .* this is a link"):
+        begin(folder)
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ("no json", "it is no JSON"),
+        ("{}", "it does not name a write and its files"),
+        ('{"job": "JOB", "place": [["a", "../JOB"]], "remove": []}', r"\.\./JOB is no name of a file in the folder"),
+        ('{"job": "JOB", "place": [], "remove": ["/etc/passwd"]}', "/etc/passwd is no name of a file in the folder"),
+        ('{"job": "JOB", "place": [["../a", "JOB"]], "remove": []}', "JOB is no file of write JOB"),
+        ('{"job": "JOB", "place": [["a", "b"]], "remove": []}', "b is no file of write JOB"),
+        ('{"job": "other", "place": [], "remove": []}', "it is of write other"),
+    ],
+)
+def test_a_manifest_that_no_commit_has_written(folder: Path, content: str, reason: str) -> None:
+    staging = folder / "_temporary" / "JOB"
+    staging.mkdir(parents=True)
+    (staging / "manifest.json").write_text(content)
+    with pytest.raises(ValueError, match=f"manifest.json: expected .*{reason}.*Nothing was changed"):
+        begin(folder)
+    assert visible(folder) == OLD
