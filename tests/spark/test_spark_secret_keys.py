@@ -59,7 +59,17 @@ frame = read().load(f"{folder}/in")
 frame.explain("extended"); frame.explain("formatted")
 print(frame, frame._jdf.queryExecution().toString(), frame._jdf.queryExecution().logical().toJSON())
 assert frame.where("value IS NOT NULL").count() == 9
+sound = frame.where("_corrupt_record IS NULL")
+def write(frame, format="active", key=secret):
+    writer = frame.write.format("seglake").option("segmentFormat", format).option("checksumSecret", key)
+    writer.mode("append").save(f"{folder}/out")
+write(sound)
 for number, wrong in enumerate((
+    lambda: write(sound.sort("uuid", ascending=False)),
+    lambda: write(sound.drop("type")),
+    lambda: write(frame),
+    lambda: write(sound, "tenant"),
+    lambda: write(sound, key=secret + "0"),
     lambda: read().option("mode", "x").load(f"{folder}/in"),
     lambda: read().schema("q int").load(f"{folder}/in").collect(),
     lambda: read().option("checksumSecretFile", "/k").load(f"{folder}/in"),
@@ -145,6 +155,13 @@ def test_no_plan_log_or_error_shows_it(run: Run) -> None:
     assert "Lost task" in log
     for shown in (run.out, run.err, log):
         assert forms_in(shown) == []
+
+
+def test_it_is_the_key_of_what_was_written(run: Run) -> None:
+    (path,) = (run.folder / "out").glob("*.active")
+    assert len(list(seglake.open(path, key=KEY))) == 9
+    with pytest.raises(seglake.WrongKeyError):
+        list(seglake.open(path))
 
 
 def test_no_event_or_table_shows_it(run: Run) -> None:

@@ -4,7 +4,7 @@ import difflib
 from collections.abc import Collection
 from typing import Final, Literal
 
-__all__ = ["Purpose", "camel_case", "purposes", "refuse_foreign", "refuse_unknown"]
+__all__ = ["Purpose", "camel_case", "options_of", "purposes", "refuse_foreign", "refuse_unknown"]
 
 Purpose = Literal["reading", "writing"]
 """What the data source is used for."""
@@ -66,6 +66,11 @@ _FROM_SPARK: Final = frozenset(
 )
 # The catalog passes each option of a table a second time, under this prefix.
 _TABLE_PREFIX: Final = "option."
+
+
+def options_of(purpose: Purpose) -> list[str]:
+    """Returns the names of the options of a purpose, as they are written in the documents."""
+    return list(_OPTIONS[purpose].values())
 
 
 def purposes(given: Collection[str]) -> set[Purpose]:
