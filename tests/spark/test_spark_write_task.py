@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Iterator, Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, cast
 
@@ -93,6 +94,18 @@ def test_counted_rows_begin_a_file_only_where_they_count_from_0(folder: Path) ->
     assert [(row["partition"], row["tenant"], row["index"]) for path in files for row in read(path)] == [
         (row["partition"], row["tenant"], row["index"]) for row in rows
     ]
+
+
+def test_numbers_may_be_decimals(folder: Path) -> None:
+    rows = [{**of_tenant(number), "index": Decimal(number % 5)} for number in range(20)]
+    write = Write(folder / "tenant", "tenant", rows, maxRecordsPerFile="6", maxBytesPerFile="1000")
+    assert [file.records for file in write.run().files] == [10, 10]
+    wrong = Write(folder / "wrong", "tenant", [{**rows[0], "partition": Decimal(1 << 32)}])
+    with pytest.raises(ValueError, match=r"there is no partition 4294967296: [^.]*$"):
+        wrong.run()
+    offsets = [{"offset": Decimal(number), "value": value(number)} for number in (1, 3, 2)]
+    with pytest.raises(ValueError, match=r'row 2: .* 2 does not ascend.*\.sortWithinPartitions\("offset"\)'):
+        Write(folder / "offsets", "chunked", offsets).run()
 
 
 def test_rows_that_are_not_counted_may_begin_a_file_anywhere(folder: Path) -> None:

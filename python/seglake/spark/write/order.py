@@ -14,7 +14,7 @@ __all__ = ["Order"]
 _ASCENDING: Final = ("uuid", "offset")
 # Numbers that count from 0 in each file: of its records, or of a tenant's in a partition.
 _COUNTING: Final = ("seq", "index")
-_PARTITIONS: Final = range(1 << 32)
+_LAST_PARTITION: Final = (1 << 32) - 1
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Order:
                 file.
             last: what the last record of the file is found by, as `Writer.last` has it.
         """
-        if self.counting == "index" and (refused is None or refused["partition"] in _PARTITIONS):
+        if self.counting == "index" and (refused is None or 0 <= refused["partition"] <= _LAST_PARTITION):
             return (
                 '. Add .drop("index") to have messages numbered anew in each file, or .repartition("partition", '
                 '"tenant").sortWithinPartitions("partition", "tenant", "index") to keep the numbers of a single segment'

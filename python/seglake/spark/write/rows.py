@@ -15,6 +15,7 @@ from .schema import WriteSchema
 __all__ = ["Rows", "Share", "refuse"]
 
 _NUMBER_BYTES: Final = 8
+_OF_BYTES: Final = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_string, pa.types.is_large_string)
 
 
 def refuse(batch: pa.RecordBatch, schema: WriteSchema, first_row: int) -> pa.RecordBatch:
@@ -116,13 +117,11 @@ def _row_bytes(batch: pa.RecordBatch) -> Any:
     compute = cast("Any", pc)
     total: Any = cast("Any", pa).repeat(cast("Any", pa).scalar(0, pa.int64()), batch.num_rows)
     for column in cast("Any", batch).columns:
-        type = column.type
-        if pa.types.is_nested(type):
+        lengths: Any = _NUMBER_BYTES
+        if pa.types.is_nested(column.type):
             # Not worth going into: all rows the same.
-            lengths: Any = -(-column.nbytes // max(len(column), 1))
-        elif pa.types.is_primitive(type) or pa.types.is_null(type):
-            lengths = _NUMBER_BYTES
-        else:
+            lengths = -(-column.nbytes // max(len(column), 1))
+        elif any(of_bytes(column.type) for of_bytes in _OF_BYTES):
             lengths = compute.fill_null(compute.binary_length(column), 0).cast(pa.int64())
         total = compute.add(total, lengths)
     return total
