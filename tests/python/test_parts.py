@@ -94,13 +94,13 @@ def test_records_of_a_part_one_by_one(path: Path) -> None:
 def test_parts_and_their_readers_are_pickled(path: Path) -> None:
     with seglake.open(path, format=format_of(path)) as reader:
         part = reader.split(5000)[-1]
-    again = pickle.loads(pickle.dumps(part))  # noqa: S301
+    again = pickle.loads(pickle.dumps(part))
     assert again == part
     assert hash(again) == hash(part)
     assert again == seglake.Part.from_json(part.to_json())
     assert part.to_json() in repr(part)
     with seglake.open(path, format=format_of(path), part=part) as reader:
-        other = pickle.loads(pickle.dumps(reader))  # noqa: S301
+        other = pickle.loads(pickle.dumps(reader))
         assert [record.position for record in other] == [record.position for record in reader]
 
 

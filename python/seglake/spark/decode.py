@@ -43,7 +43,7 @@ class Decoder:
         return replace(self, options=replace(self.options, wanted=wanted))
 
     def decode(self, slices: Sequence[Slice]) -> Generator[pa.RecordBatch]:
-        """Yields the records of files, or of parts of files, and a row for each damaged range where the load asks for them.
+        """Yields the records of files or parts of files, and a row for each damaged range where the load asks for them.
 
         A record that can be read although something in it is damaged is one row: its fields and what is wrong.
 
@@ -79,8 +79,8 @@ class Decoder:
                     if part is None or type(error) is not ValueError:
                         raise
                     raise ValueError(
-                        f"{error}. In Spark: load it anew, or, if it has not changed, with option maxPartitionBytes of at "
-                        "least its size"
+                        f"{error}. In Spark: load it anew, or, if it has not changed, with option maxPartitionBytes of at least "
+                        "its size"
                     ) from None
 
     @property

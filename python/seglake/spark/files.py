@@ -107,7 +107,7 @@ _File = TypeVar("_File", bound=_Sized)
 
 
 def pack(files: Sequence[_File], limit_bytes: int, open_cost_bytes: int) -> list[list[_File]]:
-    """Packs files, or slices of them, into tasks of at most `limit_bytes`, each file counting for `open_cost_bytes` more than its size.
+    """Packs files, or slices of them, into tasks of at most `limit_bytes`, each counting for `open_cost_bytes` more.
 
     Files stay in order, so that what is close in name, and so mostly in time, comes into the same task.
     """
