@@ -79,8 +79,8 @@ class Decoder:
                     if part is None or type(error) is not ValueError:
                         raise
                     raise ValueError(
-                        f"{error}. In Spark: load it anew, or, if it has not changed, with option maxPartitionBytes of at least "
-                        "its size"
+                        f"{error}. In Spark: load it anew, or, if it has not changed, with option maxPartitionBytes of "
+                        "at least its size"
                     ) from None
 
     @property
