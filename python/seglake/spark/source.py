@@ -144,7 +144,8 @@ class _OptionalPush:
     nothing is lost without it, so that what Spark tells by, the function behind the method, is shown as it was.
     """
 
-    __func__ = DataSourceReader.pushFilters
+    # Static, so that it is the function itself that is found and no method of this object.
+    __func__ = staticmethod(DataSourceReader.pushFilters)
 
     def __init__(self, reader: SegmentDataSourceReader) -> None:
         self._reader = reader
