@@ -178,6 +178,15 @@ def test_a_write_that_has_not_come_to_its_commit_is_left_alone(folder: Path) -> 
     assert visible(folder) == sorted([*OLD, *names(files[0]), *names(files[1])])
 
 
+def test_what_a_write_was_removing_when_it_died_is_removed(folder: Path) -> None:
+    job = begin(folder)
+    staged(job)
+    (job.staging / "manifest.json").write_text("not looked at any more")
+    job.staging.rename(job.staging.with_name(f".{job.id}"))
+    begin(folder).abort()
+    assert sorted(path.name for path in folder.iterdir()) == OLD
+
+
 def failing(monkeypatch: pytest.MonkeyPatch, name: str, step: int) -> None:
     function = getattr(storage, name)
     calls: list[Any] = []

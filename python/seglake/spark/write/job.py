@@ -74,20 +74,19 @@ class Job:
                 f"{printable_path(root)}: expected a folder of writes on their way, in which they remove what is left "
                 "over; this is a link. Remove it"
             )
-        if root.is_dir():
-            for staging in sorted(root.iterdir()):
-                if staging.name.startswith("."):
-                    storage.remove_tree(staging)  # its write had ended, and died removing it
-                else:
-                    _settle(folder, staging)
+        for staging in _children(root):
+            if staging.name.startswith("."):
+                storage.remove_tree(staging)  # its write had ended, and died removing it
+            else:
+                _settle(folder, staging)
         if overwrites and not made_folder:
             Existing.of(folder, extensions()).refuse_others(folder)
         job = cls(folder, str(uuid.uuid4()), overwrites, success_file, made_folder)
         for _ in range(_TRIES):
             with contextlib.suppress(FileNotFoundError):  # another write, at its end, has just removed an empty folder
                 job.staging.mkdir(parents=True)
-                break
-        return job
+                return job
+        raise FileNotFoundError(f"{printable_path(job.staging)}: this folder cannot be made: those above it disappear")
 
     @property
     def staging(self) -> Path:
@@ -125,6 +124,13 @@ class Job:
             _remove_staging(self.staging)
         if self.made_folder:
             storage.remove_empty(self.folder)
+
+
+def _children(root: Path) -> list[Path]:
+    try:
+        return sorted(root.iterdir())
+    except FileNotFoundError:
+        return []
 
 
 def _settle(folder: Path, staging: Path) -> None:

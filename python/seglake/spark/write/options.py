@@ -113,6 +113,7 @@ class WriteOptions:
         given = {name.lower(): value for name, value in options.items()}
         refuse_foreign(given, "writing")
         read = OptionValues(given)
+        folder = _folder(given)
         format = read.get("segmentFormat", parse.segment_format, None)
         if format is None:
             known = ", ".join(get_args(FormatName))
@@ -133,7 +134,7 @@ class WriteOptions:
             name = "checksumSecretFile" if key is None else "checksumSecret"
             raise ValueError(f"option {name} does not concern format {format}: its checksums take no key")
         return cls(
-            folder=_folder(given),
+            folder=folder,
             segment_format=cast("FormatName", format),
             create=create,
             facts=facts,
