@@ -29,15 +29,12 @@ def staged(job: Job) -> list[PartFile]:
     """What three tasks have put aside, one of them with an index, and what an attempt has that does not count."""
     files: list[PartFile] = []
     for task, extension in enumerate(("active", "chunks", "active")):
-        part = job.staging / f"{task:05d}-{task}" / f"part-{task:05d}-{job.id}-c000.{extension}"
-        part.parent.mkdir()
+        part = Path(f"part-{task:05d}-{job.id}-c000.{extension}")
         names = [part, part.with_suffix(".index")] if extension == "chunks" else [part]
         for name in names:
-            name.write_text(name.name)
-        files.append(PartFile(tuple(f"{name.parent.name}/{name.name}" for name in names), 1))
-    lost = job.staging / "00000-7"
-    lost.mkdir()
-    (lost / f"part-00000-{job.id}-c000.active").write_text("lost")
+            (job.staging / f"{task}-{name}").write_text(str(name))
+        files.append(PartFile(tuple((f"{task}-{name}", str(name)) for name in names), 1))
+    (job.staging / f"7-part-00000-{job.id}-c000.active").write_text("lost")
     return files
 
 
@@ -46,7 +43,7 @@ def visible(folder: Path) -> list[str]:
 
 
 def names(files: list[PartFile]) -> list[str]:
-    return sorted(Path(name).name for file in files for name in file.staged)
+    return sorted(name for file in files for _, name in file.moves)
 
 
 @pytest.fixture
@@ -158,14 +155,12 @@ def test_a_commit_that_dies_is_put_in_order_by_the_next_write(
 def test_a_commit_at_work_is_left_alone(folder: Path) -> None:
     job = begin(folder)
     files = staged(job)
-    name = files[0].staged[0]
-    (job.staging / "manifest.json").write_text(
-        json.dumps({"job": job.id, "place": [[name, names(files)[0]]], "remove": []})
-    )
+    move = files[0].moves[0]
+    (job.staging / "manifest.json").write_text(json.dumps({"job": job.id, "place": [move], "remove": []}))
     with (job.staging / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         begin(folder).abort()
-        assert (job.staging / name).exists()
+        assert (job.staging / move[0]).exists()
     begin(folder).abort()
     assert not job.staging.exists()
 
@@ -269,9 +264,9 @@ def test_a_link_in_the_place_of_the_staging_folder(folder: Path, tmp_path: Path)
     [
         ("no json", "it is no JSON"),
         ("{}", "it does not name a write and its files"),
-        ('{"job": "JOB", "place": [["a", "../JOB"]], "remove": []}', r"\.\./JOB is no name of a file in the folder"),
-        ('{"job": "JOB", "place": [], "remove": ["/etc/passwd"]}', "/etc/passwd is no name of a file in the folder"),
-        ('{"job": "JOB", "place": [["../a", "JOB"]], "remove": []}', "JOB is no file of write JOB"),
+        ('{"job": "JOB", "place": [["a", "../JOB"]], "remove": []}', r"\.\./JOB is no name of a file in a folder"),
+        ('{"job": "JOB", "place": [], "remove": ["/etc/passwd"]}', "/etc/passwd is no name of a file in a folder"),
+        ('{"job": "JOB", "place": [["../a", "JOB"]], "remove": []}', r"\.\./a is no name of a file in a folder"),
         ('{"job": "JOB", "place": [["a", "b"]], "remove": []}', "b is no file of write JOB"),
         ('{"job": "other", "place": [], "remove": []}', "it is of write other"),
     ],

@@ -60,7 +60,8 @@ def place(staged: Path, final: Path) -> None:
 
 def sync_folders(root: Path, files: Iterable[Path]) -> None:
     """Has the names of files below `root`, and of the folders on the way to them, written to the disk."""
-    folders = {folder for file in files for folder in file.parents if folder.is_relative_to(root)}
+    own = {file.parent for file in files}
+    folders = {folder for each in own for folder in (each, *each.parents) if folder.is_relative_to(root)}
     for folder in sorted(folders, reverse=True):
         if folder.is_dir():
             _sync(folder, os.O_RDONLY | os.O_DIRECTORY)

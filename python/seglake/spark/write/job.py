@@ -1,7 +1,7 @@
 """One write into a folder: what its tasks have put aside becomes visible together, or is removed.
 
-Below the folder stands `_temporary/<job>/`, which readers do not see, with a folder for each attempt at a task. What of
-it gets a name in the folder itself only the driver decides, by the messages of the tasks that Spark has accepted.
+Below the folder stands `_temporary/<job>/`, which readers do not see. There each attempt at a task has names of its
+own. Which of these files get names in the folder itself only the driver decides, by the messages that Spark accepted.
 """
 
 import contextlib
@@ -29,11 +29,12 @@ class PartFile(NamedTuple):
     """A file that a task has written.
 
     Attributes:
-        staged: its path in the job's staging folder, and behind it that of the index that belongs to it, if it has one.
+        moves: its name in the job's staging folder and the one that it is to have; behind it those of the index that
+            belongs to it, if it has one.
         records: how many records are in it.
     """
 
-    staged: tuple[str, ...]
+    moves: tuple[tuple[str, str], ...]
     records: int
 
 
@@ -101,7 +102,7 @@ class Job:
         """
         # An empty file is for a frame without rows.
         filled = [file for file in files if file.records] or files[:1]
-        place = [(staged, Path(staged).name) for file in filled for staged in file.staged]
+        place = [move for file in filled for move in file.moves]
         with locked(self.staging) as is_ours:
             if not is_ours:
                 raise BlockingIOError(f"{printable_path(self.staging)}: expected to be alone in committing this write")

@@ -31,7 +31,7 @@ class Manifest:
 
     Attributes:
         job: the write.
-        place: renames: from where in the job's staging folder, to which name in the folder.
+        place: renames: from which name in the job's staging folder, to which in the folder.
         remove: the names of the files that are replaced.
     """
 
@@ -93,11 +93,11 @@ class Manifest:
         except (LookupError, TypeError, ValueError):
             raise _foreign(path, "it does not name a write and its files") from None
         # Files are going to be removed by it, so that it has to be about nothing but this folder.
-        for name in (*(final for _, final in place), *remove):
+        for name in (*(name for move in place for name in move), *remove):
             if not name or Path(name).name != name:
-                raise _foreign(path, f"{printable_path(name)} is no name of a file in the folder")
-        for staged, final in place:
-            if job not in final or Path(staged).is_absolute() or ".." in Path(staged).parts:
+                raise _foreign(path, f"{printable_path(name)} is no name of a file in a folder")
+        for _, final in place:
+            if job not in final:
                 raise _foreign(path, f"{printable_path(final)} is no file of write {printable(job)}")
         if job != staging.name:
             raise _foreign(path, f"it is of write {printable(job)}")

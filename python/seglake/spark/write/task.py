@@ -1,5 +1,6 @@
-"""What a task does: rows in, files in a hidden folder of its own out."""
+"""What a task does: rows in, files in the hidden folder of its job out."""
 
+import contextlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,7 +46,7 @@ class TaskWriter:
         self._schema = schema
         self._job = job
         self._partition = partition
-        self._folder = job.staging / f"{partition:05d}-{attempt}"
+        self._attempt = attempt
         self._share = Share(options.max_records, options.max_bytes)
         self._writer: seglake.Writer | None = None
         self._files: list[PartFile] = []
@@ -61,13 +62,11 @@ class TaskWriter:
                 which row, counted from 0 within the partition, and what to add to the frame.
             OSError: a file cannot be written, or the key's file not be read.
         """
-        try:
-            self._folder.mkdir()
-        except FileNotFoundError:
+        if not self._job.staging.is_dir():
             raise FileNotFoundError(
                 f"{printable_path(self._job.staging)}: the folder that the driver has made for this write is not "
                 "there. All machines have to see the destination under the same path; or the write has ended meanwhile"
-            ) from None
+            )
         try:
             first_row = 0
             for batch in batches:
@@ -108,7 +107,7 @@ class TaskWriter:
 
     def _begin_file(self) -> seglake.Writer:
         name = f"part-{self._partition:05d}-{self._job.id}-c{len(self._files):03d}.{self._options.facts.extension}"
-        self._writer = self._options.open(self._folder / name)
+        self._writer = self._options.open(self._job.staging / f"{self._attempt}-{name}")
         return self._writer
 
     def _end_file(self) -> None:
@@ -123,18 +122,21 @@ class TaskWriter:
             advice = self._schema.order.advice(None, None)
             raise ValueError(f"partition {self._partition}: {error}{advice}") from None
         self._writer = None
-        index = path.with_suffix(_INDEX)
-        paths = (path, index) if index.exists() else (path,)
-        for each in paths:
+        staged = [each for each in (path, path.with_suffix(_INDEX)) if each.exists()]
+        for each in staged:
             storage.share(each)
-        self._files.append(PartFile(tuple(f"{self._folder.name}/{each.name}" for each in paths), self._share.records))
+        moves = tuple((each.name, each.name.removeprefix(f"{self._attempt}-")) for each in staged)
+        self._files.append(PartFile(moves, self._share.records))
         self._share.records = self._share.bytes = 0
 
     def _abandon(self) -> None:
         """Leaves nothing, as far as that goes: the first error is the one to tell of."""
-        try:
-            if self._writer is not None:
+        staged = [self._job.staging / name for file in self._files for name, _ in file.moves]
+        if self._writer is not None:
+            path = Path(self._writer.path)
+            staged.extend((path, path.with_suffix(_INDEX)))
+            with contextlib.suppress(OSError, ValueError):
                 self._writer.abandon()
-        except (OSError, ValueError):
-            pass
-        storage.remove_tree(self._folder)
+        with contextlib.suppress(OSError):
+            for each in staged:
+                storage.remove(each)
