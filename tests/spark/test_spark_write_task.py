@@ -192,6 +192,18 @@ def test_rows_that_are_refused(folder: Path, format: str, rows: list[dict[str, A
     assert everything(write.job.staging) == []
 
 
+def test_a_time_that_no_calendar_holds_hinders_no_advice(folder: Path) -> None:
+    write = Write(folder, "chunked", [{"offset": number, "timestamp": DAY, "value": b""} for number in (2, 1)])
+    times = cast("Any", pa).array([1 << 62, -(1 << 62)], pa.timestamp("us", "UTC"))
+    place = write.table.schema.names.index("timestamp")
+    write.table = write.table.set_column(place, "timestamp", times)
+    with pytest.raises(ValueError, match=r'row 1: .*\.sortWithinPartitions\("offset"\)'):
+        write.run()
+    write.table = write.table.take([1, 0])
+    (path, _) = write.commit(write.run(attempt=1))
+    assert [record.timestamp_us for record in seglake.open(path)] == [-(1 << 62), 1 << 62]
+
+
 def test_an_index_that_only_the_end_shows_to_be_wrong(folder: Path) -> None:
     # Past its memory a tenant's messages are in temporary files, and their number is not at hand.
     rows = [{"partition": 0, "tenant": "t", "index": number, "value": b"v" * 50} for number in (0, 1, 2, 4)]

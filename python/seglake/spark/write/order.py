@@ -42,11 +42,16 @@ class Order:
         """The columns that decide on it."""
         return tuple(name for name in (self.ascending, self.counting) if name is not None)
 
+    @property
+    def watched(self) -> list[str]:
+        """The columns by which `advice` tells what is wrong with a row."""
+        return [*self.columns, *(("partition",) if self.counting == "index" else ())]
+
     def advice(self, refused: Mapping[str, Any] | None, last: Any) -> str:
         """Returns what to add to the frame, empty where the order is not what is wrong.
 
         Args:
-            refused: the row that the writer did not take, its columns by name; None where it refused to complete a
+            refused: of the row that the writer did not take, what is `watched`; None where it refused to complete a
                 file.
             last: what the last record of the file is found by, as `Writer.last` has it.
         """

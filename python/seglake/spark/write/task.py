@@ -101,8 +101,9 @@ class TaskWriter:
             row: int | None = getattr(error, "row", None)
             if row is None:
                 raise
-            refused: dict[str, Any] = rows.slice(row, 1).to_pylist()[0]
-            advice = self._schema.order.advice(refused, writer.last)
+            order = self._schema.order
+            refused: dict[str, Any] = rows.select(order.watched).slice(row, 1).to_pylist()[0]
+            advice = order.advice(refused, writer.last)
             raise ValueError(f"partition {self._partition}, row {first_row + row}: {error}{advice}") from None
 
     def _begin_file(self) -> seglake.Writer:
