@@ -671,3 +671,72 @@ fn a_part_that_takes_more_than_its_share_of_the_search_budget_is_refused() {
         .sum();
     assert!(rest > 290, "{rest}");
 }
+
+/// Where only what is wanted is to be read, parts in which nothing is are not; the records are the same.
+#[test]
+fn parts_without_wanted_records_are_not_read() {
+    let records: Vec<_> = (1..200)
+        .map(|tick| (uuid(tick * 50), b"t".to_vec(), vec![9; 9000]))
+        .collect();
+    let mut sealed = segments::segment(&Key::DEFAULT, &records, true);
+    let mut log = chunked::segment(200, 2, 4500);
+    let bound = |tick| Some(Bound::Uuid(uuid(tick)));
+    for damaged in [false, true] {
+        if damaged {
+            for at in (24 * 200 + 3000..1_800_000).step_by(50_001) {
+                sealed[at] ^= 1;
+            }
+            for at in (3000..log.len()).step_by(50_001) {
+                log[at / 0x80 * 0x80 + 40] ^= 1;
+            }
+        }
+        let by_uuid = [
+            (bound(0), bound(500)),
+            (bound(4000), bound(4200)),
+            (bound(9000), None),
+        ];
+        let by_uuid = by_uuid.map(|(since, until)| Wanted {
+            since,
+            until,
+            ..Wanted::default()
+        });
+        let by_offset = [0..7, 150..161, 390..9000, 1000..2000];
+        let by_offset = by_offset.map(|offsets| Wanted {
+            offsets: Some(offsets),
+            ..Wanted::default()
+        });
+        let cases = by_uuid
+            .map(|wanted| (&sealed, segments::lenient(), wanted))
+            .into_iter();
+        let cases = cases.chain(by_offset.map(|wanted| (&log, chunked::lenient(), wanted)));
+        for (bytes, options, wanted) in cases {
+            let all = Options {
+                wanted,
+                window_bytes: 4096,
+                ..options
+            };
+            let pruned = Options {
+                prune: true,
+                ..all.clone()
+            };
+            let source = Counting::new(bytes.clone());
+            let whole = read(&(source.clone() as Arc<dyn Source>), &all, Start::Beginning);
+            let parts = split(source.clone(), &pruned, 100_000).unwrap();
+            assert!(parts.len() > 15, "{}", parts.len());
+            source.take();
+            let (mut records, mut read_bytes) = (Vec::new(), 0);
+            for part in &parts {
+                let seen = read(
+                    &(source.clone() as Arc<dyn Source>),
+                    &pruned,
+                    Start::Part(part),
+                );
+                records.extend(seen.records);
+                read_bytes += source.take().0;
+            }
+            assert_eq!(records, whole.records);
+            let most = bytes.len() as u64 / if damaged { 2 } else { 3 };
+            assert!(read_bytes < most, "{read_bytes} of {most}");
+        }
+    }
+}

@@ -1,5 +1,6 @@
 """The Spark data source `seglake`."""
 
+import sys
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -109,7 +110,7 @@ class SegmentDataSourceReader(DataSourceReader):
 
     def __init__(self, decoder: Decoder | None, files: Sequence[SegmentFile]) -> None:
         self._decoder = decoder
-        self._partitions = _partitions(files, decoder) if decoder is not None else []
+        self._files = files
 
     @property
     def pushFilters(self) -> "_OptionalPush":  # pyright: ignore[reportIncompatibleMethodOverride]
@@ -122,12 +123,12 @@ class SegmentDataSourceReader(DataSourceReader):
             self._decoder = self._decoder.narrowed(filters)
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Returns one partition for each task."""
-        return self._partitions
+        """Returns one partition for each task. What filters leave to read decides whether large files are split."""
+        return _partitions(self._files, self._decoder) if self._decoder is not None else []
 
     def __getstate__(self) -> object:
         # The executors get their partition with their task, so the reader they all get is sent without them.
-        return {"_decoder": self._decoder, "_partitions": []}
+        return {"_decoder": self._decoder, "_files": ()}
 
     def read(self, partition: InputPartition) -> Iterator["RecordBatch"]:
         """Decodes what one partition has of the files; runs on an executor."""
@@ -165,7 +166,10 @@ def _partitions(files: Sequence[SegmentFile], decoder: Decoder) -> list[SegmentP
         parallelism=options.min_partitions,
     )
     # What counts for opening a file is left over, as with Spark's own file sources: a part of a file has all of a task.
-    tasks = pack(list(slices(files, limit, decoder.open_to_split)), limit, options.open_cost_bytes)
+    # Some tenants or partitions of a file are found by its table of contents, so it is read whole for them.
+    finds = options.wanted.tenants is not None or options.wanted.partitions is not None
+    parts = slices(files, sys.maxsize if finds else limit, decoder.open_to_split)
+    tasks = pack(list(parts), limit, options.open_cost_bytes)
     return [SegmentPartition(tuple(task)) for task in tasks]
 
 

@@ -28,6 +28,8 @@ pub(super) struct Portion {
     /// Where its first chunk begins, and the message offset that its header has, so that a part of another file is refused.
     from: u64,
     start: i64,
+    /// Where its last chunk begins.
+    last: u64,
     /// Where the first chunk behind it begins, or the end of the file.
     until: u64,
 }
@@ -60,8 +62,12 @@ pub(super) fn split(
                 before,
                 from: at,
                 start: header.start,
+                last: at,
                 until: len,
             });
+        }
+        if let Some(own) = portions.last_mut() {
+            own.last = at;
         }
         (before, end) = (at, header.end());
         at = next;
@@ -89,11 +95,14 @@ impl ChunkedWalk {
         let is_there = header.is_some_and(|header| header.start == portion.start);
         let is_aligned = portion.from.is_multiple_of(ALIGNMENT)
             && portion.before.is_multiple_of(ALIGNMENT)
-            && portion.before <= portion.from;
+            && portion.before <= portion.from
+            && portion.last.is_multiple_of(ALIGNMENT)
+            && (portion.from..source.len()).contains(&portion.last);
         if !is_there || !is_aligned {
             return Err(another_file(source.path()));
         }
         if portion.from == 0 {
+            walk.ended = walk.is_unwanted(&portion)?;
             return Ok(walk);
         }
         let mut at = portion.before;
@@ -118,13 +127,35 @@ impl ChunkedWalk {
                 };
                 let mut walk = Self::from_state(source, options, state)?;
                 // The walk of the whole has ended in front of it.
-                walk.ended = filter.is_past(header.start);
+                walk.ended = filter.is_past(header.start) || walk.is_unwanted(&portion)?;
                 return Ok(walk);
             }
         }
         // The part before goes on through all of it.
         walk.ended = true;
         Ok(walk)
+    }
+
+    /// Whether only what is wanted is to be read, and the headers say that nothing in this part is.
+    fn is_unwanted(&mut self, portion: &Portion) -> Result<bool> {
+        if !self.input.options.prune {
+            return Ok(false);
+        }
+        let source = self.input.source.clone();
+        let Some(first) = Look::read(&*source, self.state.at)?.checked() else {
+            return Ok(false);
+        };
+        if self.filter.is_past(first.start) {
+            return Ok(true);
+        }
+        let last = Look::read(&*source, portion.last)?.checked();
+        if last.is_none_or(|last| last.end() > self.filter.offsets.start) {
+            return Ok(false);
+        }
+        // Where the last one is damaged, the part goes on behind it.
+        let stands = matches!(self.examine(portion.last, 0)?, Found::Chunk(_));
+        self.giving = None;
+        Ok(stands)
     }
 
     /// Whether the part ends here: the next one begins.

@@ -125,11 +125,13 @@ impl State {
             peak: 0,
         };
         state.part = Some(progress(front.data_start));
-        if portion.from == 0 {
-            return Ok(state);
-        }
         let reader = || Reader::sparse(source.clone(), options);
         let mut checker = Checker::new(reader(), reader(), *front);
+        let bounds = UuidBounds::of(&options.wanted);
+        if portion.from == 0 {
+            state.ended = options.prune && checker.is_unwanted(0, portion.until, &bounds)?;
+            return Ok(state);
+        }
         for next in portion.from..portion.until {
             if next.is_multiple_of(POLL_EVERY) {
                 options.poll()?;
@@ -140,7 +142,8 @@ impl State {
                 state.part = Some(progress(message.end()));
                 state.stands = true;
                 // The walk of the whole has ended in front of it.
-                state.ended = UuidBounds::of(&options.wanted).is_past(&message.uuid);
+                state.ended = bounds.is_past(&message.uuid)
+                    || options.prune && checker.is_unwanted(next, portion.until, &bounds)?;
                 return Ok(state);
             }
         }
@@ -162,6 +165,16 @@ impl Checker {
             Ok(message) => Ok(Some(message)),
             Err(_) => Ok(None),
         }
+    }
+
+    /// Whether the index says that no message of a part is wanted, which begins at one entry and ends in front of another.
+    fn is_unwanted(&mut self, from: u64, until: u64, bounds: &UuidBounds) -> Result<bool> {
+        if bounds.is_past(&self.entry_elsewhere(from)?.uuid) {
+            return Ok(true);
+        }
+        let last = self.entry_elsewhere(until - 1)?.uuid;
+        // Where the last one does not stand, the part goes on behind it.
+        Ok(bounds.since().is_some_and(|since| last < since) && self.standing(until - 1)?.is_some())
     }
 }
 
