@@ -50,15 +50,17 @@ def environment(folder: Path) -> Generator[dict[str, str]]:
 
 
 @contextmanager
-def master(kind: str, folder: Path, variables: dict[str, str]) -> Generator[str]:
+def master(kind: str, folder: Path, variables: dict[str, str], settings: dict[str, str]) -> Generator[str]:
     """Starts what has to run beside the driver, and stops it in the end; gives the URL of Spark's master.
 
-    For `connect` it is that of the server which `SparkSession.builder.remote` starts in the driver's process.
+    For `connect` it is that of the server, for `SparkSession.builder.remote`; the settings of its own are given to it.
     """
     with ExitStack() as running:
         match kind:
-            case "local" | "connect":
+            case "local":
                 yield "local[2]"
+            case "connect":
+                yield _connect(settings, variables, running)
             case "local-cluster":
                 yield f"local-cluster[{_WORKERS},1,1024]"
             case "standalone":
@@ -67,6 +69,16 @@ def master(kind: str, folder: Path, variables: dict[str, str]) -> Generator[str]
                 raise ValueError(
                     f"there is no way to run Spark that is called {kind!r}: there are {', '.join(MASTERS)}"
                 )
+
+
+def _connect(settings: dict[str, str], variables: dict[str, str], running: ExitStack) -> str:
+    loopback = {"spark.connect.grpc.binding.address": "127.0.0.1", "spark.connect.grpc.binding.port": "0"}
+    # Without its log nobody would know the port.
+    given = [f"{name}={value}" for name, value in (settings | loopback | {"spark.log.level": "INFO"}).items()]
+    options = ["--master", "local[2]", *(word for setting in given for word in ("--conf", setting))]
+    server = ("--class", "org.apache.spark.sql.connect.service.SparkConnectServer", *options, "spark-internal")
+    lines = running.enter_context(_daemon("SparkSubmit", *server, variables=variables))
+    return "sc://" + _wait_for(lines, r"Spark Connect server started at: (\S+)")
 
 
 def _standalone(folder: Path, variables: dict[str, str], running: ExitStack) -> str:
@@ -86,7 +98,7 @@ def _daemon(name: str, *arguments: str, variables: dict[str, str]) -> Generator[
     command = [str(_SPARK / "bin" / "spark-class"), f"org.apache.spark.deploy.{name}", *arguments]
     with subprocess.Popen(
         command,
-        env={**os.environ, **variables, "SPARK_DAEMON_MEMORY": "256m"},
+        env={**os.environ, **variables, "SPARK_DAEMON_MEMORY": "1g"},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         encoding="utf-8",
@@ -115,4 +127,4 @@ def _wait_for(lines: Iterator[str], pattern: str) -> str:
         seen.append(line)
         if found := re.search(pattern, line):
             return found[found.lastindex or 0]
-    raise RuntimeError(f"ended without a line {pattern!r}:\n{''.join(seen)}")
+    raise RuntimeError(f"ended without a line {pattern!r}:\n{''.join(seen[-100:])}")

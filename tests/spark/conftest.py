@@ -4,7 +4,6 @@ SEGLAKE_SPARK_MASTER says where they run: `local` (without it), `connect`, `loca
 """
 
 import os
-import warnings
 from collections.abc import Iterator
 
 import clusters
@@ -32,14 +31,11 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     }
     with clusters.environment(folder) as variables:
         os.environ.update(variables)
-        with clusters.master(MASTER, folder, variables) as url:
+        with clusters.master(MASTER, folder, variables, settings) as url:
             builder = SparkSession.builder.remote(url) if MASTER == "connect" else SparkSession.builder.master(url)
-            for name, value in settings.items():
+            for name, value in settings.items() if MASTER != "connect" else ():
                 builder = builder.config(name, value)
-            with warnings.catch_warnings():
-                # Of settings that reach the server as it starts, Connect says that its client cannot change them.
-                warnings.filterwarnings("ignore", "Failed to set", UserWarning)
-                session = builder.getOrCreate()
+            session = builder.getOrCreate()
             try:
                 yield session
             finally:
