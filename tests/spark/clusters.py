@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import queue
 import re
 import subprocess
 import sys
 import threading
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
@@ -28,29 +27,30 @@ _START_S: Final = 120
 _WORKERS: Final = 2
 
 
-@contextmanager
-def environment(folder: Path) -> Generator[dict[str, str]]:
-    """Gives the variables under which Spark keeps to the loopback interface and writes below `folder` alone.
+def environment(folder: Path, inherited: Mapping[str, str], python: str = sys.executable) -> dict[str, str]:
+    """Gives variables under which Spark keeps to the loopback interface and writes below `folder` alone.
 
-    local-cluster writes what executors log below Spark's home, which is where the package is installed: it gets a home
-    of links.
+    `python` is that of the executors. local-cluster writes what they log below Spark's home, which is where the package
+    is installed: it gets a home of links.
     """
     home = folder / "spark"
     home.mkdir()
     for entry in _SPARK.iterdir():
         if entry.name != "work":
             (home / entry.name).symlink_to(entry)
-    yield {
-        "PYSPARK_PYTHON": sys.executable,
+    return {
+        **inherited,
+        "PYSPARK_PYTHON": python,
         "SPARK_HOME": str(home),
         "SPARK_LOCAL_DIRS": str(folder / "local"),
         "SPARK_LOCAL_IP": "127.0.0.1",
-        "SPARK_WORKER_DIR": str(folder / "work"),
+        # Also of a Connect server, which takes no less.
+        "SPARK_DAEMON_MEMORY": "1g",
     }
 
 
 @contextmanager
-def master(kind: str, folder: Path, variables: dict[str, str], settings: dict[str, str]) -> Generator[str]:
+def master(kind: str, folder: Path, variables: Mapping[str, str], settings: Mapping[str, str]) -> Generator[str]:
     """Starts what has to run beside the driver, and stops it in the end; gives the URL of Spark's master.
 
     For `connect` it is that of the server, for `SparkSession.builder.remote`; the settings of its own are given to it.
@@ -71,17 +71,17 @@ def master(kind: str, folder: Path, variables: dict[str, str], settings: dict[st
                 )
 
 
-def _connect(settings: dict[str, str], variables: dict[str, str], running: ExitStack) -> str:
+def _connect(settings: Mapping[str, str], variables: Mapping[str, str], running: ExitStack) -> str:
     loopback = {"spark.connect.grpc.binding.address": "127.0.0.1", "spark.connect.grpc.binding.port": "0"}
     # Without its log nobody would know the port.
-    given = [f"{name}={value}" for name, value in (settings | loopback | {"spark.log.level": "INFO"}).items()]
+    given = [f"{name}={value}" for name, value in ({**settings, **loopback} | {"spark.log.level": "INFO"}).items()]
     options = ["--master", "local[2]", *(word for setting in given for word in ("--conf", setting))]
     server = ("--class", "org.apache.spark.sql.connect.service.SparkConnectServer", *options, "spark-internal")
     lines = running.enter_context(_daemon("SparkSubmit", *server, variables=variables))
     return "sc://" + _wait_for(lines, r"Spark Connect server started at: (\S+)")
 
 
-def _standalone(folder: Path, variables: dict[str, str], running: ExitStack) -> str:
+def _standalone(folder: Path, variables: Mapping[str, str], running: ExitStack) -> str:
     loopback = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
     lines = running.enter_context(_daemon("master.Master", *loopback, variables=variables))
     url = _wait_for(lines, r"Starting Spark master at (spark://\S+)")
@@ -93,12 +93,12 @@ def _standalone(folder: Path, variables: dict[str, str], running: ExitStack) -> 
 
 
 @contextmanager
-def _daemon(name: str, *arguments: str, variables: dict[str, str]) -> Generator[Iterator[str]]:
+def _daemon(name: str, *arguments: str, variables: Mapping[str, str]) -> Generator[Iterator[str]]:
     """Runs one of Spark's own processes; gives the lines that it logs, and stops it in the end."""
     command = [str(_SPARK / "bin" / "spark-class"), f"org.apache.spark.deploy.{name}", *arguments]
     with subprocess.Popen(
         command,
-        env={**os.environ, **variables, "SPARK_DAEMON_MEMORY": "1g"},
+        env=variables,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         encoding="utf-8",

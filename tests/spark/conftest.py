@@ -29,17 +29,17 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
     }
-    with clusters.environment(folder) as variables:
-        os.environ.update(variables)
-        with clusters.master(MASTER, folder, variables, settings) as url:
-            builder = SparkSession.builder.remote(url) if MASTER == "connect" else SparkSession.builder.master(url)
-            for name, value in settings.items() if MASTER != "connect" else ():
-                builder = builder.config(name, value)
-            session = builder.getOrCreate()
-            try:
-                yield session
-            finally:
-                session.stop()
+    variables = clusters.environment(folder, os.environ)
+    os.environ.update(variables)
+    with clusters.master(MASTER, folder, variables, settings) as url:
+        builder = SparkSession.builder.remote(url) if MASTER == "connect" else SparkSession.builder.master(url)
+        for name, value in settings.items() if MASTER != "connect" else ():
+            builder = builder.config(name, value)
+        session = builder.getOrCreate()
+        try:
+            yield session
+        finally:
+            session.stop()
 
 
 @pytest.fixture(autouse=True)
