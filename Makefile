@@ -11,6 +11,7 @@ FUZZ_SECONDS ?= 60
 FUZZ_ARGS ?=
 BENCH_ARGS ?=
 GUARD_ARGS ?=
+SPARK_MASTERS ?= connect local-cluster standalone
 
 # The extension's sources: what it is built from, and so what its stamp is compared with.
 EXTENSION_SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find rust -name Cargo.toml -o -name '*.rs')
@@ -29,10 +30,10 @@ export PROPTEST_RNG_SEED
 MAKEFLAGS += --no-builtin-rules
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help develop build java demo test test-rust interop damage fuzz corpus sanitize lint audit format bench bench-spark bench-guard criterion kaitai lock clean
+.PHONY: help develop build java demo test test-clusters test-rust interop damage fuzz corpus sanitize lint audit format bench bench-spark bench-guard criterion kaitai lock clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 develop: $(VENV)/.extension ## Set up .venv and build the extension into the tree
 
@@ -49,6 +50,10 @@ NODE := $(and $(shell command -v node 2> /dev/null),$(shell command -v npm 2> /d
 # pytest is the last command, so that its summary is the last thing shown.
 test: lint test-rust $(VENV)/.extension $(VENV)/.kaitai java $(if $(NODE),$(INTEROP)/node_modules/.installed) ## Run every test, linter and type check
 	$(BIN)/python -m pytest $(PYTEST_ARGS)
+
+# Once more for each: they are the same tests, only started elsewhere.
+test-clusters: $(VENV)/.extension java ## Run the Spark tests behind Connect, on local-cluster and on a standalone cluster
+	for master in $(SPARK_MASTERS); do SEGLAKE_SPARK_MASTER=$$master $(BIN)/python -m pytest tests/spark $(PYTEST_ARGS) || exit 1; done
 
 test-rust: $(VENV)/.requirements ## Run the Rust tests alone
 	$(CARGO) test --locked --workspace --all-features
