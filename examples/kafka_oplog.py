@@ -28,6 +28,7 @@ from seglake.spark.functions import from_oplog
 KAFKA = "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp"
 WRITERS = ("ada", "ben", "cyd")
 MESSAGES = 12
+SHOWN = 20
 BROKEN = ("cyd", 3)
 """The message of the rows made up that is cut off."""
 
@@ -58,9 +59,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     of_writers = messages.groupBy(writer(col("key")).alias("writer"))
     of_writers.agg(count("*").alias("messages"), count("op._error").alias("broken")).orderBy("writer").show()
     print("What is wrong with them:")
-    messages.where("op._error IS NOT NULL").select("partition", "offset", "op._error.*").show(truncate=False)
+    wrong = col("op._error")
+    broken = messages.where(wrong.isNotNull())
+    broken.select("partition", "offset", wrong.cause, wrong.offset.alias("at byte"), wrong.message).show(truncate=False)
     print("Each message with the last ones of others that it had seen:")
-    seen(messages).orderBy("partition", "offset", "seen writer").show(8, truncate=False)
+    seen(messages).orderBy("partition", "offset", "seen writer").show(SHOWN, truncate=False)
     return 0
 
 

@@ -108,3 +108,21 @@ def test_executors_need_nothing_but_the_wheel(kind: str, executor_python: Path, 
         first, second = done.stdout.splitlines()
         assert first == f"19 records written to {lake}, 1 damaged ranges"
         assert re.fullmatch(rf"  {folder / 'b.active'}: bytes [\d,]+ to [\d,]+: corrupt, checksum_mismatch", second)
+
+
+def test_the_example_of_kafka(executor_python: Path, tmp_path: Path) -> None:
+    with running("local", tmp_path, executor_python) as environment:
+        done = run(environment, executor_python, ROOT / "examples" / "kafka_oplog.py")
+    assert done.returncode == 0, done.stdout + done.stderr
+    broken = [line for line in done.stdout.splitlines() if re.fullmatch(r"\|\w{8}\| +4\| +1\|", line)]
+    assert len(broken) == 1
+    # Message 1 of the second writer was written when the first had two messages, the third one.
+    seen = re.findall(r"^\|1 +\|1 +\|\w{8}\|\w{8} +\|(\d+) +\|(.*?) *\|$", done.stdout, re.MULTILINE)
+    assert sorted(seen) == [("0", "cyd says 0"), ("1", "ada says 1")]
+
+
+@pytest.mark.parametrize("name", ["cluster", "kafka_oplog"])
+def test_examples_tell_how_they_are_called(name: str, executor_python: Path) -> None:
+    done = run(dict(os.environ), executor_python, ROOT / "examples" / f"{name}.py", "--help")
+    assert done.returncode == 0, done.stderr
+    assert f"examples/{name}.py" in done.stdout

@@ -39,7 +39,7 @@ class SegmentDataSource(DataSource):
         self._given: Mapping[str, str] = options
         self._read_options: ReadOptions | None = None
         self._format: str | None = None
-        self._was_found = False
+        self._listing: FileListing | None = None
         # Spark does not say whether it is going to read or to write. What would be wrong with both is told at once.
         names = {name.lower() for name in options}
         refuse_unknown(names)
@@ -51,10 +51,10 @@ class SegmentDataSource(DataSource):
 
     def __getstate__(self) -> object:
         # Spark sends the object on where it reads, and not where it writes: what is wrong with reading is told before.
-        if not self._was_found:
-            self._find()
-        # The options as they came stay behind: the object is written into query plans, and they may hold a key.
-        return {**self.__dict__, "_given": {}}
+        self._find()
+        # The options as they came stay behind: the object is written into query plans, and they may hold a key. What
+        # was found does too: it is long, and each query is to find what is there then.
+        return {**self.__dict__, "_given": {}, "_listing": None}
 
     @classmethod
     def name(cls) -> str:
@@ -93,9 +93,10 @@ class SegmentDataSource(DataSource):
         return self._read_options
 
     def _find(self) -> FileListing:
-        listing = find_files(self._options.paths, self._options.filter)
-        self._was_found = True
-        return listing
+        """Finds the files, once: Spark asks for the schema and sends the object on in one process."""
+        if self._listing is None:
+            self._listing = find_files(self._options.paths, self._options.filter)
+        return self._listing
 
 
 @dataclass(frozen=True)
