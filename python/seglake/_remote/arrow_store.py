@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from pyarrow import NativeFile
     from pyarrow.fs import FileInfo, FileSystem
 
-__all__ = ["BUCKETS", "ArrowStore"]
+__all__ = ["ArrowStore"]
 
 # The types of file systems whose paths begin with the name of a bucket or container.
-BUCKETS = frozenset({"s3", "gcs", "abfs"})
+_BUCKETS = frozenset({"s3", "gcs", "abfs"})
 
 # What tells an object from another under the same key.
 _IDENTITY = ("ETag", "Last-Modified", "Content-Length", "Generation")
@@ -26,9 +26,19 @@ class ArrowStore(Store):
 
     def __init__(self, filesystem: FileSystem, secrets: tuple[str, ...] = ()) -> None:
         # Some stores do not tell the one from the other.
-        bucket = ", or no such bucket" if filesystem.type_name in BUCKETS else ""
+        bucket = ", or no such bucket" if filesystem.type_name in _BUCKETS else ""
         super().__init__(secrets, f"No such file or directory{bucket}")
         self.filesystem = filesystem
+
+    def path_of(self, source: str) -> str:
+        """Returns the path within the store of a path or URI."""
+        _, separator, rest = source.partition("://")
+        if not separator:
+            return source
+        authority, slash, path = rest.partition("/")
+        if self.filesystem.type_name in _BUCKETS:
+            return (authority.partition("@")[0] + slash + path).rstrip("/")
+        return slash + path
 
     def open(self, path: str, name: str) -> RemoteFile:
         """Opens a file for reading."""

@@ -37,6 +37,10 @@ class Store(ABC):
         self._missing = missing
 
     @abstractmethod
+    def path_of(self, source: str) -> str:
+        """Returns the path within the store of a path or URI, taken as it stands: `%` and blanks are good names."""
+
+    @abstractmethod
     def open(self, path: str, name: str) -> RemoteFile:
         """Opens a file for reading; errors call it `name`. Costs one request in most stores."""
 
@@ -61,7 +65,7 @@ class Store(ABC):
             return PermissionError(errno.EACCES, text, name)
         if advice:
             text += f"; {advice}"
-        return OSError(number, text, name) if isinstance(number, int) else OSError(f"{name}: {text}")
+        return OSError(number if isinstance(number, int) else errno.EIO, text, name)
 
 
 class RemoteFile(ABC):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -40,9 +41,9 @@ class FsspecStore(Store):
         except Exception as error:
             raise self.failure(name, error) from None
         if info.get("type") == "directory":
-            raise IsADirectoryError(21, "Is a folder", name)
+            raise IsADirectoryError(errno.EISDIR, "Is a folder", name)
         if not isinstance(info.get("size"), int):
-            raise OSError(f"{name}: the store does not tell how long the file is: copy it here first")
+            raise OSError(errno.EINVAL, "the store does not tell how long it is: copy it here first", name)
         return FsspecFile(self, path, name, info)
 
     def find(self, path: str, name: str) -> Entry | None:

@@ -9,21 +9,23 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
-from .arrow_store import BUCKETS, ArrowStore
+from .arrow_store import ArrowStore
 from .file import RemoteFile, Store
 from .fsspec_store import FsspecStore, is_fsspec
 
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
 
-__all__ = ["connect", "has_password", "open_remote", "scheme_of"]
+__all__ = ["connect", "has_password", "library_of", "open_remote", "scheme_of"]
 
-# By the names that Hadoop has for them, too.
-_S3 = frozenset({"s3", "s3a", "s3n"})
-_GCS = frozenset({"gs", "gcs"})
-_AZURE = frozenset({"abfs", "abfss"})
-_HDFS = frozenset({"hdfs", "viewfs"})
-_ARROW = _S3 | _GCS | _AZURE | _HDFS | {"file"}
+# What pyarrow.fs opens; S3 by the names that Hadoop has for it, too.
+_LIBRARIES = {
+    "s3": frozenset({"s3", "s3a", "s3n"}),
+    "gcs": frozenset({"gs", "gcs"}),
+    "abfs": frozenset({"abfs", "abfss"}),
+    "hdfs": frozenset({"hdfs", "viewfs"}),
+    "file": frozenset({"file"}),
+}
 # Where the AWS client is told where to go, so that nobody needs to ask in which region a bucket is.
 _S3_PLACES = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_REGION", "AWS_DEFAULT_REGION")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)(?:::[^/]*)?://")
@@ -62,7 +64,7 @@ def open_remote(source: object, filesystem: object = None) -> RemoteFile:
         store, path = _by_uri(name)
     elif is_arrow(filesystem):
         store = ArrowStore(cast("FileSystem", filesystem))
-        path = _path_within(cast("FileSystem", filesystem).type_name, name)
+        path = store.path_of(name)
     elif is_fsspec(filesystem):
         store = FsspecStore(filesystem)
         path = store.path_of(name)
@@ -78,53 +80,55 @@ def is_arrow(filesystem: object) -> bool:
     return module is not None and isinstance(filesystem, module.FileSystem)
 
 
-def connect(uri: str, settings: Mapping[str, Any], secrets: tuple[str, ...]) -> tuple[Store, str]:
-    """Returns the store of a URI, and the path within it.
+def library_of(uri: str) -> str:
+    """Returns what opens a URI: `s3`, `gcs`, `abfs`, `hdfs`, `file`, or `fsspec` for what pyarrow does not know."""
+    scheme = scheme_of(uri) or ""
+    return next((library for library, schemes in _LIBRARIES.items() if scheme in schemes), "fsspec")
 
-    The path is taken as it stands, without escapes: `%` and blanks are good names of objects.
+
+def connect(uri: str, settings: Mapping[str, Any], secrets: tuple[str, ...]) -> Store:
+    """Returns the store of a URI, of which only what stands in front of the path counts.
 
     Args:
-        uri: the file or folder. Only its scheme and what stands in front of its path choose the store.
-        settings: arguments of the file system's constructor.
+        uri: a file or folder in the store.
+        settings: arguments of the file system's constructor; for S3 also `retry_max_attempts`.
         secrets: what no message shows.
 
     Raises:
         ImportError, ValueError: as `open_remote`.
         OSError: the store cannot be reached.
     """
-    scheme = scheme_of(uri) or ""
-    if scheme not in _ARROW:
-        filesystem, _ = _fsspec(uri, settings)
-        store = FsspecStore(filesystem, secrets)
-        return store, store.path_of(uri)
-    rest = uri.partition("://")[2]
-    authority = rest.partition("/")[0]
-    _import_arrow(uri)
-    filesystem = _arrow(scheme, authority, dict(settings), uri)
-    if filesystem is None:
-        filesystem, _ = _fsspec(uri, settings)
-        store = FsspecStore(filesystem, secrets)
-        return store, store.path_of(uri)
-    return ArrowStore(filesystem, secrets), _path_within(filesystem.type_name, uri)
+    library = library_of(uri)
+    if library != "fsspec":
+        _import_arrow(uri)
+        filesystem = _arrow(library, uri, dict(settings))
+        if filesystem is not None:
+            return ArrowStore(filesystem, secrets)
+    return FsspecStore(_fsspec(uri, settings)[0], secrets)
 
 
-def _arrow(scheme: str, authority: str, settings: dict[str, Any], uri: str) -> FileSystem | None:
+def _arrow(library: str, uri: str, settings: dict[str, Any]) -> FileSystem | None:
     """Makes a file system of `pyarrow.fs`; None where this pyarrow has none of the kind."""
     import pyarrow.fs as arrow
 
+    scheme, _, rest = uri.partition("://")
+    authority = rest.partition("/")[0]
     try:
-        if scheme in _S3:
+        if library == "s3":
+            attempts = settings.pop("retry_max_attempts", None)
+            if attempts is not None:
+                settings["retry_strategy"] = arrow.AwsStandardS3RetryStrategy(max_attempts=attempts)
             if "region" not in settings and "endpoint_override" not in settings:
                 settings |= _region(authority)
             return arrow.S3FileSystem(**settings)
-        if scheme in _GCS:
+        if library == "gcs":
             return arrow.GcsFileSystem(**settings)
-        if scheme in _AZURE and settings:
+        if library == "abfs" and settings:
             host = authority.rpartition("@")[2]
             settings.setdefault("account_name", host.partition(".")[0])
             return arrow.AzureFileSystem(**settings)
-        if scheme in _HDFS and settings:
-            split = urlsplit(f"{scheme}://{authority}")
+        if library == "hdfs" and settings:
+            split = urlsplit(uri)
             return arrow.HadoopFileSystem(split.hostname or "default", split.port or 0, **settings)
         return arrow.FileSystem.from_uri(f"{scheme}://{authority}/")[0]
     except (ImportError, NotImplementedError):
@@ -146,13 +150,13 @@ def _region(bucket: str) -> dict[str, str]:
 
 
 def _by_uri(uri: str) -> tuple[Store, str]:
-    scheme = scheme_of(uri) or ""
-    if scheme in _ARROW and "::" not in uri.partition("://")[0]:
+    library = library_of(uri)
+    if library != "fsspec" and "::" not in uri.partition("://")[0]:
         _import_arrow(uri)
         from pyarrow import ArrowException
         from pyarrow.fs import FileSystem
 
-        known = f"s3{uri[len(scheme) :]}" if scheme in _S3 else uri
+        known = f"s3{uri[uri.index(':') :]}" if library == "s3" else uri
         try:
             filesystem, path = FileSystem.from_uri(known)
             return ArrowStore(filesystem), path
@@ -187,14 +191,3 @@ def _fsspec(uri: str, settings: Mapping[str, Any]) -> tuple[Any, str]:
         raise ImportError(f"reading {uri} takes another package: {error}") from error
     except (TypeError, ValueError) as error:
         raise ValueError(f"{uri}: {error}") from None
-
-
-def _path_within(kind: str, source: str) -> str:
-    """Returns the path within a file system of `pyarrow.fs` of that type of a path or URI."""
-    _, separator, rest = source.partition("://")
-    if not separator or scheme_of(source) is None:
-        return source
-    authority, slash, path = rest.partition("/")
-    if kind in BUCKETS:
-        return (authority.partition("@")[0] + slash + path).rstrip("/")
-    return slash + path

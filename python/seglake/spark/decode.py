@@ -4,7 +4,6 @@ import logging
 import warnings
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, Final, cast
 
 import pyarrow as pa
@@ -14,7 +13,7 @@ import seglake
 from seglake._text import printable_path
 from seglake._types import FormatName
 
-from .files import path_text
+from .files import SegmentFile, path_text
 from .filters import narrowed
 from .formats import column_names
 from .options import ReadOptions
@@ -58,11 +57,12 @@ class Decoder:
         # Damage that comes in rows of its own is not worth a warning for each file; damage that is left out is.
         permissive = self.options.mode == "PERMISSIVE"
         warnings.simplefilter("ignore" if permissive else "always", seglake.DamageWarning)
-        for path, _, part in slices:
+        for file, _, part in slices:
+            path = file.path
             try:
-                reader = self._open(path, part)
-            except FileNotFoundError:
-                if Path(path).exists():
+                reader = self._open(file, part)
+            except FileNotFoundError as error:
+                if error.filename != path:
                     raise  # what is missing is the key's file
                 if self.options.ignore_missing_files:
                     continue
@@ -90,20 +90,20 @@ class Decoder:
             return self.read_schema.corrupt_column is not None
         return self.options.mode == "DROPMALFORMED"
 
-    def open_to_split(self, path: str) -> seglake.Reader:
+    def open_to_split(self, file: SegmentFile) -> seglake.Reader:
         """Opens a file on the driver, without the key's file: that is for the executors alone."""
         key = self.options.key
         return seglake.open(
-            path,
+            self.options.stores.source(file),
             format=cast("FormatName", self.format),
             key=key.reveal() if key is not None else None,
             **self.options.format_options.arguments(self.format),
         )
 
-    def _open(self, path: str, part: seglake.Part | None) -> seglake.Reader:
+    def _open(self, file: SegmentFile, part: seglake.Part | None) -> seglake.Reader:
         key = self.options.key
         return seglake.open(
-            path,
+            self.options.stores.source(file),
             format=cast("FormatName", self.format),
             key=key.reveal() if key is not None else None,
             key_file=self.options.key_file,

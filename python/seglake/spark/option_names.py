@@ -4,7 +4,7 @@ import difflib
 from collections.abc import Collection
 from typing import Final, Literal
 
-__all__ = ["Purpose", "camel_case", "options_of", "purposes", "refuse_foreign", "refuse_unknown"]
+__all__ = ["STORE_PREFIX", "Purpose", "camel_case", "options_of", "purposes", "refuse_foreign", "refuse_unknown"]
 
 Purpose = Literal["reading", "writing"]
 """What the data source is used for."""
@@ -64,6 +64,8 @@ _OPTIONS: Final[dict[Purpose, dict[str, str]]] = {
 _FROM_SPARK: Final = frozenset(
     {"path", "paths", "owner", "provider", "location", "comment", "external", "is_managed_location"}
 )
+# Options of the stores of files elsewhere begin so; what follows depends on the store.
+STORE_PREFIX: Final = "fs."
 # The catalog passes each option of a table a second time, under this prefix.
 _TABLE_PREFIX: Final = "option."
 
@@ -78,7 +80,7 @@ def purposes(given: Collection[str]) -> set[Purpose]:
     return {
         purpose
         for purpose, options in _OPTIONS.items()
-        if all(name in options or _is_from_spark(name) for name in given)
+        if all(name in options or _is_from_spark(name) or _is_for_store(name, purpose) for name in given)
     }
 
 
@@ -90,7 +92,7 @@ def refuse_unknown(given: Collection[str]) -> None:
     """
     known = {name: option for options in _OPTIONS.values() for name, option in options.items()}
     for name in given:
-        if name in known or _is_from_spark(name):
+        if name in known or _is_from_spark(name) or _is_for_store(name, "reading"):
             continue
         near = difflib.get_close_matches(name, known, n=1)
         more = [option for option in _WRITING if option not in _READING]
@@ -109,6 +111,9 @@ def refuse_foreign(given: Collection[str], purpose: Purpose) -> None:
         ValueError: there is one. The message says whether it is one of the other.
     """
     refuse_unknown(given)
+    for name in given:
+        if name.startswith(STORE_PREFIX) and not _is_for_store(name, purpose):
+            raise ValueError(f"option {name} is for reading, and this is {purpose}: leave it out")
     for other, options in _OPTIONS.items():
         for name in given:
             if name in options and name not in _OPTIONS[purpose]:
@@ -119,6 +124,11 @@ def camel_case(name: str) -> str:
     """Returns the name of an option that is called `name` in Python."""
     first, *others = name.split("_")
     return first + "".join(word.capitalize() for word in others)
+
+
+def _is_for_store(name: str, purpose: Purpose) -> bool:
+    """Tells whether an option is one of a store: those are read from only."""
+    return purpose == "reading" and name.startswith(STORE_PREFIX)
 
 
 def _is_from_spark(name: str) -> bool:

@@ -11,6 +11,7 @@ from .files import FileFilter
 from .formats import FormatOptions, UuidType, Wanted, column_names, has_uint64
 from .option_names import camel_case, refuse_foreign
 from .option_values import Mode, OptionValues, Secret
+from .stores import Stores
 from .uint64 import Uint64Type
 
 __all__ = ["ReadOptions"]
@@ -37,6 +38,7 @@ class ReadOptions:
         max_partition_bytes: the most bytes that one task reads, unless a single file is larger.
         open_cost_bytes: what opening a file counts for when files are packed into tasks, in bytes.
         min_partitions: make at least about this many tasks if the files allow it.
+        stores: opens files elsewhere.
     """
 
     paths: tuple[str, ...]
@@ -55,6 +57,7 @@ class ReadOptions:
     max_partition_bytes: int
     open_cost_bytes: int
     min_partitions: int
+    stores: Stores
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> "ReadOptions":
@@ -68,8 +71,9 @@ class ReadOptions:
         refuse_foreign(given, "reading")
         read = OptionValues(given)
         key_file, key = read.key()
+        paths = _paths(given)
         parsed = cls(
-            paths=_paths(given),
+            paths=paths,
             segment_format=read.get("segmentFormat", parse.segment_format, None),
             format_options=_format_options(read),
             wanted=_wanted(read),
@@ -85,6 +89,7 @@ class ReadOptions:
             max_partition_bytes=read.get("maxPartitionBytes", parse.positive_size, 128 << 20),
             open_cost_bytes=read.get("openCostInBytes", parse.size, 4 << 20),
             min_partitions=read.get("minPartitionNum", parse.positive_int, os.cpu_count() or 1),
+            stores=Stores.parse(given, paths),
         )
         if parsed.segment_format is not None:
             parsed.check_format(parsed.segment_format)

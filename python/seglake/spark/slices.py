@@ -14,15 +14,15 @@ _THREADS: Final = 16
 
 
 class Slice(NamedTuple):
-    """What is read of a file: its absolute path, about how many bytes that is, and the part; None is the whole file."""
+    """What is read of a file: the file, about how many bytes that is, and the part; None is the whole file."""
 
-    path: str
+    file: SegmentFile
     size: int
     part: seglake.Part | None = None
 
 
 def slices(
-    files: Iterable[SegmentFile], limit_bytes: int, open_file: Callable[[str], seglake.Reader]
+    files: Iterable[SegmentFile], limit_bytes: int, open_file: Callable[[SegmentFile], seglake.Reader]
 ) -> Iterator[Slice]:
     """Yields what tasks of at most about `limit_bytes` read of the files, in their order. Opens larger files only.
 
@@ -31,19 +31,19 @@ def slices(
 
     def split(file: SegmentFile) -> list[Slice]:
         if file.size <= limit_bytes:
-            return [Slice(file.path, file.size)]
+            return [Slice(file, file.size)]
         try:
-            with open_file(file.path) as reader:
+            with open_file(file) as reader:
                 parts = reader.split(limit_bytes)
         except (seglake.SeglakeError, OSError, ValueError):
             parts = []
         if len(parts) < 2:
-            return [Slice(file.path, file.size)]
-        return [Slice(file.path, part.nbytes, part) for part in parts]
+            return [Slice(file, file.size)]
+        return [Slice(file, part.nbytes, part) for part in parts]
 
     files = list(files)
     if all(file.size <= limit_bytes for file in files):
-        yield from (Slice(file.path, file.size) for file in files)
+        yield from (Slice(file, file.size) for file in files)
         return
     with ThreadPoolExecutor(_THREADS) as threads:
         for own in threads.map(split, files):

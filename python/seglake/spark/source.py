@@ -68,7 +68,7 @@ class SegmentDataSource(DataSource):
             listing = self._find()
             if not listing.files:
                 raise FileNotFoundError(f"{_no_files(self._options, listing)}; give option segmentFormat or a schema")
-            self._format = _detect(listing.files[0].path, self._options)
+            self._format = _detect(listing.files[0], self._options)
             self._options.check_format(self._format)
         return inferred_schema(self._format, self._options)
 
@@ -95,7 +95,7 @@ class SegmentDataSource(DataSource):
     def _find(self) -> FileListing:
         """Finds the files, once: Spark asks for the schema and sends the object on in one process."""
         if self._listing is None:
-            self._listing = find_files(self._options.paths, self._options.filter)
+            self._listing = find_files(self._options.paths, self._options.filter, self._options.stores)
         return self._listing
 
 
@@ -185,7 +185,7 @@ def _common_format(files: Sequence[SegmentFile], options: ReadOptions) -> str | 
     first: tuple[str, str] | None = None
     for file in files:
         try:
-            format = _detect(file.path, options)
+            format = _detect(file, options)
         except FileNotFoundError:
             if options.ignore_missing_files:
                 continue
@@ -201,13 +201,17 @@ def _common_format(files: Sequence[SegmentFile], options: ReadOptions) -> str | 
     return first[1] if first is not None else None
 
 
-def _detect(path: str, options: ReadOptions) -> str:
+def _detect(file: SegmentFile, options: ReadOptions) -> str:
     # Without the key's file, which is for the executors alone; the structure tells the format too.
     key = options.key
-    found = seglake.detect(path, dialect=options.format_options.dialect, key=key.reveal() if key is not None else None)
+    found = seglake.detect(
+        options.stores.source(file),
+        dialect=options.format_options.dialect,
+        key=key.reveal() if key is not None else None,
+    )
     if found.format is None:
         raise seglake.FormatError(
-            f"{printable_path(path)}: cannot tell the format: {found.reason}. Name it with option segmentFormat, "
+            f"{printable_path(file.path)}: cannot tell the format: {found.reason}. Name it with option segmentFormat, "
             "or leave the file out with option pathGlobFilter"
         )
     return found.format

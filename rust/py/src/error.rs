@@ -129,7 +129,11 @@ fn of_file_object(
         .getattr("errno")
         .and_then(|number| number.extract::<Option<i32>>());
     let number = number.ok().flatten();
-    let error = numbered(number, path, format!("{action}: {raised}"));
+    let words = match raised.value(py).getattr("strerror") {
+        Ok(words) if number.is_some() && !words.is_none() => words.to_string(),
+        _ => raised.to_string(),
+    };
+    let error = numbered(number, path, format!("{action}: {words}"));
     error.set_cause(py, Some(raised.clone_ref(py)));
     Ok(error)
 }

@@ -569,7 +569,8 @@ impl Reader {
             .import("functools")?
             .getattr("partial")?
             .call((open,), Some(arguments.bind(py)))?;
-        Ok((partial, PyTuple::new(py, [path])?))
+        // As text: a `pathlib.Path` of a URI has a slash less.
+        Ok((partial, PyTuple::new(py, [path.as_os_str()])?))
     }
 
     fn __repr__(&self) -> String {

@@ -75,7 +75,7 @@ enum At {
 
 impl ReadAhead {
     /// The least that is read at once, in bytes: it takes an object store no longer than a single one does.
-    pub const LEAST_BYTES: usize = 64 << 10;
+    pub const LEAST_BYTES: usize = 16 << 10;
     /// The most that is read ahead at once, in bytes.
     pub const MOST_BYTES: usize = 4 << 20;
     /// A source of no more bytes is read whole, at once.

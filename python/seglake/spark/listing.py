@@ -1,0 +1,70 @@
+"""What is looked for in folders, and what was found."""
+
+import fnmatch
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from .patterns import alternatives
+
+__all__ = ["FileFilter", "FileListing", "SegmentFile"]
+
+
+class SegmentFile(NamedTuple):
+    """A file to read.
+
+    Attributes:
+        path: its absolute path or URI, as it was named or found.
+        real_path: its path without links; the same for a URI.
+        size: its size in bytes.
+        modified: when it was modified, in seconds since 1970, as far as its store says; None on mounted file systems.
+    """
+
+    path: str
+    real_path: str
+    size: int
+    modified: float | None = None
+
+
+@dataclass(frozen=True)
+class FileFilter:
+    """Which files of a folder are read.
+
+    Attributes:
+        recursive: look into folders below the ones named.
+        name_pattern: only files whose name matches, such as `*.active`.
+        modified_after: only files modified after this, in seconds since 1970.
+        modified_before: only files modified before this, in seconds since 1970.
+    """
+
+    recursive: bool = False
+    name_pattern: str | None = None
+    modified_after: float | None = None
+    modified_before: float | None = None
+
+    def accepts(self, name: str, modified: float) -> bool:
+        """Tells whether a file of this name and modification time (seconds since 1970) is to be read."""
+        if self.modified_after is not None and not modified > self.modified_after:
+            return False
+        if self.modified_before is not None and not modified < self.modified_before:
+            return False
+        return self.name_pattern is None or any(
+            fnmatch.fnmatchcase(name, pattern) for pattern in alternatives(self.name_pattern)
+        )
+
+
+@dataclass
+class FileListing:
+    """What was found: the files to read in the order of their paths, and what was passed over.
+
+    Attributes:
+        files: each once, also where several paths lead to it.
+        skipped: path and reason of each thing that is neither a regular file nor an ordinary folder.
+        folders: the folders that were searched, without links in their paths; not those below them.
+        folders_not_entered: how many folders were left alone because the look-up is not recursive.
+    """
+
+    files: list[SegmentFile] = field(default_factory=list[SegmentFile])
+    skipped: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    folders: list[Path] = field(default_factory=list[Path])
+    folders_not_entered: int = 0

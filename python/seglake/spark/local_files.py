@@ -1,0 +1,129 @@
+"""Finds files on mounted file systems."""
+
+import glob
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from seglake._text import printable_path
+
+from .listing import FileFilter, FileListing, SegmentFile
+from .patterns import alternatives, is_hidden, is_pattern, log_of_index
+
+__all__ = ["find_local"]
+
+
+def find_local(named: str, path: str, chosen: FileFilter, listing: FileListing) -> Iterator[SegmentFile]:
+    """Yields the files that a path or pattern of a mounted file system names; what is passed over goes into `listing`.
+
+    Args:
+        named: the path as the user wrote it, for errors.
+        path: the same without a scheme.
+        chosen: which files of folders are wanted.
+        listing: takes what is passed over.
+    """
+    for root, literal in _roots(named, path):
+        yield from _below(root, literal, chosen, listing)
+
+
+def _roots(named: str, text: str) -> Iterator[tuple[Path, bool]]:
+    """Yields what a path or pattern names, and whether it is named literally."""
+    path = Path(text).absolute()
+    if os.path.lexists(path):
+        yield path, True
+        return
+    if not is_pattern(text):
+        raise FileNotFoundError(f"{printable_path(named)}: there is no such file or folder")
+    found = False
+    for pattern in sorted(set(alternatives(text))):
+        for match in sorted(glob.iglob(pattern)):  # noqa: PTH207 - Path.glob takes no absolute pattern
+            found = True
+            if not _passes_hidden(pattern, match):
+                yield Path(match).absolute(), False
+    if not found:
+        raise FileNotFoundError(f"{printable_path(named)}: no file or folder matches this pattern")
+
+
+def _passes_hidden(pattern: str, match: str) -> bool:
+    """Tells whether a wildcard of the pattern stands for a name that is to be skipped."""
+    # No wildcard matches a separator, so that the two have the same number of parts.
+    parts = zip(Path(pattern).parts, Path(match).parts, strict=True)
+    return any(is_hidden(name) and not is_hidden(asked) for asked, name in parts)
+
+
+def _below(path: Path, literal: bool, chosen: FileFilter, listing: FileListing) -> Iterator[SegmentFile]:
+    """Yields the files that one root stands for.
+
+    A link is followed where it is named literally, or as a folder on the way to what a pattern matches.
+    """
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        if literal:
+            raise FileNotFoundError(f"{printable_path(path)}: this link leads nowhere") from None
+        listing.skipped.append((str(path), "a link that leads nowhere"))
+        return
+    if stat.S_ISDIR(status.st_mode):
+        if not literal and path.is_symlink():
+            listing.skipped.append((str(path), "a linked folder"))
+        else:
+            listing.folders.append(path.resolve())
+            yield from _in_folder(path, chosen, listing)
+    elif stat.S_ISREG(status.st_mode):
+        if not literal and _is_index(str(path)):
+            return
+        if chosen.accepts(path.name, status.st_mtime):
+            yield SegmentFile(str(path), str(path.resolve()), status.st_size)
+    elif literal:
+        raise ValueError(
+            f"{printable_path(path)}: expected a regular file or a folder, this is {_kind(status.st_mode)}"
+        )
+    else:
+        listing.skipped.append((str(path), _kind(status.st_mode)))
+
+
+def _in_folder(top: Path, chosen: FileFilter, listing: FileListing) -> Iterator[SegmentFile]:
+    pending = [top]
+    while pending:
+        folder = pending.pop()
+        real_folder = folder.resolve()
+        # scandir, because it knows most entries' kinds without a call each.
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if is_hidden(entry.name):
+                    continue
+                try:
+                    status = entry.stat()
+                except FileNotFoundError:
+                    if entry.is_symlink():
+                        listing.skipped.append((entry.path, "a link that leads nowhere"))
+                    continue  # otherwise it has just been deleted
+                if stat.S_ISDIR(status.st_mode):
+                    if entry.is_symlink():
+                        listing.skipped.append((entry.path, "a linked folder"))
+                    elif chosen.recursive:
+                        pending.append(Path(entry.path))
+                    else:
+                        listing.folders_not_entered += 1
+                elif not stat.S_ISREG(status.st_mode):
+                    listing.skipped.append((entry.path, _kind(status.st_mode)))
+                elif _is_index(entry.path):
+                    continue  # it belongs to the log, and holds no records of its own
+                elif chosen.accepts(entry.name, status.st_mtime):
+                    real = Path(entry.path).resolve() if entry.is_symlink() else real_folder / entry.name
+                    yield SegmentFile(entry.path, str(real), status.st_size)
+
+
+def _is_index(path: str) -> bool:
+    """Tells whether a file is the index of a log that stands beside it."""
+    log = log_of_index(path)
+    return log is not None and os.path.isfile(log)  # noqa: PTH113 - no path is made
+
+
+def _kind(mode: int) -> str:
+    if stat.S_ISFIFO(mode):
+        return "a named pipe"
+    if stat.S_ISSOCK(mode):
+        return "a socket"
+    return "a device"

@@ -1,0 +1,36 @@
+"""Names: which ones patterns stand for, and which are skipped; the same on mounted file systems and elsewhere."""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+__all__ = ["alternatives", "is_hidden", "is_pattern", "log_of_index"]
+
+_GLOB: Final = re.compile(r"[*?\[{]")
+_BRACES: Final = re.compile(r"\{([^{}]*)\}")
+
+
+def is_pattern(text: str) -> bool:
+    """Tells whether a path has wildcards in it."""
+    return _GLOB.search(text) is not None
+
+
+def is_hidden(name: str) -> bool:
+    """Tells whether a name is skipped unless it is asked for: those of files that are not for readers, or not yet."""
+    return name.startswith(("_", "."))
+
+
+def log_of_index(path: str) -> str | None:
+    """Returns the path of the log that a file is the index of if that log is there; None for what is no index."""
+    log, dot, extension = path.rpartition(".")
+    return f"{log}.chunks" if dot and extension == "index" else None
+
+
+def alternatives(pattern: str) -> Iterator[str]:
+    """Yields the patterns that one with `{a,b}` stands for."""
+    braces = _BRACES.search(pattern)
+    if braces is None:
+        yield pattern
+        return
+    for choice in braces[1].split(","):
+        yield from alternatives(pattern[: braces.start()] + choice + pattern[braces.end() :])

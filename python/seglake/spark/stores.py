@@ -1,0 +1,246 @@
+"""Files elsewhere: the options that begin with `fs.`, and the stores that they reach."""
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, cast
+
+from seglake._remote import RemoteFile, Store, connect, has_password, library_of, scheme_of
+from seglake._text import printable_path
+
+from . import option_values as parse
+from .listing import SegmentFile
+from .option_names import STORE_PREFIX as PREFIX
+
+__all__ = ["Stores"]
+
+# Spark hides the values of options with this word in their names wherever it shows them; not that of `fs.access_key`.
+_HIDDEN: Final = "secret."
+# Executors and driver may see a modification time through different requests, some of which round it to a second.
+_CLOCK_SECONDS: Final = 1.0
+_Parser = Callable[[str], Any]
+
+
+def _seconds(value: str) -> float:
+    if not re.fullmatch(r"\d{1,6}(\.\d{1,6})?", value) or float(value) == 0:
+        raise parse.WrongValueError(value, "seconds, such as 10 or 0.5")
+    return float(value)
+
+
+def _duration(value: str) -> timedelta:
+    return timedelta(seconds=_seconds(value))
+
+
+def _time(value: str) -> datetime:
+    return parse.moment(value, None)
+
+
+def _protocol(value: str) -> str:
+    if value not in ("http", "https"):
+        raise parse.WrongValueError(value, "http or https")
+    return value
+
+
+def _settings(value: str) -> dict[str, str]:
+    try:
+        parsed: Any = json.loads(value)
+    except ValueError:
+        parsed = None
+    texts = isinstance(parsed, dict) and all(isinstance(each, str) for each in cast("dict[str, Any]", parsed).values())
+    if not texts:
+        raise parse.WrongValueError(value, 'a JSON object of texts, such as {"dfs.replication": "2"}')
+    return cast("dict[str, str]", parsed)
+
+
+def _secret(value: str) -> str:
+    # The message must not show it, not even where it is wrong.
+    if not value.strip():
+        raise ValueError("is empty")
+    return value
+
+
+def _any(value: str) -> Any:
+    """Parses JSON, and takes for a text what is none: `true`, `5`, `{"endpoint_url": "http://…"}`, `somebody`."""
+    try:
+        return json.loads(value)
+    except ValueError:
+        return value
+
+
+# The arguments of each file system's constructor that options may give.
+_ARGUMENTS: Final[Mapping[str, Mapping[str, _Parser]]] = {
+    "s3": {
+        "access_key": _secret,
+        "secret_key": _secret,
+        "session_token": _secret,
+        "anonymous": parse.boolean,
+        "region": parse.not_empty,
+        "endpoint_override": parse.not_empty,
+        "scheme": _protocol,
+        "request_timeout": _seconds,
+        "connect_timeout": _seconds,
+        "retry_max_attempts": parse.positive_int,
+        "role_arn": parse.not_empty,
+        "session_name": parse.not_empty,
+        "external_id": _secret,
+        "load_frequency": parse.positive_int,
+        "proxy_options": _secret,
+        "force_virtual_addressing": parse.boolean,
+        "tls_ca_file_path": parse.not_empty,
+    },
+    "gcs": {
+        "anonymous": parse.boolean,
+        "access_token": _secret,
+        "credential_token_expiration": _time,
+        "target_service_account": parse.not_empty,
+        "endpoint_override": parse.not_empty,
+        "scheme": _protocol,
+        "retry_time_limit": _duration,
+        "project_id": parse.not_empty,
+    },
+    "abfs": {
+        "account_name": parse.not_empty,
+        "account_key": _secret,
+        "sas_token": _secret,
+        "tenant_id": parse.not_empty,
+        "client_id": parse.not_empty,
+        "client_secret": _secret,
+        "blob_storage_authority": parse.not_empty,
+        "blob_storage_scheme": _protocol,
+        "dfs_storage_authority": parse.not_empty,
+        "dfs_storage_scheme": _protocol,
+    },
+    "hdfs": {
+        "user": parse.not_empty,
+        "kerb_ticket": parse.not_empty,
+        "buffer_size": parse.size,
+        "extra_conf": _settings,
+    },
+}
+
+
+class Stores:
+    """Opens files elsewhere, with the credentials and settings that the options give, or else those of the machine.
+
+    It travels to the executors within their tasks; no `repr`, log line or error message shows what is in it.
+    """
+
+    def __init__(self, given: Mapping[str, str]) -> None:
+        self._given = dict(given)
+        self._stores: dict[tuple[str, str], Store] = {}
+
+    @classmethod
+    def parse(cls, given: Mapping[str, str], paths: Sequence[str]) -> "Stores":
+        """Takes the options of lower-case names that begin with `fs.`, and checks them against the paths they are for.
+
+        Raises:
+            ValueError: one is unknown, its value is wrong, or no path is elsewhere. The message names it, and shows no
+                value that could be secret.
+        """
+        arguments: dict[str, str] = {}
+        for option, value in given.items():
+            if not option.startswith(PREFIX):
+                continue
+            name = option.removeprefix(PREFIX).removeprefix(_HIDDEN)
+            if name in arguments:
+                raise ValueError(f"options {PREFIX}{name} and {PREFIX}{_HIDDEN}{name} are both given: give one of them")
+            arguments[name] = value
+        stores = cls(arguments)
+        elsewhere = [path for path in paths if is_elsewhere(path)]
+        for path in elsewhere:
+            if has_password(path):
+                raise ValueError(
+                    f"a path of {scheme_of(path)}:// has a password in it, which plans and errors would show: give it "
+                    f"with options that begin with {PREFIX}, or let the environment of the executors give it"
+                )
+            stores._arguments(path)
+        if stores._given and not elsewhere:
+            raise ValueError(
+                f"option {PREFIX}{next(iter(stores._given))} concerns no path: all are of mounted file systems"
+            )
+        return stores
+
+    def __repr__(self) -> str:
+        return f"Stores({', '.join(sorted(self._given))})"
+
+    def __getstate__(self) -> object:
+        return {"_given": self._given, "_stores": {}}
+
+    def connect(self, uri: str) -> tuple[Store, str]:
+        """Returns the store of a URI, and the path within it.
+
+        Raises:
+            ValueError: an option does not fit the store.
+            ImportError: reaching it takes a package that is not installed.
+            OSError: it cannot be reached.
+        """
+        rest = uri.partition("://")[2]
+        of = (uri[: len(uri) - len(rest)], rest.partition("/")[0])
+        if of not in self._stores:
+            arguments = self._arguments(uri)
+            self._stores[of] = connect(f"{''.join(of)}/", arguments, _secrets(library_of(uri), self._given))
+        store = self._stores[of]
+        return store, store.path_of(uri)
+
+    def source(self, file: SegmentFile) -> str | RemoteFile:
+        """Returns what `seglake.open` takes for a file that was found: its path, or if it is elsewhere, the open file.
+
+        Raises:
+            FileNotFoundError: it is gone.
+            OSError: it is another than was found, or cannot be opened.
+        """
+        if not is_elsewhere(file.path):
+            return file.path
+        store, path = self.connect(file.path)
+        opened = store.open(path, file.path)
+        moved = opened.modified is not None and file.modified is not None
+        if opened.size != file.size or (moved and abs(opened.modified - file.modified) > _CLOCK_SECONDS):  # pyright: ignore
+            raise OSError(
+                f"{printable_path(file.path)}: changed since the read was planned: it had {file.size} bytes of "
+                f"{_clock(file.modified)} then and has {opened.size} of {_clock(opened.modified)} now; load it again"
+            )
+        return opened
+
+    def _arguments(self, uri: str) -> dict[str, Any]:
+        library = library_of(uri)
+        known = _ARGUMENTS.get(library)
+        arguments: dict[str, Any] = {}
+        for name, value in self._given.items():
+            if known is not None and name not in known:
+                raise ValueError(
+                    f"unknown option {PREFIX + name!r} for {scheme_of(uri)}:// paths. "
+                    f"They are {', '.join(PREFIX + each for each in known)}"
+                )
+            try:
+                arguments[name] = (known[name] if known is not None else _any)(value)
+            except (parse.WrongValueError, ValueError) as error:
+                raise ValueError(f"option {PREFIX}{name} {error}") from None
+        return arguments
+
+
+def _clock(seconds: float | None) -> str:
+    return "an unknown time" if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat()
+
+
+def is_elsewhere(path: str) -> bool:
+    """Tells whether a path is a URI of something that is no mounted file system."""
+    return scheme_of(path) not in (None, "file")
+
+
+def _secrets(library: str, given: Mapping[str, str]) -> tuple[str, ...]:
+    """Returns what no message shows: of arguments of `fsspec`, whose meaning is not known, everything but addresses."""
+    known = _ARGUMENTS.get(library)
+    if known is not None:
+        return tuple(value for name, value in given.items() if known[name] is _secret)
+    texts: list[str] = []
+    pending: list[Any] = [_any(value) for value in given.values()]
+    while pending:
+        value = pending.pop()
+        if isinstance(value, dict):
+            pending.extend(cast("dict[str, Any]", value).values())
+        elif isinstance(value, list):
+            pending.extend(cast("list[Any]", value))
+        elif isinstance(value, str) and len(value) > 3 and "://" not in value:
+            texts.append(value)
+    return tuple(texts)
