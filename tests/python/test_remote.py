@@ -1,0 +1,277 @@
+"""Files in an object store: read as files on a disk are, in few requests, and no failure is taken for damage."""
+
+from __future__ import annotations
+
+import pickle
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import pytest
+from object_store import ACCESS_KEY, SECRET_KEY, ObjectStore, Request, object_store
+from pyarrow.fs import AwsStandardS3RetryStrategy
+
+import seglake
+
+FORMATS = ["active", "sealed", "tenant", "chunked", "oplog"]
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[ObjectStore]:
+    with object_store() as store:
+        yield store
+
+
+@pytest.fixture
+def store(running: ObjectStore) -> Iterator[ObjectStore]:
+    running.fault = None
+    yield running
+    running.fault = None
+
+
+def write(path: Path, format: str, records: int = 200, value_bytes: int = 1000) -> Path:
+    """A segment of records that no compression makes smaller."""
+    random.seed(7)
+    options: dict[str, Any] = {"chunk_records": 16} if format == "chunked" else {}
+    with seglake.create(path, format=format, **options) as writer:  # pyright: ignore[reportArgumentType]
+        for number in range(records):
+            value = random.randbytes(value_bytes)
+            if format in ("active", "sealed"):
+                writer.write(uuid=seglake.uuid6(), type="t", value=value)
+            elif format == "tenant":
+                writer.write(partition=number // 20, tenant="a", value=value)
+            elif format == "chunked":
+                writer.write(offset=number, timestamp_us=number, value=value)
+            else:
+                writer.write(version=1, checkpointer=1, checkpoint=None, clock=[], abi=0, batch=1, value=value)
+    return path
+
+
+def damaged(content: bytes) -> bytes:
+    """The content with bits that are wrong in the middle, and its end cut off."""
+    changed = bytearray(content[: len(content) * 9 // 10])
+    changed[len(changed) // 2] ^= 0x40
+    return bytes(changed)
+
+
+def seen(source: Any, **options: Any) -> tuple[list[dict[str, Any]], list[seglake.Span], str]:
+    """Everything that there is to know of a file."""
+    with seglake.open(source, on_damage="skip", **options) as reader:
+        return [record.to_dict() for record in reader], list(reader.ledger()), reader.format
+
+
+@pytest.mark.parametrize("format", FORMATS)
+@pytest.mark.parametrize("is_damaged", [False, True])
+@pytest.mark.filterwarnings("ignore::seglake.DamageWarning")
+def test_what_is_read_is_what_is_read_from_a_disk(
+    format: str, is_damaged: bool, store: ObjectStore, tmp_path: Path
+) -> None:
+    path = write(tmp_path / f"log.{format}", format, 400)
+    if is_damaged:
+        path.write_bytes(damaged(path.read_bytes()))
+    uri = store.put(f"same/{path.name}", path.read_bytes())
+    filesystem = store.filesystem()
+    by_path = seen(path, format=format)
+    assert len(by_path[0]) > 100
+    assert seen(uri, format=format, filesystem=filesystem) == by_path
+    local, remote = seglake.verify(path, format=format), seglake.verify(uri, format=format, filesystem=filesystem)
+    assert remote.to_dict() | {"path": str(path)} == local.to_dict()
+    assert remote.ok is not is_damaged
+    if not is_damaged:
+        assert seglake.detect(uri, filesystem=filesystem).format == format
+
+
+def test_a_path_within_the_file_system_is_as_good_as_a_uri(store: ObjectStore, tmp_path: Path) -> None:
+    uri = store.put("a b%20c.active", write(tmp_path / "x.active", "active").read_bytes())
+    for source in (uri, "logs/a b%20c.active"):
+        with seglake.open(source, filesystem=store.filesystem()) as reader:
+            assert reader.path == source
+            again = pickle.loads(pickle.dumps(reader))
+            assert [record.uuid for record in again] == [record.uuid for record in reader]
+
+
+def test_what_fsspec_knows_is_read_too(tmp_path: Path) -> None:
+    content = write(tmp_path / "x.sealed", "sealed").read_bytes()
+    memory: Any = fsspec.filesystem("memory")
+    memory.pipe_file("/seglake/x.sealed", content)
+    for report in (
+        seglake.verify("memory://seglake/x.sealed"),
+        seglake.verify("seglake/x.sealed", filesystem=memory),
+        seglake.verify("memory://seglake/x.sealed", filesystem=memory),
+    ):
+        assert (report.ok, report.records) == (True, 200)
+    with pytest.raises(FileNotFoundError, match="memory://seglake/none"):
+        seglake.open("memory://seglake/none")
+
+
+def test_a_file_system_is_one_of_the_two_kinds(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match=r"pyarrow\.fs\.FileSystem or an fsspec file system, not str"):
+        seglake.open("x", filesystem="s3://")
+    with pytest.raises(TypeError, match="filesystem= needs a path or URI, not bytes"):
+        seglake.open(b"", filesystem=fsspec.filesystem("memory"))
+    with pytest.raises(ValueError, match="mmap=True needs a path"):
+        seglake.open(write(tmp_path / "x.active", "active").as_uri(), mmap=True)
+
+
+def test_a_password_in_a_uri_is_refused_and_not_shown() -> None:
+    with pytest.raises(ValueError, match="a password in it") as caught:
+        seglake.open(f"s3://{ACCESS_KEY}:{SECRET_KEY}@logs/x".replace("shown/", "shown"))
+    assert "not-to-be" not in str(caught.value)
+
+
+# How much is read, and by how many requests.
+
+
+def gets(requests: list[Request]) -> list[Request]:
+    return [request for request in requests if request.method == "GET"]
+
+
+def test_a_small_file_takes_two_requests(store: ObjectStore, tmp_path: Path) -> None:
+    uri = store.put("small.sealed", write(tmp_path / "x.sealed", "sealed").read_bytes())
+    with store.counting() as made:
+        assert seglake.verify(uri, filesystem=store.filesystem()).ok
+    assert [request.method for request in made] == ["HEAD", "GET"]
+
+
+def test_a_scan_reads_each_byte_about_once_in_large_pieces(store: ObjectStore, tmp_path: Path) -> None:
+    path = write(tmp_path / "x.active", "active", 400, 50_000)
+    uri = store.put("large.active", path.read_bytes())
+    with store.counting() as made:
+        assert seglake.verify(uri, filesystem=store.filesystem()).records == 400
+    sent = sum(request.sent for request in gets(made))
+    assert path.stat().st_size <= sent <= path.stat().st_size + (1 << 18)
+    assert len(gets(made)) < 20
+
+
+@pytest.mark.parametrize("format", ["tenant", "chunked", "sealed"])
+def test_who_asks_for_little_gets_little(format: str, store: ObjectStore, tmp_path: Path) -> None:
+    path = write(tmp_path / f"x.{format}", format, 800, 10_000)
+    uri = store.put(f"large.{format}", path.read_bytes())
+    if format == "chunked":
+        store.put("large.index", path.with_suffix(".index").read_bytes())
+    wanted: dict[str, Any] = {"tenant": {"partitions": [20]}, "chunked": {"start_offset": 400, "end_offset": 416}}
+    with seglake.open(path, format=format) as local:  # pyright: ignore[reportArgumentType]
+        number = next(iter(local.range(**wanted[format]))) if format in wanted else list(local)[400]
+    with store.counting() as made, seglake.open(uri, format=format, filesystem=store.filesystem()) as reader:  # pyright: ignore[reportArgumentType]
+        found = reader.get(number.uuid) if format == "sealed" else next(iter(reader.range(**wanted[format])))
+    assert found is not None
+    assert found.value == number.value
+    assert sum(request.sent for request in gets(made)) < path.stat().st_size / 6
+    assert len(made) < 30
+
+
+def test_the_index_beside_a_log_is_used_and_missed_by_one_request(store: ObjectStore, tmp_path: Path) -> None:
+    path = write(tmp_path / "x.chunks", "chunked", 800, 10_000)
+    uri = store.put("indexed/x.chunks", path.read_bytes())
+    filesystem = store.filesystem()
+
+    def look_up() -> tuple[int, int]:
+        with store.counting() as made, seglake.open(uri, filesystem=filesystem) as reader:
+            record = reader.get(700)
+            assert record is not None
+            assert record.offset == 700
+        return len([request for request in made if request.path.endswith(".index")]), len(gets(made))
+
+    without_index, many = look_up()
+    assert without_index == 1
+    store.put("indexed/x.index", path.with_suffix(".index").read_bytes())
+    with_index, few = look_up()
+    assert with_index == 2
+    assert few < many / 4
+    with seglake.open(uri, filesystem=filesystem) as reader:
+        index = reader.index()
+        assert index is not None
+        assert index.path == uri.replace(".chunks", ".index")
+        assert index.ok
+    with store.counting() as made, seglake.open(uri, filesystem=filesystem, index=False) as reader:
+        assert reader.get(700) is not None
+    assert not any(request.path.endswith(".index") for request in made)
+
+
+# What may go wrong.
+
+
+def test_what_is_not_there_or_not_allowed_is_said(store: ObjectStore) -> None:
+    filesystem = store.filesystem()
+    for uri in ("s3://logs/none.active", "s3://no-such-bucket/x"):
+        with pytest.raises(FileNotFoundError, match=f"or no such bucket: '{uri}'"):
+            seglake.open(uri, filesystem=filesystem)
+    uri = store.put("guarded.active", b"")
+    with pytest.raises(PermissionError, match=r"check the credentials.*s3://logs/guarded\.active") as caught:
+        seglake.open(uri, filesystem=store.filesystem(access_key="AKIAWRONG"))
+    assert SECRET_KEY not in str(caught.value)
+
+
+@pytest.mark.parametrize("fault", ["503", "reset", "cut", "slow"])
+def test_what_passes_is_no_error(fault: str, store: ObjectStore, tmp_path: Path) -> None:
+    path = write(tmp_path / "x.active", "active", 300, 10_000)
+    uri = store.put(f"passing-{fault}.active", path.read_bytes())
+    failed: set[str | None] = set()
+
+    def once(request: Request) -> str | None:
+        if request.method != "GET" or request.range in failed:
+            return None
+        failed.add(request.range)
+        return fault
+
+    store.fault = once
+    report = seglake.verify(uri, filesystem=store.filesystem())
+    assert failed
+    assert (report.ok, report.records) == (True, 300)
+
+
+@pytest.mark.parametrize("fault", ["503", "reset", "cut", "403"])
+def test_what_lasts_is_an_error_and_never_damage(fault: str, store: ObjectStore, tmp_path: Path) -> None:
+    path = write(tmp_path / "x.active", "active", 400, 10_000)
+    uri = store.put(f"lasting-{fault}.active", path.read_bytes())
+    filesystem = store.filesystem(retry_strategy=AwsStandardS3RetryStrategy(max_attempts=2))
+    behind = 2_500_000
+
+    def fails(request: Request) -> str | None:
+        if request.method == "GET" and request.range and int(request.range[6:].split("-")[0]) > behind:
+            return fault
+        return None
+
+    store.fault = fails
+    with pytest.raises(OSError, match=rf"cannot read \d+ bytes at offset \d+.*s3://logs/lasting-{fault}") as caught:
+        seglake.verify(uri, filesystem=filesystem)
+    if fault != "403":
+        assert "try later, or give it more attempts" in str(caught.value)
+    else:
+        assert isinstance(caught.value, PermissionError)
+    with seglake.open(uri, format="active", filesystem=filesystem, on_damage="skip") as reader:
+        records = iter(reader)
+        with pytest.raises(OSError, match="cannot read"):
+            for count, _ in enumerate(records):
+                assert count < 400
+        assert not reader.report.damage
+        # Once the store is well again, so is the reader.
+        store.fault = None
+        assert sum(1 for _ in reader) == 400
+
+
+def test_an_object_that_is_replaced_meanwhile_is_no_damage(store: ObjectStore, tmp_path: Path) -> None:
+    path = write(tmp_path / "x.active", "active", 400, 10_000)
+    content = path.read_bytes()
+    other = write(tmp_path / "y.active", "active", 400, 10_000).read_bytes()
+    assert len(content) == len(other)
+    uri = store.put("replaced.active", content)
+    with seglake.open(uri, filesystem=store.filesystem()) as reader:
+        records = iter(reader)
+        next(records)
+        store.put("replaced.active", damaged(other).ljust(len(other), b"\0"))
+        with pytest.raises(OSError, match="replaced or deleted while it was read"):
+            for _ in records:
+                pass
+    store.put("replaced.active", content)
+    with seglake.open(uri, filesystem=store.filesystem()) as reader:
+        records = iter(reader)
+        next(records)
+        # Nothing of it is damaged, and yet it is not what was opened.
+        store.put("replaced.active", content[:-1] + bytes([content[-1] ^ 1]))
+        store.put("replaced.active", other)
+        with pytest.raises(OSError, match="replaced or deleted while it was read"):
+            for _ in records:
+                pass
