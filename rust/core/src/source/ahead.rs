@@ -12,6 +12,8 @@ use crate::error::{Error, Result};
 const AHEAD_PIECES: usize = 2;
 /// Who has asked for so many bytes in a row is read ahead of.
 const PROVEN_BYTES: u64 = 256 << 10;
+/// How much is kept of what a run has come through.
+const BEHIND_BYTES: u64 = 2 << 20;
 /// How many runs go on side by side. A sealed segment's walk has three: entries, checksums, messages.
 const RUNS: usize = 3;
 /// The most that is held of what was read: what is ahead of all runs, and what they are in.
@@ -348,12 +350,13 @@ impl State {
         None
     }
 
-    /// Drops the pieces that a run has come through.
+    /// Drops the pieces that a run has come through, but for the last: walks look back a little.
     fn forget_behind(&mut self, run: Run) {
-        let first = run.next.saturating_sub(run.bytes);
-        let within = self.pieces.range(first..run.next);
+        let behind = run.next.saturating_sub(BEHIND_BYTES);
+        let first = run.next.saturating_sub(run.bytes).min(behind);
+        let within = self.pieces.range(first..behind);
         let passed = within.filter(|(start, piece)| {
-            **start + piece.len as u64 <= run.next && !matches!(piece.content, Content::Coming)
+            **start + piece.len as u64 <= behind && !matches!(piece.content, Content::Coming)
         });
         for start in passed.map(|(start, _)| *start).collect::<Vec<_>>() {
             self.pieces.remove(&start);
