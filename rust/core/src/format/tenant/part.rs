@@ -23,6 +23,8 @@ use crate::source::Source;
 
 /// A part preferably begins behind a block that has at most this share of what is aimed at: it is checked again there.
 const SMALL_SHARE: u64 = 8;
+/// Each part reads the table of contents once. One of more bytes than this is not to be more than that share of a part.
+const SHORT_TOC_BYTES: u64 = 1 << 20;
 
 /// A stretch of entries. Entries are told by where they stand in the table, with how many are left from there on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -120,6 +122,11 @@ pub(super) fn split(
     if !is_splittable(&front) {
         return Ok(Vec::new());
     }
+    let table = front.toc_end.unwrap_or_default();
+    let target = match table > SHORT_TOC_BYTES {
+        true => target.max(table.saturating_mul(SMALL_SHARE)),
+        false => target,
+    };
     let mut entries = front.begin(options);
     let (mut plans, mut last) = (Vec::<Plan>::new(), None::<(u64, u64, u64)>);
     while let Some(entry) = entries.next(&**source)? {
