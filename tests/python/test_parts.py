@@ -183,3 +183,47 @@ def test_under_a_wrong_key_one_part_says_so(tmp_path: Path) -> None:
     read = [rows(path, part=part) for part in parts]
     assert [table.num_rows for table, _ in read] == [0] * len(parts)
     assert [span for _, own in read for span in own] == rows(path)[1]
+
+
+@pytest.mark.filterwarnings("ignore::seglake.DamageWarning")
+@pytest.mark.parametrize("threads", [2, None])
+def test_threads_give_the_rows_of_one(path: Path, threads: int | None) -> None:
+    damage(path)
+    whole, spans = rows(path, batch_bytes=3000)
+    table, own = rows(path, batch_bytes=3000, threads=threads)
+    assert table.combine_chunks() == whole.combine_chunks()
+    assert sorted(own) == sorted(spans)
+    with seglake.open(path, format=format_of(path), on_damage="skip", batch_bytes=3000, threads=threads) as reader:
+        again = pickle.loads(pickle.dumps(reader))
+        assert pa.RecordBatchReader.from_stream(again).read_all().combine_chunks() == whole.combine_chunks()
+        batches = reader.batches()
+        list(batches)
+        one = seglake.open(path, format=format_of(path), on_damage="skip").batches()
+        list(one)
+        assert (batches.report.records, batches.report.damage) == (one.report.records, one.report.damage)
+
+
+@pytest.mark.parametrize("format", SPLIT)
+def test_threads_raise_what_one_raises(format: str, tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    write(path, format)
+    damage(path)
+    raised: list[str] = []
+    for threads in (1, 3):
+        with (
+            seglake.open(path, format=cast("Any", format), batch_bytes=3000, threads=threads) as reader,
+            pytest.raises(seglake.DamageError) as error,
+        ):
+            list(reader.batches())
+        raised.append(str(error.value))
+    assert raised[0] == raised[1]
+    with pytest.raises(ValueError, match="threads is at least 1"):
+        seglake.open(path, format=cast("Any", format), threads=0)
+
+
+def test_threads_read_file_objects(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    write(path, "sealed")
+    with path.open("rb") as file, seglake.open(file, format="sealed", batch_bytes=3000, threads=3) as reader:
+        assert sum(batch.num_rows for batch in reader.batches()) == RECORDS
+        next(reader.batches())  # and leaves the rest

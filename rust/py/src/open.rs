@@ -1,5 +1,6 @@
 //! `open`.
 
+use std::num::NonZero;
 use std::path::PathBuf;
 
 use pyo3::exceptions::PyValueError;
@@ -11,7 +12,7 @@ use seglake::format::Options;
 use crate::error::raise;
 use crate::part::Part;
 use crate::read_options::{Opened, ReadArguments};
-use crate::reader::{Reader, Reopening};
+use crate::reader::{Passes, Reader, Reopening};
 use crate::wanted::Filter;
 
 /// Opens a file for reading. `source` is a path, a URI that `pyarrow.fs` or `fsspec` knows, a seekable binary file object, or a
@@ -36,6 +37,9 @@ use crate::wanted::Filter;
 /// columns: the columns of Arrow batches; beside the format's own there are "path", "position", and "cause", which says what
 ///     is wrong with a record that is given out all the same.
 /// batch_bytes, batch_rows: a batch ends before it has more bytes of values or more rows, but has at least one row.
+/// threads: how many threads read batches and Arrow streams, None for one for each core: of files that `Reader.split` can split.
+///     Rows, damage and errors are those of one thread, in the same order; memory is for about three batches for each thread.
+///     With prune=True or part= there is one.
 /// max_record_bytes: a larger record raises LimitError when it is to be returned.
 /// max_chunk_bytes, limit_chunk_bytes: a chunk whose content has more bytes than the first is decoded twice instead of into a
 ///     buffer; one that has more than the second raises LimitError (chunked).
@@ -54,7 +58,7 @@ use crate::wanted::Filter;
 #[pyo3(signature = (
     source, *, format=None, dialect=None, index=None, key=None, keys=None, key_file=None, on_damage="raise", since=None,
     until=None, start_offset=None, end_offset=None, partitions=None, tenants=None, types=None, prune=false, part=None, columns=None,
-    batch_bytes=8388608, batch_rows=131072, max_record_bytes=2147483647, max_chunk_bytes=None, limit_chunk_bytes=None,
+    batch_bytes=8388608, batch_rows=131072, threads=Some(1), max_record_bytes=2147483647, max_chunk_bytes=None, limit_chunk_bytes=None,
     uuid_type="fixed", mmap=false, views=false, filesystem=None,
 ))]
 #[allow(clippy::too_many_arguments, reason = "keyword arguments")]
@@ -79,6 +83,7 @@ pub(crate) fn open<'py>(
     columns: Option<Vec<String>>,
     batch_bytes: usize,
     batch_rows: usize,
+    threads: Option<usize>,
     max_record_bytes: u64,
     max_chunk_bytes: Option<u64>,
     limit_chunk_bytes: Option<u64>,
@@ -99,7 +104,12 @@ pub(crate) fn open<'py>(
             )));
         }
     };
-    for (name, number) in [("batch_bytes", batch_bytes), ("batch_rows", batch_rows)] {
+    let counts = [
+        ("batch_bytes", batch_bytes),
+        ("batch_rows", batch_rows),
+        ("threads", threads.unwrap_or(1)),
+    ];
+    for (name, number) in counts {
         if number == 0 {
             return Err(PyValueError::new_err(format!("{name} is at least 1")));
         }
@@ -171,6 +181,7 @@ pub(crate) fn open<'py>(
     again.set_item("columns", columns)?;
     again.set_item("batch_bytes", batch_bytes)?;
     again.set_item("batch_rows", batch_rows)?;
+    again.set_item("threads", threads)?;
     again.set_item("max_record_bytes", max_record_bytes)?;
     for (name, bytes) in [
         ("max_chunk_bytes", max_chunk_bytes),
@@ -193,9 +204,17 @@ pub(crate) fn open<'py>(
         options,
         selection,
         limits,
-        part.map(|part| part.get().0.clone()),
+        Passes {
+            part: part.map(|part| part.get().0.clone()),
+            threads: threads.unwrap_or_else(cores),
+        },
         reopening,
     ))
+}
+
+/// How many threads run at a time.
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, NonZero::get)
 }
 
 /// Whether `on_damage` says to stop at damage.

@@ -33,6 +33,14 @@ pub(crate) struct Reopening {
     pub(crate) arguments: Py<PyDict>,
 }
 
+/// What passes are over.
+pub(crate) struct Passes {
+    /// A part of the file; `None` for all of it.
+    pub(crate) part: Option<Part>,
+    /// How many threads make batches.
+    pub(crate) threads: usize,
+}
+
 /// A pass over the file that can say what it has read.
 pub(crate) trait Pass: Send + Sync {
     fn report(&self) -> Result<verbs::Report, InUse>;
@@ -108,8 +116,7 @@ pub(crate) struct Reader {
     options: Options,
     selection: Selection,
     limits: Limits,
-    /// The part that passes are over; `None` for the whole file.
-    part: Option<Part>,
+    passes: Passes,
     reopening: Reopening,
     shared: Arc<Shared>,
     /// Made when something is looked up first; it keeps what it has proven of an index.
@@ -123,7 +130,7 @@ impl Reader {
         options: Options,
         selection: Selection,
         limits: Limits,
-        part: Option<Part>,
+        passes: Passes,
         reopening: Reopening,
     ) -> Self {
         Self {
@@ -132,7 +139,7 @@ impl Reader {
             options,
             selection,
             limits,
-            part,
+            passes,
             reopening,
             shared: Arc::default(),
             lookup: OnceLock::new(),
@@ -164,7 +171,10 @@ impl Reader {
 
     /// Where a pass begins.
     fn start(&self) -> Start<'_> {
-        self.part.as_ref().map_or(Start::Beginning, Start::Part)
+        self.passes
+            .part
+            .as_ref()
+            .map_or(Start::Beginning, Start::Part)
     }
 
     fn columns(&self) -> &'static [Column] {
@@ -233,6 +243,16 @@ impl Reader {
         self.shared.check_open()?;
         let (source, selection) = (self.source.clone(), self.selection.clone());
         let batches = py.detach(|| {
+            let Passes { part, threads } = &self.passes;
+            if part.is_none() {
+                return columns::Batches::threaded(
+                    source,
+                    &self.options,
+                    selection,
+                    self.limits,
+                    *threads,
+                );
+            }
             let start = self.start();
             columns::Batches::starting(source, &self.options, selection, self.limits, start)
         });

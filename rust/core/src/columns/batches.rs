@@ -7,9 +7,10 @@ use arrow_schema::{ArrowError, SchemaRef};
 
 use super::ColumnBuffer;
 use super::selection::{MAX_DATA_BYTES, Selection, path_text};
+use super::side_by_side::SideBySide;
 use super::views::Home;
 use crate::error::{Error, Result};
-use crate::format::{Options, Room, Start, Step, Walk, open, resolve};
+use crate::format::{Options, Room, Start, Step, Walk, nothing, open, resolve, split};
 use crate::ledger::Span;
 use crate::source::Source;
 use crate::verbs::Report;
@@ -65,6 +66,8 @@ pub struct Batches {
     damage: Vec<Span>,
     failed: Option<Error>,
     ended: bool,
+    /// What reads in the place of the walk, where several threads do.
+    side_by_side: Option<SideBySide>,
 }
 
 impl Batches {
@@ -126,7 +129,39 @@ impl Batches {
             damage: Vec::new(),
             failed: None,
             ended: false,
+            side_by_side: None,
         })
+    }
+
+    /// Begins to read a file with so many threads, as far as it has [parts](crate::format::split): records and damage come in the
+    /// same order as with one, and errors are the same; batches end where parts do, too. Beside those that one thread takes,
+    /// memory is for two parts for each thread, of about [`Limits::bytes`] each, or for four batches of each that is larger.
+    ///
+    /// # Errors
+    /// As [`open`]; [`Error::Io`] where no thread can be had. While reading, [`Error::Usage`] for a file that cannot be read in
+    /// parts though its index says so: read it with one thread.
+    pub fn threaded(
+        source: Arc<dyn Source>,
+        options: &Options,
+        selection: Selection,
+        limits: Limits,
+        threads: usize,
+    ) -> Result<Self> {
+        let parts = match threads {
+            0 | 1 => Vec::new(),
+            _ => split(source.clone(), options, limits.bytes as u64)?,
+        };
+        if parts.len() < 2 || options.prune {
+            return Self::new(source, options, selection, limits);
+        }
+        let format = resolve(&*source, options)?;
+        let first = parts.first().map_or(Start::Beginning, Start::Part);
+        let mut own = Self::starting(source.clone(), options, selection.clone(), limits, first)?;
+        own.walk = nothing(format, &*source);
+        let begun =
+            SideBySide::begin(source, options, selection, limits, parts, (format, threads))?;
+        own.side_by_side = Some(begun);
+        Ok(own)
     }
 
     /// What has been read so far.
@@ -140,6 +175,14 @@ impl Batches {
     /// # Errors
     /// As [`Walk::step`].
     pub fn next_batch(&mut self) -> Result<Option<Batch>> {
+        if let Some(side_by_side) = &mut self.side_by_side {
+            let next = side_by_side.next_batch(&mut self.report);
+            if !matches!(next, Ok(Some(_))) {
+                // The walk that is left has nothing.
+                self.side_by_side = None;
+            }
+            return next;
+        }
         let mut columns = self.selection.buffers(self.home.as_ref());
         let (mut rows, mut value_bytes) = (0, 0);
         loop {

@@ -11,6 +11,8 @@ mod extend;
 #[cfg(feature = "arrow")]
 mod selection;
 #[cfg(feature = "arrow")]
+mod side_by_side;
+#[cfg(feature = "arrow")]
 mod views;
 
 #[cfg(feature = "arrow")]

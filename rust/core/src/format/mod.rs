@@ -189,6 +189,12 @@ pub fn open(source: Arc<dyn Source>, options: &Options, start: Start<'_>) -> Res
     Ok(Box::new(confirmed::ConfirmedWalk { walk, source }))
 }
 
+/// A walk that reads nothing.
+#[cfg(feature = "arrow")]
+pub(crate) fn nothing(format: &Format, source: &dyn Source) -> Box<dyn Walk> {
+    Box::new(nothing::Nothing::new(format, source))
+}
+
 /// Begins to look up records of a file.
 ///
 /// # Errors

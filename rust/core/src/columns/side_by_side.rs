@@ -1,0 +1,263 @@
+//! The parts of one file, read by several threads, and given in the order of the file.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+use super::batches::{Batch, Batches, Limits};
+use super::selection::Selection;
+use crate::error::{Error, Result};
+use crate::format::{Format, Interrupt, Options, Part, Start, Step, open};
+use crate::source::Source;
+use crate::verbs::Report;
+
+/// How many parts for each thread are begun and not yet given out, at most.
+const PARTS_AHEAD: usize = 2;
+/// How many batches of a part wait to be given out, at most.
+const BATCHES_AHEAD: usize = 4;
+/// How long is waited for a batch between two looks at whether to stop.
+const WAIT: Duration = Duration::from_millis(50);
+
+/// What a thread found. A batch with damage comes with the part's report so far.
+enum Found {
+    Batch(Batch, Option<Box<Report>>),
+    End(Box<Report>),
+    Failed(Error),
+}
+
+/// A part that no thread has begun, and where its batches go.
+type Waiting = (Part, SyncSender<Found>);
+
+/// The parts that are left, and how many may be begun: so that threads do not run away from who takes their batches.
+struct Queue {
+    state: Mutex<(VecDeque<Waiting>, usize)>,
+    changed: Condvar,
+    stopped: Arc<AtomicBool>,
+}
+
+impl Queue {
+    /// The next part, once it may be begun; `None` where none is left.
+    fn next(&self) -> Option<Waiting> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        while state.1 == 0 && !self.stopped.load(Ordering::Acquire) {
+            state = self
+                .changed
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+        if self.stopped.load(Ordering::Acquire) {
+            // Those who wait for batches are to see that there will be none.
+            state.0.clear();
+        }
+        state.1 = state.1.saturating_sub(1);
+        state.0.pop_front()
+    }
+
+    /// One more part may be begun.
+    fn admit(&self) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.1 += 1;
+        drop(state);
+        self.changed.notify_one();
+    }
+
+    fn stop(&self) {
+        // Under the lock: else a thread that is about to wait would not hear of it.
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        self.stopped.store(true, Ordering::Release);
+        drop(state);
+        self.changed.notify_all();
+    }
+}
+
+/// What a thread needs to read parts.
+#[derive(Clone)]
+struct Reading {
+    source: Arc<dyn Source>,
+    options: Options,
+    selection: Selection,
+    limits: Limits,
+}
+
+impl Reading {
+    /// Reads parts until none is left or nobody wants them.
+    fn work(&self, queue: &Queue) {
+        while let Some((part, found)) = queue.next() {
+            let sent = self.read(&part, |item| {
+                found.send(item).map_err(|_| Error::Interrupted)
+            });
+            let end = match sent {
+                Ok(report) => Found::End(report),
+                Err(error) => Found::Failed(error),
+            };
+            // Whoever is gone does not want to know.
+            let _ = found.send(end);
+        }
+    }
+
+    fn read(&self, part: &Part, mut send: impl FnMut(Found) -> Result<()>) -> Result<Box<Report>> {
+        let Self {
+            source,
+            options,
+            selection,
+            limits,
+        } = self.clone();
+        let start = Start::Part(part);
+        let mut batches = Batches::starting(source, &options, selection, limits, start)?;
+        while let Some(batch) = batches.next_batch()? {
+            let report = match batch.damage.is_empty() {
+                true => None,
+                false => Some(Box::new(batches.report().clone())),
+            };
+            send(Found::Batch(batch, report))?;
+        }
+        Ok(Box::new(batches.report().clone()))
+    }
+}
+
+/// Batches of several parts. Its threads end when it is dropped, each as soon as it looks whether to.
+pub(super) struct SideBySide {
+    reading: Reading,
+    /// Of each part that has not been given out whole, in the order of the file.
+    found: VecDeque<Receiver<Found>>,
+    queue: Arc<Queue>,
+    /// On the parts that have been given out whole.
+    report: Report,
+    /// The process whose threads they are: a fork of it has none.
+    process: u32,
+}
+
+impl SideBySide {
+    /// Begins to read these parts.
+    ///
+    /// # Errors
+    /// [`Error::Io`] where no thread can be had.
+    pub(super) fn begin(
+        source: Arc<dyn Source>,
+        options: &Options,
+        selection: Selection,
+        limits: Limits,
+        parts: Vec<Part>,
+        (format, threads): (&'static Format, usize),
+    ) -> Result<Self> {
+        let stopped = Arc::new(AtomicBool::new(false));
+        let report = Report::of(format, &*source);
+        let reading = Reading {
+            source,
+            options: options.clone(),
+            selection,
+            limits,
+        };
+        let threads = threads.min(parts.len());
+        let (waiting, found) = parts
+            .into_iter()
+            .map(|part| {
+                let (sender, receiver) = sync_channel(BATCHES_AHEAD);
+                ((part, sender), receiver)
+            })
+            .unzip();
+        let queue = Arc::new(Queue {
+            state: Mutex::new((waiting, threads.saturating_mul(PARTS_AHEAD))),
+            changed: Condvar::new(),
+            stopped: stopped.clone(),
+        });
+        let own = Self {
+            reading: reading.clone(),
+            found,
+            queue: queue.clone(),
+            report,
+            process: std::process::id(),
+        };
+        for _ in 0..threads {
+            let (queue, mut reading, stopped) = (queue.clone(), reading.clone(), stopped.clone());
+            // The caller is asked whether to stop by who takes the batches.
+            let interrupt = Interrupt(Arc::new(move || stopped.load(Ordering::Acquire)));
+            reading.options.interrupt = Some(interrupt);
+            std::thread::Builder::new()
+                .name("seglake-read".to_owned())
+                .spawn(move || reading.work(&queue))
+                .map_err(|error| Error::io(None, "cannot start a thread to read with", error))?;
+        }
+        Ok(own)
+    }
+
+    /// The next batch; `None` at the end. `report` becomes what is known by then.
+    pub(super) fn next_batch(&mut self, report: &mut Report) -> Result<Option<Batch>> {
+        if self.process != std::process::id() {
+            return Err(Error::Usage(
+                "threads of another process read these batches, from which this one was forked: begin anew".to_owned(),
+            ));
+        }
+        while let Some(found) = self.found.front() {
+            match found.recv_timeout(WAIT) {
+                Ok(Found::Batch(batch, part)) => {
+                    if let Some(part) = part {
+                        report.clone_from(&self.report);
+                        report.merge(&part);
+                    }
+                    return Ok(Some(batch));
+                }
+                Ok(Found::End(part)) => {
+                    self.report.merge(&part);
+                    report.clone_from(&self.report);
+                    self.found.pop_front();
+                    self.queue.admit();
+                }
+                Ok(Found::Failed(error)) => {
+                    self.stop();
+                    return Err(self.first(error));
+                }
+                Err(RecvTimeoutError::Timeout) => {
+                    if let Err(error) = self.reading.options.poll() {
+                        self.stop();
+                        return Err(error);
+                    }
+                }
+                Err(RecvTimeoutError::Disconnected) => {
+                    self.stop();
+                    let ended = std::io::Error::other("it ended early");
+                    return Err(Error::io(
+                        self.reading.source.path(),
+                        "a thread that reads",
+                        ended,
+                    ));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    fn stop(&mut self) {
+        self.queue.stop();
+        self.found.clear();
+    }
+
+    /// The error that one walk of the whole file raises where a part raised this: damage that is in front of it in the file, such
+    /// as that of an index, may have been met in a later part.
+    fn first(&self, error: Error) -> Error {
+        if !matches!(error, Error::Damage(_)) {
+            return error;
+        }
+        let options = Options {
+            values: false,
+            ..self.reading.options.clone()
+        };
+        let walk = open(self.reading.source.clone(), &options, Start::Beginning);
+        let raised = walk.and_then(|mut walk| {
+            while walk.step()? == Step::More {}
+            Ok(())
+        });
+        raised.err().unwrap_or(error)
+    }
+}
+
+impl Drop for SideBySide {
+    fn drop(&mut self) {
+        // Not waited for: they may need what the caller holds.
+        if self.process == std::process::id() {
+            self.stop();
+        }
+    }
+}
