@@ -10,10 +10,11 @@ use std::process::Command;
 use std::sync::Arc;
 
 use seglake::columns::{Batches, Limits, Selection, UuidType};
-use seglake::format::{Bound, Options, Step, Wanted, WriteOptions, active, lookup, sealed};
+use seglake::format::{
+    Format, Options, Value, WriteOptions, active, chunked, create, sealed, tenant,
+};
 use seglake::source::FileSource;
 use seglake::verbs::verify;
-use uuid::Uuid;
 
 use crate::compare::{Clock, Comparison, Work};
 use crate::messages::{Lengths, Messages, TYPE};
@@ -110,7 +111,7 @@ pub(crate) fn run(comparison: &mut Comparison) {
     let folder = tempfile::tempdir().unwrap();
     let sizes = bytes_flat(comparison, folder.path());
     let counts = records_flat(comparison, folder.path());
-    halves(comparison, folder.path());
+    threads(comparison, folder.path());
     #[cfg(target_os = "linux")]
     {
         for [middle, large] in [&sizes, &counts] {
@@ -122,53 +123,65 @@ pub(crate) fn run(comparison: &mut Comparison) {
     }
 }
 
-/// Two walks of half a sealed segment each, in threads of their own, beside one of all of it, by the time that passes.
-fn halves(comparison: &mut Comparison, folder: &Path) {
-    let path = folder.join("halves.sealed");
-    let mut writer = sealed::Writer::create(&path, &WriteOptions::default()).unwrap();
+/// Batches of a file with two threads, beside one, by the time that passes: of each format whose files have parts.
+fn threads(comparison: &mut Comparison, folder: &Path) {
     let segment = crate::messages::Segment::active(Lengths::Each(128), SEALED_BYTES);
-    let mut middle = None;
+    comparison.clock(Clock::Wall);
+    for format in [&sealed::FORMAT, &tenant::FORMAT, &chunked::FORMAT] {
+        let path = folder.join(format!("threads.{}", format.extension));
+        write_records(format, &path, &segment);
+        let read = |threads| {
+            let options = Options::default();
+            let selection = Selection::new(format, &options, None, UuidType::Fixed).unwrap();
+            let batches = Batches::threaded(
+                source(&path),
+                &options,
+                selection,
+                Limits::default(),
+                threads,
+            )
+            .unwrap();
+            let rows: usize = batches.map(|batch| batch.unwrap().num_rows()).sum();
+            assert_eq!(rows, segment.records.len());
+        };
+        comparison.run(
+            format!("batches of a {} file, two threads", format.name),
+            "one thread",
+            Work::Bytes(segment.bytes.len()),
+            1.8,
+            || read(2),
+            || read(1),
+        );
+        std::fs::remove_file(&path).unwrap();
+    }
+    comparison.clock(Clock::Processor);
+}
+
+/// Writes the records of an active segment to a file of another format: of 64 partitions, where it has any.
+fn write_records(format: &'static Format, path: &Path, segment: &crate::messages::Segment) {
+    let mut writer = create(format, path, &WriteOptions::default()).unwrap();
+    let columns = writer.columns();
+    let count = segment.records.len();
     for (place, (start, len)) in segment.records.iter().enumerate() {
         let record = &segment.bytes[*start..*start + *len];
-        let uuid = *record.first_chunk().unwrap();
-        let value = &record[16 + 1 + TYPE.len() + 4..];
-        writer.append(&Uuid::from_bytes(uuid), TYPE, value).unwrap();
-        if place == segment.records.len() / 2 {
-            middle = Some(Bound::Uuid(uuid));
-        }
+        let body = &record[16 + 1 + TYPE.len() + 4..];
+        let fields: Vec<Value<'_>> = columns
+            .iter()
+            .map(|column| match column.name {
+                "uuid" => Value::Uuid(*record.first_chunk().unwrap()),
+                "type" => Value::Text(TYPE),
+                "value" => Value::Binary(body),
+                "timestamp" if *format == chunked::FORMAT => {
+                    Value::Timestamp(i64::try_from(place).unwrap())
+                }
+                "partition" => Value::Int64(i64::try_from(place * 64 / count).unwrap()),
+                "tenant" => Value::Text(b"tenant"),
+                _ => Value::Null,
+            })
+            .collect();
+        writer.write(&fields).unwrap();
     }
     writer.close().unwrap();
-    let walk = |since, until| {
-        let wanted = Wanted {
-            since,
-            until,
-            ..Wanted::default()
-        };
-        let records = lookup(source(&path), &Options::default()).unwrap();
-        let mut walk = records.range(&wanted).unwrap();
-        let mut found = 0;
-        while walk.step().unwrap() == Step::More {
-            found += walk.rows().len();
-        }
-        found
-    };
-    comparison.clock(Clock::Wall);
-    comparison.run(
-        "walk a sealed segment, halves in two threads",
-        "all in one",
-        Work::Bytes(segment.bytes.len()),
-        1.8,
-        || {
-            let found = std::thread::scope(|scope| {
-                let first = scope.spawn(|| walk(None, middle));
-                let second = walk(middle, None);
-                first.join().unwrap() + second
-            });
-            assert_eq!(found, segment.records.len());
-        },
-        || assert_eq!(walk(None, None), segment.records.len()),
-    );
-    comparison.clock(Clock::Processor);
 }
 
 /// The cost of a byte, in files of 1 MiB up to the largest. Gives the middle and the largest one.
