@@ -1,0 +1,382 @@
+//! What planning parts reads, what a part reads, and which parts are refused.
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing
+)]
+
+mod common;
+#[path = "common/sealed.rs"]
+mod segments;
+mod splitting;
+mod tenant_segments;
+
+use std::sync::Arc;
+
+use common::counting::Counting;
+use common::{Windowed, chunked, source, uuid};
+use seglake::Error;
+use seglake::checksum::Key;
+use seglake::format::{
+    Bound, Eof, Options, Part, Start, Step, Wanted, active, open, sealed, split, tenant,
+};
+use seglake::source::Source;
+use splitting::{joined, read};
+
+/// A made-up file whose messages lie inside one another is refused in parts, and never read as something else.
+#[test]
+fn overlapping_messages_are_refused_in_parts() {
+    let message = |body: &[u8]| {
+        let len = u32::try_from(body.len()).unwrap().to_be_bytes();
+        [&[0], len.as_slice(), body].concat()
+    };
+    let inner = [message(&[1; 20]), message(&[2; 20]), message(&[3; 20])];
+    let outer = message(&inner.concat());
+    let data_start = 24 * 5_u64;
+    let first = data_start + 5;
+    let offsets = [data_start, first, first + 25, first + 50];
+    let whole = outer.clone();
+    let messages = [&whole, &inner[0], &inner[1], &inner[2]];
+    let (mut index, mut checksums) = (Vec::new(), Vec::new());
+    for (number, (offset, message)) in (1..).zip(offsets.iter().zip(messages)) {
+        let uuid = uuid(number * 100);
+        index.extend_from_slice(&uuid);
+        index.extend_from_slice(&offset.to_be_bytes());
+        let hashed = [uuid.as_slice(), message].concat();
+        let checksum = seglake::checksum::hash(&Key::DEFAULT, &hashed);
+        checksums.extend_from_slice(&checksum.to_be_bytes());
+    }
+    index.extend_from_slice(&[0; 24]);
+    let index_hash =
+        seglake::checksum::hash(&Key::DEFAULT, &[index.as_slice(), &checksums].concat());
+    let key_check = seglake::checksum::hash(&Key::DEFAULT, &[]);
+    let foot = [key_check, 4, index_hash].map(u64::to_be_bytes).concat();
+    let bytes = [index, outer, checksums, foot, b"SLKSEAL1".to_vec()].concat();
+    let source = source(&bytes);
+    let options = segments::lenient();
+    assert_eq!(read(&source, &options, Start::Beginning).records.len(), 1);
+    let parts = split(source.clone(), &options, 1).unwrap();
+    assert_eq!(parts.len(), 4);
+    let mut refused = 0;
+    for part in &parts {
+        let mut walk = open(source.clone(), &options, Start::Part(part)).unwrap();
+        loop {
+            match walk.step() {
+                Ok(Step::More) => {}
+                Ok(_) => break,
+                Err(Error::Usage(message)) => {
+                    assert!(message.contains("Read the file whole"), "{message}");
+                    refused += 1;
+                    break;
+                }
+                Err(other) => panic!("{other}"),
+            }
+        }
+    }
+    assert!(refused > 0);
+}
+
+#[test]
+fn a_walk_of_a_part_can_be_taken_up_again() {
+    let files: [(Vec<u8>, Options); 3] = [
+        (segments::varied(9000, true), segments::lenient()),
+        (
+            tenant_segments::varied(2, 9000).bytes,
+            tenant_segments::lenient(),
+        ),
+        (chunked::segment(20, 5, 100), chunked::lenient()),
+    ];
+    for (mut bytes, options) in files {
+        // Behind the header of a chunk.
+        for at in (bytes.len() / 2..bytes.len() * 2 / 3).step_by(701) {
+            bytes[at.next_multiple_of(0x80) + 50] ^= 0x20;
+        }
+        let options = Options {
+            window_bytes: 300,
+            ..options
+        };
+        let source: Arc<dyn Source> = Arc::new(Windowed(bytes));
+        let parts = split(source.clone(), &options, 1000).unwrap();
+        assert!(parts.len() > 3);
+        for part in &parts {
+            let whole = read(&source, &options, Start::Part(part));
+            let (mut records, mut spans) = (0, Vec::new());
+            let mut walk = open(source.clone(), &options, Start::Part(part)).unwrap();
+            while walk.step().unwrap() == Step::More {
+                records += walk.rows().len();
+                spans.extend_from_slice(walk.spans());
+                let carry = walk.carry();
+                walk = open(source.clone(), &options, Start::Carry(&carry)).unwrap();
+            }
+            assert_eq!(records, whole.records.len());
+            assert_eq!(joined(spans), joined(whole.spans));
+        }
+    }
+}
+
+#[test]
+fn parts_of_other_files_are_refused() {
+    let refused = |bytes: &[u8], options: &Options, part: &Part| match open(
+        source(bytes),
+        options,
+        Start::Part(part),
+    ) {
+        Err(Error::Usage(message)) => message,
+        Err(other) => panic!("{other}"),
+        Ok(_) => panic!("not refused"),
+    };
+    let one = segments::varied(3000, true);
+    let options = segments::lenient();
+    let part = split(source(&one), &options, 500).unwrap().pop().unwrap();
+    // Of another length, of another format, and of the same length with another index.
+    assert!(refused(&segments::varied(4000, true), &options, &part).contains("another file"));
+    let of_tenant = Options {
+        format: Some(&tenant::FORMAT),
+        ..options.clone()
+    };
+    assert!(refused(&one, &of_tenant, &part).contains("another file"));
+    let mut changed = one.clone();
+    let hash_at = changed.len() - 16;
+    changed[hash_at] ^= 1;
+    assert!(refused(&changed, &options, &part).contains("Split it again"));
+    let growing = Options {
+        eof: Eof::Growing,
+        ..chunked::lenient()
+    };
+    let log = chunked::segment(6, 3, 50);
+    let part = split(source(&log), &chunked::lenient(), 300)
+        .unwrap()
+        .pop()
+        .unwrap();
+    assert!(refused(&log, &growing, &part).contains("still growing"));
+    assert_eq!(split(source(&log), &growing, 300).unwrap().len(), 1);
+    let mut other = log.clone();
+    other[9] ^= 1; // in the first header
+    let first = split(source(&log), &chunked::lenient(), 300)
+        .unwrap()
+        .swap_remove(0);
+    assert!(refused(&other, &chunked::lenient(), &first).contains("Split it again"));
+    for json in [
+        "",
+        "{}",
+        "[1]",
+        r#"{"format":"none","size":1,"bytes":1,"portion":null}"#,
+    ] {
+        assert!(
+            matches!(Part::from_json(json), Err(Error::Usage(_))),
+            "{json}"
+        );
+    }
+    for (format, bytes) in [(&active::FORMAT, vec![0; 9]), (&sealed::FORMAT, one)] {
+        let json = format!(
+            r#"{{"format":"{}","size":{},"bytes":1,"portion":{{"from":1}}}}"#,
+            format.name,
+            bytes.len()
+        );
+        let options = Options {
+            format: Some(format),
+            ..Options::default()
+        };
+        refused(&bytes, &options, &Part::from_json(&json).unwrap());
+    }
+}
+
+/// Planning reads the index, the table of contents or the headers, and no records.
+#[test]
+fn planning_reads_no_records() {
+    let value = vec![5; 20_000];
+    let records: Vec<_> = (1..60)
+        .map(|tick| (uuid(tick * 50), b"t".to_vec(), value.clone()))
+        .collect();
+    let messages: Vec<_> = (0..60)
+        .map(|number| (number, b"t".to_vec(), value.clone()))
+        .collect();
+    let files = [
+        (
+            segments::segment(&Key::DEFAULT, &records, true),
+            segments::lenient(),
+        ),
+        (
+            tenant_segments::encode(2, &messages).bytes,
+            tenant_segments::lenient(),
+        ),
+        (chunked::segment(60, 2, 10_000), chunked::lenient()),
+    ];
+    for (bytes, options) in files {
+        let len = bytes.len() as u64;
+        let source = Counting::new(bytes);
+        let parts = split(source.clone(), &options, 100_000).unwrap();
+        assert!(parts.len() >= 5, "{}", parts.len());
+        let (read, _) = source.take();
+        assert!(read < len / 20, "{read} of {len} bytes");
+        let sum: u64 = parts.iter().map(Part::bytes).sum();
+        assert!(sum <= len && len - sum < 200, "{sum} of {len}");
+        // Each part reads about as much as it says.
+        for part in &parts {
+            let mut walk = open(
+                source.clone(),
+                &Options {
+                    window_bytes: 4096,
+                    ..options.clone()
+                },
+                Start::Part(part),
+            )
+            .unwrap();
+            while walk.step().unwrap() == Step::More {}
+            let (read, _) = source.take();
+            assert!(read < part.bytes() + 60_000, "{read} for {}", part.bytes());
+        }
+        split(source.clone(), &options, len).unwrap();
+        assert_eq!(source.take(), (0, 0));
+    }
+}
+
+/// Without the key, parts are planned by what the index says alone; and under a wrong one, the first gives all of the file.
+#[test]
+fn sealed_segments_under_another_key() {
+    let key = Key::new(&[7; 32]);
+    let records: Vec<_> = (1..20)
+        .map(|tick| (uuid(tick * 50), b"t".to_vec(), vec![9; 40]))
+        .collect();
+    let sound = segments::segment(&key, &records, true);
+    let keyed = Options {
+        keys: vec![key],
+        ..segments::lenient()
+    };
+    let without = segments::lenient();
+    let data = 24 * 20..sound.len() - 32 - 8 * 19;
+    let mut ends = vec![sound.clone()];
+    // In the messages, in the index (an offset, a UUID that still ascends), in the checksums and in the index hash.
+    for at in [
+        data.start + 200,
+        24 * 7 + 23,
+        24 * 7 + 15,
+        data.end + 30,
+        sound.len() - 12,
+    ] {
+        let mut bytes = sound.clone();
+        bytes[at] ^= 1;
+        ends.push(bytes);
+    }
+    for bytes in ends {
+        let source = source(&bytes);
+        let parts = split(source.clone(), &without, 200).unwrap();
+        assert!(parts.len() > 5, "{parts:?}");
+        for options in [&keyed, &without] {
+            let whole = read(&source, options, Start::Beginning);
+            let (mut records, mut spans) = (Vec::new(), Vec::new());
+            for part in &parts {
+                let seen = read(&source, options, Start::Part(part));
+                records.extend(seen.records);
+                spans.extend(seen.spans);
+            }
+            assert_eq!(records, whole.records);
+            assert_eq!(joined(spans), joined(whole.spans));
+        }
+    }
+}
+
+/// What is hashed in vain counts for the whole file: a part that takes more than its share is refused, not guessed.
+#[test]
+fn a_part_that_takes_more_than_its_share_of_the_search_budget_is_refused() {
+    let records: Vec<_> = (1..401)
+        .map(|tick| (uuid(tick * 50), Vec::new(), vec![9; 2000]))
+        .collect();
+    let mut bytes = segments::segment(&Key::DEFAULT, &records, true);
+    let data_start = 24 * 401;
+    // The first messages claim to reach nearly to the end.
+    for number in 0..60 {
+        let at = data_start + 2005 * number;
+        let claim = 2005 * (398 - u32::try_from(number).unwrap());
+        bytes[at + 1..at + 5].copy_from_slice(&claim.to_be_bytes());
+    }
+    let source = source(&bytes);
+    let options = segments::lenient();
+    let whole = read(&source, &options, Start::Beginning);
+    assert_eq!(whole.records.len(), 340);
+    let parts = split(source.clone(), &options, bytes.len() as u64 / 8).unwrap();
+    let mut walk = open(source.clone(), &options, Start::Part(&parts[0])).unwrap();
+    let refused = loop {
+        match walk.step() {
+            Ok(step) => assert_eq!(step, Step::More),
+            Err(error) => break error,
+        }
+    };
+    assert!(refused.to_string().contains("hashed in vain"), "{refused}");
+    // All others read what is theirs.
+    let rest: usize = parts[2..]
+        .iter()
+        .map(|part| read(&source, &options, Start::Part(part)).records.len())
+        .sum();
+    assert!(rest > 290, "{rest}");
+}
+
+/// Where only what is wanted is to be read, parts in which nothing is are not; the records are the same.
+#[test]
+fn parts_without_wanted_records_are_not_read() {
+    let records: Vec<_> = (1..200)
+        .map(|tick| (uuid(tick * 50), b"t".to_vec(), vec![9; 9000]))
+        .collect();
+    let mut sealed = segments::segment(&Key::DEFAULT, &records, true);
+    let mut log = chunked::segment(200, 2, 4500);
+    let bound = |tick| Some(Bound::Uuid(uuid(tick)));
+    for damaged in [false, true] {
+        if damaged {
+            for at in (24 * 200 + 3000..1_800_000).step_by(50_001) {
+                sealed[at] ^= 1;
+            }
+            for at in (3000..log.len()).step_by(50_001) {
+                log[at / 0x80 * 0x80 + 40] ^= 1;
+            }
+        }
+        let by_uuid = [
+            (bound(0), bound(500)),
+            (bound(4000), bound(4200)),
+            (bound(9000), None),
+        ];
+        let by_uuid = by_uuid.map(|(since, until)| Wanted {
+            since,
+            until,
+            ..Wanted::default()
+        });
+        let by_offset = [0..7, 150..161, 390..9000, 1000..2000];
+        let by_offset = by_offset.map(|offsets| Wanted {
+            offsets: Some(offsets),
+            ..Wanted::default()
+        });
+        let cases = by_uuid
+            .map(|wanted| (&sealed, segments::lenient(), wanted))
+            .into_iter();
+        let cases = cases.chain(by_offset.map(|wanted| (&log, chunked::lenient(), wanted)));
+        for (bytes, options, wanted) in cases {
+            let all = Options {
+                wanted,
+                window_bytes: 4096,
+                ..options
+            };
+            let pruned = Options {
+                prune: true,
+                ..all.clone()
+            };
+            let source = Counting::new(bytes.clone());
+            let whole = read(&(source.clone() as Arc<dyn Source>), &all, Start::Beginning);
+            let parts = split(source.clone(), &pruned, 100_000).unwrap();
+            assert!(parts.len() > 15, "{}", parts.len());
+            source.take();
+            let (mut records, mut read_bytes) = (Vec::new(), 0);
+            for part in &parts {
+                let seen = read(
+                    &(source.clone() as Arc<dyn Source>),
+                    &pruned,
+                    Start::Part(part),
+                );
+                records.extend(seen.records);
+                read_bytes += source.take().0;
+            }
+            assert_eq!(records, whole.records);
+            let most = bytes.len() as u64 / if damaged { 2 } else { 3 };
+            assert!(read_bytes < most, "{read_bytes} of {most}");
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Reading files whole and in parts, and comparing.
+#![allow(dead_code, missing_docs, reason = "each test file uses a part")]
+
+use std::sync::Arc;
+
+use seglake::Error;
+use seglake::format::{Options, Part, Start, Step, open, resolve, split};
+use seglake::ledger::{Kind, Span};
+use seglake::source::Source;
+use seglake::verbs::Report;
+
+use super::common::{Windowed, source};
+
+/// What a walk came to.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    pub(crate) records: Vec<String>,
+    pub(crate) spans: Vec<Span>,
+    pub(crate) error: Option<String>,
+    pub(crate) report: Option<Report>,
+}
+
+pub(crate) fn read(source: &Arc<dyn Source>, options: &Options, start: Start<'_>) -> Seen {
+    let format = resolve(&**source, options).unwrap();
+    let columns = format.columns(options).len();
+    let mut seen = Seen::default();
+    let mut report = Report::of(format, &**source);
+    let mut walk = open(source.clone(), options, start).unwrap();
+    loop {
+        match walk.step() {
+            Ok(Step::More) => {
+                let rows = walk.rows();
+                for row in 0..rows.len() {
+                    let fields: Vec<_> =
+                        (0..columns).map(|column| rows.field(row, column)).collect();
+                    let record = format!("{} {fields:?} {:?}", rows.position(row), rows.cause(row));
+                    seen.records.push(record);
+                }
+                seen.spans.extend_from_slice(walk.spans());
+                report.add(&*walk);
+            }
+            Ok(Step::Done) => break,
+            Ok(Step::Wait) => panic!("nothing is growing"),
+            Err(Error::Damage(damage)) => {
+                seen.error = Some(format!("{} {}", damage.offset, damage.cause));
+                break;
+            }
+            Err(other) => panic!("not damage: {other}"),
+        }
+    }
+    seen.report = Some(report);
+    seen
+}
+
+/// Ranges in file order, those that touch and are of the same kind and cause being one.
+pub(crate) fn joined(mut spans: Vec<Span>) -> Vec<Span> {
+    spans.sort_by_key(|span| (span.start, span.end));
+    let mut out = Vec::<Span>::new();
+    for span in spans {
+        let is_single = matches!(span.kind, Kind::Record | Kind::Chunk | Kind::Block);
+        match out.last_mut() {
+            Some(last)
+                if !is_single
+                    && (last.end, last.kind, last.cause) == (span.start, span.kind, span.cause) =>
+            {
+                last.end = span.end;
+            }
+            _ => out.push(span),
+        }
+    }
+    out
+}
+
+fn first_damage(spans: &[Span]) -> Option<String> {
+    joined(spans.to_vec())
+        .iter()
+        .find_map(|span| span.cause.map(|cause| format!("{} {cause}", span.start)))
+}
+
+fn told(report: &Report) -> String {
+    format!(
+        "{:?} {:?} {:?} {} {} {:?} {:?} {} {}",
+        report.totals,
+        report.damage,
+        report.checked,
+        report.bytes,
+        report.records,
+        report.first_timestamp,
+        report.last_timestamp,
+        report.truncated,
+        report.wrong_key()
+    )
+}
+
+/// Reads a file whole and in parts, and compares. Gives how many parts there were.
+pub(crate) fn compare(source: &Arc<dyn Source>, options: &Options, target: u64) -> usize {
+    let lenient = Options {
+        strict: false,
+        ..options.clone()
+    };
+    let strict = Options {
+        strict: true,
+        ..options.clone()
+    };
+    let whole = read(source, &lenient, Start::Beginning);
+    let parts = split(source.clone(), &lenient, target).unwrap();
+    let (mut records, mut spans) = (Vec::new(), Vec::new());
+    let mut report = None::<Report>;
+    let mut errors = Vec::new();
+    for part in &parts {
+        let again = Part::from_json(&part.to_json()).unwrap();
+        assert_eq!(&again, part);
+        let seen = read(source, &lenient, Start::Part(&again));
+        let own = first_damage(&seen.spans);
+        let raised = read(source, &strict, Start::Part(part));
+        assert_eq!(raised.error, own, "strict reading of {part:?}");
+        if own.is_none() {
+            assert_eq!(raised.records, seen.records);
+            assert_eq!(raised.spans, seen.spans);
+        } else {
+            assert!(seen.records.starts_with(&raised.records));
+        }
+        errors.extend(own);
+        records.extend(seen.records);
+        spans.extend(seen.spans);
+        match &mut report {
+            Some(report) => report.merge(&seen.report.unwrap()),
+            None => report = seen.report,
+        }
+    }
+    assert_eq!(records, whole.records, "{parts:?}");
+    assert_eq!(joined(spans), joined(whole.spans.clone()), "{parts:?}");
+    assert_eq!(told(&report.unwrap()), told(&whole.report.unwrap()));
+    let first = first_damage(&whole.spans);
+    assert_eq!(read(source, &strict, Start::Beginning).error, first);
+    let offset = |error: &String| error.split(' ').next().unwrap().parse::<u64>().unwrap();
+    assert_eq!(
+        errors.iter().min_by_key(|error| offset(error)),
+        first.as_ref()
+    );
+    parts.len()
+}
+
+/// Compares for several targets; gives the most parts that there were.
+pub(crate) fn compare_all(bytes: &[u8], options: &Options) -> usize {
+    let len = bytes.len() as u64;
+    let targets = [1, 40, 300, 1000, len / 5, len / 3, len / 2, len];
+    let counts = targets.map(|target| {
+        let small = Options {
+            window_bytes: 200,
+            ..options.clone()
+        };
+        compare(
+            &(Arc::new(Windowed(bytes.to_vec())) as Arc<dyn Source>),
+            &small,
+            target,
+        );
+        compare(&source(bytes), options, target)
+    });
+    counts.into_iter().max().unwrap()
+}
