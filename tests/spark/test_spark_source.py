@@ -1,3 +1,4 @@
+import pickle
 import re
 import uuid
 from collections.abc import Generator
@@ -302,3 +303,12 @@ def test_sql_tables_and_views(spark: SparkSession, folder: Path) -> None:
 def test_registering_by_hand(spark: SparkSession, folder: Path) -> None:
     seglake.spark.register(spark)
     assert load(spark, folder / "a.active").count() == 10
+
+
+def test_an_executor_with_another_version_says_so(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = SegmentDataSource({"path": str(folder)})
+    sent = pickle.dumps(source.reader(source.schema()))
+    pickle.loads(sent)
+    monkeypatch.setattr(seglake, "__version__", "99.0")
+    with pytest.raises(RuntimeError, match=r"the driver has seglake \S+, and the executor on \S+ has 99\.0 in /"):
+        pickle.loads(sent)

@@ -1,6 +1,7 @@
 """What runs on the executors: files in, Arrow batches in the schema of the load out."""
 
 import logging
+import socket
 import warnings
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -63,7 +64,10 @@ class Decoder:
                 reader = self._open(file, part)
             except FileNotFoundError as error:
                 if error.filename != path:
-                    raise  # what is missing is the key's file
+                    raise FileNotFoundError(  # the only other file that is opened
+                        f"option checksumSecretFile: {printable_path(self.options.key_file or '')}: there is no such "
+                        f"file on {socket.gethostname()}, where {printable_path(path)} is to be read"
+                    ) from None
                 if self.options.ignore_missing_files:
                     continue
                 raise FileNotFoundError(
@@ -191,14 +195,20 @@ class Decoder:
             yield pa.RecordBatch.from_pylist([{self.options.corrupt_column: report} for report in some], schema)
 
     def _explained(self, error: seglake.DamageError) -> seglake.DamageError:
-        """Says why damage is an error here, where the mode alone does not."""
-        if self.options.mode != "PERMISSIVE":
+        """Says what to do about damage that is an error here, in the words of this source's options."""
+        if isinstance(error, seglake.WrongKeyError):
             return error
+        where = f"{printable_path(error.path)}: " if error.path is not None else ""
         name = self.options.corrupt_column
-        return type(error)(
-            f"{error}. The schema given has no column to report damage in: add {name} "
+        advice = (
+            f"The schema given has no column to report damage in: add {name} "
             "struct<path: string, start: bigint, end: bigint, kind: string, cause: string> to it, "
-            "or set mode to DROPMALFORMED to leave damage out",
+            "or set mode to DROPMALFORMED to leave damage out"
+            if self.options.mode == "PERMISSIVE"
+            else "Mode PERMISSIVE reads what is sound, and reports damage in rows; `seglake verify` lists all of it"
+        )
+        return type(error)(
+            f"{where}{error.cause} at offset {error.offset}: expected {error.expected}, found {error.actual}. {advice}",
             path=error.path,
             offset=error.offset,
             cause=error.cause,

@@ -82,16 +82,19 @@ class MessageDecoder:
         return find_too_large(cast("Any", pa).RecordBatch.from_struct_array(row))
 
     def _damaged(self, damage: seglake.DamageError) -> dict[str, Any]:
+        # What the error says as a text is of a file, and what to do about one.
+        wrong = f"expected {damage.expected}, found {damage.actual}"
         if self.error_field is None:
             raise type(damage)(
-                f"no message of dialect {self.dialect}: {damage}. Mode PERMISSIVE gives null fields and an error",
+                f"no message of dialect {self.dialect}: {damage.cause} at byte {damage.offset}: {wrong}. "
+                "Mode PERMISSIVE gives null fields and an error",
                 path=None,
                 offset=damage.offset,
                 cause=damage.cause,
                 expected=damage.expected,
                 actual=damage.actual,
             ) from None
-        return {"cause": damage.cause, "offset": damage.offset, "message": str(damage)}
+        return {"cause": damage.cause, "offset": damage.offset, "message": wrong}
 
     def _too_large(self, found: TooLarge) -> dict[str, Any]:
         message = (
