@@ -14,6 +14,7 @@ from samples import SAMPLES
 from segments import flip
 
 from seglake.spark.files import FileFilter, FileListing, find_files
+from seglake.spark.source import SegmentDataSource
 from seglake.spark.stores import Stores
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "python"))
@@ -260,3 +261,14 @@ def test_a_store_that_fails_fails_the_job(spark: SparkSession, store: ObjectStor
     assert not any(secret in str(caught.value) for secret in (ACCESS_KEY, SECRET_KEY))
     store.fault = None
     assert frame.count() == 20
+
+
+def test_the_format_of_many_files_is_found_in_their_order(store: ObjectStore, tmp_path: Path) -> None:
+    for number in range(40):
+        sample = SAMPLES["tenant" if number in (25, 30) else "active"]
+        sample.write(tmp_path / "file", 1)
+        store.put(f"many/{number:02}", (tmp_path / "file").read_bytes())
+        (tmp_path / "file").unlink()
+    source = SegmentDataSource({**store.options(), "path": "s3://logs/many"})
+    with pytest.raises(ValueError, match=r"many/00 is of format active and s3://logs/many/25 of format tenant"):
+        source.reader(source.schema())

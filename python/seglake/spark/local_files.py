@@ -87,7 +87,7 @@ def _in_folder(top: Path, chosen: FileFilter, listing: FileListing) -> Iterator[
     pending = [top]
     while pending:
         folder = pending.pop()
-        real_folder = folder.resolve()
+        real_folder = os.path.join(folder.resolve(), "")  # noqa: PTH118 - with a separator at its end
         # scandir, because it knows most entries' kinds without a call each.
         with os.scandir(folder) as entries:
             for entry in entries:
@@ -111,8 +111,9 @@ def _in_folder(top: Path, chosen: FileFilter, listing: FileListing) -> Iterator[
                 elif _is_index(entry.path):
                     continue  # it belongs to the log, and holds no records of its own
                 elif chosen.accepts(entry.name, status.st_mtime):
-                    real = Path(entry.path).resolve() if entry.is_symlink() else real_folder / entry.name
-                    yield SegmentFile(entry.path, str(real), status.st_size)
+                    # Joined as texts: paths as objects take as long as all else here.
+                    real = str(Path(entry.path).resolve()) if entry.is_symlink() else f"{real_folder}{entry.name}"
+                    yield SegmentFile(entry.path, real, status.st_size)
 
 
 def _is_index(path: str) -> bool:

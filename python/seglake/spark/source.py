@@ -4,9 +4,10 @@ import pickle
 import socket
 import sys
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWriter, Filter, InputPartition
 from pyspark.sql.types import StructType
@@ -21,6 +22,7 @@ from .option_names import purposes, refuse_unknown
 from .options import ReadOptions
 from .schema import ReadSchema, inferred_schema
 from .slices import Slice, slices
+from .stores import is_elsewhere
 from .write.options import WriteOptions
 from .write.writer import SegmentDataSourceWriter
 
@@ -28,6 +30,10 @@ if TYPE_CHECKING:
     from pyarrow import RecordBatch
 
 __all__ = ["SegmentDataSource"]
+
+# How many files elsewhere are looked at at a time, and how many of them wait for that.
+_LOOKS: Final = 32
+_GROUP: Final = 1024
 
 
 class SegmentDataSource(DataSource):
@@ -201,13 +207,9 @@ def _common_format(files: Sequence[SegmentFile], options: ReadOptions) -> str | 
         seglake.FormatError: the format of a file cannot be told.
     """
     first: tuple[str, str] | None = None
-    for file in files:
-        try:
-            format = _detect(file, options)
-        except FileNotFoundError:
-            if options.ignore_missing_files:
-                continue
-            raise
+    for file, format in zip(files, _formats(files, options), strict=True):
+        if format is None:
+            continue
         if first is None:
             first = (file.path, format)
         elif format != first[1]:
@@ -217,6 +219,29 @@ def _common_format(files: Sequence[SegmentFile], options: ReadOptions) -> str | 
                 "segmentFormat to name it"
             )
     return first[1] if first is not None else None
+
+
+def _formats(files: Sequence[SegmentFile], options: ReadOptions) -> Iterator[str | None]:
+    """Yields each file's format, None for one that is gone where such files are to be left out.
+
+    Elsewhere a look at a file is mostly waiting, so that many are looked at together; here threads would only cost.
+    """
+
+    def format_of(file: SegmentFile) -> str | None:
+        try:
+            return _detect(file, options)
+        except FileNotFoundError:
+            if options.ignore_missing_files:
+                return None
+            raise
+
+    if not any(is_elsewhere(file.path) for file in files):
+        yield from map(format_of, files)
+        return
+    with ThreadPoolExecutor(_LOOKS) as threads:
+        # In groups: what waits for a thread takes memory, and after an error there is nothing more to look at.
+        for first in range(0, len(files), _GROUP):
+            yield from threads.map(format_of, files[first : first + _GROUP])
 
 
 def _detect(file: SegmentFile, options: ReadOptions) -> str:
