@@ -5,6 +5,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from pyspark.sql import DataFrame
+from pyspark.sql.functions import spark_partition_id
+
 import seglake
 
 DAY = datetime(2024, 1, 31, tzinfo=UTC)
@@ -64,3 +67,8 @@ def flip(path: Path, offset: int) -> None:
 def tear(path: Path, length: int) -> None:
     """Cuts a file off."""
     path.write_bytes(path.read_bytes()[:length])
+
+
+def tasks(frame: DataFrame) -> int:
+    """How many tasks of a read give rows; a client of Connect cannot ask for partitions."""
+    return frame.select(spark_partition_id()).distinct().count()

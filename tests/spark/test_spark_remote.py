@@ -176,7 +176,9 @@ def test_one_tenant_is_no_whole_file(spark: SparkSession, store: ObjectStore, tm
         for number in range(300):
             writer.write(partition=number // 10, tenant=f"t{number // 5 % 2}", value=bytes([number % 251]) * 20_000)
     store.put("tenants/large.tenant", path.read_bytes())
-    frame = load(spark, store, segmentFormat="tenant", minPartitionNum="1", partitions="7", tenants="t1").load("s3://logs/tenants/")
+    frame = load(spark, store, segmentFormat="tenant", minPartitionNum="1", partitions="7", tenants="t1").load(
+        "s3://logs/tenants/"
+    )
     with store.counting() as made:
         assert [row["index"] for row in frame.collect()] == [0, 1, 2, 3, 4]
     sent = sum(request.sent for request in made if request.method == "GET" and "large" in request.path)
