@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 import random
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -275,3 +278,48 @@ def test_an_object_that_is_replaced_meanwhile_is_no_damage(store: ObjectStore, t
         with pytest.raises(OSError, match="replaced or deleted while it was read"):
             for _ in records:
                 pass
+
+
+# Processes.
+
+SCRIPT = """
+import os, sys
+import pyarrow.fs, seglake
+endpoint, access_key, secret_key, what = sys.argv[1:]
+filesystem = pyarrow.fs.S3FileSystem(
+    access_key=access_key, secret_key=secret_key, endpoint_override=endpoint, scheme="http", region="eu-central-1"
+)
+records = iter(seglake.open("logs/process.active", format="active", filesystem=filesystem))
+for _ in range(300):
+    next(records)
+if what == "fork":
+    if os.fork() == 0:
+        try:
+            print(sum(1 for _ in records))
+        except OSError as error:
+            print(error)
+        sys.exit(0)
+    os.wait()
+print("end")
+"""
+
+
+@pytest.mark.parametrize(
+    "what", ["end", pytest.param("fork", marks=pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork"))]
+)
+def test_a_process_ends_and_forks_while_it_reads_ahead(what: str, store: ObjectStore, tmp_path: Path) -> None:
+    store.put("process.active", write(tmp_path / "x.active", "active", 800, 10_000).read_bytes())
+    # What is read ahead is still on its way when the process forks or ends.
+    store.fault = lambda request: "slow" if request.range and int(request.range[6:].split("-")[0]) > 3_000_000 else None
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT, store.endpoint, ACCESS_KEY, SECRET_KEY, what],
+        capture_output=True,
+        encoding="utf-8",
+        timeout=120,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    said = done.stdout.splitlines()
+    assert said[-1] == "end"
+    if what == "fork":
+        assert "do not outlive a fork of the process: open the file again here" in said[0]
