@@ -142,9 +142,9 @@ def test_a_scan_reads_each_byte_about_once_in_large_pieces(store: ObjectStore, t
     path = write(tmp_path / "x.active", "active", 400, 50_000)
     uri = store.put("large.active", path.read_bytes())
     with store.counting() as made:
-        assert seglake.verify(uri, filesystem=store.filesystem()).records == 400
+        assert seglake.verify(uri, format="active", filesystem=store.filesystem()).records == 400
     sent = sum(request.sent for request in gets(made))
-    assert path.stat().st_size <= sent <= path.stat().st_size + (1 << 18)
+    assert sent == path.stat().st_size
     assert len(gets(made)) < 20
 
 
@@ -298,7 +298,8 @@ if what == "fork":
             print(sum(1 for _ in records))
         except OSError as error:
             print(error)
-        sys.exit(0)
+        sys.stdout.flush()
+        os._exit(0)  # what pyarrow does at the end waits for threads that a fork has not
     os.wait()
 print("end")
 """
