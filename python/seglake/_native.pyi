@@ -79,7 +79,7 @@ def open(
     columns: Sequence[str] | None = None,
     batch_bytes: int = 8388608,
     batch_rows: int = 131072,
-    threads: int | None = 1,
+    threads: int | None = ...,  # 1
     max_record_bytes: int = 2147483647,
     max_chunk_bytes: int | None = None,
     limit_chunk_bytes: int | None = None,

@@ -37,9 +37,9 @@ use crate::wanted::Filter;
 /// columns: the columns of Arrow batches; beside the format's own there are "path", "position", and "cause", which says what
 ///     is wrong with a record that is given out all the same.
 /// batch_bytes, batch_rows: a batch ends before it has more bytes of values or more rows, but has at least one row.
-/// threads: how many threads read batches and Arrow streams, None for one for each core: of files that `Reader.split` can split.
-///     Rows, damage and errors are those of one thread, in the same order; memory is for about three batches for each thread.
-///     With prune=True or part= there is one.
+/// threads: how many threads, 1 by default, read batches and Arrow streams, None for one for each core: of files that
+///     `Reader.split` can split. Rows, damage and errors are those of one thread, in the same order; memory is for a few
+///     batches for each thread. With prune=True or part= there is one.
 /// max_record_bytes: a larger record raises LimitError when it is to be returned.
 /// max_chunk_bytes, limit_chunk_bytes: a chunk whose content has more bytes than the first is decoded twice instead of into a
 ///     buffer; one that has more than the second raises LimitError (chunked).
