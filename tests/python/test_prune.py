@@ -8,6 +8,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
+from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any, BinaryIO, cast
 
@@ -171,7 +172,10 @@ def written(name: str, records: int, value: bytes | None = None, **more: Any) ->
         with seglake.create(path, **kwargs) as writer:
             for number in range(records):
                 fields = fields_of(format, number)
-                writer.write(fields if value is None else fields | {"value": value})
+                if value is not None:
+                    # What is to be compressed must not become small.
+                    fields["value"] = Random(number).randbytes(len(value)) if format == "chunked" else value
+                writer.write(fields)
         return path.read_bytes()
 
 
@@ -193,6 +197,26 @@ def test_pruning_damaged_files_gives_what_choosing_does(data: st.DataObject, nam
     content = data.draw(damaged(sound, places=places).map(Content))
     wanted = data.draw(choices(format, read(sound, format=format)[0]))
     check(content, wanted, format=format)
+
+
+@pytest.mark.parametrize("name", ["sealed", "tenant", "chunked"])
+@settings(max_examples=40, deadline=None)
+@given(data=st.data())
+def test_parts_give_together_what_choosing_does(data: st.DataObject, name: str) -> None:
+    sound, places = original(name)
+    content = data.draw(damaged(sound, places=places, most=2).map(Content))
+    wanted = data.draw(choices(name, read(sound, format=name)[0]))
+    everything, whole = read(content, format=name)
+    with seglake.open(content, format=cast("Any", name), on_damage="skip") as reader:
+        parts = reader.split(data.draw(st.integers(1, 700)))
+    found: list[Fields] = []
+    for part in parts:
+        some, report = read(content, format=name, part=part, prune=True, **wanted)
+        found += some
+        assert all(
+            any(own.start <= span.start and span.end <= own.end for own in whole.damage) for span in report.damage
+        )
+    assert found == [fields for fields in everything if is_wanted(fields, wanted)]
 
 
 class Counting(io.RawIOBase):
@@ -280,7 +304,6 @@ def test_of_a_tenant_file_only_the_contents_and_the_blocks_are_read(name: str) -
 
 def test_of_a_chunked_file_only_headers_and_the_chunks_are_read(tmp_path: Path) -> None:
     content = large("chunked")
-    # The value compresses: what counts is chunks.
     chunk = len(content) // (RECORDS // 50)
     headers = 40 * RECORDS // 50
     for first in (10, 2311, 10 + RECORDS * 7 // 6 - 13):
@@ -293,6 +316,28 @@ def test_of_a_chunked_file_only_headers_and_the_chunks_are_read(tmp_path: Path) 
     index = path.with_suffix(".index").read_bytes()
     bytes_read, records = cost(content, "chunked", index=index, start_offset=2310, end_offset=2317)
     assert (records, bytes_read < headers + 4 * chunk + WINDOW) == (6, True)
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted", "front"),
+    [
+        ("sealed", {"since": moment(2000), "until": moment(2010)}, 0),
+        ("tenant", {"partitions": [200]}, 64 * RECORDS // 4),
+        ("tenant", {"tenants": ["t1"], "partitions": [5, 200]}, 64 * RECORDS // 4),
+        ("chunked", {"start_offset": 2310, "end_offset": 2317}, 0),
+    ],
+)
+def test_of_a_part_no_more_is_read_than_wanted_records_can_be_in(name: str, wanted: Fields, front: int) -> None:
+    content = large(name)
+    with seglake.open(content, format=cast("Any", name)) as reader:
+        parts = reader.split(len(content) // 4)
+        expected = sum(1 for _ in reader.range(**wanted))
+    assert len(parts) > 3
+    costs = [cost(content, name, part=part, **wanted) for part in parts]
+    assert sum(records for _, records in costs) == expected > 0
+    # A part begins with the record in front of it, which takes a window, and so do records and entries.
+    assert sum(bytes_read for bytes_read, _ in costs) < len(parts) * front + len(content) // 3
+    assert min(bytes_read for bytes_read, _ in costs) < front + len(content) // 100
 
 
 @pytest.mark.parametrize(

@@ -101,11 +101,12 @@ impl ChunkedWalk {
         if !is_there || !is_aligned {
             return Err(another_file(source.path()));
         }
-        if portion.from == 0 {
+        let unwanted = walk.last_unwanted(&portion)?;
+        if portion.from == 0 && unwanted.is_none() {
             walk.ended = walk.is_unwanted(&portion)?;
             return Ok(walk);
         }
-        let mut at = portion.before;
+        let mut at = unwanted.unwrap_or(portion.before);
         while at < portion.until {
             options.poll()?;
             let (end, good) = match walk.examine(at, 0)? {
@@ -156,6 +157,25 @@ impl ChunkedWalk {
         let stands = matches!(self.examine(portion.last, 0)?, Found::Chunk(_));
         self.giving = None;
         Ok(stands)
+    }
+
+    /// The last good chunk of a part in front of those that can be wanted, as far as the rest need not be read.
+    fn last_unwanted(&mut self, portion: &Portion) -> Result<Option<u64>> {
+        let first = self.filter.offsets.start;
+        let (mut at, mut last) = (portion.from, None);
+        while self.input.options.prune && at < portion.until {
+            self.input.options.poll()?;
+            match Look::read(&*self.input.source, at)? {
+                Look::Sound(header) if header.end() <= first => {
+                    last = Some(at);
+                    at = align(header.payload_end(at));
+                }
+                _ => break,
+            }
+        }
+        let Some(last) = last else { return Ok(None) };
+        let is_good = matches!(self.examine(last, 0)?, Found::Chunk(_));
+        Ok(is_good.then_some(last))
     }
 
     /// Whether the part ends here: the next one begins.

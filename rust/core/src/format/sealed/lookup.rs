@@ -20,7 +20,7 @@ use crate::ledger::Cause;
 use crate::source::Source;
 
 /// How many entries in front of a range may be damaged before all of the file is walked.
-const MAX_RUN_IN: u64 = 64;
+pub(super) const MAX_RUN_IN: u64 = 64;
 
 /// How many threads find what they need to look up laid out; others lay it out anew each time.
 const MAX_IDLE: usize = 4;

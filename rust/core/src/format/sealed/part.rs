@@ -11,7 +11,9 @@ use serde::{Deserialize, Serialize};
 use super::check::{BUDGET_BYTES, Checker, POLL_EVERY, Prior};
 use super::front::Front;
 use super::index::survey_each;
+use super::lookup::MAX_RUN_IN;
 use super::reader::Reader;
+use super::search::Search;
 use super::trailer::Foot;
 use super::walk::{SealedWalk, State};
 use super::{CHECKSUM_BYTES, ENTRY_BYTES, Message};
@@ -19,6 +21,7 @@ use crate::error::Result;
 use crate::format::part::{self, another_file, budget_share, exhausted, inseparable, over_budget};
 use crate::format::{Options, UuidBounds};
 use crate::source::Source;
+use crate::uuid6::ticks;
 
 /// What an entry takes in index and trailer, in bytes.
 const ENTRY_AND_CHECKSUM: u64 = (ENTRY_BYTES + CHECKSUM_BYTES) as u64;
@@ -128,6 +131,19 @@ impl State {
         let reader = || Reader::sparse(source.clone(), options);
         let mut checker = Checker::new(reader(), reader(), *front);
         let bounds = UuidBounds::of(&options.wanted);
+        let first = checker.first_wanted(options, &portion)?;
+        let least = portion.from.max(first.saturating_sub(MAX_RUN_IN)).max(1);
+        for next in (least..=first).rev().filter(|_| first > portion.from) {
+            if let Some(message) = checker.standing(next - 1)? {
+                (state.from, state.next) = (next, next);
+                (state.last, state.end) = (Some(message.uuid), message.end());
+                state.stands = true;
+                // The next part begins there.
+                state.ended =
+                    next == portion.until || checker.is_unwanted(next, portion.until, &bounds)?;
+                return Ok(state);
+            }
+        }
         if portion.from == 0 {
             state.ended = options.prune && checker.is_unwanted(0, portion.until, &bounds)?;
             return Ok(state);
@@ -154,6 +170,21 @@ impl State {
 }
 
 impl Checker {
+    /// The first entry of a part that can be wanted, or the one behind it, as far as the rest need not be read.
+    fn first_wanted(&mut self, options: &Options, portion: &Portion) -> Result<u64> {
+        let bounds = UuidBounds::of(&options.wanted);
+        let Some(since) = bounds.since().filter(|_| options.prune) else {
+            return Ok(portion.from);
+        };
+        let mut uuid = |number| Ok(self.entry_elsewhere(number)?.uuid);
+        let times = ticks(&uuid(portion.from)?)..ticks(&uuid(portion.until - 1)?);
+        let mut search = Search::new(since, portion.from..portion.until, times);
+        while let Some(place) = search.place() {
+            search.saw(&uuid(place)?);
+        }
+        Ok(search.answer())
+    }
+
     /// The message of an entry, if it checks where the entry says that it is, whatever is in front of it.
     fn standing(&mut self, number: u64) -> Result<Option<Message>> {
         let entry = self.entry_elsewhere(number)?;

@@ -51,6 +51,7 @@ impl TenantWalk {
     }
 
     pub(super) fn advance_block(&mut self) -> Result<Advance> {
+        self.hop()?;
         if self.is_behind_part()? {
             return Ok(Advance::End);
         }

@@ -58,10 +58,6 @@ impl Marks {
         self.others.sort_by_key(|note| note.start);
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.in_order.is_empty()
-    }
-
     /// The next one in the order of the table.
     pub(super) fn next(&self, next: &mut Next) -> Result<Option<Note>> {
         let in_order = next.in_order.look(&self.in_order)?;

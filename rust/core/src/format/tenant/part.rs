@@ -14,7 +14,7 @@ use super::front::{COUNT_BYTES, Front};
 use super::layout::Layout;
 use super::probe::{BUDGET_BYTES, Probe, block_crc};
 use super::ranges::{Ranges, Stretch, front_is_damaged};
-use super::toc::{Entry, TOC_START};
+use super::toc::{Ahead, Entry, TOC_START};
 use super::walk::TenantWalk;
 use crate::error::{Error, Result};
 use crate::format::Options;
@@ -25,6 +25,9 @@ use crate::source::Source;
 const SMALL_SHARE: u64 = 8;
 /// Each part reads the table of contents once. One of more bytes than this is not to be more than that share of a part.
 const SHORT_TOC_BYTES: u64 = 1 << 20;
+
+/// How many entries are passed over between two looks at whether to stop.
+const POLL_ENTRIES: u64 = 1 << 12;
 
 /// A stretch of entries. Entries are told by where they stand in the table, with how many are left from there on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,6 +54,9 @@ pub(super) struct Progress {
     start: (u64, u64),
     /// The most that was hashed in vain, or would have been.
     peak: u64,
+    /// Entries in front of this have been looked at, whether they are wanted.
+    #[serde(default)]
+    hopped: u64,
 }
 
 impl Progress {
@@ -61,6 +67,7 @@ impl Progress {
             stands: true,
             start,
             peak: 0,
+            hopped: 0,
         }
     }
 
@@ -213,6 +220,73 @@ impl TenantWalk {
     fn set_progress(&mut self, progress: Progress) {
         self.probe.peak = progress.peak;
         self.portion = Some(progress);
+    }
+
+    /// Goes on behind entries that are not wanted, of a part that is to be read no further than need be: up to the next one that is,
+    /// or to the part's end, if the block in front of that stands. There the walk is as if it had begun.
+    pub(super) fn hop(&mut self) -> Result<()> {
+        let Some(progress) = self.portion.filter(|_| self.options.prune) else {
+            return Ok(());
+        };
+        let is_between = self.layout.pending() == 0 && self.end == Some(self.ranges.at());
+        let Some(first) = self.peek()?.cloned() else {
+            return Ok(());
+        };
+        if !is_between || !progress.stands || first.at < progress.hopped {
+            return Ok(());
+        }
+        let left = self.entries.left + 1;
+        let mut entries = self.front.from(&self.options, first.at, left);
+        let (mut last, mut hopped) = (None, first.end);
+        while let Some(entry) = entries.next(&*self.source)? {
+            if entries.left.is_multiple_of(POLL_ENTRIES) {
+                self.options.poll()?;
+            }
+            hopped = entry.at;
+            if entry.at >= progress.portion.until || self.wants(entry.partition, &entry.tenant)? {
+                break;
+            }
+            last = Some((entry, entries.at, entries.left));
+        }
+        if let Some(progress) = &mut self.portion {
+            // In front of that there is nothing to hop to.
+            progress.hopped = hopped;
+        }
+        // A single one can as well be read as what it is.
+        let Some((entry, next, left)) = last.filter(|(entry, ..)| entry.at > first.at) else {
+            return Ok(());
+        };
+        let mut probe = Probe::default();
+        let standing = standing(
+            &*self.source,
+            &self.options,
+            &mut probe,
+            &self.front,
+            &entry,
+        )?;
+        let Some(shape) = standing else {
+            return Ok(());
+        };
+        let name_at = entry.offset + BLOCK_HEADER_BYTES;
+        let end = entry.block_end();
+        self.last = Some((
+            entry.partition,
+            Name::read(&*self.source, name_at, shape.tenant_len)?,
+        ));
+        self.before = Some(entry.partition);
+        self.end = Some(end);
+        self.tried.clear();
+        self.layout = Layout::new(end, self.front.len);
+        self.ranges.leave_entry(first.at, entry.end)?;
+        self.ranges.skip_to(end);
+        self.next = None;
+        self.entries = self.front.from(&self.options, next, left);
+        self.ahead = Ahead::new(self.front.from(&self.options, next, left));
+        if let Some(progress) = &mut self.portion {
+            progress.pass(entry.at, left + 1);
+            progress.stands = true;
+        }
+        Ok(())
     }
 
     /// Goes on in a part.

@@ -13,6 +13,9 @@ use crate::ledger::{Cause, Kind, Span, Tiling};
 /// How many ranges of the front a step gives.
 const MAX_FRONT_SPANS: usize = 1 << 14;
 
+/// What entries are marked with that were not followed: no damaged entry is.
+const NOT_FOLLOWED: Cause = Cause::Unreferenced;
+
 /// The ranges found so far.
 #[derive(Debug)]
 pub(super) struct Ranges {
@@ -46,9 +49,9 @@ pub(super) struct Saved {
     /// In front of this no range of the data is given but damage.
     #[serde(default)]
     given_until: u64,
-    /// Entries that are marked were not followed, and what they are is not known.
+    /// Whether an entry is marked because it is damaged.
     #[serde(default)]
-    follows_some: bool,
+    marked: bool,
     /// A part: the stretch of the table that its front is.
     stretch: Option<Stretch>,
 }
@@ -106,8 +109,10 @@ impl Ranges {
 
     /// Leaves an entry out that is not followed: its bytes are those that were written, but whether it is right is not known.
     pub(super) fn leave_entry(&mut self, start: u64, end: u64) -> Result<()> {
-        self.state.follows_some = true;
-        self.mark(start, end, Cause::Unreferenced)
+        if self.front_end == 0 {
+            return Ok(());
+        }
+        self.marks.push(start, end, NOT_FOLLOWED)
     }
 
     /// Goes on at `at`: what is in front of it has not been read.
@@ -155,7 +160,7 @@ impl Ranges {
 
     /// Whether any damage has shown itself.
     pub(super) fn is_damaged(&self) -> bool {
-        self.state.first.is_some() || !self.state.follows_some && !self.marks.is_empty()
+        self.state.first.is_some() || self.state.marked
     }
 
     /// Covers the data's bytes up to `end`.
@@ -213,6 +218,7 @@ impl Ranges {
         if self.front_end == 0 {
             return Ok(());
         }
+        self.state.marked = true;
         self.marks.push(start, end, cause)
     }
 
@@ -276,7 +282,7 @@ impl Ranges {
         }
         if let Some(mark) = self.marks.next(&mut ranges.marks)? {
             cover(mark.start, Kind::Header, None);
-            if self.state.follows_some {
+            if mark.cause == NOT_FOLLOWED {
                 tiling.finish(&mut self.spans);
                 *tiling = Tiling::resume(mark.end, None);
                 return Ok(true);
