@@ -69,6 +69,6 @@ def tear(path: Path, length: int) -> None:
     path.write_bytes(path.read_bytes()[:length])
 
 
-def tasks(frame: DataFrame) -> int:
+def task_count(frame: DataFrame) -> int:
     """How many tasks of a read give rows; a client of Connect cannot ask for partitions."""
     return frame.select(spark_partition_id()).distinct().count()

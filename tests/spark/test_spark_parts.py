@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from samples import SAMPLES
-from segments import tasks
+from segments import task_count
 
 import seglake
 from seglake.spark.source import SegmentDataSource
@@ -74,8 +74,8 @@ def test_parts_give_the_rows_of_the_whole(spark: SparkSession, tmp_path: Path, f
     damage(path)
     whole = load(spark, path, mode=mode, maxPartitionBytes="1g", minPartitionNum="1")
     parts = split(spark, path, mode=mode)
-    assert tasks(whole) == 1
-    assert tasks(parts) > 4
+    assert task_count(whole) == 1
+    assert task_count(parts) > 4
     assert rows(parts) == rows(whole)
     if mode == "PERMISSIVE":
         assert parts.filter("_corrupt_record is not null").count() > 0
@@ -141,6 +141,6 @@ def test_files_under_a_secret_key_are_split_without_it(spark: SparkSession, tmp_
     (tmp_path / "key").write_bytes(key)
     options = {"checksumSecretFile": str(tmp_path / "key")}
     parts = split(spark, path, **options)
-    assert tasks(parts) > 4
+    assert task_count(parts) > 4
     assert rows(parts) == rows(load(spark, path, maxPartitionBytes="1g", minPartitionNum="1", **options))
     assert parts.filter("_corrupt_record is not null").count() == 0

@@ -20,6 +20,9 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "python"))
 
 from secret import KEY, OTHER_KEY, forms_in, key_file, leaking_files
 
+# Without what a session behind Connect leaves behind: the script starts one of its own.
+CLASSIC = {name: value for name, value in os.environ.items() if name != "SPARK_CONNECT_MODE_ENABLED"}
+
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 # All that Spark says of itself goes into the folder, too; but for the text of SQL statements, which is the user's.
@@ -130,7 +133,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
         [sys.executable, "-c", SCRIPT, str(folder), str(file)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env={**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1", "SEGLAKE_KEY": KEY.hex()},
+        env={**CLASSIC, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1", "SEGLAKE_KEY": KEY.hex()},
         cwd=folder,
     )
     seen: set[bytes] = set()

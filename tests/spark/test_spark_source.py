@@ -10,7 +10,7 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.utils import is_remote
-from segments import DAY, OTHER_KEY, TYPE, Written, flip, tasks, tear, write_segment
+from segments import DAY, OTHER_KEY, TYPE, Written, flip, task_count, tear, write_segment
 
 import seglake.spark
 from seglake.spark.source import SegmentDataSource
@@ -228,7 +228,7 @@ def test_small_files_share_a_task(spark: SparkSession, tmp_path: Path) -> None:
     for number in range(12):
         write_segment(tmp_path / f"{number}.active", 2)
     packed = load(spark, tmp_path, openCostInBytes="1k", minPartitionNum="3")
-    assert tasks(packed) == 3
+    assert task_count(packed) == 3
     assert packed.count() == 24
 
 
