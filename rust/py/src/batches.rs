@@ -12,7 +12,7 @@ use seglake::verbs;
 use crate::arrow;
 use crate::error::raise;
 use crate::exclusive::{Exclusive, InUse};
-use crate::reader::{Pass, Shared};
+use crate::passes::{Pass, Shared};
 use crate::report::{Report, span};
 
 impl Pass for Exclusive<columns::Batches> {

@@ -7,7 +7,7 @@ use seglake::verbs;
 
 use crate::error::raise;
 use crate::exclusive::{Exclusive, InUse};
-use crate::reader::Shared;
+use crate::passes::Shared;
 use crate::report::span;
 
 /// An iterator over the ranges of a file, in file order.

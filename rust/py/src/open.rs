@@ -11,8 +11,9 @@ use seglake::format::Options;
 
 use crate::error::raise;
 use crate::part::Part;
+use crate::passes::Passes;
 use crate::read_options::{Opened, ReadArguments};
-use crate::reader::{Passes, Reader, Reopening};
+use crate::reader::{Reader, Reopening};
 use crate::wanted::Filter;
 
 /// Opens a file for reading. `source` is a path, a URI that `pyarrow.fs` or `fsspec` knows, a seekable binary file object, or a

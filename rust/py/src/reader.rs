@@ -2,25 +2,27 @@
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyDict, PyTuple};
 use seglake::columns::{self, Limits, Selection};
-use seglake::format::{self, Column, Format, Hits, Lookup, Options, Part, RecordId, Start, Walk};
+use seglake::format::{self, Column, Format, Hits, Options, RecordId, Start, Walk};
 use seglake::source::Source;
 use seglake::text::escape;
 use seglake::verbs;
 
 use crate::arrow::{self, Schema};
 use crate::batches::{Batch, Batches, Stream};
-use crate::error::{damage_warning, raise};
-use crate::exclusive::{Exclusive, InUse};
+use crate::error::raise;
+use crate::exclusive::Exclusive;
 use crate::index::Index;
 use crate::key::Origin;
 use crate::ledger::Ledger;
+use crate::lookup::LazyLookup;
+use crate::passes::{Pass, Passes, Shared};
 use crate::record::Record;
 use crate::records::Records;
 use crate::report::Report;
@@ -31,81 +33,6 @@ pub(crate) struct Reopening {
     pub(crate) path: Option<PathBuf>,
     pub(crate) origin: Origin,
     pub(crate) arguments: Py<PyDict>,
-}
-
-/// What passes are over.
-pub(crate) struct Passes {
-    /// A part of the file; `None` for all of it.
-    pub(crate) part: Option<Part>,
-    /// How many threads make batches.
-    pub(crate) threads: usize,
-}
-
-/// A pass over the file that can say what it has read.
-pub(crate) trait Pass: Send + Sync {
-    fn report(&self) -> Result<verbs::Report, InUse>;
-}
-
-/// What all passes of one reader share.
-#[derive(Default)]
-pub(crate) struct Shared {
-    closed: AtomicBool,
-    warned: AtomicBool,
-    /// Locked only to read or replace it, by whoever has the GIL or not: nothing is waited for meanwhile.
-    latest: Mutex<Option<Arc<dyn Pass>>>,
-}
-
-impl Shared {
-    /// Refuses where the reader is closed.
-    pub(crate) fn check_open(&self) -> PyResult<()> {
-        if self.closed.load(Ordering::Acquire) {
-            return Err(PyValueError::new_err("the reader is closed"));
-        }
-        Ok(())
-    }
-
-    fn begin(&self, pass: Arc<dyn Pass>) {
-        let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = latest.replace(pass);
-        drop(latest);
-        drop(before); // which may run Python code
-    }
-
-    fn latest(&self) -> Option<Arc<dyn Pass>> {
-        let latest = self.latest.lock();
-        latest.unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Warns, once for each reader, that damage is being skipped. Once that is done, the pass is not asked for its report
-    /// any more: that copies thousands of ranges where there are so many.
-    pub(crate) fn warn(&self, py: Python<'_>, pass: &dyn Pass) -> PyResult<()> {
-        if self.warned.load(Ordering::Acquire) {
-            return Ok(());
-        }
-        let report = py.detach(|| pass.report())?;
-        let Some(first) = report.damage.first() else {
-            return Ok(());
-        };
-        if self.warned.swap(true, Ordering::AcqRel) {
-            return Ok(());
-        }
-        let path = report
-            .path
-            .as_deref()
-            .map_or_else(|| "<buffer>".into(), seglake::text::path);
-        let cause = first.cause.map_or("damage", |cause| cause.as_str());
-        let advice = if report.wrong_key() {
-            "nothing checks though the structure is sound: this is probably the wrong key"
-        } else {
-            "the reader's report and ledger() name all damage"
-        };
-        let text = format!(
-            "{path}: damage is skipped, first {cause} at offset {}: {advice}",
-            first.start
-        );
-        let text = std::ffi::CString::new(text).unwrap_or_default();
-        PyErr::warn(py, damage_warning(py)?, &text, 1)
-    }
 }
 
 /// An open segment. It can be read more than once, and by several threads: each iteration is a pass of its own.
@@ -119,8 +46,7 @@ pub(crate) struct Reader {
     passes: Passes,
     reopening: Reopening,
     shared: Arc<Shared>,
-    /// Made when something is looked up first; it keeps what it has proven of an index.
-    lookup: OnceLock<Arc<dyn Lookup>>,
+    lookup: LazyLookup,
 }
 
 impl Reader {
@@ -142,7 +68,7 @@ impl Reader {
             passes,
             reopening,
             shared: Arc::default(),
-            lookup: OnceLock::new(),
+            lookup: LazyLookup::default(),
         }
     }
 
@@ -181,30 +107,10 @@ impl Reader {
         self.format.columns(&self.options)
     }
 
-    fn lookup(&self) -> seglake::Result<Arc<dyn Lookup>> {
-        if let Some(lookup) = self.lookup.get() {
-            return Ok(lookup.clone());
-        }
-        // Not made under a lock, since reading may run Python code: two threads may make one each, and the first is kept.
-        let made: Arc<dyn Lookup> = Arc::from(format::lookup(self.source.clone(), &self.options)?);
-        Ok(self.lookup.get_or_init(|| made).clone())
-    }
-
     /// Looks up records; `None` stands for what no record can be found by.
     fn look_up(&self, py: Python<'_>, ids: Vec<Option<RecordId>>) -> PyResult<Hits> {
         self.shared.check_open()?;
-        let hits = py.detach(|| {
-            let is_known: Vec<_> = ids.iter().map(Option::is_some).collect();
-            let known: Vec<_> = ids.into_iter().flatten().collect();
-            let mut hits = self.lookup()?.get(&known)?;
-            if known.len() == is_known.len() {
-                return Ok(hits);
-            }
-            let mut places = std::mem::take(&mut hits.places).into_iter();
-            let place = |known: &bool| known.then(|| places.next().flatten()).flatten();
-            hits.places = is_known.iter().map(place).collect();
-            Ok(hits)
-        });
+        let hits = py.detach(|| self.lookup.get(&self.source, &self.options, ids));
         hits.map_err(|error| raise(py, error))
     }
 
@@ -416,7 +322,10 @@ impl Reader {
             types,
         };
         let wanted = filter.wanted()?;
-        self.records(py, || self.lookup()?.range(&wanted))
+        self.records(py, || {
+            let lookup = self.lookup.made(&self.source, &self.options)?;
+            lookup.range(&wanted)
+        })
     }
 
     /// The partitions of a tenant file, in ascending order. Raises ValueError for other formats.

@@ -8,7 +8,7 @@ use seglake::verbs;
 
 use crate::error::raise;
 use crate::exclusive::{Exclusive, InUse};
-use crate::reader::{Pass, Shared};
+use crate::passes::{Pass, Shared};
 use crate::record::Record;
 
 struct State {

@@ -1,0 +1,87 @@
+//! Passes over the file of one reader, and what they share.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use seglake::format::Part;
+use seglake::verbs;
+
+use crate::error::damage_warning;
+use crate::exclusive::InUse;
+
+/// What passes are over.
+pub(crate) struct Passes {
+    /// A part of the file; `None` for all of it.
+    pub(crate) part: Option<Part>,
+    /// How many threads make batches.
+    pub(crate) threads: usize,
+}
+
+/// A pass over the file that can say what it has read.
+pub(crate) trait Pass: Send + Sync {
+    fn report(&self) -> Result<verbs::Report, InUse>;
+}
+
+/// What all passes of one reader share.
+#[derive(Default)]
+pub(crate) struct Shared {
+    pub(crate) closed: AtomicBool,
+    warned: AtomicBool,
+    /// Locked only to read or replace it, by whoever has the GIL or not: nothing is waited for meanwhile.
+    latest: Mutex<Option<Arc<dyn Pass>>>,
+}
+
+impl Shared {
+    /// Refuses where the reader is closed.
+    pub(crate) fn check_open(&self) -> PyResult<()> {
+        if self.closed.load(Ordering::Acquire) {
+            return Err(PyValueError::new_err("the reader is closed"));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn begin(&self, pass: Arc<dyn Pass>) {
+        let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = latest.replace(pass);
+        drop(latest);
+        drop(before); // which may run Python code
+    }
+
+    pub(crate) fn latest(&self) -> Option<Arc<dyn Pass>> {
+        let latest = self.latest.lock();
+        latest.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Warns, once for each reader, that damage is being skipped. Once that is done, the pass is not asked for its report
+    /// any more: that copies thousands of ranges where there are so many.
+    pub(crate) fn warn(&self, py: Python<'_>, pass: &dyn Pass) -> PyResult<()> {
+        if self.warned.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let report = py.detach(|| pass.report())?;
+        let Some(first) = report.damage.first() else {
+            return Ok(());
+        };
+        if self.warned.swap(true, Ordering::AcqRel) {
+            return Ok(());
+        }
+        let path = report
+            .path
+            .as_deref()
+            .map_or_else(|| "<buffer>".into(), seglake::text::path);
+        let cause = first.cause.map_or("damage", |cause| cause.as_str());
+        let advice = if report.wrong_key() {
+            "nothing checks though the structure is sound: this is probably the wrong key"
+        } else {
+            "the reader's report and ledger() name all damage"
+        };
+        let text = format!(
+            "{path}: damage is skipped, first {cause} at offset {}: {advice}",
+            first.start
+        );
+        let text = std::ffi::CString::new(text).unwrap_or_default();
+        PyErr::warn(py, damage_warning(py)?, &text, 1)
+    }
+}
