@@ -21,10 +21,11 @@ const HELD_BYTES: usize = (AHEAD_PIECES + 1) * RUNS * ReadAhead::MOST_BYTES;
 
 /// Another source, read in fewer and larger pieces.
 ///
-/// Short reads take what stands behind them along, [`LEAST_BYTES`](Self::LEAST_BYTES) at least. Where reading goes on and on, the next pieces are
-/// read by threads of their own meanwhile: the more was asked for in a row, the more, up to twice [`MOST_BYTES`](Self::MOST_BYTES). So no more is
-/// read than twice what was asked for, and [`LEAST_BYTES`](Self::LEAST_BYTES) for each jump. What such a thread runs into is the error of whoever
-/// asks for those bytes, and of nobody if nobody does.
+/// Short reads take what stands behind them along, [`LEAST_BYTES`](Self::LEAST_BYTES) at least. Where reading goes on and
+/// on, the next pieces are read by threads of their own meanwhile: the more was asked for in a row, the more, up to twice
+/// [`MOST_BYTES`](Self::MOST_BYTES). So no more is read than twice what was asked for, and
+/// [`LEAST_BYTES`](Self::LEAST_BYTES) for each jump. What such a thread runs into is the error of whoever asks for those
+/// bytes, and of nobody if nobody does.
 pub struct ReadAhead {
     shared: Arc<Shared>,
 }

@@ -1,8 +1,8 @@
 //! Parts of a segment: stretches of entries, with their ranges of the index and their messages.
 //!
-//! Only of a segment whose index ascends, as its trailer proves where the key is known. So the last good message before an entry has a smaller UUID
-//! and, unless messages overlap, ends in front of it: where an entry's message checks at its own offset, the walk goes on
-//! behind it as if that were all it knew.
+//! Only of a segment whose index ascends, as its trailer proves where the key is known. So the last good message before an
+//! entry has a smaller UUID and, unless messages overlap, ends in front of it: where an entry's message checks at its own
+//! offset, the walk goes on behind it as if that were all it knew.
 
 use std::sync::Arc;
 
