@@ -14,7 +14,7 @@ from typing import Final
 
 import pyspark
 
-__all__ = ["MASTERS", "ON_CLUSTER", "environment", "master"]
+__all__ = ["MASTERS", "ON_CLUSTER", "environment", "master", "of_no_session"]
 
 MASTERS: Final = ("local", "connect", "local-cluster", "standalone")
 """`local`: driver and executors in one JVM. `connect`: a client of a server that runs as `local`. `local-cluster`: two
@@ -47,6 +47,11 @@ def environment(folder: Path, inherited: Mapping[str, str], python: str = sys.ex
         # Also of a Connect server, which takes no less.
         "SPARK_DAEMON_MEMORY": "1g",
     }
+
+
+def of_no_session(variables: Mapping[str, str]) -> dict[str, str]:
+    """Gives variables for a script that starts a Spark of its own: without what a client of Connect leaves in them."""
+    return {name: value for name, value in variables.items() if name != "SPARK_CONNECT_MODE_ENABLED"}
 
 
 @contextmanager

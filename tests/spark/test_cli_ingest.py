@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from clusters import of_no_session
 
 pty = pytest.importorskip("pty")
 pytestmark = pytest.mark.spark
@@ -23,7 +24,9 @@ def command(*arguments: str | Path) -> list[str]:
 
 
 def environment(folder: Path, **changes: str) -> dict[str, str]:
-    inherited = {name: value for name, value in os.environ.items() if name not in ("SEGLAKE_DEBUG", "NO_COLOR")}
+    inherited = {
+        name: value for name, value in of_no_session(os.environ).items() if name not in ("SEGLAKE_DEBUG", "NO_COLOR")
+    }
     return {**inherited, "TMPDIR": str(folder), "PYTHONIOENCODING": "utf-8", **changes}
 
 

@@ -76,7 +76,8 @@ def running(kind: str, folder: Path, python: Path) -> Generator[dict[str, str]]:
     """Starts a cluster, and gives the environment in which a script finds it."""
     ensure_java()
     settings = {"spark.ui.enabled": "false", "spark.log.level": "ERROR", "spark.sql.shuffle.partitions": "2"}
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "SEGLAKE_"))}
+    outer = clusters.of_no_session(os.environ)
+    inherited = {name: value for name, value in outer.items() if not name.startswith(("PYTHON", "SEGLAKE_"))}
     variables = clusters.environment(folder, inherited, str(python))
     with clusters.master(kind, folder, variables, settings) as url:
         if kind == "connect":

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from clusters import of_no_session
 from golden_files import VECTORS, plain
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -196,7 +197,7 @@ def test_over_spark_connect(tmp_path: Path) -> None:
         [sys.executable, "-c", CONNECT, str(tmp_path / "a.active"), str(tmp_path / "o.oplog")],
         capture_output=True,
         text=True,
-        env={**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
+        env=of_no_session(os.environ) | {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
         check=False,
     )
     assert done.returncode == 0, done.stderr[-4000:]

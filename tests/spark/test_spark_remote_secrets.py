@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from clusters import of_no_session
 from samples import SAMPLES
 from test_spark_secret_keys import LOGGING
 
@@ -77,7 +78,7 @@ def test_credentials_show_nowhere(tmp_path: Path) -> None:
             [sys.executable, "-c", SCRIPT, str(folder)],
             input=json.dumps(store.options()).encode(),
             capture_output=True,
-            env={**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
+            env=of_no_session(os.environ) | {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
             cwd=folder,
             check=False,
         )

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from clusters import of_no_session
 from segments import flip, write_segment
 
 import seglake
@@ -19,9 +20,6 @@ from seglake.spark import IngestError, ingest
 sys.path.insert(0, str(Path(__file__).parents[1] / "python"))
 
 from secret import KEY, OTHER_KEY, forms_in, key_file, leaking_files
-
-# Without what a session behind Connect leaves behind: the script starts one of its own.
-CLASSIC = {name: value for name, value in os.environ.items() if name != "SPARK_CONNECT_MODE_ENABLED"}
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -133,7 +131,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
         [sys.executable, "-c", SCRIPT, str(folder), str(file)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env={**CLASSIC, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1", "SEGLAKE_KEY": KEY.hex()},
+        env=of_no_session(os.environ)
+        | {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1", "SEGLAKE_KEY": KEY.hex()},
         cwd=folder,
     )
     seen: set[bytes] = set()
