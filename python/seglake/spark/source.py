@@ -56,7 +56,9 @@ class SegmentDataSource(DataSource):
             try:
                 self._find()
             except FileNotFoundError as error:
-                raise FileNotFoundError(f"{error}. To write there, name the format with option segmentFormat") from None
+                raise FileNotFoundError(
+                    f"{error}. To read, check the path; to write, name the format with option segmentFormat"
+                ) from None
 
     def __getstate__(self) -> object:
         # Spark sends the object on where it reads, and not where it writes: what is wrong with reading is told before.
