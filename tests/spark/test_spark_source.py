@@ -1,16 +1,14 @@
 import pickle
 import re
 import uuid
-from collections.abc import Generator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import InputPartition
-from pyspark.sql.utils import is_remote
-from segments import DAY, OTHER_KEY, TYPE, Written, flip, task_count, tear, write_segment
+from pyspark.sql.types import BinaryType, StringType, StructField, StructType
+from segments import DAY, OTHER_KEY, TYPE, Written, flip, no_jobs, task_count, tear, write_segment
 
 import seglake.spark
 from seglake.spark.source import SegmentDataSource
@@ -131,18 +129,6 @@ def test_uuids_as_bytes(spark: SparkSession, folder: Path, records: list[Written
         assert sorted(bytes(row.uuid) for row in frame.select("uuid").collect()) == [
             each.uuid.bytes for each in records
         ]
-
-
-@contextmanager
-def no_jobs(spark: SparkSession) -> Generator[None]:
-    """Checks that no job starts meanwhile; a client of Connect has no way to see jobs, nor who runs them."""
-    if is_remote():
-        yield
-        return
-    scheduler = spark.sparkContext._jsc.sc().dagScheduler()  # pyright: ignore
-    before = scheduler.nextJobId()
-    yield
-    assert scheduler.nextJobId() == before
 
 
 @pytest.mark.parametrize(
@@ -305,10 +291,15 @@ def test_registering_by_hand(spark: SparkSession, folder: Path) -> None:
     assert load(spark, folder / "a.active").count() == 10
 
 
-def test_an_executor_with_another_version_says_so(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    source = SegmentDataSource({"path": str(folder)})
-    sent = pickle.dumps(source.reader(source.schema()))
-    pickle.loads(sent)
+@pytest.mark.parametrize("sent", ["reader", "writer"])
+def test_an_executor_with_another_version_says_so(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sent: str
+) -> None:
+    read = SegmentDataSource({"path": str(folder)})
+    write = SegmentDataSource({"path": str(tmp_path / "out"), "segmentFormat": "active"})
+    schema = StructType([StructField("type", StringType()), StructField("value", BinaryType())])
+    packed = pickle.dumps(read.reader(read.schema()) if sent == "reader" else write.writer(schema, False))
+    assert type(pickle.loads(packed)).__name__ == f"SegmentDataSource{sent.capitalize()}"
     monkeypatch.setattr(seglake, "__version__", "99.0")
     with pytest.raises(RuntimeError, match=r"the driver has seglake \S+, and the executor on \S+ has 99\.0 in /"):
-        pickle.loads(sent)
+        pickle.loads(packed)

@@ -1,12 +1,9 @@
 """The Spark data source `seglake`."""
 
-import pickle
-import socket
 import sys
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWriter, Filter, InputPartition
@@ -23,6 +20,7 @@ from .options import ReadOptions
 from .schema import ReadSchema, inferred_schema
 from .slices import Slice, slices
 from .stores import is_elsewhere
+from .versions import reduced
 from .write.options import WriteOptions
 from .write.writer import SegmentDataSourceWriter
 
@@ -139,9 +137,8 @@ class SegmentDataSourceReader(DataSourceReader):
         return _partitions(self._files, self._decoder) if self._decoder is not None else []
 
     def __reduce__(self) -> tuple[object, ...]:
-        # The executors get their partition with their task, so the reader that they all get is sent without them. It is
-        # packed a second time, so that another version of this package says so before it meets what it does not know.
-        return _reader_of_version, (seglake.__version__, pickle.dumps(self._decoder))
+        # The executors get their partition with their task, so the reader that they all get is sent without them.
+        return reduced(SegmentDataSourceReader, self._decoder, ())
 
     def read(self, partition: InputPartition) -> Iterator["RecordBatch"]:
         """Decodes what one partition has of the files; runs on an executor."""
@@ -149,20 +146,6 @@ class SegmentDataSourceReader(DataSourceReader):
         if self._decoder is None or not isinstance(partition, SegmentPartition):
             return iter(())
         return read_ahead(self._decoder.decode(partition.slices))
-
-
-def _reader_of_version(version: str, decoder: bytes) -> SegmentDataSourceReader:
-    """Unpacks a reader on an executor.
-
-    Raises:
-        RuntimeError: the driver has another version of this package.
-    """
-    if version != seglake.__version__:
-        raise RuntimeError(
-            f"the driver has seglake {version}, and the executor on {socket.gethostname()} has {seglake.__version__} "
-            f"in {Path(seglake.__file__).parent}: let both have the same version"
-        )
-    return SegmentDataSourceReader(pickle.loads(decoder), [])
 
 
 class _OptionalPush:

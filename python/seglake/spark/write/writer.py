@@ -8,6 +8,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 from pyspark.taskcontext import TaskContext
 
+from ..versions import reduced
 from .job import Job
 from .options import WriteOptions
 from .schema import WriteSchema
@@ -39,6 +40,9 @@ class SegmentDataSourceWriter(DataSourceArrowWriter):
         checked = WriteSchema.check(schema, options)
         job = Job.begin(Path(options.folder), overwrites=overwrite, success_file=options.success_file)
         return cls(options, checked, job)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return reduced(SegmentDataSourceWriter, self._options, self._schema, self._job)
 
     def write(self, iterator: "Iterator[RecordBatch]") -> WriterCommitMessage:
         """Writes the rows of one partition; runs on an executor."""
