@@ -375,7 +375,9 @@ impl State {
                 continue;
             }
             let left = usize::try_from(total.saturating_sub(frontier)).unwrap_or(usize::MAX);
-            if left == 0 {
+            // No more than was asked for, also where the run is still within the piece before.
+            let end = frontier.saturating_add(want as u64);
+            if left == 0 || end > run.next.saturating_add(run.bytes) {
                 break;
             }
             let Some((start, len)) = self.claim(frontier, want.min(left), frontier) else {
