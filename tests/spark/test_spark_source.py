@@ -1,4 +1,3 @@
-import pickle
 import re
 import uuid
 from pathlib import Path
@@ -7,7 +6,6 @@ import pytest
 from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import InputPartition
-from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 from segments import DAY, OTHER_KEY, TYPE, Written, flip, no_jobs, task_count, tear, write_segment
 
 import seglake.spark
@@ -289,17 +287,3 @@ def test_sql_tables_and_views(spark: SparkSession, folder: Path) -> None:
 def test_registering_by_hand(spark: SparkSession, folder: Path) -> None:
     seglake.spark.register(spark)
     assert load(spark, folder / "a.active").count() == 10
-
-
-@pytest.mark.parametrize("sent", ["reader", "writer"])
-def test_an_executor_with_another_version_says_so(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sent: str
-) -> None:
-    read = SegmentDataSource({"path": str(folder)})
-    write = SegmentDataSource({"path": str(tmp_path / "out"), "segmentFormat": "active"})
-    schema = StructType([StructField("type", StringType()), StructField("value", BinaryType())])
-    packed = pickle.dumps(read.reader(read.schema()) if sent == "reader" else write.writer(schema, False))
-    assert type(pickle.loads(packed)).__name__ == f"SegmentDataSource{sent.capitalize()}"
-    monkeypatch.setattr(seglake, "__version__", "99.0")
-    with pytest.raises(RuntimeError, match=r"the driver has seglake \S+, and the executor on \S+ has 99\.0 in /"):
-        pickle.loads(packed)

@@ -9,6 +9,7 @@ import seglake
 from seglake._types import DialectName
 
 from .uint64 import TooLarge, find_too_large
+from .versions import reduced
 
 __all__ = ["ERROR_TYPE", "MessageDecoder"]
 
@@ -32,6 +33,9 @@ class MessageDecoder:
     fields: pa.Schema
     result: pa.Schema
     error_field: str | None
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return reduced(MessageDecoder, self.dialect, self.fields, self.result, self.error_field)
 
     def decode(self, messages: Any, seqs: Any = None) -> Any:
         """Decodes an array of binary; null where there is no message. `seqs` are the messages' numbers, if known.

@@ -5,7 +5,7 @@ import time
 import uuid
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Final, Self, cast
 
@@ -16,6 +16,7 @@ from seglake._text import printable_path
 from seglake._types import FormatName
 from seglake.spark.files import path_text
 from seglake.spark.formats import FormatOptions, column_names
+from seglake.spark.versions import reduced
 
 from .tables import DAMAGE_SCHEMA, RAW_PART_BYTES, DamageWriter, DateWriter, RollingWriter, StagedFile, records_schema
 
@@ -181,6 +182,9 @@ class TaskRunner:
     max_record_bytes: int | None
     key_file: str | None
     target_bytes: int
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return reduced(TaskRunner, *(getattr(self, each.name) for each in fields(self)))
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Runs the tasks whose numbers come in, and yields their outcomes as JSON: the function for `mapInArrow`."""
