@@ -94,6 +94,7 @@ CONNECT = """
 import sys
 from pyspark.sql import SparkSession
 import seglake.spark
+from seglake.spark.ingestion import driver, job
 from seglake.spark.java import ensure_java
 ensure_java()
 spark = SparkSession.builder.remote("local[2]").config("spark.ui.enabled", "false").getOrCreate()
@@ -101,6 +102,12 @@ read = spark.read.format("seglake").load(sys.argv[1])
 print(type(read).__module__, read.where("value IS NOT NULL").count())
 result = seglake.spark.ingest(sys.argv[1], sys.argv[2], spark=spark)
 print(result.records, result.exit_status)
+print(job.parallelism(spark))
+driver.write_plan = lambda *_: None
+try:
+    seglake.spark.ingest(sys.argv[1], f"{sys.argv[2]}-2", spark=spark)
+except seglake.spark.IngestError as error:
+    print(error)
 spark.stop()
 """
 
@@ -110,4 +117,7 @@ def test_over_spark_connect(tmp_path: Path) -> None:
     write_segment(tmp_path / "src/a.active", 5)
     done = run(CONNECT, tmp_path / "src", tmp_path / "lake", PYSPARK_PYTHON=sys.executable)
     assert done.returncode == 0, done.stderr[-4000:]
-    assert done.stdout.splitlines() == ["pyspark.sql.connect.dataframe 5", "5 0"]
+    *shown, failure = done.stdout.splitlines()
+    assert shown == ["pyspark.sql.connect.dataframe 5", "5 0", "2"]
+    # What the task failed with, and none of what Spark says around it.
+    assert failure.startswith("the Spark job failed, nothing was ingested: FileNotFoundError: ")

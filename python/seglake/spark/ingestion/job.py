@@ -24,15 +24,24 @@ __all__ = ["parallelism", "run_tasks"]
 
 _POLL_S: Final = 0.25
 _STOP_TIMEOUT_S: Final = 30
-_UNKNOWN_PARALLELISM: Final = 32
+_MOST_PARALLELISM: Final = 1 << 16
 
 
 def parallelism(spark: "SparkSession") -> int:
-    """Returns how many tasks the session runs at a time; a guess where it does not say, as with Spark Connect."""
+    """Returns how many tasks the session runs at a time.
+
+    Raises:
+        IngestError: the job that finds out failed.
+    """
     try:
         return spark.sparkContext.defaultParallelism
     except PySparkException:
-        return _UNKNOWN_PARALLELISM
+        pass
+    # A client of Connect is not told, but a range has as many partitions.
+    try:
+        return spark.range(_MOST_PARALLELISM).selectExpr("spark_partition_id()").distinct().count()
+    except Exception as error:
+        raise _failed(error) from error
 
 
 def run_tasks(
@@ -61,7 +70,7 @@ def run_tasks(
         job.join(_STOP_TIMEOUT_S)
         raise
     if job.error is not None:
-        raise IngestError(f"the Spark job failed, nothing was ingested: {_brief(job.error)}") from job.error
+        raise _failed(job.error) from job.error
     return sorted(job.outcomes, key=lambda outcome: outcome.task)
 
 
@@ -105,8 +114,14 @@ def _progress(staging: Path, files: Sequence[SegmentFile]) -> IngestProgress:
     )
 
 
+def _failed(error: Exception) -> IngestError:
+    return IngestError(f"the Spark job failed, nothing was ingested: {_brief(error)}")
+
+
 def _brief(error: Exception) -> str:
     """What went wrong, out of a message of Spark's: of a worker's traceback the last line, and no stack of Java's."""
     text = str(error).partition("JVM stacktrace:")[0].strip()
     _, traceback, rest = text.partition("Traceback (most recent call last):")
-    return rest.strip().splitlines()[-1] if traceback and rest.strip() else text
+    # For a client of Connect a line with the error's class of SQL's follows.
+    lines = [line for line in rest.splitlines() if line.strip() and not line.startswith(" SQLSTATE: ")]
+    return lines[-1] if traceback and lines else text
