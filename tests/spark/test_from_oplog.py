@@ -176,8 +176,8 @@ CONNECT = """
 import sys
 from pyspark.sql import SparkSession
 from seglake.spark.functions import from_oplog
-path, oplog = sys.argv[1:]
-spark = SparkSession.builder.remote("local[1]").getOrCreate()
+path, oplog, url = sys.argv[1:]
+spark = SparkSession.builder.remote(url).getOrCreate()
 assert "connect" in type(spark).__module__
 frame = spark.read.format("seglake").option("dialect", "autobase").load(oplog)
 assert frame.where("_corrupt_record IS NULL").count() == 20, frame.count()
@@ -189,14 +189,13 @@ spark.stop()
 
 
 @pytest.mark.slow
-def test_over_spark_connect(tmp_path: Path) -> None:
-    """In a process of its own, with a Spark of its own: sessions of Connect and classic ones do not live together."""
+def test_over_spark_connect(tmp_path: Path, connect_url: str) -> None:
     SAMPLES["autobase"].write(tmp_path / "o.oplog")
     with seglake.create(tmp_path / "a.active", format="active") as writer:
         for number in range(20):
             writer.write(type="op", value=encode("autobase", autobase(number), 0))
     done = subprocess.run(
-        [sys.executable, "-c", CONNECT, str(tmp_path / "a.active"), str(tmp_path / "o.oplog")],
+        [sys.executable, "-c", CONNECT, str(tmp_path / "a.active"), str(tmp_path / "o.oplog"), connect_url],
         capture_output=True,
         text=True,
         env=of_no_session(os.environ) | {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},

@@ -95,9 +95,7 @@ import sys
 from pyspark.sql import SparkSession
 import seglake.spark
 from seglake.spark.ingestion import driver, job
-from seglake.spark.java import ensure_java
-ensure_java()
-spark = SparkSession.builder.remote("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+spark = SparkSession.builder.remote(sys.argv[3]).getOrCreate()
 read = spark.read.format("seglake").load(sys.argv[1])
 print(type(read).__module__, read.where("value IS NOT NULL").count())
 result = seglake.spark.ingest(sys.argv[1], sys.argv[2], spark=spark)
@@ -113,9 +111,9 @@ spark.stop()
 
 
 @pytest.mark.slow
-def test_over_spark_connect(tmp_path: Path) -> None:
+def test_over_spark_connect(tmp_path: Path, connect_url: str) -> None:
     write_segment(tmp_path / "src/a.active", 5)
-    done = run(CONNECT, tmp_path / "src", tmp_path / "lake", PYSPARK_PYTHON=sys.executable)
+    done = run(CONNECT, tmp_path / "src", tmp_path / "lake", connect_url)
     assert done.returncode == 0, done.stderr[-4000:]
     *shown, failure = done.stdout.splitlines()
     assert shown == ["pyspark.sql.connect.dataframe 5", "5 0", "2"]

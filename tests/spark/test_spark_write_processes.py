@@ -43,7 +43,7 @@ spark.stop()
 CONNECT = """
 import sys
 from pyspark.sql import SparkSession
-spark = SparkSession.builder.remote("local[2]").getOrCreate()
+spark = SparkSession.builder.remote(sys.argv[2]).getOrCreate()
 assert "connect" in type(spark).__module__
 rows = spark.range(0, 100, 1, 2).selectExpr("100 - id AS offset", "cast(id AS string) AS value")
 def write(frame, mode):
@@ -90,6 +90,5 @@ def test_workers_that_are_killed_change_nothing(tmp_path: Path) -> None:
         assert others == {"_SUCCESS"}
 
 
-def test_over_spark_connect(tmp_path: Path) -> None:
-    """In a process of its own, with a Spark of its own: sessions of Connect and classic ones do not live together."""
-    assert run(CONNECT, str(tmp_path / "out")).split()[-1] == "200"
+def test_over_spark_connect(tmp_path: Path, connect_url: str) -> None:
+    assert run(CONNECT, str(tmp_path / "out"), connect_url).split()[-1] == "200"
