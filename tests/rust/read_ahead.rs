@@ -75,6 +75,10 @@ impl Source for Store {
         Ok(())
     }
 
+    fn is_replaceable(&self) -> bool {
+        true
+    }
+
     fn confirm(&self) -> Result<()> {
         match self.replaced.load(Ordering::SeqCst) {
             true => Err(failure("replaced", ErrorKind::StaleNetworkFileHandle)),

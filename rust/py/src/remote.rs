@@ -147,6 +147,10 @@ impl Source for RemoteFile {
         self.ahead.beside(extension)
     }
 
+    fn is_replaceable(&self) -> bool {
+        true
+    }
+
     fn confirm(&self) -> Result<()> {
         self.check_process(|| CANNOT_CONFIRM.into())?;
         self.ahead.confirm()
@@ -238,6 +242,10 @@ impl Source for RemoteObject {
             action: cannot_look(extension),
             source: std::io::Error::other(error),
         })
+    }
+
+    fn is_replaceable(&self) -> bool {
+        true
     }
 
     fn confirm(&self) -> Result<()> {

@@ -186,7 +186,11 @@ pub fn open(source: Arc<dyn Source>, options: &Options, start: Start<'_>) -> Res
     } else {
         (format.walk)(source.clone(), options, start)?
     };
-    Ok(Box::new(confirmed::ConfirmedWalk { walk, source }))
+    Ok(if source.is_replaceable() {
+        Box::new(confirmed::ConfirmedWalk { walk, source })
+    } else {
+        walk
+    })
 }
 
 /// A walk that reads nothing.
@@ -202,13 +206,19 @@ pub(crate) fn nothing(format: &Format, source: &dyn Source) -> Box<dyn Walk> {
 pub fn lookup(source: Arc<dyn Source>, options: &Options) -> Result<Box<dyn Lookup>> {
     let format = resolve(&*source, options)?;
     options.wanted.check(format, format.columns(options))?;
+    let own = (format.lookup)(source.clone(), options)?;
+    let lookup = if source.is_replaceable() {
+        Box::new(confirmed::ConfirmedLookup {
+            lookup: own,
+            source,
+        })
+    } else {
+        own
+    };
     Ok(Box::new(lookup::Guarded {
         format,
         options: options.clone(),
-        lookup: Box::new(confirmed::ConfirmedLookup {
-            lookup: (format.lookup)(source.clone(), options)?,
-            source,
-        }),
+        lookup,
     }))
 }
 

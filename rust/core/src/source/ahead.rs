@@ -136,6 +136,10 @@ impl Source for ReadAhead {
         self.shared.source.beside(extension)
     }
 
+    fn is_replaceable(&self) -> bool {
+        self.shared.source.is_replaceable()
+    }
+
     fn confirm(&self) -> Result<()> {
         self.shared.source.confirm()
     }

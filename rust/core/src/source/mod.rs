@@ -71,6 +71,11 @@ pub trait Source: Send + Sync {
         Ok(Some(Arc::new(file)))
     }
 
+    /// Whether what is read may be of several files, so that somebody has to [confirm](Self::confirm) that it is not.
+    fn is_replaceable(&self) -> bool {
+        false
+    }
+
     /// Makes sure that all that was read is of one and the same file, where another may have been put in its place
     /// meanwhile: an object of a store. Asked before damage is told, and at the end of what is read.
     ///

@@ -45,6 +45,10 @@ impl Source for PatchedSource {
         self.source.beside(extension)
     }
 
+    fn is_replaceable(&self) -> bool {
+        self.source.is_replaceable()
+    }
+
     fn confirm(&self) -> Result<()> {
         self.source.confirm()
     }

@@ -16,12 +16,15 @@ pub(super) struct Stretches(Vec<Stretch>);
 impl Stretches {
     /// Adds the next ranges of a walk.
     pub(super) fn extend(&mut self, spans: &[Span]) {
-        for span in spans {
+        for run in spans.chunk_by(|span, next| span.end == next.start) {
+            let (Some(first), Some(last)) = (run.first(), run.last()) else {
+                continue;
+            };
             match self.0.last_mut() {
-                Some(stretch) if stretch.last.end == span.start => stretch.last = *span,
+                Some(stretch) if stretch.last.end == first.start => stretch.last = *last,
                 _ => self.0.push(Stretch {
-                    first: *span,
-                    last: *span,
+                    first: *first,
+                    last: *last,
                 }),
             }
         }
