@@ -96,20 +96,11 @@ class Decoder:
 
     def open_to_split(self, file: SegmentFile) -> seglake.Reader:
         """Opens a file on the driver, without the key's file: that is for the executors alone."""
-        key = self.options.key
-        return seglake.open(
-            self.options.stores.source(file),
-            format=cast("FormatName", self.format),
-            key=key.reveal() if key is not None else None,
-            **self.options.format_options.arguments(self.format),
-        )
+        return self._opened(file)
 
     def _open(self, file: SegmentFile, part: seglake.Part | None) -> seglake.Reader:
-        key = self.options.key
-        return seglake.open(
-            self.options.stores.source(file),
-            format=cast("FormatName", self.format),
-            key=key.reveal() if key is not None else None,
+        return self._opened(
+            file,
             key_file=self.options.key_file,
             on_damage="skip" if self._skips else "raise",
             part=part,
@@ -118,7 +109,16 @@ class Decoder:
             **({} if self.options.max_record_bytes is None else {"max_record_bytes": self.options.max_record_bytes}),
             **self.options.wanted.arguments(),
             prune=True,
+        )
+
+    def _opened(self, file: SegmentFile, **more: Any) -> seglake.Reader:
+        key = self.options.key
+        return seglake.open(
+            self.options.stores.source(file),
+            format=cast("FormatName", self.format),
+            key=key.reveal() if key is not None else None,
             **self.options.format_options.arguments(self.format),
+            **more,
         )
 
     def _decode(self, path: str, reader: seglake.Reader, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
