@@ -135,23 +135,7 @@ impl ColumnBuffer {
 
     /// Appends a null.
     pub fn push_null(&mut self) {
-        match &mut self.values {
-            Values::Fixed16(values) => values.push([0; 16]),
-            Values::Int64(values) => values.push(0),
-            Values::UInt64(values) => values.push(0),
-            Values::Boolean(values) => values.push(false),
-            Values::Binary { offsets, .. }
-            | Values::Text { offsets, .. }
-            | Values::List { offsets, .. } => {
-                offsets.push(offsets.last().copied().unwrap_or_default());
-            }
-            #[cfg(feature = "arrow")]
-            Values::Views(views) => views.push_bytes(&[]),
-            Values::Struct(fields) => fields.iter_mut().for_each(Self::push_null),
-        }
-        self.valid.resize(self.len, true);
-        self.valid.push(false);
-        self.len += 1;
+        self.push_nulls(1);
     }
 
     /// So many values more, which are there.

@@ -1,5 +1,7 @@
 //! Many values at once: room is made once, and texts that come several times in a row are escaped once.
 
+use std::iter::repeat_n;
+
 use uuid::Uuid;
 use uuid::fmt::Hyphenated;
 
@@ -23,6 +25,34 @@ impl ColumnBuffer {
             Values::Views(views) => views.reserve(rows),
             Values::UInt64(_) | Values::Boolean(_) | Values::List { .. } | Values::Struct(_) => {}
         }
+    }
+
+    /// Appends so many nulls.
+    pub fn push_nulls(&mut self, times: usize) {
+        if times == 0 {
+            return;
+        }
+        let run = |offsets: &mut Vec<i32>| {
+            let last = offsets.last().copied().unwrap_or_default();
+            offsets.extend(repeat_n(last, times));
+        };
+        match &mut self.values {
+            Values::Fixed16(values) => values.extend(repeat_n([0; 16], times)),
+            Values::Int64(values) => values.extend(repeat_n(0, times)),
+            Values::UInt64(values) => values.extend(repeat_n(0, times)),
+            Values::Boolean(values) => values.extend(repeat_n(false, times)),
+            Values::Binary { offsets, .. }
+            | Values::Text { offsets, .. }
+            | Values::List { offsets, .. } => run(offsets),
+            #[cfg(feature = "arrow")]
+            Values::Views(views) => (0..times).for_each(|_| views.push_bytes(&[])),
+            Values::Struct(fields) => {
+                fields.iter_mut().for_each(|field| field.push_nulls(times));
+            }
+        }
+        self.valid.resize(self.len, true);
+        self.len += times;
+        self.valid.resize(self.len, false);
     }
 
     /// Appends UUIDs, given in network byte order.
@@ -57,6 +87,25 @@ impl ColumnBuffer {
         values.extend(numbers);
         let more = values.len() - before;
         self.count(more);
+    }
+
+    /// Appends unsigned integers, some of which are null.
+    pub fn extend_optional_uint64(&mut self, numbers: impl Iterator<Item = Option<u64>>) {
+        let Self { values, len, valid } = self;
+        let Values::UInt64(values) = values else {
+            return numbers.for_each(|number| match number {
+                Some(number) => self.push_uint64(number),
+                None => self.push_null(),
+            });
+        };
+        values.extend(numbers.map(|number| {
+            if number.is_none() || !valid.is_empty() {
+                valid.resize(*len, true);
+                valid.push(number.is_some());
+            }
+            *len += 1;
+            number.unwrap_or_default()
+        }));
     }
 
     /// Appends runs of bytes.
@@ -122,7 +171,7 @@ impl ColumnBuffer {
             }
             #[cfg(feature = "arrow")]
             Values::Views(views) if views.is_text() => views.push_text(text, times),
-            _ => return (0..times).for_each(|_| self.push_null()),
+            _ => return self.push_nulls(times),
         }
         self.count(times);
     }

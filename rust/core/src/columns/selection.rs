@@ -187,7 +187,9 @@ impl Selection {
                 Some((rows, range)) if bytes <= MAX_DATA_BYTES => {
                     self.fill(&mut columns, rows, &range, &path);
                 }
-                _ => (0..count).for_each(|_| columns.iter_mut().for_each(ColumnBuffer::push_null)),
+                _ => columns
+                    .iter_mut()
+                    .for_each(|column| column.push_nulls(count)),
             }
         });
         if bytes > MAX_DATA_BYTES {

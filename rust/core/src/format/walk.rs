@@ -69,9 +69,22 @@ pub trait Rows {
 
     /// Appends one column of several records to `buffer`, which is of that column's kind.
     fn fill(&self, rows: Range<usize>, column: usize, buffer: &mut ColumnBuffer) {
+        self.push_fields(rows, column, buffer);
+    }
+
+    /// As [`fill`](Self::fill), by way of [`field`](Self::field): for formats that fill some of their columns themselves.
+    fn push_fields(&self, rows: Range<usize>, column: usize, buffer: &mut ColumnBuffer) {
+        let mut nulls = 0;
         for row in rows {
-            buffer.push(&self.field(row, column));
+            match self.field(row, column) {
+                Value::Null => nulls += 1,
+                value => {
+                    buffer.push_nulls(std::mem::take(&mut nulls));
+                    buffer.push(&value);
+                }
+            }
         }
+        buffer.push_nulls(nulls);
     }
 
     /// Appends where each of several records begins.

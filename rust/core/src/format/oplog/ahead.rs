@@ -54,7 +54,7 @@ impl OplogWalk {
             return Ok(Advance::On);
         }
         self.keep_keys(&record)?;
-        self.take(record);
+        self.take(record.clone());
         self.large = Some(Large::new(
             self.source.clone(),
             record,

@@ -118,6 +118,26 @@ impl Message {
         Ok(None)
     }
 
+    /// A column of unsigned integers; `None` of any other.
+    pub(super) const fn number(&self, column: usize) -> Option<u64> {
+        match column {
+            1 => Some(self.system.version),
+            2 => Some(self.system.checkpointer),
+            5 => Some(self.abi),
+            6 => Some(self.batch),
+            _ => None,
+        }
+    }
+
+    /// Whether a column of structures or of lists is null.
+    pub(super) const fn lacks(&self, column: usize) -> bool {
+        match column {
+            3 => self.system.checkpoint.is_none(),
+            8 => self.keys.is_none(),
+            _ => false,
+        }
+    }
+
     /// A column but for the sequence number.
     pub(super) fn field<'a>(
         &self,
@@ -126,8 +146,6 @@ impl Message {
         scope: Scope<'a>,
     ) -> Read<Value<'a>> {
         Ok(match column {
-            1 => Value::UInt64(self.system.version),
-            2 => Value::UInt64(self.system.checkpointer),
             3 => self
                 .system
                 .checkpoint
@@ -136,8 +154,6 @@ impl Message {
                 }),
             4 if self.keys.is_some() => self.references(body, scope)?,
             4 => heads(body, self.clock)?,
-            5 => Value::UInt64(self.abi),
-            6 => Value::UInt64(self.batch),
             7 => Value::Binary(body.get(self.value)),
             8 => self.keys.map_or(Value::Null, |keys| {
                 let run = |place| Run {
@@ -147,7 +163,7 @@ impl Message {
                 let key = |place| Value::Binary(body.get(run(place)));
                 Value::List((0..keys.count).map(key).collect())
             }),
-            _ => Value::Null,
+            _ => self.number(column).map_or(Value::Null, Value::UInt64),
         })
     }
 

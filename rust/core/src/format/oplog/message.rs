@@ -9,18 +9,15 @@ use crate::format::{Dialect, Value};
 use crate::ledger::Cause;
 
 /// Where the fields of a message are.
-#[derive(Clone, Copy, Debug)]
-#[allow(
-    clippy::large_enum_variant,
-    reason = "few are kept at a time, and those of one file are all alike"
-)]
+#[derive(Clone, Debug)]
 pub(super) enum Message {
     Draft(draft::Message),
-    Autobase(autobase::Message),
+    // Boxed, being several times as large: messages of both dialects are moved by the larger one's bytes.
+    Autobase(Box<autobase::Message>),
 }
 
 /// A message that decodes, by where it is.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Record {
     /// Where its buffer's length begins in the file.
     pub(super) position: u64,
@@ -41,7 +38,9 @@ impl Message {
         match dialect {
             Dialect::Draft => draft::Message::read(reader, false).map(Self::Draft),
             Dialect::Draft11 => draft::Message::read(reader, true).map(Self::Draft),
-            Dialect::Autobase => autobase::Message::read(reader).map(Self::Autobase),
+            Dialect::Autobase => autobase::Message::read(reader)
+                .map(Box::new)
+                .map(Self::Autobase),
         }
     }
 
@@ -49,6 +48,38 @@ impl Message {
         match self {
             Self::Draft(message) => message.value,
             Self::Autobase(message) => message.value(),
+        }
+    }
+
+    /// A column of unsigned integers; `None` of any other, and where the message has none.
+    pub(super) const fn number(&self, column: usize) -> Option<u64> {
+        match self {
+            Self::Draft(message) => message.number(column),
+            Self::Autobase(message) => message.number(column),
+        }
+    }
+
+    /// Whether its value is there, be it empty.
+    pub(super) const fn has_value(&self) -> bool {
+        match self {
+            Self::Draft(_) => true,
+            Self::Autobase(message) => message.value().len > 0,
+        }
+    }
+
+    /// Whether a column of structures or of lists is null, without looking at the message's bytes.
+    pub(super) const fn lacks(&self, column: usize) -> bool {
+        match self {
+            Self::Draft(message) => message.lacks(column),
+            Self::Autobase(message) => message.lacks(column),
+        }
+    }
+
+    /// How many clock entries it has.
+    pub(super) const fn clock_count(&self) -> u64 {
+        match self {
+            Self::Draft(message) => message.clock.count,
+            Self::Autobase(message) => message.clock_count(),
         }
     }
 

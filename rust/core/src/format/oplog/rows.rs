@@ -1,18 +1,31 @@
 //! The messages of one step, as slices of the walk's window.
 
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use super::compact::{Body, Run};
 use super::keys::{Key, KeyTable};
 use super::message::Record;
 use super::resolved::Resolved;
+use crate::columns::ColumnBuffer;
 use crate::error::{Error, Result};
 use crate::format::{Rows, Value};
 use crate::ledger::Cause;
 use crate::source::Source;
 
-/// The place of the clock among the columns of all dialects.
+// The places of columns that all dialects have, or `autobase` alone.
+const VERSION: usize = 1;
+const CHECKPOINTER: usize = 2;
+const CHECKPOINT: usize = 3;
 const CLOCK: usize = 4;
+const ABI: usize = 5;
+const BATCH: usize = 6;
+const VALUE: usize = 7;
+const KEYS: usize = 8;
+const MAX_SUPPORTED_VERSION: usize = 9;
+const DIGEST: usize = 11;
+const TRACE: usize = 12;
+const FLAGS: usize = 14;
 
 /// A message that is too large to be kept for nothing, in a walk that does not want values: what it has beside its value is
 /// read when somebody asks for it.
@@ -187,6 +200,38 @@ impl Rows for OplogRows<'_> {
                 Value::Null
             }
             (Err(_), Bodies::From(..)) => Value::Null,
+        }
+    }
+    fn fill(&self, rows: Range<usize>, column: usize, buffer: &mut ColumnBuffer) {
+        let message = |row| &self.record(row).message;
+        match (column, self.bodies) {
+            (VERSION | CHECKPOINTER | ABI | BATCH | MAX_SUPPORTED_VERSION | FLAGS, _) => {
+                buffer.extend_optional_uint64(rows.map(|row| message(row).number(column)));
+            }
+            (VALUE, Bodies::From(..)) if rows.clone().all(|row| message(row).has_value()) => {
+                buffer.extend_bytes(rows.map(|row| self.value(row)));
+            }
+            (CHECKPOINT | KEYS | DIGEST | TRACE, _) => {
+                let mut nulls = 0;
+                for row in rows {
+                    if message(row).lacks(column) {
+                        nulls += 1;
+                        continue;
+                    }
+                    buffer.push_nulls(std::mem::take(&mut nulls));
+                    buffer.push(&self.field(row, column));
+                }
+                buffer.push_nulls(nulls);
+            }
+            (CLOCK, _) => {
+                for row in rows {
+                    match message(row).clock_count() {
+                        0 => buffer.push_list(&[]),
+                        _ => buffer.push(&self.field(row, column)),
+                    }
+                }
+            }
+            _ => self.push_fields(rows, column, buffer),
         }
     }
 }

@@ -16,7 +16,7 @@ use crate::ledger::{Kind, Span, Tiling};
 use crate::source::{Source, Window};
 
 /// The most messages that a step gives.
-const MAX_STEP_ROWS: usize = 4096;
+const MAX_STEP_ROWS: usize = 1024;
 
 /// What a [`Carry`] holds. It grows with the keys of a `draft-1.1` oplog, since any later message may refer to them.
 #[derive(Debug, Default, Serialize, Deserialize)]

@@ -103,20 +103,42 @@ impl Message {
             .saturating_add(user)
     }
 
+    /// A column of unsigned integers; `None` of any other, and where the message has none.
+    pub(super) const fn number(&self, column: usize) -> Option<u64> {
+        match column {
+            1 => Some(self.version),
+            6 => Some(self.node.batch),
+            9 => self.max_supported_version,
+            14 => Some(self.flags),
+            _ => None,
+        }
+    }
+
+    pub(super) const fn clock_count(&self) -> u64 {
+        self.node.heads.count
+    }
+
+    /// Whether a column of structures or of lists is null.
+    pub(super) const fn lacks(&self, column: usize) -> bool {
+        match column {
+            3 => self.checkpoint.is_none(),
+            8 => true,
+            11 => self.digest.is_none(),
+            12 => self.trace.is_none(),
+            _ => false,
+        }
+    }
+
     /// A column but for the sequence number.
     pub(super) fn field<'a>(&self, body: Body<'a>, column: usize) -> Read<Value<'a>> {
-        let uint = |value: Option<u64>| value.map_or(Value::Null, Value::UInt64);
         let binary = |run: Option<Run>| run.map_or(Value::Null, |run| Value::Binary(body.get(run)));
         Ok(match column {
-            1 => Value::UInt64(self.version),
             3 => match &self.checkpoint {
                 Some(checkpoint) => self.checkpoint_field(body, checkpoint)?,
                 None => Value::Null,
             },
             4 => heads(body, self.node.heads)?,
-            6 => Value::UInt64(self.node.batch),
             7 => binary(Some(self.node.value).filter(|value| value.len > 0)),
-            9 => uint(self.max_supported_version),
             10 => self.optimistic.map_or(Value::Null, Value::Boolean),
             11 => self.digest.map_or(Value::Null, |digest| {
                 Value::Struct(vec![Value::UInt64(digest.pointer), binary(digest.key)])
@@ -126,8 +148,7 @@ impl Message {
                 None => Value::Null,
             },
             13 => binary(self.extra),
-            14 => Value::UInt64(self.flags),
-            _ => Value::Null,
+            _ => self.number(column).map_or(Value::Null, Value::UInt64),
         })
     }
 
