@@ -30,7 +30,8 @@ cargo_sanitized() {
 cargo_sanitized test --package seglake --all-features --test golden --test corpus --test checksum --test checksum_batch \
     --test columns
 
-cargo_sanitized build --package seglake-python
+# With the allocator that the sanitizer watches.
+cargo_sanitized build --package seglake-python --no-default-features
 rm -rf "$tree"
 mkdir -p "$tree"
 cp -R python/seglake python/pyspark_seglake "$tree"

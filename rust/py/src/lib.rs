@@ -35,6 +35,12 @@ mod writer;
 
 use pyo3::prelude::*;
 
+/// Batches and windows come and go in sizes that the C library takes from the system each time, which then clears them page by
+/// page. This one keeps what was given back for a second.
+#[cfg(feature = "mimalloc")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 #[pymodule(gil_used = false)]
 mod _native {
     #[pymodule_export]
