@@ -131,6 +131,7 @@ def test_a_rename_that_fails_is_set_right_at_once(
     "content",
     [
         "{",
+        "null",
         "[]",
         '{"run": "r"}',
         json.dumps({"run": RUN, "data": [["a", "../../x"]], "files": []}),

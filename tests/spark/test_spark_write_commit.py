@@ -262,7 +262,10 @@ def test_a_link_in_the_place_of_the_staging_folder(folder: Path, tmp_path: Path)
 @pytest.mark.parametrize(
     ("content", "reason"),
     [
-        ("no json", "it is no JSON"),
+        ("no json", "it is no JSON: "),
+        pytest.param("[" * 100_000, "it is no JSON: ", id="deep"),
+        ("null", "it is no JSON object"),
+        ("[]", "it is no JSON object"),
         ("{}", "it does not name a write and its files"),
         ('{"job": "JOB", "place": [["a", "../JOB"]], "remove": []}', r"\.\./JOB is no name of a file in a folder"),
         ('{"job": "JOB", "place": [], "remove": ["/etc/passwd"]}', "/etc/passwd is no name of a file in a folder"),

@@ -5,10 +5,12 @@ durable renames, removal.
 """
 
 import contextlib
+import json
 import os
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any, cast
 
 import pyarrow as pa
 from pyarrow import fs
@@ -16,6 +18,7 @@ from pyarrow import fs
 __all__ = [
     "open_output",
     "place",
+    "read_json",
     "remove",
     "remove_empty",
     "remove_tree",
@@ -45,6 +48,25 @@ def write_durably(path: Path, content: bytes) -> None:
     sync_file(new)
     new.rename(path)
     _sync(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+
+
+def read_json(path: Path) -> dict[str, Any] | None:
+    """Reads a file's JSON object; None where there is no such file.
+
+    Raises:
+        ValueError: something else is in the file. The message says what, as half of a sentence about the file.
+        OSError: the file could not be read.
+    """
+    try:
+        content: Any = json.loads(path.read_bytes())
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"it is no JSON: {error}") from None
+    # `null` as well: it is not as if nothing were there.
+    if not isinstance(content, dict):
+        raise ValueError("it is no JSON object")
+    return cast("dict[str, Any]", content)
 
 
 def share(path: Path) -> None:

@@ -9,7 +9,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from seglake._text import printable, printable_path
 
@@ -105,11 +105,11 @@ def _roll_back(destination: Path, manifest: Manifest) -> None:
 def _read_manifest(folder: Path) -> Manifest | None:
     path = folder / _MANIFEST
     try:
-        content: Any = json.loads(path.read_bytes())
-    except (FileNotFoundError, NotADirectoryError):
-        return None
+        content = storage.read_json(path)
     except ValueError as error:
-        raise _foreign(path, f"it is no JSON: {error}") from None
+        raise _foreign(path, str(error)) from None
+    if content is None:
+        return None
     try:
         data = [(str(staged), str(final)) for staged, final in content["data"]]
         files = [(str(staged), str(final)) for staged, final in content["files"]]

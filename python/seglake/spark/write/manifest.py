@@ -13,7 +13,7 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from seglake._text import printable, printable_path
 
@@ -81,11 +81,11 @@ class Manifest:
         """
         path = staging / _MANIFEST
         try:
-            content: Any = json.loads(path.read_bytes())
-        except (FileNotFoundError, NotADirectoryError):
-            return None
+            content = storage.read_json(path)
         except ValueError as error:
-            raise _foreign(path, f"it is no JSON: {error}") from None
+            raise _foreign(path, str(error)) from None
+        if content is None:
+            return None
         try:
             job = str(content["job"])
             place = [(str(staged), str(final)) for staged, final in content["place"]]
