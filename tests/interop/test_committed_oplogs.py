@@ -1,15 +1,11 @@
 """The oplogs of examples/autobase: that they hold what their README says, which takes no Node.js to see."""
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
 
 import seglake
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
-
 from flights import messages, source
 
 OPLOGS = Path(__file__).parents[2] / "examples" / "autobase"

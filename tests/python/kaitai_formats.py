@@ -16,8 +16,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
-
 from kaitai import compile_layouts
 
 ROOT = Path(__file__).parents[2]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import uuid
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -17,9 +16,6 @@ import pyarrow as pa
 import pytest
 
 import seglake
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
-
 from flights import checks, delays, files, messages, source
 from flights.damage import DamagedRange
 from flights.formats import FORMATS, Segment, all_segments, oplog

@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
-
 import kaitai
 
 JARS = {"compiler-1.jar": b"the compiler", "library-2.jar": b"what it needs"}

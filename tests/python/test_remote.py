@@ -7,31 +7,17 @@ import pickle
 import random
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import fsspec
 import pytest
-from object_store import ACCESS_KEY, SECRET_KEY, ObjectStore, Request, object_store
+from object_store import ACCESS_KEY, SECRET_KEY, ObjectStore, Request
 from pyarrow.fs import AwsStandardS3RetryStrategy
 
 import seglake
 
 FORMATS = ["active", "sealed", "tenant", "chunked", "oplog"]
-
-
-@pytest.fixture(scope="module")
-def running() -> Iterator[ObjectStore]:
-    with object_store() as store:
-        yield store
-
-
-@pytest.fixture
-def store(running: ObjectStore) -> Iterator[ObjectStore]:
-    running.fault = None
-    yield running
-    running.fault = None
 
 
 def write(path: Path, format: str, records: int = 200, value_bytes: int = 1000) -> Path:

@@ -1,19 +1,15 @@
 """The golden files as Spark is to read them: what is expected of each, and rows as the golden files show records."""
 
 import re
-import sys
 import uuid
 from collections.abc import Iterable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from golden import Case, cases, shown
 from pyspark.sql import Row
 from pyspark.sql.types import LongType, StringType, StructField
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "python"))
-
-from golden import Case, cases, shown
 
 __all__ = ["CASES", "GROUPS", "PLACE", "VECTORS", "Case", "damage_of", "link", "record_of", "spark_options"]
 

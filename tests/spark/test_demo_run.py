@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +11,8 @@ import pytest
 from pyspark.sql import SparkSession
 from rich.console import Console
 
-import seglake.spark
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "examples"))
-
 import demo
+import seglake.spark
 from flights import source
 
 pytestmark = pytest.mark.spark

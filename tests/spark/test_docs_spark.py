@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import shutil
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "python"))
-
 from documents import DOCUMENTS, ROOT, Block, blocks
+from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.spark
 

@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import hostile
 import pyarrow.dataset as ds
 import pytest
+from hostile import TEXTS, unsafe
 from pyspark.sql import SparkSession
 
 import seglake
@@ -19,11 +21,6 @@ from seglake.cli.escape import json_text
 from seglake.cli.ingest_table import show
 from seglake.spark import IngestResult, ingest
 from seglake.spark.files import path_text
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "python"))
-
-import hostile
-from hostile import TEXTS, unsafe
 
 pytestmark = [
     pytest.mark.spark,

@@ -1,7 +1,6 @@
 """Every format through Spark: schemas, round trips, the choice of records, large numbers, dangling references."""
 
 import re
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,14 +13,11 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 from samples import EPOCH_US, SAMPLES, draft, includes, value
+from test_formats import CASES as WRITTEN
+from test_formats import subset
 
 import seglake
 from seglake.spark.source import SegmentDataSource
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "python"))
-
-from test_formats import CASES as WRITTEN
-from test_formats import subset
 
 pytestmark = pytest.mark.spark
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from object_store import ACCESS_KEY, SECRET_KEY, ObjectStore
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from samples import SAMPLES
@@ -17,24 +16,7 @@ from seglake.spark.files import FileFilter, FileListing, find_files
 from seglake.spark.source import SegmentDataSource
 from seglake.spark.stores import Stores
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "python"))
-
-from object_store import ACCESS_KEY, SECRET_KEY, ObjectStore, object_store
-
 pytestmark = pytest.mark.spark
-
-
-@pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
-    with object_store() as store:
-        yield store
-
-
-@pytest.fixture
-def store(running: ObjectStore) -> Iterator[ObjectStore]:
-    running.fault = None
-    yield running
-    running.fault = None
 
 
 def load(spark: SparkSession, store: ObjectStore, **options: str) -> DataFrameReader:

@@ -10,12 +10,9 @@ from pathlib import Path
 
 import pytest
 from clusters import of_no_session
+from object_store import ACCESS_KEY, SECRET_KEY, object_store
 from samples import SAMPLES
 from test_spark_secret_keys import LOGGING
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "python"))
-
-from object_store import ACCESS_KEY, SECRET_KEY, object_store
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

@@ -12,14 +12,11 @@ from pathlib import Path
 
 import pytest
 from clusters import of_no_session
+from secret import KEY, OTHER_KEY, forms_in, key_file, leaking_files
 from segments import flip, write_segment
 
 import seglake
 from seglake.spark import IngestError, ingest
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "python"))
-
-from secret import KEY, OTHER_KEY, forms_in, key_file, leaking_files
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
