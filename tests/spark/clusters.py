@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import queue
 import re
 import subprocess
@@ -14,13 +15,16 @@ from typing import Final
 
 import pyspark
 
-__all__ = ["MASTERS", "ON_CLUSTER", "environment", "master", "of_no_session"]
+__all__ = ["MASTER", "MASTERS", "ON_CLUSTER", "environment", "master", "of_no_session"]
 
 MASTERS: Final = ("local", "connect", "local-cluster", "standalone")
 """`local`: driver and executors in one JVM. `connect`: a client of a server that runs as `local`. `local-cluster`: two
 executors, a JVM each. `standalone`: a master and two workers, a JVM each, as on a cluster of machines."""
 
 ON_CLUSTER: Final = ("local-cluster", "standalone")
+
+MASTER: Final = os.environ.get("SEGLAKE_SPARK_MASTER", "local")
+"""Where the tests run."""
 
 _SPARK: Final = Path(pyspark.__file__).parent
 _START_S: Final = 120

@@ -13,8 +13,6 @@ from pyspark.sql import SparkSession
 
 from seglake.spark.java import ensure_java
 
-MASTER = os.environ.get("SEGLAKE_SPARK_MASTER", "local")
-
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
@@ -23,28 +21,15 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     settings = _settings(folder)
     variables = clusters.environment(folder, os.environ)
     os.environ.update(variables)
-    with clusters.master(MASTER, folder, variables, settings) as url:
-        builder = SparkSession.builder.remote(url) if MASTER == "connect" else SparkSession.builder.master(url)
-        for name, value in settings.items() if MASTER != "connect" else ():
+    with clusters.master(clusters.MASTER, folder, variables, settings) as url:
+        builder = SparkSession.builder.remote(url) if clusters.MASTER == "connect" else SparkSession.builder.master(url)
+        for name, value in settings.items() if clusters.MASTER != "connect" else ():
             builder = builder.config(name, value)
         session = builder.getOrCreate()
         try:
             yield session
         finally:
             session.stop()
-
-
-@pytest.fixture(scope="module")
-def connect_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A server for clients in processes of their own, whatever the session of the tests: the two do not live together.
-
-    Clients that start one by `remote("local")` all do so at the same port.
-    """
-    ensure_java()
-    folder = tmp_path_factory.mktemp("connect")
-    variables = clusters.environment(folder, clusters.of_no_session(os.environ))
-    with clusters.master("connect", folder, variables, _settings(folder)) as url:
-        yield url
 
 
 def _settings(folder: Path) -> dict[str, str]:

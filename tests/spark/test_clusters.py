@@ -11,23 +11,25 @@ import shutil
 import subprocess
 import sysconfig
 import venv
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import clusters
 import pytest
+from samples import SAMPLES, autobase
 from segments import flip, write_segment
 
+import seglake
 from seglake.spark.java import ensure_java
 
 pytestmark = pytest.mark.spark
 
 ROOT = Path(__file__).parents[2]
 
-# Where the package is that executors import, told by each of them, and what they read.
+# Where the package is that executors import, told by each of them, and what they read; then an example, as it is.
 LOOK = """
-import sys
+import runpy, sys
 from pyspark.sql import SparkSession
 
 def look(batches):
@@ -40,7 +42,56 @@ frame = spark.read.format("seglake").option("mode", "FAILFAST").load(sys.argv[1]
 print("records", frame.count())
 for row in spark.range(8, numPartitions=8).mapInArrow(look, "found string").distinct().collect():
     print("executor", row.found)
-spark.stop()
+del sys.argv[:2]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
+# Each runs as a client, with its arguments behind this.
+CLIENT = """
+import sys
+from pyspark.sql import SparkSession
+spark = SparkSession.builder.getOrCreate()
+assert "connect" in type(spark).__module__
+"""
+
+WRITE = """
+rows = spark.range(0, 100, 1, 2).selectExpr("100 - id AS offset", "cast(id AS string) AS value")
+def write(frame, mode):
+    frame.write.format("seglake").option("segmentFormat", "chunked").mode(mode).save(sys.argv[1])
+try:
+    write(rows, "append")
+except Exception as error:
+    assert '.sortWithinPartitions("offset")' in str(error), error
+else:
+    raise AssertionError("rows that descend were written")
+for mode in ("append", "overwrite", "append"):
+    write(rows.sortWithinPartitions("offset"), mode)
+print(spark.read.format("seglake").load(sys.argv[1]).count())
+"""
+
+INGEST = """
+import seglake.spark
+from seglake.spark.ingestion import driver, job
+read = spark.read.format("seglake").load(sys.argv[1])
+print(type(read).__module__, read.where("value IS NOT NULL").count())
+result = seglake.spark.ingest(sys.argv[1], sys.argv[2], spark=spark)
+print(result.records, result.exit_status)
+print(job.parallelism(spark))
+driver.write_plan = lambda *_: None
+try:
+    seglake.spark.ingest(sys.argv[1], f"{sys.argv[2]}-2", spark=spark)
+except seglake.spark.IngestError as error:
+    print(error)
+"""
+
+FROM_OPLOG = """
+from seglake.spark.functions import from_oplog
+frame = spark.read.format("seglake").option("dialect", "autobase").load(sys.argv[2])
+assert frame.where("_corrupt_record IS NULL").count() == 20, frame.count()
+ops = spark.read.format("seglake").load(sys.argv[1]).select(from_oplog("value", "autobase").alias("op"))
+assert ops.where("op._error IS NULL").count() == 20
+print([row.length for row in ops.selectExpr("explode(op.clock) AS head").select("head.*").collect()])
 """
 
 
@@ -75,7 +126,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def running(kind: str, folder: Path, python: Path) -> Generator[dict[str, str]]:
     """Starts a cluster, and gives the environment in which a script finds it."""
     ensure_java()
-    settings = {"spark.ui.enabled": "false", "spark.log.level": "ERROR", "spark.sql.shuffle.partitions": "2"}
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.log.level": "ERROR",
+        "spark.sql.shuffle.partitions": "2",
+        # Tasks wait for all executors, or the first to be there could be done with them before there is another.
+        "spark.scheduler.minRegisteredResourcesRatio": "1",
+        "spark.scheduler.maxRegisteredResourcesWaitingTime": "120s",
+    }
     outer = clusters.of_no_session(os.environ)
     inherited = {name: value for name, value in outer.items() if not name.startswith(("PYTHON", "SEGLAKE_"))}
     variables = clusters.environment(folder, inherited, str(python))
@@ -87,28 +145,71 @@ def running(kind: str, folder: Path, python: Path) -> Generator[dict[str, str]]:
             yield variables | {"PYSPARK_SUBMIT_ARGS": f"--master {url} {given} pyspark-shell"}
 
 
+@pytest.fixture(scope="module")
+def connect(executor_python: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """The environment in which a script finds a server, whatever the session of the tests: the two live apart."""
+    with running("connect", tmp_path_factory.mktemp("connect"), executor_python) as environment:
+        yield environment
+
+
 def run(environment: dict[str, str], *command: str | Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, env=environment, capture_output=True, encoding="utf-8", check=False, timeout=300)
 
 
-@pytest.mark.parametrize("kind", [kind for kind in clusters.MASTERS if kind != "local"])
+def check_executors(environment: dict[str, str], python: Path, folder: Path, lake: Path) -> int:
+    """Has executors read segments, by themselves and in an example; gives how many processes started their Pythons."""
+    example = (ROOT / "examples" / "cluster.py", folder, "--to", lake, "--fail-on-damage")
+    done = run(environment, python, "-c", LOOK, folder / "a.active", *example, "--option", "segmentFormat=active")
+    assert done.returncode == 1, done.stdout + done.stderr
+    executors = re.findall(r"^executor (\d+) (\S+) ", done.stdout, re.MULTILINE)
+    assert {Path(file).parents[4] for _, file in executors} == {python.parents[1]}
+    records, *_, first, second = done.stdout.splitlines()
+    assert records == "records 10"
+    assert first == f"19 records written to {lake}, 1 damaged ranges"
+    assert re.fullmatch(rf"  {folder / 'b.active'}: bytes [\d,]+ to [\d,]+: corrupt, checksum_mismatch", second)
+    return len({parent for parent, _ in executors})
+
+
+# What starts their two executors is all that they differ in: local-cluster is tried by `make test-clusters`.
+@pytest.mark.parametrize("kind", sorted({"standalone", clusters.MASTER} & {*clusters.ON_CLUSTER}))
 def test_executors_need_nothing_but_the_wheel(kind: str, executor_python: Path, folder: Path, tmp_path: Path) -> None:
     with running(kind, tmp_path, executor_python) as environment:
-        looked = run(environment, executor_python, "-c", LOOK, folder / "a.active")
-        assert looked.returncode == 0, looked.stdout + looked.stderr
-        assert "records 10\n" in looked.stdout
-        executors = re.findall(r"^executor (\d+) (\S+) ", looked.stdout, re.MULTILINE)
-        assert {Path(file).parents[4] for _, file in executors} == {executor_python.parents[1]}
-        if kind in clusters.ON_CLUSTER:
-            assert len({parent for parent, _ in executors}) == 2, "one of the executors had nothing to do"
+        assert check_executors(environment, executor_python, folder, tmp_path / "lake") == 2
 
-        lake = tmp_path / "lake"
-        script = (executor_python, ROOT / "examples" / "cluster.py", folder, "--to", lake)
-        done = run(environment, *script, "--fail-on-damage", "--option", "segmentFormat=active")
-        assert done.returncode == 1, done.stdout + done.stderr
-        first, second = done.stdout.splitlines()
-        assert first == f"19 records written to {lake}, 1 damaged ranges"
-        assert re.fullmatch(rf"  {folder / 'b.active'}: bytes [\d,]+ to [\d,]+: corrupt, checksum_mismatch", second)
+
+def test_nor_does_a_connect_server(
+    connect: dict[str, str], executor_python: Path, folder: Path, tmp_path: Path
+) -> None:
+    check_executors(connect, executor_python, folder, tmp_path / "lake")
+
+
+def over_connect(connect: dict[str, str], python: Path, script: str, *arguments: Path) -> list[str]:
+    """Runs a script as a client of the server; gives the lines that it printed."""
+    done = run(connect, python, "-c", CLIENT + script, *arguments)
+    assert done.returncode == 0, done.stdout + done.stderr[-4000:]
+    return done.stdout.splitlines()
+
+
+def test_writing_over_connect(connect: dict[str, str], executor_python: Path, tmp_path: Path) -> None:
+    assert over_connect(connect, executor_python, WRITE, tmp_path / "out") == ["200"]
+
+
+def test_ingesting_over_connect(connect: dict[str, str], executor_python: Path, folder: Path, tmp_path: Path) -> None:
+    lines = over_connect(connect, executor_python, INGEST, folder / "a.active", tmp_path / "lake")
+    *shown, failure = lines
+    assert shown == ["pyspark.sql.connect.dataframe 10", "10 0", "2"]
+    # What the task failed with, and none of what Spark says around it.
+    assert failure.startswith("the Spark job failed, nothing was ingested: FileNotFoundError: ")
+
+
+def test_from_oplog_over_connect(connect: dict[str, str], executor_python: Path, tmp_path: Path) -> None:
+    messages = [autobase(number) for number in range(20)]
+    SAMPLES["autobase"].write(tmp_path / "o.oplog")
+    with seglake.create(tmp_path / "a.active", format="active") as writer:
+        for fields in messages:
+            writer.write(type="op", value=seglake.encode_message(fields, dialect="autobase"))
+    shown = over_connect(connect, executor_python, FROM_OPLOG, tmp_path / "a.active", tmp_path / "o.oplog")
+    assert shown == [str([entry["length"] for fields in messages for entry in fields["clock"]])]
 
 
 def test_the_example_of_kafka(executor_python: Path, tmp_path: Path) -> None:

@@ -1,18 +1,14 @@
-"""`from_oplog`: messages in a column become structs, on a classic session and over Spark Connect."""
+"""`from_oplog`: messages in a column become structs. Over Spark Connect: test_clusters.py."""
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from clusters import of_no_session
 from golden_files import VECTORS, plain
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from samples import SAMPLES, autobase, draft, includes
+from samples import autobase, draft, includes
 
 import seglake
 from seglake.spark.functions import from_oplog
@@ -170,37 +166,3 @@ def test_wrong_arguments_are_named(arguments: dict[str, Any], message: str) -> N
 def test_a_column_of_something_else_is_refused(spark: SparkSession) -> None:
     with pytest.raises(PySparkException, match="TypeError: from_oplog takes a binary column, this is of type string"):
         spark.sql("SELECT 'text' AS value").select(from_oplog("value")).collect()
-
-
-CONNECT = """
-import sys
-from pyspark.sql import SparkSession
-from seglake.spark.functions import from_oplog
-path, oplog, url = sys.argv[1:]
-spark = SparkSession.builder.remote(url).getOrCreate()
-assert "connect" in type(spark).__module__
-frame = spark.read.format("seglake").option("dialect", "autobase").load(oplog)
-assert frame.where("_corrupt_record IS NULL").count() == 20, frame.count()
-ops = spark.read.format("seglake").load(path).select(from_oplog("value", "autobase").alias("op"))
-assert ops.where("op._error IS NULL").count() == 20
-print([row.length for row in ops.selectExpr("explode(op.clock) AS head").select("head.*").collect()])
-spark.stop()
-"""
-
-
-@pytest.mark.slow
-def test_over_spark_connect(tmp_path: Path, connect_url: str) -> None:
-    SAMPLES["autobase"].write(tmp_path / "o.oplog")
-    with seglake.create(tmp_path / "a.active", format="active") as writer:
-        for number in range(20):
-            writer.write(type="op", value=encode("autobase", autobase(number), 0))
-    done = subprocess.run(
-        [sys.executable, "-c", CONNECT, str(tmp_path / "a.active"), str(tmp_path / "o.oplog"), connect_url],
-        capture_output=True,
-        text=True,
-        env=of_no_session(os.environ) | {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-4000:]
-    lengths = [entry["length"] for number in range(20) for entry in autobase(number)["clock"]]
-    assert done.stdout.splitlines()[-1] == str(lengths)

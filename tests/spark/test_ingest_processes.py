@@ -1,4 +1,4 @@
-"""The ingest in processes of its own: killed while it works, over Spark Connect, and with no session given."""
+"""The ingest in processes of its own: killed while it works, and with no session given."""
 
 import os
 import signal
@@ -88,34 +88,3 @@ def test_a_session_of_its_own_is_quiet_and_stopped(tmp_path: Path) -> None:
     # Java itself says these, each version another, before anything of Spark runs.
     of_java = ("WARNING: Using incubator modules", "WARNING: package sun.security.action not in java.base")
     assert [line for line in done.stderr.splitlines() if not line.startswith(of_java)] == []
-
-
-CONNECT = """
-import sys
-from pyspark.sql import SparkSession
-import seglake.spark
-from seglake.spark.ingestion import driver, job
-spark = SparkSession.builder.remote(sys.argv[3]).getOrCreate()
-read = spark.read.format("seglake").load(sys.argv[1])
-print(type(read).__module__, read.where("value IS NOT NULL").count())
-result = seglake.spark.ingest(sys.argv[1], sys.argv[2], spark=spark)
-print(result.records, result.exit_status)
-print(job.parallelism(spark))
-driver.write_plan = lambda *_: None
-try:
-    seglake.spark.ingest(sys.argv[1], f"{sys.argv[2]}-2", spark=spark)
-except seglake.spark.IngestError as error:
-    print(error)
-spark.stop()
-"""
-
-
-@pytest.mark.slow
-def test_over_spark_connect(tmp_path: Path, connect_url: str) -> None:
-    write_segment(tmp_path / "src/a.active", 5)
-    done = run(CONNECT, tmp_path / "src", tmp_path / "lake", connect_url)
-    assert done.returncode == 0, done.stderr[-4000:]
-    *shown, failure = done.stdout.splitlines()
-    assert shown == ["pyspark.sql.connect.dataframe 5", "5 0", "2"]
-    # What the task failed with, and none of what Spark says around it.
-    assert failure.startswith("the Spark job failed, nothing was ingested: FileNotFoundError: ")

@@ -1,4 +1,4 @@
-"""Writing in sessions of its own: workers that are killed and tried again, and Spark Connect."""
+"""Writing in a session of its own: workers that are killed and tried again."""
 
 import os
 import subprocess
@@ -40,26 +40,6 @@ for format in sys.stdin.read().split():
 spark.stop()
 """
 
-CONNECT = """
-import sys
-from pyspark.sql import SparkSession
-spark = SparkSession.builder.remote(sys.argv[2]).getOrCreate()
-assert "connect" in type(spark).__module__
-rows = spark.range(0, 100, 1, 2).selectExpr("100 - id AS offset", "cast(id AS string) AS value")
-def write(frame, mode):
-    frame.write.format("seglake").option("segmentFormat", "chunked").mode(mode).save(sys.argv[1])
-try:
-    write(rows, "append")
-except Exception as error:
-    assert '.sortWithinPartitions("offset")' in str(error), error
-else:
-    raise AssertionError("rows that descend were written")
-for mode in ("append", "overwrite", "append"):
-    write(rows.sortWithinPartitions("offset"), mode)
-print(spark.read.format("seglake").load(sys.argv[1]).count())
-spark.stop()
-"""
-
 
 def run(script: str, *arguments: str, stdin: str = "") -> str:
     done = subprocess.run(
@@ -88,7 +68,3 @@ def test_workers_that_are_killed_change_nothing(tmp_path: Path) -> None:
         assert [len(list(seglake.open(path))) for path in files] == [150, 150, 150, 50] * 2
         others = {path.name for path in folder.iterdir() if path.suffix not in {".chunks", ".sealed", ".index"}}
         assert others == {"_SUCCESS"}
-
-
-def test_over_spark_connect(tmp_path: Path, connect_url: str) -> None:
-    assert run(CONNECT, str(tmp_path / "out"), connect_url).split()[-1] == "200"
