@@ -16,7 +16,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-KEPT = ROOT / "target" / "packaging"
+TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).absolute()
+SOURCES = TARGET / "packaging"
 VERSION = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
 
 # What a user of the wheel runs: a record written, read back, and damaged.
@@ -66,22 +67,26 @@ def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def wheel(sdist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel that pip builds from the source distribution alone, in an environment of its own.
 
-    What cargo compiles is kept, so that only the first run takes a minute, but apart from what it compiles for the
-    tree: it tells a file's versions apart by their times alone, which in the archive are one and the same old one. So
-    the files get the time of now, or cargo would take the last run's crates for those of today.
+    Cargo takes what it has compiled for the tree: it knows the crates of a workspace by their places in it, wherever
+    that is, and a file's versions by their times. So files get the times that they have in the tree. One that has been
+    left out of the archive, or is another there, is compiled again.
     """
-    sources = KEPT / "sources"
-    shutil.rmtree(sources, ignore_errors=True)
+    shutil.rmtree(SOURCES, ignore_errors=True)
     with tarfile.open(sdist) as archive:
         archive.extraction_filter = getattr(tarfile, "data_filter", None)  # not in Python 3.11.2, which is Debian 12's
-        archive.extractall(sources)
+        archive.extractall(SOURCES)
+    sources = SOURCES / f"seglake-{VERSION}"
     for path in sources.rglob("*"):
-        path.touch()
+        original = ROOT / path.relative_to(sources)
+        if original.is_file() and original.read_bytes() == path.read_bytes():
+            shutil.copystat(original, path)
+        else:
+            path.touch()
     folder = tmp_path_factory.mktemp("wheel")
     run(
         *(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", folder),
-        sources / f"seglake-{VERSION}",
-        environment={"CARGO_TARGET_DIR": str(KEPT / "target")},
+        sources,
+        environment={"CARGO_TARGET_DIR": str(TARGET)},
         cwd=folder,
     )
     (file,) = folder.iterdir()
