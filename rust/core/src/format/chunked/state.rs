@@ -40,6 +40,9 @@ pub(super) struct State {
     pub(super) hasty: bool,
     /// The part that this walk is of.
     pub(super) portion: Option<Portion>,
+    /// That walk has ended: where it began may be in front of the part's end, if nothing in it is its own or is wanted.
+    #[serde(default)]
+    pub(super) is_over: bool,
     /// Whether the last chunk in front of `at` was good, so that a part may end here.
     pub(super) stands: bool,
 }

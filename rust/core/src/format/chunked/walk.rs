@@ -125,6 +125,7 @@ impl ChunkedWalk {
             },
             filter: Filter::of(&options.wanted),
             tiling: Tiling::resume(state.at, state.held),
+            ended: state.is_over,
             state,
             probe: Window::default(),
             data_end: None,
@@ -135,7 +136,6 @@ impl ChunkedWalk {
             chunks: Vec::new(),
             spans: Vec::new(),
             failed: None,
-            ended: false,
         })
     }
 
@@ -463,6 +463,7 @@ impl Walk for ChunkedWalk {
     fn carry(&self) -> Carry {
         let state = State {
             held: self.tiling.held(),
+            is_over: self.ended && self.state.portion.is_some(),
             ..self.state.clone()
         };
         // A struct of numbers always has a JSON form.
