@@ -182,7 +182,7 @@ proptest! {
         gaps in prop::collection::vec(0i64..4, 1..12),
         flips in prop::collection::vec(any::<prop::sample::Index>(), 0..3),
         spoils in prop::collection::vec((any::<prop::sample::Index>(), 0u8..4), 0..4),
-        from in 0i64..60, len in 0i64..30,
+        from in 0_u64..60, len in 0_u64..30,
         unused in 0usize..300,
     ) {
         let (mut log, mut next) = (Vec::new(), 0);
@@ -222,7 +222,7 @@ proptest! {
             }
             let wanted = Wanted { offsets: Some(from..from + len), ..Wanted::default() };
             let (ranged, _) = finish(lookup.range(&wanted).unwrap()).unwrap();
-            let within = records.iter().filter(|record| (from..from + len).contains(&record.offset));
+            let within = records.iter().filter(|record| (from..from + len).contains(&record.offset.cast_unsigned()));
             prop_assert!(ranged.iter().eq(within));
         }
     }
@@ -484,4 +484,55 @@ fn segments_are_recognised_and_others_are_not_claimed() {
         }
     }
     assert!(seen > 160 && FORMATS.iter().any(|format| format.name == "chunked"));
+}
+
+/// The last message offset that there can be, and times in front of all that a UUID can have.
+#[test]
+fn the_ends_of_offsets_and_times_are_wanted_like_others() {
+    let mut log = Vec::new();
+    push_records(
+        &mut log,
+        5,
+        &[(i64::MIN, &b"old"[..]), (-20_000_000_000_000_000, b"1336")],
+    );
+    push_records(
+        &mut log,
+        i64::MAX - 1,
+        &[(0, &b"last but one"[..]), (1, b"last")],
+    );
+    let (all, _) = scan(source(&log), &lenient()).unwrap();
+    assert_eq!(all.len(), 4);
+    let since = |offset: u64| offset..u64::MAX;
+    let last = i64::MAX.cast_unsigned();
+    let offsets = |offsets| Wanted {
+        offsets: Some(offsets),
+        ..Wanted::default()
+    };
+    let until = |micros| Wanted {
+        until: Some(Bound::Micros(micros)),
+        ..Wanted::default()
+    };
+    let cases = [
+        (offsets(since(0)), 0..4),
+        (offsets(since(6)), 1..4),
+        (offsets(since(last)), 3..4),
+        (offsets(0..last), 0..3),
+        (offsets(0..last + 1), 0..4),
+        (offsets(since(last + 1)), 0..0),
+        (until(i64::MIN), 0..0),
+        (until(i64::MIN + 1), 0..1),
+        (until(-15_000_000_000_000_000), 0..2),
+        (until(i64::MAX), 0..4),
+    ];
+    for (wanted, expected) in cases {
+        for prune in [false, true] {
+            let options = Options {
+                wanted: wanted.clone(),
+                prune,
+                ..lenient()
+            };
+            let (found, _) = scan(source(&log), &options).unwrap();
+            assert_eq!(found, all[expected.clone()], "{wanted:?}");
+        }
+    }
 }

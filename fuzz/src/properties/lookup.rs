@@ -282,7 +282,7 @@ fn ranges(scan: &Scan, bytes: &[u8], options: &Options, draw: &mut Draw) {
 }
 
 /// A range with records at its ends, if there are any.
-fn wanted(scan: &Scan, options: &Options, draw: &mut Draw) -> Option<Wanted> {
+pub(super) fn wanted(scan: &Scan, options: &Options, draw: &mut Draw) -> Option<Wanted> {
     let mut record = || scan.records.get(draw.below(scan.records.len()));
     let (one, other) = (record()?, record()?);
     let mut wanted = Wanted::default();
@@ -312,7 +312,7 @@ fn wanted(scan: &Scan, options: &Options, draw: &mut Draw) -> Option<Wanted> {
             [Plain::Int64(from), Plain::Timestamp(since), _],
             [Plain::Int64(to), Plain::Timestamp(until), _],
         ) => {
-            wanted.offsets = (kind != 2).then_some(*from..*to);
+            wanted.offsets = (kind != 2).then_some(from.cast_unsigned()..to.cast_unsigned());
             wanted.since = (kind > 1).then_some(Bound::Micros(*since));
             wanted.until = (kind > 2).then_some(Bound::Micros(*until));
         }
@@ -328,7 +328,7 @@ fn wanted(scan: &Scan, options: &Options, draw: &mut Draw) -> Option<Wanted> {
     Some(wanted)
 }
 
-fn is_in(record: &Record, wanted: &Wanted) -> bool {
+pub(super) fn is_in(record: &Record, wanted: &Wanted) -> bool {
     let at_least = |bound: &Bound| match (bound, record.fields.as_slice()) {
         (Bound::Uuid(bound), [Plain::Uuid(uuid), ..]) => uuid >= bound,
         (Bound::Micros(bound), [_, Plain::Timestamp(time), ..]) => time >= bound,
@@ -345,7 +345,7 @@ fn is_in(record: &Record, wanted: &Wanted) -> bool {
         [Plain::Int64(offset), ..] => wanted
             .offsets
             .as_ref()
-            .is_none_or(|own| own.contains(offset)),
+            .is_none_or(|own| own.contains(&offset.cast_unsigned())),
         _ => true,
     };
     fits && wanted.since.as_ref().is_none_or(at_least)
@@ -354,7 +354,7 @@ fn is_in(record: &Record, wanted: &Wanted) -> bool {
 
 /// Whether the table of contents names all blocks that a walk finds. One whose checksum is right proves that there are no
 /// others, also where it lies: no damage makes such a table, and look-ups go by it.
-fn names_its_blocks(bytes: &[u8], options: &Options) -> bool {
+pub(super) fn names_its_blocks(bytes: &[u8], options: &Options) -> bool {
     let contents = tenant::Contents::read(windowed(bytes), options).unwrap();
     let is_named = |own: &tenant::Block| {
         let name = (own.partition, &own.tenant);

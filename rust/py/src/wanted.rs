@@ -23,9 +23,11 @@ pub(crate) struct Filter<'a, 'py> {
 
 impl Filter<'_, '_> {
     pub(crate) fn wanted(self) -> PyResult<Wanted> {
-        let offsets = match (self.start_offset, self.end_offset) {
+        // There are no negative ones.
+        let offset = |given: Option<i64>| given.map(|given| u64::try_from(given).unwrap_or(0));
+        let offsets = match (offset(self.start_offset), offset(self.end_offset)) {
             (None, None) => None,
-            (start, end) => Some(start.unwrap_or(0)..end.unwrap_or(i64::MAX)),
+            (start, end) => Some(start.unwrap_or(0)..end.unwrap_or(u64::MAX)),
         };
         Ok(Wanted {
             since: self

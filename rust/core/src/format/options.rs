@@ -37,8 +37,8 @@ pub struct Wanted {
     pub since: Option<Bound>,
     /// The least time or UUID that is not wanted any more.
     pub until: Option<Bound>,
-    /// Message offsets. Formats with `offset`.
-    pub offsets: Option<Range<i64>>,
+    /// Message offsets, of which there are none from 2^63 on. Formats with `offset`.
+    pub offsets: Option<Range<u64>>,
     /// Partition IDs. Formats with `partition`.
     pub partitions: Option<Vec<u32>>,
     /// Tenant IDs as bytes. Formats with `tenant`.
@@ -53,7 +53,9 @@ impl Wanted {
     pub fn is_contradictory(&self) -> bool {
         let times = match (self.since, self.until) {
             (Some(Bound::Micros(since)), Some(Bound::Micros(until))) => since >= until,
-            _ => UuidBounds::of(self).is_empty(),
+            (Some(_), Some(_)) => UuidBounds::of(self).is_empty(),
+            // Records without UUIDs have times in front of all that those can have.
+            _ => false,
         };
         times
             || self.offsets.as_ref().is_some_and(Range::is_empty)

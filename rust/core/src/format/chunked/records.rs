@@ -134,12 +134,8 @@ impl Filter {
             // Refused before: these records have no UUID.
             Some(Bound::Uuid(_)) | None => None,
         };
-        let offsets = wanted.offsets.as_ref().map_or(0..u64::MAX, |offsets| {
-            let at_least_0 = |offset: i64| u64::try_from(offset).unwrap_or(0);
-            at_least_0(offsets.start)..at_least_0(offsets.end)
-        });
         Self {
-            offsets,
+            offsets: wanted.offsets.clone().unwrap_or(0..u64::MAX),
             since: micros(wanted.since).unwrap_or(i64::MIN),
             until: micros(wanted.until),
         }
