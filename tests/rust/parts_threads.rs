@@ -12,7 +12,7 @@ mod segments;
 mod tenant_segments;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use arrow_array::RecordBatch;
 use arrow_schema::Schema;
@@ -187,6 +187,46 @@ fn threads_can_be_interrupted() {
     while Arc::strong_count(&source) > 1 {
         std::thread::yield_now();
     }
+}
+
+/// Whoever finds batches there whenever he asks is asked, too.
+#[test]
+fn threads_that_are_ahead_can_be_interrupted() {
+    /// Notes how far the threads have read.
+    struct Noting(Windowed, AtomicU64);
+    impl Source for Noting {
+        fn len(&self) -> u64 {
+            self.0.len()
+        }
+        fn path(&self) -> Option<&std::path::Path> {
+            None
+        }
+        fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> seglake::Result<()> {
+            if std::thread::current().name() == Some("seglake-read") {
+                self.1.fetch_max(offset, Ordering::AcqRel);
+            }
+            self.0.read_exact_at(offset, buffer)
+        }
+    }
+    let stop = Arc::new(AtomicBool::new(false));
+    let asked = stop.clone();
+    let interrupt = Interrupt(Arc::new(move || asked.load(Ordering::Acquire)));
+    let options = Options {
+        interrupt: Some(interrupt),
+        ..chunked::lenient()
+    };
+    // A chunk is a part, and a part is three batches.
+    let log = Windowed(chunked::segment(60, 5, 1500));
+    let noting = Arc::new(Noting(log, AtomicU64::new(0)));
+    let source: Arc<dyn Source> = noting.clone();
+    let mut batches = batches(&source, &options, 2);
+    assert!(batches.next_batch().unwrap().is_some());
+    while noting.1.load(Ordering::Acquire) < 20_000 {
+        std::thread::yield_now();
+    }
+    stop.store(true, Ordering::Release);
+    assert!(matches!(batches.next_batch(), Err(Error::Interrupted)));
+    assert!(batches.next_batch().unwrap().is_none());
 }
 
 /// Rows hold together also where a batch ends with a part.

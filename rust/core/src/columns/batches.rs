@@ -7,7 +7,7 @@ use arrow_schema::{ArrowError, SchemaRef};
 
 use super::ColumnBuffer;
 use super::selection::{MAX_DATA_BYTES, Selection, path_text};
-use super::side_by_side::SideBySide;
+use super::side_by_side::{SideBySide, part_bytes};
 use super::views::Home;
 use crate::error::{Error, Result};
 use crate::format::{Options, Room, Start, Step, Walk, nothing, open, resolve, split};
@@ -149,9 +149,14 @@ impl Batches {
     ) -> Result<Self> {
         let parts = match threads {
             0 | 1 => Vec::new(),
-            _ => split(source.clone(), options, limits.bytes as u64)?,
+            _ if options.prune => Vec::new(),
+            _ => split(
+                source.clone(),
+                options,
+                part_bytes(limits.bytes, source.len()),
+            )?,
         };
-        if parts.len() < 2 || options.prune {
+        if parts.len() < 2 {
             return Self::new(source, options, selection, limits);
         }
         let format = resolve(&*source, options)?;

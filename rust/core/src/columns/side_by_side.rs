@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::batches::{Batch, Batches, Limits};
@@ -17,6 +17,8 @@ use crate::verbs::Report;
 const PARTS_AHEAD: usize = 2;
 /// How many batches of a part wait to be given out, at most.
 const BATCHES_AHEAD: usize = 4;
+/// How many parts a file is split into at most: each takes some hundred bytes until it is read.
+const MAX_PARTS: u64 = 1 << 16;
 /// How long is waited for a batch between two looks at whether to stop.
 const WAIT: Duration = Duration::from_millis(50);
 
@@ -27,49 +29,55 @@ enum Found {
     Failed(Error),
 }
 
-/// A part that no thread has begun, and where its batches go.
+/// A part that may be begun, and where its batches go.
 type Waiting = (Part, SyncSender<Found>);
 
-/// The parts that are left, and how many may be begun: so that threads do not run away from who takes their batches.
+/// The parts that may be begun and that no thread has begun, and whether those are the last.
+#[derive(Default)]
 struct Queue {
-    state: Mutex<(VecDeque<Waiting>, usize)>,
+    state: Mutex<(VecDeque<Waiting>, bool)>,
     changed: Condvar,
     stopped: Arc<AtomicBool>,
 }
 
 impl Queue {
+    fn lock(&self) -> MutexGuard<'_, (VecDeque<Waiting>, bool)> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The next part, once it may be begun; `None` where none is left.
     fn next(&self) -> Option<Waiting> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        while state.1 == 0 && !self.stopped.load(Ordering::Acquire) {
-            state = self
-                .changed
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.lock();
+        while state.0.is_empty() && !state.1 {
+            let waited = self.changed.wait(state);
+            state = waited.unwrap_or_else(PoisonError::into_inner);
         }
-        if self.stopped.load(Ordering::Acquire) {
-            // Those who wait for batches are to see that there will be none.
-            state.0.clear();
-        }
-        state.1 = state.1.saturating_sub(1);
         state.0.pop_front()
     }
 
     /// One more part may be begun.
-    fn admit(&self) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        state.1 += 1;
-        drop(state);
+    fn push(&self, waiting: Waiting) {
+        self.lock().0.push_back(waiting);
         self.changed.notify_one();
     }
 
-    fn stop(&self) {
-        // Under the lock: else a thread that is about to wait would not hear of it.
-        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        self.stopped.store(true, Ordering::Release);
-        drop(state);
+    /// There are no more parts.
+    fn close(&self) {
+        self.lock().1 = true;
         self.changed.notify_all();
     }
+
+    /// Nobody wants any part any more.
+    fn stop(&self) {
+        self.stopped.store(true, Ordering::Release);
+        *self.lock() = (VecDeque::new(), true);
+        self.changed.notify_all();
+    }
+}
+
+/// How large the parts of a file of `size` bytes are to be, for batches of so many.
+pub(super) fn part_bytes(batch_bytes: usize, size: u64) -> u64 {
+    (batch_bytes as u64).max(size.div_ceil(MAX_PARTS))
 }
 
 /// What a thread needs to read parts.
@@ -120,7 +128,9 @@ impl Reading {
 /// Batches of several parts. Its threads end when it is dropped, each as soon as it looks whether to.
 pub(super) struct SideBySide {
     reading: Reading,
-    /// Of each part that has not been given out whole, in the order of the file.
+    /// The parts that may not be begun yet: so threads do not run away from who takes their batches.
+    parts: std::vec::IntoIter<Part>,
+    /// Of each part that may be begun and has not been given out whole, in the order of the file.
     found: VecDeque<Receiver<Found>>,
     queue: Arc<Queue>,
     /// On the parts that have been given out whole.
@@ -142,7 +152,6 @@ impl SideBySide {
         parts: Vec<Part>,
         (format, threads): (&'static Format, usize),
     ) -> Result<Self> {
-        let stopped = Arc::new(AtomicBool::new(false));
         let report = Report::of(format, &*source);
         let reading = Reading {
             source,
@@ -151,27 +160,21 @@ impl SideBySide {
             limits,
         };
         let threads = threads.min(parts.len());
-        let (waiting, found) = parts
-            .into_iter()
-            .map(|part| {
-                let (sender, receiver) = sync_channel(BATCHES_AHEAD);
-                ((part, sender), receiver)
-            })
-            .unzip();
-        let queue = Arc::new(Queue {
-            state: Mutex::new((waiting, threads.saturating_mul(PARTS_AHEAD))),
-            changed: Condvar::new(),
-            stopped: stopped.clone(),
-        });
-        let own = Self {
+        let queue = Arc::new(Queue::default());
+        let mut own = Self {
             reading: reading.clone(),
-            found,
+            parts: parts.into_iter(),
+            found: VecDeque::new(),
             queue: queue.clone(),
             report,
             process: std::process::id(),
         };
+        for _ in 0..threads.saturating_mul(PARTS_AHEAD) {
+            own.admit();
+        }
         for _ in 0..threads {
-            let (queue, mut reading, stopped) = (queue.clone(), reading.clone(), stopped.clone());
+            let (queue, mut reading) = (queue.clone(), reading.clone());
+            let stopped = queue.stopped.clone();
             // The caller is asked whether to stop by who takes the batches.
             let interrupt = Interrupt(Arc::new(move || stopped.load(Ordering::Acquire)));
             reading.options.interrupt = Some(interrupt);
@@ -183,6 +186,16 @@ impl SideBySide {
         Ok(own)
     }
 
+    /// The next part may be begun, if there is one.
+    fn admit(&mut self) {
+        let Some(part) = self.parts.next() else {
+            return self.queue.close();
+        };
+        let (sender, receiver) = sync_channel(BATCHES_AHEAD);
+        self.found.push_back(receiver);
+        self.queue.push((part, sender));
+    }
+
     /// The next batch; `None` at the end. `report` becomes what is known by then.
     pub(super) fn next_batch(&mut self, report: &mut Report) -> Result<Option<Batch>> {
         if self.process != std::process::id() {
@@ -190,6 +203,8 @@ impl SideBySide {
                 "threads of another process read these batches, from which this one was forked: begin anew".to_owned(),
             ));
         }
+        // Batches may always be there when they are asked for.
+        self.poll()?;
         while let Some(found) = self.found.front() {
             match found.recv_timeout(WAIT) {
                 Ok(Found::Batch(batch, part)) => {
@@ -203,18 +218,13 @@ impl SideBySide {
                     self.report.merge(&part);
                     report.clone_from(&self.report);
                     self.found.pop_front();
-                    self.queue.admit();
+                    self.admit();
                 }
                 Ok(Found::Failed(error)) => {
                     self.stop();
                     return Err(self.first(error));
                 }
-                Err(RecvTimeoutError::Timeout) => {
-                    if let Err(error) = self.reading.options.poll() {
-                        self.stop();
-                        return Err(error);
-                    }
-                }
+                Err(RecvTimeoutError::Timeout) => self.poll()?,
                 Err(RecvTimeoutError::Disconnected) => {
                     self.stop();
                     let ended = std::io::Error::other("it ended early");
@@ -227,6 +237,11 @@ impl SideBySide {
             }
         }
         Ok(None)
+    }
+
+    /// Asks the caller whether to stop.
+    fn poll(&mut self) -> Result<()> {
+        self.reading.options.poll().inspect_err(|_| self.stop())
     }
 
     fn stop(&mut self) {
@@ -258,6 +273,20 @@ impl Drop for SideBySide {
         // Not waited for: they may need what the caller holds.
         if self.process == std::process::id() {
             self.stop();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_of_a_batch_each_but_never_very_many() {
+        assert_eq!(part_bytes(8 << 20, 1 << 30), 8 << 20);
+        assert_eq!(part_bytes(1, 100), 1);
+        for (batch_bytes, size) in [(1, u64::MAX), (1, 1 << 30), (8 << 20, 1 << 50)] {
+            assert!(size / part_bytes(batch_bytes, size) <= MAX_PARTS);
         }
     }
 }

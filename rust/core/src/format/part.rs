@@ -27,7 +27,8 @@ pub struct Part {
     format: &'static Format,
     size: u64,
     bytes: u64,
-    portion: Option<Value>,
+    /// As JSON: of a large file there are many parts, and so it takes least.
+    portion: Option<Box<str>>,
 }
 
 /// A part as JSON.
@@ -44,7 +45,7 @@ struct Json {
 /// What a format makes of a part: about how many bytes it has, and what the walk needs to know.
 pub(super) struct Portion {
     bytes: u64,
-    json: Value,
+    json: Box<str>,
 }
 
 impl Portion {
@@ -52,9 +53,14 @@ impl Portion {
         Self {
             bytes,
             // A struct of numbers always has a JSON form.
-            json: serde_json::to_value(portion).unwrap_or_default(),
+            json: text(&serde_json::to_value(portion).unwrap_or_default()),
         }
     }
+}
+
+/// The same text for the same value: its members are sorted.
+fn text(value: &Value) -> Box<str> {
+    value.to_string().into()
 }
 
 impl Part {
@@ -83,7 +89,7 @@ impl Part {
             format: by_name(&format)?,
             size,
             bytes,
-            portion,
+            portion: portion.as_ref().map(text),
         })
     }
 
@@ -94,7 +100,10 @@ impl Part {
             format: self.format.name.to_owned(),
             size: self.size,
             bytes: self.bytes,
-            portion: self.portion.clone(),
+            portion: self
+                .portion
+                .as_deref()
+                .and_then(|text| serde_json::from_str(text).ok()),
         };
         // Text, numbers and a value always have a JSON form.
         serde_json::to_string(&json).unwrap_or_default()
@@ -146,8 +155,8 @@ impl Part {
 
     /// What the format made of it.
     pub(super) fn portion<T: DeserializeOwned>(&self) -> Result<T> {
-        let portion = self.portion.clone().unwrap_or_default();
-        serde_json::from_value(portion).map_err(|error| {
+        let portion = self.portion.as_deref().unwrap_or("null");
+        serde_json::from_str(portion).map_err(|error| {
             Error::Usage(format!(
                 "this is not a part of a {} file: {error}",
                 self.format.name
