@@ -153,6 +153,7 @@ def test_uuids_as_bytes(spark: SparkSession, folder: Path, records: list[Written
             "column _corrupt_record of the schema given is string: expected struct",
         ),
         ("value binary, value binary", {}, "value"),
+        (f"path {DAMAGE}", {"columnNameOfCorruptRecord": "path"}, "format active has a column of that name"),
     ],
 )
 def test_a_wrong_schema_names_the_column(
@@ -170,7 +171,8 @@ def test_a_wrong_schema_names_the_column(
         ("none", {}, "none: there is no such file or folder"),
         ("*.none", {}, "no file or folder matches this pattern"),
         ("", {"segmentFormat": "zip"}, "option segmentFormat is 'zip'"),
-        ("", {"columnNameOfCorruptRecord": "value"}, "format active has a column of that name"),
+        ("", {"columnNameOfCorruptRecord": "Value"}, "format active has a column of that name"),
+        ("", {"columnNameOfCorruptRecord": "path"}, "format active has a column of that name"),
         ("", {"pathGlobFilter": "*.none"}, "no files to read in .*give option segmentFormat or a schema"),
     ],
 )

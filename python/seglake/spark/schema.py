@@ -50,13 +50,18 @@ def inferred_schema(format: str, options: ReadOptions) -> StructType:
     native = native_schema(format, None, options.uuid_type or "string", options.format_options)
     schema = spark_schema(native, options.uint64_type or "bigint")
     if options.mode == "PERMISSIVE":
-        if options.corrupt_column in schema.names:
-            raise ValueError(
-                f"option columnNameOfCorruptRecord is {options.corrupt_column!r}: "
-                f"format {format} has a column of that name, choose another"
-            )
+        _refuse_as_corrupt_column(schema.names, format, options)
         schema.add(options.corrupt_column, DAMAGE_TYPE)
     return schema
+
+
+def _refuse_as_corrupt_column(columns: Sequence[str], format: str, options: ReadOptions) -> None:
+    # Queries name columns regardless of case, unless Spark is told otherwise.
+    name = options.corrupt_column
+    if name.lower() in (column.lower() for column in (*columns, *LOCATION_COLUMNS)):
+        raise ValueError(
+            f"option columnNameOfCorruptRecord is {name!r}: format {format} has a column of that name, choose another"
+        )
 
 
 def spark_schema(schema: pa.Schema, uint64_type: Uint64Type) -> StructType:
@@ -108,6 +113,7 @@ class ReadSchema:
             if not field.nullable:
                 raise ValueError(f"column {field.name} of the schema given is NOT NULL: it has to be nullable")
             if field.name == options.corrupt_column:
+                _refuse_as_corrupt_column(column_names(format, options.format_options), format, options)
                 corrupt_column = field.name
                 _require_type(field, StructField(field.name, DAMAGE_TYPE))
             else:
