@@ -55,7 +55,8 @@ def environment(folder: Path, inherited: Mapping[str, str], python: str = sys.ex
 
 def of_no_session(variables: Mapping[str, str]) -> dict[str, str]:
     """Gives variables for a script that starts a Spark of its own: without what a client of Connect leaves in them."""
-    return {name: value for name, value in variables.items() if name != "SPARK_CONNECT_MODE_ENABLED"}
+    left = ("SPARK_CONNECT_MODE_ENABLED", "SPARK_REMOTE")
+    return {name: value for name, value in variables.items() if name not in left}
 
 
 @contextmanager

@@ -13,6 +13,9 @@ from pyspark.sql import SparkSession
 
 from seglake.spark.java import ensure_java
 
+if clusters.MASTER not in clusters.ON_CLUSTER:
+    collect_ignore = ["test_killed_executors.py"]
+
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
@@ -22,6 +25,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     variables = clusters.environment(folder, os.environ)
     os.environ.update(variables)
     with clusters.master(clusters.MASTER, folder, variables, settings) as url:
+        if clusters.MASTER == "connect":
+            os.environ["SPARK_REMOTE"] = url  # where examples find the session, which name none
         builder = SparkSession.builder.remote(url) if clusters.MASTER == "connect" else SparkSession.builder.master(url)
         for name, value in settings.items() if clusters.MASTER != "connect" else ():
             builder = builder.config(name, value)

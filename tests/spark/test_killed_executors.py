@@ -1,22 +1,20 @@
-"""Executors that die in the middle of a task, as they do when a machine goes or memory runs out."""
+"""Executors that die in the middle of a task, as they do when a machine goes or memory runs out.
+
+Run where there are executors: with `make test-clusters`.
+"""
 
 import os
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import clusters
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
 import seglake
-from conftest import MASTER
 
-pytestmark = [
-    pytest.mark.spark,
-    pytest.mark.skipif(MASTER not in clusters.ON_CLUSTER, reason="kills executors, of which `local` has none"),
-]
+pytestmark = pytest.mark.spark
 
 ROWS = 1000
 ROWS_A_FILE = 150
