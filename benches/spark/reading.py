@@ -1,8 +1,9 @@
 """Reading with Spark beside the engine's limit: a data source that returns the very batches that it has.
 
-Both give the same rows, in as many tasks, in one session, in turns, into nothing (`noop`) and into a count. A row is
-told in time that passes, planning and starting included, and once more in the processor time of the JVM and its
-workers, which hardly depends on what else the machine does.
+Both give the same rows, in as many tasks, in one session, in turns, into nothing (`noop`) and into a count: in one
+task, which has all cores for its JVM, its worker and what is decoded ahead, and in as many as there are cores, where
+nothing is left to decode ahead with. A row is told in time that passes, planning and starting included, and once more
+in the processor time of the JVM and its workers, which hardly depends on what else the machine does.
 """
 
 from __future__ import annotations
@@ -40,15 +41,16 @@ FILES_OF_A_TASK: Final = int(os.environ.get("SEGLAKE_SPARK_FILES", "6"))
 
 @dataclass(frozen=True)
 class Load:
-    """The same rows twice: from segments, and prebuilt."""
+    """The same rows twice, in so many tasks: from segments, and prebuilt."""
 
+    tasks: int
     ours: DataFrame
     theirs: DataFrame
     rows: int
 
 
-def loads(spark: SparkSession, folder: Path, format: str, value_bytes: int, records: int) -> Load:
-    """Makes one file, as many links to it as are read, and its batches."""
+def loads(spark: SparkSession, folder: Path, format: str, value_bytes: int, records: int) -> list[Load]:
+    """Makes one file, as many links to it as are read, and its batches; gives what one task reads, and what all do."""
     path = folder / f"0.{EXTENSIONS[format]}"
     write(path, format, records, value_bytes)
     for number in range(1, TASKS * FILES_OF_A_TASK):
@@ -61,18 +63,21 @@ def loads(spark: SparkSession, folder: Path, format: str, value_bytes: int, reco
         with pa.ipc.new_file(file, made[0].schema) as writer:
             for batch in made:
                 writer.write_batch(batch)
-    ours = (
-        spark.read.format("seglake")
-        .options(segmentFormat=format, pathGlobFilter=f"*.{EXTENSIONS[format]}")
-        .options(minPartitionNum=str(TASKS), maxPartitionBytes="1t")
-        .load(str(folder))
-    )
-    times = ",".join([str(FILES_OF_A_TASK)] * TASKS)
-    theirs = spark.read.format("pass_through").option("times", times).load(str(batches))
-    load = Load(ours, theirs, records * TASKS * FILES_OF_A_TASK)
-    assert ours.schema == theirs.schema
-    assert ours.count() == theirs.count() == load.rows
-    return load
+    given = []
+    for tasks in sorted({1, TASKS}):
+        ours = (
+            spark.read.format("seglake")
+            .options(segmentFormat=format, minPartitionNum=str(tasks), maxPartitionBytes="1t", openCostInBytes="0")
+            .load([str(path.with_stem(str(number))) for number in range(tasks * FILES_OF_A_TASK)])
+        )
+        times = ",".join([str(FILES_OF_A_TASK)] * tasks)
+        theirs = spark.read.format("pass_through").option("times", times).load(str(batches))
+        load = Load(tasks, ours, theirs, records * tasks * FILES_OF_A_TASK)
+        assert ours.schema == theirs.schema
+        assert ours.rdd.getNumPartitions() == theirs.rdd.getNumPartitions() == tasks
+        assert ours.count() == theirs.count() == load.rows
+        given.append(load)
+    return given
 
 
 def into_nothing(frame: DataFrame) -> None:
@@ -94,7 +99,7 @@ def measure(suite: Suite, name: str, load: Load, action: Callable[[DataFrame], o
             passed.append((rates[0][0], rates[1][0]))
             taken.append((rates[0][1], rates[1][1]))
     suite.add(name, "pass-through", passed, TARGET)
-    suite.add(f"{name}, processor time", "pass-through", taken)
+    suite.add(f"{name}, cpu time", "pass-through", taken)
 
 
 def fixed(suite: Suite, spark: SparkSession, folder: Path) -> None:
@@ -130,9 +135,10 @@ def main() -> int:
             for size, (value_bytes, records) in SIZES.items():
                 folder = Path(name, f"{format}-{value_bytes}")
                 folder.mkdir()
-                load = loads(spark, folder, format, value_bytes, records)
-                measure(suite, f"spark/{format}/{size}", load, into_nothing)
-                measure(suite, f"spark/{format}/{size}, count", load, DataFrame.count)
+                for load in loads(spark, folder, format, value_bytes, records):
+                    row = f"spark/{format}/{size}, {load.tasks} task{'s' * (load.tasks > 1)}"
+                    measure(suite, row, load, into_nothing)
+                    measure(suite, f"{row}, count", load, DataFrame.count)
                 shutil.rmtree(folder)
         fixed(suite, spark, Path(name))
     suite.finish()
