@@ -7,6 +7,7 @@
 //!            ‖ keys array(fixed32)
 //! ```
 
+use super::columns::{ABI, BATCH, CHECKPOINT, CHECKPOINTER, CLOCK, KEYS, VALUE, VERSION};
 use super::compact::{Body, Bytes, Counts, Items, KEY_BYTES, Read, Reader, Run};
 use super::keys::{Key, KeyTable};
 use crate::format::Value;
@@ -121,10 +122,10 @@ impl Message {
     /// A column of unsigned integers; `None` of any other.
     pub(super) const fn number(&self, column: usize) -> Option<u64> {
         match column {
-            1 => Some(self.system.version),
-            2 => Some(self.system.checkpointer),
-            5 => Some(self.abi),
-            6 => Some(self.batch),
+            VERSION => Some(self.system.version),
+            CHECKPOINTER => Some(self.system.checkpointer),
+            ABI => Some(self.abi),
+            BATCH => Some(self.batch),
             _ => None,
         }
     }
@@ -132,8 +133,8 @@ impl Message {
     /// Whether a column of structures or of lists is null.
     pub(super) const fn lacks(&self, column: usize) -> bool {
         match column {
-            3 => self.system.checkpoint.is_none(),
-            8 => self.keys.is_none(),
+            CHECKPOINT => self.system.checkpoint.is_none(),
+            KEYS => self.keys.is_none(),
             _ => false,
         }
     }
@@ -146,16 +147,16 @@ impl Message {
         scope: Scope<'a>,
     ) -> Read<Value<'a>> {
         Ok(match column {
-            3 => self
+            CHECKPOINT => self
                 .system
                 .checkpoint
                 .map_or(Value::Null, |(hash, length)| {
                     Value::Struct(vec![Value::Binary(body.get(hash)), Value::UInt64(length)])
                 }),
-            4 if self.keys.is_some() => self.references(body, scope)?,
-            4 => heads(body, self.clock)?,
-            7 => Value::Binary(body.get(self.value)),
-            8 => self.keys.map_or(Value::Null, |keys| {
+            CLOCK if self.keys.is_some() => self.references(body, scope)?,
+            CLOCK => heads(body, self.clock)?,
+            VALUE => Value::Binary(body.get(self.value)),
+            KEYS => self.keys.map_or(Value::Null, |keys| {
                 let run = |place| Run {
                     at: keys.at + place * KEY_BYTES,
                     len: KEY_BYTES,

@@ -1,5 +1,6 @@
 //! One message of any dialect, and the buffer that it is framed in.
 
+use super::columns::SEQ;
 use super::compact::{Body, Bytes, Items, KEY_BYTES, Read, Reader, Run, uint_bytes};
 use super::draft::{Reference, Scope};
 use super::keys::{Key, KeyTable};
@@ -190,7 +191,7 @@ impl Record {
             resolved,
         };
         match (&self.message, column) {
-            (_, 0) => {
+            (_, SEQ) => {
                 let seq = self.seq.and_then(|seq| i64::try_from(seq).ok());
                 Ok(seq.map_or(Value::Null, Value::Int64))
             }

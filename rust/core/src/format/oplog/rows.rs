@@ -3,6 +3,10 @@
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
+use super::columns::{
+    ABI, BATCH, CHECKPOINT, CHECKPOINTER, CLOCK, DIGEST, FLAGS, KEYS, MAX_SUPPORTED_VERSION, SEQ,
+    TRACE, VALUE, VERSION,
+};
 use super::compact::{Body, Run};
 use super::keys::{Key, KeyTable};
 use super::message::Record;
@@ -12,20 +16,6 @@ use crate::error::{Error, Result};
 use crate::format::{Rows, Value};
 use crate::ledger::Cause;
 use crate::source::Source;
-
-// The places of columns that all dialects have, or `autobase` alone.
-const VERSION: usize = 1;
-const CHECKPOINTER: usize = 2;
-const CHECKPOINT: usize = 3;
-const CLOCK: usize = 4;
-const ABI: usize = 5;
-const BATCH: usize = 6;
-const VALUE: usize = 7;
-const KEYS: usize = 8;
-const MAX_SUPPORTED_VERSION: usize = 9;
-const DIGEST: usize = 11;
-const TRACE: usize = 12;
-const FLAGS: usize = 14;
 
 /// A message that is too large to be kept for nothing, in a walk that does not want values: what it has beside its value is
 /// read when somebody asks for it.
@@ -182,7 +172,7 @@ impl Rows for OplogRows<'_> {
 
     fn field(&self, row: usize, column: usize) -> Value<'_> {
         let record = self.record(row);
-        if column == 0 {
+        if column == SEQ {
             return record
                 .field(Body::new(&[]), column, self.keys, None)
                 .unwrap_or(Value::Null);

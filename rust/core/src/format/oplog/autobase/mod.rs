@@ -12,6 +12,10 @@ mod v2;
 
 pub(super) use encode::encode;
 
+use super::columns::{
+    BATCH, CHECKPOINT, CLOCK, DIGEST, EXTRA, FLAGS, KEYS, MAX_SUPPORTED_VERSION, OPTIMISTIC, TRACE,
+    VALUE, VERSION,
+};
 use super::compact::{Body, Bytes, Counts, Fault, Items, KEY_BYTES, Read, Reader, Run, Stop};
 use super::draft::{head, heads};
 use crate::format::Value;
@@ -106,10 +110,10 @@ impl Message {
     /// A column of unsigned integers; `None` of any other, and where the message has none.
     pub(super) const fn number(&self, column: usize) -> Option<u64> {
         match column {
-            1 => Some(self.version),
-            6 => Some(self.node.batch),
-            9 => self.max_supported_version,
-            14 => Some(self.flags),
+            VERSION => Some(self.version),
+            BATCH => Some(self.node.batch),
+            MAX_SUPPORTED_VERSION => self.max_supported_version,
+            FLAGS => Some(self.flags),
             _ => None,
         }
     }
@@ -121,10 +125,10 @@ impl Message {
     /// Whether a column of structures or of lists is null.
     pub(super) const fn lacks(&self, column: usize) -> bool {
         match column {
-            3 => self.checkpoint.is_none(),
-            8 => true,
-            11 => self.digest.is_none(),
-            12 => self.trace.is_none(),
+            CHECKPOINT => self.checkpoint.is_none(),
+            KEYS => true,
+            DIGEST => self.digest.is_none(),
+            TRACE => self.trace.is_none(),
             _ => false,
         }
     }
@@ -133,21 +137,21 @@ impl Message {
     pub(super) fn field<'a>(&self, body: Body<'a>, column: usize) -> Read<Value<'a>> {
         let binary = |run: Option<Run>| run.map_or(Value::Null, |run| Value::Binary(body.get(run)));
         Ok(match column {
-            3 => match &self.checkpoint {
+            CHECKPOINT => match &self.checkpoint {
                 Some(checkpoint) => self.checkpoint_field(body, checkpoint)?,
                 None => Value::Null,
             },
-            4 => heads(body, self.node.heads)?,
-            7 => binary(Some(self.node.value).filter(|value| value.len > 0)),
-            10 => self.optimistic.map_or(Value::Null, Value::Boolean),
-            11 => self.digest.map_or(Value::Null, |digest| {
+            CLOCK => heads(body, self.node.heads)?,
+            VALUE => binary(Some(self.node.value).filter(|value| value.len > 0)),
+            OPTIMISTIC => self.optimistic.map_or(Value::Null, Value::Boolean),
+            DIGEST => self.digest.map_or(Value::Null, |digest| {
                 Value::Struct(vec![Value::UInt64(digest.pointer), binary(digest.key)])
             }),
-            12 => match &self.trace {
+            TRACE => match &self.trace {
                 Some(trace) => trace.field(body)?,
                 None => Value::Null,
             },
-            13 => binary(self.extra),
+            EXTRA => binary(self.extra),
             _ => self.number(column).map_or(Value::Null, Value::UInt64),
         })
     }
