@@ -6,6 +6,8 @@ BIN := $(VENV)/bin
 INTEROP := tests/interop
 CARGO ?= cargo
 PYTEST_ARGS ?=
+# Processes that the Python tests of `make test` run in. Each may start a Spark of its own, which takes some 2 GB.
+TEST_PROCESSES ?= 2
 KAITAI_TARGET ?= python
 FUZZ_SECONDS ?= 60
 FUZZ_ARGS ?=
@@ -47,9 +49,10 @@ demo: $(VENV)/.extension java ## Ingest a year of real flights, damaged on purpo
 # The redirection makes make ask the shell, whose built-in `command` is.
 NODE := $(and $(shell command -v node 2> /dev/null),$(shell command -v npm 2> /dev/null))
 
-# pytest is the last command, so that its summary is the last thing shown.
+# pytest is the last command, so that its summary is the last thing shown. A file is run by one process, for its fixtures,
+# and in the order of the list: the longest are not in its end, and there is more to do in the meantime.
 test: lint test-rust $(VENV)/.extension $(VENV)/.kaitai java $(if $(NODE),$(INTEROP)/node_modules/.installed) ## Run every test, linter and type check
-	$(BIN)/python -m pytest $(PYTEST_ARGS)
+	$(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 
 # Once more for each: they are the same tests, only started elsewhere.
 test-clusters: $(VENV)/.extension java ## Run the Spark tests behind Connect, on local-cluster and on a standalone cluster
