@@ -1,45 +1,20 @@
 """`seglake ingest`, through real processes: what it prints and how it ends. What it writes has tests of its own."""
 
 import json
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from clusters import of_no_session
+from cli_process import Argument, Finished, on_terminal, seglake
 
-pty = pytest.importorskip("pty")
 pytestmark = pytest.mark.spark
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "active"
-TIMEOUT_S = 300
 
 
-def command(*arguments: str | Path) -> list[str]:
-    words = [str(word) for word in arguments]
-    return [sys.executable, "-m", "seglake", "ingest", *words, "--master", "local[1]"]
-
-
-def environment(folder: Path, **changes: str) -> dict[str, str]:
-    inherited = {
-        name: value for name, value in of_no_session(os.environ).items() if name not in ("SEGLAKE_DEBUG", "NO_COLOR")
-    }
-    return {**inherited, "TMPDIR": str(folder), "PYTHONIOENCODING": "utf-8", **changes}
-
-
-def run(folder: Path, *arguments: str | Path, **changes: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        command(*arguments),
-        env=environment(folder, **changes),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        encoding="utf-8",
-        timeout=TIMEOUT_S,
-        check=False,
-    )
+def run(temporary: Path, *arguments: Argument, **variables: str) -> Finished:
+    return seglake("ingest", *arguments, "--master", "local[1]", env={"TMPDIR": str(temporary), **variables})
 
 
 def truth(stem: str) -> dict[str, Any]:
@@ -60,10 +35,10 @@ def logs(temporary: Path) -> list[Path]:
 def test_json_is_all_that_a_pipe_gets(temporary: Path, tmp_path: Path) -> None:
     stems = ["typical", "flip_message", "torn_in_body_preallocated"]
     done = run(temporary, *(VECTORS / f"{stem}.bin" for stem in stems), "--to", tmp_path / "lake", "--json")
-    assert (done.returncode, done.stderr) == (1, "")
-    result = json.loads(done.stdout)
+    assert (done.status, done.err) == (1, "")
+    result = json.loads(done.out)
     truths = [truth(stem) for stem in stems]
-    assert done.stdout.count("\n") == 1
+    assert done.out.count("\n") == 1
     assert result["files"] == 3
     assert result["damaged_files"] == 2
     assert result["records"] == sum(len(each["records"]) for each in truths)
@@ -76,46 +51,27 @@ def test_json_is_all_that_a_pipe_gets(temporary: Path, tmp_path: Path) -> None:
 
 
 def test_a_person_gets_progress_and_a_table(temporary: Path, tmp_path: Path) -> None:
-    ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        command(VECTORS / "typical.bin", "--to", tmp_path / "lake"),
-        env=environment(temporary, TERM="xterm-256color", COLUMNS="120"),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=theirs,
-    )
-    os.close(theirs)
-    seen = b""
-    while True:
-        try:
-            block = os.read(ours, 4096)
-        except OSError:  # Linux: the last process that had the terminal open has ended
-            break
-        if not block:
-            break
-        seen += block
-    os.close(ours)
-    assert process.stdout is not None
-    with process.stdout:
-        out = process.stdout.read().decode()
-    assert process.wait(TIMEOUT_S) == 0
-    assert "starting Spark" in seen.decode()
-    assert "of 1 file," in seen.decode()
-    assert "WARN" not in seen.decode()
-    rows = dict(line.rsplit(maxsplit=1) for line in out.splitlines() if re.search(r"\S +[\d,.]+$", line))
+    arguments = ("ingest", VECTORS / "typical.bin", "--to", tmp_path / "lake", "--master", "local[1]")
+    variables = {"TMPDIR": str(temporary), "TERM": "xterm-256color"}
+    seen, done = on_terminal(*arguments, columns=120, env=variables, only="error")
+    assert done.status == 0
+    assert "starting Spark" in seen
+    assert "of 1 file," in seen
+    assert "WARN" not in seen
+    rows = dict(line.rsplit(maxsplit=1) for line in done.out.splitlines() if re.search(r"\S +[\d,.]+$", line))
     assert rows["files"] == "1"
     assert rows["records"] == str(len(truth("typical")["records"]))
     assert rows["bytes"] == f"{truth('typical')['size']:,}"
-    assert out.splitlines()[-1] == f"{tmp_path / 'lake'}/active/{{records,damage,files}}/"
+    assert done.out.splitlines()[-1] == f"{tmp_path / 'lake'}/active/{{records,damage,files}}/"
 
 
 def test_a_wrong_key_is_trouble_and_is_not_shown(temporary: Path, tmp_path: Path) -> None:
     key = "5e" * 32
     done = run(temporary, VECTORS / "typical.bin", "--to", tmp_path / "lake", SEGLAKE_KEY=key)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert str(VECTORS / "typical.bin") in done.stderr
-    assert "key" in done.stderr
-    assert key not in done.stderr
+    assert (done.status, done.out) == (2, "")
+    assert str(VECTORS / "typical.bin") in done.err
+    assert "key" in done.err
+    assert key not in done.err
     assert list(tmp_path.glob("lake/active/**/*.parquet")) == []
 
 
@@ -123,9 +79,9 @@ def test_what_spark_has_to_say_of_its_own_failure_is_kept_in_a_file(temporary: P
     done = run(
         temporary, VECTORS / "typical.bin", "--to", tmp_path / "lake", "--conf", "spark.python.worker.reuse=maybe"
     )
-    assert (done.returncode, done.stdout) == (2, "")
+    assert (done.status, done.out) == (2, "")
     [log] = logs(temporary)
-    assert str(log) in done.stderr
-    assert "spark.python.worker.reuse" in done.stderr
-    assert "\tat " not in done.stderr
+    assert str(log) in done.err
+    assert "spark.python.worker.reuse" in done.err
+    assert "\tat " not in done.err
     assert "spark.python.worker.reuse" in log.read_text()

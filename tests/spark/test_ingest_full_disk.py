@@ -1,35 +1,35 @@
 """The ingest onto a disk that fills up: an error, no half table, and the next run ends right."""
 
-import subprocess
 from pathlib import Path
 
 import pyarrow.dataset as ds
 import pytest
-import test_cli_ingest as cli
+from pyspark.sql import SparkSession
 from segments import write_segment
+from test_cli_ingest import run
 
 import seglake
+from seglake.spark import ingest
 
 pytestmark = pytest.mark.spark
 
 
 @pytest.mark.slow
-def test_a_full_disk(small_disk: Path, tmp_path: Path) -> None:
+def test_a_full_disk(spark: SparkSession, small_disk: Path, tmp_path: Path) -> None:
     temporary, lake = tmp_path / "temporary", small_disk / "lake"
     temporary.mkdir()
     large = tmp_path / "large.active"
     with seglake.create(large, format="active") as writer, Path("/dev/urandom").open("rb") as noise:
         for _ in range(60):
             writer.write(type="noise", value=noise.read(100_000))
-    done: subprocess.CompletedProcess[str] = cli.run(temporary, large, "--to", lake)
-    assert done.returncode == 2, done
-    assert "No space left on device" in done.stderr, done
-    assert "Traceback" not in done.stderr, done
+    done = run(temporary, large, "--to", lake)
+    assert done.status == 2, done
+    assert "No space left on device" in done.err, done
+    assert "Traceback" not in done.err, done
     tables = [path for path in lake.rglob("*.parquet") if "_staging" not in path.parts]
     assert tables == []
 
     small = tmp_path / "small.active"
     write_segment(small, 20)
-    done = cli.run(temporary, small, "--to", lake)
-    assert done.returncode == 0, done
+    assert ingest(small, lake, spark=spark).exit_status == 0
     assert ds.dataset([str(path) for path in (lake / "active" / "records").rglob("*.parquet")]).count_rows() == 20
