@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
-from seglake.spark.java import ensure_java
+from seglake.spark.session import session as silent_session
 
 __all__ = ["TASKS", "session"]
 
@@ -20,18 +19,8 @@ TASKS: Final = int(os.environ.get("SEGLAKE_SPARK_TASKS", "0")) or os.cpu_count()
 
 
 @contextmanager
-def session(**settings: str) -> Iterator[SparkSession]:
+def session() -> Iterator[SparkSession]:
     """Starts Spark, and stops it in the end. Its workers can import what is in this folder."""
-    ensure_java()
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     os.environ["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
-    builder = SparkSession.builder.master(f"local[{TASKS}]").appName("seglake bench")
-    silent = {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false", "spark.log.level": "ERROR"}
-    for name, value in (silent | {"spark.driver.memory": "3g"} | settings).items():
-        builder = builder.config(name, value)
-    spark = builder.getOrCreate()
-    try:
+    with silent_session(f"local[{TASKS}]", {"spark.app.name": "seglake bench", "spark.driver.memory": "3g"}) as spark:
         yield spark
-    finally:
-        spark.stop()

@@ -137,27 +137,17 @@ def replay(console: Console, name: str, *, save: Path | None) -> int:
 
 def _in_spark(names: Iterable[str]) -> campaign.Tally:
     """One file of each kind for each layout, through Spark."""
-    from pyspark.sql import SparkSession
-
-    from seglake.spark.java import ensure_java
+    from seglake.spark.session import session
 
     from . import spark
 
-    ensure_java()
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
-    session = builder.config("spark.ui.showConsoleProgress", "false").getOrCreate()
-    session.sparkContext.setLogLevel("OFF")
     tally = campaign.Tally("spark")
-    try:
+    with session("local[2]", {"spark.log.level": "OFF"}) as running:
         for name in filter(LAYOUTS.__contains__, names):
             with tempfile.TemporaryDirectory() as folder:
                 trials = [Trial(name, kind, 0) for kind in KINDS]
-                for trial, verdict in spark.run(session, Path(folder), trials):
+                for trial, verdict in spark.run(running, Path(folder), trials):
                     tally.add(trial, verdict)
-    finally:
-        session.stop()
     return tally
 
 

@@ -5,13 +5,13 @@ SEGLAKE_SPARK_MASTER says where they run: `local` (without it), `connect`, `loca
 
 import os
 from collections.abc import Iterator
-from pathlib import Path
 
 import clusters
 import pytest
 from pyspark.sql import SparkSession
 
 from seglake.spark.java import ensure_java
+from seglake.spark.session import session
 
 if clusters.MASTER not in clusters.ON_CLUSTER:
     collect_ignore = ["test_killed_executors.py"]
@@ -21,24 +21,7 @@ if clusters.MASTER not in clusters.ON_CLUSTER:
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     ensure_java()
     folder = tmp_path_factory.mktemp("spark")
-    settings = _settings(folder)
-    variables = clusters.environment(folder, os.environ)
-    os.environ.update(variables)
-    with clusters.master(clusters.MASTER, folder, variables, settings) as url:
-        if clusters.MASTER == "connect":
-            os.environ["SPARK_REMOTE"] = url  # where examples find the session, which name none
-        builder = SparkSession.builder.remote(url) if clusters.MASTER == "connect" else SparkSession.builder.master(url)
-        for name, value in settings.items() if clusters.MASTER != "connect" else ():
-            builder = builder.config(name, value)
-        session = builder.getOrCreate()
-        try:
-            yield session
-        finally:
-            session.stop()
-
-
-def _settings(folder: Path) -> dict[str, str]:
-    return {
+    settings = {
         "spark.app.name": "seglake tests",
         "spark.driver.host": "127.0.0.1",
         "spark.log.level": "OFF",
@@ -46,8 +29,16 @@ def _settings(folder: Path) -> dict[str, str]:
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
     }
+    variables = clusters.environment(folder, os.environ)
+    os.environ.update(variables)
+    # A Connect server has been given them.
+    own = settings if clusters.MASTER != "connect" else {}
+    with clusters.master(clusters.MASTER, folder, variables, settings) as url:
+        if clusters.MASTER == "connect":
+            os.environ["SPARK_REMOTE"] = url  # where examples find the session, which name none
+        with session(url, own) as running:
+            yield running
 
 
 @pytest.fixture(autouse=True)
