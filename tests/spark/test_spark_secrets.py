@@ -1,4 +1,7 @@
-"""A key shows in no plan, log, event, error or table of Spark's, and in no process list."""
+"""Keys and a store's credentials show in no plan, log, event, error or table of Spark's, and keys in no process list.
+
+One session, which logs all that it says, is given both, and makes every mistake with them.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from clusters import of_no_session
+from object_store import ACCESS_KEY, SECRET_KEY, object_store
 from secret import KEY, OTHER_KEY, forms_in, key_file, leaking_files
 from segments import flip, write_segment
 
@@ -34,15 +38,15 @@ appender.file.fileName = {folder}/spark.log
 appender.file.layout.type = PatternLayout
 appender.file.layout.pattern = %p %c: %m%n%ex
 """
-# The key itself is read from a file, not to be among the arguments.
-SCRIPT = """
-import sys
+# The secrets are read from files, not to be among the arguments.
+SESSION = """
+import json, sys
 from pathlib import Path
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from seglake.spark import ingest, IngestError
-folder, file = sys.argv[1:]
-secret = Path(file).read_text()
+folder, file, store = sys.argv[1:]
+secret, options = Path(file).read_text(), json.loads(Path(store).read_text())
 spark = (
     SparkSession.builder.master("local[1]")
     .config("spark.ui.enabled", "false").config("spark.sql.shuffle.partitions", "1")
@@ -51,18 +55,30 @@ spark = (
     .config("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile=file:{folder}/log4j2.properties")
     .getOrCreate()
 )
+def explain(frame):
+    frame.explain("extended"); frame.explain("formatted")
+    print(frame, frame._jdf.queryExecution().toString(), frame._jdf.queryExecution().logical().toJSON())
+def fail(*calls):
+    for number, wrong in enumerate(calls):
+        try:
+            wrong()
+        except (PySparkException, IngestError) as error:
+            print(error)
+        else:
+            raise AssertionError(f"no error at {number}")
+"""
+WITH_KEYS = """
 def read():
     return spark.read.format("seglake").option("checksumSecret", secret)
 frame = read().load(f"{folder}/in")
-frame.explain("extended"); frame.explain("formatted")
-print(frame, frame._jdf.queryExecution().toString(), frame._jdf.queryExecution().logical().toJSON())
+explain(frame)
 assert frame.where("value IS NOT NULL").count() == 9
 sound = frame.where("_corrupt_record IS NULL")
 def write(frame, format="active", key=secret):
     writer = frame.write.format("seglake").option("segmentFormat", format).option("checksumSecret", key)
     writer.mode("append").save(f"{folder}/out")
 write(sound)
-for number, wrong in enumerate((
+fail(
     lambda: write(sound.sort("uuid", ascending=False)),
     lambda: write(sound.drop("type")),
     lambda: write(frame),
@@ -79,20 +95,34 @@ for number, wrong in enumerate((
     lambda: spark.read.format("seglake").option("checksumSecret", secret).option("path", f"{folder}/none").load(),
     lambda: ingest(f"{folder}/foreign", f"{folder}/lake-foreign", spark=spark, key_file=file),
     lambda: ingest(f"{folder}/in", f"{folder}/lake-none", spark=spark, key_file=secret),
-)):
-    try:
-        wrong()
-    except (PySparkException, IngestError) as error:
-        print(error)
-    else:
-        raise AssertionError(f"no error at {number}")
+)
 view = f"CREATE TEMPORARY VIEW segments USING seglake OPTIONS (path '{folder}/in', checksumSecret '{secret}')"
 spark.sql(view).explain("extended")
 frame = spark.sql("SELECT count(value) AS n FROM segments")
 frame.explain("extended")
 assert frame.head()["n"] == 9
 print(ingest(f"{folder}/in", f"{folder}/lake", spark=spark, key_file=file, progress=print))
-spark.stop()
+"""
+WITH_CREDENTIALS = """
+def read(**more):
+    return spark.read.format("seglake").options(**(options | more))
+frame = read().load("s3://logs/in")
+explain(frame)
+assert frame.count() == 20
+fail(
+    lambda: read(**{"fs.secret_key": options["fs.secret_key"][::-1], "fs.access_key": "AKIAOTHER"}).load("s3://logs/in"),
+    lambda: read(**{"fs.secret_keys": options["fs.secret_key"]}).load("s3://logs/in"),
+    lambda: read(mode="x").load("s3://logs/in"),
+    lambda: read().load("s3://logs/none"),
+    lambda: read(mode="FAILFAST").schema("value binary").load("s3://logs/damaged").collect(),
+    lambda: read(segmentFormat="sealed", mode="FAILFAST").load("s3://logs/in").collect(),
+)
+hidden = {name.replace("fs.", "fs.secret."): value for name, value in options.items()}
+given = ", ".join(f"'{name}' '{value}'" for name, value in (hidden | {"path": "s3://logs/in"}).items())
+spark.sql(f"CREATE TEMPORARY VIEW stored USING seglake OPTIONS ({given})").explain("extended")
+frame = spark.sql("SELECT count(value) AS n FROM stored")
+frame.explain("extended")
+assert frame.head()["n"] == 20
 """
 
 
@@ -117,15 +147,30 @@ class Run:
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    folder = tmp_path_factory.mktemp("keys") / "all"
+    folder = tmp_path_factory.mktemp("secrets") / "all"
     written = write_segment(folder / "in" / "k.active", 10, key=KEY)
     flip(folder / "in" / "k.active", written[4].end - 9)
     write_segment(folder / "foreign" / "f.active", 10, key=OTHER_KEY)
     (folder / "events").mkdir()
     (folder / "log4j2.properties").write_text(LOGGING.format(folder=folder))
     file = key_file(folder, KEY.hex().encode())
+    content = segment(folder.with_name("sound.active"), 20)
+    stored = folder.with_name("store")
+    with object_store() as store:
+        store.put("in/a.active", content)
+        store.put("damaged/a.active", content[:500] + bytes([content[500] ^ 1]) + content[501:])
+        stored.write_text(json.dumps(store.options()))
+        return watched([sys.executable, "-c", SESSION + WITH_KEYS + WITH_CREDENTIALS, folder, file, stored], folder)
+
+
+def segment(path: Path, records: int) -> bytes:
+    write_segment(path, records, key=KEY)
+    return path.read_bytes()
+
+
+def watched(command: list[str | Path], folder: Path) -> Run:
     process = subprocess.Popen(
-        [sys.executable, "-c", SCRIPT, str(folder), str(file)],
+        command,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env=of_no_session(os.environ)
@@ -187,3 +232,14 @@ def test_a_setting_that_would_show_it_is_refused(name: str, tmp_path: Path) -> N
 
 def test_the_key_is_that_of_the_files(run: Run) -> None:
     assert seglake.verify(run.folder / "foreign" / "f.active", key=OTHER_KEY).ok
+
+
+def test_credentials_show_nowhere(run: Run) -> None:
+    assert "check the credentials" in run.out
+    assert "unknown option 'fs.secret_keys'" in run.out
+    assert "s3://logs/damaged/a.active" in run.out
+    files = {path: path.read_bytes() for path in run.folder.rglob("*") if path.is_file()}
+    assert any(b"SparkListenerSQLExecutionStart" in content for content in files.values())
+    shown = [run.out.encode(), run.err.encode(), *map(bytes, files), *files.values()]
+    for secret in (ACCESS_KEY, SECRET_KEY, SECRET_KEY[::-1], "AKIAOTHER"):
+        assert not any(secret.encode() in text for text in shown)
