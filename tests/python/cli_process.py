@@ -19,7 +19,7 @@ TIMEOUT_S = 300
 # What could change how the program behaves, from the shell that the tests were started in.
 _OWN_VARIABLES = (
     *("SEGLAKE_KEY", "SEGLAKE_DEBUG", "NO_COLOR", "FORCE_COLOR", "COLUMNS", "LINES", "TERM"),
-    "SPARK_CONNECT_MODE_ENABLED",  # which a client of Spark Connect leaves behind
+    *("SPARK_CONNECT_MODE_ENABLED", "SPARK_REMOTE"),  # which a client of Spark Connect leaves behind
 )
 
 Argument = str | bytes | Path
