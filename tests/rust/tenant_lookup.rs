@@ -332,3 +332,35 @@ fn look_ups_in_every_damaged_file_agree_with_the_walk() {
         }
     }
 }
+
+/// Version 1: a number of tenants, given as good, and the one behind it are one range in a walk of all of the file.
+#[test]
+fn no_byte_is_given_twice_where_pruning_falls_back_to_a_walk() {
+    let uint = |number: u32| number.to_be_bytes();
+    let partition = [&uint(1)[..], &uint(1), &uint(1), b"t", &uint(2), b"hi"].concat();
+    let mut bytes = [&b"TSEG"[..], &1_u16.to_be_bytes(), &uint(3)].concat();
+    // The second partition is empty, and the third one's length is wrong.
+    for (id, offset, length) in [(1, 74_u64, 19_u64), (5, 93, 4), (9, 97, 0)] {
+        bytes.extend_from_slice(&uint(id));
+        bytes.extend_from_slice(&offset.to_be_bytes());
+        bytes.extend_from_slice(&length.to_be_bytes());
+    }
+    bytes.extend([&uint(3)[..], &partition, &uint(0), &partition].concat());
+    let (all, ledger) = scan(source(&bytes), &options(false)).unwrap();
+    assert_eq!(all.len(), 2);
+    let is_one = |span: &Span| (span.start, span.end, span.kind) == (93, 101, Kind::Header);
+    assert!(ledger.iter().any(is_one));
+    let pruned = Options {
+        prune: true,
+        wanted: Wanted {
+            partitions: Some(vec![1, 5, 9]),
+            ..Wanted::default()
+        },
+        ..options(false)
+    };
+    let (found, mut spans) = scan(source(&bytes), &pruned).unwrap();
+    assert_eq!(found, all);
+    assert!(spans.iter().any(Span::is_damage));
+    spans.sort_by_key(|span| span.start);
+    common::assert_covers(&spans, bytes.len());
+}

@@ -192,10 +192,17 @@ impl Ranges {
         let until = self.state.given_until;
         if until > 0 {
             let own = self.spans.drain(place..);
-            let own: Vec<_> = own
-                .filter(|span| span.is_damage() || span.end > until)
-                .collect();
-            self.spans.extend(own);
+            let own = own.filter(|span| span.is_damage() || span.end > until);
+            // What was given of a range was all that had been read of it.
+            let rest = own.map(|span| match span.is_damage() {
+                true => span,
+                false => Span {
+                    start: span.start.max(until),
+                    ..span
+                },
+            });
+            let rest: Vec<_> = rest.collect();
+            self.spans.extend(rest);
         }
     }
 
