@@ -7,6 +7,7 @@
 mod draw;
 mod index;
 mod lookup;
+mod parts;
 mod recover;
 mod scan;
 mod strict;
@@ -66,6 +67,12 @@ pub static PROPERTIES: &[Property] = &[
     Property {
         name: "lookup",
         check: lookup::check,
+        formats: ALL,
+        extension: "bin",
+    },
+    Property {
+        name: "parts",
+        check: parts::check,
         formats: ALL,
         extension: "bin",
     },

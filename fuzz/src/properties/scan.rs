@@ -170,6 +170,13 @@ impl Scan {
         scan
     }
 
+    /// The whole of a source.
+    pub(super) fn of_source(source: &Arc<dyn Source>, options: &Options) -> Self {
+        let mut scan = Self::new();
+        scan.finish(&mut *begin(source.clone(), options), options);
+        scan
+    }
+
     /// Appends what the last step found.
     pub(super) fn add(&mut self, walk: &dyn Walk, options: &Options) {
         let rows = walk.rows();

@@ -1,0 +1,256 @@
+//! Parts of a file give together what the whole file gives, and reading no more of a file or a part than what is wanted takes
+//! gives the same records.
+
+use std::sync::Arc;
+
+use seglake::Error;
+use seglake::format::{Format, Options, Part, Start, Step, Wanted, open, split};
+use seglake::ledger::{Cause, Kind, Span};
+use seglake::source::Source;
+use seglake::verbs::Report;
+
+use super::lookup::{is_in, names_its_blocks, wanted};
+use super::scan::{End, Record, Scan, whole, windowed};
+use super::{Draw, readings};
+
+/// The least is a part for each entry or chunk.
+const TARGETS: [u64; 5] = [1, 30, 100, 300, 1000];
+
+pub(super) fn check(format: &'static Format, bytes: &[u8]) {
+    let mut draw = Draw::of(bytes);
+    for options in readings(format) {
+        let scan = Scan::of(bytes, &options);
+        if scan.end != End::Done {
+            continue;
+        }
+        let target = *draw.of_these(&TARGETS);
+        let parts = split(whole(bytes), &options, target).unwrap();
+        let options = Options {
+            window_bytes: *draw.of_these(&[1, 20, 64, 1 << 20]),
+            ..options
+        };
+        let source = match draw.below(2) {
+            0 => whole(bytes),
+            _ => windowed(bytes),
+        };
+        are_the_whole(&source, &parts, &scan, &options, &mut draw);
+        // No damage makes a table of contents or a header that lies under a checksum that is right: look-ups go by them.
+        let lies = match format.name {
+            "tenant" => !names_its_blocks(bytes, &options),
+            "chunked" => {
+                let is_bad = |span: &Span| span.cause == Some(Cause::PayloadInvalid);
+                parts.len() < 2 && scan.spans.iter().any(is_bad)
+            }
+            _ => false,
+        };
+        if lies {
+            continue;
+        }
+        for _ in 0..2 {
+            let Some(mut wanted) = wanted(&scan, &options, &mut draw) else {
+                return;
+            };
+            if draw.below(3) == 0 {
+                // A stretch that begins or ends with the file.
+                wanted.until = None;
+            }
+            are_chosen(&source, &parts, &scan, &options, wanted, &mut draw);
+        }
+    }
+}
+
+/// Records, ranges and sums of all parts, and the first damage, are those of the whole.
+fn are_the_whole(
+    source: &Arc<dyn Source>,
+    parts: &[Part],
+    expected: &Scan,
+    options: &Options,
+    draw: &mut Draw,
+) {
+    let strict = Options {
+        strict: true,
+        ..options.clone()
+    };
+    let mut sum = None::<Report>;
+    let mut all = Scan::new();
+    let mut first = None::<(u64, End)>;
+    for part in parts {
+        let again = Part::from_json(&part.to_json()).unwrap();
+        assert_eq!(&again, part);
+        let mut report = Report::of(options.format.unwrap(), &**source);
+        let stop = draw.below(8);
+        let Some(scan) = read(source, &again, options, Some(&mut report), stop) else {
+            let is_damaged = expected.spans.iter().any(Span::is_damage);
+            assert!(
+                is_damaged,
+                "a sound file that is refused in parts: {part:?}"
+            );
+            return;
+        };
+        assert_eq!(scan.end, End::Done);
+        match &mut sum {
+            Some(sum) => sum.merge(&report),
+            None => sum = Some(report),
+        }
+        all.records.extend(scan.records);
+        all.spans.extend(scan.spans);
+        let Some(raised) = read(source, part, &strict, None, usize::MAX) else {
+            return;
+        };
+        if let End::Damage { offset, .. } = raised.end
+            && first.as_ref().is_none_or(|(first, _)| offset < *first)
+        {
+            first = Some((offset, raised.end));
+        }
+    }
+    assert_eq!(all.records, expected.records, "{parts:?}");
+    assert_eq!(joined(all.ledger()), joined(expected.ledger()), "{parts:?}");
+    let raised = Scan::of_source(source, &strict);
+    let first = first.map_or(End::Done, |(_, end)| end);
+    assert_eq!(first, raised.end, "{parts:?}");
+    let mut report = Report::of(options.format.unwrap(), &**source);
+    let mut walk = open(source.clone(), options, Start::Beginning).unwrap();
+    while walk.step().unwrap() == Step::More {
+        report.add(&*walk);
+    }
+    assert_eq!(told(&sum.unwrap()), told(&report), "{parts:?}");
+}
+
+/// The records that are wanted, of the whole and of parts, read whole or no further than need be.
+fn are_chosen(
+    source: &Arc<dyn Source>,
+    parts: &[Part],
+    scan: &Scan,
+    options: &Options,
+    wanted: Wanted,
+    draw: &mut Draw,
+) {
+    let expected: Vec<_> = scan
+        .records
+        .iter()
+        .filter(|record| is_in(record, &wanted))
+        .cloned()
+        .collect();
+    let choosing = Options {
+        wanted,
+        ..options.clone()
+    };
+    let pruning = Options {
+        prune: true,
+        ..choosing.clone()
+    };
+    let pruned = Scan::of_source(source, &pruning);
+    assert_eq!(pruned.end, End::Done, "{:?}", pruning.wanted);
+    assert_eq!(pruned.records, expected, "pruned {:?}", pruning.wanted);
+    are_ranges_of(&pruned.spans, scan, &pruning.wanted);
+    let ended = Scan::of_source(source, &choosing);
+    for (options, is_exact) in [(&choosing, true), (&pruning, false)] {
+        let mut records = Vec::<Record>::new();
+        let mut spans = Vec::new();
+        for part in parts {
+            let stop = draw.below(8);
+            let Some(scan) = read(source, part, options, None, stop) else {
+                return;
+            };
+            assert_eq!(scan.end, End::Done);
+            records.extend(scan.records);
+            spans.extend(scan.spans);
+        }
+        assert_eq!(records, expected, "{:?} in {parts:?}", options.wanted);
+        are_ranges_of(&spans, scan, &options.wanted);
+        spans.sort_by_key(|span| (span.start, span.end));
+        assert!(
+            spans.windows(2).all(|pair| pair[0].end <= pair[1].start),
+            "{:?} in {parts:?}: {spans:?}",
+            options.wanted
+        );
+        if is_exact {
+            let whole = joined(ended.ledger());
+            assert_eq!(joined(spans), whole, "{:?} in {parts:?}", options.wanted);
+        }
+    }
+}
+
+/// That each of these ranges is within one of the whole.
+fn are_ranges_of(spans: &[Span], whole: &Scan, wanted: &Wanted) {
+    let whole = joined(whole.ledger());
+    let is_one = |span: &Span| {
+        whole.iter().any(|own| {
+            (own.kind, own.cause) == (span.kind, span.cause)
+                && own.start <= span.start
+                && span.end <= own.end
+        })
+    };
+    let other = spans.iter().find(|span| !is_one(span));
+    assert!(other.is_none(), "{other:?} of {wanted:?}");
+}
+
+/// Reads a part, with a new walk after so many steps. `None` where the file promises what it does not hold, which is said.
+fn read(
+    source: &Arc<dyn Source>,
+    part: &Part,
+    options: &Options,
+    mut report: Option<&mut Report>,
+    stop: usize,
+) -> Option<Scan> {
+    let mut scan = Scan::new();
+    let mut walk = open(source.clone(), options, Start::Part(part)).unwrap();
+    for number in 0.. {
+        if number == stop {
+            let carry = walk.carry();
+            walk = open(source.clone(), options, Start::Carry(&carry)).unwrap();
+        }
+        match walk.step() {
+            Ok(Step::More) => {
+                scan.add(&*walk, options);
+                if let Some(report) = &mut report {
+                    report.add(&*walk);
+                }
+            }
+            Ok(Step::Done) => break,
+            Ok(Step::Wait) => panic!("nothing is growing"),
+            Err(Error::Usage(why)) => {
+                assert!(why.contains("cannot be read by itself"), "{why}");
+                return None;
+            }
+            Err(error) => {
+                scan.end = End::of(error);
+                break;
+            }
+        }
+    }
+    Some(scan)
+}
+
+/// Ranges in file order, those that touch and are of the same kind and cause being one.
+fn joined(spans: Vec<Span>) -> Vec<Span> {
+    let mut out = Vec::<Span>::new();
+    for span in spans {
+        let is_single = matches!(span.kind, Kind::Record | Kind::Chunk | Kind::Block);
+        match out.last_mut() {
+            Some(last)
+                if !is_single
+                    && (last.end, last.kind, last.cause) == (span.start, span.kind, span.cause) =>
+            {
+                last.end = span.end;
+            }
+            _ => out.push(span),
+        }
+    }
+    out
+}
+
+fn told(report: &Report) -> String {
+    format!(
+        "{:?} {:?} {:?} {} {} {:?} {:?} {} {}",
+        report.totals,
+        report.damage,
+        report.checked,
+        report.bytes,
+        report.records,
+        report.first_timestamp,
+        report.last_timestamp,
+        report.truncated,
+        report.wrong_key()
+    )
+}
