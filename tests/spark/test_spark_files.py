@@ -37,6 +37,7 @@ def test_recursive(logs: Path) -> None:
 
 def test_name_pattern(logs: Path) -> None:
     assert names(find_files([str(logs)], FileFilter(name_pattern="*.{txt,none}")), logs) == ["c.txt"]
+    assert names(find_files([str(logs)], FileFilter(name_pattern="[^a]*")), logs) == ["b.active", "c.txt"]
 
 
 def test_modification_times_are_exclusive(logs: Path) -> None:
@@ -51,6 +52,8 @@ def test_modification_times_are_exclusive(logs: Path) -> None:
         ("*.active", ["a.active", "b.active"]),
         ("{a,c}.*", ["a.active", "c.txt"]),
         ("[ab].active", ["a.active", "b.active"]),
+        ("[!a].active", ["b.active"]),
+        ("[^a].active", ["b.active"]),
         ("*/d.active", ["2024/d.active"]),
         ("20??", ["2024/d.active"]),
         ("*/f", []),

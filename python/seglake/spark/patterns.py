@@ -8,6 +8,7 @@ __all__ = ["alternatives", "is_hidden", "is_pattern", "log_of_index"]
 
 _GLOB: Final = re.compile(r"[*?\[{]")
 _BRACES: Final = re.compile(r"\{([^{}]*)\}")
+_OTHERS: Final = re.compile(r"\[\^(\]?[^\]]*\])")
 
 
 def is_pattern(text: str) -> bool:
@@ -27,10 +28,10 @@ def log_of_index(path: str) -> str | None:
 
 
 def alternatives(pattern: str) -> Iterator[str]:
-    """Yields the patterns that one with `{a,b}` stands for."""
+    """Yields the patterns that one with `{a,b}` stands for, in the words of `fnmatch`: `[^a]` is `[!a]` there."""
     braces = _BRACES.search(pattern)
     if braces is None:
-        yield pattern
+        yield _OTHERS.sub(r"[!\1", pattern)
         return
     for choice in braces[1].split(","):
         yield from alternatives(pattern[: braces.start()] + choice + pattern[braces.end() :])
