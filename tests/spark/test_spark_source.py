@@ -205,6 +205,13 @@ def test_files_of_two_formats_are_refused(folder: Path, monkeypatch: pytest.Monk
         source.reader(source.schema())
 
 
+def test_limits_are_told_by_the_options_that_raise_them(folder: Path) -> None:
+    source = SegmentDataSource({"path": str(folder / "a.active"), "maxRecordBytes": "20"})
+    reader = source.reader(source.schema())
+    with pytest.raises(seglake.LimitError, match=r"needs \d+ bytes, .*\. In Spark: with option maxRecordBytes$"):
+        list(reader.read(reader.partitions()[0]))
+
+
 def test_no_files_with_a_format_or_a_schema_is_nothing(spark: SparkSession, tmp_path: Path) -> None:
     assert load(spark, tmp_path, segmentFormat="active").collect() == []
     assert load(spark, tmp_path, schema="value binary").collect() == []

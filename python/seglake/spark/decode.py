@@ -17,6 +17,7 @@ from seglake._types import FormatName
 from .files import SegmentFile, path_text
 from .filters import narrowed
 from .formats import column_names
+from .option_names import camel_case
 from .options import ReadOptions
 from .schema import ReadSchema, arrow_field, arrow_schema
 from .slices import Slice
@@ -79,6 +80,11 @@ class Decoder:
                     yield from self._decode(path, reader, schema)
                 except seglake.DamageError as error:
                     raise self._explained(error) from None
+                except seglake.LimitError as error:
+                    if error.option == "uint64Type":  # one of this source's own already
+                        raise
+                    name = camel_case(error.option)
+                    raise seglake.LimitError(f"{error}. In Spark: with option {name}", option=name) from None
                 except ValueError as error:
                     if part is None or type(error) is not ValueError:
                         raise
