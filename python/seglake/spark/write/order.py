@@ -67,10 +67,15 @@ class Order:
                 '. Add .drop("seq") to have messages numbered anew in each file, or .repartition(1)'
                 '.sortWithinPartitions("seq") to keep the numbers of a single oplog'
             )
+        given = _comparable(refused[self.ascending]) if self.ascending is not None else None
+        if isinstance(given, uuid.UUID) and given.version != 6:
+            return '. Add .drop("uuid", "timestamp") to have UUIDs of the time of writing made'
         if self.ascending is not None and last is not None:
-            given = _comparable(refused[self.ascending])
             if given == last:
-                return f'. Add .dropDuplicates(["{self.ascending}"]), or find out where the second one comes from'
+                return (
+                    f'. Add .dropDuplicates(["{self.ascending}"]).sortWithinPartitions("{self.ascending}") as the last '
+                    "steps before .write, or find out where the second one comes from"
+                )
             if given is not None and given < last:
                 return (
                     f'. Add .sortWithinPartitions("{self.ascending}") as the last step before .write, or '
