@@ -292,6 +292,7 @@ def test_results_are_those_of_reading_everything(
     [
         ("active", {"types": "t/1,t/2"}, "type IN ('t/1', 't/2')"),
         ("sealed", {"types": '["t/0"]', "since": "2024-01-31T00:20:00Z"}, "type = 't/0' AND minute(timestamp) >= 20"),
+        ("active", {"types": ' ["t/0"] '}, "type = 't/0'"),
         ("tenant", {"tenants": "carrier 1", "partitions": "2,3"}, "tenant = 'carrier 1' AND partition IN (2, 3)"),
         ("chunked", {"startOffset": "120", "endOffset": "150"}, "offset >= 120 AND offset < 150"),
     ],

@@ -67,7 +67,8 @@ def test_what_spark_adds_for_tables_is_accepted() -> None:
         ({"maxPartitionBytes": "lots"}, "option maxPartitionBytes is 'lots': expected a number of bytes"),
         ({"maxPartitionBytes": "0"}, "option maxPartitionBytes is '0': expected at least one byte"),
         ({"openCostInBytes": "-1"}, "option openCostInBytes is '-1'"),
-        ({"minPartitionNum": "0"}, "option minPartitionNum is '0': expected a whole number from 1 on"),
+        ({"minPartitionNum": "0"}, "option minPartitionNum is '0': expected a whole number from 1 to"),
+        ({"since": "2024-06-15T05:00:00.1234567Z"}, "option since is .*: expected a time in whole microseconds"),
         ({"checksumSecret": HEX, "checksumSecretFile": "/k"}, "checksumSecretFile and checksumSecret are both given"),
     ],
 )

@@ -79,6 +79,7 @@ def test_all_options_of_a_format() -> None:
     assert options.create.arguments() == {"chunk_bytes": 65536, "chunk_records": 100, "level": -3, "index": False}
     assert (options.segment_format, options.facts.extension, options.max_bytes) == ("chunked", "chunks", 1 << 20)
     assert parse("tenant", version="1", memoryBytes="0").create.arguments() == {"version": 1, "memory_bytes": 0}
+    assert parse(maxRecordsPerFile="10000000000").max_records == 10**10
     assert parse("sealed", trailer="false").create.arguments() == {"trailer": False}
     assert parse("oplog", dialect="draft-1.1").create.arguments() == {"dialect": "draft-1.1"}
     assert extensions() == {"active", "sealed", "tenant", "chunks", "oplog"}
@@ -99,7 +100,7 @@ def test_a_folder_may_be_named_by_its_url(path: str, folder: str) -> None:
         ("oplog", {"trailer": "true"}, "option trailer does not concern format oplog"),
         ("chunked", {"level": "high"}, "option level is 'high': expected a whole number"),
         ("chunked", {"level": "99"}, "option level: there is no zstd level 99"),
-        ("chunked", {"chunkRecords": "0"}, "option chunkRecords is '0': expected a whole number from 1 on"),
+        ("chunked", {"chunkRecords": "0"}, "option chunkRecords is '0': expected a whole number from 1 to 999999999$"),
         ("chunked", {"chunkBytes": "2g"}, "option chunkBytes: chunk_bytes is 2147483648: it is 1 to 1073741824"),
         ("tenant", {"version": "3"}, "option version: there is no version 3 of the tenant format"),
         ("oplog", {"dialect": "klingon"}, "option dialect is 'klingon'"),

@@ -23,6 +23,7 @@ _T = TypeVar("_T")
 
 _KEY_BYTES: Final = 32
 _UNITS: Final = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+_FINER: Final = re.compile(r"[.,]\d{7}")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -138,11 +139,16 @@ def positive_size(value: str) -> int:
     return number
 
 
-def positive_int(value: str) -> int:
-    """Parses a number from 1 on."""
-    if not re.fullmatch(r"0*[1-9]\d{0,8}", value):
-        raise WrongValueError(value, "a whole number from 1 on")
+def positive_int(value: str, digits: int = 9) -> int:
+    """Parses a number from 1 on, of at most so many digits."""
+    if not re.fullmatch(rf"0*[1-9]\d{{0,{digits - 1}}}", value):
+        raise WrongValueError(value, f"a whole number from 1 to {'9' * digits}")
     return int(value)
+
+
+def record_count(value: str) -> int:
+    """Parses how many records there may be."""
+    return positive_int(value, digits=18)
 
 
 def level(value: str) -> int:
@@ -179,7 +185,7 @@ def types(value: str) -> tuple[bytes, ...]:
 
 def shown(value: str, expected: str) -> tuple[bytes, ...]:
     """Parses names as columns show them: a JSON list of texts, or a list with commas and perhaps blanks around each."""
-    if value.startswith("["):
+    if value.lstrip().startswith("["):
         try:
             listed: Any = json.loads(value)
         except ValueError:
@@ -223,6 +229,8 @@ def zone(value: str) -> ZoneInfo | None:
 
 def moment(value: str, zone: ZoneInfo | None) -> datetime:
     """Parses a time; one without an offset from UTC is in `zone`."""
+    if _FINER.search(value):  # or its last digits would be dropped
+        raise WrongValueError(value, "a time in whole microseconds: at most six digits behind the seconds")
     try:
         parsed = datetime.fromisoformat(value)
     except ValueError:

@@ -139,7 +139,7 @@ class WriteOptions:
             create=create,
             facts=facts,
             corrupt_column=read.get("columnNameOfCorruptRecord", parse.not_empty, "_corrupt_record"),
-            max_records=read.get("maxRecordsPerFile", parse.positive_int, None),
+            max_records=read.get("maxRecordsPerFile", parse.record_count, None),
             max_bytes=read.get("maxBytesPerFile", parse.positive_size, None),
             success_file=read.get("successFile", parse.boolean, True),
             key_file=key_file,
