@@ -24,6 +24,7 @@ def names(listing: FileListing, root: Path) -> list[str]:
 
 
 def test_a_folder_gives_its_own_files(logs: Path) -> None:
+    assert find_files([str(logs)], FileFilter(name_pattern="a*")).left_out == 2
     listing = find_files([str(logs)], FileFilter())
     assert names(listing, logs) == ["a.active", "b.active", "c.txt"]
     assert listing.folders_not_entered == 1
@@ -70,6 +71,12 @@ def test_patterns_relative_to_the_working_folder(logs: Path, monkeypatch: pytest
     (strange / "g.active").write_bytes(b"")
     monkeypatch.chdir(strange)
     assert names(find_files(["*.active"], FileFilter()), logs) == ["[x]/g.active"]
+
+
+def test_a_missing_relative_path_is_named_with_the_working_folder(logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(logs)
+    with pytest.raises(FileNotFoundError, match=f"^{logs}/none: there is no such file or folder"):
+        find_files(["none"], FileFilter())
 
 
 def test_what_is_named_is_taken_whatever_its_name(logs: Path) -> None:

@@ -173,7 +173,7 @@ def test_a_wrong_schema_names_the_column(
         ("", {"segmentFormat": "zip"}, "option segmentFormat is 'zip'"),
         ("", {"columnNameOfCorruptRecord": "Value"}, "format active has a column of that name"),
         ("", {"columnNameOfCorruptRecord": "path"}, "format active has a column of that name"),
-        ("", {"pathGlobFilter": "*.none"}, "no files to read in .*give option segmentFormat or a schema"),
+        ("", {"pathGlobFilter": "*.none"}, "no files to read in .*; files left out by pathGlobFilter, .*: 4. With"),
     ],
 )
 def test_errors_on_loading(spark: SparkSession, folder: Path, path: str, options: dict[str, str], message: str) -> None:

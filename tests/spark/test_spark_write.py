@@ -188,9 +188,13 @@ def test_what_is_wrong_with_a_write_is_told_before_any_job(
     assert not (tmp_path / "out").exists()
 
 
-def test_tables_of_the_catalog_cannot_be_written_into(spark: SparkSession, tmp_path: Path, segments: DataFrame) -> None:
+def test_tables_of_the_catalog_lack_their_options(spark: SparkSession, tmp_path: Path, segments: DataFrame) -> None:
     spark.sql(f"CREATE TABLE made USING seglake OPTIONS (segmentFormat 'active', path '{tmp_path}')")
+    write_segment(tmp_path / "a.active", 3)
     try:
+        with pytest.raises(PySparkException, match=r"no path is given: .* temporary view instead"):
+            spark.table("made").collect()
+        assert spark.sql(f"SELECT * FROM made WITH (path = '{tmp_path}')").count() == 3
         for overwrite in (False, True):
             with pytest.raises(PySparkException, match="hands over none of the options that the table was made with"):
                 segments.write.insertInto("made", overwrite=overwrite)

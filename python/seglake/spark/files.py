@@ -39,7 +39,7 @@ def find_files(paths: Sequence[str], chosen: FileFilter, stores: "Stores | None"
     for named in paths:
         local = _local_path(named, allow_others=stores is not None)
         if local is not None:
-            files = find_local(named, local, chosen, listing)
+            files = find_local(local, chosen, listing)
         else:
             # Imported here: the ingest, which reads no files elsewhere, has no use for it.
             from .remote_files import find_remote

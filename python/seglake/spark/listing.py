@@ -62,9 +62,11 @@ class FileListing:
         skipped: path and reason of each thing that is neither a regular file nor an ordinary folder.
         folders: the folders that were searched, without links in their paths; not those below them.
         folders_not_entered: how many folders were left alone because the look-up is not recursive.
+        left_out: how many files the filter does not accept.
     """
 
     files: list[SegmentFile] = field(default_factory=list[SegmentFile])
     skipped: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     folders: list[Path] = field(default_factory=list[Path])
     folders_not_entered: int = 0
+    left_out: int = 0

@@ -14,27 +14,27 @@ from .patterns import alternatives, is_hidden, is_pattern, log_of_index
 __all__ = ["find_local"]
 
 
-def find_local(named: str, path: str, chosen: FileFilter, listing: FileListing) -> Iterator[SegmentFile]:
+def find_local(path: str, chosen: FileFilter, listing: FileListing) -> Iterator[SegmentFile]:
     """Yields the files that a path or pattern of a mounted file system names; what is passed over goes into `listing`.
 
     Args:
-        named: the path as the user wrote it, for errors.
-        path: the same without a scheme.
+        path: the path as the user wrote it, without a scheme.
         chosen: which files of folders are wanted.
         listing: takes what is passed over.
     """
-    for root, literal in _roots(named, path):
+    for root, literal in _roots(path):
         yield from _below(root, literal, chosen, listing)
 
 
-def _roots(named: str, text: str) -> Iterator[tuple[Path, bool]]:
+def _roots(text: str) -> Iterator[tuple[Path, bool]]:
     """Yields what a path or pattern names, and whether it is named literally."""
     path = Path(text).absolute()
     if os.path.lexists(path):
         yield path, True
         return
     if not is_pattern(text):
-        raise FileNotFoundError(f"{printable_path(named)}: there is no such file or folder")
+        # Absolute: the working folder may be that of a server.
+        raise FileNotFoundError(f"{printable_path(path)}: there is no such file or folder")
     found = False
     for pattern in sorted(set(alternatives(text))):
         for match in sorted(glob.iglob(pattern)):  # noqa: PTH207 - Path.glob takes no absolute pattern
@@ -42,7 +42,7 @@ def _roots(named: str, text: str) -> Iterator[tuple[Path, bool]]:
             if not _passes_hidden(pattern, match):
                 yield Path(match).absolute(), False
     if not found:
-        raise FileNotFoundError(f"{printable_path(named)}: no file or folder matches this pattern")
+        raise FileNotFoundError(f"{printable_path(path)}: no file or folder matches this pattern")
 
 
 def _passes_hidden(pattern: str, match: str) -> bool:
@@ -75,6 +75,8 @@ def _below(path: Path, literal: bool, chosen: FileFilter, listing: FileListing) 
             return
         if chosen.accepts(path.name, status.st_mtime):
             yield SegmentFile(str(path), str(path.resolve()), status.st_size)
+        else:
+            listing.left_out += 1
     elif literal:
         raise ValueError(
             f"{printable_path(path)}: expected a regular file or a folder, this is {_kind(status.st_mode)}"
@@ -114,6 +116,8 @@ def _in_folder(top: Path, chosen: FileFilter, listing: FileListing) -> Iterator[
                     # Joined as texts: paths as objects take as long as all else here.
                     real = str(Path(entry.path).resolve()) if entry.is_symlink() else f"{real_folder}{entry.name}"
                     yield SegmentFile(entry.path, real, status.st_size)
+                else:
+                    listing.left_out += 1
 
 
 def _is_index(path: str) -> bool:

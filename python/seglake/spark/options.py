@@ -165,5 +165,9 @@ def _paths(given: Mapping[str, str]) -> tuple[str, ...]:
     elif not paths and "location" in given:
         paths.append(given["location"])
     if not paths or not all(paths):
-        raise ValueError('no path is given: name files, folders or patterns, as in .load("/logs/2024")')
+        raise ValueError(
+            'no path is given: name files, folders or patterns, as in .load("/logs/2024"). Of a table of the catalog '
+            "Spark hands over none of the options that it was made with, not even its path: make a temporary view "
+            "instead, or name the path in the query: SELECT * FROM name WITH (path = '/logs/2024')"
+        )
     return tuple(paths)

@@ -114,10 +114,10 @@ def _below(
 ) -> Iterator[SegmentFile]:
     """Yields the files that roots are, and those of folders among them."""
     files = [root for root in roots if root.entry.is_file]
-    yield from _chosen(store, files, literal, chosen)
+    yield from _chosen(store, files, literal, chosen, listing)
     for place, entry in roots:
         if not entry.is_file:
-            yield from _chosen(store, _in_folder(store, place, chosen, listing), False, chosen)
+            yield from _chosen(store, _in_folder(store, place, chosen, listing), False, chosen, listing)
 
 
 def _in_folder(store: Store, folder: _Place, chosen: FileFilter, listing: FileListing) -> list[_Found]:
@@ -136,7 +136,9 @@ def _in_folder(store: Store, folder: _Place, chosen: FileFilter, listing: FileLi
     return found
 
 
-def _chosen(store: Store, found: list[_Found], literal: bool, chosen: FileFilter) -> Iterator[SegmentFile]:
+def _chosen(
+    store: Store, found: list[_Found], literal: bool, chosen: FileFilter, listing: FileListing
+) -> Iterator[SegmentFile]:
     listed = {entry.path for _, entry in found}
     for place, entry in found:
         name = entry.path.rpartition("/")[2]
@@ -144,6 +146,8 @@ def _chosen(store: Store, found: list[_Found], literal: bool, chosen: FileFilter
             continue
         if chosen.accepts(name, entry.modified if entry.modified is not None else 0.0):
             yield SegmentFile(place.uri, place.uri, entry.size, entry.modified)
+        else:
+            listing.left_out += 1
 
 
 def _is_index(store: Store, place: _Place, listed: set[str]) -> bool:

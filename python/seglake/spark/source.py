@@ -76,7 +76,9 @@ class SegmentDataSource(DataSource):
         if self._format is None:
             listing = self._find()
             if not listing.files:
-                raise FileNotFoundError(f"{_no_files(self._options, listing)}; give option segmentFormat or a schema")
+                raise FileNotFoundError(
+                    f"{_no_files(self._options, listing)}. With option segmentFormat or a schema that is no error"
+                )
             self._format = _detect(listing.files[0], self._options)
             self._options.check_format(self._format)
         return inferred_schema(self._format, self._options)
@@ -247,8 +249,8 @@ def _detect(file: SegmentFile, options: ReadOptions) -> str:
 
 def _no_files(options: ReadOptions, listing: FileListing) -> str:
     text = f"no files to read in {', '.join(map(printable_path, options.paths))}"
+    if listing.left_out:
+        text += f"; files left out by pathGlobFilter, modifiedAfter or modifiedBefore: {listing.left_out}"
     if listing.folders_not_entered:
-        text += (
-            f" ({listing.folders_not_entered} folders in it were not entered, option recursiveFileLookup enters them)"
-        )
+        text += f"; folders not entered, which option recursiveFileLookup does: {listing.folders_not_entered}"
     return text
