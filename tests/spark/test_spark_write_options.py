@@ -90,6 +90,20 @@ def test_a_folder_may_be_named_by_its_url(path: str, folder: str) -> None:
     assert WriteOptions.parse({"path": path, "segmentFormat": "active"}).folder == folder
 
 
+def test_nothing_is_written_below_the_working_folder_of_a_session(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for session in ("default", "3d7df3b2-736d-4631-9950-55c1cd22d544"):
+        monkeypatch.setenv("SPARK_JOB_ARTIFACT_UUID", session)
+        assert parse(path="/logs").folder == "/logs"
+        if session == "default":
+            assert parse(path="out").folder == f"{tmp_path}/out"
+        else:
+            with pytest.raises(ValueError, match=f"^out: expected an absolute path: .*{tmp_path}/out, which is rem"):
+                parse(path="out")
+
+
 @pytest.mark.parametrize(
     ("format", "options", "message"),
     [

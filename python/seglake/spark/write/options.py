@@ -1,5 +1,6 @@
 """The options of writing: parsed and checked once, on the driver, before any job."""
 
+import os
 import re
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -20,6 +21,9 @@ from ..option_values import OptionValues, Secret
 __all__ = ["CreateOptions", "FormatFacts", "WriteOptions", "extensions"]
 
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:(?=/)")
+# What Spark names a session to its Python by, and all those that have nothing of their own.
+_SESSION: Final = "SPARK_JOB_ARTIFACT_UUID"
+_NO_SESSION: Final = "default"
 # A value that each of these options can take, where it concerns the format. With a key given, the one in the
 # environment, which is for the executors, is not read.
 _SAMPLES: Final[dict[str, Any]] = {
@@ -227,4 +231,11 @@ def _folder(given: Mapping[str, str]) -> str:
             if not text.startswith("///"):
                 raise ValueError(f"{printable_path(named)}: expected a folder of this machine, as in file:///logs")
             text = text[2:]
-    return str(Path(text).absolute())
+    folder = Path(text).absolute()
+    # Spark gives the Python of such a session a working folder of its own, which it removes with the session.
+    if not Path(text).is_absolute() and os.environ.get(_SESSION, _NO_SESSION) != _NO_SESSION:
+        raise ValueError(
+            f"{printable_path(named)}: expected an absolute path: in a session of Spark Connect, or one with artifacts, "
+            f"this would be {printable_path(folder)}, which is removed with the session"
+        )
+    return str(folder)
