@@ -19,9 +19,12 @@ use common::{Windowed, chunked, source, uuid};
 use seglake::Error;
 use seglake::checksum::Key;
 use seglake::format::{
-    Bound, Eof, Options, Part, Start, Step, Wanted, active, open, sealed, split, tenant,
+    Bound, Carry, Checked, Eof, Options, Part, Rows, Start, Step, Value, Walk, Wanted, active,
+    open, sealed, split, tenant,
 };
+use seglake::ledger::{Cause, Kind, Span};
 use seglake::source::Source;
+use seglake::verbs::Report;
 use splitting::{joined, read};
 
 /// A made-up file whose messages lie inside one another is refused in parts, and never read as something else.
@@ -381,6 +384,86 @@ fn parts_without_wanted_records_are_not_read() {
             assert_eq!(records, whole.records);
             let most = bytes.len() as u64 / if damaged { 2 } else { 3 };
             assert!(read_bytes < most, "{read_bytes} of {most}");
+        }
+    }
+}
+
+/// Gives these ranges and no records.
+struct Ranges(Vec<Span>);
+
+impl Walk for Ranges {
+    fn step(&mut self) -> seglake::Result<Step> {
+        Ok(Step::Done)
+    }
+    fn rows(&self) -> Box<dyn Rows + '_> {
+        Box::new(Ranges(Vec::new()))
+    }
+    fn spans(&self) -> &[Span] {
+        &self.0
+    }
+    fn checked(&self) -> Checked {
+        Checked::Checksum
+    }
+    fn offset(&self) -> u64 {
+        0
+    }
+    fn carry(&self) -> Carry {
+        Carry(String::new())
+    }
+}
+
+impl Rows for Ranges {
+    fn len(&self) -> usize {
+        0
+    }
+    fn position(&self, _: usize) -> u64 {
+        0
+    }
+    fn value(&self, _: usize) -> &[u8] {
+        &[]
+    }
+    fn field(&self, _: usize, _: usize) -> Value<'_> {
+        Value::Null
+    }
+}
+
+/// A range that two parts have a half of each counts once, also where it is the last that a report can name.
+#[test]
+fn reports_on_parts_name_as_many_ranges_as_one_on_the_whole() {
+    let most = Report::MAX_DAMAGE as u64;
+    let span = |start, end, cause: Option<Cause>| Span {
+        start,
+        end,
+        kind: cause.map_or(Kind::Record, |_| Kind::Corrupt),
+        cause,
+    };
+    let bad = Some(Cause::ChecksumMismatch);
+    for (number, is_truncated) in [(most, false), (most + 1, true)] {
+        let pair = |at: u64| [span(at, at + 2, bad), span(at + 2, at + 3, None)];
+        let all: Vec<_> = (0..number).flat_map(|number| pair(number * 3)).collect();
+        for half in [0, number / 2, number - 1].map(|number| number * 3 + 1) {
+            let before = all.iter().filter(|span| span.start < half);
+            let behind = all.iter().filter(|span| span.end > half);
+            let parts = [
+                before
+                    .map(|own| span(own.start, own.end.min(half), own.cause))
+                    .collect(),
+                behind
+                    .map(|own| span(own.start.max(half), own.end, own.cause))
+                    .collect(),
+            ];
+            let of = |spans| {
+                let mut report = Report::new(&sealed::FORMAT, None, number * 3);
+                report.add(&Ranges(spans));
+                report
+            };
+            let [mut report, other] = parts.map(of);
+            report.merge(&other);
+            let whole = of(all.clone());
+            assert_eq!(report.damage, whole.damage);
+            assert_eq!(report.totals, whole.totals);
+            assert_eq!(report.truncated, is_truncated);
+            assert_eq!(whole.truncated, is_truncated);
         }
     }
 }

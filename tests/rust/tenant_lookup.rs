@@ -16,9 +16,10 @@ use common::counting::Counting;
 use common::source;
 use seglake::Error;
 use seglake::format::tenant::Contents;
-use seglake::format::{Options, RecordId, Step, Value, Wanted, lookup};
+use seglake::format::{Options, RecordId, Start, Step, Value, Wanted, lookup, open, tenant};
 use seglake::ledger::{Cause, Kind, Span};
 use seglake::source::Source;
+use seglake::verbs::Report;
 use tenant_segments::{Message, Segment, collect, encode, lenient, scan, varied};
 
 fn id(message: &Message) -> RecordId {
@@ -363,4 +364,29 @@ fn no_byte_is_given_twice_where_pruning_falls_back_to_a_walk() {
     assert!(spans.iter().any(Span::is_damage));
     spans.sort_by_key(|span| span.start);
     common::assert_covers(&spans, bytes.len());
+}
+
+/// What a report remembers of where it has gaps does not grow with them.
+#[test]
+fn a_report_of_many_gaps_is_short() {
+    let messages: Vec<_> = (0..2000)
+        .flat_map(|partition| [b"a", b"b"].map(|tenant| (partition, tenant.to_vec(), vec![1])))
+        .collect();
+    let pruned = Options {
+        prune: true,
+        wanted: Wanted {
+            tenants: Some(vec![b"b".to_vec()]),
+            ..Wanted::default()
+        },
+        ..options(false)
+    };
+    let source = source(&encode(2, &messages).bytes);
+    let mut report = Report::of(&tenant::FORMAT, &*source);
+    let mut walk = open(source, &pruned, Start::Beginning).unwrap();
+    while walk.step().unwrap() == Step::More {
+        report.add(&*walk);
+    }
+    assert_eq!(report.records, 2000);
+    assert!(report.bytes < report.size);
+    assert!(format!("{report:?}").len() < 5000, "{report:?}");
 }

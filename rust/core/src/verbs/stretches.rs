@@ -2,7 +2,7 @@
 
 use crate::ledger::Span;
 
-/// A stretch of ranges one behind the other.
+/// A stretch of ranges in file order. Whoever prunes leaves gaps in it: what is in those is of no other part either.
 #[derive(Clone, Copy, Debug)]
 struct Stretch {
     first: Span,
@@ -16,12 +16,12 @@ pub(super) struct Stretches(Vec<Stretch>);
 impl Stretches {
     /// Adds the next ranges of a walk.
     pub(super) fn extend(&mut self, spans: &[Span]) {
-        for run in spans.chunk_by(|span, next| span.end == next.start) {
+        for run in spans.chunk_by(|span, next| span.end <= next.start) {
             let (Some(first), Some(last)) = (run.first(), run.last()) else {
                 continue;
             };
             match self.0.last_mut() {
-                Some(stretch) if stretch.last.end == first.start => stretch.last = *last,
+                Some(stretch) if stretch.last.end <= first.start => stretch.last = *last,
                 _ => self.0.push(Stretch {
                     first: *first,
                     last: *last,

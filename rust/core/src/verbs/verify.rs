@@ -97,13 +97,17 @@ impl Report {
         self.widen(part.first_timestamp, part.last_timestamp);
         self.totals.merge(&part.totals);
         self.truncated |= part.truncated;
-        part.damage.iter().for_each(|span| self.name(*span));
-        for joined in self.stretches.merge(&part.stretches) {
-            self.totals.join(&joined);
-            if joined.is_damage() {
-                self.damage
-                    .retain(|span| span.start < joined.start || joined.end < span.end);
-                self.name(joined);
+        let joined = self.stretches.merge(&part.stretches);
+        joined.iter().for_each(|span| self.totals.join(span));
+        let is_whole = |span: &&Span| {
+            let holds = |one: &Span| one.start <= span.start && span.end <= one.end;
+            !joined.iter().any(holds)
+        };
+        self.damage.retain(|span| is_whole(&span));
+        // Two halves are not to count as two where no more can be named.
+        for span in part.damage.iter().filter(is_whole).chain(&joined) {
+            if span.is_damage() {
+                self.name(*span);
             }
         }
         self.bytes = self.totals.bytes();
