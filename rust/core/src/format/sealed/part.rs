@@ -135,9 +135,7 @@ impl State {
         let least = portion.from.max(first.saturating_sub(MAX_RUN_IN)).max(1);
         for next in (least..=first).rev().filter(|_| first > portion.from) {
             if let Some(message) = checker.standing(next - 1)? {
-                (state.from, state.next) = (next, next);
-                (state.last, state.end) = (Some(message.uuid), message.end());
-                state.stands = true;
+                state.begin_behind(&message);
                 // The next part begins there.
                 state.ended =
                     next == portion.until || checker.is_unwanted(next, portion.until, &bounds)?;
@@ -153,10 +151,8 @@ impl State {
                 options.poll()?;
             }
             if let Some(message) = checker.standing(next - 1)? {
-                (state.from, state.next) = (next, next);
-                (state.last, state.end) = (Some(message.uuid), message.end());
+                state.begin_behind(&message);
                 state.part = Some(progress(message.end()));
-                state.stands = true;
                 // The walk of the whole has ended in front of it.
                 state.ended = bounds.is_past(&message.uuid)
                     || options.prune && checker.is_unwanted(next, portion.until, &bounds)?;
@@ -166,6 +162,16 @@ impl State {
         // The part before goes on through all of it.
         state.ended = true;
         Ok(state)
+    }
+
+    /// Begins behind a message that stands.
+    const fn begin_behind(&mut self, message: &Message) {
+        self.from = message.number + 1;
+        self.next = self.from;
+        self.last = Some(message.uuid);
+        self.end = message.end();
+        self.counted = true;
+        self.stands = true;
     }
 }
 
