@@ -235,7 +235,7 @@ def _folder(given: Mapping[str, str]) -> str:
     # Spark gives the Python of such a session a working folder of its own, which it removes with the session.
     if not Path(text).is_absolute() and os.environ.get(_SESSION, _NO_SESSION) != _NO_SESSION:
         raise ValueError(
-            f"{printable_path(named)}: expected an absolute path: in a session of Spark Connect, or one with artifacts, "
+            f"{printable_path(named)}: expected an absolute path: in a session of Connect, or one with artifacts, "
             f"this would be {printable_path(folder)}, which is removed with the session"
         )
     return str(folder)
