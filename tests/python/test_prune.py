@@ -27,6 +27,8 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 START = datetime(2024, 2, 29, 12, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
 GOLDEN = {case.id: case for case in cases()}
+# Its table of contents states another tenant than the block under a checksum that is right, which no damage makes.
+LIES = "tenant/toc_disagrees_tenant"
 Fields = dict[str, Any]
 
 
@@ -129,11 +131,19 @@ def check(source: Any, wanted: Fields, **options: Any) -> None:
 @settings(max_examples=100, deadline=None)
 @given(data=st.data())
 def test_pruning_golden_files_gives_what_choosing_does(data: st.DataObject) -> None:
-    case: Case = GOLDEN[data.draw(st.sampled_from(sorted(GOLDEN)))]
+    case: Case = GOLDEN[data.draw(st.sampled_from(sorted(GOLDEN.keys() - {LIES})))]
     index = {"index": case.index or False} if case.format == "chunked" else {}
     options = {**case.options, **index}
     wanted = data.draw(choices(case.format, read(case.path, **options)[0]))
     check(case.path, wanted, **options)
+
+
+def test_pruning_goes_by_a_table_of_contents_whose_checksum_is_right() -> None:
+    path = GOLDEN[LIES].path
+    found, _ = read(path, format="tenant", tenants=["globex"])
+    pruned, _ = read(path, format="tenant", tenants=["globex"], prune=True)
+    assert [fields["partition"] for fields in found] == [0, 0, 3]
+    assert pruned == [fields for fields in found if fields["partition"] == 0]
 
 
 WRITTEN: dict[str, tuple[str, Fields]] = {
