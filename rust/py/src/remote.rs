@@ -168,18 +168,14 @@ struct RemoteObject {
     object: Py<PyAny>,
     name: PathBuf,
     len: u64,
-    read: Mutex<Read>,
+    reads: Mutex<Reads>,
 }
 
-/// What was read since the object was last confirmed.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Read {
-    Nothing,
-    /// Nothing since, but before that.
-    Confirmed,
-    /// All of it at once, so that all is of one file; nothing else ever.
-    Whole,
-    Parts,
+/// What was read, and of how much of that it is certain that it is of one file.
+#[derive(Clone, Copy, Default)]
+struct Reads {
+    count: u64,
+    confirmed: u64,
 }
 
 impl RemoteObject {
@@ -188,7 +184,7 @@ impl RemoteObject {
             name: object.getattr("name")?.extract()?,
             len: object.getattr("size")?.extract()?,
             object: object.clone().unbind(),
-            read: Mutex::new(Read::Nothing),
+            reads: Mutex::default(),
         })
     }
 
@@ -200,8 +196,8 @@ impl RemoteObject {
         result
     }
 
-    fn read(&self) -> MutexGuard<'_, Read> {
-        self.read.lock().unwrap_or_else(PoisonError::into_inner)
+    fn reads(&self) -> MutexGuard<'_, Reads> {
+        self.reads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -221,11 +217,12 @@ impl Source for RemoteObject {
             copy(&bytes, buffer)
         });
         done.map_err(|error| failed(self.path(), offset, len, error))?;
-        let mut read = self.read();
-        *read = match *read {
-            Read::Nothing if len as u64 == self.len => Read::Whole,
-            _ => Read::Parts,
-        };
+        let mut reads = self.reads();
+        reads.count += 1;
+        if reads.count == 1 && len as u64 == self.len {
+            // What came in one answer is of one file.
+            reads.confirmed = 1;
+        }
         Ok(())
     }
 
@@ -249,7 +246,9 @@ impl Source for RemoteObject {
     }
 
     fn confirm(&self) -> Result<()> {
-        if *self.read() != Read::Parts {
+        // What is read while the store is asked is not of what it confirms.
+        let Reads { count, confirmed } = *self.reads();
+        if count == confirmed {
             return Ok(());
         }
         self.call(|object| object.call_method0("confirm").map(drop))
@@ -258,7 +257,8 @@ impl Source for RemoteObject {
                 action: CANNOT_CONFIRM.into(),
                 source: std::io::Error::other(error),
             })?;
-        *self.read() = Read::Confirmed;
+        let mut reads = self.reads();
+        reads.confirmed = reads.confirmed.max(count);
         Ok(())
     }
 }
