@@ -16,6 +16,7 @@ from object_store import ACCESS_KEY, SECRET_KEY, ObjectStore, Request
 from pyarrow.fs import AwsStandardS3RetryStrategy
 
 import seglake
+from seglake._remote import has_password
 
 FORMATS = ["active", "sealed", "tenant", "chunked", "oplog"]
 
@@ -104,10 +105,16 @@ def test_a_file_system_is_one_of_the_two_kinds(tmp_path: Path) -> None:
         seglake.open(write(tmp_path / "x.active", "active").as_uri(), mmap=True)
 
 
-def test_a_password_in_a_uri_is_refused_and_not_shown() -> None:
+@pytest.mark.parametrize("secret", [SECRET_KEY, SECRET_KEY.replace("/", ""), "not-to-be/12/x"])
+def test_a_password_in_a_uri_is_refused_and_not_shown(secret: str) -> None:
     with pytest.raises(ValueError, match="a password in it") as caught:
-        seglake.open(f"s3://{ACCESS_KEY}:{SECRET_KEY}@logs/x".replace("shown/", "shown"))
+        seglake.open(f"s3://{ACCESS_KEY}:{secret}@logs/x")
     assert "not-to-be" not in str(caught.value)
+
+
+def test_a_port_is_no_password() -> None:
+    for uri in ("hdfs://host:8020/logs/a@b", "hdfs://[::1]:8020/a@b", "s3://logs/a:b@c", "hdfs://host:8020?user=a:b@c"):
+        assert not has_password(uri), uri
 
 
 # How much is read, and by how many requests.

@@ -29,7 +29,8 @@ _LIBRARIES = {
 # Where the AWS client is told where to go, so that nobody needs to ask in which region a bucket is.
 _S3_PLACES = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_REGION", "AWS_DEFAULT_REGION")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)(?:::[^/]*)?://")
-_PASSWORD = re.compile(r"://[^/?#]*:[^/?#]*@")
+# Keys of stores have slashes in them that nobody escapes: so what follows a colon and is no port may reach on to an @.
+_PASSWORD = re.compile(r"://(?:[^/?#]*:[^/?#]*|[^/?#\[]*:(?![0-9]*(?:[/?#]|$))[^?#]*)@")
 
 
 def scheme_of(uri: str) -> str | None:
