@@ -192,6 +192,7 @@ impl Rows for OplogRows<'_> {
             (Err(_), Bodies::From(..)) => Value::Null,
         }
     }
+
     fn fill(&self, rows: Range<usize>, column: usize, buffer: &mut ColumnBuffer) {
         let message = |row| &self.record(row).message;
         match (column, self.bodies) {
