@@ -352,16 +352,19 @@ pub(super) fn is_in(record: &Record, wanted: &Wanted) -> bool {
         && wanted.until.as_ref().is_none_or(|until| !at_least(until))
 }
 
-/// Whether the table of contents names all blocks that a walk finds. One whose checksum is right proves that there are no
-/// others, also where it lies: no damage makes such a table, and look-ups go by it.
+/// Whether the table of contents names all blocks that a walk finds, and none as another than it is. One whose checksum is right
+/// proves that there are no others, also where it lies: no damage makes such a table, and look-ups go by it.
 pub(super) fn names_its_blocks(bytes: &[u8], options: &Options) -> bool {
     let contents = tenant::Contents::read(windowed(bytes), options).unwrap();
     let is_named = |own: &tenant::Block| {
-        let name = (own.partition, &own.tenant);
-        contents
-            .blocks()
-            .iter()
-            .any(|block| (block.partition, &block.tenant) == name)
+        let is_own = |block: &&tenant::Block| {
+            (block.partition, &block.tenant) == (own.partition, &own.tenant)
+        };
+        let mut entries = contents.blocks().iter();
+        let mut here = entries
+            .clone()
+            .filter(|block| block.position == own.position);
+        entries.any(|block| is_own(&block)) && here.all(|block| is_own(&block))
     };
     !contents.is_proven()
         || tenant::blocks(windowed(bytes), options)
