@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use seglake::Error;
-use seglake::format::{Format, Options, Part, Start, Step, Wanted, open, sealed, split};
+use seglake::format::{Format, Options, Part, Start, Step, Wanted, open, split};
 use seglake::ledger::{Cause, Kind, Span};
 use seglake::source::Source;
 use seglake::verbs::Report;
@@ -142,14 +142,7 @@ fn are_chosen(
     let pruned = Scan::of_source(source, &pruning);
     assert_eq!(pruned.end, End::Done, "{:?}", pruning.wanted);
     assert_eq!(pruned.records, expected, "pruned {:?}", pruning.wanted);
-    // Of messages that overlap under right checksums, which no damage makes, one counts: which, and so where damage ends, depends
-    // on what is in front of them, which is not read.
-    let is_disordered = scan.spans.iter().any(|span| {
-        options.format == Some(&sealed::FORMAT) && span.cause == Some(Cause::OutOfOrder)
-    });
-    if !is_disordered {
-        are_ranges_of(&pruned.spans, scan, &pruning.wanted);
-    }
+    are_ranges_of(&pruned.spans, scan, &pruning.wanted);
     let ended = Scan::of_source(source, &choosing);
     for (options, is_exact) in [(&choosing, true), (&pruning, false)] {
         let mut records = Vec::<Record>::new();
@@ -164,9 +157,7 @@ fn are_chosen(
             spans.extend(scan.spans);
         }
         assert_eq!(records, expected, "{:?} in {parts:?}", options.wanted);
-        if is_exact || !is_disordered {
-            are_ranges_of(&spans, scan, &options.wanted);
-        }
+        are_ranges_of(&spans, scan, &options.wanted);
         spans.sort_by_key(|span| (span.start, span.end));
         assert!(
             spans.windows(2).all(|pair| pair[0].end <= pair[1].start),
