@@ -9,19 +9,15 @@ use seglake::format::{
 use seglake::ledger::Span;
 use seglake::source::BytesSource;
 
-use super::scan::{End, Plain, Record, Scan, whole, windowed};
-use super::{Draw, readings};
+use super::Draw;
+use super::scan::{End, Plain, Record, Scan, ended, whole, windowed};
 
 /// How many records are looked up one by one, each by a look-up that has proven nothing yet.
 const SINGLE: usize = 6;
 
 pub(super) fn check(format: &'static Format, bytes: &[u8]) {
     let mut draw = Draw::of(bytes);
-    for options in readings(format) {
-        let scan = Scan::of(bytes, &options);
-        if scan.end != End::Done {
-            continue;
-        }
+    for (options, scan) in ended(format, bytes) {
         let window_bytes = *draw.of_these(&[1, 20, 50, 1 << 20]);
         let options = Options {
             window_bytes,

@@ -4,6 +4,7 @@
 //! An input is a file of the format and nothing else, so that golden files are inputs and inputs can be read with `seglake`.
 //! What else a property has to choose, such as the size of a window, it takes from a [`Draw`] seeded with the bytes.
 
+mod alike;
 mod draw;
 mod index;
 mod lookup;

@@ -5,24 +5,21 @@ use std::sync::Arc;
 
 use seglake::Error;
 use seglake::format::{Format, Options, Part, Start, Step, Wanted, open, split};
-use seglake::ledger::{Cause, Kind, Span};
+use seglake::ledger::{Cause, Span};
 use seglake::source::Source;
 use seglake::verbs::Report;
 
+use super::Draw;
+use super::alike::{joined, told};
 use super::lookup::{is_in, names_its_blocks, wanted};
-use super::scan::{End, Record, Scan, whole, windowed};
-use super::{Draw, readings};
+use super::scan::{End, Record, Scan, ended, whole, windowed};
 
 /// The least is a part for each entry or chunk.
 const TARGETS: [u64; 5] = [1, 30, 100, 300, 1000];
 
 pub(super) fn check(format: &'static Format, bytes: &[u8]) {
     let mut draw = Draw::of(bytes);
-    for options in readings(format) {
-        let scan = Scan::of(bytes, &options);
-        if scan.end != End::Done {
-            continue;
-        }
+    for (options, scan) in ended(format, bytes) {
         let target = *draw.of_these(&TARGETS);
         let parts = split(whole(bytes), &options, target).unwrap();
         let options = Options {
@@ -220,37 +217,4 @@ fn read(
         }
     }
     Some(scan)
-}
-
-/// Ranges in file order, those that touch and are of the same kind and cause being one.
-fn joined(spans: Vec<Span>) -> Vec<Span> {
-    let mut out = Vec::<Span>::new();
-    for span in spans {
-        let is_single = matches!(span.kind, Kind::Record | Kind::Chunk | Kind::Block);
-        match out.last_mut() {
-            Some(last)
-                if !is_single
-                    && (last.end, last.kind, last.cause) == (span.start, span.kind, span.cause) =>
-            {
-                last.end = span.end;
-            }
-            _ => out.push(span),
-        }
-    }
-    out
-}
-
-fn told(report: &Report) -> String {
-    format!(
-        "{:?} {:?} {:?} {} {} {:?} {:?} {} {}",
-        report.totals,
-        report.damage,
-        report.checked,
-        report.bytes,
-        report.records,
-        report.first_timestamp,
-        report.last_timestamp,
-        report.truncated,
-        report.wrong_key()
-    )
 }

@@ -4,9 +4,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use seglake::Error;
-use seglake::format::{Dialect, Options, Rows, Start, Step, Value, Walk, active, open, oplog};
+use seglake::format::{
+    Dialect, Format, Options, Rows, Start, Step, Value, Walk, active, open, oplog,
+};
 use seglake::ledger::{Cause, Span};
 use seglake::source::{BytesSource, Source};
+
+use super::readings;
 
 /// A value that owns what it is made of.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -220,6 +224,18 @@ impl Scan {
         spans.sort_by_key(|span| (span.start, span.end));
         spans
     }
+}
+
+/// The ways to read a format that come to the end of these bytes, and what they gave.
+pub(super) fn ended(
+    format: &'static Format,
+    bytes: &[u8],
+) -> impl Iterator<Item = (Options, Scan)> {
+    let scans = readings(format).into_iter().map(|options| {
+        let scan = Scan::of(bytes, &options);
+        (options, scan)
+    });
+    scans.filter(|(_, scan)| scan.end == End::Done)
 }
 
 /// Begins to read, which bytes in memory always allow.

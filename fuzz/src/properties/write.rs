@@ -11,17 +11,13 @@ use seglake::format::{
 use seglake::ledger::{Kind, Span};
 use seglake::verbs::verify;
 
-use super::scan::{End, Plain, Record, Scan, whole};
-use super::{Draw, readings};
+use super::Draw;
+use super::scan::{End, Plain, Record, Scan, ended, whole};
 
 pub(super) fn check(format: &'static Format, bytes: &[u8]) {
     let folder = tempfile::tempdir().unwrap();
     let mut draw = Draw::of(bytes);
-    for options in readings(format) {
-        let scan = Scan::of(bytes, &options);
-        if scan.end != End::Done {
-            continue;
-        }
+    for (options, scan) in ended(format, bytes) {
         writes_what_was_read(&scan, bytes, &options, folder.path());
         if [&active::FORMAT, &chunked::FORMAT, &oplog::FORMAT].contains(&format) {
             appends(&scan, bytes, &options, folder.path(), &mut draw);

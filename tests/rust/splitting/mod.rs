@@ -5,9 +5,15 @@ use std::sync::Arc;
 
 use seglake::Error;
 use seglake::format::{Options, Part, Start, Step, open, resolve, split};
-use seglake::ledger::{Kind, Span};
+use seglake::ledger::Span;
 use seglake::source::Source;
 use seglake::verbs::Report;
+
+#[path = "../../../fuzz/src/properties/alike.rs"]
+mod alike;
+
+pub(crate) use alike::joined;
+use alike::told;
 
 use super::common::{Windowed, source};
 
@@ -52,44 +58,10 @@ pub(crate) fn read(source: &Arc<dyn Source>, options: &Options, start: Start<'_>
     seen
 }
 
-/// Ranges in file order, those that touch and are of the same kind and cause being one.
-pub(crate) fn joined(mut spans: Vec<Span>) -> Vec<Span> {
-    spans.sort_by_key(|span| (span.start, span.end));
-    let mut out = Vec::<Span>::new();
-    for span in spans {
-        let is_single = matches!(span.kind, Kind::Record | Kind::Chunk | Kind::Block);
-        match out.last_mut() {
-            Some(last)
-                if !is_single
-                    && (last.end, last.kind, last.cause) == (span.start, span.kind, span.cause) =>
-            {
-                last.end = span.end;
-            }
-            _ => out.push(span),
-        }
-    }
-    out
-}
-
 fn first_damage(spans: &[Span]) -> Option<String> {
     joined(spans.to_vec())
         .iter()
         .find_map(|span| span.cause.map(|cause| format!("{} {cause}", span.start)))
-}
-
-fn told(report: &Report) -> String {
-    format!(
-        "{:?} {:?} {:?} {} {} {:?} {:?} {} {}",
-        report.totals,
-        report.damage,
-        report.checked,
-        report.bytes,
-        report.records,
-        report.first_timestamp,
-        report.last_timestamp,
-        report.truncated,
-        report.wrong_key()
-    )
 }
 
 /// Reads a file whole and in parts, and compares. Gives how many parts there were.
