@@ -396,12 +396,10 @@ impl SealedLookup {
             let Ok(message) = self.check(&mut checker, number, &entry)? else {
                 continue;
             };
-            // As in a part: what does not end where the next one begins may check in more than one place.
-            let next = number + 1;
-            let joins = next == self.front.entries
-                || checker.entry_elsewhere(next)?.offset == message.end();
-            if joins && checker.stands_alone(number, &entry)? {
-                let mut state = State::before(&self.front, next, message.end());
+            if checker.joins(&message, self.front.entries)?
+                && checker.stands_alone(number, &entry)?
+            {
+                let mut state = State::before(&self.front, number + 1, message.end());
                 state.last = Some(message.uuid);
                 return Ok(Some(state));
             }

@@ -134,7 +134,9 @@ impl State {
         let first = checker.first_wanted(options, &portion)?;
         let least = portion.from.max(first.saturating_sub(MAX_RUN_IN)).max(1);
         for next in (least..=first).rev().filter(|_| first > portion.from) {
-            if let Some(message) = checker.standing_in_front_of(next, portion.until)? {
+            if let Some(message) = checker.standing(next - 1)?
+                && checker.joins(&message, portion.until)?
+            {
                 state.begin_behind(&message);
                 // The next part begins there.
                 state.ended =
@@ -202,16 +204,6 @@ impl Checker {
             Ok(message) => Ok(Some(message)),
             Err(_) => Ok(None),
         }
-    }
-
-    /// The message in front of an entry, if it checks where its own entry says and ends where this one begins, be it that of the
-    /// next part. If it does not end there, something is damaged, perhaps its entry: empty messages check wherever bytes are zero.
-    fn standing_in_front_of(&mut self, next: u64, until: u64) -> Result<Option<Message>> {
-        let Some(message) = self.standing(next - 1)? else {
-            return Ok(None);
-        };
-        let joins = next == until || self.entry_elsewhere(next)?.offset == message.end();
-        Ok(Some(message).filter(|_| joins))
     }
 
     /// Whether the index says that no message of a part is wanted, which begins at one entry and ends in front of another.
