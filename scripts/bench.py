@@ -97,8 +97,11 @@ def run(suite: str) -> list[Row]:
     if suite == "hostile":
         cargo("bench", "--locked", "--package", "seglake", "--bench", "hostile")
         return hostile_rows()
-    script = SPARK_SUITES.get(suite, PYTHON_SUITES / f"{suite.removeprefix('python_')}.py")
-    command = [sys.executable, str(script)] if script.exists() else [str(BINARY), suite]
+    if suite.startswith("python_"):
+        script = PYTHON_SUITES / f"{suite.removeprefix('python_')}.py"
+    else:
+        script = SPARK_SUITES.get(suite)
+    command = [sys.executable, str(script)] if script else [str(BINARY), suite]
     environment = HUGE_PAGES | os.environ | {"SEGLAKE_RATIOS": str(FOUND)}
     if subprocess.run(command, check=False, env=environment).returncode:
         raise BenchError(f"the suite {suite} failed: see above")
