@@ -5,7 +5,7 @@ use super::check::{Checker, Claim, Fault, message};
 use super::lookup::{SealedLookup, Sought};
 use super::reader::MAX_COPIED_BYTES;
 use super::search::Search;
-use super::table::Table;
+use super::table::{Near, Table};
 use super::{ENTRY_BYTES, Entry, Header, Message, UUID_BYTES};
 use crate::checksum::batch::Batch;
 use crate::checksum::hash;
@@ -131,9 +131,8 @@ impl Group {
             ask_next(&search, &mut self.ahead);
             self.searches.push(search);
         }
-        if let ([search], Some(table)) = (self.searches.as_slice(), lookup.guide.table()) {
-            self.ahead
-                .extend(about(lookup, table, search).into_iter().flatten());
+        if let ([uuid], Some(table)) = (uuids, lookup.guide.table()) {
+            self.ask_about(lookup, table, uuid);
         }
         while !self.ahead.is_empty() {
             segment.prefetch(&mut self.ahead);
@@ -151,6 +150,22 @@ impl Group {
             }
         }
         Ok(())
+    }
+
+    /// Asks for what a search that is about to end will come to, with nothing else to wait for: for where the message and its
+    /// checksum should be, and the ones beside them.
+    fn ask_about(&mut self, lookup: &SealedLookup, table: &Table, uuid: &[u8; UUID_BYTES]) {
+        let Some(Near { number, offset }) = table.near(uuid) else {
+            return;
+        };
+        let usual = self.usual.min(MAX_AHEAD_BYTES / 2);
+        let from = place(offset).saturating_sub(usual);
+        let lines = (from..=from.saturating_add(3 * usual)).step_by(LINE_BYTES);
+        self.ahead.extend(lines);
+        if let Some(trailer) = &lookup.front.trailer {
+            let checksum = trailer.checksum_at(number);
+            self.ahead.push(place(checksum));
+        }
     }
 
     /// Asks for the messages of the entries that were found.
@@ -248,20 +263,14 @@ impl Group {
     }
 }
 
-/// About where the message and the checksum are that a search will come to, if it is about to end: with nothing else to wait
-/// for, they are asked for together with the entry.
-fn about(lookup: &SealedLookup, table: &Table, search: &Search) -> Option<[usize; 2]> {
-    let [first, _] = search.few()?;
-    let message = place(table.offset_near(first)?);
-    let checksum = lookup.front.trailer?.checksum_at(first);
-    Some([message, place(checksum)])
-}
-
 /// Adds the offsets of what a search looks at next.
 fn ask_next(search: &Search, ahead: &mut Vec<usize>) {
     let offset = |number: u64| place(number).saturating_mul(ENTRY_BYTES);
     match (search.few(), search.place()) {
-        (Some([first, last]), _) => ahead.extend([offset(first), offset(last)]),
+        (Some([first, last]), _) => {
+            ahead.extend((offset(first)..offset(last)).step_by(LINE_BYTES));
+            ahead.push(offset(last));
+        }
         (None, Some(next)) => ahead.push(offset(next)),
         (None, None) => {}
     }

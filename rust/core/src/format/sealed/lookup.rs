@@ -35,7 +35,11 @@ pub(super) struct SealedLookup {
     /// What is proven of the index, once it had to be.
     survey: OnceLock<Survey>,
     pub(super) guide: Guide,
-    idle: Mutex<Vec<Tools>>,
+    #[expect(
+        clippy::vec_box,
+        reason = "they are taken out and put back for each look-up"
+    )]
+    idle: Mutex<Vec<Box<Tools>>>,
 }
 
 /// What one thread needs to look up.
@@ -88,16 +92,18 @@ impl SealedLookup {
     }
 
     /// What was used before, if it is to be had at once: a fork may have taken the lock along.
-    fn tools(&self) -> Tools {
+    fn tools(&self) -> Box<Tools> {
         let idle = self.idle.try_lock().ok().and_then(|mut idle| idle.pop());
-        idle.unwrap_or_else(|| Tools {
-            checker: self.checker(),
-            group: Group::default(),
-            uuids: Vec::new(),
+        idle.unwrap_or_else(|| {
+            Box::new(Tools {
+                checker: self.checker(),
+                group: Group::default(),
+                uuids: Vec::new(),
+            })
         })
     }
 
-    fn put_back(&self, mut tools: Tools) {
+    fn put_back(&self, mut tools: Box<Tools>) {
         tools.checker.reader.forget(); // a file that was cut off since is to be noticed
         if let Ok(mut idle) = self.idle.try_lock()
             && idle.len() < MAX_IDLE

@@ -10,7 +10,7 @@ use crate::uuid6;
 /// How many more looks a search may take than halving would.
 const SPARE_LOOKS: u32 = 3;
 /// So few places are halved: they are side by side in memory.
-const FEW: u64 = 8;
+const FEW: u64 = 12;
 /// So many guesses in a row that were far off end the guessing.
 const MAX_MISSES: u32 = 2;
 

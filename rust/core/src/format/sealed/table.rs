@@ -12,14 +12,23 @@ use crate::source::Source;
 use crate::uuid6;
 
 /// So many entries share a place of the table where times are spread evenly and memory allows.
-const ENTRIES_PER_PLACE: u64 = 2;
-const PLACE_BYTES: u64 = size_of::<u32>() as u64;
-/// Of one entry in so many the offset is kept.
-const ENTRIES_PER_OFFSET: u64 = 64;
+const ENTRIES_PER_PLACE: u64 = 4;
+const PLACE_BYTES: u64 = size_of::<Place>() as u64;
+/// Offsets are kept in units of so many bytes, a cache line: they say what to ask for.
+const OFFSET_UNIT: u64 = 64;
 
-/// For each stretch of time, all of one length, the number of the first entry that is not earlier: all that stands between
-/// two of them has one of these times. Only made of an index whose UUIDs ascend, so that who searches between two places finds
-/// what he would have found among all.
+/// Where a stretch of time begins. Both numbers side by side, since one look at memory is most of what a look-up takes.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    /// The number of the first entry that is not earlier.
+    entry: u32,
+    /// Where its message begins, in [`OFFSET_UNIT`]s: for guessing where those of the stretch do, and nothing else.
+    offset: u32,
+}
+
+/// For each stretch of time, all of one length, the first entry that is not earlier: all that stands between two of them has
+/// one of these times. Only made of an index whose UUIDs ascend, so that who searches between two places finds what he would
+/// have found among all.
 #[derive(Debug)]
 pub(super) struct Table {
     /// The time of the first entry, in ticks.
@@ -28,11 +37,12 @@ pub(super) struct Table {
     scale: u64,
     /// How many ticks a stretch is long, rounded down.
     width: u64,
-    /// One more than there are stretches; the last is the number of entries.
-    starts: Vec<u32>,
-    /// Where the messages of some entries begin, for guessing where those between them do; empty where memory does not allow.
-    offsets: Vec<u64>,
+    /// One more than there are stretches; the last is behind all entries.
+    places: Vec<Place>,
 }
+
+/// A time's place in the table, and how far it is from there to the next one, in 2^32ths.
+type Spot = (usize, u64);
 
 impl Table {
     /// Reads the index once. `None` where its UUIDs do not ascend, where there are too few or too many entries, or too little
@@ -47,10 +57,8 @@ impl Table {
     ) -> Result<Option<Self>> {
         let entries = front.entries;
         let allowed = options.lookup_table_bytes as u64;
-        let offset_bytes = entries.div_ceil(ENTRIES_PER_OFFSET) * size_of::<u64>() as u64;
-        let has_offsets = offset_bytes <= allowed / 8;
-        let left = allowed - if has_offsets { offset_bytes } else { 0 };
-        let stretches = (entries / ENTRIES_PER_PLACE).min((left / PLACE_BYTES).saturating_sub(1));
+        let stretches =
+            (entries / ENTRIES_PER_PLACE).min((allowed / PLACE_BYTES).saturating_sub(1));
         if front.unreadable.is_some() || stretches < 2 || u32::try_from(entries).is_err() {
             return Ok(None);
         }
@@ -68,68 +76,79 @@ impl Table {
                 first,
                 scale: scale(stretches, whole + 1),
                 width: (whole + 1) / stretches,
-                starts: Vec::new(),
-                offsets: Vec::new(),
+                places: Vec::new(),
             },
-            places: usize::try_from(stretches + 1).unwrap_or(usize::MAX),
-            has_offsets,
+            count: usize::try_from(stretches + 1).unwrap_or(usize::MAX),
             number: 0,
             before: None,
         };
-        // There are bytes for twice as many entries.
-        filling.table.starts.reserve_exact(filling.places);
+        // There are bytes for four times as many entries.
+        filling.table.places.reserve_exact(filling.count);
         let mut ascends = true;
         each_piece(source, options, 0, front.entry_at(entries), |bytes| {
             let mut entries = bytes.as_chunks().0.iter().map(Entry::parse);
             ascends = entries.all(|entry| filling.add(&entry).is_some());
             ascends
         })?;
-        Ok(ascends.then(|| filling.finish()))
+        Ok(ascends.then(|| filling.finish(front.data_end)))
     }
 
-    /// The place of a time; `None` in front of the first.
-    fn place_of(&self, time: u64) -> Option<usize> {
+    /// Where a time is in the table; `None` in front of the first.
+    fn spot(&self, time: u64) -> Option<Spot> {
         let since = time.checked_sub(self.first)?;
-        let place = (u128::from(since) * u128::from(self.scale)) >> u64::BITS;
-        usize::try_from(place).ok()
+        let scaled = u128::from(since) * u128::from(self.scale);
+        let place = usize::try_from(scaled >> u64::BITS).ok()?;
+        let part = u64::try_from((scaled >> u32::BITS) & u128::from(u32::MAX)).ok()?;
+        Some((place, part))
     }
 
     /// Where the table is to be looked at for this UUID; `None` where it does not help.
-    fn place(&self, uuid: &[u8; UUID_BYTES]) -> Option<usize> {
+    fn spot_of(&self, uuid: &[u8; UUID_BYTES]) -> Option<Spot> {
         // Times order only UUIDs of one version.
-        (uuid[6] >> 4 == 6).then(|| self.place_of(uuid6::ticks(uuid)))?
+        (uuid[6] >> 4 == 6).then(|| self.spot(uuid6::ticks(uuid)))?
     }
 
     /// A search for this UUID among the entries that can have its time; `None` where the table does not say.
     pub(super) fn search(&self, uuid: &[u8; UUID_BYTES]) -> Option<Search> {
-        let place = self.place(uuid)?;
-        let (start, end) = (self.starts.get(place)?, self.starts.get(place + 1)?);
+        let (place, _) = self.spot_of(uuid)?;
+        let [start, end] = self.places.get(place..)?.first_chunk()?;
         let begins = self
             .first
             .saturating_add(self.width.saturating_mul(place as u64));
         let times = begins..begins.saturating_add(self.width);
-        Some(Search::new(
-            *uuid,
-            u64::from(*start)..u64::from(*end),
-            times,
-        ))
+        let among = u64::from(start.entry)..u64::from(end.entry);
+        Some(Search::new(*uuid, among, times))
     }
 
     /// Asks for the part of the table that [`search`](Self::search) will look at.
     pub(super) fn prefetch(&self, uuid: &[u8; UUID_BYTES]) {
-        if let Some(place) = self.place(uuid) {
-            prefetch_item(&self.starts, place);
+        if let Some((place, _)) = self.spot_of(uuid) {
+            prefetch_item(&self.places, place);
         }
     }
 
-    /// About where the message of entry number `number` begins, in bytes from the start of the file: to ask for it before its
-    /// entry is there, and for nothing else.
-    pub(super) fn offset_near(&self, number: u64) -> Option<u64> {
-        let place = usize::try_from(number / ENTRIES_PER_OFFSET).ok()?;
-        let (from, to) = (self.offsets.get(place)?, self.offsets.get(place + 1)?);
-        let step = to.checked_sub(*from)? / ENTRIES_PER_OFFSET;
-        from.checked_add(step * (number % ENTRIES_PER_OFFSET))
+    /// About which entry this UUID's is, and where its message begins, in bytes from the start of the file: to ask for both
+    /// before the entry is there, and for nothing else.
+    pub(super) fn near(&self, uuid: &[u8; UUID_BYTES]) -> Option<Near> {
+        let (place, part) = self.spot_of(uuid)?;
+        let [start, end] = self.places.get(place..)?.first_chunk()?;
+        let between = |from: u32, to: u32| {
+            u64::from(from) + ((u64::from(to.saturating_sub(from)) * part) >> u32::BITS)
+        };
+        Some(Near {
+            number: between(start.entry, end.entry),
+            offset: between(start.offset, end.offset) * OFFSET_UNIT,
+        })
     }
+}
+
+/// About where something is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Near {
+    /// Its number among the entries.
+    pub(super) number: u64,
+    /// The offset of its message.
+    pub(super) offset: u64,
 }
 
 /// `stretches`, which are no more than `whole`, by `whole`, times 2^64: so little less that all below `whole` comes to less than
@@ -142,9 +161,8 @@ fn scale(stretches: u64, whole: u64) -> u64 {
 /// A table that entries are added to.
 struct Filling {
     table: Table,
-    /// How many numbers the table is to have.
-    places: usize,
-    has_offsets: bool,
+    /// How many places the table is to have.
+    count: usize,
     number: u32,
     before: Option<u128>,
 }
@@ -158,24 +176,31 @@ impl Filling {
         }
         self.before = Some(uuid);
         let table = &mut self.table;
-        let place = table.place_of(uuid6::ticks(&entry.uuid))?;
-        if place >= self.places {
+        let (place, _) = table.spot(uuid6::ticks(&entry.uuid))?;
+        if place >= self.count {
             return None;
         }
-        if place >= table.starts.len() {
-            table.starts.resize(place + 1, self.number);
-        }
-        if self.has_offsets && u64::from(self.number).is_multiple_of(ENTRIES_PER_OFFSET) {
-            table.offsets.push(entry.offset);
+        if place >= table.places.len() {
+            let begins = Place::new(self.number, entry.offset);
+            table.places.resize(place + 1, begins);
         }
         self.number = self.number.checked_add(1)?;
         Some(())
     }
 
-    fn finish(self) -> Table {
+    /// The table, where the data ends at this offset.
+    fn finish(self, data_end: u64) -> Table {
         let mut table = self.table;
-        table.starts.resize(self.places, self.number);
+        let behind = Place::new(self.number, data_end);
+        table.places.resize(self.count, behind);
         table
+    }
+}
+
+impl Place {
+    fn new(entry: u32, offset: u64) -> Self {
+        let offset = u32::try_from(offset / OFFSET_UNIT).unwrap_or(u32::MAX);
+        Self { entry, offset }
     }
 }
 
@@ -192,13 +217,12 @@ mod tests {
                 first: 0,
                 scale: scale(stretches, whole),
                 width: whole / stretches,
-                starts: Vec::new(),
-                offsets: Vec::new(),
+                places: Vec::new(),
             };
             let (time, later) = (time % whole, later % whole);
             let (time, later) = (time.min(later), time.max(later));
-            let (place, behind) = (table.place_of(time).unwrap(), table.place_of(later).unwrap());
-            proptest::prop_assert!(place <= behind && (behind as u64) < stretches);
+            let (spot, behind) = (table.spot(time).unwrap(), table.spot(later).unwrap());
+            proptest::prop_assert!(spot <= behind && (behind.0 as u64) < stretches);
         }
     }
 }

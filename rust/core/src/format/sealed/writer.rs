@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use uuid::Uuid;
 
 use super::trailer::{Foot, key_check};
-use super::{CHECKSUM_BYTES, COLUMNS, ENTRY_BYTES, Entry, MAGIC, UUID_BYTES};
+use super::{COLUMNS, ENTRY_BYTES, Entry, MAGIC, UUID_BYTES};
 use crate::checksum::{Incremental, Key};
 use crate::error::{Error, Result};
 use crate::format::active::{Sequence, Stored, Unhashed, encode_message};
@@ -14,10 +14,12 @@ use crate::format::{self, Column, Interrupt, RecordId, Value, WriteOptions};
 use crate::output::{NewFile, Spool};
 use crate::source::{FileSource, Source};
 
-/// How much is copied between two looks at whether to stop: whole entries.
-/// Where the system keeps files in large pages, what is written in pieces of several of these (2 MiB) is kept so, and a map of
-/// it takes fewer translations: looking up waits for them as much as for memory.
+/// Where the system keeps files in large pages, what is written in pieces of whole ones is kept so, and a map of it takes fewer
+/// translations: looking up waits for them as much as for memory.
+const LARGE_PAGE_BYTES: usize = 2 << 20;
+/// How much is copied between two looks at whether to stop: whole entries, and whole large pages.
 const PIECE_BYTES: usize = ENTRY_BYTES << 18;
+const _: () = assert!(PIECE_BYTES.is_multiple_of(LARGE_PAGE_BYTES));
 
 /// Writes messages, in the order of their UUIDs, to a segment that appears under its name when the writer is closed, readable
 /// by its owner alone. Dropping the writer leaves nothing.
@@ -236,7 +238,7 @@ impl Writer {
             self.messages.source()?,
             self.checksums.source()?,
         );
-        each_piece(&entries, self.interrupt.as_ref(), |bytes| {
+        each_piece(&entries, 0, self.interrupt.as_ref(), |bytes| {
             for entry in bytes.as_chunks_mut::<ENTRY_BYTES>().0 {
                 let offset = data_start + Entry::parse(entry).offset;
                 if let Some(place) = entry.last_chunk_mut() {
@@ -246,11 +248,12 @@ impl Writer {
             write(bytes, Some(&mut index))
         })?;
         write(&[0; ENTRY_BYTES], Some(&mut index))?;
-        each_piece(&messages, self.interrupt.as_ref(), |bytes| {
+        each_piece(&messages, data_start, self.interrupt.as_ref(), |bytes| {
             write(bytes, None)
         })?;
         if self.has_trailer {
-            each_piece(&checksums, self.interrupt.as_ref(), |bytes| {
+            let data_end = data_start + self.data_bytes;
+            each_piece(&checksums, data_end, self.interrupt.as_ref(), |bytes| {
                 write(bytes, Some(&mut index))
             })?;
             let foot = Foot {
@@ -265,23 +268,26 @@ impl Writer {
     }
 }
 
-/// Calls `take` with all bytes of a source, in pieces of whole entries and checksums.
+/// Calls `take` with all bytes of a source, in pieces, all but the last of which end where a large page of a file ends that
+/// they are written to from `offset` on. From 0 on they are whole entries.
 fn each_piece(
     source: &FileSource,
+    offset: u64,
     interrupt: Option<&Interrupt>,
     mut take: impl FnMut(&mut [u8]) -> Result<()>,
 ) -> Result<()> {
-    const { assert!(PIECE_BYTES.is_multiple_of(CHECKSUM_BYTES)) };
     let (mut at, mut buffer) = (0, Vec::new());
+    // The first begins within a large page.
+    let mut piece = PIECE_BYTES as u64 - offset % LARGE_PAGE_BYTES as u64;
     while at < source.len() {
         if interrupt.is_some_and(|interrupt| (interrupt.0)()) {
             return Err(Error::Interrupted);
         }
-        let left = usize::try_from(source.len() - at).unwrap_or(usize::MAX);
-        buffer.resize(left.min(PIECE_BYTES), 0);
+        let left = piece.min(source.len() - at);
+        buffer.resize(usize::try_from(left).unwrap_or(PIECE_BYTES), 0);
         source.read_exact_at(at, &mut buffer)?;
         take(&mut buffer)?;
-        at += buffer.len() as u64;
+        (at, piece) = (at + left, PIECE_BYTES as u64);
     }
     Ok(())
 }
