@@ -7,7 +7,7 @@ use seglake::Error;
 use seglake::format::{
     Dialect, Format, Options, Rows, Start, Step, Value, Walk, active, open, oplog,
 };
-use seglake::ledger::{Cause, Span};
+use seglake::ledger::{Cause, Kind, RecordRun, Span};
 use seglake::source::{BytesSource, Source};
 
 use super::readings;
@@ -186,7 +186,11 @@ impl Scan {
         let rows = walk.rows();
         let records = (0..rows.len()).map(|row| Record::of(&*rows, row, options));
         self.records.extend(records);
+        let before = self.spans.len();
         self.spans.extend_from_slice(walk.spans());
+        if let Some(run) = walk.record_run() {
+            assert_is_run(&run, &self.spans[before..]);
+        }
     }
 
     /// Appends the rest of a walk.
@@ -224,6 +228,20 @@ impl Scan {
         spans.sort_by_key(|span| (span.start, span.end));
         spans
     }
+}
+
+/// A run of records is what the ranges say.
+fn assert_is_run(run: &RecordRun, spans: &[Span]) {
+    assert_eq!(run.records, spans.len() as u64);
+    let mut at = run.start;
+    for span in spans {
+        assert_eq!(
+            (span.start, span.kind, span.cause),
+            (at, Kind::Record, None)
+        );
+        at = span.end;
+    }
+    assert_eq!(at, run.end);
 }
 
 /// The ways to read a format that come to the end of these bytes, and what they gave.

@@ -205,9 +205,47 @@ impl Tiling {
         }));
     }
 
+    /// As [`cover_records`](Self::cover_records), of so many that end at `end` together; `None`, and nothing is covered, where a
+    /// range in front of them is still held back.
+    pub(crate) fn cover_run(&mut self, end: u64, records: u64) -> Option<RecordRun> {
+        if self.held.is_some() {
+            return None;
+        }
+        let start = std::mem::replace(&mut self.end, end);
+        Some(RecordRun {
+            start,
+            end,
+            records,
+        })
+    }
+
     /// Appends the range that was still held back, which nothing can grow any more.
     pub(crate) fn finish(&mut self, out: &mut Vec<Span>) {
         out.extend(self.held.take());
+    }
+}
+
+/// Good records one directly behind the other, each of which is a range of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecordRun {
+    /// Where the first begins, in bytes from the start of the file.
+    pub start: u64,
+    /// The offset behind the last.
+    pub end: u64,
+    /// How many there are.
+    pub records: u64,
+}
+
+impl RecordRun {
+    /// All of them as one range.
+    #[must_use]
+    pub const fn span(&self) -> Span {
+        Span {
+            start: self.start,
+            end: self.end,
+            kind: Kind::Record,
+            cause: None,
+        }
     }
 }
 
@@ -255,6 +293,17 @@ impl Totals {
             spans = spans.get(ranges..).unwrap_or_default();
         }
         damaged
+    }
+
+    /// Adds records that are a range each.
+    pub fn add_records(&mut self, run: &RecordRun) {
+        let span = run.span();
+        self.add_run(Total {
+            kind: span.kind,
+            cause: span.cause,
+            bytes: span.len(),
+            ranges: run.records,
+        });
     }
 
     /// Adds the sums over another stretch.

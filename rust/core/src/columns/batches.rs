@@ -221,8 +221,10 @@ impl Batches {
         match self.walk.step() {
             Ok(Step::More) => {
                 self.report.add(&*self.walk);
-                self.damage
-                    .extend(self.walk.spans().iter().filter(|span| span.is_damage()));
+                if self.walk.record_run().is_none() {
+                    let spans = self.walk.spans().iter();
+                    self.damage.extend(spans.filter(|span| span.is_damage()));
+                }
             }
             Ok(Step::Wait | Step::Done) => self.ended = true,
             Err(error) => self.failed = Some(error),

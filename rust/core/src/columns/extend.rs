@@ -109,11 +109,10 @@ impl ColumnBuffer {
     }
 
     /// Appends runs of bytes.
-    pub fn extend_bytes<'a>(&mut self, runs: impl Iterator<Item = &'a [u8]> + Clone) {
+    pub fn extend_bytes<'a>(&mut self, runs: impl Iterator<Item = &'a [u8]>) {
         let more = match &mut self.values {
             Values::Binary { offsets, data } => {
                 let before = offsets.len();
-                data.reserve(runs.clone().map(<[u8]>::len).sum());
                 offsets.extend(runs.map(|run| {
                     data.extend_from_slice(run);
                     offset(data.len())

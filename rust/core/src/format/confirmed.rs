@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{Carry, Checked, Hits, Lookup, RecordId, Rows, Step, Walk, Wanted};
 use crate::error::{Error, Result};
-use crate::ledger::Span;
+use crate::ledger::{RecordRun, Span};
 use crate::source::Source;
 
 /// A walk that has its source [confirm](Source::confirm) what it read before it tells of damage, and at its end.
@@ -18,7 +18,7 @@ pub(super) struct ConfirmedWalk {
 impl Walk for ConfirmedWalk {
     fn step(&mut self) -> Result<Step> {
         let step = confirmed_damage(self.walk.step(), &*self.source)?;
-        if step != Step::More || self.walk.spans().iter().any(Span::is_damage) {
+        if step != Step::More || self.walk.found_damage() {
             self.source.confirm()?;
         }
         Ok(step)
@@ -30,6 +30,10 @@ impl Walk for ConfirmedWalk {
 
     fn spans(&self) -> &[Span] {
         self.walk.spans()
+    }
+
+    fn record_run(&self) -> Option<RecordRun> {
+        self.walk.record_run()
     }
 
     fn front_end(&self) -> u64 {

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::{Checked, Part, Value};
 use crate::columns::ColumnBuffer;
 use crate::error::Result;
-use crate::ledger::{Cause, Span};
+use crate::ledger::{Cause, RecordRun, Span};
 
 /// Good records, in the order in which they were found. Methods that take a row panic where there is none of that number, as
 /// slices do.
@@ -47,6 +47,11 @@ pub trait Rows {
     /// How many rows from `first` on fit into a batch that has this much room, and what they [weigh](Self::weight) together.
     fn fitting(&self, first: usize, room: Room) -> (usize, usize) {
         let end = first.saturating_add(room.rows).min(self.len());
+        let weights = (first..end).map(|row| self.weight(row));
+        let all = weights.fold(0, usize::saturating_add);
+        if all <= room.bytes {
+            return (end.saturating_sub(first), all); // as nearly always
+        }
         let (mut rows, mut bytes) = (0, 0_usize);
         for row in first..end {
             let sum = bytes.saturating_add(self.weight(row));
@@ -171,6 +176,17 @@ pub trait Walk: Send {
 
     /// The ranges of the ledger that the last step settled, in file order, each once.
     fn spans(&self) -> &[Span];
+
+    /// The same as [`spans`](Self::spans), where they are records one directly behind the other and nothing else: without making
+    /// them one by one. `None` where they are not, and where only looking at each would tell.
+    fn record_run(&self) -> Option<RecordRun> {
+        None
+    }
+
+    /// Whether the last step settled that something is damaged.
+    fn found_damage(&self) -> bool {
+        self.record_run().is_none() && self.spans().iter().any(Span::is_damage)
+    }
 
     /// The offset up to which ranges come last. 0 where all come in file order.
     fn front_end(&self) -> u64 {

@@ -75,11 +75,16 @@ impl Report {
     /// Adds what the last step of a walk found.
     pub fn add(&mut self, walk: &dyn Walk) {
         self.checked = walk.checked();
-        let spans = walk.spans();
-        self.stretches.extend(spans);
-        if self.totals.add_all(spans) {
-            for span in spans.iter().filter(|span| span.is_damage()) {
-                self.name(*span);
+        if let Some(run) = walk.record_run() {
+            self.stretches.extend(&[run.span()]);
+            self.totals.add_records(&run);
+        } else {
+            let spans = walk.spans();
+            self.stretches.extend(spans);
+            if self.totals.add_all(spans) {
+                for span in spans.iter().filter(|span| span.is_damage()) {
+                    self.name(*span);
+                }
             }
         }
         self.bytes = self.totals.bytes();

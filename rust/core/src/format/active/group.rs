@@ -51,8 +51,8 @@ pub(super) struct Group {
     given: usize,
     /// The offset behind the last.
     end: usize,
-    /// The last UUID as a number, its first byte the most significant.
-    last: u128,
+    /// The last UUID.
+    last: [u8; UUID_BYTES],
     ascends: bool,
     /// Whether most records of the group before this one were short.
     short: bool,
@@ -69,7 +69,7 @@ impl Default for Group {
             len: 0,
             given: 0,
             end: 0,
-            last: 0,
+            last: [0; UUID_BYTES],
             ascends: true,
             short: false,
             type_len: 0,
@@ -82,7 +82,7 @@ impl Group {
     pub(super) fn parse(&mut self, stretch: &Stretch<'_>) {
         self.short = self.end <= self.len * SHORT_BYTES;
         (self.len, self.given, self.end) = (0, 0, 0);
-        self.last = stretch.last.map_or(0, u128::from_be_bytes);
+        self.last = stretch.last.unwrap_or_default();
         self.ascends = true;
         self.go_on(stretch, 1, usize::MAX);
         let limit = usize::try_from(stretch.limit).unwrap_or(usize::MAX);
@@ -101,10 +101,13 @@ impl Group {
         let stored = self.stored.get_mut(self.len..len).unwrap_or_default();
         let short = self.short;
         // Locals, so that the loop has them in registers.
-        let (mut offset, mut last, mut count) = (self.end, self.last, self.len);
+        let (mut offset, mut last, mut count) = (self.end, &self.last, self.len);
         let (mut ascends, mut type_len) = (self.ascends, self.type_len);
+        let mut last_half = uuid6::first_half(last);
         for (extent, stored) in extents.iter_mut().zip(stored) {
-            let rest = bytes.get(offset..).unwrap_or_default();
+            let Some(rest) = bytes.get(offset..) else {
+                break;
+            };
             if short && let Some(ahead) = rest.get(AHEAD_BYTES..).and_then(<[u8]>::first_chunk) {
                 prefetch_all::<STRETCH_BYTES>(ahead);
             }
@@ -117,19 +120,21 @@ impl Group {
             let Some(checksum) = rest.get(hashed..).and_then(<[u8]>::first_chunk) else {
                 break;
             };
-            if !(uuid > last && uuid6::is_v6_number(uuid)) {
-                if uuid == 0 {
+            let half = uuid6::first_half(uuid);
+            if !(half > last_half && uuid6::is_v6(uuid)) {
+                if *uuid == [0; UUID_BYTES] {
                     break;
                 }
-                ascends = false;
+                ascends &= uuid > last && uuid6::is_v6(uuid);
             }
             *extent = (offset, hashed);
             *stored = u64::from_be_bytes(*checksum);
             offset += hashed + CHECKSUM_BYTES;
-            last = uuid;
+            (last, last_half) = (uuid, half);
             count += 1;
         }
-        (self.end, self.last, self.len) = (offset, last, count);
+        self.last = *last;
+        (self.end, self.len) = (offset, count);
         (self.ascends, self.type_len) = (ascends, type_len);
     }
 
@@ -216,11 +221,11 @@ pub(super) const fn end_of((offset, hashed): &Extent) -> usize {
 
 /// As [`Header::peek`], of bytes of which the longest header may not be whole.
 #[cold]
-fn at_edge(bytes: &[u8], left: u64) -> Option<(u128, usize)> {
+fn at_edge(bytes: &[u8], left: u64) -> Option<(&[u8; UUID_BYTES], usize)> {
     match Header::parse(bytes, left) {
         Parsed::Record(header) => {
             let hashed = usize::try_from(header.hashed()).ok()?;
-            Some((u128::from_be_bytes(header.uuid), hashed))
+            Some((bytes.first_chunk()?, hashed))
         }
         Parsed::Bad(_) | Parsed::NeedMore => None,
     }
@@ -345,7 +350,7 @@ mod tests {
                         Parsed::Record(header) => Some((header.uuid, header.hashed(), header.type_len)),
                         Parsed::Bad(_) | Parsed::NeedMore => None,
                     };
-                    prop_assert_eq!(Some((uuid.to_be_bytes(), hashed as u64, expected)), found);
+                    prop_assert_eq!(Some((*uuid, hashed as u64, expected)), found);
                 }
                 None => prop_assert!(bytes.len() < super::super::MAX_HEADER_BYTES),
             }

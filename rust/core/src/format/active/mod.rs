@@ -15,6 +15,7 @@ mod resync;
 mod rows;
 mod salvage;
 mod sequence;
+mod settled;
 mod suspects;
 mod unhashed;
 mod walk;
@@ -92,12 +93,12 @@ enum Parsed {
 }
 
 impl Header {
-    /// UUID, as a number whose most significant byte is the first, and how many bytes are hashed of the record that `bytes` begin
-    /// with, where they are so many that the longest header ends in them: else [`parse`](Self::parse) tells.
+    /// UUID, and how many bytes are hashed of the record that `bytes` begin with, where they are so many that the longest header
+    /// ends in them: else [`parse`](Self::parse) tells.
     ///
     /// `type_len` is what the type's length is expected to be, and becomes what it is.
     #[inline(always)]
-    fn peek(bytes: &[u8], type_len: &mut u8) -> Option<(u128, usize)> {
+    fn peek<'a>(bytes: &'a [u8], type_len: &mut u8) -> Option<(&'a [u8; UUID_BYTES], usize)> {
         let bytes = bytes.first_chunk::<MAX_HEADER_BYTES>()?;
         // A branch, since a processor does not wait for what it predicts: it then knows where the value's length stands, and
         // from that where the next record begins, before it has the type's length.
@@ -108,7 +109,7 @@ impl Header {
         let value_len = bytes.get(value_len_at..)?.first_chunk()?;
         let value_len = usize::try_from(u32::from_be_bytes(*value_len)).ok()?;
         let hashed = value_len.checked_add(value_len_at + 4)?;
-        Some((u128::from_be_bytes(*bytes.first_chunk()?), hashed))
+        Some((bytes.first_chunk()?, hashed))
     }
 
     /// Parses what stands at the beginning of `bytes`; the file has `left` bytes from there on, `bytes` among them.

@@ -51,12 +51,12 @@ impl ActiveRows<'_> {
 
     /// The value, empty where it is not whole: what is hashed ends with it, so that its length need not be read.
     fn value_bytes(&self, (offset, hashed): Extent) -> &[u8] {
-        let rest = self.bytes.get(offset..).unwrap_or_default();
-        let whole = rest.get(..hashed).unwrap_or_default();
-        let type_len = whole.get(UUID_BYTES).copied().unwrap_or_default();
-        whole
-            .get(LENGTHS_BYTES + usize::from(type_len)..)
-            .unwrap_or_default()
+        // Branches, which are always the same, and nothing that is chosen: this is done for each value.
+        let value = || {
+            let whole = self.bytes.get(offset..)?.get(..hashed)?;
+            whole.get(LENGTHS_BYTES + usize::from(*whole.get(UUID_BYTES)?)..)
+        };
+        value().unwrap_or_default()
     }
 }
 
@@ -104,16 +104,6 @@ impl Rows for ActiveRows<'_> {
 
     fn value(&self, row: usize) -> &[u8] {
         self.value_bytes(self.record(row))
-    }
-
-    fn weight(&self, row: usize) -> usize {
-        let (offset, hashed) = self.record(row);
-        let rest = self.bytes.get(offset..).unwrap_or_default();
-        let type_len = rest.get(UUID_BYTES).copied().unwrap_or_default();
-        if rest.len() < hashed {
-            return 0; // as `value` has it
-        }
-        hashed.saturating_sub(LENGTHS_BYTES + usize::from(type_len))
     }
 
     fn timestamp(&self, row: usize) -> Option<i64> {

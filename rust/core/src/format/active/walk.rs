@@ -4,14 +4,15 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::group::{Extent, Group, Stretch, end_of};
+use super::group::{Extent, Group, Stretch};
 use super::resync::{Resync, Search};
 use super::rows::{ActiveRows, Stored, type_of};
+use super::settled::Settled;
 use super::{Header, MAX_HEADER_BYTES, Parsed, UUID_BYTES};
 use crate::checksum::Key;
 use crate::error::{Damage, Error, Finding, Result};
 use crate::format::{self, Carry, Eof, Options, Rows, Start, Step, Types, UuidBounds, Walk};
-use crate::ledger::{Cause, Kind, Span, Tiling};
+use crate::ledger::{Cause, Kind, RecordRun, Span};
 use crate::source::{Source, Window};
 use crate::uuid6;
 
@@ -51,11 +52,10 @@ pub(crate) struct ActiveWalk {
     pub(super) state: State,
     pub(super) search: Search,
     pub(super) window: Window,
-    tiling: Tiling,
+    settled: Settled,
     group: Group,
     /// The offset that the places of the group's records count from.
     pub(super) base: u64,
-    spans: Vec<Span>,
     pub(super) suspects_key: bool,
     ended: bool,
 }
@@ -113,10 +113,9 @@ impl ActiveWalk {
         Ok(Self {
             search: Search::default(),
             window: Window::default(),
-            tiling: Tiling::resume(state.at, state.held),
+            settled: Settled::resume(state.at, state.held),
             group: Group::default(),
             base: 0,
-            spans: Vec::new(),
             suspects_key: false,
             ended: false,
             bounds: UuidBounds::of(&options.wanted),
@@ -242,13 +241,11 @@ impl ActiveWalk {
         self.suspects_key = false;
         self.state.trust = self.state.trust.saturating_add(len);
         self.state.at = self.base + len;
-        let ends = extents
-            .iter()
-            .map(|extent| self.base + end_of(extent) as u64);
-        self.tiling.cover_records(ends, &mut self.spans);
         if self.types.are_all() {
+            self.settled.cover_run(self.base, extents);
             self.group.give_all();
         } else {
+            self.settled.cover_records(self.base, extents);
             let types = &self.types;
             let type_at = |(offset, _): &Extent| type_of(bytes.get(*offset..).unwrap_or_default());
             self.group
@@ -415,7 +412,7 @@ impl ActiveWalk {
     }
 
     fn cover(&mut self, end: u64, kind: Kind, cause: Option<Cause>) {
-        self.tiling.cover(end, kind, cause, &mut self.spans);
+        self.settled.cover(end, kind, cause);
         self.state.at = end.max(self.state.at);
     }
 
@@ -434,7 +431,7 @@ impl Walk for ActiveWalk {
     fn step(&mut self) -> Result<Step> {
         self.options.poll()?;
         self.group.take_back();
-        self.spans.clear();
+        self.settled.clear();
         loop {
             if self.ended {
                 return Ok(Step::Done);
@@ -442,9 +439,9 @@ impl Walk for ActiveWalk {
             let advance = self.advance()?;
             if matches!(advance, Advance::End) {
                 self.ended = true;
-                self.tiling.finish(&mut self.spans);
+                self.settled.finish();
             }
-            if !self.group.given().is_empty() || !self.spans.is_empty() {
+            if !self.group.given().is_empty() || !self.settled.is_empty() {
                 return Ok(Step::More);
             }
             if matches!(advance, Advance::Wait) {
@@ -458,7 +455,11 @@ impl Walk for ActiveWalk {
     }
 
     fn spans(&self) -> &[Span] {
-        &self.spans
+        self.settled.spans(self.base, self.group.extents())
+    }
+
+    fn record_run(&self) -> Option<RecordRun> {
+        self.settled.run()
     }
 
     fn checked(&self) -> format::Checked {
@@ -471,7 +472,7 @@ impl Walk for ActiveWalk {
 
     fn carry(&self) -> Carry {
         let state = State {
-            held: self.tiling.held(),
+            held: self.settled.held(),
             ..self.state.clone()
         };
         // A struct of numbers always has a JSON form.

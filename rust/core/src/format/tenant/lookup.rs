@@ -175,7 +175,7 @@ impl TocLookup {
         );
         let mut is_damaged = false;
         while walk.step()? == Step::More {
-            is_damaged |= walk.spans().iter().any(crate::ledger::Span::is_damage);
+            is_damaged |= walk.found_damage();
             take_rows(&walk, asked, hits, found);
         }
         if self.options.strict && is_damaged && hits.places.contains(&None) {
