@@ -19,8 +19,6 @@ use crate::messages::{Lengths, SEGMENT_BYTES, Segment};
 
 /// How near scanning and verifying is to come to hashing alone.
 const HASHING_TARGET: f64 = 0.85;
-/// How near windows of a file are to come to a map of it that is made for this.
-const WINDOWS_TARGET: f64 = 0.9;
 /// What names the kernel of a process, and where a process of this program puts its rows.
 const KERNEL: &str = "SEGLAKE_KERNEL";
 const ROWS: &str = "SEGLAKE_RATIOS";
@@ -69,7 +67,7 @@ pub(crate) fn run(comparison: &mut Comparison) {
             format!("verify {name}, in windows"),
             "a new map",
             work,
-            WINDOWS_TARGET,
+            None,
             || {
                 scan(Arc::new(
                     FileSource::new(File::open(&path).unwrap(), &path).unwrap(),
