@@ -6,6 +6,7 @@ use super::{CHECKSUM_BYTES, ENTRY_BYTES, Entry, Header, Message, Parsed, UUID_BY
 use crate::checksum::Key;
 use crate::checksum::batch::Batch;
 use crate::error::Result;
+use crate::prefetch::prefetch_read;
 use crate::uuid6;
 
 /// How many messages are checked together at most.
@@ -15,6 +16,9 @@ const MAX_BYTES: usize = 1 << 20;
 /// ... and where a run ends that has enough messages to fill every lane of a processor: what its nearer caches hold.
 const NEAR_BYTES: usize = 64 << 10;
 const ENOUGH_MESSAGES: usize = 16;
+/// While a message is copied, as many bytes are asked for so far ahead of it: what copies one at a time waits for each.
+const AHEAD_BYTES: usize = 4 << 10;
+const LINE_BYTES: usize = 64;
 
 /// What a run is collected from.
 struct Stretch<'a> {
@@ -153,6 +157,10 @@ impl Run {
             let Some(message) = rest.get(..len).filter(|_| len <= room) else {
                 break;
             };
+            let ahead = at + AHEAD_BYTES;
+            for line in (ahead..ahead + len).step_by(LINE_BYTES) {
+                prefetch_read(bytes, line);
+            }
             self.joined.extend_from_slice(&uuid);
             self.joined.extend_from_slice(message);
             self.extents.push((start, UUID_BYTES + message.len()));
