@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use seglake::Error;
+use seglake::checksum::{Key, hash};
 use seglake::format::{Format, Options, Part, Start, Step, Wanted, open, split};
 use seglake::ledger::{Cause, Span};
 use seglake::source::Source;
@@ -39,10 +40,7 @@ pub(super) fn check(format: &'static Format, bytes: &[u8]) {
                 let is_bad = |span: &Span| span.cause == Some(Cause::PayloadInvalid);
                 parts.len() < 2 && scan.spans.iter().any(is_bad)
             }
-            "sealed" => {
-                let overlaps = |span: &Span| span.cause == Some(Cause::OutOfOrder);
-                scan.spans.iter().any(overlaps)
-            }
+            "sealed" => options.keys.iter().any(|key| overlap(bytes, key)),
             _ => false,
         };
         if lies {
@@ -59,6 +57,36 @@ pub(super) fn check(format: &'static Format, bytes: &[u8]) {
             are_chosen(&source, &parts, &scan, &options, wanted, &mut draw);
         }
     }
+}
+
+/// Whether messages of a sealed segment overlap each of which has the checksum that the trailer has for it.
+fn overlap(bytes: &[u8], key: &Key) -> bool {
+    let number = |at: usize| Some(u64::from_be_bytes(*bytes.get(at..)?.first_chunk()?));
+    let Some(foot) = bytes.len().checked_sub(32) else {
+        return false;
+    };
+    let count = number(foot + 8).and_then(|count| usize::try_from(count).ok());
+    let checksums = count.and_then(|count| foot.checked_sub(count.checked_mul(8)?));
+    let Some(checksums) = checksums else {
+        return false;
+    };
+    let message = |(place, entry): (usize, &[u8; 24])| {
+        let start = usize::try_from(number(24 * place + 16)?).ok()?;
+        let rest = bytes.get(start..checksums)?;
+        let lengths = 1 + usize::from(*rest.first()?);
+        let value: &[u8; 4] = rest.get(lengths..)?.first_chunk()?;
+        let len = lengths + 4 + usize::try_from(u32::from_be_bytes(*value)).ok()?;
+        let hashed = [&entry[..16], rest.get(..len)?].concat();
+        let checks = number(checksums + 8 * place)? == hash(key, &hashed);
+        checks.then_some((start, start + len))
+    };
+    let entries = bytes.as_chunks().0.iter().enumerate();
+    let mut messages: Vec<_> = entries
+        .take((foot - checksums) / 8)
+        .filter_map(message)
+        .collect();
+    messages.sort_unstable();
+    messages.windows(2).any(|pair| pair[0].1 > pair[1].0)
 }
 
 /// Records, ranges and sums of all parts, and the first damage, are those of the whole.
