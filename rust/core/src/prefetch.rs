@@ -3,7 +3,7 @@
 //! Each is a hint, which nothing waits for. Where there is no instruction for it, nothing is done.
 
 /// The bytes of a cache line: on the processors that have the instruction.
-const CACHE_LINE_BYTES: usize = 64;
+pub(crate) const CACHE_LINE_BYTES: usize = 64;
 
 /// Asks the processor to bring the cache line of `bytes[at]` near, if there is such a byte.
 #[inline(always)]
@@ -16,6 +16,14 @@ pub(crate) fn prefetch_read(bytes: &[u8], at: usize) {
 pub(crate) fn prefetch_item<T>(items: &[T], at: usize) {
     if let Some(item) = items.get(at) {
         prefetch_line(item);
+    }
+}
+
+/// As [`prefetch_read`], of `len` bytes from `at` on, as far as there are any.
+#[inline(always)]
+pub(crate) fn prefetch_run(bytes: &[u8], at: usize, len: usize) {
+    for line in (at..at.saturating_add(len)).step_by(CACHE_LINE_BYTES) {
+        prefetch_read(bytes, line);
     }
 }
 

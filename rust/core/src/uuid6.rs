@@ -11,7 +11,7 @@ use uuid::{Timestamp, Uuid};
 const UNIX_EPOCH_TICKS: u64 = 0x01b2_1dd2_1381_4000;
 const MAX_TICKS: u64 = (1 << 60) - 1;
 const CLOCK_SEQUENCE_BITS: u32 = 14;
-const TICKS_PER_MICROSECOND: i64 = 10;
+const TICKS_PER_MICROSECOND: u64 = 10;
 
 /// Whether the 16 bytes, in network byte order, are a UUID of version 6, variant 10.
 #[must_use]
@@ -30,9 +30,9 @@ pub(crate) const fn first_half(uuid: &[u8; 16]) -> u64 {
 #[must_use]
 pub const fn timestamp_micros(uuid: &[u8; 16]) -> i64 {
     // The epoch is a whole number of microseconds, so that each can be rounded by itself; 60 bits of ticks do not overflow.
-    const TICKS: u64 = TICKS_PER_MICROSECOND.cast_unsigned();
-    const { assert!(UNIX_EPOCH_TICKS.is_multiple_of(TICKS)) };
-    (ticks(uuid) / TICKS).cast_signed() - (UNIX_EPOCH_TICKS / TICKS).cast_signed()
+    const UNIX_EPOCH_MICROS: u64 = UNIX_EPOCH_TICKS / TICKS_PER_MICROSECOND;
+    const { assert!(UNIX_EPOCH_TICKS.is_multiple_of(TICKS_PER_MICROSECOND)) };
+    (ticks(uuid) / TICKS_PER_MICROSECOND).cast_signed() - UNIX_EPOCH_MICROS.cast_signed()
 }
 
 /// Its time in 100 ns since 1582-10-15 UTC, whatever its version says.
@@ -195,7 +195,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn numbers_are_of_version_6_where_bytes_are(uuid: [u8; 16]) {
+        fn version_and_variant_are_those_of_the_uuid_crate(uuid: [u8; 16]) {
             let near = [uuid[6] & 0x0f | 0x60, uuid[8] & 0x3f | 0x80];
             for (version, variant) in [
                 (uuid[6], uuid[8]),

@@ -47,11 +47,6 @@ pub trait Rows {
     /// How many rows from `first` on fit into a batch that has this much room, and what they [weigh](Self::weight) together.
     fn fitting(&self, first: usize, room: Room) -> (usize, usize) {
         let end = first.saturating_add(room.rows).min(self.len());
-        let weights = (first..end).map(|row| self.weight(row));
-        let all = weights.fold(0, usize::saturating_add);
-        if all <= room.bytes {
-            return (end.saturating_sub(first), all); // as nearly always
-        }
         let (mut rows, mut bytes) = (0, 0_usize);
         for row in first..end {
             let sum = bytes.saturating_add(self.weight(row));

@@ -490,13 +490,6 @@ impl Checker {
         })
     }
 
-    /// Whether a message that checks at its own offset ends where the next one begins, of entries in front of `until`. If not,
-    /// something is damaged, perhaps its entry: empty messages check wherever bytes are zero.
-    pub(super) fn joins(&mut self, message: &Message, until: u64) -> Result<bool> {
-        let next = message.number + 1;
-        Ok(next >= until || self.entry_elsewhere(next)?.offset == message.end())
-    }
-
     /// Entry number `number`, wherever the checking is.
     pub(super) fn entry_elsewhere(&mut self, number: u64) -> Result<Entry> {
         self.scout.entry(number, self.front.entries)

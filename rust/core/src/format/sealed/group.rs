@@ -11,11 +11,10 @@ use crate::checksum::batch::Batch;
 use crate::checksum::hash;
 use crate::cursor::Cursor;
 use crate::error::Result;
-use crate::prefetch::prefetch_read;
+use crate::prefetch::{CACHE_LINE_BYTES, prefetch_read, prefetch_run};
 
 /// How many are looked for in turns: more than a processor can wait for at once.
 pub(super) const GROUP: usize = 32;
-const LINE_BYTES: usize = 64;
 /// How much of a message is asked for before its length is known, at most.
 const MAX_AHEAD_BYTES: usize = 512;
 
@@ -158,9 +157,9 @@ impl Group {
         let Some(Near { number, offset }) = table.near(uuid) else {
             return;
         };
-        let usual = self.usual.min(MAX_AHEAD_BYTES / 2);
+        let usual = self.usual.min(MAX_AHEAD_BYTES / 3);
         let from = place(offset).saturating_sub(usual);
-        let lines = (from..=from.saturating_add(3 * usual)).step_by(LINE_BYTES);
+        let lines = (from..=from.saturating_add(3 * usual)).step_by(CACHE_LINE_BYTES);
         self.ahead.extend(lines);
         if let Some(trailer) = &lookup.front.trailer {
             let checksum = trailer.checksum_at(number);
@@ -191,9 +190,13 @@ impl Group {
         segment.prefetch(&mut self.ahead);
         let usual = self.usual.min(MAX_AHEAD_BYTES);
         for entry in self.found.iter().filter_map(|found| found.entry) {
-            for behind in (LINE_BYTES..usual).step_by(LINE_BYTES) {
-                prefetch_read(segment.bytes, place(entry.offset).saturating_add(behind));
-            }
+            // The first line is asked for.
+            let behind = place(entry.offset).saturating_add(CACHE_LINE_BYTES);
+            prefetch_run(
+                segment.bytes,
+                behind,
+                usual.saturating_sub(CACHE_LINE_BYTES),
+            );
         }
     }
 
@@ -268,7 +271,7 @@ fn ask_next(search: &Search, ahead: &mut Vec<usize>) {
     let offset = |number: u64| place(number).saturating_mul(ENTRY_BYTES);
     match (search.few(), search.place()) {
         (Some([first, last]), _) => {
-            ahead.extend((offset(first)..offset(last)).step_by(LINE_BYTES));
+            ahead.extend((offset(first)..offset(last)).step_by(CACHE_LINE_BYTES));
             ahead.push(offset(last));
         }
         (None, Some(next)) => ahead.push(offset(next)),

@@ -206,6 +206,13 @@ impl Checker {
         }
     }
 
+    /// Whether a message that checks at its own offset ends where the next one begins, of entries in front of `until`. If not,
+    /// something is damaged, perhaps its entry: empty messages check wherever bytes are zero.
+    pub(super) fn joins(&mut self, message: &Message, until: u64) -> Result<bool> {
+        let next = message.number + 1;
+        Ok(next >= until || self.entry_elsewhere(next)?.offset == message.end())
+    }
+
     /// Whether the index says that no message of a part is wanted, which begins at one entry and ends in front of another.
     fn is_unwanted(&mut self, from: u64, until: u64, bounds: &UuidBounds) -> Result<bool> {
         if bounds.is_past(&self.entry_elsewhere(from)?.uuid) {

@@ -6,7 +6,7 @@ use super::{CHECKSUM_BYTES, ENTRY_BYTES, Entry, Header, Message, Parsed, UUID_BY
 use crate::checksum::Key;
 use crate::checksum::batch::Batch;
 use crate::error::Result;
-use crate::prefetch::prefetch_read;
+use crate::prefetch::prefetch_run;
 use crate::uuid6;
 
 /// How many messages are checked together at most.
@@ -18,7 +18,6 @@ const NEAR_BYTES: usize = 64 << 10;
 const ENOUGH_MESSAGES: usize = 16;
 /// While a message is copied, as many bytes are asked for so far ahead of it: what copies one at a time waits for each.
 const AHEAD_BYTES: usize = 4 << 10;
-const LINE_BYTES: usize = 64;
 
 /// What a run is collected from.
 struct Stretch<'a> {
@@ -157,10 +156,7 @@ impl Run {
             let Some(message) = rest.get(..len).filter(|_| len <= room) else {
                 break;
             };
-            let ahead = at + AHEAD_BYTES;
-            for line in (ahead..ahead + len).step_by(LINE_BYTES) {
-                prefetch_read(bytes, line);
-            }
+            prefetch_run(bytes, at + AHEAD_BYTES, len);
             self.joined.extend_from_slice(&uuid);
             self.joined.extend_from_slice(message);
             self.extents.push((start, UUID_BYTES + message.len()));

@@ -7,15 +7,15 @@ use super::search::Search;
 use super::{Entry, UUID_BYTES};
 use crate::error::Result;
 use crate::format::Options;
-use crate::prefetch::prefetch_item;
+use crate::prefetch::{CACHE_LINE_BYTES, prefetch_item};
 use crate::source::Source;
 use crate::uuid6;
 
 /// So many entries share a place of the table where times are spread evenly and memory allows.
 const ENTRIES_PER_PLACE: u64 = 4;
 const PLACE_BYTES: u64 = size_of::<Place>() as u64;
-/// Offsets are kept in units of so many bytes, a cache line: they say what to ask for.
-const OFFSET_UNIT: u64 = 64;
+/// Offsets are kept in units of so many bytes: they say what to ask for.
+const OFFSET_UNIT: u64 = CACHE_LINE_BYTES as u64;
 
 /// Where a stretch of time begins. Both numbers side by side, since one look at memory is most of what a look-up takes.
 #[derive(Clone, Copy, Debug)]
