@@ -306,20 +306,22 @@ pub(crate) fn run(comparison: &mut Comparison) {
     ] {
         let keys = uuids(spread, messages / 4);
         let source = sealed(&path(name), &keys);
-        let lookup = open(&source, 0);
         let bytes = source.as_slice().unwrap();
         let (mut own, mut other) = (Keys::of(&keys), Keys::of(&keys));
-        comparison.run(
-            format!("get, no table, times {name}"),
-            "binary search",
-            work,
-            1.0,
-            || one_by_one(&*lookup, own.some()),
-            || {
-                for id in other.some() {
-                    by_halving(bytes, keys.len(), uuid(id));
-                }
-            },
-        );
+        for (table, bytes_of_table) in [(", no table", 0), ("", Options::LOOKUP_TABLE_BYTES)] {
+            let lookup = open(&source, bytes_of_table);
+            comparison.run(
+                format!("get{table}, times {name}"),
+                "binary search",
+                work,
+                1.0,
+                || one_by_one(&*lookup, own.some()),
+                || {
+                    for id in other.some() {
+                        by_halving(bytes, keys.len(), uuid(id));
+                    }
+                },
+            );
+        }
     }
 }

@@ -80,7 +80,12 @@ impl Appender {
         self.buffer = WriteBuffer::new(offset);
     }
 
-    /// The bytes that are not in the file yet, to be appended to.
+    /// Forgets the bytes that are not in the file yet.
+    pub(crate) fn forget(&mut self) {
+        self.buffer.go_to(self.buffer.start());
+    }
+
+    /// To append to: the bytes that are not in the file yet, which may have padding in front of them.
     pub(crate) const fn buffer(&mut self) -> &mut Vec<u8> {
         self.buffer.bytes()
     }

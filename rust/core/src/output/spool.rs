@@ -45,7 +45,7 @@ impl Spool {
         }
     }
 
-    /// The bytes that are not in the file yet, to be appended to.
+    /// To append to: the bytes that are not in the file yet, which may have padding in front of them.
     pub(crate) const fn buffer(&mut self) -> &mut Vec<u8> {
         self.buffer.bytes()
     }

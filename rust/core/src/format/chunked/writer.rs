@@ -381,7 +381,7 @@ impl Drop for Writer {
         if self.flush().is_err()
             && let Some(index) = &mut self.index
         {
-            index.buffer().clear();
+            index.forget();
         }
     }
 }
