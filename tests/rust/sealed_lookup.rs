@@ -213,6 +213,23 @@ fn a_table_is_made_once_so_many_were_looked_up_that_it_has_paid() {
     }
 }
 
+/// Messages in bursts of bursts: so many each, so many ticks apart, each with a pause of two to some power behind it.
+fn bursts(sizes: &[(u16, u8, u8)]) -> Vec<Record> {
+    let mut tick = 1;
+    let mut records = Vec::new();
+    for (size, apart, pause) in sizes {
+        for _ in 0..*size {
+            tick += u64::from(*apart);
+            let mut own = uuid(tick);
+            // Of one time many can be, which the rest of the UUID orders.
+            own[10..].copy_from_slice(&(records.len() as u64).to_be_bytes()[2..]);
+            records.push((own, b"t".to_vec(), vec![*apart; usize::from(*pause)]));
+        }
+        tick += 1 << pause;
+    }
+    records
+}
+
 /// In memory, messages are looked for in groups: of all sizes, among messages of all lengths.
 #[test]
 fn groups_of_any_size_find_messages_of_any_length() {
@@ -460,6 +477,38 @@ fn dyn_lookup(bytes: &[u8], [windowed, table]: [bool; 2], options: &Options) -> 
     let lookup = lookup(source, &options).unwrap();
     lookup.prepare().unwrap();
     lookup
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+    #[test]
+    fn a_table_of_bursts_finds_what_searching_all_finds(
+        sizes in prop::collection::vec((0..700_u16, 0..4_u8, 0..48_u8), 1..8),
+        allowed in prop_oneof![Just(Options::LOOKUP_TABLE_BYTES), 16..20_000_usize],
+        windowed: bool,
+    ) {
+        let records = bursts(&sizes);
+        let bytes = segment(&Key::DEFAULT, &records, true);
+        let source = || if windowed { Arc::new(Windowed(bytes.clone())) } else { source(&bytes) };
+        let own = lookup(source(), &Options { lookup_table_bytes: allowed, ..strict() }).unwrap();
+        own.prepare().unwrap();
+        let mut asked: Vec<_> = records.iter().map(|record| record.0).collect();
+        let beside = |step: fn(u128) -> u128| asked.iter().map(move |uuid| step(u128::from_be_bytes(*uuid)).to_be_bytes());
+        let others: Vec<_> = beside(|uuid| uuid + 1).chain(beside(|uuid| uuid - 1)).chain(beside(|uuid| uuid + (1 << 64))).collect();
+        asked.extend(others);
+        for some in asked.chunks(41) {
+            let places = own.get(&ids(some)).unwrap().places;
+            for (uuid, place) in some.iter().zip(places) {
+                let is_there = records.binary_search_by_key(uuid, |record| record.0).is_ok();
+                prop_assert_eq!(place.is_some(), is_there);
+            }
+        }
+        // One by one, where more is asked for ahead.
+        for uuid in asked.iter().step_by(97) {
+            let is_there = records.binary_search_by_key(uuid, |record| record.0).is_ok();
+            prop_assert_eq!(own.get(&ids(&[*uuid])).unwrap().places[0].is_some(), is_there);
+        }
+    }
 }
 
 proptest! {
