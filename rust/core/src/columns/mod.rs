@@ -9,6 +9,8 @@ mod buffer;
 mod damage;
 mod extend;
 #[cfg(feature = "arrow")]
+mod pipe;
+#[cfg(feature = "arrow")]
 mod selection;
 #[cfg(feature = "arrow")]
 mod side_by_side;

@@ -2,11 +2,11 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::batches::{Batch, Batches, Limits};
+use super::pipe::{Inlet, Outlet, Taken, pipe};
 use super::selection::Selection;
 use crate::error::{Error, Result};
 use crate::format::{Format, Interrupt, Options, Part, Start, Step, open};
@@ -15,8 +15,15 @@ use crate::verbs::Report;
 
 /// How many parts for each thread are begun and not yet given out, at most.
 const PARTS_AHEAD: usize = 2;
-/// How many batches of a part wait to be given out, at most.
-const BATCHES_AHEAD: usize = 4;
+/// So many parts for each thread are enough for all to end at about the same time, ...
+const PARTS_PER_THREAD: u64 = 8;
+/// ... but none is smaller than this, since each costs something by itself, unless batches are, ...
+const LEAST_BYTES: usize = 1 << 20;
+/// ... or larger than this, which waits in memory, unless batches are.
+const MOST_BYTES: usize = 8 << 20;
+/// What a batch takes by itself, and each of its records beside its value, about, in bytes.
+const BATCH_BYTES: usize = 4 << 10;
+const ROW_BYTES: usize = 32;
 /// How many parts a file is split into at most: each takes some hundred bytes until it is read.
 const MAX_PARTS: u64 = 1 << 16;
 /// How long is waited for a batch between two looks at whether to stop.
@@ -30,7 +37,7 @@ enum Found {
 }
 
 /// A part that may be begun, and where its batches go.
-type Waiting = (Part, SyncSender<Found>);
+type Waiting = (Part, Inlet<Found>);
 
 /// The parts that may be begun and that no thread has begun, and whether those are the last.
 #[derive(Default)]
@@ -75,9 +82,13 @@ impl Queue {
     }
 }
 
-/// How large the parts of a file of `size` bytes are to be, for batches of so many.
-pub(super) fn part_bytes(batch_bytes: usize, size: u64) -> u64 {
-    (batch_bytes as u64).max(size.div_ceil(MAX_PARTS))
+/// How large the parts of a file of `size` bytes are to be, for batches of so many and so many threads.
+pub(super) fn part_bytes(batch_bytes: usize, size: u64, threads: usize) -> u64 {
+    let least = batch_bytes.min(LEAST_BYTES) as u64;
+    let most = batch_bytes.max(MOST_BYTES) as u64;
+    (size / PARTS_PER_THREAD.saturating_mul(threads.max(1) as u64))
+        .clamp(least, most)
+        .max(size.div_ceil(MAX_PARTS))
 }
 
 /// What a thread needs to read parts.
@@ -93,19 +104,23 @@ impl Reading {
     /// Reads parts until none is left or nobody wants them.
     fn work(&self, queue: &Queue) {
         while let Some((part, found)) = queue.next() {
-            let sent = self.read(&part, |item| {
-                found.send(item).map_err(|_| Error::Interrupted)
+            let sent = self.read(&part, |item, bytes| {
+                found.put(item, bytes).ok_or(Error::Interrupted)
             });
             let end = match sent {
                 Ok(report) => Found::End(report),
                 Err(error) => Found::Failed(error),
             };
             // Whoever is gone does not want to know.
-            let _ = found.send(end);
+            let _ = found.put(end, 0);
         }
     }
 
-    fn read(&self, part: &Part, mut send: impl FnMut(Found) -> Result<()>) -> Result<Box<Report>> {
+    fn read(
+        &self,
+        part: &Part,
+        mut send: impl FnMut(Found, usize) -> Result<()>,
+    ) -> Result<Box<Report>> {
         let Self {
             source,
             options,
@@ -119,7 +134,9 @@ impl Reading {
                 true => None,
                 false => Some(Box::new(batches.report().clone())),
             };
-            send(Found::Batch(batch, report))?;
+            let rows = batch.records.num_rows() * ROW_BYTES + size_of_val(&*batch.damage);
+            let bytes = BATCH_BYTES + rows + batch.value_bytes;
+            send(Found::Batch(batch, report), bytes)?;
         }
         Ok(Box::new(batches.report().clone()))
     }
@@ -131,7 +148,7 @@ pub(super) struct SideBySide {
     /// The parts that may not be begun yet: so threads do not run away from who takes their batches.
     parts: std::vec::IntoIter<Part>,
     /// Of each part that may be begun and has not been given out whole, in the order of the file.
-    found: VecDeque<Receiver<Found>>,
+    found: VecDeque<Outlet<Found>>,
     queue: Arc<Queue>,
     /// On the parts that have been given out whole.
     report: Report,
@@ -191,9 +208,11 @@ impl SideBySide {
         let Some(part) = self.parts.next() else {
             return self.queue.close();
         };
-        let (sender, receiver) = sync_channel(BATCHES_AHEAD);
-        self.found.push_back(receiver);
-        self.queue.push((part, sender));
+        // A part of a file that is compressed holds more than it has bytes.
+        let room = self.reading.limits.bytes.max(MOST_BYTES).saturating_mul(2);
+        let (inlet, outlet) = pipe(room);
+        self.found.push_back(outlet);
+        self.queue.push((part, inlet));
     }
 
     /// The next batch; `None` at the end. `report` becomes what is known by then.
@@ -206,26 +225,26 @@ impl SideBySide {
         // Batches may always be there when they are asked for.
         self.poll()?;
         while let Some(found) = self.found.front() {
-            match found.recv_timeout(WAIT) {
-                Ok(Found::Batch(batch, part)) => {
+            match found.take(WAIT) {
+                Taken::Item(Found::Batch(batch, part)) => {
                     if let Some(part) = part {
                         report.clone_from(&self.report);
                         report.merge(&part);
                     }
                     return Ok(Some(batch));
                 }
-                Ok(Found::End(part)) => {
+                Taken::Item(Found::End(part)) => {
                     self.report.merge(&part);
                     report.clone_from(&self.report);
                     self.found.pop_front();
                     self.admit();
                 }
-                Ok(Found::Failed(error)) => {
+                Taken::Item(Found::Failed(error)) => {
                     self.stop();
                     return Err(self.first(error));
                 }
-                Err(RecvTimeoutError::Timeout) => self.poll()?,
-                Err(RecvTimeoutError::Disconnected) => {
+                Taken::Nothing => self.poll()?,
+                Taken::End => {
                     self.stop();
                     let ended = std::io::Error::other("it ended early");
                     return Err(Error::io(
@@ -282,11 +301,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_are_of_a_batch_each_but_never_very_many() {
-        assert_eq!(part_bytes(8 << 20, 1 << 30), 8 << 20);
-        assert_eq!(part_bytes(1, 100), 1);
+    fn parts_are_of_a_batch_or_many_but_never_very_many_nor_too_few_for_all_threads() {
+        for (batch_bytes, size, parts) in [
+            (8 << 20, 1 << 30, 8 << 20),
+            (1 << 10, 1 << 30, 8 << 20),
+            (64 << 20, 4 << 30, 64 << 20),
+            (8 << 20, 48 << 20, 3 << 20),
+            (8 << 20, 1 << 20, 1 << 20),
+            (1 << 10, 1 << 16, 1 << 12),
+            (1, 15, 1),
+        ] {
+            assert_eq!(part_bytes(batch_bytes, size, 2), parts);
+        }
         for (batch_bytes, size) in [(1, u64::MAX), (1, 1 << 30), (8 << 20, 1 << 50)] {
-            assert!(size / part_bytes(batch_bytes, size) <= MAX_PARTS);
+            assert!(size / part_bytes(batch_bytes, size, 1) <= MAX_PARTS);
         }
     }
 }

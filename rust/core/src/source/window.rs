@@ -5,12 +5,25 @@ use crate::error::Result;
 
 /// A sliding window over a source. For sources in memory it is a plain slice; for others it owns a buffer whose unread
 /// tail moves to its front when more is wanted, so no byte is read twice.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Window {
     start: u64,
     buffer: Vec<u8>,
     /// How many bytes were asked for since reading last jumped.
     run: usize,
+    /// Reading ahead stops in front of this offset.
+    ahead_until: u64,
+}
+
+impl Default for Window {
+    fn default() -> Self {
+        Self {
+            start: 0,
+            buffer: Vec::new(),
+            run: 0,
+            ahead_until: u64::MAX,
+        }
+    }
 }
 
 /// The least that is read at once where reading jumps to and fro.
@@ -21,6 +34,11 @@ const KEPT_BYTES: usize = 16 << 10;
 const NEAR_BYTES: u64 = 4 << 10;
 
 impl Window {
+    /// Reads ahead up to this offset, and no further as long as nothing behind it is asked for: that belongs to somebody else.
+    pub(crate) const fn read_ahead_until(&mut self, offset: u64) {
+        self.ahead_until = offset;
+    }
+
     /// Makes at least `min` bytes from `at` on available, reading up to `want` where it has to read at all.
     /// The caller has made sure that `at + min` is within the source.
     pub(crate) fn load(
@@ -34,10 +52,15 @@ impl Window {
             return Ok(());
         }
         let held = self.held(at).len();
-        let rest = source.len().saturating_sub(at);
+        let up_to = |end: u64| usize::try_from(end.saturating_sub(at)).unwrap_or(usize::MAX);
         let want = want
+            .min(if at < self.ahead_until {
+                up_to(self.ahead_until)
+            } else {
+                usize::MAX
+            })
             .max(min)
-            .min(usize::try_from(rest).unwrap_or(usize::MAX));
+            .min(up_to(source.len()));
         let kept = self.buffer.len() - held;
         self.buffer.copy_within(kept.., 0);
         // Zeroing only what grows: the buffer keeps its size while it slides.

@@ -31,7 +31,7 @@ pub(super) struct Portion {
     /// Where its last chunk begins.
     last: u64,
     /// Where the first chunk behind it begins, or the end of the file.
-    until: u64,
+    pub(super) until: u64,
 }
 
 /// Splits a segment. Reads each chunk's header, and zeros at the end.

@@ -115,11 +115,15 @@ impl ChunkedWalk {
             );
             return Err(Error::Usage(message));
         }
+        let mut window = Window::default();
+        if let Some(portion) = state.portion {
+            window.read_ahead_until(portion.until);
+        }
         Ok(Self {
             input: Input {
                 source,
                 options: options.clone(),
-                window: Window::default(),
+                window,
                 decoder: Decoder::default(),
                 lengths: Vec::new(),
             },

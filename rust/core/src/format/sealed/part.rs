@@ -12,11 +12,11 @@ use super::check::{BUDGET_BYTES, Checker, POLL_EVERY, Prior};
 use super::front::Front;
 use super::index::survey_each;
 use super::lookup::MAX_RUN_IN;
-use super::reader::Reader;
+use super::reader::{Reader, read_array};
 use super::search::Search;
 use super::trailer::Foot;
 use super::walk::{SealedWalk, State};
-use super::{CHECKSUM_BYTES, ENTRY_BYTES, Message};
+use super::{CHECKSUM_BYTES, ENTRY_BYTES, Entry, Message};
 use crate::error::Result;
 use crate::format::part::{self, another_file, budget_share, exhausted, inseparable, over_budget};
 use crate::format::{Options, UuidBounds};
@@ -225,6 +225,23 @@ impl Checker {
 }
 
 impl SealedWalk {
+    /// Reads nothing ahead behind the part that is walked, if it is one.
+    pub(super) fn keep_to_part(&mut self) -> Result<()> {
+        if let Some(Progress { portion, .. }) = self.state.part {
+            let until = portion.until;
+            let is_last = until >= self.front().entries;
+            let data_until = match is_last {
+                true => self.front().data_end,
+                false => {
+                    let entry = read_array(self.source(), self.front().entry_at(until))?;
+                    Entry::parse(&entry).offset
+                }
+            };
+            self.checker.reader.read_ahead_until(until, data_until);
+        }
+        Ok(())
+    }
+
     /// Whether the part ends in front of the next entry: there the next one begins.
     pub(super) fn is_behind_part(&mut self) -> Result<bool> {
         let next = self.state.next;

@@ -56,6 +56,15 @@ impl Reader {
         Self::new(source, options, 0, Some(IndexBlocks::default()))
     }
 
+    /// Reads nothing ahead behind an entry and the message in front of its own, which begins at `data_until`.
+    pub(super) const fn read_ahead_until(&mut self, entry: u64, data_until: u64) {
+        let end = entry.saturating_mul(ENTRY_BYTES as u64);
+        // The entries behind it say where the messages in front of them end.
+        self.entries
+            .read_ahead_until(end.saturating_add(2 * ENTRY_BYTES as u64));
+        self.data.read_ahead_until(data_until);
+    }
+
     /// Forgets what was read, but for entries.
     pub(super) fn forget(&mut self) {
         for window in [

@@ -104,7 +104,9 @@ impl SealedWalk {
     ) -> Result<Self> {
         let front = Front::open(&source, options)?;
         let state = State::at(&source, &front, options, start)?;
-        Ok(Self::new(source, options, front, state))
+        let mut walk = Self::new(source, options, front, state);
+        walk.keep_to_part()?;
+        Ok(walk)
     }
 
     /// A walk of a file whose front is known.
