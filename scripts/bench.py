@@ -34,7 +34,10 @@ RESULTS: Final = ROOT / "bench-results.json"
 TARGET: Final = ROOT / "target"
 # With pages of 4 KiB, virtual machines measure how fast they translate addresses. glibc asks for larger ones, for both
 # sides.
-HUGE_PAGES: Final = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
+HUGE_PAGES: Final = "glibc.malloc.hugetlb=1"
+# By default glibc gives each large buffer back to the system, which stops all threads. The Python package's allocator
+# keeps them, and so does glibc where it is told to.
+KEPT_MEMORY: Final = "glibc.malloc.mmap_threshold=33554432:glibc.malloc.trim_threshold=1073741824"
 RATIOS: Final = TARGET / "ratios"
 """Where benches/ratios is built: its peers are built for nothing else."""
 FOUND: Final = RATIOS / "found"
@@ -97,15 +100,20 @@ def run(suite: str) -> list[Row]:
     if suite == "hostile":
         cargo("bench", "--locked", "--package", "seglake", "--bench", "hostile")
         return hostile_rows()
-    if suite.startswith("python_"):
-        script = PYTHON_SUITES / f"{suite.removeprefix('python_')}.py"
-    else:
-        script = SPARK_SUITES.get(suite)
-    command = [sys.executable, str(script)] if script else [str(BINARY), suite]
-    environment = HUGE_PAGES | os.environ | {"SEGLAKE_RATIOS": str(FOUND)}
-    if subprocess.run(command, check=False, env=environment).returncode:
+    tunables = {"GLIBC_TUNABLES": f"{HUGE_PAGES}:{KEPT_MEMORY}" if suite == "threads" else HUGE_PAGES}
+    environment = tunables | os.environ | {"SEGLAKE_RATIOS": str(FOUND)}
+    if subprocess.run(command(suite), check=False, env=environment).returncode:
         raise BenchError(f"the suite {suite} failed: see above")
     return json.loads((FOUND / f"{suite}.json").read_text())
+
+
+def command(suite: str) -> list[str]:
+    """What runs a suite: a script of its own, or the binary of those in Rust, whose names may be those of scripts."""
+    if suite.startswith("python_"):
+        return [sys.executable, str(PYTHON_SUITES / f"{suite.removeprefix('python_')}.py")]
+    if suite in SPARK_SUITES:
+        return [sys.executable, str(SPARK_SUITES[suite])]
+    return [str(BINARY), suite]
 
 
 def hostile_rows() -> list[Row]:

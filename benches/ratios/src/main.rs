@@ -12,6 +12,7 @@ mod lookup;
 mod messages;
 mod scale;
 mod scan;
+mod threads;
 mod walks;
 
 use compare::Comparison;
@@ -27,6 +28,7 @@ const SUITES: &[Suite] = &[
     ("lookup", lookup::run),
     ("scale", scale::run),
     ("scan", scan::run),
+    ("threads", threads::run),
     ("walks", walks::run),
 ];
 

@@ -10,9 +10,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use seglake::columns::{Batches, Limits, Selection, UuidType};
-use seglake::format::{
-    Format, Options, Value, WriteOptions, active, chunked, create, sealed, tenant,
-};
+use seglake::format::{Options, active};
 use seglake::source::FileSource;
 use seglake::verbs::verify;
 
@@ -26,7 +24,6 @@ const FLAT: f64 = 0.9;
 const MIB: u64 = 1 << 20;
 const MIDDLE_BYTES: u64 = 64 * MIB;
 const COLD_BYTES: u64 = 1024 * MIB;
-const SEALED_BYTES: usize = 256 << 20;
 const MIDDLE_RECORDS: u64 = 1_000_000;
 /// Records of 38 bytes: 9 for type and value.
 const TINY: Lengths = Lengths::Each(8);
@@ -111,7 +108,6 @@ pub(crate) fn run(comparison: &mut Comparison) {
     let folder = tempfile::tempdir().unwrap();
     let sizes = bytes_flat(comparison, folder.path());
     let counts = records_flat(comparison, folder.path());
-    threads(comparison, folder.path());
     #[cfg(target_os = "linux")]
     {
         for [middle, large] in [&sizes, &counts] {
@@ -121,67 +117,6 @@ pub(crate) fn run(comparison: &mut Comparison) {
         drop((sizes, counts));
         cold(comparison, folder.path());
     }
-}
-
-/// Batches of a file with two threads, beside one, by the time that passes: of each format whose files have parts.
-fn threads(comparison: &mut Comparison, folder: &Path) {
-    let segment = crate::messages::Segment::active(Lengths::Each(128), SEALED_BYTES);
-    comparison.clock(Clock::Wall);
-    for format in [&sealed::FORMAT, &tenant::FORMAT, &chunked::FORMAT] {
-        let path = folder.join(format!("threads.{}", format.extension));
-        write_records(format, &path, &segment);
-        let read = |threads| {
-            let options = Options::default();
-            let selection = Selection::new(format, &options, None, UuidType::Fixed).unwrap();
-            let batches = Batches::threaded(
-                source(&path),
-                &options,
-                selection,
-                Limits::default(),
-                threads,
-            )
-            .unwrap();
-            let rows: usize = batches.map(|batch| batch.unwrap().num_rows()).sum();
-            assert_eq!(rows, segment.records.len());
-        };
-        comparison.run(
-            format!("batches of a {} file, two threads", format.name),
-            "one thread",
-            Work::Bytes(segment.bytes.len()),
-            1.8,
-            || read(2),
-            || read(1),
-        );
-        std::fs::remove_file(&path).unwrap();
-    }
-    comparison.clock(Clock::Processor);
-}
-
-/// Writes the records of an active segment to a file of another format: of 64 partitions, where it has any.
-fn write_records(format: &'static Format, path: &Path, segment: &crate::messages::Segment) {
-    let mut writer = create(format, path, &WriteOptions::default()).unwrap();
-    let columns = writer.columns();
-    let count = segment.records.len();
-    for (place, (start, len)) in segment.records.iter().enumerate() {
-        let record = &segment.bytes[*start..*start + *len];
-        let body = &record[16 + 1 + TYPE.len() + 4..];
-        let fields: Vec<Value<'_>> = columns
-            .iter()
-            .map(|column| match column.name {
-                "uuid" => Value::Uuid(*record.first_chunk().unwrap()),
-                "type" => Value::Text(TYPE),
-                "value" => Value::Binary(body),
-                "timestamp" if *format == chunked::FORMAT => {
-                    Value::Timestamp(i64::try_from(place).unwrap())
-                }
-                "partition" => Value::Int64(i64::try_from(place * 64 / count).unwrap()),
-                "tenant" => Value::Text(b"tenant"),
-                _ => Value::Null,
-            })
-            .collect();
-        writer.write(&fields).unwrap();
-    }
-    writer.close().unwrap();
 }
 
 /// The cost of a byte, in files of 1 MiB up to the largest. Gives the middle and the largest one.
