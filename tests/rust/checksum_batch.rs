@@ -42,13 +42,14 @@ fn oracle(key: &[u8; 32], bytes: &[u8]) -> u64 {
     PortableHash::new(highway::Key(words)).hash64(bytes)
 }
 
-fn oracles(key: &[u8; 32], bytes: &[u8], extents: &[(usize, usize)]) -> Vec<u64> {
+fn oracles(key: &[u8; 32], head: &[u8], bytes: &[u8], extents: &[(usize, usize)]) -> Vec<u64> {
     let mut last = None;
     let hash = |&(start, len): &(usize, usize)| match last {
         Some((extent, hash)) if extent == (start, len) => hash,
         _ => {
             let rest = bytes.get(start..).unwrap_or_default();
-            let hash = oracle(key, rest.get(..len).unwrap_or(rest));
+            let message = [head, rest.get(..len).unwrap_or(rest)].concat();
+            let hash = oracle(key, &message);
             last = Some(((start, len), hash));
             hash
         }
@@ -56,11 +57,18 @@ fn oracles(key: &[u8; 32], bytes: &[u8], extents: &[(usize, usize)]) -> Vec<u64>
     extents.iter().map(hash).collect()
 }
 
-/// Compares each kernel with the oracle.
+/// Compares each kernel with the oracle, also for messages that each have a head elsewhere.
 fn compare(key: &[u8; 32], bytes: &[u8], extents: &[(usize, usize)]) {
-    let expected = oracles(key, bytes, extents);
+    let head = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16];
+    let headed = oracles(key, &head, bytes, extents);
+    let expected = oracles(key, &[], bytes, extents);
     let key = Key::new(key);
     let mut hashes = vec![7];
+    for kernel in Kernel::available() {
+        let heads = vec![head; extents.len()];
+        Batch::with_kernel(kernel).hash_headed(&key, &heads, bytes, extents, &mut hashes);
+        assert_eq!(hashes, headed, "{kernel}");
+    }
     for kernel in Kernel::available() {
         let mut batch = Batch::with_kernel(kernel);
         assert_eq!(batch.kernel(), kernel);
@@ -100,7 +108,7 @@ fn every_length_at_every_alignment() {
         }
         let extents: Vec<_> = (0..=1000).map(|len| (start, len)).collect();
         compare(&key, &bytes, &extents);
-        let expected = oracles(&key, &bytes, &extents);
+        let expected = oracles(&key, &[], &bytes, &extents);
         for ((start, len), expected) in extents.into_iter().zip(expected) {
             assert_eq!(
                 hash(&Key::new(&key), &bytes[start..start + len]),
@@ -328,6 +336,45 @@ fn the_environment_chooses_among_the_available_kernels() {
     for other in ["", "AVX", "neon", "portable "] {
         assert!(process_uses(other, best.name()));
         assert!(!process_uses(other, "none"));
+    }
+}
+
+/// Each head goes with its own extent, in windows of all kinds; what stands in front of an extent does not matter.
+#[test]
+fn heads_go_with_their_extents() {
+    let mut numbers = Numbers(11);
+    let (key, bytes) = (numbers.key(), numbers.bytes(300_000));
+    for longest in [20, 40, 200, 3000, 70_000] {
+        for count in [1, 2, 7, 8, 9, 63, 500, 1100] {
+            let extents: Vec<_> = (0..count)
+                .map(|_| (16 + numbers.below(200_000), numbers.below(longest)))
+                .collect();
+            let heads: Vec<[u8; 16]> = (0..count)
+                .map(|_| numbers.bytes(16).try_into().unwrap())
+                .collect();
+            let expected: Vec<_> = heads
+                .iter()
+                .zip(&extents)
+                .map(|(head, &(start, len))| {
+                    oracle(&key, &[head, &bytes[start..start + len]].concat())
+                })
+                .collect();
+            let mut hashes = Vec::new();
+            for kernel in Kernel::available() {
+                let mut batch = Batch::with_kernel(kernel);
+                batch.hash_headed(&Key::new(&key), &heads, &bytes, &extents, &mut hashes);
+                assert_eq!(hashes, expected, "{kernel}, {count} of at most {longest}");
+                // What has no partner is left out.
+                batch.hash_headed(
+                    &Key::new(&key),
+                    &heads[..count - 1],
+                    &bytes,
+                    &extents,
+                    &mut hashes,
+                );
+                assert_eq!(hashes, expected[..count - 1]);
+            }
+        }
     }
 }
 

@@ -119,6 +119,14 @@ fn by_crate(key: &Key, bytes: &[u8]) -> u64 {
     key.hasher().hash64(bytes)
 }
 
+/// As [`by_crate`], of a message that lies in two pieces.
+fn by_crate_joined(key: &Key, head: &[u8], rest: &[u8]) -> u64 {
+    let mut hasher = key.hasher();
+    hasher.append(head);
+    hasher.append(rest);
+    hasher.finalize64()
+}
+
 /// HighwayHash-64 of many messages that lie in one buffer: `extents` are (offset, length) within `bytes`, and `hashes`
 /// gets one hash for each. All records are checked through here or [`batch::Batch`], which this makes for one call.
 ///

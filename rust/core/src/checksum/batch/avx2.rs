@@ -9,6 +9,7 @@ use std::arch::x86_64::{
 };
 use std::hint::black_box;
 
+use super::Messages;
 use super::lockstep::{self, Ahead};
 use super::message::Message;
 use super::simd::{Half, Packet, Simd};
@@ -29,35 +30,32 @@ impl Avx2 {
         is_x86_feature_detected!("avx2").then_some(Self(()))
     }
 
-    /// Hashes the messages at `extents` of `bytes`, side by side.
-    pub(super) fn hash(
+    /// Hashes messages side by side. The first `HEAD` bytes of each are one of the heads.
+    pub(super) fn hash<const HEAD: usize>(
         self,
         key: &Key,
-        bytes: &[u8],
-        extents: &[(usize, usize)],
+        messages: Messages<'_>,
         scratch: &mut Scratch,
         hashes: &mut [u64],
     ) {
         #[target_feature(enable = "avx2")]
-        fn run(
+        fn run<const HEAD: usize>(
             avx2: Avx2,
             key: &Key,
-            bytes: &[u8],
-            extents: &[(usize, usize)],
+            messages: Messages<'_>,
             scratch: &mut Scratch,
             hashes: &mut [u64],
         ) {
-            lockstep::hash_windows::<_, 1, STATES>(
+            lockstep::hash_windows::<_, 1, STATES, HEAD>(
                 Registers::new(avx2),
                 key,
-                bytes,
-                extents,
+                messages,
                 scratch,
                 hashes,
             );
         }
         // SAFETY: `self` is made only where all of these were detected.
-        unsafe { run(self, key, bytes, extents, scratch, hashes) }
+        unsafe { run::<HEAD>(self, key, messages, scratch, hashes) }
     }
 
     /// Hashes one message.
@@ -65,8 +63,13 @@ impl Avx2 {
     pub(super) fn hash_one(self, key: &Key, message: Message<'_>) -> Option<u64> {
         #[target_feature(enable = "avx2")]
         fn run(avx2: Avx2, key: &Key, message: Message<'_>) -> Option<u64> {
-            let [[hash]] =
-                lockstep::hash_lanes(Registers::new(avx2), key, [[message]], &mut Ahead(&[]))?;
+            let [[hash]] = lockstep::hash_lanes(
+                Registers::new(avx2),
+                key,
+                [[message]],
+                None,
+                &mut Ahead(&[]),
+            )?;
             Some(hash)
         }
         // SAFETY: `self` is made only where AVX2 was detected.

@@ -11,6 +11,7 @@ use std::arch::x86_64::{
 };
 use std::hint::black_box;
 
+use super::Messages;
 use super::avx2::{self, Avx2};
 use super::lockstep;
 use super::simd::{Half, Packet, Simd};
@@ -39,35 +40,32 @@ impl Avx512 {
         self.0
     }
 
-    /// Hashes the messages at `extents` of `bytes`, side by side.
-    pub(super) fn hash(
+    /// Hashes messages side by side. The first `HEAD` bytes of each are one of the heads.
+    pub(super) fn hash<const HEAD: usize>(
         self,
         key: &Key,
-        bytes: &[u8],
-        extents: &[(usize, usize)],
+        messages: Messages<'_>,
         scratch: &mut Scratch,
         hashes: &mut [u64],
     ) {
         #[target_feature(enable = "avx2,avx512f,avx512bw")]
-        fn run(
+        fn run<const HEAD: usize>(
             avx512: Avx512,
             key: &Key,
-            bytes: &[u8],
-            extents: &[(usize, usize)],
+            messages: Messages<'_>,
             scratch: &mut Scratch,
             hashes: &mut [u64],
         ) {
-            lockstep::hash_windows::<_, 2, STATES>(
+            lockstep::hash_windows::<_, 2, STATES, HEAD>(
                 Registers::new(avx512),
                 key,
-                bytes,
-                extents,
+                messages,
                 scratch,
                 hashes,
             );
         }
         // SAFETY: `self` is made only where all of these were detected.
-        unsafe { run(self, key, bytes, extents, scratch, hashes) }
+        unsafe { run::<HEAD>(self, key, messages, scratch, hashes) }
     }
 }
 

@@ -3,10 +3,11 @@
 //! Everything is inlined into the kernels' functions, which alone have the target features.
 #![allow(unsafe_code)]
 
+use super::Messages;
 use super::message::Message;
-use super::simd::{PACKET_BYTES, Packet, Simd};
+use super::simd::{HALF_BYTES, Half, PACKET_BYTES, Packet, Simd};
 use super::window::{Scratch, Window};
-use crate::checksum::{Key, by_crate};
+use crate::checksum::{Key, by_crate, by_crate_joined};
 
 const MUL0: [u64; 4] = [
     0xdbe6_d5d5_fe4c_ce2f,
@@ -192,13 +193,45 @@ fn each2<A: Copy, B: Copy, C: Copy, const N: usize>(
     }
 }
 
-/// One packet of each message.
+// What follows is loops, since the functions of arrays and their closures are not always inlined, and then have no instructions
+// of the kernel.
+
+/// Packet number `round` of each message, of which all have so many, in the place of `vectors`.
 #[inline(always)]
 fn load<S: Simd<M>, const M: usize, const N: usize>(
     simd: S,
-    packets: [[&Packet; M]; N],
+    messages: &[[&[Packet]; M]; N],
+    round: usize,
+    mut vectors: [S::Vector; N],
 ) -> [S::Vector; N] {
-    packets.map(|packets| simd.load(packets))
+    for (vector, messages) in vectors.iter_mut().zip(messages) {
+        let mut next = [&[0; PACKET_BYTES]; M];
+        for (next, packets) in next.iter_mut().zip(messages) {
+            #[allow(clippy::indexing_slicing)] // all have the one length
+            let packet = &packets[round];
+            *next = packet;
+        }
+        *vector = simd.load(next);
+    }
+    vectors
+}
+
+/// The first packet of each message, its first half from elsewhere, in the place of `vectors`.
+#[inline(always)]
+fn load_first<S: Simd<M>, const M: usize, const N: usize>(
+    simd: S,
+    messages: &[[&[Packet]; M]; N],
+    heads: &[[&Half; M]; N],
+    mut vectors: [S::Vector; N],
+) -> Option<[S::Vector; N]> {
+    for ((vector, messages), heads) in vectors.iter_mut().zip(messages).zip(heads) {
+        let mut next = [[&[0; HALF_BYTES]; 2]; M];
+        for ((next, packets), head) in next.iter_mut().zip(messages).zip(heads) {
+            *next = [*head, packets.first()?.last_chunk()?];
+        }
+        *vector = simd.load_halves(next);
+    }
+    Some(vectors)
 }
 
 /// The bytes of two neighbouring lanes, mixed.
@@ -209,12 +242,14 @@ fn zipper_merge<S: Simd<M>, const M: usize>(simd: S, a: S::Vector) -> S::Vector 
     simd.shuffle(a, simd.splat([low, high, low, high]))
 }
 
-/// The hashes of messages in descending order of their whole packets. `None` if they are not in that order.
+/// The hashes of messages in descending order of their whole packets, of which each has one where there are heads: these stand in
+/// the place of the first half of each. `None` if they are not in that order.
 #[inline(always)]
 pub(super) fn hash_lanes<S: Simd<M>, const M: usize, const N: usize>(
     simd: S,
     key: &Key,
     messages: [[Message<'_>; M]; N],
+    heads: Option<[[&Half; M]; N]>,
     ahead: &mut Ahead<'_>,
 ) -> Option<[[u64; M]; N]> {
     let longest = messages.as_flattened().first()?.whole_packets();
@@ -229,11 +264,17 @@ pub(super) fn hash_lanes<S: Simd<M>, const M: usize, const N: usize>(
         *common = message.packets(together)?;
     }
     let mut states = States::<_, N>::new(simd, key);
-    for round in 0..together {
+    let mut begun = 0;
+    if let Some(heads) = heads {
         ahead.prefetch::<S, M, N>(simd);
-        #[allow(clippy::indexing_slicing)] // all have the one length
-        let next = common.map(|packets| packets.map(|packets: &[Packet]| &packets[round]));
-        states.update(simd, load(simd, next));
+        let packets = load_first(simd, &common, &heads, states.v0)?;
+        states.update(simd, packets);
+        begun = 1;
+    }
+    for round in begun..together {
+        ahead.prefetch::<S, M, N>(simd);
+        let packets = load(simd, &common, round, states.v0);
+        states.update(simd, packets);
     }
     if longest > together {
         step_longer(simd, &mut states, messages, together);
@@ -291,33 +332,38 @@ fn step_first<S: Simd<M>, const M: usize, const N: usize, const ACTIVE: usize>(
     round
 }
 
-/// Hashes the messages at `extents` of `bytes`, window after window.
+/// Hashes messages, window after window: of each its first `HEAD` bytes are one of the `heads`, and the rest is at its extent of
+/// the `bytes`.
 #[inline(always)]
-pub(super) fn hash_windows<S: Simd<M>, const M: usize, const N: usize>(
+pub(super) fn hash_windows<S: Simd<M>, const M: usize, const N: usize, const HEAD: usize>(
     simd: S,
     key: &Key,
-    bytes: &[u8],
-    extents: &[(usize, usize)],
+    Messages {
+        bytes,
+        extents,
+        heads,
+    }: Messages<'_>,
     scratch: &mut Scratch,
     mut hashes: &mut [u64],
 ) {
-    let mut rest = extents;
+    let (mut rest, mut heads) = (extents, heads);
     while !rest.is_empty() {
         let before = rest.len();
-        let (window, behind) = scratch.window(bytes, rest);
-        hash_window::<S, M, N>(simd, key, &window, hashes);
+        let (window, behind) = scratch.window::<HEAD>(bytes, rest, heads);
+        hash_window::<S, M, N, HEAD>(simd, key, &window, hashes);
         hash_singly(key, &window, window.others(), hashes);
         rest = behind;
         hashes = hashes.get_mut(before - rest.len()..).unwrap_or_default();
+        heads = heads.get(before - rest.len()..).unwrap_or_default();
     }
 }
 
 /// Hashes the messages of a window, `N` vectors of `M` messages at a time, and asks for what comes behind it meanwhile.
 #[inline(always)]
-fn hash_window<S: Simd<M>, const M: usize, const N: usize>(
+fn hash_window<S: Simd<M>, const M: usize, const N: usize, const HEAD: usize>(
     simd: S,
     key: &Key,
-    window: &Window<'_>,
+    window: &Window<'_, HEAD>,
     hashes: &mut [u64],
 ) {
     let mut ahead = Ahead(window.ahead());
@@ -332,19 +378,19 @@ fn hash_window<S: Simd<M>, const M: usize, const N: usize>(
         .unwrap_or_default();
     match rest.len().div_ceil(M) {
         0 => {}
-        1 => hash_rest::<S, M, 1>(simd, key, window, rest, hashes),
-        2 if N > 2 => hash_rest::<S, M, 2>(simd, key, window, rest, hashes),
-        3 if N > 3 => hash_rest::<S, M, 3>(simd, key, window, rest, hashes),
-        _ => hash_rest::<S, M, N>(simd, key, window, rest, hashes),
+        1 => hash_rest::<S, M, 1, HEAD>(simd, key, window, rest, hashes),
+        2 if N > 2 => hash_rest::<S, M, 2, HEAD>(simd, key, window, rest, hashes),
+        3 if N > 3 => hash_rest::<S, M, 3, HEAD>(simd, key, window, rest, hashes),
+        _ => hash_rest::<S, M, N, HEAD>(simd, key, window, rest, hashes),
     }
 }
 
 /// Hashes the messages of these indices of the window's order, which do not fill the vectors: the last of them is hashed several times.
 #[inline(always)]
-fn hash_rest<S: Simd<M>, const M: usize, const N: usize>(
+fn hash_rest<S: Simd<M>, const M: usize, const N: usize, const HEAD: usize>(
     simd: S,
     key: &Key,
-    window: &Window<'_>,
+    window: &Window<'_, HEAD>,
     indices: &[u16],
     hashes: &mut [u64],
 ) {
@@ -358,10 +404,10 @@ fn hash_rest<S: Simd<M>, const M: usize, const N: usize>(
 
 /// Hashes the messages of these indices, which are some of the window's order.
 #[inline(always)]
-fn hash_group<S: Simd<M>, const M: usize, const N: usize>(
+fn hash_group<S: Simd<M>, const M: usize, const N: usize, const HEAD: usize>(
     simd: S,
     key: &Key,
-    window: &Window<'_>,
+    window: &Window<'_, HEAD>,
     indices: &[[u16; M]; N],
     ahead: &mut Ahead<'_>,
     hashes: &mut [u64],
@@ -378,7 +424,18 @@ fn hash_group<S: Simd<M>, const M: usize, const N: usize>(
         };
         *message = found;
     }
-    let Some(found) = hash_lanes(simd, key, messages, ahead) else {
+    let mut heads = [[&[0; HALF_BYTES]; M]; N];
+    if HEAD > 0 {
+        for (head, index) in heads
+            .as_flattened_mut()
+            .iter_mut()
+            .zip(indices.as_flattened())
+        {
+            *head = window.head(*index).unwrap_or(head);
+        }
+    }
+    let heads = (HEAD > 0).then_some(heads);
+    let Some(found) = hash_lanes(simd, key, messages, heads, ahead) else {
         return hash_singly(key, window, indices.as_flattened(), hashes);
     };
     for (index, found) in indices.as_flattened().iter().zip(found.as_flattened()) {
@@ -389,10 +446,19 @@ fn hash_group<S: Simd<M>, const M: usize, const N: usize>(
 }
 
 /// Hashes one message after the other.
-fn hash_singly(key: &Key, window: &Window<'_>, indices: &[u16], hashes: &mut [u64]) {
+fn hash_singly<const HEAD: usize>(
+    key: &Key,
+    window: &Window<'_, HEAD>,
+    indices: &[u16],
+    hashes: &mut [u64],
+) {
     for index in indices {
         if let Some(hash) = hashes.get_mut(usize::from(*index)) {
-            *hash = by_crate(key, window.bytes(*index));
+            let bytes = window.bytes(*index);
+            *hash = match window.head(*index) {
+                Some(head) if HEAD > 0 => by_crate_joined(key, head, bytes),
+                _ => by_crate(key, bytes),
+            };
         }
     }
 }

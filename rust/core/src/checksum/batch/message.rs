@@ -25,6 +25,9 @@ impl<'a> Message<'a> {
     /// The length of the shortest.
     pub(super) const MIN_BYTES: usize = HALF_BYTES;
 
+    /// The length of the shortest whose first half packet stands elsewhere: its last packet has nothing of that.
+    pub(super) const MIN_HEADED_BYTES: usize = PACKET_BYTES + 1;
+
     /// The message, unless it is too short.
     #[inline(always)]
     pub(super) fn new(bytes: &'a [u8]) -> Option<Self> {

@@ -3,6 +3,7 @@
 
 use super::message::{Message, whole_packets};
 use super::part;
+use super::simd::Half;
 
 /// The most messages of a window. Sorted, so many have few neighbours of unlike length.
 pub(super) const MAX_MESSAGES: usize = 512;
@@ -17,17 +18,19 @@ const MIN_MESSAGES: usize = 64;
 /// last all that are longer.
 const CLASSES: usize = 256;
 
-/// Messages of one buffer, and the order to hash them in.
-pub(super) struct Window<'a> {
+/// Messages of one buffer, and the order to hash them in. The first `HEAD` bytes of each, none or half a packet, stand elsewhere.
+pub(super) struct Window<'a, const HEAD: usize> {
     bytes: &'a [u8],
+    /// Where the messages are, without their heads, in front of which there is room for these: what stands there does not matter.
     extents: &'a [(usize, usize)],
+    heads: &'a [Half],
     // Indices of `extents`, where these lie in the buffer: `Scratch::window` sees to it.
     order: &'a [u16],
     others: &'a [u16],
     ahead: &'a [u8],
 }
 
-impl Window<'_> {
+impl<const HEAD: usize> Window<'_, HEAD> {
     /// The indices of the messages to hash together, those with the most whole packets first.
     #[inline(always)]
     pub(super) fn order(&self) -> &[u16] {
@@ -46,22 +49,31 @@ impl Window<'_> {
         self.ahead
     }
 
-    /// The bytes of the message of an index: what there is of it.
+    /// The head of the message of an index.
+    #[inline(always)]
+    pub(super) fn head(&self, index: u16) -> Option<&Half> {
+        self.heads.get(usize::from(index))
+    }
+
+    /// The bytes of the message of an index, without its head: what there is of them.
     pub(super) fn bytes(&self, index: u16) -> &[u8] {
         let extent = self.extents.get(usize::from(index)).copied();
         part(self.bytes, extent.unwrap_or_default())
     }
 
-    /// The message of an index, unless it is too short.
+    /// The message of an index, and in the place of its head whatever stands there, unless it is too short.
     ///
     /// # Safety
     /// The index is one of [`Self::order`].
     #[inline(always)]
     pub(super) unsafe fn message(&self, index: u16) -> Option<Message<'_>> {
-        // SAFETY: the order has indices of extents, and only where all of these have been found to lie in the buffer.
+        // SAFETY: the order has indices of extents, and only where all of these have been found to lie in the buffer, and heads
+        // in front of them.
         Message::new(unsafe {
             let (start, len) = *self.extents.get_unchecked(usize::from(index));
-            self.bytes.get_unchecked(start..).get_unchecked(..len)
+            self.bytes
+                .get_unchecked(start - HEAD..)
+                .get_unchecked(..HEAD + len)
         })
     }
 }
@@ -84,13 +96,21 @@ impl Default for Scratch {
     }
 }
 
-/// The class of a message of `len` bytes.
-#[inline(always)]
-fn class(len: usize) -> u8 {
-    match len {
-        ..Message::MIN_BYTES => 0,
-        _ => u8::try_from(whole_packets(len) + 1).unwrap_or(u8::MAX),
+/// The length of the shortest message with such a head for the kernels, in bytes, its head among them.
+const fn min_bytes(head: usize) -> usize {
+    match head {
+        0 => Message::MIN_BYTES,
+        _ => Message::MIN_HEADED_BYTES,
     }
+}
+
+/// The class of a message of `len` bytes, of which `HEAD` are its head.
+#[inline(always)]
+fn class<const HEAD: usize>(len: usize) -> u8 {
+    if len < min_bytes(HEAD) {
+        return 0;
+    }
+    u8::try_from(whole_packets(len) + 1).unwrap_or(u8::MAX)
 }
 
 /// What one look at the messages of a window tells.
@@ -104,9 +124,9 @@ struct Measure {
 }
 
 impl Measure {
-    /// How many of these messages make a window, and how long they are.
+    /// How many of these messages make a window, and how long they are without their heads.
     #[inline(always)]
-    fn of(bytes: &[u8], extents: &[(usize, usize)]) -> Self {
+    fn of<const HEAD: usize>(bytes: &[u8], extents: &[(usize, usize)]) -> Self {
         let mut all = Self {
             messages: 0,
             bytes: 0,
@@ -121,7 +141,8 @@ impl Measure {
             for &(start, len) in extents {
                 all.shortest = all.shortest.min(len);
                 all.longest = all.longest.max(len);
-                all.inside &= start <= bytes.len() && len <= bytes.len().wrapping_sub(start);
+                all.inside &=
+                    start >= HEAD && start <= bytes.len() && len <= bytes.len().wrapping_sub(start);
                 // Of messages in the buffer, it cannot overflow; of others, it does not matter.
                 all.bytes = all.bytes.wrapping_add(len);
             }
@@ -135,25 +156,28 @@ impl Measure {
 }
 
 impl Scratch {
-    /// The next window of messages, and the extents behind it.
+    /// The next window of messages, of `heads` as many as it has messages, and the extents behind it.
     #[inline(always)]
-    pub(super) fn window<'s, 'a: 's>(
+    pub(super) fn window<'s, 'a: 's, const HEAD: usize>(
         &'s mut self,
         bytes: &'a [u8],
         extents: &'a [(usize, usize)],
-    ) -> (Window<'s>, &'a [(usize, usize)]) {
-        let measure = Measure::of(bytes, extents);
+        heads: &'a [Half],
+    ) -> (Window<'s, HEAD>, &'a [(usize, usize)]) {
+        let measure = Measure::of::<HEAD>(bytes, extents);
         let (extents, rest) = extents
             .split_at_checked(measure.messages)
             .unwrap_or((extents, &[]));
-        let alike = whole_packets(measure.shortest) == whole_packets(measure.longest);
+        let [shortest, longest] =
+            [measure.shortest, measure.longest].map(|len| len.saturating_add(HEAD));
+        let alike = whole_packets(shortest) == whole_packets(longest);
         let together = if !measure.inside {
             0
-        } else if alike && measure.shortest >= Message::MIN_BYTES {
+        } else if alike && shortest >= min_bytes(HEAD) {
             self.keep_order();
             measure.messages
         } else {
-            self.sort(extents)
+            self.sort::<HEAD>(extents)
         };
         if together == 0 {
             self.keep_order();
@@ -163,6 +187,7 @@ impl Scratch {
         let window = Window {
             bytes,
             extents,
+            heads,
             order,
             others,
             ahead: ahead(bytes, extents, measure.bytes),
@@ -179,10 +204,10 @@ impl Scratch {
 
     /// Sorts the messages by descending class, and gives the number of those that are not too short.
     #[inline(always)]
-    fn sort(&mut self, extents: &[(usize, usize)]) -> usize {
+    fn sort<const HEAD: usize>(&mut self, extents: &[(usize, usize)]) -> usize {
         let mut most = 0;
         for (class, (_, len)) in self.classes.iter_mut().zip(extents) {
-            *class = self::class(*len);
+            *class = self::class::<HEAD>(len.saturating_add(HEAD));
             most = most.max(*class);
         }
         let classes = self.classes.get(..extents.len()).unwrap_or_default();

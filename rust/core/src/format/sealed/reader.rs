@@ -262,8 +262,7 @@ impl Reader {
         let want = self
             .ahead
             .max(if body { expected.min(PROBE_BYTES) } else { 0 });
-        self.data
-            .load(&*self.source, at, header_bytes(left), want)?;
+        self.load(at, header_bytes(left), want)?;
         let header = Header::parse(self.data.bytes(&*self.source, at), left);
         match header {
             Parsed::Message(header) if body && header.total() <= MAX_UNCHECKED_BYTES => {
@@ -276,7 +275,24 @@ impl Reader {
     /// Makes all of a message part of the window that is handed out. Moves the window.
     pub(super) fn bring_whole(&mut self, at: u64, len: u64) -> Result<()> {
         let len = usize::try_from(len).unwrap_or(usize::MAX);
-        self.data.load(&*self.source, at, len, self.ahead)
+        self.load(at, len, self.ahead)
+    }
+
+    /// Makes the bytes from `at` on part of the window that is handed out, and as many in front of them as a UUID has.
+    fn load(&mut self, at: u64, min: usize, want: usize) -> Result<()> {
+        let from = at.saturating_sub(UUID_BYTES as u64);
+        let [min, want] = [min, want].map(|len| len.saturating_add(UUID_BYTES));
+        self.data.load(&*self.source, from, min, want)
+    }
+
+    /// The bytes from `at` on of the window that is handed out, and, where they are there, as many in front of them as a UUID
+    /// has: how many that is, and all of them.
+    pub(super) fn bytes_led(&self, at: u64) -> (usize, &[u8]) {
+        let led = at.checked_sub(UUID_BYTES as u64).map(|at| self.bytes(at));
+        match led {
+            Some(bytes) if bytes.len() > UUID_BYTES => (UUID_BYTES, bytes),
+            _ => (0, self.bytes(at)),
+        }
     }
 
     /// The bytes from `at` on of the window that is handed out.

@@ -6,7 +6,6 @@ use super::{CHECKSUM_BYTES, ENTRY_BYTES, Entry, Header, Message, Parsed, UUID_BY
 use crate::checksum::Key;
 use crate::checksum::batch::Batch;
 use crate::error::Result;
-use crate::prefetch::prefetch_run;
 use crate::uuid6;
 
 /// How many messages are checked together at most.
@@ -16,8 +15,6 @@ const MAX_BYTES: usize = 1 << 20;
 /// ... and where a run ends that has enough messages to fill every lane of a processor: what its nearer caches hold.
 const NEAR_BYTES: usize = 64 << 10;
 const ENOUGH_MESSAGES: usize = 16;
-/// While a message is copied, as many bytes are asked for so far ahead of it: what copies one at a time waits for each.
-const AHEAD_BYTES: usize = 4 << 10;
 
 /// What a run is collected from.
 struct Stretch<'a> {
@@ -26,8 +23,10 @@ struct Stretch<'a> {
     entries: &'a [[u8; ENTRY_BYTES]],
     /// Their checksums, of which some may be missing at the end.
     checksums: &'a [[u8; CHECKSUM_BYTES]],
-    /// What is at hand of the data behind the last good message, and how much there is.
+    /// What is at hand of the data behind the last good message, behind so many bytes of what is in front of it.
     bytes: &'a [u8],
+    lead: usize,
+    /// How much data there is behind it.
     left: u64,
     prior: Prior,
 }
@@ -58,9 +57,11 @@ impl Trust {
 pub(super) struct Run {
     messages: Vec<Message>,
     stored: Vec<u64>,
-    /// UUIDs and their messages, one behind the other, and where each is.
-    joined: Vec<u8>,
+    /// What is hashed of each: its UUID, and where it is.
+    uuids: Vec<[u8; UUID_BYTES]>,
     extents: Vec<(usize, usize)>,
+    /// How many bytes that is of all.
+    bytes: usize,
     hashes: Vec<u64>,
     batch: Batch,
 }
@@ -88,6 +89,7 @@ impl Checker {
         self.reader.checksum(trailer.checksum_at(number))?;
         let count = usize::try_from(entries.saturating_sub(number)).unwrap_or(usize::MAX);
         let run = self.run.get_or_insert_default();
+        let led = self.reader.bytes_led(prior.end);
         run.check(
             &key,
             &Stretch {
@@ -96,7 +98,8 @@ impl Checker {
                     .reader
                     .entries_in_view(number, count.min(most).min(MAX_MESSAGES)),
                 checksums: self.reader.checksums_in_view(trailer.checksum_at(number)),
-                bytes: self.reader.bytes(prior.end),
+                bytes: led.1,
+                lead: led.0,
                 left: data_end.saturating_sub(prior.end),
                 prior: *prior,
             },
@@ -111,26 +114,33 @@ impl Run {
     /// UUID behind that one's. Keeps those in front of the first whose checksum is wrong.
     fn check(&mut self, key: &Key, stretch: &Stretch<'_>, trust: &mut Trust) {
         self.collect(stretch, *trust);
-        self.batch
-            .hash(key, &self.joined, &self.extents, &mut self.hashes);
+        self.batch.hash_headed(
+            key,
+            &self.uuids,
+            stretch.bytes,
+            &self.extents,
+            &mut self.hashes,
+        );
         let pairs = self.stored.iter().zip(&self.hashes);
         let good = pairs.take_while(|(stored, hash)| stored == hash).count();
         if good < self.messages.len() {
             self.messages.truncate(good);
             trust.lose();
         } else {
-            trust.gain(self.joined.len() as u64);
+            trust.gain(self.bytes as u64);
         }
     }
 
     fn collect(&mut self, stretch: &Stretch<'_>, trust: Trust) {
         self.messages.clear();
         self.stored.clear();
-        self.joined.clear();
+        self.uuids.clear();
         self.extents.clear();
+        self.bytes = 0;
         let Stretch {
             number,
             bytes,
+            lead,
             left,
             prior,
             ..
@@ -141,25 +151,23 @@ impl Run {
             let Entry { uuid, offset } = Entry::parse(entry);
             let position = prior.end + at as u64;
             let ascends = last.is_none_or(|last| uuid > last) && uuid6::is_v6(&uuid);
-            let (rest, left) = (bytes.get(at..).unwrap_or_default(), left - at as u64);
+            let (rest, left) = (bytes.get(lead + at..).unwrap_or_default(), left - at as u64);
             let header = match Header::parse(rest, left) {
                 Parsed::Message(header) if ascends && offset == position => header,
                 _ => break,
             };
-            let start = self.joined.len();
             let room = match self.messages.len() {
                 ..ENOUGH_MESSAGES => trust.0,
                 _ => trust.0.min(NEAR_BYTES),
             };
-            let room = room.saturating_sub(start + UUID_BYTES);
+            let room = room.saturating_sub(self.bytes + UUID_BYTES);
             let len = usize::try_from(header.total()).unwrap_or(usize::MAX);
             let Some(message) = rest.get(..len).filter(|_| len <= room) else {
                 break;
             };
-            prefetch_run(bytes, at + AHEAD_BYTES, len);
-            self.joined.extend_from_slice(&uuid);
-            self.joined.extend_from_slice(message);
-            self.extents.push((start, UUID_BYTES + message.len()));
+            self.uuids.push(uuid);
+            self.extents.push((lead + at, message.len()));
+            self.bytes += UUID_BYTES + message.len();
             self.stored.push(u64::from_be_bytes(*stored));
             self.messages.push(Message {
                 number,
