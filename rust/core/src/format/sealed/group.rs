@@ -5,7 +5,7 @@ use super::check::{Checker, Claim, Fault, message};
 use super::lookup::{SealedLookup, Sought};
 use super::reader::MAX_COPIED_BYTES;
 use super::search::Search;
-use super::table::{Near, Table};
+use super::table::Near;
 use super::{ENTRY_BYTES, Entry, Header, Message, UUID_BYTES};
 use crate::checksum::batch::Batch;
 use crate::checksum::hash;
@@ -126,12 +126,12 @@ impl Group {
         }
         self.ahead.clear();
         for uuid in uuids {
-            let search = lookup.search(uuid, |number| Ok(segment.entry(number)))?;
+            let (search, near) = lookup.search(uuid, |number| Ok(segment.entry(number)))?;
             ask_next(&search, &mut self.ahead);
             self.searches.push(search);
-        }
-        if let ([uuid], Some(table)) = (uuids, lookup.guide.table()) {
-            self.ask_about(lookup, table, uuid);
+            if let ([_], Some(near)) = (uuids, near) {
+                self.ask_about(lookup, near);
+            }
         }
         while !self.ahead.is_empty() {
             segment.prefetch(&mut self.ahead);
@@ -153,10 +153,7 @@ impl Group {
 
     /// Asks for what a search that is about to end will come to, with nothing else to wait for: for where the message and its
     /// checksum should be, and the ones beside them.
-    fn ask_about(&mut self, lookup: &SealedLookup, table: &Table, uuid: &[u8; UUID_BYTES]) {
-        let Some(Near { number, offset }) = table.near(uuid) else {
-            return;
-        };
+    fn ask_about(&mut self, lookup: &SealedLookup, Near { number, offset }: Near) {
         let usual = self.usual.min(MAX_AHEAD_BYTES / 3);
         let from = place(offset).saturating_sub(usual);
         let lines = (from..=from.saturating_add(3 * usual)).step_by(CACHE_LINE_BYTES);

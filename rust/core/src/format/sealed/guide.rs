@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::front::Front;
 use super::search::Search;
-use super::table::Table;
+use super::table::{Near, Table};
 use super::{Entry, UUID_BYTES};
 use crate::error::{Error, Result};
 use crate::format::Options;
@@ -85,18 +85,19 @@ impl Guide {
         Ok(())
     }
 
-    /// A search for the first of so many entries whose UUID is not smaller than this one; `entry` gives one by its number.
+    /// A search for the first of so many entries whose UUID is not smaller than this one, and about where it will end, if that is
+    /// known; `entry` gives one by its number.
     pub(super) fn search(
         &self,
         uuid: &[u8; UUID_BYTES],
         entries: u64,
         entry: impl FnMut(u64) -> Result<Option<Entry>>,
-    ) -> Result<Search> {
+    ) -> Result<(Search, Option<Near>)> {
         if let Some(search) = self.table().and_then(|table| table.search(uuid)) {
             return Ok(search);
         }
         let [first, last] = self.ends(entries, entry)?;
-        Ok(Search::new(*uuid, 0..entries, first..last))
+        Ok((Search::new(*uuid, 0..entries, first..last), None))
     }
 
     fn ends(

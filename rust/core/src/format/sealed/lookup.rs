@@ -11,6 +11,7 @@ use super::guide::Guide;
 use super::index::{Survey, survey};
 use super::reader::Reader;
 use super::search::Search;
+use super::table::Near;
 use super::walk::{SealedWalk, State};
 use super::{COLUMNS, Entry, FORMAT, Message, UUID_BYTES};
 use crate::error::{Damage, Error, Result};
@@ -112,18 +113,19 @@ impl SealedLookup {
         }
     }
 
-    /// A search for the first entry whose UUID is not smaller than this one; `entry` gives one by its number.
+    /// A search for the first entry whose UUID is not smaller than this one, and about where it will end, if that is known;
+    /// `entry` gives one by its number.
     pub(super) fn search(
         &self,
         uuid: &[u8; UUID_BYTES],
         entry: impl FnMut(u64) -> Result<Option<Entry>>,
-    ) -> Result<Search> {
+    ) -> Result<(Search, Option<Near>)> {
         self.guide.search(uuid, self.front.entries, entry)
     }
 
     /// The number of the first entry whose UUID is not smaller than this one.
     fn lower_bound(&self, checker: &mut Checker, uuid: &[u8; UUID_BYTES]) -> Result<u64> {
-        let mut search = self.search(uuid, |number| self.entry(checker, number))?;
+        let (mut search, _) = self.search(uuid, |number| self.entry(checker, number))?;
         while let Some(place) = search.place() {
             search.saw(&checker.reader.entry(place, self.front.entries)?.uuid);
         }

@@ -101,10 +101,22 @@ impl Stretch {
     const fn entries(&self) -> u32 {
         self.end.entry.saturating_sub(self.begin.entry)
     }
+
+    /// About which entry the time's is, and where its message begins. Of a crowd nothing is near, and it has no offset.
+    fn near(&self) -> Option<Near> {
+        let between = |from: u32, to: u32| {
+            u64::from(from) + ((u64::from(to.saturating_sub(from)) * self.part) >> u32::BITS)
+        };
+        (self.entries() <= CROWD).then(|| Near {
+            number: between(self.begin.entry, self.end.entry),
+            offset: between(self.begin.offset, self.end.offset) * OFFSET_UNIT,
+        })
+    }
 }
 
 impl Table {
     /// The stretch that this UUID's time is in; `None` where the table does not help.
+    #[inline]
     fn stretch(&self, uuid: &[u8; UUID_BYTES]) -> Option<Stretch> {
         // Times order only UUIDs of one version.
         let time = Some(uuid6::ticks(uuid)).filter(|_| uuid[6] >> 4 == 6)?;
@@ -148,13 +160,13 @@ impl Table {
         }
     }
 
-    /// A search for this UUID among the entries that can have its time; `None` where the table does not say.
-    pub(super) fn search(&self, uuid: &[u8; UUID_BYTES]) -> Option<Search> {
-        let Stretch {
-            begin, end, times, ..
-        } = self.stretch(uuid)?;
-        let among = u64::from(begin.entry)..u64::from(end.entry);
-        Some(Search::new(*uuid, among, times))
+    /// A search for this UUID among the entries that can have its time, and about where it will end; `None` where the table
+    /// does not say.
+    pub(super) fn search(&self, uuid: &[u8; UUID_BYTES]) -> Option<(Search, Option<Near>)> {
+        let stretch = self.stretch(uuid)?;
+        let among = u64::from(stretch.begin.entry)..u64::from(stretch.end.entry);
+        let near = stretch.near();
+        Some((Search::new(*uuid, among, stretch.times), near))
     }
 
     /// Asks for the part of the table that [`search`](Self::search) will look at first.
@@ -165,24 +177,9 @@ impl Table {
             prefetch_item(&self.places, place);
         }
     }
-
-    /// About which entry this UUID's is, and where its message begins, in bytes from the start of the file: to ask for both
-    /// before the entry is there, and for nothing else.
-    pub(super) fn near(&self, uuid: &[u8; UUID_BYTES]) -> Option<Near> {
-        let stretch = self.stretch(uuid)?;
-        let between = |from: u32, to: u32| {
-            u64::from(from) + ((u64::from(to.saturating_sub(from)) * stretch.part) >> u32::BITS)
-        };
-        let (begin, end) = (stretch.begin, stretch.end);
-        // Of a crowd nothing is near, and it has no offset.
-        (stretch.entries() <= CROWD).then(|| Near {
-            number: between(begin.entry, end.entry),
-            offset: between(begin.offset, end.offset) * OFFSET_UNIT,
-        })
-    }
 }
 
-/// About where something is.
+/// About where something is, in bytes from the start of the file: to ask for both before the entry is there, and for nothing else.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Near {
     /// Its number among the entries.
@@ -287,7 +284,7 @@ mod tests {
         let table = table(&all, 1 << 20).unwrap();
         let stretch = table.stretch(one(500).as_bytes()).unwrap();
         assert_eq!(stretch.entries(), 1000);
-        assert!(table.near(one(500).as_bytes()).is_none());
+        assert!(stretch.near().is_none());
     }
 
     proptest::proptest! {
