@@ -44,7 +44,7 @@ pub(crate) fn run(comparison: &mut Comparison) {
             "tenant",
             name,
             "crc32fast of its bytes",
-            0.7,
+            None,
             &file,
             || {
                 black_box(crc32fast::hash(&file.bytes));
