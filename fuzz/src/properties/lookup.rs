@@ -10,6 +10,7 @@ use seglake::ledger::Span;
 use seglake::source::BytesSource;
 
 use super::Draw;
+use super::parts::overlap;
 use super::scan::{End, Plain, Record, Scan, ended, whole, windowed};
 
 /// How many records are looked up one by one, each by a look-up that has proven nothing yet.
@@ -115,6 +116,11 @@ pub(super) fn finds_what_the_walk_gives(
         &hits.unwrap_or_else(|end| panic!("all: {end:?}")),
         &expected,
     );
+    // No damage makes messages that overlap under checksums that are right: which of them counts depends on where reading begins.
+    let is_sealed = *options.format.unwrap() == sealed::FORMAT;
+    if is_sealed && options.keys.iter().any(|key| overlap(bytes, key)) {
+        return;
+    }
     for _ in 0..2 {
         ranges(scan, bytes, options, draw);
     }

@@ -60,7 +60,7 @@ pub(super) fn check(format: &'static Format, bytes: &[u8]) {
 }
 
 /// Whether messages of a sealed segment overlap each of which has the checksum that the trailer has for it.
-fn overlap(bytes: &[u8], key: &Key) -> bool {
+pub(super) fn overlap(bytes: &[u8], key: &Key) -> bool {
     let number = |at: usize| Some(u64::from_be_bytes(*bytes.get(at..)?.first_chunk()?));
     let Some(foot) = bytes.len().checked_sub(32) else {
         return false;
