@@ -163,6 +163,25 @@ def fork_among_threads(folder: str) -> None:
             worker.join()
 
 
+def fork_among_parts(folder: str) -> None:
+    """A child of a process whose threads read the parts of a file lets go of what these were in the middle of."""
+    path = sample(Path(folder), "sealed")
+    for _ in range(40):
+        shared = [seglake.open(path, threads=3, batch_bytes=60, batch_rows=3).batches()]
+        first = pa.record_batch(next(shared[0])).column("value").to_pylist()
+
+        def child() -> None:
+            with raises(ValueError, text="forked"):
+                next(shared[0])
+            shared.clear()
+            gc.collect()
+            assert arrow_values(seglake.open(path, threads=2, batch_bytes=60)) == expected()
+
+        forked(child)
+        rest = [value for batch in shared[0] for value in pa.record_batch(batch).column("value").to_pylist()]
+        assert first + rest == expected()
+
+
 class Meddling(io.BytesIO):
     """A file that uses its own reader in the middle of being read, once."""
 

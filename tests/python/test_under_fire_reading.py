@@ -23,6 +23,7 @@ EVERYWHERE = [
     fire_sharing.forks,
     fire_sharing.pool,
     fire_sharing.fork_among_threads,
+    fire_sharing.fork_among_parts,
     fire_reading.buffers,
     fire_reading.written_meanwhile,
     fire_reading.closed_file_object,

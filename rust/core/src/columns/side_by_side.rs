@@ -289,9 +289,12 @@ impl SideBySide {
 
 impl Drop for SideBySide {
     fn drop(&mut self) {
-        // Not waited for: they may need what the caller holds.
         if self.process == std::process::id() {
+            // Not waited for: they may need what the caller holds.
             self.stop();
+        } else {
+            // A thread that this process does not have may hold their locks for good.
+            std::mem::forget(std::mem::take(&mut self.found));
         }
     }
 }
