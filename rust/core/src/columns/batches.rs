@@ -135,7 +135,8 @@ impl Batches {
 
     /// Begins to read a file with so many threads, as far as it has [parts](crate::format::split): records and damage come in the
     /// same order as with one, and errors are the same; batches end where parts do, too. Beside those that one thread takes,
-    /// memory is for two parts for each thread, of about twice [`Limits::bytes`] or 16 MiB each, or for four batches of each that is larger.
+    /// memory is for two parts for each thread, of about twice [`Limits::bytes`] or 16 MiB each, or for four batches of each that
+    /// is larger.
     ///
     /// # Errors
     /// As [`open`]; [`Error::Io`] where no thread can be had. While reading, [`Error::Usage`] for a file that cannot be read in

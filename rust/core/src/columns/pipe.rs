@@ -110,6 +110,9 @@ impl<T> Outlet<T> {
 impl<T> Drop for Outlet<T> {
     fn drop(&mut self) {
         self.0.close();
+        // Not under the lock: what is dropped may take its time.
+        let forgotten = std::mem::take(&mut self.0.lock().items);
+        drop(forgotten);
     }
 }
 
@@ -156,6 +159,16 @@ mod tests {
                 assert_eq!(outlet.take(LATE), Taken::End);
             });
         }
+    }
+
+    #[test]
+    fn what_nobody_takes_is_forgotten_at_once() {
+        let (inlet, outlet) = pipe(1000);
+        let item = Arc::new(());
+        assert_eq!(inlet.put(item.clone(), 1), Some(()));
+        drop(outlet);
+        assert_eq!(Arc::strong_count(&item), 1);
+        assert_eq!(inlet.put(item, 1), None);
     }
 
     #[test]

@@ -57,7 +57,7 @@ impl Appender {
 
     /// Removes the file if it was not there before: where opening it came to nothing, it would only be in the way.
     pub(crate) fn discard(&mut self) {
-        self.buffer = WriteBuffer::new(0);
+        self.forget();
         if self.is_new && self.file.is_own() {
             let _ = std::fs::remove_file(&self.path); // what hinders that hinders the next one, who says so
         }
@@ -77,7 +77,7 @@ impl Appender {
 
     /// Goes on at this offset. Nothing may be in the buffer.
     pub(crate) fn go_to(&mut self, offset: u64) {
-        self.buffer = WriteBuffer::new(offset);
+        self.buffer.go_to(offset);
     }
 
     /// Forgets the bytes that are not in the file yet.

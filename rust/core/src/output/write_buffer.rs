@@ -3,19 +3,18 @@
 use std::io;
 
 use crate::disk::Handle;
+use crate::prefetch::CACHE_LINE_BYTES;
 
 /// Bytes are collected up to this many before they are written.
 pub(super) const BUFFER_BYTES: usize = 1 << 20;
-
-/// What is copied into the page cache is copied fastest where both sides lie at the same distance from a cache line's begin.
-const CACHE_LINE_BYTES: usize = 64;
 
 /// Bytes that belong one behind the other in a file, collected so that they are written a mebibyte at a time.
 #[derive(Debug)]
 pub(crate) struct WriteBuffer {
     /// Where the first of them belongs.
     at: u64,
-    /// They stand behind `padding` zeros, so that their addresses are those in the file but for whole cache lines.
+    /// They stand behind `padding` zeros, so that their addresses are those in the file but for whole cache lines: so they are copied
+    /// into the page cache fastest.
     bytes: Vec<u8>,
     padding: usize,
 }

@@ -8,6 +8,7 @@ use super::message::Message;
 use super::simd::{HALF_BYTES, Half, PACKET_BYTES, Packet, Simd};
 use super::window::{Scratch, Window};
 use crate::checksum::{Key, by_crate, by_crate_joined};
+use crate::prefetch::CACHE_LINE_BYTES;
 
 const MUL0: [u64; 4] = [
     0xdbe6_d5d5_fe4c_ce2f,
@@ -462,8 +463,6 @@ fn hash_singly<const HEAD: usize>(
         }
     }
 }
-
-const CACHE_LINE_BYTES: usize = 64;
 
 /// What is going to be hashed later, as far as it has not been asked for.
 pub(super) struct Ahead<'a>(pub(super) &'a [u8]);

@@ -89,7 +89,7 @@ impl Checker {
         self.reader.checksum(trailer.checksum_at(number))?;
         let count = usize::try_from(entries.saturating_sub(number)).unwrap_or(usize::MAX);
         let run = self.run.get_or_insert_default();
-        let led = self.reader.bytes_led(prior.end);
+        let (lead, bytes) = self.reader.bytes_led(prior.end);
         run.check(
             &key,
             &Stretch {
@@ -98,8 +98,8 @@ impl Checker {
                     .reader
                     .entries_in_view(number, count.min(most).min(MAX_MESSAGES)),
                 checksums: self.reader.checksums_in_view(trailer.checksum_at(number)),
-                bytes: led.1,
-                lead: led.0,
+                bytes,
+                lead,
                 left: data_end.saturating_sub(prior.end),
                 prior: *prior,
             },
