@@ -2,9 +2,11 @@
 
 import os
 import re
+import select
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -81,12 +83,25 @@ def test_standard_input_that_is_a_terminal_is_refused() -> None:
     assert b"standard input is a terminal" in done.stderr
 
 
+# The signal comes to a thread that waits for nothing, so it interrupts no system call of the main one: as when it comes
+# just before such a call, which no test could time.
+_ELSEWHERE = """
+import signal, sys, threading
+from seglake.cli import main
+threading.Thread(target=threading.Event().wait, daemon=True).start()
+signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+sys.exit(main(sys.argv[1:]))
+"""
+
+
 @pytest.mark.parametrize("name", ["cat", "verify", "info"])
-def test_ctrl_c_ends_it_with_one_line(name: str, vectors: Path) -> None:
+@pytest.mark.parametrize("seen_by", ["the thread that reads", "another thread"])
+def test_ctrl_c_ends_it_with_one_line(name: str, seen_by: str, vectors: Path) -> None:
     """The process waits for more of a pipe; that it does is known from the progress that it shows."""
+    program = ["-m", "seglake"] if seen_by == "the thread that reads" else ["-c", _ELSEWHERE]
     ours, theirs = os.openpty()
     process = subprocess.Popen(
-        command(name, "-"),
+        [sys.executable, *program, name, "-"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=theirs,
@@ -100,13 +115,37 @@ def test_ctrl_c_ends_it_with_one_line(name: str, vectors: Path) -> None:
         process.stdin.flush()
         seen = b""
         while b"copying standard input" not in seen:
-            seen += os.read(ours, 4096)
+            seen += _from_terminal(ours)
         process.send_signal(signal.SIGINT)
-        while b"interrupted" not in seen:
-            seen += os.read(ours, 4096)
+        while b"interrupted\r\n" not in seen:
+            seen += _from_terminal(ours)
         assert process.stdout.read() == b""
     assert process.wait(TIMEOUT_S) == 130
     os.close(ours)
     after = seen.decode().rpartition("seglake: ")[2]
     assert after.startswith("interrupted\r\n")
     assert "Traceback" not in seen.decode()
+
+
+def _from_terminal(descriptor: int) -> bytes:
+    readable, _, _ = select.select([descriptor], [], [], TIMEOUT_S)
+    assert readable, "nothing more is shown"
+    return os.read(descriptor, 4096)
+
+
+def test_a_pipe_that_does_not_block_is_read_to_its_end(vectors: Path) -> None:
+    """As other programs leave one behind: where nothing is there yet, that is not the end."""
+    content = (vectors / "active" / "typical.bin").read_bytes()
+    theirs, ours = os.pipe()
+    os.set_blocking(theirs, False)
+    with subprocess.Popen(
+        command("verify", "-"), stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()
+    ) as process:
+        os.close(theirs)
+        for part in (content[:100], content[100:]):
+            time.sleep(0.5)
+            os.write(ours, part)
+        os.close(ours)
+        out, err = process.communicate(timeout=TIMEOUT_S)
+    assert (process.returncode, err) == (0, b"")
+    assert out.decode() == seglake("verify", "-", stdin=content).out

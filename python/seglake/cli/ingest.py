@@ -18,7 +18,7 @@ from .escape import json_text, printable, printable_lines
 from .failure import Trouble, shows_tracebacks
 from .ingest_table import show
 from .quantity import count
-from .terminal import console, is_terminal
+from .terminal import is_terminal, progress_display
 
 if TYPE_CHECKING:
     from seglake.spark import IngestProgress, IngestResult
@@ -142,18 +142,15 @@ def _progress(stream: TextIO) -> Generator[Callable[[IngestProgress], None] | No
     if not is_terminal(stream):
         yield None
         return
-    from rich.progress import BarColumn, DownloadColumn, Progress, SpinnerColumn, TextColumn, TransferSpeedColumn
+    from rich.progress import BarColumn, DownloadColumn, SpinnerColumn, TextColumn, TransferSpeedColumn
 
-    with Progress(
+    with progress_display(
+        stream,
         SpinnerColumn(),
         TextColumn("{task.description}", markup=False),
         BarColumn(),
         DownloadColumn(binary_units=True),
         TransferSpeedColumn(),
-        console=console(stream),
-        transient=True,
-        redirect_stdout=False,
-        redirect_stderr=False,
     ) as display:
         task = display.add_task("starting Spark", total=None)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import stat
 import sys
 import tempfile
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 STANDARD_INPUT = "-"
 _COPY_BYTES = 1 << 20
+# How long a signal may go unseen while a pipe is silent.
+_SIGNAL_MS = 250
 
 
 class Readable(Protocol):
@@ -192,7 +195,7 @@ def _spooled(stream: BinaryIO, label: str, limit: int) -> Generator[BinaryIO]:
         with byte_progress(f"copying {label}") as advance:
             done = 0
             # One byte more than allowed is enough to tell.
-            while block := stream.read(min(_COPY_BYTES, limit - done + 1)):
+            while block := _read_some(stream.fileno(), min(_COPY_BYTES, limit - done + 1)):
                 done += len(block)
                 if done > limit:
                     raise Trouble(
@@ -210,3 +213,24 @@ def _spooled(stream: BinaryIO, label: str, limit: int) -> Generator[BinaryIO]:
                     advance(done)
         copy.seek(0)
         yield copy
+
+
+def _read_some(descriptor: int, size: int) -> bytes:
+    """Wait for bytes and return up to `size` of them; none only at the end.
+
+    Python sees to a signal between two calls of the system. One that arrives just before `read` begins would wait as
+    long as the pipe is silent, so what waits here returns now and then.
+    """
+    if sys.platform == "win32":
+        # Which polls nothing but sockets.
+        return os.read(descriptor, size)
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    while True:
+        while not poll.poll(_SIGNAL_MS):
+            pass
+        try:
+            return os.read(descriptor, size)
+        except BlockingIOError:
+            # Somebody else who reads this pipe was faster, and has set it not to block.
+            continue

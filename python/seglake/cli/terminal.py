@@ -12,6 +12,7 @@ from .escape import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.progress import Progress, ProgressColumn
 
 # Wide enough that nothing is ever cut or wrapped where no person looks at it.
 _PIPE_COLUMNS = 100_000
@@ -60,23 +61,36 @@ def console(stream: TextIO) -> Console:
 
 
 @contextmanager
+def progress_display(stream: TextIO, *columns: ProgressColumn) -> Generator[Progress]:
+    """Bars on a terminal while the block runs. However it ends, they are gone and the cursor is back."""
+    from rich.progress import Progress
+
+    display = Progress(*columns, console=console(stream), transient=True, redirect_stdout=False, redirect_stderr=False)
+    try:
+        with display:
+            yield display
+    except KeyboardInterrupt:
+        # One that comes before `with` is entered, where the cursor is hidden already.
+        display.console.show_cursor()
+        display.stop()
+        raise
+
+
+@contextmanager
 def byte_progress(label: str) -> Generator[Advance | None]:
     """A progress bar in bytes on standard error while the block runs; None where that is not a terminal."""
     if not is_terminal(sys.stderr):
         yield None
         return
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+    from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
-    with Progress(
+    with progress_display(
+        sys.stderr,
         TextColumn("{task.description}", markup=False),
         BarColumn(),
         DownloadColumn(binary_units=True),
         TransferSpeedColumn(),
         TimeRemainingColumn(),
-        console=console(sys.stderr),
-        transient=True,
-        redirect_stdout=False,
-        redirect_stderr=False,
     ) as progress:
         task = progress.add_task(printable(label), total=None)
 
