@@ -30,32 +30,7 @@ use splitting::{joined, read};
 /// A made-up file whose messages lie inside one another is refused in parts, and never read as something else.
 #[test]
 fn overlapping_messages_are_refused_in_parts() {
-    let message = |body: &[u8]| {
-        let len = u32::try_from(body.len()).unwrap().to_be_bytes();
-        [&[0], len.as_slice(), body].concat()
-    };
-    let inner = [message(&[1; 20]), message(&[2; 20]), message(&[3; 20])];
-    let outer = message(&inner.concat());
-    let data_start = 24 * 5_u64;
-    let first = data_start + 5;
-    let offsets = [data_start, first, first + 25, first + 50];
-    let whole = outer.clone();
-    let messages = [&whole, &inner[0], &inner[1], &inner[2]];
-    let (mut index, mut checksums) = (Vec::new(), Vec::new());
-    for (number, (offset, message)) in (1..).zip(offsets.iter().zip(messages)) {
-        let uuid = uuid(number * 100);
-        index.extend_from_slice(&uuid);
-        index.extend_from_slice(&offset.to_be_bytes());
-        let hashed = [uuid.as_slice(), message].concat();
-        let checksum = seglake::checksum::hash(&Key::DEFAULT, &hashed);
-        checksums.extend_from_slice(&checksum.to_be_bytes());
-    }
-    index.extend_from_slice(&[0; 24]);
-    let index_hash =
-        seglake::checksum::hash(&Key::DEFAULT, &[index.as_slice(), &checksums].concat());
-    let key_check = seglake::checksum::hash(&Key::DEFAULT, &[]);
-    let foot = [key_check, 4, index_hash].map(u64::to_be_bytes).concat();
-    let bytes = [index, outer, checksums, foot, b"SLKSEAL1".to_vec()].concat();
+    let bytes = segments::overlapping(20);
     let source = source(&bytes);
     let options = segments::lenient();
     assert_eq!(read(&source, &options, Start::Beginning).records.len(), 1);

@@ -1,4 +1,5 @@
-//! Batches of one file by two threads, beside one, by the time that passes: of each format whose files have parts.
+//! Verifying one file, and batches of it, by two threads, beside one, by the time that passes: of each format whose files have
+//! parts.
 //!
 //! In front of that, what two threads gain on this machine at all: where each works in its own cache, and where both copy to and
 //! from the memory that they share.
@@ -13,6 +14,7 @@ use seglake::format::{
     Format, Options, Value, WriteOptions, Writer, chunked, create, sealed, tenant,
 };
 use seglake::source::{FileSource, open_regular};
+use seglake::verbs::verify_parallel;
 
 use crate::compare::{Clock, Comparison, Work};
 use crate::logs;
@@ -35,12 +37,12 @@ pub(crate) fn run(comparison: &mut Comparison) {
     let folder = tempfile::tempdir().unwrap();
     let segment = Segment::active(Lengths::Each(128), FILE_BYTES);
     for format in [&sealed::FORMAT, &tenant::FORMAT] {
-        batches(comparison, folder.path(), format, FILE_BYTES, |writer| {
+        file(comparison, folder.path(), format, FILE_BYTES, |writer| {
             write_records(writer, &segment);
         });
     }
     let lines = logs::lines(120, FILE_BYTES);
-    batches(
+    file(
         comparison,
         folder.path(),
         &chunked::FORMAT,
@@ -95,8 +97,8 @@ fn limits(comparison: &mut Comparison) {
     control("copying 8 MiB to 8 MiB", &copy);
 }
 
-/// All batches of a file of this format, which `fill` writes.
-fn batches(
+/// A file of this format, which `fill` writes.
+fn file(
     comparison: &mut Comparison,
     folder: &Path,
     format: &'static Format,
@@ -107,17 +109,23 @@ fn batches(
     let mut writer = create(format, &path, &WriteOptions::default()).unwrap();
     fill(&mut *writer);
     writer.close().unwrap();
+    let source = || Arc::new(FileSource::new(open_regular(&path).unwrap(), &path).unwrap());
+    let check = |threads| {
+        let report = verify_parallel(source(), &Options::default(), threads, |_| Ok(()));
+        assert!(report.unwrap().is_sound());
+    };
+    comparison.run(
+        format!("verifying a {} file, two threads", format.name),
+        "one thread",
+        Work::Bytes(bytes),
+        None,
+        || check(2),
+        || check(1),
+    );
     let read = |threads| {
-        let source = FileSource::new(open_regular(&path).unwrap(), &path).unwrap();
         let options = Options::default();
         let selection = Selection::new(format, &options, None, UuidType::Fixed).unwrap();
-        let batches = Batches::threaded(
-            Arc::new(source),
-            &options,
-            selection,
-            Limits::default(),
-            threads,
-        );
+        let batches = Batches::threaded(source(), &options, selection, Limits::default(), threads);
         let rows: usize = batches
             .unwrap()
             .map(|batch| batch.unwrap().num_rows())

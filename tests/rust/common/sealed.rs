@@ -178,6 +178,32 @@ pub(crate) fn varied(len: usize, trailer: bool) -> Vec<u8> {
     segment(&Key::DEFAULT, &records, trailer)
 }
 
+/// A segment whose first message has the three others, of `len` bytes each, inside it: which no writer makes.
+pub(crate) fn overlapping(len: usize) -> Vec<u8> {
+    let message = |body: &[u8]| {
+        let len = u32::try_from(body.len()).unwrap().to_be_bytes();
+        [&[0], len.as_slice(), body].concat()
+    };
+    let inner = [1, 2, 3].map(|byte| message(&vec![byte; len]));
+    let outer = message(&inner.concat());
+    let (first, step) = (24 * 5_u64, inner[0].len() as u64);
+    let offsets = [0, 5, 5 + step, 5 + 2 * step].map(|offset| first + offset);
+    let messages = [&outer, &inner[0], &inner[1], &inner[2]];
+    let (mut index, mut checksums) = (Vec::new(), Vec::new());
+    for (number, (offset, message)) in (1..).zip(offsets.iter().zip(messages)) {
+        let uuid = uuid(number * 100);
+        index.extend_from_slice(&uuid);
+        index.extend_from_slice(&offset.to_be_bytes());
+        let checksum = hash(&Key::DEFAULT, &[uuid.as_slice(), message].concat());
+        checksums.extend_from_slice(&checksum.to_be_bytes());
+    }
+    index.extend_from_slice(&[0; 24]);
+    let index_hash = hash(&Key::DEFAULT, &[index.as_slice(), &checksums].concat());
+    let key_check = hash(&Key::DEFAULT, &[]);
+    let foot = [key_check, 4, index_hash].map(u64::to_be_bytes).concat();
+    [index, outer, checksums, foot, b"SLKSEAL1".to_vec()].concat()
+}
+
 pub(crate) fn contents(records: &[Plain]) -> Vec<Record> {
     let content = |record: &Plain| (record.uuid, record.type_.clone(), record.value.clone());
     records.iter().map(content).collect()

@@ -7,7 +7,7 @@ use arrow_schema::{ArrowError, SchemaRef};
 
 use super::ColumnBuffer;
 use super::selection::{MAX_DATA_BYTES, Selection, path_text};
-use super::side_by_side::{SideBySide, part_bytes};
+use super::side_by_side::{SideBySide, bytes_of_parts};
 use super::views::Home;
 use crate::error::{Error, Result};
 use crate::format::{Options, Room, Start, Step, Walk, nothing, open, resolve, split};
@@ -154,7 +154,7 @@ impl Batches {
             _ => split(
                 source.clone(),
                 options,
-                part_bytes(limits.bytes, source.len(), threads),
+                bytes_of_parts(limits.bytes, source.len(), threads),
             )?,
         };
         if parts.len() < 2 {

@@ -9,23 +9,19 @@ use super::batches::{Batch, Batches, Limits};
 use super::pipe::{Inlet, Outlet, Taken, pipe};
 use super::selection::Selection;
 use crate::error::{Error, Result};
-use crate::format::{Format, Interrupt, Options, Part, Start, Step, open};
+use crate::format::{Format, Interrupt, Options, Part, Start, Step, open, part_bytes};
 use crate::source::Source;
 use crate::verbs::Report;
 
 /// How many parts for each thread are begun and not yet given out, at most.
 const PARTS_AHEAD: usize = 2;
-/// So many parts for each thread are enough for all to end at about the same time, ...
-const PARTS_PER_THREAD: u64 = 8;
-/// ... but none is smaller than this, since each costs something by itself, unless batches are, ...
+/// No part is smaller than this, since each costs something by itself, unless batches are, ...
 const LEAST_BYTES: usize = 1 << 20;
 /// ... or larger than this, which waits in memory, unless batches are.
 const MOST_BYTES: usize = 8 << 20;
 /// What a batch takes by itself, and each of its records beside its value, about, in bytes.
 const BATCH_BYTES: usize = 4 << 10;
 const ROW_BYTES: usize = 32;
-/// How many parts a file is split into at most: each takes some hundred bytes until it is read.
-const MAX_PARTS: u64 = 1 << 16;
 /// How long is waited for a batch between two looks at whether to stop.
 const WAIT: Duration = Duration::from_millis(50);
 
@@ -82,13 +78,11 @@ impl Queue {
     }
 }
 
-/// How large the parts of a file of `size` bytes are to be, for batches of so many and so many threads.
-pub(super) fn part_bytes(batch_bytes: usize, size: u64, threads: usize) -> u64 {
+/// How large parts are to be, for batches of so many bytes.
+pub(super) fn bytes_of_parts(batch_bytes: usize, size: u64, threads: usize) -> u64 {
     let least = batch_bytes.min(LEAST_BYTES) as u64;
     let most = batch_bytes.max(MOST_BYTES) as u64;
-    (size / PARTS_PER_THREAD.saturating_mul(threads.max(1) as u64))
-        .clamp(least, most)
-        .max(size.div_ceil(MAX_PARTS))
+    part_bytes(least, most, size, threads)
 }
 
 /// What a thread needs to read parts.
@@ -304,7 +298,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_are_of_a_batch_or_many_but_never_very_many_nor_too_few_for_all_threads() {
+    fn parts_are_of_a_batch_or_many() {
         for (batch_bytes, size, parts) in [
             (8 << 20, 1 << 30, 8 << 20),
             (1 << 10, 1 << 30, 8 << 20),
@@ -314,10 +308,7 @@ mod tests {
             (1 << 10, 1 << 16, 1 << 12),
             (1, 15, 1),
         ] {
-            assert_eq!(part_bytes(batch_bytes, size, 2), parts);
-        }
-        for (batch_bytes, size) in [(1, u64::MAX), (1, 1 << 30), (8 << 20, 1 << 50)] {
-            assert!(size / part_bytes(batch_bytes, size, 1) <= MAX_PARTS);
+            assert_eq!(bytes_of_parts(batch_bytes, size, 2), parts);
         }
     }
 }

@@ -17,6 +17,11 @@ use super::{Eof, Format, Options, by_name, resolve};
 use crate::error::{Error, Result};
 use crate::source::Source;
 
+/// How many parts for each thread are enough.
+const PARTS_PER_THREAD: u64 = 8;
+/// How many parts there are at most: each takes some hundred bytes until it is read.
+const MAX_PARTS: u64 = 1 << 16;
+
 /// A part of a file that can be read by itself, from [`split`]: begin a walk with [`Start::Part`](super::Start::Part). The walks
 /// of all parts together give each record and each range of the ledger that one walk of the whole file gives, once: but that
 /// ranges of an index or table of contents are cut where parts meet.
@@ -197,6 +202,14 @@ pub fn split(source: Arc<dyn Source>, options: &Options, target_bytes: u64) -> R
     Ok(portions.into_iter().map(part).collect())
 }
 
+/// How large parts are to be for so many threads to end at about the same time: between these bounds, but that there are never
+/// very many.
+pub(crate) fn part_bytes(least: u64, most: u64, size: u64, threads: usize) -> u64 {
+    (size / PARTS_PER_THREAD.saturating_mul(threads.max(1) as u64))
+        .clamp(least, most)
+        .max(size.div_ceil(MAX_PARTS))
+}
+
 /// What of a search budget is a part's own: two bytes for each of its bytes, and its share of what a file has beside that. As
 /// long as no part exceeds its own, the whole walk does not exceed its budget either, and none of them ends a search that
 /// another does not. A part that turns out to have exceeded it is refused: whether the whole walk would have gone on, the
@@ -239,4 +252,19 @@ pub(super) fn another_file(path: Option<&Path>) -> Error {
     Error::Usage(format!(
         "{name}: this is a part of another file, or the file has changed since it was split. Split it again"
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_enough_for_all_threads_but_never_very_many() {
+        assert_eq!(part_bytes(1, 1 << 30, 48 << 20, 2), 3 << 20);
+        assert_eq!(part_bytes(4 << 20, 8 << 20, 48 << 20, 2), 4 << 20);
+        assert_eq!(part_bytes(1, 1 << 20, 48 << 20, 2), 1 << 20);
+        for size in [u64::MAX, 1 << 50, 1 << 30] {
+            assert!(size / part_bytes(1, 1, size, 1) <= MAX_PARTS);
+        }
+    }
 }

@@ -5,6 +5,7 @@ mod diagnose;
 mod index;
 mod ledger;
 mod recover;
+mod report;
 mod seal;
 mod stretches;
 mod verify;
@@ -14,5 +15,6 @@ pub use diagnose::{Certainty, DiagnoseOptions, Diagnosis, Neighbour, Reason, Rep
 pub use index::{Indexed, index};
 pub use ledger::Ledger;
 pub use recover::{Recovered, Recovery, recover, undo_recover};
+pub use report::Report;
 pub use seal::{SealOptions, seal};
-pub use verify::{Report, verify};
+pub use verify::{verify, verify_parallel};

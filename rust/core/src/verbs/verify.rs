@@ -1,162 +1,22 @@
-//! Checking every record of a file, and saying what was found.
+//! Checking every record of a file.
 
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use super::Diagnosis;
-use super::stretches::Stretches;
-use crate::error::Result;
-use crate::format::{Checked, Format, Options, Start, Step, Walk, Wanted, open, resolve};
-use crate::ledger::{Span, Totals};
+use super::Report;
+use crate::error::{Error, Result};
+use crate::format::{
+    Format, Interrupt, Options, Part, Start, Step, Wanted, open, part_bytes, resolve, split,
+};
 use crate::source::Source;
 
-/// What was found in a file, or in the part of it that has been read: sums, and the first damaged ranges.
-#[derive(Clone, Debug)]
-pub struct Report {
-    /// The file, if it has a name.
-    pub path: Option<PathBuf>,
-    /// The format.
-    pub format: &'static Format,
-    /// How records were checked.
-    pub checked: Checked,
-    /// The length of the whole file, in bytes.
-    pub size: u64,
-    /// How many bytes the ranges below cover.
-    pub bytes: u64,
-    /// How many records are good.
-    pub records: u64,
-    /// The least time of a record that was given out, in microseconds since 1970-01-01 UTC.
-    pub first_timestamp: Option<i64>,
-    /// The greatest.
-    pub last_timestamp: Option<i64>,
-    /// Bytes and ranges by kind and cause.
-    pub totals: Totals,
-    /// The first [`MAX_DAMAGE`](Self::MAX_DAMAGE) damaged ranges, in file order.
-    pub damage: Vec<Span>,
-    /// Whether there are more damaged ranges than `damage` holds; `totals` count them all.
-    pub truncated: bool,
-    /// What the first of them probably come from, in the same order: empty unless [`diagnose`](super::diagnose) was asked.
-    pub diagnoses: Vec<Diagnosis>,
-    suspects_key: bool,
-    stretches: Stretches,
-}
-
-impl Report {
-    /// How many damaged ranges a report names.
-    pub const MAX_DAMAGE: usize = 10_000;
-
-    /// An empty report on a file of `size` bytes.
-    #[must_use]
-    pub fn new(format: &'static Format, path: Option<&Path>, size: u64) -> Self {
-        Self {
-            path: path.map(Into::into),
-            format,
-            checked: format.checked,
-            size,
-            bytes: 0,
-            records: 0,
-            first_timestamp: None,
-            last_timestamp: None,
-            totals: Totals::default(),
-            damage: Vec::new(),
-            truncated: false,
-            diagnoses: Vec::new(),
-            suspects_key: false,
-            stretches: Stretches::default(),
-        }
-    }
-
-    /// An empty report on this source.
-    #[must_use]
-    pub fn of(format: &'static Format, source: &dyn Source) -> Self {
-        Self::new(format, source.path(), source.len())
-    }
-
-    /// Adds what the last step of a walk found.
-    pub fn add(&mut self, walk: &dyn Walk) {
-        self.checked = walk.checked();
-        if let Some(run) = walk.record_run() {
-            self.stretches.extend(&[run.span()]);
-            self.totals.add_records(&run);
-        } else {
-            let spans = walk.spans();
-            self.stretches.extend(spans);
-            if self.totals.add_all(spans) {
-                for span in spans.iter().filter(|span| span.is_damage()) {
-                    self.name(*span);
-                }
-            }
-        }
-        self.bytes = self.totals.bytes();
-        let rows = walk.rows();
-        self.records += rows.len() as u64;
-        let (least, greatest) = rows.times().unzip();
-        self.widen(least, greatest);
-        self.suspects_key = walk.suspects_key();
-    }
-
-    /// Adds what was found in another [part](crate::format::Part) of the same file. The reports on all parts, in any order, make
-    /// the report on the whole.
-    pub fn merge(&mut self, part: &Self) {
-        self.records += part.records;
-        self.widen(part.first_timestamp, part.last_timestamp);
-        self.totals.merge(&part.totals);
-        self.truncated |= part.truncated;
-        let joined = self.stretches.merge(&part.stretches);
-        joined.iter().for_each(|span| self.totals.join(span));
-        let is_whole = |span: &&Span| {
-            let holds = |one: &Span| one.start <= span.start && span.end <= one.end;
-            !joined.iter().any(holds)
-        };
-        self.damage.retain(|span| is_whole(&span));
-        // Two halves are not to count as two where no more can be named.
-        for span in part.damage.iter().filter(is_whole).chain(&joined) {
-            if span.is_damage() {
-                self.name(*span);
-            }
-        }
-        self.bytes = self.totals.bytes();
-        self.suspects_key |= part.suspects_key;
-    }
-
-    /// Takes in the least and the greatest time of other records.
-    fn widen(&mut self, least: Option<i64>, greatest: Option<i64>) {
-        let first = self.first_timestamp.into_iter().chain(least);
-        self.first_timestamp = first.min();
-        self.last_timestamp = self.last_timestamp.max(greatest);
-    }
-
-    /// Names a damaged range, in its place: those of an index come last though they are first in the file.
-    fn name(&mut self, span: Span) {
-        let is_last = self
-            .damage
-            .last()
-            .is_none_or(|last| (last.start, last.end) <= (span.start, span.end));
-        let place = if is_last {
-            self.damage.len()
-        } else {
-            let before = |named: &Span| (named.start, named.end) <= (span.start, span.end);
-            self.damage.partition_point(before)
-        };
-        self.truncated |= self.damage.len() == Self::MAX_DAMAGE;
-        if place < Self::MAX_DAMAGE {
-            self.damage.truncate(Self::MAX_DAMAGE - 1);
-            self.damage.insert(place, span);
-        }
-    }
-
-    /// Whether nothing is damaged.
-    #[must_use]
-    pub fn is_sound(&self) -> bool {
-        self.totals.is_sound()
-    }
-
-    /// Whether nothing checked though the structure is sound to the end: the key is probably not the file's.
-    #[must_use]
-    pub const fn wrong_key(&self) -> bool {
-        self.suspects_key
-    }
-}
+/// Parts are at least this large, in bytes, since each costs something by itself, ...
+const LEAST_BYTES: u64 = 1 << 20;
+/// ... and at most this, unless there would be very many.
+const MOST_BYTES: u64 = 64 << 20;
+/// How long is waited for threads between two looks at whether to stop, and two words about progress.
+const WAIT: Duration = Duration::from_millis(50);
 
 /// Reads a file to its end, whatever is damaged, and reports. `progress` is told again and again how many bytes are
 /// done; its error ends the verifying.
@@ -167,9 +27,47 @@ impl Report {
 pub fn verify(
     source: Arc<dyn Source>,
     options: &Options,
+    progress: impl FnMut(u64) -> Result<()>,
+) -> Result<Report> {
+    let (format, options) = for_verifying(&*source, options)?;
+    verify_whole(source, format, &options, progress)
+}
+
+/// As [`verify`], with so many threads, as far as the file has [parts](crate::format::split) of 1 MiB or more: the same report.
+/// Memory is as much for each thread as for one.
+///
+/// `progress` is called by the calling thread alone. It begins again at 0 where damage turns out to be of a kind that only one
+/// walk of the whole file can tell.
+///
+/// # Errors
+/// As [`verify`]; [`Error::Io`](crate::Error::Io) also where no thread can be had.
+pub fn verify_parallel(
+    source: Arc<dyn Source>,
+    options: &Options,
+    threads: usize,
     mut progress: impl FnMut(u64) -> Result<()>,
 ) -> Result<Report> {
-    let format = resolve(&*source, options)?;
+    let (format, options) = for_verifying(&*source, options)?;
+    let parts = match threads {
+        0 | 1 => Vec::new(),
+        _ => {
+            let bytes = part_bytes(LEAST_BYTES, MOST_BYTES, source.len(), threads);
+            split(source.clone(), &options, bytes)?
+        }
+    };
+    if parts.len() > 1 {
+        let crew = Crew::new(&source, format, &options, &parts);
+        match crew.verify(threads, &mut progress) {
+            // What a part was refused for, or raised, says nothing of the whole.
+            Err(Error::Usage(_) | Error::Limit { .. }) => {}
+            done => return done,
+        }
+    }
+    verify_whole(source, format, &options, progress)
+}
+
+fn for_verifying(source: &dyn Source, options: &Options) -> Result<(&'static Format, Options)> {
+    let format = resolve(source, options)?;
     let options = Options {
         format: Some(format),
         strict: false,
@@ -177,13 +75,182 @@ pub fn verify(
         wanted: Wanted::default(),
         ..options.clone()
     };
+    Ok((format, options))
+}
+
+fn verify_whole(
+    source: Arc<dyn Source>,
+    format: &'static Format,
+    options: &Options,
+    mut progress: impl FnMut(u64) -> Result<()>,
+) -> Result<Report> {
     let mut report = Report::of(format, &*source);
-    let mut walk = open(source, &options, Start::Beginning)?;
+    let mut walk = open(source, options, Start::Beginning)?;
     while walk.step()? == Step::More {
         report.add(&*walk);
         progress(walk.offset())?;
     }
-    report.suspects_key = walk.suspects_key();
-    report.checked = walk.checked();
+    report.note(&*walk);
     Ok(report)
+}
+
+/// Threads that verify the parts of a file, and what they have found.
+struct Crew<'a> {
+    source: &'a Arc<dyn Source>,
+    format: &'static Format,
+    /// With an interrupt that stops the threads.
+    options: Options,
+    /// The caller's, who is asked by the calling thread.
+    asked: &'a Options,
+    parts: &'a [Part],
+    next: AtomicUsize,
+    /// How many bytes are in a report.
+    done: AtomicU64,
+    stopped: Arc<AtomicBool>,
+    found: Mutex<Found>,
+    changed: Condvar,
+}
+
+struct Found {
+    /// On the parts that are done.
+    report: Report,
+    /// The failure that is first in the file, and in which part.
+    failed: Option<(usize, Error)>,
+    /// How many threads have not ended.
+    threads: usize,
+}
+
+/// Runs when it is dropped: however what it stands in is left.
+struct Finally<F: Fn()>(F);
+
+impl<F: Fn()> Drop for Finally<F> {
+    fn drop(&mut self) {
+        self.0();
+    }
+}
+
+impl<'a> Crew<'a> {
+    fn new(
+        source: &'a Arc<dyn Source>,
+        format: &'static Format,
+        asked: &'a Options,
+        parts: &'a [Part],
+    ) -> Self {
+        let stopped = Arc::new(AtomicBool::new(false));
+        let is_stopped = stopped.clone();
+        let interrupt = Interrupt(Arc::new(move || is_stopped.load(Ordering::Acquire)));
+        Self {
+            source,
+            format,
+            options: Options {
+                interrupt: Some(interrupt),
+                ..asked.clone()
+            },
+            asked,
+            parts,
+            next: AtomicUsize::new(0),
+            done: AtomicU64::new(0),
+            stopped,
+            found: Mutex::new(Found {
+                report: Report::of(format, &**source),
+                failed: None,
+                threads: 0,
+            }),
+            changed: Condvar::new(),
+        }
+    }
+
+    fn verify(
+        self,
+        threads: usize,
+        progress: &mut impl FnMut(u64) -> Result<()>,
+    ) -> Result<Report> {
+        std::thread::scope(|scope| {
+            // The scope waits for its threads.
+            let _stop = Finally(|| self.stop());
+            for _ in 0..threads.min(self.parts.len()) {
+                self.lock().threads += 1;
+                std::thread::Builder::new()
+                    .name("seglake-verify".to_owned())
+                    .spawn_scoped(scope, || self.work())
+                    .map_err(|error| {
+                        Error::io(None, "cannot start a thread to verify with", error)
+                    })?;
+            }
+            self.wait(progress)
+        })?;
+        let found = self.found.into_inner();
+        let found = found.unwrap_or_else(PoisonError::into_inner);
+        match found.failed {
+            Some((_, error)) => Err(error),
+            None => Ok(found.report),
+        }
+    }
+
+    fn stop(&self) {
+        self.stopped.store(true, Ordering::Release);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Found> {
+        self.found.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until the threads have ended.
+    fn wait(&self, progress: &mut impl FnMut(u64) -> Result<()>) -> Result<()> {
+        loop {
+            let threads = {
+                let are_going = |found: &mut Found| found.threads > 0;
+                let waited = self
+                    .changed
+                    .wait_timeout_while(self.lock(), WAIT, are_going);
+                waited.unwrap_or_else(PoisonError::into_inner).0.threads
+            };
+            self.asked.poll()?;
+            progress(self.done.load(Ordering::Relaxed))?;
+            if threads == 0 {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Verifies parts until none is left.
+    fn work(&self) {
+        let _ended = Finally(|| {
+            self.lock().threads -= 1;
+            self.changed.notify_all();
+        });
+        while !self.stopped.load(Ordering::Acquire) {
+            let place = self.next.fetch_add(1, Ordering::Relaxed);
+            let Some(part) = self.parts.get(place) else {
+                return;
+            };
+            let report = self.read(part);
+            let mut found = self.lock();
+            match report {
+                Ok(report) => found.report.merge(&report),
+                // Told to stop, by whoever knows why.
+                Err(Error::Interrupted) if self.stopped.load(Ordering::Acquire) => return,
+                Err(error) => {
+                    let first = found.failed.as_ref().map(|(first, _)| *first);
+                    if first.is_none_or(|first| place < first) {
+                        found.failed = Some((place, error));
+                    }
+                    self.stop();
+                }
+            }
+        }
+    }
+
+    fn read(&self, part: &Part) -> Result<Report> {
+        let mut report = Report::of(self.format, &**self.source);
+        let mut walk = open(self.source.clone(), &self.options, Start::Part(part))?;
+        while walk.step()? == Step::More {
+            let before = report.bytes;
+            report.add(&*walk);
+            self.done
+                .fetch_add(report.bytes - before, Ordering::Relaxed);
+        }
+        report.note(&*walk);
+        Ok(report)
+    }
 }
