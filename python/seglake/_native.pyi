@@ -99,6 +99,7 @@ def verify(
     limit_chunk_bytes: int | None = None,
     mmap: bool = False,
     explain: bool | int | None = None,
+    threads: int | None = ...,  # 1
     progress: Callable[[int, int], object] | None = None,
     filesystem: _FileSystem | None = None,
 ) -> Report: ...
@@ -141,6 +142,7 @@ def seal(
     trailer: bool = True,
     overwrite: bool = False,
     progress: Callable[[int, int], object] | None = None,
+    filesystem: _FileSystem | None = None,
 ) -> Report: ...
 def recover(
     source: _Source,
@@ -157,6 +159,7 @@ def recover(
     key_file: str | PathLike[str] | None = None,
     limit_chunk_bytes: int | None = None,
     progress: Callable[[int, int], object] | None = None,
+    filesystem: _FileSystem | None = None,
 ) -> Recovered: ...
 def undo_recover(
     recovered: _Source,
@@ -165,6 +168,7 @@ def undo_recover(
     quarantine: str | PathLike[str] | None = None,
     overwrite: bool = False,
     progress: Callable[[int, int], object] | None = None,
+    filesystem: _FileSystem | None = None,
 ) -> int: ...
 def convert(
     source: _Source,
@@ -192,6 +196,7 @@ def convert(
     max_chunk_bytes: int | None = None,
     limit_chunk_bytes: int | None = None,
     progress: Callable[[int, int], object] | None = None,
+    filesystem: _FileSystem | None = None,
 ) -> Report: ...
 def index(
     source: _Source,
@@ -199,6 +204,7 @@ def index(
     *,
     overwrite: bool = True,
     limit_chunk_bytes: int | None = None,
+    filesystem: _FileSystem | None = None,
 ) -> Index: ...
 def decode_message(data: Buffer, *, dialect: DialectName = "draft", seq: int | None = None) -> Record: ...
 def decode_system(data: Buffer, *, dialect: DialectName = "draft") -> dict[str, Any]: ...

@@ -212,3 +212,17 @@ def with_holes(tmp_path: Path) -> Callable[[int], Path]:
         return path
 
     return write
+
+
+def test_threads_change_nothing_that_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "large.tenant"
+    with library.create(path, format="tenant") as writer:
+        for number in range(300):
+            writer.write(partition=number, tenant="t", value=bytes([number % 256]) * 10_000)
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    said = {seglake("verify", *threads, path).out for threads in ([], ["--threads", "1"], ["--threads", "3"])}
+    assert len(said) == 1
+    assert "299" in said.pop()
+    assert seglake("verify", "--threads", "0", path).status == 2

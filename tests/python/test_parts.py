@@ -1,6 +1,9 @@
 """Parts of a file: together they give what the whole file gives."""
 
+import io
 import pickle
+import random
+import threading
 import uuid
 from collections.abc import Callable
 from pathlib import Path
@@ -35,12 +38,13 @@ def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return path
 
 
-def write(path: Path, format: str, **options: Any) -> None:
+def write(path: Path, format: str, value: Callable[[int], bytes] | None = None, **options: Any) -> None:
     if format == "chunked":
         options["chunk_records"] = 10
     with seglake.create(path, format=cast("Any", format), **options) as writer:
         for number in range(RECORDS):
-            writer.write(**MAKERS[format](number))
+            fields = MAKERS[format](number)
+            writer.write(**fields if value is None else {**fields, "value": value(number)})
 
 
 def format_of(path: Path) -> Any:
@@ -227,3 +231,70 @@ def test_threads_read_file_objects(tmp_path: Path) -> None:
     with path.open("rb") as file, seglake.open(file, format="sealed", batch_bytes=3000, threads=3) as reader:
         assert sum(batch.num_rows for batch in reader.batches()) == RECORDS
         next(reader.batches())  # and leaves the rest
+
+
+@pytest.fixture
+def large(tmp_path: Path) -> Callable[[str], Path]:
+    """A damaged file of a format, large enough to be verified in parts."""
+
+    def make(format: str) -> Path:
+        path = tmp_path / f"large.{format}"
+        write(path, format, lambda number: random.Random(number).randbytes(10_000))
+        damage(path)
+        return path
+
+    return make
+
+
+@pytest.mark.parametrize("format", ["active", *SPLIT])
+def test_threads_verify_as_one_does(format: Any, large: Callable[[str], Path]) -> None:
+    path = large(format)
+    one = seglake.verify(path, format=format, explain=True)
+    assert not one.ok
+    assert one.diagnoses
+    for threads in (1, 2, 5, None):
+        told: list[tuple[int, int]] = []
+        report = seglake.verify(
+            path, format=format, explain=True, threads=threads, progress=lambda *done, told=told: told.append(done)
+        )
+        assert report.to_dict() == one.to_dict()
+        assert {total for _, total in told} == {path.stat().st_size}
+        assert path.stat().st_size in [done for done, _ in told]
+    with path.open("rb") as file:
+        for source in (file, file.read(), bytearray(path.read_bytes())):
+            report = seglake.verify(source, format=format, threads=3)
+            assert (report.damage, report.records) == (one.damage, one.records)
+    assert seglake.verify(path, format=format, threads=3, mmap=True).damage == one.damage
+
+
+@pytest.mark.parametrize("format", SPLIT)
+def test_what_progress_raises_ends_threads_that_verify(format: Any, large: Callable[[str], Path]) -> None:
+    path = large(format)
+
+    def progress(done: int, total: int) -> None:
+        raise KeyError(total)
+
+    with pytest.raises(KeyError, match=str(path.stat().st_size)):
+        seglake.verify(path, format=format, threads=2, progress=progress)
+
+
+@pytest.mark.parametrize("format", SPLIT)
+def test_what_a_file_object_raises_ends_threads_that_verify(format: Any, large: Callable[[str], Path]) -> None:
+    path = large(format)
+
+    class Failing(io.FileIO):
+        def read(self, size: int | None = -1) -> bytes:
+            if threading.current_thread() is not threading.main_thread():
+                raise ZeroDivisionError("in a thread")
+            return super().read(size)
+
+    with Failing(path) as file:
+        assert seglake.verify(file, format=format).records
+        with pytest.raises(OSError, match="in a thread") as error:
+            seglake.verify(file, format=format, threads=2)
+    assert isinstance(error.value.__cause__, ZeroDivisionError)
+
+
+def test_there_is_at_least_one_thread_to_verify() -> None:
+    with pytest.raises(ValueError, match="threads is at least 1"):
+        seglake.verify(b"", format="active", threads=0)

@@ -273,6 +273,70 @@ def test_an_object_that_is_replaced_meanwhile_is_no_damage(store: ObjectStore, t
                 pass
 
 
+@pytest.mark.parametrize("format", ["sealed", "tenant", "chunked"])
+def test_several_threads_verify_a_file(format: Any, store: ObjectStore, tmp_path: Path) -> None:
+    path = write(tmp_path / f"x.{format}", format, 300, 10_000)
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    uri = store.put(path.name, bytes(content))
+    one = seglake.verify(uri, filesystem=store.filesystem())
+    assert not one.ok
+    assert seglake.verify(uri, filesystem=store.filesystem(), threads=3).to_dict() == one.to_dict()
+
+
+def test_every_verb_reads_from_a_file_system(tmp_path: Path) -> None:
+    """What it writes is on this machine, where a name of the other one leads nowhere."""
+    memory: Any = fsspec.filesystem("memory")
+
+    def put(name: str, content: bytes) -> str:
+        memory.pipe_file(f"/verbs/{name}", content)
+        return f"/verbs/{name}"
+
+    path = write(tmp_path / "x.active", "active")
+    source = put("x.active", path.read_bytes())
+    assert seglake.seal(source, tmp_path / "x.sealed", filesystem=memory).records == 200
+    assert seglake.convert(source, tmp_path / "y.sealed", filesystem=memory).records == 200
+    assert (tmp_path / "y.sealed").read_bytes() == (tmp_path / "x.sealed").read_bytes()
+
+    broken = damaged(path.read_bytes())
+    recovered = seglake.recover(put("broken.active", broken), tmp_path / "good.active", filesystem=memory)
+    assert recovered.lost
+    good = put("good.active", (tmp_path / "good.active").read_bytes())
+    with pytest.raises(ValueError, match="not on this machine: name its quarantine"):
+        seglake.undo_recover(good, tmp_path / "back.active", filesystem=memory)
+    seglake.undo_recover(good, tmp_path / "back.active", quarantine=recovered.quarantine, filesystem=memory)
+    assert (tmp_path / "back.active").read_bytes() == broken
+
+    log = put("x.chunked", write(tmp_path / "x.chunked", "chunked").read_bytes())
+    for options in ({"source": log, "filesystem": memory}, {"source": f"memory:/{log}"}):
+        with pytest.raises(ValueError, match="its index cannot be written beside it: name a path"):
+            seglake.index(**options)
+    own = seglake.index(log, tmp_path / "own.index", filesystem=memory)
+    assert own.ok
+    assert (tmp_path / "own.index").read_bytes() == (tmp_path / "x.index").read_bytes()
+
+
+def test_nothing_is_written_to_a_uri(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of which a path would make a folder `memory:`."""
+    path = write(tmp_path / "x.active", "active")
+    log = write(tmp_path / "x.chunked", "chunked")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "memory:" / "a").mkdir(parents=True)
+    uri = "memory://a/new"
+    for writing in (
+        lambda: seglake.create(uri, format="active"),
+        lambda: seglake.seal(path, uri),
+        lambda: seglake.convert(path, uri, to="sealed"),
+        lambda: seglake.recover(path, uri),
+        lambda: seglake.recover(path, tmp_path / "new", quarantine=uri),
+        lambda: seglake.undo_recover(path, uri),
+        lambda: seglake.index(log, uri),
+    ):
+        with pytest.raises(ValueError, match="memory://a/new: only files on this machine are written"):
+            writing()
+    assert not list((tmp_path / "memory:" / "a").iterdir())
+
+
 # Processes.
 
 SCRIPT = """

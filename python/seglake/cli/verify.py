@@ -38,6 +38,12 @@ Examples:
     metavar="N",
     help="Find what damage probably comes from, for the first N ranges. [default: 100]",
 )
+@click.option(
+    "--threads",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Read sealed, tenant and chunked files with N threads. [default: one for each core]",
+)
 @reading.layout
 @reading.index
 @reading.limit_chunk_bytes
@@ -48,6 +54,7 @@ def command(
     as_json: bool,
     quiet: bool,
     explain: int,
+    threads: int | None,
     spool_limit: int,
     **how: Any,
 ) -> int:
@@ -74,6 +81,7 @@ def command(
                 file.from_start(),
                 **reading.only(how, "format", "dialect", "key_file", "limit_chunk_bytes"),
                 explain=explain,
+                threads=threads,
                 progress=advance,
             )
         with seglake.open(file.from_start(), **reading.given(how)) as reader:

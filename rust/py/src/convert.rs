@@ -1,6 +1,6 @@
 //! `convert`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -8,6 +8,7 @@ use pyo3::types::PyDict;
 use seglake::format::{Dialect, FORMATS, Format, Options, by_name};
 use seglake::verbs::{self, Conversion};
 
+use crate::destination::Destination;
 use crate::error::raise;
 use crate::field_in::{FieldIn, from_python};
 use crate::open::is_strict;
@@ -37,11 +38,12 @@ use crate::write_options::WriteArguments;
     source, path, *, to=None, drop=None, set=None, write=None, overwrite=false, format=None, dialect=None, key=None,
     keys=None, key_file=None, on_damage="raise", since=None, until=None, start_offset=None, end_offset=None, partitions=None,
     tenants=None, types=None, max_record_bytes=2147483647, max_chunk_bytes=None, limit_chunk_bytes=None, progress=None,
+    filesystem=None,
 ))]
 #[allow(clippy::too_many_arguments, reason = "keyword arguments")]
 pub(crate) fn convert(
     source: &Bound<'_, PyAny>,
-    path: PathBuf,
+    path: Destination,
     to: Option<&str>,
     drop: Option<Vec<String>>,
     set: Option<&Bound<'_, PyDict>>,
@@ -64,13 +66,14 @@ pub(crate) fn convert(
     max_chunk_bytes: Option<u64>,
     limit_chunk_bytes: Option<u64>,
     progress: Option<Py<PyAny>>,
+    filesystem: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Report> {
     let py = source.py();
     let drop = drop.unwrap_or_default();
     let strict = is_strict(on_damage)?;
     let to = match to {
         Some(name) => by_name(name).map_err(|error| raise(py, error))?,
-        None => by_extension(&path)?,
+        None => by_extension(path.as_ref())?,
     };
     let filter = Filter {
         since,
@@ -92,6 +95,7 @@ pub(crate) fn convert(
         key_file,
         max_chunk_bytes,
         limit_chunk_bytes,
+        filesystem,
         ..ReadArguments::default()
     };
     let Opened {
@@ -116,12 +120,12 @@ pub(crate) fn convert(
             set: &set,
             overwrite,
         };
-        verbs::convert(source, &options, &path, &conversion, tell)
+        verbs::convert(source, &options, path.as_ref(), &conversion, tell)
     });
     converted.map(Report).map_err(|error| raise(py, error))
 }
 
-fn by_extension(path: &std::path::Path) -> PyResult<&'static Format> {
+fn by_extension(path: &Path) -> PyResult<&'static Format> {
     let extension = path.extension().and_then(|extension| extension.to_str());
     let found = FORMATS
         .iter()

@@ -4,12 +4,14 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use seglake::format::chunked;
 use seglake::format::{IndexSource, Options};
 use seglake::source::{FileSource, Source, open_regular};
 use seglake::verbs;
 
+use crate::destination::Destination;
 use crate::error::raise;
 use crate::read_options::{Opened, ReadArguments};
 use crate::report::span;
@@ -99,27 +101,38 @@ impl Index {
 /// or beside the file with the extension `index`.
 ///
 /// overwrite: replace an existing index. Otherwise it raises FileExistsError.
-/// limit_chunk_bytes: as in `open`.
+/// limit_chunk_bytes, filesystem: as in `open`. The index of a file elsewhere needs a `path`.
 ///
-/// Raises ValueError where the source is no chunked file, or has no path and none is given; OSError; LimitError. Damage of the
+/// Raises ValueError where the source is no chunked file, or has no path on this machine and none is given; OSError; LimitError. Damage of the
 /// file is no error: chunks that are damaged have no item.
 #[pyfunction]
-#[pyo3(signature = (source, path=None, *, overwrite=true, limit_chunk_bytes=None))]
+#[pyo3(signature = (source, path=None, *, overwrite=true, limit_chunk_bytes=None, filesystem=None))]
 pub(crate) fn index(
     source: &Bound<'_, PyAny>,
-    path: Option<PathBuf>,
+    path: Option<Destination>,
     overwrite: bool,
     limit_chunk_bytes: Option<u64>,
+    filesystem: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Index> {
     let py = source.py();
     let arguments = ReadArguments {
         format: Some(chunked::FORMAT.name),
         limit_chunk_bytes,
+        filesystem,
         ..ReadArguments::default()
     };
     let Opened {
-        source, options, ..
+        source,
+        options,
+        is_elsewhere,
+        ..
     } = arguments.open(source)?;
+    let path = path.map(|path| path.0);
+    if is_elsewhere && path.is_none() {
+        return Err(PyValueError::new_err(
+            "the file is not on this machine, so its index cannot be written beside it: name a path for it",
+        ));
+    }
     let built = py.detach(|| {
         let destination = path.or_else(|| source.path().and_then(chunked::beside));
         verbs::index(source.clone(), &options, destination.as_deref(), overwrite)?;

@@ -4,6 +4,7 @@
 mod arrow;
 mod batches;
 mod convert;
+mod destination;
 mod detect;
 mod diagnosis;
 mod error;

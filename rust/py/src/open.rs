@@ -1,6 +1,5 @@
 //! `open`.
 
-use std::num::NonZero;
 use std::path::PathBuf;
 
 use pyo3::exceptions::PyValueError;
@@ -12,7 +11,7 @@ use seglake::format::Options;
 use crate::error::raise;
 use crate::part::Part;
 use crate::passes::Passes;
-use crate::read_options::{Opened, ReadArguments};
+use crate::read_options::{Opened, ReadArguments, at_least_one, thread_count};
 use crate::reader::{Reader, Reopening};
 use crate::wanted::Filter;
 
@@ -105,16 +104,9 @@ pub(crate) fn open<'py>(
             )));
         }
     };
-    let counts = [
-        ("batch_bytes", batch_bytes),
-        ("batch_rows", batch_rows),
-        ("threads", threads.unwrap_or(1)),
-    ];
-    for (name, number) in counts {
-        if number == 0 {
-            return Err(PyValueError::new_err(format!("{name} is at least 1")));
-        }
-    }
+    let thread_count = thread_count(threads)?;
+    at_least_one("batch_bytes", batch_bytes)?;
+    at_least_one("batch_rows", batch_rows)?;
     let filter = Filter {
         since,
         until,
@@ -144,6 +136,7 @@ pub(crate) fn open<'py>(
         format,
         options,
         origin,
+        ..
     } = arguments.open(source)?;
     let options = Options {
         strict,
@@ -207,15 +200,10 @@ pub(crate) fn open<'py>(
         limits,
         Passes {
             part: part.map(|part| part.get().0.clone()),
-            threads: threads.unwrap_or_else(cores),
+            threads: thread_count,
         },
         reopening,
     ))
-}
-
-/// How many threads run at a time.
-fn cores() -> usize {
-    std::thread::available_parallelism().map_or(1, NonZero::get)
 }
 
 /// Whether `on_damage` says to stop at damage.

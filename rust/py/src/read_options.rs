@@ -1,5 +1,6 @@
 //! The keyword arguments of reading that several functions share.
 
+use std::num::NonZero;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -37,6 +38,7 @@ pub(crate) struct Opened {
     pub(crate) source: Arc<dyn Source>,
     /// The path to open it by again, if it has one.
     pub(crate) path: Option<PathBuf>,
+    pub(crate) is_elsewhere: bool,
     pub(crate) format: &'static Format,
     /// Strict, and with the format set.
     pub(crate) options: Options,
@@ -119,6 +121,7 @@ impl ReadArguments<'_, '_> {
             .map_err(|error| raise(py, error))?;
         Ok(Opened {
             source,
+            is_elsewhere: given.is_elsewhere(),
             path: given.into_path(),
             format,
             options: Options {
@@ -128,4 +131,18 @@ impl ReadArguments<'_, '_> {
             origin,
         })
     }
+}
+
+/// How many threads to read with; `None` is one for each core.
+pub(crate) fn thread_count(threads: Option<usize>) -> PyResult<usize> {
+    let cores = || std::thread::available_parallelism().map_or(1, NonZero::get);
+    at_least_one("threads", threads.unwrap_or_else(cores))
+}
+
+/// Raises ValueError for a number that is 0.
+pub(crate) fn at_least_one(name: &str, number: usize) -> PyResult<usize> {
+    if number == 0 {
+        return Err(PyValueError::new_err(format!("{name} is at least 1")));
+    }
+    Ok(number)
 }

@@ -3,16 +3,18 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use seglake::format::Options;
 use seglake::verbs::{self, Recovery};
 
+use crate::destination::Destination;
 use crate::error::raise;
 use crate::interrupt::signals;
 use crate::read_options::{Opened, ReadArguments};
 use crate::report::Report;
-use crate::source::given;
+use crate::source::given_in;
 use crate::verify::{teller, telling};
 
 /// What was recovered of a file, and where the rest of it is.
@@ -134,13 +136,13 @@ impl Recovered {
 #[pyfunction]
 #[pyo3(signature = (
     source, path, *, quarantine=None, overwrite=false, force=false, renumber=false, format=None, dialect=None, key=None,
-    keys=None, key_file=None, limit_chunk_bytes=None, progress=None,
+    keys=None, key_file=None, limit_chunk_bytes=None, progress=None, filesystem=None,
 ))]
 #[allow(clippy::too_many_arguments, reason = "keyword arguments")]
 pub(crate) fn recover(
     source: &Bound<'_, PyAny>,
-    path: PathBuf,
-    quarantine: Option<PathBuf>,
+    path: Destination,
+    quarantine: Option<Destination>,
     overwrite: bool,
     force: bool,
     renumber: bool,
@@ -151,6 +153,7 @@ pub(crate) fn recover(
     key_file: Option<PathBuf>,
     limit_chunk_bytes: Option<u64>,
     progress: Option<Py<PyAny>>,
+    filesystem: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Recovered> {
     let py = source.py();
     let arguments = ReadArguments {
@@ -162,24 +165,25 @@ pub(crate) fn recover(
         limit_chunk_bytes,
         // Where the disk is failing a map would end the process.
         mmap: false,
+        filesystem,
         ..ReadArguments::default()
     };
     let Opened {
         source, options, ..
     } = arguments.open(source)?;
     let recovery = Recovery {
-        quarantine,
+        quarantine: quarantine.map(|quarantine| quarantine.0),
         overwrite,
         force,
         renumber,
     };
     let tell = teller(progress, source.len());
     let recovered = py
-        .detach(|| verbs::recover(source, &options, &path, &recovery, tell))
+        .detach(|| verbs::recover(source, &options, path.as_ref(), &recovery, tell))
         .map_err(|error| raise(py, error))?;
     Ok(Recovered {
         report: Py::new(py, Report(recovered.source.clone()))?,
-        path,
+        path: path.0,
         recovered,
     })
 }
@@ -188,22 +192,31 @@ pub(crate) fn recover(
 ///
 /// Both files are held against the manifest before anything is written, and the result before it gets its name.
 ///
-/// quarantine: the file in which the other bytes are. None: `recovered` with `.quarantine` behind its name.
+/// quarantine: the file in which the other bytes are. None: `recovered` with `.quarantine` behind its name; a recovered file
+///     that is elsewhere needs it.
 /// overwrite: replace an existing file. Otherwise it raises FileExistsError.
 /// progress: called as in `verify`, with the bytes that are read, twice.
+/// filesystem: as in `open`; `recovered` is then within it.
 ///
 /// Raises FormatError where the manifest is none, or the files are not those that it is about; ValueError; OSError.
 #[pyfunction]
-#[pyo3(signature = (recovered, path, *, quarantine=None, overwrite=false, progress=None))]
+#[pyo3(signature = (recovered, path, *, quarantine=None, overwrite=false, progress=None, filesystem=None))]
 pub(crate) fn undo_recover(
     recovered: &Bound<'_, PyAny>,
-    path: PathBuf,
+    path: Destination,
     quarantine: Option<PathBuf>,
     overwrite: bool,
     progress: Option<Py<PyAny>>,
+    filesystem: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<u64> {
     let py = recovered.py();
-    let source = given(recovered)?.open(py, false)?;
+    let given = given_in(recovered, filesystem)?;
+    if given.is_elsewhere() && quarantine.is_none() {
+        return Err(PyValueError::new_err(
+            "the recovered file is not on this machine: name its quarantine, which is",
+        ));
+    }
+    let source = given.open(py, false)?;
     let options = Options {
         interrupt: Some(signals()),
         ..Options::default()
@@ -211,7 +224,14 @@ pub(crate) fn undo_recover(
     let tell = telling(progress);
     py.detach(|| {
         let quarantine = quarantine.as_deref();
-        verbs::undo_recover(&source, quarantine, &path, overwrite, &options, tell)
+        verbs::undo_recover(
+            &source,
+            quarantine,
+            path.as_ref(),
+            overwrite,
+            &options,
+            tell,
+        )
     })
     .map_err(|error| raise(py, error))
 }

@@ -6,6 +6,7 @@ use pyo3::prelude::*;
 use seglake::format::Options;
 use seglake::verbs::{self, SealOptions};
 
+use crate::destination::Destination;
 use crate::error::raise;
 use crate::open::is_strict;
 use crate::read_options::{Opened, ReadArguments};
@@ -24,11 +25,12 @@ use crate::verify::teller;
 #[pyfunction]
 #[pyo3(signature = (
     source, path, *, key=None, keys=None, key_file=None, on_damage="raise", trailer=true, overwrite=false, progress=None,
+    filesystem=None,
 ))]
 #[allow(clippy::too_many_arguments, reason = "keyword arguments")]
 pub(crate) fn seal(
     source: &Bound<'_, PyAny>,
-    path: PathBuf,
+    path: Destination,
     key: Option<&[u8]>,
     keys: Option<Vec<Vec<u8>>>,
     key_file: Option<PathBuf>,
@@ -36,6 +38,7 @@ pub(crate) fn seal(
     trailer: bool,
     overwrite: bool,
     progress: Option<Py<PyAny>>,
+    filesystem: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Report> {
     let py = source.py();
     let strict = is_strict(on_damage)?;
@@ -43,6 +46,7 @@ pub(crate) fn seal(
         key,
         keys,
         key_file,
+        filesystem,
         ..ReadArguments::default()
     };
     let Opened {
@@ -51,7 +55,7 @@ pub(crate) fn seal(
     let options = Options { strict, ..options };
     let seal = SealOptions { trailer, overwrite };
     let tell = teller(progress, source.len());
-    py.detach(|| verbs::seal(source, &options, &path, &seal, tell))
+    py.detach(|| verbs::seal(source, &options, path.as_ref(), &seal, tell))
         .map(Report)
         .map_err(|error| raise(py, error))
 }

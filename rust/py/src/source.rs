@@ -45,6 +45,11 @@ impl Given {
         opened.map_err(|error| raise(py, error))
     }
 
+    /// Whether it is a file that is not on this machine: nothing can be written beside it.
+    pub(crate) const fn is_elsewhere(&self) -> bool {
+        matches!(self, Self::Opened(_, Some(_)))
+    }
+
     /// The path or URI.
     pub(crate) fn into_path(self) -> Option<PathBuf> {
         match self {

@@ -8,7 +8,7 @@ use seglake::{Error, verbs};
 
 use crate::error::raise;
 use crate::interrupt::keep;
-use crate::read_options::{Opened, ReadArguments};
+use crate::read_options::{Opened, ReadArguments, thread_count};
 use crate::report::Report;
 
 /// How often progress is told.
@@ -20,13 +20,16 @@ const INTERVAL: Duration = Duration::from_millis(100);
 ///
 /// explain: also find what damage probably comes from, for this many damaged ranges, the first ones (True: 100). They are in
 /// `report.diagnoses`. The file is then read again as far as the last of them, and `progress` told of that as well.
-/// limit_chunk_bytes: a chunk whose content has more bytes raises LimitError (chunked). The others are as in `open`.
+/// limit_chunk_bytes: a chunk whose content has more bytes raises LimitError (chunked).
+/// threads: how many threads read, 1 by default, None for one for each core: files that `Reader.split` can split. The report is
+///     the same. Where only one reading of the whole can tell what is damaged, that follows, and `progress` begins anew.
+/// The others are as in `open`.
 ///
 /// Raises FormatError where the format cannot be told, OSError where the file cannot be read.
 #[pyfunction]
 #[pyo3(signature = (
-    source, *, format=None, dialect=None, key=None, keys=None, key_file=None, limit_chunk_bytes=None, mmap=false, explain=None, progress=None,
-    filesystem=None,
+    source, *, format=None, dialect=None, key=None, keys=None, key_file=None, limit_chunk_bytes=None, mmap=false, explain=None, threads=Some(1),
+    progress=None, filesystem=None,
 ))]
 #[allow(clippy::too_many_arguments, reason = "keyword arguments")]
 pub(crate) fn verify(
@@ -39,10 +42,12 @@ pub(crate) fn verify(
     limit_chunk_bytes: Option<u64>,
     mmap: bool,
     explain: Option<Explain>,
+    threads: Option<usize>,
     progress: Option<Py<PyAny>>,
     filesystem: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Report> {
     let py = source.py();
+    let threads = thread_count(threads)?;
     let arguments = ReadArguments {
         format,
         dialect,
@@ -60,7 +65,7 @@ pub(crate) fn verify(
     let again = progress.as_ref().map(|progress| progress.clone_ref(py));
     let tell = teller(progress, source.len());
     let explained = py.detach(|| {
-        let mut report = verbs::verify(source.clone(), &options, tell)?;
+        let mut report = verbs::verify_parallel(source.clone(), &options, threads, tell)?;
         let how = verbs::DiagnoseOptions {
             ranges: explain.map_or(0, |explain| explain.ranges()),
             ..verbs::DiagnoseOptions::default()

@@ -12,6 +12,7 @@ use pyo3::types::PyDict;
 use seglake::format::{self, Column, RecordId, WriteOptions, by_name};
 
 use crate::arrow::import;
+use crate::destination::Destination;
 use crate::error::raise;
 use crate::exclusive::{Exclusive, InUse, forks};
 use crate::field_in::{FieldIn, Fields, from_arrow};
@@ -47,7 +48,7 @@ use crate::write_options::WriteArguments;
 #[allow(clippy::too_many_arguments, reason = "keyword arguments")]
 pub(crate) fn create(
     py: Python<'_>,
-    path: PathBuf,
+    path: Destination,
     format: &str,
     key: Option<&[u8]>,
     key_file: Option<PathBuf>,
@@ -83,11 +84,11 @@ pub(crate) fn create(
     };
     let options: WriteOptions = arguments.options(py, format)?;
     let writer = py
-        .detach(|| format::create(format, &path, &options))
+        .detach(|| format::create(format, path.as_ref(), &options))
         .map_err(|error| raise(py, error))?;
     Ok(Writer {
         fields: Fields::new(format.name, writer.columns()),
-        path,
+        path: path.0,
         forks: forks(),
         writer: Exclusive::new(Some(writer)),
     })
