@@ -20,13 +20,15 @@ FORMATS = ("active", "sealed", "tenant", "chunked", "oplog")
 OF_READING = (
     *("format", "dialect", "index", "key", "keys", "key_file", "on_damage", "since", "until", "start_offset"),
     *("end_offset", "partitions", "tenants", "columns", "batch_bytes", "batch_rows", "max_record_bytes"),
-    *("max_chunk_bytes", "limit_chunk_bytes", "uuid_type", "mmap", "views"),
+    *("max_chunk_bytes", "limit_chunk_bytes", "uuid_type", "mmap", "views", "threads", "prune", "part", "filesystem"),
 )
 OF_WRITING = (
     *("key", "key_file", "append", "overwrite", "zero_torn_tail", "trailer", "version", "dialect", "chunk_bytes"),
     *("chunk_records", "level", "index", "memory_bytes"),
 )
-OF_CONVERTING = ("to", "drop", "set", "write", "format", "on_damage", "since", "until", "partitions", "tenants")
+OF_CONVERTING = (
+    *("to", "drop", "set", "write", "format", "on_damage", "since", "until", "partitions", "tenants", "filesystem"),
+)
 OF_RECORDS = (
     *("uuid", "type", "value", "partition", "tenant", "index", "timestamp", "timestamp_us", "offset", "version"),
     *("checkpointer", "checkpoint", "clock", "abi", "batch", "keys", "digest", "trace", "extra", "optimistic"),

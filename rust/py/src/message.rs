@@ -5,7 +5,8 @@ use pyo3::types::{PyBytes, PyDict};
 use seglake::format::{Column, Dialect, Found, Options, Value, oplog};
 
 use crate::error::raise;
-use crate::field_in::{FieldIn, Fields, buffer_bytes};
+use crate::field_in::{FieldIn, buffer_bytes};
+use crate::fields::Fields;
 use crate::record::{Record, to_python};
 
 fn columns(dialect: Dialect) -> &'static [Column] {

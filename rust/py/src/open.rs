@@ -12,7 +12,8 @@ use crate::error::raise;
 use crate::part::Part;
 use crate::passes::Passes;
 use crate::read_options::{Opened, ReadArguments, at_least_one, thread_count};
-use crate::reader::{Reader, Reopening};
+use crate::reader::Reader;
+use crate::reopening::Reopening;
 use crate::wanted::Filter;
 
 /// Opens a file for reading. `source` is a path, a URI that `pyarrow.fs` or `fsspec` knows, a seekable binary file object, or a

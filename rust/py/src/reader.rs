@@ -1,11 +1,11 @@
 //! `Reader`: one open segment, and the passes over it.
 
 use std::ffi::OsStr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyDict, PyTuple};
 use seglake::columns::{self, Limits, Selection};
@@ -19,21 +19,14 @@ use crate::batches::{Batch, Batches, Stream};
 use crate::error::raise;
 use crate::exclusive::Exclusive;
 use crate::index::Index;
-use crate::key::Origin;
 use crate::ledger::Ledger;
 use crate::lookup::LazyLookup;
 use crate::passes::{Pass, Passes, Shared};
 use crate::record::Record;
 use crate::records::Records;
+use crate::reopening::Reopening;
 use crate::report::Report;
 use crate::wanted::{Filter, id_from_arguments, id_from_python, ids_from_arrow};
-
-/// What `pickle` needs to open a reader again.
-pub(crate) struct Reopening {
-    pub(crate) path: Option<PathBuf>,
-    pub(crate) origin: Origin,
-    pub(crate) arguments: Py<PyDict>,
-}
 
 /// An open segment. It can be read more than once, and by several threads: each iteration is a pass of its own.
 #[pyclass(frozen, module = "seglake")]
@@ -480,26 +473,7 @@ impl Reader {
         py: Python<'py>,
     ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         self.shared.check_open()?;
-        let Reopening {
-            path,
-            origin,
-            arguments,
-        } = &self.reopening;
-        let path = path.as_ref().ok_or_else(|| {
-            PyTypeError::new_err("only a reader of a path can be pickled: it is opened again by it")
-        })?;
-        if matches!(origin, Origin::Given) {
-            return Err(PyTypeError::new_err(
-                "a reader whose key was given as bytes cannot be pickled: give key_file= or set SEGLAKE_KEY instead",
-            ));
-        }
-        let open = py.import("seglake")?.getattr("open")?;
-        let partial = py
-            .import("functools")?
-            .getattr("partial")?
-            .call((open,), Some(arguments.bind(py)))?;
-        // As text: a `pathlib.Path` of a URI has a slash less.
-        Ok((partial, PyTuple::new(py, [path.as_os_str()])?))
+        self.reopening.reduce(py)
     }
 
     fn __repr__(&self) -> String {

@@ -1,0 +1,241 @@
+//! Fields that are to be written: from Python objects and Arrow arrays to values by kind.
+
+mod arrow;
+
+use std::borrow::Cow;
+
+use pyo3::buffer::PyBuffer;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::pybacked::{PyBackedBytes, PyBackedStr};
+use pyo3::types::{PyBool, PyBytes, PyMapping, PyString};
+use seglake::format::{Column, ColumnKind, Value};
+use seglake::text::unescape;
+use uuid::Uuid;
+
+pub(crate) use arrow::from_arrow;
+
+use crate::value::{time_from_python, uuid_class, uuid_from_python};
+
+/// A field's value, which owns or borrows its bytes.
+pub(crate) enum FieldIn<'a> {
+    Null,
+    Uuid([u8; 16]),
+    Timestamp(i64),
+    Int64(i64),
+    UInt64(u64),
+    Boolean(bool),
+    Text(Bytes<'a>),
+    Binary(Bytes<'a>),
+    List(Vec<Self>),
+    Struct(Vec<Self>),
+}
+
+impl FieldIn<'_> {
+    /// The same as a value of the core.
+    pub(crate) fn value(&self) -> Value<'_> {
+        match self {
+            Self::Null => Value::Null,
+            Self::Uuid(uuid) => Value::Uuid(*uuid),
+            Self::Timestamp(micros) => Value::Timestamp(*micros),
+            Self::Int64(number) => Value::Int64(*number),
+            Self::UInt64(number) => Value::UInt64(*number),
+            Self::Boolean(truth) => Value::Boolean(*truth),
+            Self::Text(bytes) => Value::Text(bytes),
+            Self::Binary(bytes) => Value::Binary(bytes),
+            Self::List(items) => Value::List(items.iter().map(Self::value).collect()),
+            Self::Struct(fields) => Value::Struct(fields.iter().map(Self::value).collect()),
+        }
+    }
+}
+
+/// Bytes of a field.
+pub(crate) enum Bytes<'a> {
+    Text(PyBackedStr),
+    Shared(PyBackedBytes),
+    Other(Cow<'a, [u8]>),
+}
+
+impl std::ops::Deref for Bytes<'_> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::Text(text) => text.as_bytes(),
+            Self::Shared(bytes) => bytes,
+            Self::Other(bytes) => bytes,
+        }
+    }
+}
+
+impl AsRef<[u8]> for Bytes<'_> {
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
+impl Bytes<'_> {
+    /// Text as UTF-8, or any buffer.
+    fn of(object: &Bound<'_, PyAny>, name: &str) -> PyResult<Self> {
+        if let Ok(text) = object.extract() {
+            return Ok(Self::Text(text));
+        }
+        if let Ok(bytes) = object.extract() {
+            return Ok(Self::Shared(bytes));
+        }
+        match PyBuffer::<u8>::get(object) {
+            // A buffer that somebody may write to is copied while the GIL is held.
+            Ok(buffer) => Ok(Self::Other(buffer.to_vec(object.py())?.into())),
+            Err(_) => Err(wrong_type(name, "str or bytes", object)),
+        }
+    }
+}
+
+/// The bytes of text that is as `Record.type` and `Record.tenant` show it: a backslash in it begins `\xNN`.
+fn from_shown<'a>(text: &'a str, name: &str) -> PyResult<Cow<'a, [u8]>> {
+    if !text.contains('\\') {
+        return Ok(Cow::Borrowed(text.as_bytes()));
+    }
+    let unescaped = unescape(text).map(Cow::Owned);
+    unescaped.ok_or_else(|| PyValueError::new_err(format!(r"in a {name} given as text a backslash begins \xNN: give bytes, or \x5c for a backslash (in {text:?})")))
+}
+
+fn wrong_type(name: &str, expected: &str, object: &Bound<'_, PyAny>) -> PyErr {
+    let given = object.get_type().qualname();
+    let given = given.map_or_else(|_| "something else".to_owned(), |name| name.to_string());
+    PyTypeError::new_err(format!("{name} must be {expected}, not {given}"))
+}
+
+/// The bytes of a buffer, shared where nobody can write to it. Text is refused.
+pub(crate) fn buffer_bytes<'a>(object: &Bound<'_, PyAny>, name: &str) -> PyResult<Bytes<'a>> {
+    match Bytes::of(object, name)? {
+        Bytes::Text(_) => Err(wrong_type(name, "bytes", object)),
+        bytes => Ok(bytes),
+    }
+}
+
+/// The tenant ID or type that a Python object names: text as shown, or bytes.
+pub(crate) fn shown_bytes(object: &Bound<'_, PyAny>, name: &str) -> PyResult<Vec<u8>> {
+    let field = from_python(object, ColumnKind::Text, name)?;
+    match field.value() {
+        Value::Text(bytes) => Ok(bytes.to_vec()),
+        _ => Err(wrong_type(name, "str or bytes", object)),
+    }
+}
+
+/// A field's value from a Python object; None is null.
+pub(crate) fn from_python(
+    object: &Bound<'_, PyAny>,
+    kind: ColumnKind,
+    name: &str,
+) -> PyResult<FieldIn<'static>> {
+    if object.is_none() {
+        return Ok(FieldIn::Null);
+    }
+    let integer = |expected: &str| {
+        if object.is_instance_of::<PyBool>() || object.is_instance_of::<PyString>() {
+            Err(wrong_type(name, expected, object))
+        } else {
+            Ok(())
+        }
+    };
+    Ok(match kind {
+        ColumnKind::Uuid => FieldIn::Uuid(uuid_field(object, name)?),
+        ColumnKind::Timestamp => FieldIn::Timestamp(match object.extract::<i64>() {
+            Ok(micros) if !object.is_instance_of::<PyBool>() => micros,
+            _ if object.hasattr("tzinfo")? => time_from_python(object, name)?,
+            _ => {
+                let expected = "an aware datetime or an int of microseconds since 1970";
+                return Err(wrong_type(name, expected, object));
+            }
+        }),
+        ColumnKind::Int64 => {
+            integer("an int")?;
+            FieldIn::Int64(
+                object
+                    .extract()
+                    .map_err(|error| named(object, error, name))?,
+            )
+        }
+        ColumnKind::UInt64 => {
+            integer("an int")?;
+            FieldIn::UInt64(
+                object
+                    .extract()
+                    .map_err(|error| named(object, error, name))?,
+            )
+        }
+        ColumnKind::Boolean => FieldIn::Boolean(
+            object
+                .extract()
+                .map_err(|_| wrong_type(name, "a bool", object))?,
+        ),
+        ColumnKind::Text => FieldIn::Text(match Bytes::of(object, name)? {
+            Bytes::Text(text) => match from_shown(&text, name)? {
+                Cow::Borrowed(_) => Bytes::Text(text),
+                Cow::Owned(bytes) => Bytes::Other(bytes.into()),
+            },
+            bytes => bytes,
+        }),
+        ColumnKind::Binary => FieldIn::Binary(Bytes::of(object, name)?),
+        ColumnKind::List(kind) => {
+            let items = object
+                .try_iter()
+                .map_err(|_| wrong_type(name, "a list", object))?;
+            let items = items.map(|item| from_python(&item?, *kind, name));
+            FieldIn::List(items.collect::<PyResult<_>>()?)
+        }
+        ColumnKind::Struct(fields) => {
+            let mapping = object
+                .cast::<PyMapping>()
+                .map_err(|_| wrong_type(name, "a mapping", object))?;
+            for key in mapping.keys()?.iter() {
+                let key: String = key.extract()?;
+                if !fields.iter().any(|field| field.name == key) {
+                    let names: Vec<_> = fields.iter().map(|field| field.name).collect();
+                    return Err(PyValueError::new_err(format!(
+                        "{name} has no field {key:?}: there are {}",
+                        names.join(", ")
+                    )));
+                }
+            }
+            let field = |column: &Column| {
+                if !mapping.contains(column.name)? {
+                    return Ok(FieldIn::Null);
+                }
+                let name = format!("{name}.{}", column.name);
+                from_python(&mapping.get_item(column.name)?, column.kind, &name)
+            };
+            FieldIn::Struct(fields.iter().map(field).collect::<PyResult<_>>()?)
+        }
+    })
+}
+
+/// A conversion's own error, which says what the value is: out of range, or no number at all.
+fn named(object: &Bound<'_, PyAny>, error: PyErr, name: &str) -> PyErr {
+    let py = object.py();
+    if error.is_instance_of::<pyo3::exceptions::PyOverflowError>(py) {
+        return PyValueError::new_err(format!("{name} is out of range: {object}"));
+    }
+    wrong_type(name, "an int", object)
+}
+
+/// A `uuid.UUID`, its 16 bytes or its text.
+pub(crate) fn uuid_field(object: &Bound<'_, PyAny>, name: &str) -> PyResult<[u8; 16]> {
+    if let Ok(bytes) = object.cast::<PyBytes>()
+        && let Ok(uuid) = bytes.as_bytes().try_into()
+    {
+        return Ok(uuid);
+    }
+    if object.is_instance(uuid_class(object.py())?)? {
+        return uuid_from_python(object);
+    }
+    let uuid = match Bytes::of(object, name) {
+        Ok(Bytes::Text(text)) => Uuid::parse_str(&text).ok(),
+        Ok(bytes) => Uuid::from_slice(&bytes).ok(),
+        Err(_) => return Err(wrong_type(name, "a uuid.UUID", object)),
+    };
+    uuid.map(Uuid::into_bytes).ok_or_else(|| {
+        PyValueError::new_err(format!("{name} is neither 16 bytes nor a UUID's text"))
+    })
+}

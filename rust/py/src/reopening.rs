@@ -1,0 +1,45 @@
+//! Opening a reader again, elsewhere.
+
+use std::path::PathBuf;
+
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+use crate::key::Origin;
+
+/// What `pickle` needs to open a reader again.
+pub(crate) struct Reopening {
+    pub(crate) path: Option<PathBuf>,
+    pub(crate) origin: Origin,
+    pub(crate) arguments: Py<PyDict>,
+}
+
+impl Reopening {
+    /// What `__reduce__` gives: `open` with the same arguments, and the path.
+    pub(crate) fn reduce<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
+        let Reopening {
+            path,
+            origin,
+            arguments,
+        } = self;
+        let path = path.as_ref().ok_or_else(|| {
+            PyTypeError::new_err("only a reader of a path can be pickled: it is opened again by it")
+        })?;
+        if matches!(origin, Origin::Given) {
+            return Err(PyTypeError::new_err(
+                "a reader whose key was given as bytes cannot be pickled: give key_file= or set SEGLAKE_KEY instead",
+            ));
+        }
+        let open = py.import("seglake")?.getattr("open")?;
+        let partial = py
+            .import("functools")?
+            .getattr("partial")?
+            .call((open,), Some(arguments.bind(py)))?;
+        // As text: a `pathlib.Path` of a URI has a slash less.
+        Ok((partial, PyTuple::new(py, [path.as_os_str()])?))
+    }
+}
