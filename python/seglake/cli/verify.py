@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import PurePath
 from typing import Any
@@ -14,6 +15,9 @@ from .failure import Status, describe, report_status
 from .inputs import Input, each
 from .terminal import byte_progress
 from .verdict import IndexVerdict, Tally, one_line, show_in_full
+
+# Each takes some 8 MiB, so a machine with very many cores is not to have one for each unless somebody says so.
+_MAX_THREADS = 8
 
 _EXAMPLES = """
 \b
@@ -42,7 +46,7 @@ Examples:
     "--threads",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Read sealed, tenant and chunked files with N threads. [default: one for each core]",
+    help=f"Read sealed, tenant and chunked files with N threads. [default: one a core, {_MAX_THREADS} at most]",
 )
 @reading.layout
 @reading.index
@@ -81,7 +85,7 @@ def command(
                 file.from_start(),
                 **reading.only(how, "format", "dialect", "key_file", "limit_chunk_bytes"),
                 explain=explain,
-                threads=threads,
+                threads=threads or min(os.cpu_count() or 1, _MAX_THREADS),
                 progress=advance,
             )
         with seglake.open(file.from_start(), **reading.given(how)) as reader:
