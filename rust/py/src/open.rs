@@ -40,7 +40,8 @@ use crate::wanted::Filter;
 /// batch_bytes, batch_rows: a batch ends before it has more bytes of values or more rows, but has at least one row.
 /// threads: how many threads, 1 by default, read batches and Arrow streams, None for one for each core: of files that
 ///     `Reader.split` can split. Rows, damage and errors are those of one thread, in the same order; memory is for a few
-///     batches for each thread. With prune=True or part= there is one.
+///     batches for each thread. With prune=True or part= there is one. A file that was made such that a part of it cannot be
+///     read by itself, as no damage makes it, raises ValueError.
 /// max_record_bytes: a larger record raises LimitError when it is to be returned.
 /// max_chunk_bytes, limit_chunk_bytes: a chunk whose content has more bytes than the first is decoded twice instead of into a
 ///     buffer; one that has more than the second raises LimitError (chunked).

@@ -224,7 +224,7 @@ pub(super) fn budget_share(beside: u64, bytes: u64, size: u64) -> u64 {
 pub(super) fn inseparable(path: Option<&Path>, why: &str) -> Error {
     let name = crate::error::name(&path.map(Path::to_path_buf));
     Error::Usage(format!(
-        "{name}: a part of this file cannot be read by itself: {why}. Read the file whole"
+        "{name}: a part of this file cannot be read by itself: {why}. Read the file whole, with one thread"
     ))
 }
 
