@@ -25,6 +25,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use files::Family;
+#[cfg(unix)]
+use rustix::time::{ClockId, clock_gettime};
 use seglake::checksum::{Key, hash};
 use seglake::format::{Dialect, IndexSource, Options, Start, Step, by_name, open as open_walk};
 use seglake::source::{FileSource, MappedSource, Source};
@@ -55,10 +57,18 @@ fn options(family: &Family) -> Options {
 
 /// The time that this thread has had on a processor, where the system tells: files are in its cache, and what else the machine
 /// does is no concern here. Elsewhere the time that passed.
+#[cfg(unix)]
+fn now(_: &Instant) -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(
+        time.tv_sec.cast_unsigned(),
+        u32::try_from(time.tv_nsec).unwrap(),
+    )
+}
+
+#[cfg(not(unix))]
 fn now(begun: &Instant) -> Duration {
-    let told = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
-    let nanos = told.and_then(|told| told.split_whitespace().next()?.parse().ok());
-    nanos.map_or_else(|| begun.elapsed(), Duration::from_nanos)
+    begun.elapsed()
 }
 
 /// How long it takes at best.
