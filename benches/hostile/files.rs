@@ -48,7 +48,7 @@ pub(crate) struct Family {
     pub(crate) format: &'static str,
     /// Of an oplog.
     pub(crate) dialect: &'static str,
-    /// Whether verifying hashes each record by itself.
+    /// Whether verifying hashes records.
     pub(crate) hashes_records: bool,
     /// The sound file that the others are measured by.
     pub(crate) clean: Make,
