@@ -1,5 +1,6 @@
 """What a person at a terminal sees, on a pseudo-terminal, and what nobody sees in a pipe."""
 
+import io
 import os
 import re
 import select
@@ -8,9 +9,15 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cli_process import TIMEOUT_S, command, environment, on_terminal, seglake
+from rich.console import Console
+from rich.live import Live
+from rich.progress import TextColumn
+
+from seglake.cli.terminal import progress_display
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no pseudo-terminals")
 
@@ -125,6 +132,28 @@ def test_ctrl_c_ends_it_with_one_line(name: str, seen_by: str, vectors: Path) ->
     after = seen.decode().rpartition("seglake: ")[2]
     assert after.startswith("interrupted\r\n")
     assert "Traceback" not in seen.decode()
+
+
+@pytest.mark.parametrize("step", ["show_cursor", "push_render_hook", "_enable_redirect_io"])
+@pytest.mark.parametrize("when", ["before", "behind"])
+def test_ctrl_c_while_progress_is_set_up_is_only_that(step: str, when: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    owner = Live if hasattr(Live, step) else Console
+    done = getattr(owner, step)
+    screen = io.StringIO()
+    monkeypatch.setattr(screen, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm-256color")
+
+    def interrupted(*arguments: Any, **named: Any) -> None:
+        monkeypatch.setattr(owner, step, done)
+        if when == "behind":
+            done(*arguments, **named)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(owner, step, interrupted)
+    with pytest.raises(KeyboardInterrupt), progress_display(screen, TextColumn("copying")):
+        pytest.fail("the block is not entered")
+    shown = screen.getvalue()
+    assert shown.rfind("\x1b[?25h") > shown.rfind("\x1b[?25l")
 
 
 def _from_terminal(descriptor: int) -> bytes:

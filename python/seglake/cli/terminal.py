@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Protocol, TextIO
 
 from .escape import printable
@@ -70,9 +70,11 @@ def progress_display(stream: TextIO, *columns: ProgressColumn) -> Generator[Prog
         with display:
             yield display
     except KeyboardInterrupt:
-        # One that comes before `with` is entered, where the cursor is hidden already.
+        # One that comes before `with` is entered: the cursor may be hidden already, and something be missing of what
+        # `stop` takes down.
         display.console.show_cursor()
-        display.stop()
+        with suppress(IndexError):
+            display.stop()
         raise
 
 
