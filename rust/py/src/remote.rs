@@ -62,6 +62,11 @@ pub(crate) fn forked() {
     READS.store(0, Ordering::SeqCst);
 }
 
+/// Whether a text that names a file is a URI and no path.
+pub(crate) fn is_uri(text: &str) -> bool {
+    text.contains("://")
+}
+
 /// Opens a file by its URI, or by its path or URI within `filesystem`.
 pub(crate) fn open(
     source: &Bound<'_, PyAny>,

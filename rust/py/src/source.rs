@@ -91,7 +91,7 @@ pub(crate) fn given_in(
 /// What `object` is to be read as: a path, a URI, a file elsewhere that is open, a buffer, or a file object.
 pub(crate) fn given(object: &Bound<'_, PyAny>) -> PyResult<Given> {
     if let Ok(text) = object.cast::<PyString>()
-        && text.to_cow().is_ok_and(|text| text.contains("://"))
+        && text.to_cow().is_ok_and(|text| remote::is_uri(&text))
     {
         return remote::open(object, None).map(Given::elsewhere);
     }

@@ -9,15 +9,15 @@ use super::batches::{Batch, Batches, Limits};
 use super::pipe::{Inlet, Outlet, Taken, pipe};
 use super::selection::Selection;
 use crate::error::{Error, Result};
-use crate::format::{Format, Interrupt, Options, Part, Start, Step, open, part_bytes};
+use crate::format::{
+    Format, Interrupt, LEAST_PART_BYTES, Options, Part, Start, Step, open, part_bytes,
+};
 use crate::source::Source;
 use crate::verbs::Report;
 
 /// How many parts for each thread are begun and not yet given out, at most.
 const PARTS_AHEAD: usize = 2;
-/// No part is smaller than this, since each costs something by itself, unless batches are, ...
-const LEAST_BYTES: usize = 1 << 20;
-/// ... or larger than this, which waits in memory, unless batches are.
+/// No part is larger than this, which waits in memory, unless batches are.
 const MOST_BYTES: usize = 8 << 20;
 /// What a batch takes by itself, and each of its records beside its value, about, in bytes.
 const BATCH_BYTES: usize = 4 << 10;
@@ -80,7 +80,7 @@ impl Queue {
 
 /// How large parts are to be, for batches of so many bytes.
 pub(super) fn bytes_of_parts(batch_bytes: usize, size: u64, threads: usize) -> u64 {
-    let least = batch_bytes.min(LEAST_BYTES) as u64;
+    let least = LEAST_PART_BYTES.min(batch_bytes as u64);
     let most = batch_bytes.max(MOST_BYTES) as u64;
     part_bytes(least, most, size, threads)
 }
@@ -185,10 +185,8 @@ impl SideBySide {
         }
         for _ in 0..threads {
             let (queue, mut reading) = (queue.clone(), reading.clone());
-            let stopped = queue.stopped.clone();
             // The caller is asked whether to stop by who takes the batches.
-            let interrupt = Interrupt(Arc::new(move || stopped.load(Ordering::Acquire)));
-            reading.options.interrupt = Some(interrupt);
+            reading.options.interrupt = Some(Interrupt::once(&queue.stopped));
             std::thread::Builder::new()
                 .name("seglake-read".to_owned())
                 .spawn(move || reading.work(&queue))

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::{Column, Eof, Format};
 use crate::checksum::Key;
@@ -13,6 +14,14 @@ use crate::uuid6;
 /// Asked now and then during long work; `true` stops it with [`Error::Interrupted`].
 #[derive(Clone)]
 pub struct Interrupt(pub Arc<dyn Fn() -> bool + Send + Sync>);
+
+impl Interrupt {
+    /// One that stops once this is true.
+    pub(crate) fn once(stopped: &Arc<AtomicBool>) -> Self {
+        let stopped = stopped.clone();
+        Self(Arc::new(move || stopped.load(Ordering::Acquire)))
+    }
+}
 
 impl fmt::Debug for Interrupt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -19,6 +19,8 @@ use crate::source::Source;
 
 /// How many parts for each thread are enough.
 const PARTS_PER_THREAD: u64 = 8;
+/// No part need be smaller, in bytes: each costs something by itself.
+pub(crate) const LEAST_PART_BYTES: u64 = 1 << 20;
 /// How many parts there are at most: each takes some hundred bytes until it is read.
 const MAX_PARTS: u64 = 1 << 16;
 

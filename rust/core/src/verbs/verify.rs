@@ -7,13 +7,12 @@ use std::time::Duration;
 use super::Report;
 use crate::error::{Error, Result};
 use crate::format::{
-    Format, Interrupt, Options, Part, Start, Step, Wanted, open, part_bytes, resolve, split,
+    Format, Interrupt, LEAST_PART_BYTES, Options, Part, Start, Step, Wanted, open, part_bytes,
+    resolve, split,
 };
 use crate::source::Source;
 
-/// Parts are at least this large, in bytes, since each costs something by itself, ...
-const LEAST_BYTES: u64 = 1 << 20;
-/// ... and at most this, unless there would be very many.
+/// Parts are at most this large, in bytes, unless there would be very many.
 const MOST_BYTES: u64 = 64 << 20;
 /// How long is waited for threads between two looks at whether to stop, and two words about progress.
 const WAIT: Duration = Duration::from_millis(50);
@@ -51,7 +50,7 @@ pub fn verify_parallel(
     let parts = match threads {
         0 | 1 => Vec::new(),
         _ => {
-            let bytes = part_bytes(LEAST_BYTES, MOST_BYTES, source.len(), threads);
+            let bytes = part_bytes(LEAST_PART_BYTES, MOST_BYTES, source.len(), threads);
             split(source.clone(), &options, bytes)?
         }
     };
@@ -137,13 +136,11 @@ impl<'a> Crew<'a> {
         parts: &'a [Part],
     ) -> Self {
         let stopped = Arc::new(AtomicBool::new(false));
-        let is_stopped = stopped.clone();
-        let interrupt = Interrupt(Arc::new(move || is_stopped.load(Ordering::Acquire)));
         Self {
             source,
             format,
             options: Options {
-                interrupt: Some(interrupt),
+                interrupt: Some(Interrupt::once(&stopped)),
                 ..asked.clone()
             },
             asked,
