@@ -27,8 +27,8 @@ cargo_sanitized() {
         "${CARGO:-cargo}" "$subcommand" --locked --target "$host" "$@"
 }
 
-cargo_sanitized test --package seglake --all-features --test golden --test corpus --test checksum --test checksum_batch \
-    --test columns
+cargo_sanitized test --package seglake --all-features --test integration -- \
+    golden:: corpus:: checksum:: checksum_batch:: columns::
 
 # With the allocator that the sanitizer watches.
 cargo_sanitized build --package seglake-python --no-default-features

@@ -1,17 +1,9 @@
 //! The active format under fire: round trips, every truncation, every flipped bit, hostile lengths, carries, limits.
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing
-)]
-
-mod common;
 
 use std::sync::Arc;
 
-use common::counting::Counting;
-use common::{
+use crate::common::counting::Counting;
+use crate::common::{
     Plain, Windowed, assert_covers, collect, lenient, scan, segment, source, strict_error, uuid,
 };
 use proptest::prelude::*;

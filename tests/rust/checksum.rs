@@ -1,5 +1,4 @@
 //! HighwayHash-64: known answers, and every way of computing it against every other.
-#![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing)]
 
 use highway::{HighwayHash, PortableHash};
 use proptest::prelude::*;

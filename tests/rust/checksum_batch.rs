@@ -1,10 +1,4 @@
 //! Hashing many messages at once: every kernel against the crate `highway`, which hashes one after the other.
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::panic
-)]
 
 use highway::{HighwayHash, PortableHash};
 use proptest::prelude::*;
@@ -311,7 +305,7 @@ fn process_uses(variable: &str, kernel: &str) -> bool {
     std::process::Command::new(std::env::current_exe().unwrap())
         .args([
             "--exact",
-            "the_environment_chooses_among_the_available_kernels",
+            "checksum_batch::the_environment_chooses_among_the_available_kernels",
         ])
         .env("SEGLAKE_KERNEL", variable)
         .env(EXPECTED_KERNEL, kernel)

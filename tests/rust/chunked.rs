@@ -1,21 +1,13 @@
 //! The chunked format under fire: every truncation, every flipped bit, hostile headers and frames, large chunks, carries.
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing
-)]
-
-mod common;
 
 use std::sync::Arc;
 
-use common::chunked::{
+use crate::common::chunked::{
     Record, assert_kinds, collect, content, finish, frame, header, lenient, noise, push_chunk,
     push_records, scan, segment, stored_frame, strict_error, value,
 };
-use common::counting::Counting;
-use common::{Windowed, assert_covers, source};
+use crate::common::counting::Counting;
+use crate::common::{Windowed, assert_covers, source};
 use proptest::prelude::*;
 use seglake::Error;
 use seglake::format::{Bound, Carry, Eof, Options, Start, Step, Wanted, open};

@@ -1,15 +1,7 @@
 //! Look-ups in chunked segments whose headers or indexes check and say what is not so.
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing
-)]
 
-mod common;
-
-use common::chunked::{lenient, push_chunk, push_records, segment, value};
-use common::source;
+use crate::common::chunked::{lenient, push_chunk, push_records, segment, value};
+use crate::common::source;
 use seglake::Error;
 use seglake::format::chunked::{Item, build_index};
 use seglake::format::{IndexSource, Options, RecordId, lookup};

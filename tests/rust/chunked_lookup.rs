@@ -1,23 +1,15 @@
 //! Chunked segments by message offset: with an index, without one, and with one that is stale, cut off, foreign or lying.
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing
-)]
-
-mod common;
 
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use common::chunked::{
+use crate::common::chunked::{
     Record, content, finish, lenient, noise, push_chunk, push_records, scan, segment, stored_frame,
     value,
 };
-use common::counting::Counting;
-use common::source;
+use crate::common::counting::Counting;
+use crate::common::source;
 use proptest::prelude::*;
 use seglake::Error;
 use seglake::format::chunked::{ITEM_BYTES, Index, Item, build_index};

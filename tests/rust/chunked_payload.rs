@@ -1,21 +1,13 @@
 //! Payloads of chunked segments: frames that are not what they should be, chunks too large to keep, limits, hostile claims.
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing
-)]
-
-mod common;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use common::chunked::{
+use crate::common::chunked::{
     Record, assert_kinds, collect, content, frame, header, lenient, noise, push_chunk,
     push_records, scan, segment, strict_error,
 };
-use common::{Windowed, assert_covers, source};
+use crate::common::{Windowed, assert_covers, source};
 use seglake::Error;
 use seglake::format::{Options, Start, Step, Wanted, open};
 use seglake::ledger::{Cause, Kind, Span};

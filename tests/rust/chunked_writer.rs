@@ -1,20 +1,12 @@
 //! Writing chunked segments and their indexes: what is appended is what is read, and nothing that is found is made worse.
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing
-)]
-
-mod common;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use common::chunked::{
+use crate::common::chunked::{
     Record, header, lenient, noise, push_chunk, push_records, scan, segment, strict_error,
 };
-use common::{assert_covers, source};
+use crate::common::{assert_covers, source};
 use proptest::prelude::*;
 use seglake::Error;
 use seglake::format::chunked::{Writer, build_index};

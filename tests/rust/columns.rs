@@ -1,20 +1,12 @@
 //! Columns filled by many rows at once are what they are filled one by one, and batches of them are what was read.
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing
-)]
-
-mod common;
-mod vectors;
 
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::common::source;
+use crate::vectors::cases;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, RecordBatch};
-use common::source;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use seglake::checksum::Key;
@@ -22,7 +14,6 @@ use seglake::columns::{Batches, ColumnBuffer, Limits, Selection, UuidType};
 use seglake::format::{Column, ColumnKind, Options, Room, Rows, Start, Step, active, open};
 use seglake::source::Source;
 use seglake::text::escape;
-use vectors::cases;
 
 const UUID_TYPES: [UuidType; 3] = [UuidType::Fixed, UuidType::Binary, UuidType::Text];
 

@@ -1,11 +1,5 @@
 //! What fuzzing found worth keeping, and the golden vectors: every property of `fuzz/` holds of each. Without a fuzzer, and
 //! so on every machine.
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing
-)]
 
 #[path = "../../fuzz/src/properties/mod.rs"]
 #[allow(

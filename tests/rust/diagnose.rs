@@ -1,20 +1,9 @@
 //! What damage comes from: each reason where it is so, and not where it is not.
-#![allow(
-    missing_docs,
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::unwrap_used
-)]
 
-mod common;
-mod diagnoses;
-#[path = "common/sealed.rs"]
-mod sealed_segments;
-mod tenant_segments;
-
-use common::chunked::noise;
-use common::{source, uuid};
-use diagnoses::{
+use crate::common;
+use crate::common::chunked::noise;
+use crate::common::{source, uuid};
+use crate::diagnoses::{
     Sound, active, assert_reason, checksummed, chunked, explained, positions, repairs, sealed,
     shown, tenant,
 };

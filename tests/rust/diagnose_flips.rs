@@ -1,18 +1,7 @@
 //! Single flipped bits: found exactly, proposed, never applied.
-#![allow(
-    missing_docs,
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::unwrap_used
-)]
 
-mod common;
-mod diagnoses;
-#[path = "common/sealed.rs"]
-mod sealed_segments;
-mod tenant_segments;
-
-use diagnoses::{Sound, active, chunked, repairs, sealed, shown, tenant};
+use crate::common;
+use crate::diagnoses::{Sound, active, chunked, repairs, sealed, shown, tenant};
 use seglake::verbs::{Certainty, Reason, verify};
 
 /// That whatever bit of a file is flipped, exactly that bit is proposed, and flipping it back makes the file sound.

@@ -1,23 +1,11 @@
 //! What is said with a reason: the records around, what proposals mend; and what is never said, and how much it may take.
-#![allow(
-    missing_docs,
-    clippy::indexing_slicing,
-    clippy::panic,
-    clippy::unwrap_used
-)]
-
-mod common;
-mod diagnoses;
-#[path = "common/sealed.rs"]
-mod sealed_segments;
-mod tenant_segments;
 
 use std::sync::Arc;
 
-use common::chunked::noise;
-use common::counting::Counting;
-use common::uuid;
-use diagnoses::{
+use crate::common::chunked::noise;
+use crate::common::counting::Counting;
+use crate::common::uuid;
+use crate::diagnoses::{
     active, assert_reason, checksummed, chunked, positions, repairs, sealed, shown, tenant,
 };
 use proptest::prelude::*;

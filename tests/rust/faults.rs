@@ -1,20 +1,12 @@
 //! Every file operation of every verb fails once, and from then on: a clear error, nothing left behind, nothing made worse.
-#![cfg(unix)]
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing
-)]
 
-mod common;
-mod fault_samples;
-
+use crate::common;
+use crate::fault_samples;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use fault_samples::{
+use crate::fault_samples::{
     all_or_nothing, assert_tells, faults, hitches, listing, options, run, sample, source, write,
 };
 use seglake::faults::inject;

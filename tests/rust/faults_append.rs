@@ -1,20 +1,11 @@
 //! Every file operation of the writers that append fails once, and from then on: what was acknowledged stays readable, and the
 //! file can be appended to again.
-#![cfg(unix)]
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing
-)]
 
-mod common;
-mod fault_samples;
-
+use crate::fault_samples;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use fault_samples::{
+use crate::fault_samples::{
     EIO, assert_tells, contents, faults, hitches, listing, options, run, value, write,
 };
 use seglake::faults::{Fault, How, Operation};

@@ -1,20 +1,12 @@
 //! Every golden vector of every format: records, ledger, strict error and what it encodes to are what the reference encoder
 //! says, in windows of any size.
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing
-)]
-
-mod common;
-mod vectors;
 
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use common::{Windowed, source};
+use crate::common::{Windowed, source};
+use crate::vectors::{Case, cases};
 use seglake::format::{
     self, Column, ColumnKind, FORMATS, Options, Rows, Start, Step, WriteOptions, open, tenant,
 };
@@ -23,7 +15,6 @@ use seglake::source::Source;
 use seglake::verbs::Ledger;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
-use vectors::{Case, cases};
 
 fn shown(bytes: &[u8]) -> Value {
     if bytes.len() > 96 {

@@ -1,11 +1,7 @@
 //! Hostile files of every format, short ones of those that `make bench` times: the ledger covers them, windows change nothing, and
 //! what is read stays in proportion.
 #![allow(
-    missing_docs,
     dead_code,
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
     clippy::cast_possible_truncation,
     clippy::cast_possible_wrap,
     clippy::cast_sign_loss
@@ -15,7 +11,6 @@
 mod active;
 #[path = "../../benches/hostile/chunked.rs"]
 mod chunked;
-mod common;
 #[path = "../../benches/hostile/files.rs"]
 mod files;
 #[path = "../../benches/hostile/oplog.rs"]
@@ -27,8 +22,8 @@ mod tenant;
 
 use std::sync::Arc;
 
-use common::counting::Counting;
-use common::{Windowed, source};
+use crate::common::counting::Counting;
+use crate::common::{Windowed, source};
 use files::Family;
 use seglake::Error;
 use seglake::format::{

@@ -1,18 +1,10 @@
 //! The oplog format under fire: round trips, every truncation, every flipped bit, carries, and a plain model of the rules.
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing
-)]
 
-mod common;
-mod messages;
-
+use crate::messages;
 use std::sync::Arc;
 
-use common::{Windowed, assert_covers};
-use messages::{collect, dialects, file, framed, lenient, scan, source, varied};
+use crate::common::{Windowed, assert_covers};
+use crate::messages::{collect, dialects, file, framed, lenient, scan, source, varied};
 use proptest::prelude::*;
 use seglake::Error;
 use seglake::format::{Dialect, Options, Start, Step, open, oplog};

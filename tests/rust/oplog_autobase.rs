@@ -1,17 +1,10 @@
 //! What the npm package `autobase` wrote, and what its own decoder says of it, field by field.
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing
-)]
 
-mod messages;
-
+use crate::messages;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use messages::{fields, lenient, named, scan, source};
+use crate::messages::{fields, lenient, named, scan, source};
 use seglake::Error;
 use seglake::format::oplog::{decode_message, encode_message};
 use seglake::format::{Dialect, Found, Options, Start, Step, open};

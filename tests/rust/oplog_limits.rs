@@ -1,19 +1,11 @@
 //! What hostile and huge oplogs cost: bytes read, memory asked for, time.
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing
-)]
 
-mod common;
-mod messages;
-
+use crate::messages;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use common::assert_covers;
-use messages::{collect, framed, lenient, varied};
+use crate::common::assert_covers;
+use crate::messages::{collect, framed, lenient, varied};
 use seglake::Error;
 use seglake::format::{Dialect, Interrupt, Options, Start, Step, open};
 use seglake::ledger::{Cause, Kind, Span};

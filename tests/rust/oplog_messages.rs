@@ -1,14 +1,7 @@
 //! Single messages: those of the npm package `autobase`, field by field, and what can be wrong with one.
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing
-)]
 
-mod messages;
-
-use messages::{Plain, fields, key, named};
+use crate::messages;
+use crate::messages::{Plain, fields, key, named};
 use proptest::prelude::*;
 use seglake::format::oplog::{decode_message, decode_system, encode_message};
 use seglake::format::{Dialect, Found, Value};

@@ -1,18 +1,10 @@
 //! Ways of reading oplogs: by number, from a position or a carry, while they grow, strictly, without a name of the format.
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing
-)]
 
-mod common;
-mod messages;
-
+use crate::messages;
 use std::sync::Arc;
 
-use common::Windowed;
-use messages::{Plain, collect, file, lenient, scan, source, varied};
+use crate::common::Windowed;
+use crate::messages::{Plain, collect, file, lenient, scan, source, varied};
 use seglake::Error;
 use seglake::format::{
     Dialect, Eof, Found, Options, RecordId, Start, Step, detect, lookup, open, oplog,

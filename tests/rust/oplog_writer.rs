@@ -1,17 +1,10 @@
 //! The writer of oplogs: what it appends is what is read, keys are declared once, and nothing that is there gets worse.
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing
-)]
 
-mod messages;
-
+use crate::messages;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use messages::{Plain, fields, file, key, lenient, scan, source};
+use crate::messages::{Plain, fields, file, key, lenient, scan, source};
 use proptest::prelude::*;
 use seglake::Error;
 use seglake::format::oplog::Writer;

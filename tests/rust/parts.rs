@@ -1,23 +1,13 @@
 //! Parts of a file: together they give exactly what one walk of the whole gives, whatever is damaged.
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing
-)]
 
-mod common;
-#[path = "common/sealed.rs"]
-mod segments;
-mod splitting;
-mod tenant_segments;
-mod vectors;
-
-use common::{chunked, source, uuid};
+use crate::common::sealed as segments;
+use crate::common::{chunked, source, uuid};
+use crate::splitting::{compare, compare_all, joined, read};
+use crate::tenant_segments;
+use crate::vectors;
 use proptest::prelude::*;
 use seglake::checksum::Key;
 use seglake::format::{Bound, Options, Start, Wanted, active, oplog, split};
-use splitting::{compare, compare_all, joined, read};
 
 #[test]
 fn golden_files_read_the_same_in_parts() {

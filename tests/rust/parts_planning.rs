@@ -1,21 +1,12 @@
 //! What planning parts reads, what a part reads, and which parts are refused.
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing
-)]
 
-mod common;
-#[path = "common/sealed.rs"]
-mod segments;
-mod splitting;
-mod tenant_segments;
-
+use crate::common::sealed as segments;
+use crate::tenant_segments;
 use std::sync::Arc;
 
-use common::counting::Counting;
-use common::{Windowed, chunked, source, uuid};
+use crate::common::counting::Counting;
+use crate::common::{Windowed, chunked, source, uuid};
+use crate::splitting::{joined, read};
 use seglake::Error;
 use seglake::checksum::Key;
 use seglake::format::{
@@ -25,7 +16,6 @@ use seglake::format::{
 use seglake::ledger::{Cause, Kind, Span};
 use seglake::source::Source;
 use seglake::verbs::Report;
-use splitting::{joined, read};
 
 /// A made-up file whose messages lie inside one another is refused in parts, and never read as something else.
 #[test]

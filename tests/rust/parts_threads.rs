@@ -1,22 +1,13 @@
 //! Several threads give what one gives, in the same order, and end when nobody wants it any more.
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing
-)]
 
-mod common;
-#[path = "common/sealed.rs"]
-mod segments;
-mod tenant_segments;
-
+use crate::common::sealed as segments;
+use crate::tenant_segments;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use crate::common::{Windowed, chunked};
 use arrow_array::RecordBatch;
 use arrow_schema::Schema;
-use common::{Windowed, chunked};
 use seglake::Error;
 use seglake::columns::{Batches, Limits, Selection, UuidType};
 use seglake::format::{Interrupt, Options, Wanted};

@@ -1,5 +1,4 @@
 //! Reading ahead: the same bytes in fewer reads, never much more of them, and every error to whoever asked.
-#![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing)]
 
 use std::io::ErrorKind;
 use std::path::Path;

@@ -1,18 +1,10 @@
 //! Recovering: every golden vector and random damage of every format, and putting back what was there.
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing
-)]
 
-mod common;
-mod recovery;
-
+use crate::recovery;
 use std::fs;
 
+use crate::recovery::{Bench, Case, cases, listed, samples};
 use proptest::prelude::*;
-use recovery::{Bench, Case, cases, listed, samples};
 use seglake::ledger::Kind;
 use seglake::verbs::{Recovered, Recovery};
 

@@ -1,18 +1,9 @@
 //! Oplogs of `autobase`: the distances of every version follow when messages are renumbered, and what cannot follow is refused.
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing
-)]
-
-mod recovery;
-mod renumbering;
 
 use std::fs;
 
-use recovery::Bench;
-use renumbering::{case, check_renumbered, frame, oplog, refusal, renumber, uint, value};
+use crate::recovery::Bench;
+use crate::renumbering::{case, check_renumbered, frame, oplog, refusal, renumber, uint, value};
 use seglake::format::Dialect;
 
 /// A checkpointer of `autobase` version 2.

@@ -1,20 +1,10 @@
 //! Every file operation of recovering, and of undoing it, fails once, and from then on: a clear error, and the folder is as it
 //! was.
-#![cfg(unix)]
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing
-)]
-
-mod common;
-mod fault_samples;
 
 use std::fs;
 use std::path::Path;
 
-use fault_samples::{all_or_nothing, all_or_nothing_replacing, sample, source};
+use crate::fault_samples::{all_or_nothing, all_or_nothing_replacing, sample, source};
 use seglake::format::{FORMATS, Format, Options};
 use seglake::verbs::{self, Recovery};
 

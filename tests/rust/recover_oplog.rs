@@ -1,19 +1,10 @@
 //! Oplogs of `draft-1.1`: what is refused because messages would be renumbered, and what renumbering makes of what counts by
 //! numbers.
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing
-)]
-
-mod recovery;
-mod renumbering;
 
 use std::fs;
 
-use recovery::Bench;
-use renumbering::{case, check_renumbered, oplog, refusal, renumber, uint, value};
+use crate::recovery::Bench;
+use crate::renumbering::{case, check_renumbered, oplog, refusal, renumber, uint, value};
 use seglake::format::Dialect;
 use seglake::verbs::Recovery;
 

@@ -1,19 +1,12 @@
 //! What recovering and undoing refuse, and that nothing is there then.
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing
-)]
 
-mod recovery;
-
+use crate::recovery;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use recovery::{Bench, Case, cases};
+use crate::recovery::{Bench, Case, cases};
 use seglake::Error;
 use seglake::format::{IndexSource, Options, chunked};
 use seglake::source::{FileSource, Source, open_regular};

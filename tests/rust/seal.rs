@@ -1,20 +1,11 @@
 //! Writing sealed segments, and making them of active ones.
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing
-)]
-
-mod common;
-#[path = "common/sealed.rs"]
-mod segments;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use common::{Windowed, scan, source, uuid};
+use crate::common::sealed::{Record, contents, lenient, records, segment};
+use crate::common::{Windowed, scan, source, uuid};
 use proptest::prelude::*;
 use seglake::Error;
 use seglake::checksum::Key;
@@ -23,7 +14,6 @@ use seglake::format::{Interrupt, Options, Value, WriteOptions, Writer as _, acti
 use seglake::ledger::Cause;
 use seglake::source::BytesSource;
 use seglake::verbs::{SealOptions, seal};
-use segments::{Record, contents, lenient, records, segment};
 use uuid::Uuid;
 
 fn folder() -> (tempfile::TempDir, PathBuf) {

@@ -1,18 +1,11 @@
 //! The sealed format under fire: round trips, every truncation, every flipped bit, several keys, bounds, carries, detection.
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing
-)]
-
-mod common;
-#[path = "common/sealed.rs"]
-mod segments;
 
 use std::sync::Arc;
 
-use common::{Plain, Windowed, assert_covers, collect, scan, source, strict_error, uuid};
+use crate::common::sealed::{
+    Record, contents, damaged, first_damage, lenient, records, scan_sorted, segment, varied,
+};
+use crate::common::{Plain, Windowed, assert_covers, collect, scan, source, strict_error, uuid};
 use proptest::prelude::*;
 use seglake::Error;
 use seglake::checksum::Key;
@@ -21,9 +14,6 @@ use seglake::format::{
 };
 use seglake::ledger::{Cause, Kind, Span};
 use seglake::source::BytesSource;
-use segments::{
-    Record, contents, damaged, first_damage, lenient, records, scan_sorted, segment, varied,
-};
 
 /// That a ledger covers the file, but for the empty range of an empty file.
 fn assert_ledger(ledger: &[Span], len: usize) {

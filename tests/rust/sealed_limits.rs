@@ -1,25 +1,17 @@
 //! What reading a sealed segment may take: large messages in pieces, the limits of the options, the search budget, an interrupt.
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing
-)]
-
-mod common;
-#[path = "common/sealed.rs"]
-mod segments;
 
 use std::sync::Arc;
 
-use common::counting::Counting;
-use common::{Windowed, assert_covers, scan, source, strict_error, uuid};
+use crate::common::counting::Counting;
+use crate::common::sealed::{
+    Record, contents, first_damage, lenient, scan_sorted, segment, varied,
+};
+use crate::common::{Windowed, assert_covers, scan, source, strict_error, uuid};
 use seglake::Error;
 use seglake::checksum::Key;
 use seglake::format::{Options, Start, Step, open};
 use seglake::ledger::Cause;
 use seglake::source::Source;
-use segments::{Record, contents, first_damage, lenient, scan_sorted, segment, varied};
 
 #[test]
 fn messages_larger_than_a_window_are_checked_in_pieces() {

@@ -1,27 +1,17 @@
 //! Looking up messages of sealed segments: hits, misses, what proves them, and how little of the file that takes.
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    clippy::cast_possible_truncation
-)]
-
-mod common;
-#[path = "common/sealed.rs"]
-mod segments;
+#![allow(clippy::cast_possible_truncation)]
 
 use std::sync::Arc;
 
-use common::counting::Counting;
-use common::{Plain, Windowed, collect, scan, source, uuid};
+use crate::common::counting::Counting;
+use crate::common::sealed::{Record, contents, damaged, lenient, segment};
+use crate::common::{Plain, Windowed, collect, scan, source, uuid};
 use proptest::prelude::*;
 use seglake::Error;
 use seglake::checksum::Key;
 use seglake::format::{Bound, Hits, Lookup, Options, RecordId, Step, Value, Wanted, lookup};
 use seglake::ledger::Cause;
 use seglake::source::Source;
-use segments::{Record, contents, damaged, lenient, segment};
 
 fn strict() -> Options {
     Options {

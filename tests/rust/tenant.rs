@@ -1,29 +1,19 @@
 //! The tenant format under fire: round trips, every truncation, every flipped bit, hostile tables, carries, limits.
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing
-)]
-
-mod common;
-#[path = "tenant_segments/mod.rs"]
-mod tenant_segments;
 
 use std::path::Path;
 use std::sync::Arc;
 
-use common::counting::Counting;
-use common::{Windowed, assert_covers, source};
+use crate::common::counting::Counting;
+use crate::common::{Windowed, assert_covers, source};
+use crate::tenant_segments::{
+    Message, Segment, collect, encode, lenient, messages, scan, strict_error, varied,
+};
 use proptest::prelude::*;
 use seglake::Error;
 use seglake::format::{FORMATS, Options, Start, Step, Wanted, by_name, detect, open, tenant};
 use seglake::ledger::{Kind, Span};
 use seglake::source::{BytesSource, Source};
 use seglake::verbs::{Ledger, verify};
-use tenant_segments::{
-    Message, Segment, collect, encode, lenient, messages, scan, strict_error, varied,
-};
 
 /// A ledger in file order.
 fn ledger(bytes: &[u8]) -> Vec<Span> {

@@ -1,26 +1,16 @@
 //! What reading a tenant segment may take: large blocks in pieces, the limits of the options, the search budget, an interrupt.
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing
-)]
-
-mod common;
-#[path = "tenant_segments/mod.rs"]
-mod tenant_segments;
 
 use std::path::Path;
 use std::sync::Arc;
 
-use common::counting::Counting;
-use common::{Windowed, assert_covers, source};
+use crate::common::counting::Counting;
+use crate::common::{Windowed, assert_covers, source};
+use crate::tenant_segments::{collect, encode, lenient, scan, varied};
 use seglake::Error;
 use seglake::format::{Options, Start, Step, open};
 use seglake::ledger::Cause;
 use seglake::source::Source;
 use seglake::verbs::verify;
-use tenant_segments::{collect, encode, lenient, scan, varied};
 
 /// Blocks of many windows are checked in one pass and given out in a second.
 #[test]

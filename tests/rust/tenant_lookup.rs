@@ -1,26 +1,17 @@
 //! Finding messages by the table of contents: hits, misses, what proves them, and how little is read.
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing
-)]
 
-mod common;
-#[path = "tenant_segments/mod.rs"]
-mod tenant_segments;
-
+use crate::common;
 use std::sync::Arc;
 
-use common::counting::Counting;
-use common::source;
+use crate::common::counting::Counting;
+use crate::common::source;
+use crate::tenant_segments::{Message, Segment, collect, encode, lenient, scan, varied};
 use seglake::Error;
 use seglake::format::tenant::Contents;
 use seglake::format::{Options, RecordId, Start, Step, Value, Wanted, lookup, open, tenant};
 use seglake::ledger::{Cause, Kind, Span};
 use seglake::source::Source;
 use seglake::verbs::Report;
-use tenant_segments::{Message, Segment, collect, encode, lenient, scan, varied};
 
 fn id(message: &Message) -> RecordId {
     RecordId::Message {

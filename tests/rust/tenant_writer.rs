@@ -1,22 +1,12 @@
 //! Writing tenant segments: any order in, one file out, whatever the memory; and what is refused.
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing
-)]
-
-mod common;
-#[path = "tenant_segments/mod.rs"]
-mod tenant_segments;
 
 use std::fs;
 use std::path::Path;
 
+use crate::tenant_segments::{encode, messages};
 use proptest::prelude::*;
 use seglake::Error;
 use seglake::format::{RecordId, Value, WriteOptions, create, tenant};
-use tenant_segments::{encode, messages};
 
 fn options(version: u16, memory_bytes: u64) -> WriteOptions {
     WriteOptions {

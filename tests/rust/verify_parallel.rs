@@ -1,21 +1,12 @@
 //! Verifying with several threads finds what one finds.
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing
-)]
 
-mod common;
-#[path = "common/sealed.rs"]
-mod segments;
-mod tenant_segments;
-
+use crate::common::sealed as segments;
+use crate::tenant_segments;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use common::{Windowed, chunked, uuid};
+use crate::common::{Windowed, chunked, uuid};
 use seglake::Error;
 use seglake::checksum::Key;
 use seglake::format::{Interrupt, Options, active};

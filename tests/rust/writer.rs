@@ -1,17 +1,9 @@
 //! The writer: what it appends is what is read, and what it finds in an existing file is never made worse.
-#![allow(
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing
-)]
-
-mod common;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use common::{Plain, assert_covers, lenient, scan, segment, source, uuid};
+use crate::common::{Plain, assert_covers, lenient, scan, segment, source, uuid};
 use seglake::Error;
 use seglake::checksum::Key;
 use seglake::format::WriteOptions;

@@ -1,8 +1,8 @@
 //! What several test files need: reading a segment whole, and making one.
-#![allow(dead_code, missing_docs, reason = "each test file uses a part")]
 
 pub(crate) mod chunked;
 pub(crate) mod counting;
+pub(crate) mod sealed;
 
 use std::sync::Arc;
 

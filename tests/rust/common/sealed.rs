@@ -1,5 +1,4 @@
 //! Sealed segments to test with, made by plain code of their own.
-#![allow(dead_code, missing_docs, reason = "each test file uses a part")]
 
 use std::sync::Arc;
 
@@ -9,7 +8,7 @@ use seglake::format::{Options, sealed};
 use seglake::ledger::{Cause, Span};
 use seglake::source::Source;
 
-use super::common::{Plain, scan, uuid};
+use super::{Plain, scan, uuid};
 
 /// UUID, type and value.
 pub(crate) type Record = ([u8; 16], Vec<u8>, Vec<u8>);

@@ -1,10 +1,4 @@
 //! Sound files to damage, and what is said of them then.
-#![allow(
-    dead_code,
-    missing_docs,
-    clippy::unwrap_used,
-    reason = "each test file uses a part"
-)]
 
 use std::sync::Arc;
 
@@ -15,8 +9,9 @@ use seglake::format::{
 use seglake::source::Source;
 use seglake::verbs::{DiagnoseOptions, Diagnosis, Reason, Repair, Report, diagnose, verify};
 
-use super::common::{self, chunked as chunks, uuid};
-use super::{sealed_segments, tenant_segments};
+use crate::common::sealed as sealed_segments;
+use crate::common::{self, chunked as chunks, uuid};
+use crate::tenant_segments;
 
 /// A sound file of records whose values have about so many bytes, all of them noise.
 pub(crate) struct Sound {

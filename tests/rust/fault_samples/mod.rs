@@ -1,5 +1,4 @@
 //! Small files of every format, what is in them, and every way in which an operation on them can go wrong.
-#![allow(dead_code, reason = "each test file uses a part")]
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,7 +11,7 @@ use seglake::format::{self, Format, Options, Start, Step, Value, WriteOptions, W
 use seglake::ledger::Span;
 use seglake::source::{FileSource, Source, open_regular};
 
-use super::common::uuid;
+use crate::common::uuid;
 
 type Files = BTreeMap<String, Vec<u8>>;
 

@@ -1,5 +1,4 @@
 //! What the tests of oplogs need: messages, files of them, and reading a file whole.
-#![allow(dead_code, missing_docs, reason = "each test file uses a part")]
 
 use std::fs;
 use std::sync::Arc;

@@ -1,12 +1,4 @@
 //! What the tests of recovering need: files of every format, ways to damage them, and a folder to recover them in.
-#![allow(
-    dead_code,
-    missing_docs,
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "tests"
-)]
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,4 @@
 //! What the tests of renumbering need: oplogs made by hand, and what their messages say of each other.
-#![allow(missing_docs, reason = "tests")]
 
 use std::fs;
 use std::sync::Arc;
@@ -9,7 +8,7 @@ use seglake::format::{Dialect, Options, Start, Step, Value, open, oplog};
 use seglake::source::BytesSource;
 use seglake::verbs::{Recovered, Recovery};
 
-use super::recovery::{Bench, Case};
+use crate::recovery::{Bench, Case};
 
 pub(crate) fn uint(value: u64) -> Vec<u8> {
     match value {

@@ -1,5 +1,4 @@
 //! Reading files whole and in parts, and comparing.
-#![allow(dead_code, missing_docs, reason = "each test file uses a part")]
 
 use std::sync::Arc;
 
@@ -10,12 +9,13 @@ use seglake::source::Source;
 use seglake::verbs::Report;
 
 #[path = "../../../fuzz/src/properties/alike.rs"]
+#[allow(clippy::duplicate_mod, reason = "private to the properties, too")]
 mod alike;
 
 pub(crate) use alike::joined;
 use alike::told;
 
-use super::common::{Windowed, source};
+use crate::common::{Windowed, source};
 
 /// What a walk came to.
 #[derive(Debug, Default)]

@@ -1,5 +1,4 @@
 //! Tenant segments for tests: made by an encoder of their own, and read whole.
-#![allow(dead_code, missing_docs, reason = "each test file uses a part")]
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

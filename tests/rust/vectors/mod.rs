@@ -1,5 +1,4 @@
 //! The golden files of all formats.
-#![allow(dead_code, clippy::unwrap_used, clippy::indexing_slicing)]
 
 use std::fs;
 use std::path::{Path, PathBuf};

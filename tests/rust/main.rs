@@ -1,0 +1,69 @@
+//! The tests of the crate from outside. All are modules of one binary, which is linked once. The name of a test begins with its
+//! file: `cargo test -p seglake --all-features --test integration oplog_writer::`.
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking"
+)]
+
+// Code that several tests share.
+mod common;
+mod diagnoses;
+#[cfg(all(unix, feature = "faults"))]
+mod fault_samples;
+mod messages;
+mod recovery;
+mod renumbering;
+mod splitting;
+mod tenant_segments;
+mod vectors;
+
+mod active;
+mod checksum;
+mod checksum_batch;
+mod chunked;
+mod chunked_lies;
+mod chunked_lookup;
+mod chunked_payload;
+mod chunked_writer;
+#[cfg(feature = "arrow")]
+mod columns;
+mod corpus;
+mod diagnose;
+mod diagnose_flips;
+mod diagnose_report;
+#[cfg(all(unix, feature = "faults"))]
+mod faults;
+#[cfg(all(unix, feature = "faults"))]
+mod faults_append;
+mod golden;
+mod hostile;
+mod oplog;
+mod oplog_autobase;
+mod oplog_limits;
+mod oplog_messages;
+mod oplog_reading;
+mod oplog_writer;
+mod parts;
+mod parts_planning;
+#[cfg(feature = "arrow")]
+mod parts_threads;
+mod read_ahead;
+mod recover;
+mod recover_autobase;
+#[cfg(all(unix, feature = "faults"))]
+mod recover_faults;
+mod recover_oplog;
+mod recover_refusals;
+mod seal;
+mod sealed;
+mod sealed_limits;
+mod sealed_lookup;
+mod tenant;
+mod tenant_limits;
+mod tenant_lookup;
+mod tenant_writer;
+mod verify_parallel;
+mod writer;
