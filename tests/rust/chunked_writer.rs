@@ -299,6 +299,7 @@ fn a_torn_tail_is_reported_and_cut_off_only_when_asked() {
         assert!(!path.with_extension("index").exists());
 
         let mut writer = Writer::open(&path, &zero).unwrap();
+        assert!(!writer.found().damage.is_empty());
         assert!(
             writer
                 .found()

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::common::chunked::noise;
 use crate::common::counting::Counting;
-use crate::common::uuid;
+use crate::common::{source, uuid};
 use crate::diagnoses::{
     active, assert_reason, checksummed, chunked, positions, repairs, sealed, shown, tenant,
 };
@@ -16,13 +16,16 @@ use seglake::verbs::{Certainty, DiagnoseOptions, Diagnosis, Reason, diagnose, ve
 #[test]
 fn formats_without_checksums_are_never_guessed_at() {
     for sound in [sealed(6, 40, false), tenant(1, 6, 40)] {
+        let mut explained = 0;
         for at in 0..sound.bytes.len() {
             let bytes = sound.damaged(|bytes| bytes[at] ^= 0x10);
             let (_, found) = sound.explained(&bytes);
             assert!(repairs(&found).is_empty(), "{}", shown(&found));
             let proven = |own: &Diagnosis| own.certainty == Some(Certainty::Proven);
             assert!(!found.iter().any(proven), "{}", shown(&found));
+            explained += found.len();
         }
+        assert!(explained > 100, "{}: {explained}", sound.format.name);
     }
 }
 
@@ -114,6 +117,15 @@ fn the_work_is_bounded() {
             .iter()
             .all(|own| own.certainty != Some(Certainty::Proven))
     );
+    // What trials would prove is not proven where there is no work left for them.
+    let sound = active(10, 100, 0);
+    let file = source(&sound.damaged(|bytes| bytes[positions(&sound)[4] + 60] ^= 1));
+    let report = verify(file.clone(), &options, |_| Ok(())).unwrap();
+    for (how, is_proven) in [(DiagnoseOptions::default(), true), (how, false)] {
+        let found = diagnose(&file, &options, &report, &how, |_| Ok(())).unwrap();
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].certainty == Some(Certainty::Proven), is_proven);
+    }
 }
 
 proptest! {
@@ -142,6 +154,7 @@ proptest! {
             let at = (sound.bytes.len() as f64 * share) as usize;
             let bytes = sound.damaged(|bytes| bytes[at..at + len].copy_from_slice(&noise(seed, len)));
             let (_, found) = sound.explained(&bytes);
+            prop_assert!(!found.is_empty());
             for own in &found {
                 // Of a header that only their edge reaches, one bit may be all that differs.
                 let no_more = own.certainty != Some(Certainty::Proven) || own.reason == Reason::FlippedBit;

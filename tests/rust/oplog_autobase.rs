@@ -163,7 +163,9 @@ fn a_reference_that_leads_nowhere_is_a_null_key() {
     let bytes = fs::read(vectors().join("dangling.oplog")).unwrap();
     let expected = parsed(&vectors().join("dangling.json"));
     let (records, ledger) = scan(source(&bytes), &lenient(Dialect::Draft11)).unwrap();
-    for (record, message) in records.iter().zip(expected["messages"].as_array().unwrap()) {
+    let expected = expected["messages"].as_array().unwrap();
+    assert_eq!(records.len(), expected.len());
+    for (record, message) in records.iter().zip(expected) {
         let mut message = message.clone();
         assert_eq!(record[0], message["position"]);
         message.as_object_mut().unwrap().remove("position");

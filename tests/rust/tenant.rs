@@ -347,6 +347,7 @@ fn wanted_partitions_and_tenants_are_given_and_the_ledger_is_of_all() {
 fn only_segments_are_taken_for_segments() {
     let vectors = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/vectors");
     for format in FORMATS {
+        let mut seen = 0;
         for entry in std::fs::read_dir(vectors.join(format.name)).unwrap() {
             let path = entry.unwrap().path();
             if path.extension().is_none_or(|extension| extension != "bin") {
@@ -366,7 +367,9 @@ fn only_segments_are_taken_for_segments() {
             if is_tenant {
                 assert_eq!(detection.certain, bytes[5] == 2, "{}", path.display());
             }
+            seen += 1;
         }
+        assert!(seen >= 5, "{format:?}: {seen} sound files");
     }
     assert_eq!(by_name("tenant").unwrap(), &tenant::FORMAT);
 }
