@@ -64,8 +64,8 @@ fn first_damage(spans: &[Span]) -> Option<String> {
         .find_map(|span| span.cause.map(|cause| format!("{} {cause}", span.start)))
 }
 
-/// Reads a file whole and in parts, and compares. Gives how many parts there were.
-pub(crate) fn compare(source: &Arc<dyn Source>, options: &Options, target: u64) -> usize {
+/// Reads a file whole and in parts of about as many bytes as each target says, and compares. Gives the most parts that there were.
+pub(crate) fn compare(source: &Arc<dyn Source>, options: &Options, targets: &[u64]) -> usize {
     let lenient = Options {
         strict: false,
         ..options.clone()
@@ -75,16 +75,35 @@ pub(crate) fn compare(source: &Arc<dyn Source>, options: &Options, target: u64) 
         ..options.clone()
     };
     let whole = read(source, &lenient, Start::Beginning);
-    let parts = split(source.clone(), &lenient, target).unwrap();
+    let first = first_damage(&whole.spans);
+    assert_eq!(read(source, &strict, Start::Beginning).error, first);
+    let mut compared = Vec::<Vec<Part>>::new();
+    for target in targets {
+        let parts = split(source.clone(), &lenient, *target).unwrap();
+        // The same parts read the same.
+        if !compared.contains(&parts) {
+            compare_parts(source, [&lenient, &strict], &parts, &whole);
+            compared.push(parts);
+        }
+    }
+    compared.iter().map(Vec::len).max().unwrap()
+}
+
+fn compare_parts(
+    source: &Arc<dyn Source>,
+    [lenient, strict]: [&Options; 2],
+    parts: &[Part],
+    whole: &Seen,
+) {
     let (mut records, mut spans) = (Vec::new(), Vec::new());
     let mut report = None::<Report>;
     let mut errors = Vec::new();
-    for part in &parts {
+    for part in parts {
         let again = Part::from_json(&part.to_json()).unwrap();
         assert_eq!(&again, part);
-        let seen = read(source, &lenient, Start::Part(&again));
+        let seen = read(source, lenient, Start::Part(&again));
         let own = first_damage(&seen.spans);
-        let raised = read(source, &strict, Start::Part(part));
+        let raised = read(source, strict, Start::Part(part));
         assert_eq!(raised.error, own, "strict reading of {part:?}");
         if own.is_none() {
             assert_eq!(raised.records, seen.records);
@@ -102,32 +121,24 @@ pub(crate) fn compare(source: &Arc<dyn Source>, options: &Options, target: u64) 
     }
     assert_eq!(records, whole.records, "{parts:?}");
     assert_eq!(joined(spans), joined(whole.spans.clone()), "{parts:?}");
-    assert_eq!(told(&report.unwrap()), told(&whole.report.unwrap()));
-    let first = first_damage(&whole.spans);
-    assert_eq!(read(source, &strict, Start::Beginning).error, first);
+    let report = report.as_ref().unwrap();
+    assert_eq!(told(report), told(whole.report.as_ref().unwrap()));
     let offset = |error: &String| error.split(' ').next().unwrap().parse::<u64>().unwrap();
     assert_eq!(
         errors.iter().min_by_key(|error| offset(error)),
-        first.as_ref()
+        first_damage(&whole.spans).as_ref()
     );
-    parts.len()
 }
 
 /// Compares for several targets; gives the most parts that there were.
 pub(crate) fn compare_all(bytes: &[u8], options: &Options) -> usize {
     let len = bytes.len() as u64;
     let targets = [1, 40, 300, 1000, len / 5, len / 3, len / 2, len];
-    let counts = targets.map(|target| {
-        let small = Options {
-            window_bytes: 200,
-            ..options.clone()
-        };
-        compare(
-            &(Arc::new(Windowed(bytes.to_vec())) as Arc<dyn Source>),
-            &small,
-            target,
-        );
-        compare(&source(bytes), options, target)
-    });
-    counts.into_iter().max().unwrap()
+    let small = Options {
+        window_bytes: 200,
+        ..options.clone()
+    };
+    let windowed: Arc<dyn Source> = Arc::new(Windowed(bytes.to_vec()));
+    compare(&windowed, &small, &targets);
+    compare(&source(bytes), options, &targets)
 }
