@@ -73,8 +73,8 @@ def visible(destination: Path) -> dict[str, str]:
 
 NOTHING = {EARLIER: "earlier"}
 ALL = NOTHING | {final: staged for staged, final in (*DATA, *FILES)}
-STEPS = 1 + len(DATA) + 1 + len(FILES) + 1
-FIRST_AFTER_COMMIT = 1 + len(DATA) + 1 + 2
+STEPS = 2 + len(DATA) + 1 + len(FILES) + 1
+FIRST_AFTER_COMMIT = 2 + len(DATA) + 1 + 2
 
 
 def test_a_commit_makes_everything_visible(destination: Path) -> None:

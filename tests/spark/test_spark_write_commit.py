@@ -141,7 +141,7 @@ def test_a_commit_that_dies_is_put_in_order_by_the_next_write(
         outcomes.append(after == new)
         waiting = folder / "_temporary"
         if waiting.exists():  # it had not come to its manifest, and could be at work still
-            assert fatal == 1
+            assert fatal <= 2
             job.abort()
         assert not waiting.exists()
     else:
@@ -149,7 +149,7 @@ def test_a_commit_that_dies_is_put_in_order_by_the_next_write(
     # First nothing of it stays, and from some step on everything does.
     assert outcomes == sorted(outcomes)
     assert 0 < sum(outcomes) < len(outcomes)
-    assert len(outcomes) == (13 if overwrites else 8)
+    assert len(outcomes) == (17 if overwrites else 12)
 
 
 def test_a_commit_at_work_is_left_alone(folder: Path) -> None:

@@ -16,6 +16,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 __all__ = [
+    "make_folder",
     "open_output",
     "place",
     "read_json",
@@ -41,13 +42,16 @@ def sync_file(path: Path) -> None:
     _sync(path, os.O_RDONLY)
 
 
-def write_durably(path: Path, content: bytes) -> None:
-    """Writes a file so that, whenever the machine stops, either all of it is there under its name or nothing."""
+def write_durably(root: Path, path: Path, content: bytes) -> None:
+    """Writes a file so that, whenever the machine stops, either all of it is there under its name or nothing.
+
+    When it returns, the file and the folders on the way to it from `root` are on the disk.
+    """
     new = path.with_name(f"{path.name}.new")
     new.write_bytes(content)
     sync_file(new)
     new.rename(path)
-    _sync(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    sync_folders(root, [path])
 
 
 def read_json(path: Path) -> dict[str, Any] | None:
@@ -74,6 +78,14 @@ def share(path: Path) -> None:
     path.chmod(path.parent.stat().st_mode & 0o666)
 
 
+def make_folder(folder: Path) -> None:
+    """Makes a folder and those above it, where they are missing, and has their names written to the disk."""
+    missing = [each for each in (folder, *folder.parents) if not each.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    for each in missing:
+        _sync(each.parent, os.O_RDONLY | os.O_DIRECTORY)
+
+
 def place(staged: Path, final: Path) -> None:
     """Gives a staged file its final name; its folder is made where it is missing."""
     final.parent.mkdir(parents=True, exist_ok=True)
@@ -81,10 +93,14 @@ def place(staged: Path, final: Path) -> None:
 
 
 def sync_folders(root: Path, files: Iterable[Path]) -> None:
-    """Has the names of files below `root`, and of the folders on the way to them, written to the disk."""
+    """Has the names of files below `root`, and of the folders on the way to them, written to the disk.
+
+    The folders from the top down: if a file has moved into a new folder for certain, and the folder itself is lost, the
+    file is lost with it.
+    """
     own = {file.parent for file in files}
     folders = {folder for each in own for folder in (each, *each.parents) if folder.is_relative_to(root)}
-    for folder in sorted(folders, reverse=True):
+    for folder in sorted(folders):
         if folder.is_dir():
             _sync(folder, os.O_RDONLY | os.O_DIRECTORY)
 

@@ -48,7 +48,7 @@ def commit(destination: Path, manifest: Manifest) -> None:
     """
     staging = destination / STAGING / manifest.run_id
     content = {"run": manifest.run_id, "data": manifest.data, "files": manifest.files}
-    storage.write_durably(staging / _MANIFEST, json.dumps(content).encode())
+    storage.write_durably(destination, staging / _MANIFEST, json.dumps(content).encode())
     _rename(destination, staging, manifest.data)
     _rename(destination, staging, manifest.files)
 

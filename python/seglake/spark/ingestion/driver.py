@@ -61,7 +61,7 @@ class IngestDriver:
         listing = find_inputs(self.sources, destination)
         if not listing.files:
             return IngestResult(run_id=None, destination=str(destination), skipped=_skipped(listing))
-        destination.mkdir(parents=True, exist_ok=True)
+        storage.make_folder(destination)
         run_id = new_run_id()
         with locked(destination, run_id):
             clear_dead_runs(destination)

@@ -82,6 +82,8 @@ class Job:
                 _settle(folder, staging)
         if overwrites and not made_folder:
             Existing.of(folder, extensions()).refuse_others(folder)
+        if made_folder:
+            storage.make_folder(folder)
         job = cls(folder, str(uuid.uuid4()), overwrites, success_file, made_folder)
         for _ in range(_TRIES):
             with contextlib.suppress(FileNotFoundError):  # another write, at its end, has just removed an empty folder
@@ -111,7 +113,7 @@ class Job:
             if self.overwrites:
                 storage.remove(self.folder / _SUCCESS)  # it was about what is no more
             if self.success_file:
-                storage.write_durably(self.folder / _SUCCESS, b"")
+                storage.write_durably(self.folder, self.folder / _SUCCESS, b"")
             _remove_staging(self.staging)
 
     def abort(self) -> None:
@@ -149,5 +151,8 @@ def _remove_staging(staging: Path) -> None:
     # Under another name no task that is still running, its result not wanted any more, finds its way into it.
     aside = staging.with_name(f".{staging.name}")
     staging.rename(aside)
+    # The new name is on the disk before anything below it is removed. Under the old one, a manifest whose staged files
+    # are gone would look like that of a commit that has placed all of them.
+    storage.sync_folders(staging.parent, [aside])
     storage.remove_tree(aside)
     storage.remove_empty(staging.parent)

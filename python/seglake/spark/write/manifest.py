@@ -47,7 +47,9 @@ class Manifest:
                 be removed, and all of the write is. The message says which.
         """
         content = {"job": self.job, "place": self.place, "remove": self.remove}
-        storage.write_durably(staging / _MANIFEST, json.dumps(content).encode())
+        # The names of the staged files are certain before the manifest is there: one that is missing has been placed.
+        storage.sync_folders(folder, [staging / _MANIFEST])
+        storage.write_durably(folder, staging / _MANIFEST, json.dumps(content).encode())
         try:
             for staged, final in self.place:
                 storage.place(staging / staged, folder / final)
