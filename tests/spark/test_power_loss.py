@@ -1,0 +1,313 @@
+"""Losses of power at every step of a write and of an ingest, without Spark: only what was synced is sure to stay."""
+
+import itertools
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+
+import pyarrow as pa
+import pytest
+from power_loss import Disk, State, lay_out
+from pyspark.sql import SparkSession
+from samples import SAMPLES
+from segments import write_segment
+from test_ingest_commit import DATA, FILES, RUN
+from test_spark_write_task import Write, records
+
+import seglake
+from seglake.spark import storage
+from seglake.spark.formats import FormatOptions
+from seglake.spark.ingestion.commit import Manifest, clear_dead_runs, commit
+from seglake.spark.ingestion.driver import IngestDriver
+from seglake.spark.ingestion.layout import STAGING
+from seglake.spark.ingestion.result import IngestResult
+from seglake.spark.ingestion.tables import RollingWriter, write_table
+from seglake.spark.option_names import camel_case
+from seglake.spark.write.job import Job, PartFile
+
+OLD = ["old-1.chunks", "old-1.index", "old-2.active"]
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = tmp_path / "disk"
+    root.mkdir()
+    return root
+
+
+def below(state: State, folder: str) -> dict[str, bytes]:
+    """The files of a state that lie in a folder and are not hidden: no part of their path is."""
+    files: dict[str, bytes] = {}
+    for path, content in state.items():
+        inside = path.removeprefix(f"{folder}/")
+        if inside != path and content is not None and not any(part[0] in "_." for part in inside.split("/")):
+            files[inside] = content
+    return files
+
+
+def content_of(root: Path) -> State:
+    paths = root.rglob("*")
+    return {str(path.relative_to(root)): None if path.is_dir() else path.read_bytes() for path in paths}
+
+
+class Settled:
+    """Runs the recovery of a folder on states of a disk, once for each; gives the files that are visible then."""
+
+    def __init__(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str, recover: Callable[[Path], object]
+    ) -> None:
+        self._tmp_path = tmp_path
+        self._monkeypatch = monkeypatch
+        self._number = itertools.count()
+        self._folder = folder
+        self._recover = recover
+        self._known: dict[frozenset[tuple[str, bytes | None]], dict[str, bytes]] = {}
+
+    def visible(self, state: State) -> dict[str, bytes]:
+        key = frozenset(state.items())
+        if key not in self._known:
+            root = self._lay_out(state)
+            with self._monkeypatch.context() as patched:
+                patched.setattr(os, "fsync", lambda _: None)
+                self._recover(root / self._folder)
+            self._known[key] = below(content_of(root), self._folder)
+        return self._known[key]
+
+    def run(self, state: State) -> Disk:
+        """Sets a state right; gives the disk, which has watched."""
+        root = self._lay_out(state)
+        disk = Disk(root)
+        with self._monkeypatch.context() as patched:
+            disk.watch(patched)
+            self._recover(root / self._folder)
+        disk.look()
+        return disk
+
+    def _lay_out(self, state: State) -> Path:
+        root = self._tmp_path / f"state-{next(self._number)}"
+        lay_out(state, root)
+        return root
+
+
+# Writes
+
+
+def staged(job: Job) -> list[PartFile]:
+    """What two tasks have put aside, one of them with an index; it is on the disk."""
+    files: list[PartFile] = []
+    for task, extension in enumerate(("active", "chunks")):
+        part = Path(f"part-{task:05d}-{job.id}-c000.{extension}")
+        names = [part, part.with_suffix(".index")] if extension == "chunks" else [part]
+        for name in names:
+            (job.staging / f"{task}-{name}").write_text(str(name))
+            storage.sync_file(job.staging / f"{task}-{name}")
+        files.append(PartFile(tuple((f"{task}-{name}", str(name)) for name in names), 1))
+    return files
+
+
+def next_write(folder: Path) -> None:
+    Job.begin(folder, overwrites=False, success_file=True).abort()
+
+
+@pytest.mark.parametrize("made", [False, True], ids=["there", "made"])
+@pytest.mark.parametrize("overwrites", [False, True], ids=["append", "overwrite"])
+def test_a_write_is_all_or_nothing(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made: bool, overwrites: bool
+) -> None:
+    folder = root / "out"
+    old = {} if made else {name: name.encode() for name in OLD}
+    if not made:
+        lay_out(old, folder)
+    disk = Disk(root)
+    with monkeypatch.context() as patched:
+        disk.watch(patched)
+        job = Job.begin(folder, overwrites=overwrites, success_file=True)
+        files = staged(job)
+        begun = disk.moment()
+        job.commit(files)
+        done = disk.moment()
+    new = {name: name.encode() for file in files for _, name in file.moves}
+    whole = new if overwrites else old | new
+    settled = Settled(tmp_path, monkeypatch, "out", next_write)
+    outcomes: set[bool] = set()
+    for moment, state in disk.states():
+        shown = below(state, "out")
+        # Whatever is lost, no file is visible with a part of its content, and either all old or all new ones are there.
+        assert shown.items() <= (old | new).items()
+        assert shown.items() >= old.items() or shown.items() >= new.items()
+        if "out/_SUCCESS" in state:
+            assert shown == whole
+        after = settled.visible(state)
+        assert after in (old, whole)
+        outcomes.add(after == whole)
+        if moment < begun:
+            assert shown == old
+        if moment == done:
+            assert shown == whole
+            assert state["out/_SUCCESS"] == b""
+    assert outcomes == {False, True}
+
+
+@pytest.mark.parametrize("overwrites", [False, True], ids=["append", "overwrite"])
+def test_setting_a_write_right_may_lose_power_too(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, overwrites: bool
+) -> None:
+    old = {name: name.encode() for name in OLD}
+    lay_out(old, root / "out")
+    disk = Disk(root)
+    with monkeypatch.context() as patched:
+        disk.watch(patched)
+        job = Job.begin(root / "out", overwrites=overwrites, success_file=False)
+        files = staged(job)
+        begun = disk.moment()
+        job.commit(files)
+    new = {name: name.encode() for file in files for _, name in file.moves}
+    whole = new if overwrites else old | new
+    settled = Settled(tmp_path, monkeypatch, "out", next_write)
+    # The process died, and nothing was lost by that; the power fails while that is set right.
+    for state in disk.states_kept(begun):
+        for _, later in settled.run(state).states():
+            shown = below(later, "out")
+            assert shown.items() >= old.items() or shown.items() >= new.items()
+            assert settled.visible(later) in (old, whole)
+
+
+class SyncedWriter:
+    """A writer that notes its syncs: those of Rust's are no calls of `os`."""
+
+    def __init__(self, writer: seglake.Writer, disk: Disk) -> None:
+        self._writer = writer
+        self._disk = disk
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._writer, name)
+
+    def sync(self) -> None:
+        self._writer.sync()
+        for path in (Path(self._writer.path), Path(self._writer.path).with_suffix(".index")):
+            if path.exists():
+                self._disk.sync(path)
+
+    def close(self) -> None:
+        is_there = Path(self._writer.path).exists()
+        self._writer.close()
+        if not is_there:  # a file that is written whole is synced before it gets its name
+            self._disk.sync(Path(self._writer.path))
+
+
+@pytest.mark.parametrize("format", list(SAMPLES))
+def test_what_a_task_has_told_of_is_on_the_disk(root: Path, monkeypatch: pytest.MonkeyPatch, format: str) -> None:
+    sample = SAMPLES[format]
+    options = {camel_case(name): str(value) for name, value in sample.write_options.items()}
+    rows = [{name: value for name, value in row.items() if name != "timestamp_us"} for row in records(format, 20)]
+    write = Write(root / "out", sample.format, rows, maxRecordsPerFile="10", **options)
+    disk = Disk(root)
+    create = seglake.create
+    monkeypatch.setattr(seglake, "create", lambda *given, **named: SyncedWriter(create(*given, **named), disk))
+    with monkeypatch.context() as patched:
+        disk.watch(patched)
+        message = write.run()
+        told = disk.moment()
+        write.commit(message)
+    contents = {path.name: path.read_bytes() for path in write.job.folder.iterdir() if path.is_file()}
+    assert len(contents) >= len(message.files) > 0
+    for _, state in disk.states(told):
+        for name, content in below(state, "out").items():
+            assert content == contents[name]
+
+
+# Ingests
+
+
+def test_an_ingest_is_all_or_nothing(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    earlier = "active/records/date=2024-01-31/earlier-00000-00000.parquet"
+    old = {earlier: b"earlier"}
+    (root / "lake" / earlier).parent.mkdir(parents=True)
+    (root / "lake" / earlier).write_bytes(b"earlier")
+    destination = root / "lake"
+    disk = Disk(root)
+    with monkeypatch.context() as patched:
+        disk.watch(patched)
+        staging = destination / STAGING / RUN
+        for name, _ in (*DATA, *FILES):
+            (staging / name).parent.mkdir(parents=True, exist_ok=True)
+            (staging / name).write_text(name)
+            storage.sync_file(staging / name)
+        begun = disk.moment()
+        commit(destination, Manifest(RUN, DATA, FILES))
+        done = disk.moment()
+        storage.remove_tree(staging)
+    data = {final: name.encode() for name, final in DATA}
+    whole = old | data | {final: name.encode() for name, final in FILES}
+    settled = Settled(tmp_path, monkeypatch, "lake", clear_dead_runs)
+    outcomes: set[bool] = set()
+    for moment, state in disk.states(begun):
+        shown = below(state, "lake")
+        assert shown.items() <= whole.items()
+        assert shown.items() >= old.items()
+        if any("/files/" in path for path in shown):
+            assert shown.items() >= data.items()
+        after = settled.visible(state)
+        assert after in (old, whole)
+        outcomes.add(after == whole)
+        if moment >= done:
+            assert shown == whole
+    assert outcomes == {False, True}
+    for state in disk.states_kept(begun):
+        for _, later in settled.run(state).states():
+            assert settled.visible(later) in (old, whole)
+
+
+def test_what_an_ingest_stages_is_on_the_disk(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    disk = Disk(root)
+    schema = pa.schema([pa.field("value", pa.int64())])
+    rows = pa.RecordBatch.from_pydict({"value": list(range(100))}, schema)
+    with monkeypatch.context() as patched:
+        disk.watch(patched)
+        write_table(root / "table", pa.table({"value": [1, 2, 3]}))
+        storage.sync_folders(root, [root / "table"])
+        written = disk.moment()
+        # Each has reached its size with its first row group.
+        rolling = RollingWriter(root, "rolling", "records", schema, 1)
+        for _ in range(2):
+            rolling.append(rows)
+            rolling.flush()
+        files = rolling.finish()
+        storage.sync_folders(root, [file.path for file in files])
+    assert len(files) == 2
+    for _, state in disk.states(written):
+        assert state["table"] == (root / "table").read_bytes()
+    for _, state in disk.states(disk.moment()):
+        for file in files:
+            assert state[file.path.name] == file.path.read_bytes()
+
+
+def test_the_folder_of_an_ingest_is_on_the_disk(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_segment(root / "a.active", 1)
+    destination = root / "new" / "lake"
+    disk = Disk(root)
+    begun: list[int] = []
+
+    def run(*_: object) -> IngestResult:
+        begun.append(disk.moment())
+        return IngestResult(run_id=None, destination=str(destination), skipped=())
+
+    monkeypatch.setattr(IngestDriver, "_run", run)
+    with monkeypatch.context() as patched:
+        disk.watch(patched)
+        driver = IngestDriver([str(root / "a.active")], destination, None, FormatOptions(), None, None, 1, None)
+        driver.run(cast("SparkSession", object()), "local", {})
+    for _, state in disk.states(begun[0]):
+        assert "new/lake" in state
+
+
+def test_a_folder_that_is_there_is_made_no_second_time(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    storage.make_folder(root / "a" / "b" / "c")
+    disk = Disk(root)
+    with monkeypatch.context() as patched:
+        disk.watch(patched)
+        storage.make_folder(root / "a" / "b" / "c")
+        storage.make_folder(root / "a" / "d" / "e")
+    states = [set(state) for _, state in disk.states(disk.moment())]
+    assert states == [{"a", "a/b", "a/b/c", "a/d", "a/d/e"}]
