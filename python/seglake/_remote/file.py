@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
-__all__ = ["Entry", "RemoteFile", "Store"]
+__all__ = ["Entry", "RemoteFile", "Store", "without_secrets"]
 
 # What the stores' own words for "you may not" have in common.
 _REFUSED = ("access_denied", "access denied", "invalid_access_key", "signature_does_not_match", "forbidden", "403")
@@ -54,9 +54,7 @@ class Store(ABC):
 
     def failure(self, name: str, error: Exception, *, advice: str = "") -> OSError:
         """Makes an OSError that names the file of what the store's client raised, without secrets."""
-        text = str(error)
-        for secret in self._secrets:
-            text = text.replace(secret, "(hidden)")
+        text = without_secrets(str(error), self._secrets)
         number = getattr(error, "errno", None)
         if isinstance(error, FileNotFoundError):
             return FileNotFoundError(errno.ENOENT, self._missing, name)
@@ -141,6 +139,13 @@ class RemoteFile(ABC):
             return self.store.open(path, name)
         except (FileNotFoundError, PermissionError):
             return None
+
+
+def without_secrets(text: str, secrets: tuple[str, ...]) -> str:
+    """Returns a text with "(hidden)" for each secret; the longest first, since one may begin with another."""
+    for secret in sorted(secrets, key=len, reverse=True):
+        text = text.replace(secret, "(hidden)")
+    return text
 
 
 def _with_extension(path: str, extension: str) -> str | None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
 from .arrow_store import ArrowStore
-from .file import RemoteFile, Store
+from .file import RemoteFile, Store, without_secrets
 from .fsspec_store import FsspecStore, is_fsspec
 
 if TYPE_CHECKING:
@@ -102,13 +102,13 @@ def connect(uri: str, settings: Mapping[str, Any], secrets: tuple[str, ...]) -> 
     library = library_of(uri)
     if library != "fsspec":
         _import_arrow(uri)
-        filesystem = _arrow(library, uri, dict(settings))
+        filesystem = _arrow(library, uri, dict(settings), secrets)
         if filesystem is not None:
             return ArrowStore(filesystem, secrets)
-    return FsspecStore(_fsspec(uri, settings)[0], secrets)
+    return FsspecStore(_fsspec(uri, settings, secrets)[0], secrets)
 
 
-def _arrow(library: str, uri: str, settings: dict[str, Any]) -> FileSystem | None:
+def _arrow(library: str, uri: str, settings: dict[str, Any], secrets: tuple[str, ...]) -> FileSystem | None:
     """Makes a file system of `pyarrow.fs`; None where this pyarrow has none of the kind."""
     import pyarrow.fs as arrow
 
@@ -135,7 +135,7 @@ def _arrow(library: str, uri: str, settings: dict[str, Any]) -> FileSystem | Non
     except (ImportError, NotImplementedError):
         return None
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{uri}: {error}") from None
+        raise ValueError(f"{uri}: {without_secrets(str(error), secrets)}") from None
 
 
 def _region(bucket: str) -> dict[str, str]:
@@ -165,7 +165,7 @@ def _by_uri(uri: str) -> tuple[Store, str]:
             pass  # built without it
         except ArrowException as error:
             raise ValueError(f"{uri}: {error}") from error
-    filesystem, path = _fsspec(uri, {})
+    filesystem, path = _fsspec(uri, {}, ())
     return FsspecStore(filesystem), path
 
 
@@ -176,7 +176,7 @@ def _import_arrow(uri: str) -> None:
         raise ImportError(f"reading {uri} takes pyarrow: pip install pyarrow") from error
 
 
-def _fsspec(uri: str, settings: Mapping[str, Any]) -> tuple[Any, str]:
+def _fsspec(uri: str, settings: Mapping[str, Any], secrets: tuple[str, ...]) -> tuple[Any, str]:
     """Makes a file system of `fsspec`, and says what the URI's path within it is."""
     try:
         from fsspec.core import (  # pyright: ignore[reportMissingImports, reportMissingTypeStubs]
@@ -191,4 +191,4 @@ def _fsspec(uri: str, settings: Mapping[str, Any]) -> tuple[Any, str]:
     except ImportError as error:
         raise ImportError(f"reading {uri} takes another package: {error}") from error
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{uri}: {error}") from None
+        raise ValueError(f"{uri}: {without_secrets(str(error), secrets)}") from None
