@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import sys
 import tempfile
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -81,12 +82,34 @@ def new_file(path: str, *, replace: bool) -> Generator[BinaryIO]:
             yield file
             file.flush()
             os.fsync(file.fileno())
-            if not replace:
-                # Fails where somebody else made the file in the meantime, which a rename would not.
-                final.open("xb").close()
-            staged.replace(final)
+            _place(staged, final, replace=replace)
+            _sync_folder(final.parent)
         finally:
             staged.unlink(missing_ok=True)
+
+
+def _place(staged: Path, final: Path, *, replace: bool) -> None:
+    if not replace:
+        # Both fail where somebody else made the file in the meantime, which a rename would not.
+        try:
+            final.hardlink_to(staged)
+            return
+        except FileExistsError:
+            raise
+        except OSError:  # a file system without links
+            final.open("xb").close()
+    staged.replace(final)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Makes the names in a folder last, where the system takes a sync of folders."""
+    if sys.platform == "win32":
+        return
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def tell_of(report: Report, source: Input, path: str, *, as_json: bool) -> int:
