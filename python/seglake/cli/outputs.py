@@ -76,16 +76,17 @@ def new_file(path: str, *, replace: bool) -> Generator[BinaryIO]:
     # A name that is as long as names may be has no room for more.
     prefix = final.name if len(os.fsencode(final.name)) <= _LONGEST_NAME_BYTES else "seglake"
     descriptor, name = tempfile.mkstemp(dir=final.parent, prefix=f".{prefix}.")
-    with open(descriptor, "wb") as file:  # noqa: PTH123 - a descriptor
-        staged = Path(name)
-        try:
+    staged = Path(name)
+    try:
+        # Closed before it gets its name: Windows renames and removes no file that is open.
+        with open(descriptor, "wb") as file:  # noqa: PTH123 - a descriptor
             yield file
             file.flush()
             os.fsync(file.fileno())
-            _place(staged, final, replace=replace)
-            _sync_folder(final.parent)
-        finally:
-            staged.unlink(missing_ok=True)
+        _place(staged, final, replace=replace)
+        _sync_folder(final.parent)
+    finally:
+        staged.unlink(missing_ok=True)
 
 
 def _place(staged: Path, final: Path, *, replace: bool) -> None:
