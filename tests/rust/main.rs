@@ -14,6 +14,8 @@ mod diagnoses;
 #[cfg(all(unix, feature = "faults"))]
 mod fault_samples;
 mod messages;
+#[cfg(all(unix, feature = "faults"))]
+mod power_loss;
 mod recovery;
 mod renumbering;
 mod splitting;
@@ -50,9 +52,12 @@ mod parts;
 mod parts_planning;
 #[cfg(feature = "arrow")]
 mod parts_threads;
+#[cfg(all(unix, feature = "faults"))]
+mod power_losses;
 mod read_ahead;
 mod recover;
 mod recover_autobase;
+mod recover_changing;
 #[cfg(all(unix, feature = "faults"))]
 mod recover_faults;
 mod recover_oplog;
@@ -65,5 +70,6 @@ mod tenant;
 mod tenant_limits;
 mod tenant_lookup;
 mod tenant_writer;
+mod uuid6;
 mod verify_parallel;
 mod writer;

@@ -6,7 +6,7 @@ use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
 use std::path::Path;
 
 #[cfg(feature = "faults")]
-use crate::faults::reach;
+use crate::faults::{reach, reach_sync};
 
 /// What is asked of the operating system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -38,6 +38,19 @@ const fn reach(_: Operation, bytes: usize) -> io::Result<usize> {
     Ok(bytes)
 }
 
+/// Goes on with a sync of this file or folder.
+#[cfg(not(feature = "faults"))]
+#[inline(always)]
+const fn reach_sync(_: &File) -> io::Result<()> {
+    Ok(())
+}
+
+/// Syncs a file or folder. The one place that does, so that tests that see it reached see the sync.
+fn sync(file: &File, how: fn(&File) -> io::Result<()>) -> io::Result<()> {
+    reach_sync(file)?;
+    how(file)
+}
+
 /// An open file. Only the process that opened it writes to it: a fork of that has the same buffers, and would write what is in
 /// them a second time.
 #[derive(Debug)]
@@ -52,6 +65,12 @@ impl Handle {
             file,
             owner: Owner::here(),
         }
+    }
+
+    /// As a fork of the process that opened the file has it.
+    #[cfg(test)]
+    pub(crate) const fn disown(&mut self) {
+        self.owner = Owner::elsewhere();
     }
 
     pub(crate) fn open(path: &Path, options: &OpenOptions) -> io::Result<Self> {
@@ -144,15 +163,13 @@ impl Handle {
     /// Hands the bytes to the disk, and what it takes to find them again.
     pub(crate) fn sync_data(&self) -> io::Result<()> {
         self.owner.check()?;
-        reach(Operation::Sync, 0)?;
-        self.file.sync_data()
+        sync(&self.file, File::sync_data)
     }
 
     /// Hands everything to the disk, times and permissions too.
     pub(crate) fn sync_all(&self) -> io::Result<()> {
         self.owner.check()?;
-        reach(Operation::Sync, 0)?;
-        self.file.sync_all()
+        sync(&self.file, File::sync_all)
     }
 
     /// Whether this process opened it.
@@ -187,6 +204,12 @@ impl Owner {
     /// This process.
     pub(crate) fn here() -> Self {
         Self(std::process::id())
+    }
+
+    /// Another process.
+    #[cfg(test)]
+    pub(crate) const fn elsewhere() -> Self {
+        Self(0)
     }
 
     /// Whether that is this process.
@@ -257,8 +280,7 @@ pub(crate) fn read_folder(path: &Path) -> io::Result<Vec<std::path::PathBuf>> {
 /// Makes the names in a folder last: on Unix that takes a sync of its own.
 pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
     if cfg!(unix) {
-        reach(Operation::Sync, 0)?;
-        File::open(folder)?.sync_all()?;
+        sync(&File::open(folder)?, File::sync_all)?;
     }
     Ok(())
 }
@@ -281,4 +303,60 @@ fn write_at(file: &File, bytes: &[u8], offset: u64) -> io::Result<usize> {
 #[cfg(windows)]
 fn write_at(file: &File, bytes: &[u8], offset: u64) -> io::Result<usize> {
     std::os::windows::fs::FileExt::seek_write(file, bytes, offset)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_process_that_opened_a_file_writes_to_it() {
+        let mut file = Handle::nameless(&std::env::temp_dir()).unwrap();
+        assert!(file.is_own());
+        file.write_all(b"own").unwrap();
+        file.disown();
+        assert!(!file.is_own());
+        assert!(!file.try_clone().unwrap().is_own());
+        for refused in [
+            file.write_all_at(b"other", 0),
+            file.write_all(b"other"),
+            file.set_len(1),
+            file.sync_data(),
+            file.sync_all(),
+        ] {
+            let error = refused.unwrap_err().to_string();
+            assert!(error.contains("process 0 opened it"), "{error}");
+        }
+        let mut bytes = [0; 3];
+        file.read_exact_at(&mut bytes, 0).unwrap();
+        assert_eq!((&bytes, file.len().unwrap()), (b"own", 3));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn one_writer_keeps_another_out() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let open = || Handle::open(file.path(), OpenOptions::new().write(true)).unwrap();
+        let (first, second) = (open(), open());
+        first.lock().unwrap();
+        let refused = second.lock().unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::ResourceBusy);
+        drop(first);
+        second.lock().unwrap();
+    }
+
+    /// Linux refuses to sync what has no disk, so that an error shows that it was asked to.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_sync_reaches_the_system() {
+        let null = Handle::open(Path::new("/dev/null"), OpenOptions::new().write(true)).unwrap();
+        let invalid =
+            |result: io::Result<()>| result.unwrap_err().kind() == ErrorKind::InvalidInput;
+        assert!(invalid(null.sync_data()));
+        assert!(invalid(null.sync_all()));
+        assert!(invalid(sync_folder(Path::new("/proc"))));
+        let folder = tempfile::tempdir().unwrap();
+        sync_folder(folder.path()).unwrap();
+    }
 }

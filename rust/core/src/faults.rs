@@ -13,6 +13,7 @@
 //! ```
 
 use std::cell::RefCell;
+use std::fs::File;
 use std::io;
 
 pub use crate::disk::Operation;
@@ -46,8 +47,12 @@ struct State {
     operations: Vec<Operation>,
 }
 
+/// Called with each operation before it is done; a sync also has the file or folder that it is of.
+type Watcher = Box<dyn FnMut(Operation, Option<&File>)>;
+
 thread_local! {
     static STATE: RefCell<Option<State>> = const { RefCell::new(None) };
+    static WATCHER: RefCell<Option<Watcher>> = const { RefCell::new(None) };
 }
 
 /// Does `work` with a fault among its file operations, as far as this thread does them. Gives all that there were, too.
@@ -61,8 +66,39 @@ pub fn inject<T>(fault: Option<Fault>, work: impl FnOnce() -> T) -> (T, Vec<Oper
     (done, state.operations)
 }
 
+/// Does `work`, and calls `watcher` before each file operation of this thread; for a sync also with the file or folder that is
+/// synced. What was written is in the file system then, so that the watcher can look at it.
+pub fn watch<T>(
+    watcher: impl FnMut(Operation, Option<&File>) + 'static,
+    work: impl FnOnce() -> T,
+) -> T {
+    WATCHER.set(Some(Box::new(watcher)));
+    let done = work();
+    WATCHER.set(None);
+    done
+}
+
 /// Goes on with an operation, on so many bytes of those that were asked for.
 pub(crate) fn reach(operation: Operation, bytes: usize) -> io::Result<usize> {
+    show(operation, None);
+    hit(operation, bytes)
+}
+
+/// Goes on with a sync of this file or folder.
+pub(crate) fn reach_sync(file: &File) -> io::Result<()> {
+    show(Operation::Sync, Some(file));
+    hit(Operation::Sync, 0).map(drop)
+}
+
+fn show(operation: Operation, synced: Option<&File>) {
+    WATCHER.with_borrow_mut(|watcher| {
+        if let Some(watcher) = watcher {
+            watcher(operation, synced);
+        }
+    });
+}
+
+fn hit(operation: Operation, bytes: usize) -> io::Result<usize> {
     let how = STATE.with_borrow_mut(|state| state.as_mut()?.reach(operation));
     match how {
         None => Ok(bytes),

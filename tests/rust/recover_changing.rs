@@ -1,0 +1,151 @@
+//! A file that changes while it is recovered: what was written is held against what was found, and nothing of it is kept.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::common::{lenient, uuid};
+use crate::recovery::{files, folder};
+use seglake::Error;
+use seglake::checksum::Key;
+use seglake::format::active;
+use seglake::source::Source;
+use seglake::verbs::{self, Recovered, Recovery};
+
+/// How often the file is gone through, all passes counting alike.
+const PASSES: u64 = 5;
+
+struct Changing {
+    before: Vec<u8>,
+    after: Vec<u8>,
+    is_changed: Arc<AtomicBool>,
+}
+
+impl Source for Changing {
+    fn len(&self) -> u64 {
+        self.before.len() as u64
+    }
+
+    fn path(&self) -> Option<&Path> {
+        None
+    }
+
+    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> seglake::Result<()> {
+        let bytes = if self.is_changed.load(Ordering::Relaxed) {
+            &self.after
+        } else {
+            &self.before
+        };
+        let start = usize::try_from(offset).unwrap();
+        buffer.copy_from_slice(&bytes[start..start + buffer.len()]);
+        Ok(())
+    }
+}
+
+/// Recovers a file that is another one as soon as it has been checked. Gives also what is in the folder then.
+fn recover(before: &[u8], after: &[u8]) -> (seglake::Result<Recovered>, Vec<String>) {
+    assert_eq!(before.len(), after.len());
+    let is_changed = Arc::new(AtomicBool::new(false));
+    let source = Arc::new(Changing {
+        before: before.to_vec(),
+        after: after.to_vec(),
+        is_changed: is_changed.clone(),
+    });
+    let folder = folder();
+    let checked = before.len() as u64 / PASSES;
+    let recovered = verbs::recover(
+        source,
+        &lenient(),
+        &folder.path().join("new"),
+        &Recovery::default(),
+        |done| {
+            is_changed.fetch_or(done >= checked, Ordering::Relaxed);
+            Ok(())
+        },
+    );
+    assert!(is_changed.load(Ordering::Relaxed));
+    (recovered, files(folder.path()))
+}
+
+/// Records of these ticks, whose values have so many bytes.
+fn records(lengths: &[(u64, usize)]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for (tick, length) in lengths {
+        let value = vec![0x33; *length];
+        active::encode(&mut bytes, &Key::DEFAULT, &uuid(*tick), b"t", &value).unwrap();
+    }
+    bytes
+}
+
+/// The bytes of a record beside its value.
+fn overhead() -> usize {
+    records(&[(0, 0)]).len()
+}
+
+fn flipped(bytes: &[u8], at: usize) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    bytes[at] ^= 0x10;
+    bytes
+}
+
+fn assert_refused(before: &[u8], after: &[u8], said: &str) {
+    let (recovered, left) = recover(before, after);
+    let error = recovered.unwrap_err();
+    assert!(matches!(error, Error::Io { .. }), "{error}");
+    let text = error.to_string();
+    assert!(
+        text.contains("what was written does not read back as what was good"),
+        "{text}"
+    );
+    assert!(text.contains(said), "{text}");
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn a_file_that_stays_is_recovered() {
+    let sound = records(&[(1, 100), (2, 100), (3, 100)]);
+    let (recovered, left) = recover(&sound, &sound);
+    assert_eq!(recovered.unwrap().output.records, 3);
+    assert_eq!(left, ["new"]);
+    let damaged = flipped(&sound, sound.len() / 2);
+    let (recovered, left) = recover(&damaged, &damaged);
+    assert_eq!(recovered.unwrap().output.records, 2);
+    assert_eq!(
+        left,
+        ["new", "new.quarantine", "new.quarantine.manifest.jsonl"]
+    );
+}
+
+#[test]
+fn a_record_that_is_damaged_meanwhile() {
+    let sound = records(&[(1, 100), (2, 100), (3, 100)]);
+    let said =
+        "3 records by checksum were expected, and 2 by checksum found, with 1 damaged ranges";
+    assert_refused(&sound, &flipped(&sound, sound.len() / 2), said);
+    let damaged = flipped(&sound, sound.len() / 2);
+    let more = flipped(&damaged, sound.len() - 20);
+    let said = "2 records by checksum were expected, and 1 by checksum found";
+    assert_refused(&damaged, &more, said);
+}
+
+/// Nothing of it is damaged, but there are fewer records.
+#[test]
+fn two_records_that_are_one_meanwhile() {
+    let sound = records(&[(1, 100), (2, 100), (3, 100)]);
+    let fewer = records(&[(1, 100), (2, 200 + overhead())]);
+    let said =
+        "3 records by checksum were expected, and 2 by checksum found, with 0 damaged ranges";
+    assert_refused(&sound, &fewer, said);
+}
+
+/// There are as many records, but damage among them.
+#[test]
+fn a_record_that_is_shorter_meanwhile() {
+    let sound = records(&[(1, 100), (2, 100), (3, 100)]);
+    let mut shorter = records(&[(1, 100), (2, 60)]);
+    shorter.extend([0x44; 40]);
+    shorter.extend(records(&[(3, 100)]));
+    let said =
+        "3 records by checksum were expected, and 3 by checksum found, with 1 damaged ranges";
+    assert_refused(&sound, &shorter, said);
+}
