@@ -220,6 +220,88 @@ fn a_wrong_key_is_told_from_an_unfinished_write() {
     assert!(!suspects(&random));
 }
 
+/// Behind so many sound records without one checksum that is right, whatever ends them is no unfinished write.
+#[test]
+fn eight_records_tell_a_wrong_key() {
+    let other = Key::new(&[1; 32]);
+    let suspects = |bytes: &[u8]| strict_error(source(bytes), &lenient()).unwrap().wrong_key;
+    for (records, expected) in [(7, false), (8, true), (9, true)] {
+        let sound = segment(&other, &vec![("type", "value"); records]);
+        let one = sound.len() / records;
+        let next = segment(&other, &vec![("type", "value"); records + 1]).split_off(sound.len());
+        let with = |end: &[u8]| [&sound, end].concat();
+        // A record that is cut off, one without a checksum, one whose UUID is of another version or does not ascend.
+        assert_eq!(suspects(&with(&next[..one - 3])), expected, "{records}");
+        let mut unwritten = with(&next[..one - 8]);
+        unwritten.resize(unwritten.len() + 8, 0);
+        assert_eq!(suspects(&unwritten), expected, "{records}");
+        let mut foreign = with(&next);
+        foreign[sound.len() + 6] = 0x70;
+        assert_eq!(suspects(&foreign), expected, "{records}");
+        assert_eq!(suspects(&with(&sound[..one])), expected, "{records}");
+        assert!(suspects(&sound), "{records}: to the end of the file");
+    }
+}
+
+/// A UUID that is passed is not there, so damage behind it is not looked at.
+#[test]
+fn a_miss_ends_behind_the_next_uuid() {
+    let mut bytes = Vec::new();
+    for tick in [1000, 1002, 1004, 1006] {
+        active::encode(&mut bytes, &Key::DEFAULT, &uuid(tick), b"t", b"value").unwrap();
+    }
+    let one = bytes.len() / 4;
+    bytes[3 * one - 1] ^= 1;
+    let options = Options {
+        strict: true,
+        ..lenient()
+    };
+    let get = |ticks: &[u64]| {
+        let ids: Vec<_> = ticks
+            .iter()
+            .map(|tick| RecordId::Uuid(uuid(*tick)))
+            .collect();
+        let hits = lookup(source(&bytes), &options)?.get(&ids)?;
+        seglake::Result::Ok(hits.places.iter().map(Option::is_some).collect::<Vec<_>>())
+    };
+    assert_eq!(get(&[999]).unwrap(), [false]);
+    assert_eq!(get(&[1001]).unwrap(), [false]);
+    assert_eq!(
+        get(&[1001, 1000, 1001, 1002]).unwrap(),
+        [false, true, false, true]
+    );
+    assert!(matches!(get(&[1003]), Err(Error::Damage(_))));
+    assert!(matches!(get(&[1001, 1003]), Err(Error::Damage(_))));
+}
+
+/// Behind 32 MiB that were hashed in vain, a long record is tried only where what follows it is plausible: so is the end.
+#[test]
+fn a_long_record_at_the_very_end_is_found_behind_much_that_is_hashed_in_vain() {
+    let long = vec![0x55; 100_000];
+    let mut bytes = segment(&Key::DEFAULT, &[("a", "1")]);
+    let mut decoys = Vec::new();
+    // Headers side by side whose records reach over those behind them, and none of which checks.
+    let body = vec![0x11; 900_000];
+    active::encode(&mut decoys, &Key::DEFAULT, &uuid(5000), b"", &body).unwrap();
+    let header = decoys[..40].to_vec();
+    decoys[30] ^= 1;
+    for place in 1..45 {
+        decoys[place * 64..place * 64 + 40].copy_from_slice(&header);
+    }
+    bytes.extend_from_slice(&decoys);
+    bytes.extend(vec![0x11; 64 * 45]); // so that the last of them fits
+    let start = bytes.len();
+    active::encode(&mut bytes, &Key::DEFAULT, &uuid(6000), b"t", &long).unwrap();
+    assert_ne!(bytes.last(), Some(&0));
+    for unused in [0, 1, 500] {
+        let mut bytes = bytes.clone();
+        bytes.resize(bytes.len() + unused, 0);
+        let (records, _) = scan(source(&bytes), &lenient()).unwrap();
+        let positions: Vec<_> = records.iter().map(|record| record.position).collect();
+        assert_eq!(positions, [0, start as u64], "{unused}");
+    }
+}
+
 #[test]
 fn lookups_hit_only_what_checks() {
     let mut bytes = segment(&Key::DEFAULT, &[("a", "1"), ("b", "2"), ("c", "3")]);

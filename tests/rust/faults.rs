@@ -3,13 +3,16 @@
 use crate::common;
 use crate::fault_samples;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
 use crate::fault_samples::{
-    all_or_nothing, assert_tells, faults, hitches, listing, options, run, sample, source, write,
+    all_or_nothing, assert_tells, contents, faults, hitches, listing, options, run, sample, source,
+    write,
 };
-use seglake::faults::inject;
+use seglake::Error;
+use seglake::faults::{Fault, How, Operation, inject};
 use seglake::format::{
     self, FORMATS, Format, Lookup, Options, RecordId, Start, Step, WriteOptions, active, chunked,
     sealed, tenant,
@@ -164,6 +167,66 @@ fn converting() {
                 prepare,
                 work,
             );
+        }
+    }
+}
+
+/// On a file system without links a new file is renamed, and never over one that has appeared meanwhile.
+#[test]
+fn converting_without_links() {
+    const EPERM: i32 = 1;
+    for format in FORMATS {
+        let new = format!("new.{}", format.extension);
+        for is_in_the_way in [false, true] {
+            let prepare = |folder: &Path| sample(&folder.join("old"), format, RECORDS);
+            let work = |folder: &Path| {
+                let conversion = Conversion {
+                    to: format,
+                    write: options(format),
+                    drop: &[],
+                    set: &[],
+                    overwrite: false,
+                };
+                let old = source(&folder.join("old"))?;
+                let options = Options {
+                    format: Some(format),
+                    ..Options::default()
+                };
+                let appear = |_| {
+                    if is_in_the_way {
+                        fs::write(folder.join(&new), b"of somebody else").unwrap();
+                    }
+                    Ok(())
+                };
+                verbs::convert(old, &options, &folder.join(&new), &conversion, appear).map(drop)
+            };
+            let (_, _, operations) = run(prepare, work, None);
+            let links = operations.iter().rposition(|own| *own == Operation::Rename);
+            let fault = Fault {
+                at: links.unwrap(),
+                lasting: false,
+                how: How::Fails(EPERM),
+            };
+            let (folder, done, _) = run(prepare, work, Some(fault));
+            let found = fs::read(folder.path().join(&new)).unwrap();
+            if is_in_the_way {
+                let error = done.unwrap_err();
+                assert!(
+                    matches!(&error, Error::Io { source, .. } if source.kind() == ErrorKind::AlreadyExists),
+                    "{error}"
+                );
+                assert_eq!(found, b"of somebody else");
+                assert_eq!(
+                    listing(folder.path()).len(),
+                    if format.name == "chunked" { 3 } else { 2 }
+                );
+            } else {
+                done.unwrap();
+                assert_eq!(
+                    contents(&folder.path().join(&new), format).0.len() as u64,
+                    RECORDS
+                );
+            }
         }
     }
 }

@@ -4,7 +4,10 @@
 use std::fs;
 use std::path::Path;
 
-use crate::fault_samples::{all_or_nothing, all_or_nothing_replacing, sample, source};
+use crate::fault_samples::{
+    all_or_nothing, all_or_nothing_replacing, listing, run, sample, source,
+};
+use seglake::faults::{Fault, How, Operation};
 use seglake::format::{FORMATS, Format, Options};
 use seglake::verbs::{self, Recovery};
 
@@ -63,6 +66,43 @@ fn recovering_over_other_files() {
         all_or_nothing_replacing(format.name, prepared, |folder| {
             recover(folder, format, true)
         });
+    }
+}
+
+/// On a file system without links what is replaced has no second name: all is replaced, and nothing else is left.
+#[test]
+fn recovering_over_other_files_without_links() {
+    const EPERM: i32 = 1;
+    for &format in FORMATS {
+        let new = format!("new.{}", format.extension);
+        let quarantine = format!("{new}.quarantine");
+        let manifest = format!("{quarantine}.manifest.jsonl");
+        let in_the_way = [new.as_str(), &quarantine, &manifest, "new.index"];
+        let prepared = |folder: &Path| prepare(folder, format, &in_the_way);
+        let work = |folder: &Path| recover(folder, format, true);
+        let (folder, done, operations) = run(prepared, work, None);
+        done.unwrap();
+        let complete = listing(folder.path());
+        let places = operations.iter().enumerate();
+        let renames = places.filter(|(_, own)| **own == Operation::Rename);
+        let (mut kept, mut replaced) = (0, 0);
+        for (at, _) in renames {
+            let fault = Fault {
+                at,
+                lasting: false,
+                how: How::Fails(EPERM),
+            };
+            let (folder, done, _) = run(prepared, work, Some(fault));
+            // Every second one is a link; without the others a file does not get its name.
+            if done.is_ok() {
+                assert!(listing(folder.path()) == complete, "{format:?}, {at}");
+                replaced += 1;
+            } else {
+                kept += 1;
+            }
+        }
+        let files = if format.name == "chunked" { 4 } else { 3 };
+        assert_eq!((kept, replaced), (files, files), "{format:?}");
     }
 }
 

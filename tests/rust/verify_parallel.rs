@@ -3,8 +3,9 @@
 use crate::common::sealed as segments;
 use crate::tenant_segments;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Barrier, Mutex};
+use std::time::Duration;
 
 use crate::common::{Windowed, chunked, uuid};
 use seglake::Error;
@@ -199,6 +200,41 @@ fn what_cannot_be_read_is_an_error() {
         });
         let error = verify_parallel(source, &options, 2, |_| Ok(())).unwrap_err();
         assert!(error.to_string().contains("the disk is failing"), "{error}");
+    }
+}
+
+/// Where several parts cannot be read, the error is that of the first in the file, whichever thread fails first.
+#[test]
+fn the_first_failure_in_the_file_is_told() {
+    let (bytes, options) = files().pop().unwrap();
+    for is_last_first in [false, true] {
+        // Both threads have come to their part before one of them fails.
+        let (both, begun) = (Barrier::new(2), Mutex::new(Vec::new()));
+        let failed = AtomicBool::new(false);
+        let source = watched(&bytes, move |offset| {
+            begun.lock().unwrap().push(offset);
+            both.wait();
+            let first = begun.lock().unwrap().iter().copied().min();
+            let is_first = Some(offset) == first;
+            // Time for the other failure to be noted. Whichever is noted first, the outcome is the same.
+            if is_first == is_last_first {
+                while !failed.load(Ordering::Acquire) {
+                    std::thread::yield_now();
+                }
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            failed.store(true, Ordering::Release);
+            Err(Error::Io {
+                path: None,
+                action: format!(
+                    "cannot read the {}",
+                    if is_first { "first" } else { "second" }
+                ),
+                source: std::io::Error::other("the disk is failing"),
+            })
+        });
+        let error = verify_parallel(source, &options, 2, |_| Ok(())).unwrap_err();
+        assert!(error.to_string().contains("the first"), "{error}");
     }
 }
 

@@ -55,6 +55,12 @@ impl Appender {
         })
     }
 
+    /// As a fork of the process that opened it has it.
+    #[cfg(test)]
+    pub(crate) const fn disown(&mut self) {
+        self.file.disown();
+    }
+
     /// Removes the file if it was not there before: where opening it came to nothing, it would only be in the way.
     pub(crate) fn discard(&mut self) {
         self.forget();
@@ -240,5 +246,27 @@ impl Drop for Appender {
         if !self.is_flushed() {
             let _ = self.flush(); // who wants to know calls `flush`
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_lie_side_by_side() {
+        const MIB: u64 = 1 << 20;
+        let laid = |start, end| {
+            let ends = pieces(start, end).map(|piece| (piece.start, piece.end));
+            ends.collect::<Vec<_>>()
+        };
+        assert_eq!(laid(5, 5), []);
+        assert_eq!(laid(6, 5), []);
+        assert_eq!(laid(5, 6), [(5, 6)]);
+        assert_eq!(laid(5, 5 + MIB), [(5, 5 + MIB)]);
+        assert_eq!(laid(5, 6 + MIB), [(5, 5 + MIB), (5 + MIB, 6 + MIB)]);
+        assert_eq!(laid(0, 2 * MIB), [(0, MIB), (MIB, 2 * MIB)]);
+        let backwards = pieces(7, 2 * MIB + 9).rev().map(|piece| piece.start);
+        assert!(backwards.eq([7 + 2 * MIB, 7 + MIB, 7]));
     }
 }

@@ -43,3 +43,98 @@ fn folder(path: &Path) -> &Path {
         .filter(|folder| !folder.as_os_str().is_empty())
         .unwrap_or(Path::new("."))
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(folder).unwrap();
+        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        names.collect()
+    }
+
+    #[test]
+    fn a_file_is_in_a_folder() {
+        for (path, expected) in [
+            ("new", "."),
+            ("./new", "."),
+            ("a/new", "a"),
+            ("/new", "/"),
+            ("/a/b/new", "/a/b"),
+        ] {
+            assert_eq!(folder(Path::new(path)), Path::new(expected), "{path}");
+        }
+    }
+
+    #[test]
+    fn temporary_names_begin_like_the_file_if_that_leaves_room() {
+        let long = "n".repeat(LONGEST_NAME_BYTES);
+        for (name, expected) in [
+            ("a/new.sealed".to_owned(), ".new.sealed.".to_owned()),
+            (long.clone(), format!(".{long}.")),
+            (format!("{long}n"), ".seglake.".to_owned()),
+            ("/".to_owned(), ".seglake.".to_owned()),
+        ] {
+            assert_eq!(prefix(Path::new(&name)), *expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_new_file_that_is_dropped_is_removed_by_its_own_process() {
+        for is_own in [true, false] {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("new");
+            let mut file = NewFile::create(&path, false).unwrap();
+            assert_eq!(names(folder.path()).len(), 1);
+            if !is_own {
+                file.file().disown();
+            }
+            drop(file);
+            assert_eq!(names(folder.path()).is_empty(), is_own);
+        }
+    }
+
+    #[test]
+    fn a_new_log_that_is_discarded_is_removed_by_its_own_process() {
+        for (is_new, is_own, stays) in [
+            (true, true, false),
+            (true, false, true),
+            (false, true, true),
+        ] {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("log");
+            if !is_new {
+                fs::write(&path, b"there before").unwrap();
+            }
+            let mut log = Appender::open(&path, true).unwrap();
+            log.buffer().extend_from_slice(b"not to be written");
+            if !is_own {
+                log.disown();
+            }
+            log.discard();
+            drop(log);
+            assert_eq!(names(folder.path()).len(), usize::from(stays));
+            if stays {
+                let before: &[u8] = if is_new { b"" } else { b"there before" };
+                assert_eq!(fs::read(&path).unwrap(), before);
+            }
+        }
+    }
+
+    #[test]
+    fn a_private_folder_is_removed_by_its_own_process() {
+        for is_own in [true, false] {
+            let folder = tempfile::tempdir().unwrap();
+            let mut staging = Staging::create(&folder.path().join("new"), false).unwrap();
+            if !is_own {
+                staging.disown();
+            }
+            drop(staging);
+            assert_eq!(names(folder.path()).is_empty(), is_own);
+        }
+    }
+}

@@ -41,6 +41,12 @@ impl Staging {
         })
     }
 
+    /// As a fork of the process that began it has it.
+    #[cfg(test)]
+    pub(crate) const fn disown(&mut self) {
+        self.owner = Owner::elsewhere();
+    }
+
     /// Where to write the file until then: of the same name, in the private folder.
     pub(crate) fn inside(&self) -> PathBuf {
         self.inside
