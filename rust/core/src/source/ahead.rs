@@ -10,14 +10,43 @@ use crate::error::{Error, Result};
 
 /// How many pieces are read ahead of a run at a time.
 const AHEAD_PIECES: usize = 2;
-/// Who has asked for so many bytes in a row is read ahead of.
-const PROVEN_BYTES: u64 = 256 << 10;
-/// How much is kept of what a run has come through.
-const BEHIND_BYTES: u64 = 2 << 20;
 /// How many runs go on side by side. A sealed segment's walk has three: entries, checksums, messages.
 const RUNS: usize = 3;
-/// The most that is held of what was read: what is ahead of all runs, and what they are in.
-const HELD_BYTES: usize = (AHEAD_PIECES + 1) * RUNS * ReadAhead::MOST_BYTES;
+
+/// How large pieces are, in bytes. Other sizes than the default are for tests, which read short files.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug)]
+pub struct PieceSizes {
+    /// The least that is read at once, at least 1.
+    pub least: usize,
+    /// The most that is read ahead at once, no less than `least`.
+    pub most: usize,
+    /// A source of no more bytes is read whole: no less than `least`.
+    pub whole: usize,
+    /// Who has asked for so many bytes in a row is read ahead of.
+    pub proven: u64,
+    /// How much is kept of what a run has come through.
+    pub behind: u64,
+}
+
+impl Default for PieceSizes {
+    fn default() -> Self {
+        Self {
+            least: ReadAhead::LEAST_BYTES,
+            most: ReadAhead::MOST_BYTES,
+            whole: ReadAhead::WHOLE_BYTES,
+            proven: 256 << 10,
+            behind: 2 << 20,
+        }
+    }
+}
+
+impl PieceSizes {
+    /// The most that is held of what was read: what is ahead of all runs, and what they are in.
+    const fn held(&self) -> usize {
+        self.most.saturating_mul((AHEAD_PIECES + 1) * RUNS)
+    }
+}
 
 /// Another source, read in fewer and larger pieces.
 ///
@@ -32,6 +61,7 @@ pub struct ReadAhead {
 
 struct Shared {
     source: Arc<dyn Source>,
+    sizes: PieceSizes,
     state: Mutex<State>,
     /// Told whenever a piece that was coming has come, or failed.
     arrived: Condvar,
@@ -39,6 +69,7 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
+    sizes: PieceSizes,
     /// By where they begin. They do not overlap.
     pieces: BTreeMap<u64, Piece>,
     runs: [Run; RUNS],
@@ -87,10 +118,22 @@ impl ReadAhead {
     /// Reads ahead of `source`, whose reads may be called from any thread, and several at a time.
     #[must_use]
     pub fn new(source: Arc<dyn Source>) -> Self {
+        Self::with_sizes(source, PieceSizes::default())
+    }
+
+    /// Reads ahead of `source` in pieces of other sizes.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with_sizes(source: Arc<dyn Source>, sizes: PieceSizes) -> Self {
+        let state = State {
+            sizes,
+            ..State::default()
+        };
         Self {
             shared: Arc::new(Shared {
                 source,
-                state: Mutex::default(),
+                sizes,
+                state: Mutex::new(state),
                 arrived: Condvar::new(),
             }),
         }
@@ -212,12 +255,12 @@ impl Shared {
     fn stretch(&self, at: u64, len: usize) -> Option<(u64, usize)> {
         let total = self.source.len();
         match usize::try_from(total) {
-            Ok(whole) if whole <= ReadAhead::WHOLE_BYTES => Some((0, whole)),
-            _ if len >= ReadAhead::LEAST_BYTES => None,
+            Ok(whole) if whole <= self.sizes.whole => Some((0, whole)),
+            _ if len >= self.sizes.least => None,
             // The end of a file is one piece: trailers are read backwards.
             _ => {
-                let last = total.saturating_sub(ReadAhead::LEAST_BYTES as u64);
-                Some((at.min(last), ReadAhead::LEAST_BYTES))
+                let last = total.saturating_sub(self.sizes.least as u64);
+                Some((at.min(last), self.sizes.least))
             }
         }
     }
@@ -264,7 +307,7 @@ impl Shared {
         let mut state = self.lock();
         let end = offset + len;
         match state.follow(offset, end) {
-            Some(run) if run.bytes >= PROVEN_BYTES => {
+            Some(run) if run.bytes >= self.sizes.proven => {
                 state.forget_behind(run);
                 state.claim_ahead(run, self.source.len())
             }
@@ -336,7 +379,7 @@ impl State {
     /// The run that a read goes on with; `None` if it begins one.
     fn follow(&mut self, offset: u64, end: u64) -> Option<Run> {
         self.now += 1;
-        let (now, near) = (self.now, ReadAhead::LEAST_BYTES as u64);
+        let (now, near) = (self.now, self.sizes.least as u64);
         let follows = |run: &&mut Run| {
             run.used > 0 && (run.next..=run.next.saturating_add(near)).contains(&offset)
         };
@@ -357,7 +400,7 @@ impl State {
 
     /// Drops the pieces that a run has come through, but for the last: walks look back a little.
     fn forget_behind(&mut self, run: Run) {
-        let behind = run.next.saturating_sub(BEHIND_BYTES);
+        let behind = run.next.saturating_sub(self.sizes.behind);
         let first = run.next.saturating_sub(run.bytes).min(behind);
         let within = self.pieces.range(first..behind);
         let passed = within.filter(|(start, piece)| {
@@ -371,7 +414,7 @@ impl State {
     /// Claims what is to be read ahead of a run in a source of `total` bytes.
     fn claim_ahead(&mut self, run: Run, total: u64) -> Vec<(u64, usize)> {
         let share = usize::try_from(run.bytes).unwrap_or(usize::MAX) / AHEAD_PIECES;
-        let want = share.clamp(ReadAhead::LEAST_BYTES, ReadAhead::MOST_BYTES);
+        let want = share.clamp(self.sizes.least, self.sizes.most);
         let (mut claimed, mut frontier) = (Vec::new(), run.next.max(self.end_before(run.next)));
         for _ in 0..AHEAD_PIECES {
             if let Some(piece) = self.pieces.get(&frontier) {
@@ -396,7 +439,7 @@ impl State {
     /// Drops what was used least lately, until no more is held than may be.
     fn trim(&mut self) {
         let mut held: usize = self.pieces.values().map(|piece| piece.len).sum();
-        while held > HELD_BYTES {
+        while held > self.sizes.held() {
             let idle = self
                 .pieces
                 .iter()
