@@ -17,4 +17,4 @@ pub use ledger::Ledger;
 pub use recover::{Recovered, Recovery, recover, undo_recover};
 pub use report::Report;
 pub use seal::{SealOptions, seal};
-pub use verify::{verify, verify_parallel};
+pub use verify::{verify, verify_in_parts, verify_parallel};

@@ -44,15 +44,28 @@ pub fn verify_parallel(
     source: Arc<dyn Source>,
     options: &Options,
     threads: usize,
+    progress: impl FnMut(u64) -> Result<()>,
+) -> Result<Report> {
+    let bytes = part_bytes(LEAST_PART_BYTES, MOST_BYTES, source.len(), threads);
+    verify_in_parts(source, options, threads, bytes, progress)
+}
+
+/// As [`verify_parallel`], in parts of about so many bytes: tests have short files.
+///
+/// # Errors
+/// As [`verify_parallel`].
+#[doc(hidden)]
+pub fn verify_in_parts(
+    source: Arc<dyn Source>,
+    options: &Options,
+    threads: usize,
+    bytes: u64,
     mut progress: impl FnMut(u64) -> Result<()>,
 ) -> Result<Report> {
     let (format, options) = for_verifying(&*source, options)?;
     let parts = match threads {
         0 | 1 => Vec::new(),
-        _ => {
-            let bytes = part_bytes(LEAST_PART_BYTES, MOST_BYTES, source.len(), threads);
-            split(source.clone(), &options, bytes)?
-        }
+        _ => split(source.clone(), &options, bytes)?,
     };
     if parts.len() > 1 {
         let crew = Crew::new(&source, format, &options, &parts);
