@@ -11,7 +11,7 @@ use crate::tenant_segments::{
 use proptest::prelude::*;
 use seglake::Error;
 use seglake::format::{FORMATS, Options, Start, Step, Wanted, by_name, detect, open, tenant};
-use seglake::ledger::{Kind, Span};
+use seglake::ledger::{Cause, Kind, Span};
 use seglake::source::{BytesSource, Source};
 use seglake::verbs::{Ledger, verify};
 
@@ -287,6 +287,24 @@ fn every_flipped_bit_costs_at_most_one_block() {
         assert!(lost.len() <= 1 || astray, "bit {bit} costs {lost:?}");
         bytes[at] ^= 1 << (bit % 8);
     }
+}
+
+#[test]
+fn of_entries_that_fail_together_only_the_last_is_a_torn_tail() {
+    let bytes = include_bytes!("../../fuzz/corpus/tenant/failed_entries_joined");
+    let missing = Some(Cause::LengthOutOfBounds);
+    let ledger = ledger(bytes);
+    let ranges = ledger.iter().map(|span| (span.start, span.end, span.kind));
+    let ranges: Vec<_> = ranges.skip(ledger.len() - 2).collect();
+    assert_eq!(
+        ranges,
+        [(1679, 1818, Kind::Corrupt), (1818, 1931, Kind::TornTail)]
+    );
+    assert!(
+        ledger[ledger.len() - 2..]
+            .iter()
+            .all(|span| span.cause == missing)
+    );
 }
 
 #[test]

@@ -31,7 +31,7 @@ pub(super) struct Piece {
 }
 
 /// The range of a number of tenants, or of entries that failed: such as stand one behind the other in the table, fail for the
-/// same cause, and name ranges that touch are kept as one.
+/// same cause, and name ranges that touch are kept as one, unless only the last of them is a torn tail (5).
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Claim {
     /// Where the range begins, and where it ends.
@@ -154,6 +154,7 @@ impl Layout {
         if let Some(last) = self.last.and_then(|key| self.claims.get_mut(&key))
             && (last.end, last.cause, last.toc_end) == (start, Some(cause), toc_at)
             && last.left.is_empty()
+            && kind(Some(cause), end == self.len) == Kind::Corrupt
         {
             last.end = end;
             last.toc_end = toc_end;
