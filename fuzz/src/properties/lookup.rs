@@ -161,7 +161,8 @@ fn get(bytes: &[u8], options: &Options, ids: &[RecordId]) -> Result<Vec<Option<R
     lookup.get(ids).map(plain).map_err(End::of)
 }
 
-fn id(format: &Format, record: &Record) -> RecordId {
+/// What a record is found by.
+pub(super) fn id(format: &Format, record: &Record) -> RecordId {
     match (format.name, record.fields.as_slice()) {
         (_, [Plain::Uuid(uuid), ..]) => RecordId::Uuid(*uuid),
         (

@@ -4,14 +4,21 @@
 //! An input is a file of the format and nothing else, so that golden files are inputs and inputs can be read with `seglake`.
 //! What else a property has to choose, such as the size of a window, it takes from a [`Draw`] seeded with the bytes.
 
+mod ahead;
 mod alike;
+#[cfg(feature = "arrow")]
+mod columns;
+mod convert;
+mod diagnose;
 mod draw;
 mod index;
 mod lookup;
 mod parts;
 mod recover;
 mod scan;
+mod seal;
 mod strict;
+mod threads;
 mod walk;
 mod windows;
 mod write;
@@ -86,6 +93,43 @@ pub static PROPERTIES: &[Property] = &[
     Property {
         name: "recover",
         check: recover::check,
+        formats: ALL,
+        extension: "bin",
+    },
+    Property {
+        name: "convert",
+        check: convert::check,
+        formats: ALL,
+        extension: "bin",
+    },
+    Property {
+        name: "seal",
+        check: seal::check,
+        formats: &[&active::FORMAT],
+        extension: "bin",
+    },
+    Property {
+        name: "diagnose",
+        check: diagnose::check,
+        formats: ALL,
+        extension: "bin",
+    },
+    #[cfg(feature = "arrow")]
+    Property {
+        name: "columns",
+        check: columns::check,
+        formats: ALL,
+        extension: "bin",
+    },
+    Property {
+        name: "threads",
+        check: threads::check,
+        formats: &[&sealed::FORMAT, &tenant::FORMAT, &chunked::FORMAT],
+        extension: "bin",
+    },
+    Property {
+        name: "ahead",
+        check: ahead::check,
         formats: ALL,
         extension: "bin",
     },

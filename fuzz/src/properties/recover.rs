@@ -49,7 +49,8 @@ pub(super) fn check(format: &'static Format, bytes: &[u8]) {
     }
 }
 
-fn names(folder: &Path) -> Vec<String> {
+/// The names of the files in a folder.
+pub(super) fn names(folder: &Path) -> Vec<String> {
     let names = fs::read_dir(folder)
         .unwrap()
         .map(|entry| entry.unwrap().file_name());

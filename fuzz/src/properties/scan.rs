@@ -28,7 +28,7 @@ pub(super) enum Plain {
 }
 
 impl Plain {
-    fn of(value: &Value<'_>) -> Self {
+    pub(super) fn of(value: &Value<'_>) -> Self {
         match value {
             Value::Null => Self::Null,
             Value::Uuid(uuid) => Self::Uuid(*uuid),

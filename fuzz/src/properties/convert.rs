@@ -1,0 +1,385 @@
+//! Converting is reading, taking each column that the target has, and writing: the new file is the one that a writer makes of
+//! the walk's records. A column that would be lost or is missing is an error that names it. If converting fails, no file is
+//! left.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use seglake::Error;
+use seglake::format::{
+    Column, ColumnKind, Dialect, Format, IndexSource, Options, Value, WriteOptions, create, oplog,
+    tenant,
+};
+use seglake::uuid6::Generator;
+use seglake::verbs::{Conversion, Report, convert, verify};
+
+use super::alike::told;
+use super::recover::names;
+use super::scan::{End, Plain, Record, Scan, ended, whole};
+use super::{ALL, Draw};
+
+pub(super) fn check(format: &'static Format, bytes: &[u8]) {
+    let mut draw = Draw::of(bytes);
+    for (options, scan) in ended(format, bytes) {
+        let case = Case::new(bytes, &options, &scan, &mut draw);
+        let (drop, set) = case.refuses_loss();
+        case.converts(&drop, &set);
+    }
+}
+
+/// One file, and how it is converted.
+struct Case<'a> {
+    bytes: &'a [u8],
+    options: &'a Options,
+    scan: &'a Scan,
+    /// What verifying tells of the file.
+    found: Report,
+    to: &'static Format,
+    write: WriteOptions,
+    source: &'static [Column],
+    target: &'static [Column],
+    /// A column to be dropped though the target may have it.
+    dropped: Option<&'static str>,
+}
+
+type Set = Vec<(String, Value<'static>)>;
+
+/// What a writer made of the records, or why it refused.
+type Written = Result<BTreeMap<String, Vec<u8>>, String>;
+
+impl<'a> Case<'a> {
+    fn new(bytes: &'a [u8], options: &'a Options, scan: &'a Scan, draw: &mut Draw) -> Self {
+        // Every dialect is as likely as another format.
+        let (to, dialect) = match draw.below(ALL.len() + 2) {
+            place if place < ALL.len() => (ALL[place], *draw.of_these(Dialect::ALL)),
+            _ => (&oplog::FORMAT, *draw.of_these(Dialect::ALL)),
+        };
+        let write = WriteOptions {
+            dialect,
+            trailer: draw.below(4) > 0,
+            version: if draw.below(4) > 0 { 2 } else { 1 },
+            preallocate: if draw.below(4) > 0 { 0 } else { 500 },
+            chunk_records: *draw.of_these(&[1, 3, 1000]),
+            index: draw.below(2) == 0,
+            ..WriteOptions::default()
+        };
+        let source = options.format.unwrap().columns(options);
+        let target = to.columns(&Options {
+            dialect,
+            ..Options::default()
+        });
+        let dropped = (draw.below(4) == 0).then(|| draw.of_these(source).name);
+        let found = verify(whole(bytes), options, |_| Ok(())).unwrap();
+        Self {
+            bytes,
+            options,
+            scan,
+            found,
+            to,
+            write,
+            source,
+            target,
+            dropped,
+        }
+    }
+
+    fn convert(
+        &self,
+        folder: &Path,
+        strict: bool,
+        drop: &[String],
+        set: &Set,
+    ) -> Result<Report, Error> {
+        let options = Options {
+            strict,
+            ..self.options.clone()
+        };
+        let conversion = Conversion {
+            to: self.to,
+            write: self.write.clone(),
+            drop,
+            set,
+            overwrite: false,
+        };
+        let path = folder.join("converted");
+        convert(whole(self.bytes), &options, &path, &conversion, |_| Ok(()))
+    }
+
+    /// What would be lost is refused by name, and so is what is missing. Gives both, to be dropped and set.
+    fn refuses_loss(&self) -> (Vec<String>, Set) {
+        let mut drop: Vec<String> = self.dropped.map(str::to_owned).into_iter().collect();
+        let (mut expected_lost, mut expected_missing) = (Vec::new(), Vec::new());
+        for column in self
+            .source
+            .iter()
+            .filter(|own| !drop.contains(&own.name.to_owned()))
+        {
+            let same = self.target.iter().find(|to| to.name == column.name);
+            match same.and_then(|to| lost(column.kind, to.kind, column.name)) {
+                Some(lost) => expected_lost.extend(lost),
+                None => expected_lost.push(column.name.to_owned()),
+            }
+        }
+        for column in self.target.iter().filter(|column| !column.optional) {
+            let is_made = column.name == "uuid" && self.makes_uuids(&drop);
+            if self.taken(column, &drop).is_none() && !is_made {
+                expected_missing.push(column.name);
+            }
+        }
+        let folder = tempfile::tempdir().unwrap();
+        if expected_lost.is_empty() && expected_missing.is_empty() {
+            return (drop, Vec::new());
+        }
+        match self.convert(folder.path(), false, &drop, &Vec::new()) {
+            Err(Error::Columns {
+                mut lost, missing, ..
+            }) => {
+                lost.sort_unstable();
+                expected_lost.sort_unstable();
+                assert_eq!((&lost, &missing), (&expected_lost, &expected_missing));
+            }
+            other => panic!("{other:?}, not {expected_lost:?} and {expected_missing:?}"),
+        }
+        assert_eq!(names(folder.path()), [""; 0], "something is left behind");
+        drop.extend(expected_lost);
+        let set = expected_missing.into_iter();
+        (
+            drop,
+            set.map(|name| (name.to_owned(), filler(name))).collect(),
+        )
+    }
+
+    /// Whether records get new UUIDs of their times.
+    fn makes_uuids(&self, drop: &[String]) -> bool {
+        let is_there =
+            |columns: &[Column], name: &str| columns.iter().any(|column| column.name == name);
+        let is_kept =
+            |name: &str| is_there(self.source, name) && !drop.iter().any(|dropped| dropped == name);
+        is_there(self.target, "uuid") && !is_kept("uuid") && is_kept("timestamp")
+    }
+
+    /// The column of the source that becomes this one.
+    fn taken(&self, column: &Column, drop: &[String]) -> Option<usize> {
+        let is_it = |own: &Column| {
+            own.name == column.name
+                && !drop.contains(&own.name.to_owned())
+                && lost(own.kind, column.kind, own.name).is_some()
+        };
+        self.source.iter().position(is_it)
+    }
+
+    fn converts(&self, drop: &[String], set: &Set) {
+        // A UUID that is made is another one each time, and has the present time unless the record has one.
+        let made: &[&str] = if set.iter().any(|(name, _)| name == "uuid") {
+            &["uuid", "timestamp"]
+        } else if self.makes_uuids(drop) {
+            &["uuid"]
+        } else {
+            &[]
+        };
+        let expected = self.written(drop, set);
+        let folder = tempfile::tempdir().unwrap();
+        let converted = self.convert(folder.path(), false, drop, set);
+        self.agrees(&converted, folder.path(), &expected, made);
+        let folder = tempfile::tempdir().unwrap();
+        let converted = self.convert(folder.path(), true, drop, set);
+        let strict = Scan::of(
+            self.bytes,
+            &Options {
+                strict: true,
+                ..self.options.clone()
+            },
+        );
+        if strict.end == End::Done {
+            self.agrees(&converted, folder.path(), &expected, made);
+            return;
+        }
+        assert_eq!(names(folder.path()), [""; 0], "something is left behind");
+        match (converted, strict.end) {
+            (Err(Error::Damage(own)), End::Damage { offset, cause, .. }) => {
+                assert_eq!((own.offset, own.cause), (offset, cause));
+            }
+            (Err(Error::Usage(_)), _) if expected.is_err() => {}
+            (other, end) => panic!("{other:?}, where reading strictly ends with {end:?}"),
+        }
+    }
+
+    fn agrees(
+        &self,
+        converted: &Result<Report, Error>,
+        folder: &Path,
+        expected: &Written,
+        made: &[&str],
+    ) {
+        match (converted, expected) {
+            (Ok(report), Ok(expected)) => {
+                assert_eq!(told(report), told(&self.found));
+                let files = files(folder);
+                let read = self.read(&files);
+                let wanted = self.read(expected);
+                assert_eq!(read.end, End::Done);
+                if made.is_empty() {
+                    assert_eq!(&files, expected);
+                }
+                let kept = |scan: &Scan| {
+                    let records = scan.records.iter();
+                    let fields = records.map(|record| self.kept(record, made));
+                    fields.collect::<Vec<_>>()
+                };
+                assert_eq!(kept(&read), kept(&wanted));
+            }
+            (Err(Error::Usage(_)), Err(_)) => {
+                assert_eq!(names(folder), [""; 0], "something is left behind");
+            }
+            _ => panic!("{converted:?}, where writing gives {expected:?}"),
+        }
+    }
+
+    /// A file that was made, read strictly.
+    fn read(&self, files: &BTreeMap<String, Vec<u8>>) -> Scan {
+        let options = Options {
+            format: Some(self.to),
+            dialect: self.write.dialect,
+            index: IndexSource::None,
+            strict: true,
+            ..Options::default()
+        };
+        Scan::of(&files["converted"], &options)
+    }
+
+    /// A record without what is made.
+    fn kept(&self, record: &Record, made: &[&str]) -> Vec<Plain> {
+        let fields = record.fields.iter().zip(self.target);
+        let fields = fields.map(|(field, column)| {
+            if made.contains(&column.name) {
+                Plain::Null
+            } else {
+                field.clone()
+            }
+        });
+        fields.collect()
+    }
+
+    /// What a writer makes of the walk's records.
+    fn written(&self, drop: &[String], set: &Set) -> Written {
+        if self.found.wrong_key() {
+            return Err("wrong key".to_owned());
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("converted");
+        let mut writer = create(self.to, &path, &self.write).unwrap();
+        let is_tenant = |format: &Format| *format == tenant::FORMAT;
+        if is_tenant(self.options.format.unwrap()) && is_tenant(self.to) {
+            let blocks = tenant::blocks(whole(self.bytes), self.options).unwrap();
+            for block in blocks.iter().filter(|block| block.messages == 0) {
+                let (partition, tenant) = (block.partition.into(), Value::Text(&block.tenant));
+                let fields = [Value::Int64(partition), tenant, Value::Null, Value::Null];
+                writer.write(&fields).unwrap();
+            }
+        }
+        let generator = Generator::default();
+        for record in &self.scan.records {
+            if let Some(cause) = record.cause {
+                return Err(cause.to_string());
+            }
+            let fields = self.target.iter().map(|column| {
+                if let Some(place) = self.taken(column, drop) {
+                    let kind = self.source[place].kind;
+                    return Ok(take(&record.fields[place], kind, column.kind));
+                }
+                if column.name == "uuid" && self.makes_uuids(drop) {
+                    return new_uuid(&generator, record, self.source);
+                }
+                let given = set.iter().find(|(name, _)| name == column.name);
+                Ok(given.map_or(Plain::Null, |(_, value)| Plain::of(value)))
+            });
+            let fields = fields.collect::<Result<Vec<_>, _>>()?;
+            let values: Vec<_> = fields.iter().map(Plain::value).collect();
+            match writer.write(&values) {
+                Ok(_) => {}
+                Err(Error::Usage(why)) => return Err(why),
+                Err(error) => panic!("{error}"),
+            }
+        }
+        writer.close().unwrap();
+        std::mem::drop(writer);
+        Ok(files(folder.path()))
+    }
+}
+
+/// All files of a folder.
+fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    let names = names(folder).into_iter();
+    let read = |name: String| {
+        let bytes = fs::read(folder.join(&name)).unwrap();
+        (name, bytes)
+    };
+    names.map(read).collect()
+}
+
+/// The fields that are lost where a value of one kind becomes one of another; `None` where it cannot.
+fn lost(source: ColumnKind, to: ColumnKind, name: &str) -> Option<Vec<String>> {
+    match (source, to) {
+        (ColumnKind::List(source), ColumnKind::List(to)) => lost(*source, *to, name),
+        (ColumnKind::Struct(source), ColumnKind::Struct(to)) => {
+            let mut all = Vec::new();
+            for own in source {
+                let name = format!("{name}.{}", own.name);
+                match to.iter().find(|field| field.name == own.name) {
+                    Some(field) => all.extend(lost(own.kind, field.kind, &name)?),
+                    None => all.push(name),
+                }
+            }
+            Some(all)
+        }
+        (source, to) => (source == to).then(Vec::new),
+    }
+}
+
+/// A value as one of another kind: of a structure the fields that both have.
+fn take(value: &Plain, source: ColumnKind, to: ColumnKind) -> Plain {
+    match (value, source, to) {
+        (Plain::List(items), ColumnKind::List(source), ColumnKind::List(to)) => {
+            Plain::List(items.iter().map(|item| take(item, *source, *to)).collect())
+        }
+        (Plain::Struct(values), ColumnKind::Struct(source), ColumnKind::Struct(to)) => {
+            let field = |field: &Column| {
+                let place = source.iter().position(|own| own.name == field.name);
+                place.map_or(Plain::Null, |place| {
+                    take(&values[place], source[place].kind, field.kind)
+                })
+            };
+            Plain::Struct(to.iter().map(field).collect())
+        }
+        _ => value.clone(),
+    }
+}
+
+/// A UUID of a record's time.
+fn new_uuid(generator: &Generator, record: &Record, columns: &[Column]) -> Result<Plain, String> {
+    let place = columns.iter().position(|own| own.name == "timestamp");
+    match &record.fields[place.unwrap()] {
+        Plain::Timestamp(micros) => match generator.at(*micros) {
+            Some(uuid) => Ok(Plain::Uuid(uuid.into_bytes())),
+            None => Err(format!("no UUID has the time {micros}")),
+        },
+        other => panic!("a time that is {other:?}"),
+    }
+}
+
+/// A value for a column that the source does not have.
+fn filler(name: &str) -> Value<'static> {
+    match name {
+        "uuid" => Value::Null,
+        "timestamp" => Value::Timestamp(1_700_000_000_000_000),
+        "type" => Value::Text(b"set"),
+        "tenant" => Value::Text(b"tenant"),
+        "partition" => Value::Int64(7),
+        "value" => Value::Binary(b"set"),
+        "clock" => Value::List(Vec::new()),
+        "version" => Value::UInt64(2),
+        "checkpointer" | "abi" | "batch" => Value::UInt64(1),
+        _ => panic!("a column that records cannot be without: {name}"),
+    }
+}

@@ -1,0 +1,232 @@
+//! Diagnosing explains the ledger's damage and nothing else, names the records around it, and takes no more work than it may. A
+//! bit that it proposes to flip back makes something verify.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use seglake::checksum::{Key, hash};
+use seglake::format::{Format, Options};
+use seglake::ledger::Span;
+use seglake::source::{BytesSource, Source};
+use seglake::verbs::{
+    Certainty, DiagnoseOptions, Diagnosis, Neighbour, Reason, Repair, Report, diagnose, verify,
+};
+
+use super::lookup::id;
+use super::scan::{End, Plain, Record, Scan, whole};
+use super::{Draw, readings};
+
+pub(super) fn check(format: &'static Format, bytes: &[u8]) {
+    let mut draw = Draw::of(bytes);
+    for options in readings(format) {
+        let scan = Scan::of(bytes, &options);
+        if let End::Limit(_) = scan.end {
+            continue;
+        }
+        let how = DiagnoseOptions {
+            ranges: *draw.of_these(&[1, 2, 100]),
+            work_bytes: *draw.of_these(&[0, 2000, 1 << 20]),
+        };
+        let source = Arc::new(Counted {
+            bytes: BytesSource::new(bytes.to_vec()),
+            read: AtomicU64::new(0),
+        });
+        let report = verify(whole(bytes), &options, |_| Ok(())).unwrap();
+        let counted: Arc<dyn Source> = source.clone();
+        let found = diagnose(&counted, &options, &report, &how, |_| Ok(())).unwrap();
+        is_bounded(source.read.load(Ordering::Relaxed), bytes, &how, &report);
+        let spans: Vec<_> = found.iter().map(|diagnosis| diagnosis.span).collect();
+        assert_eq!(spans, report.damage[..how.ranges.min(report.damage.len())]);
+        for diagnosis in &found {
+            is_complete(diagnosis, &scan, &options);
+            for repair in &diagnosis.repairs {
+                verifies(repair, bytes, &options);
+            }
+        }
+        says_what_is_left(&found, bytes, &options);
+    }
+}
+
+/// Bytes in memory that are read in windows, and how many were.
+struct Counted {
+    bytes: BytesSource<Vec<u8>>,
+    read: AtomicU64,
+}
+
+impl Source for Counted {
+    fn len(&self) -> u64 {
+        self.bytes.len()
+    }
+
+    fn path(&self) -> Option<&Path> {
+        None
+    }
+
+    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> seglake::Result<()> {
+        self.read.fetch_add(buffer.len() as u64, Ordering::Relaxed);
+        self.bytes.read_exact_at(offset, buffer)
+    }
+}
+
+/// What is read follows from the file's length and from what may be tried.
+fn is_bounded(read: u64, bytes: &[u8], how: &DiagnoseOptions, report: &Report) {
+    let ranges = how.ranges.min(report.damage.len()) as u64;
+    let most = (bytes.len() as u64 + 1024) * 16 * (ranges + 4) + 2 * how.work_bytes;
+    assert!(read <= most, "{read} bytes were read for {ranges} ranges");
+}
+
+/// A diagnosis says why, how sure that is, and which records stand around the range.
+fn is_complete(diagnosis: &Diagnosis, scan: &Scan, options: &Options) {
+    let Diagnosis {
+        span,
+        reason,
+        certainty,
+        evidence,
+        before,
+        after,
+        repairs,
+    } = diagnosis;
+    assert!(!evidence.is_empty() && !diagnosis.next().is_empty());
+    assert_eq!(
+        certainty.is_none(),
+        *reason == Reason::Unknown,
+        "{diagnosis:?}"
+    );
+    assert_eq!(
+        !repairs.is_empty(),
+        *reason == Reason::FlippedBit,
+        "{diagnosis:?}"
+    );
+    if *reason == Reason::FlippedBit {
+        assert_eq!(*certainty, Some(Certainty::Proven));
+    }
+    let records = &scan.records;
+    let end = records.partition_point(|record| record.position < span.start);
+    let own = end.checked_sub(1).map(|place| &records[place]);
+    is_neighbour(before.as_ref(), own, options);
+    let place = records.partition_point(|record| record.position < span.end);
+    is_neighbour(after.as_ref(), records.get(place), options);
+}
+
+fn is_neighbour(neighbour: Option<&Neighbour>, record: Option<&Record>, options: &Options) {
+    let expected = record.map(|record| Neighbour {
+        position: record.position,
+        id: Some(id(options.format.unwrap(), record)),
+        timestamp: record.fields.iter().find_map(|field| match field {
+            Plain::Timestamp(micros) => Some(*micros),
+            _ => None,
+        }),
+    });
+    assert_eq!(neighbour, expected.as_ref());
+}
+
+/// A bit that is flipped back makes what the proposal names verify.
+fn verifies(repair: &Repair, bytes: &[u8], options: &Options) {
+    let place = usize::try_from(repair.offset).unwrap();
+    assert_eq!(bytes[place], repair.old, "{repair:?}");
+    assert_eq!(repair.new, repair.old ^ 1 << repair.bit, "{repair:?}");
+    let mut mended = bytes.to_vec();
+    mended[place] = repair.new;
+    let start = usize::try_from(repair.start).unwrap();
+    let end = usize::try_from(repair.end).unwrap();
+    let own = &mended[start..end];
+    let key = &options.keys[0];
+    let is_right = match (options.format.unwrap().name, repair.checks) {
+        ("active", "record") => {
+            let (hashed, checksum) = own.split_last_chunk().unwrap();
+            u64::from_be_bytes(*checksum) == hash(key, hashed)
+        }
+        ("sealed", "message") => {
+            let entries = mended.as_chunks::<24>().0;
+            let points = |number: &usize| number_at(&entries[*number], 16) == repair.start;
+            let mut numbers = (0..entry_count(&mended)).filter(points);
+            numbers.any(|number| message_end(&mended, number, key) == Some(end))
+        }
+        ("sealed", "index entry") => {
+            assert_eq!(own.len(), 24);
+            message_end(&mended, start / 24, key).is_some()
+        }
+        ("chunked", "chunk header") => {
+            let (header, crc) = mended[start..start + 21].split_last_chunk().unwrap();
+            u32::from_be_bytes(*crc) == crc32fast::hash(header)
+        }
+        (_, "unused space" | "padding" | "terminator") => own.iter().all(|byte| *byte == 0),
+        ("sealed", "trailer") | ("tenant" | "chunked", _) => {
+            let scan = Scan::of(&mended, options);
+            let from = if repair.checks == "chunk payload" {
+                21
+            } else {
+                0
+            };
+            let is_in = |span: &Span| {
+                span.start < repair.end && repair.start - from < span.end && span.is_damage()
+            };
+            !scan.spans.iter().any(is_in)
+        }
+        (format, what) => panic!("a {what} of {format} files"),
+    };
+    assert!(is_right, "{repair:?} does not verify");
+}
+
+fn number_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from_be_bytes(*bytes[at..].first_chunk().unwrap())
+}
+
+/// How many entries a sealed segment has, by its trailer.
+fn entry_count(bytes: &[u8]) -> usize {
+    usize::try_from(number_at(bytes, bytes.len() - 24)).unwrap()
+}
+
+/// Where the message ends that an entry points at, if it has the checksum that the trailer has for it.
+fn message_end(bytes: &[u8], number: usize, key: &Key) -> Option<usize> {
+    let foot = bytes.len() - 32;
+    let entry = bytes.as_chunks::<24>().0[number];
+    let checksum = number_at(bytes, foot - 8 * (entry_count(bytes) - number));
+    let start = usize::try_from(number_at(&entry, 16)).ok()?;
+    let message = bytes.get(start..foot)?;
+    let lengths = 1 + usize::from(*message.first()?);
+    let value: &[u8; 4] = message.get(lengths..)?.first_chunk()?;
+    let len = lengths + 4 + usize::try_from(u32::from_be_bytes(*value)).ok()?;
+    let hashed = [&entry[..16], message.get(..len)?].concat();
+    (checksum == hash(key, &hashed)).then_some(start + len)
+}
+
+/// With all proposals applied, damage that is left is said to be, and only that.
+fn says_what_is_left(found: &[Diagnosis], bytes: &[u8], options: &Options) {
+    let mut mended = bytes.to_vec();
+    let repairs: Vec<_> = found
+        .iter()
+        .flat_map(|diagnosis| &diagnosis.repairs)
+        .collect();
+    if repairs.is_empty() {
+        return;
+    }
+    for repair in repairs {
+        mended[usize::try_from(repair.offset).unwrap()] = repair.new;
+    }
+    let scan = Scan::of(&mended, options);
+    let is_sound = scan.spans.iter().all(|span| !span.is_damage());
+    for Diagnosis {
+        span,
+        reason,
+        evidence,
+        ..
+    } in found
+    {
+        let is_in = |own: &Span| own.is_damage() && own.start < span.end && span.start < own.end;
+        let is_left = scan.spans.iter().any(is_in);
+        match reason {
+            Reason::FlippedBit => {
+                assert_eq!(evidence.contains("stays damaged"), is_left, "{evidence}");
+                assert_eq!(
+                    evidence.contains("whole file is sound"),
+                    is_sound,
+                    "{evidence}"
+                );
+            }
+            Reason::Consequence => assert!(!is_left, "{evidence}"),
+            _ => {}
+        }
+    }
+}
