@@ -67,7 +67,7 @@ interop: $(VENV)/.extension $(INTEROP)/node_modules/.installed ## Compare oplogs
 damage: $(VENV)/.extension $(VENV)/.damage java ## Damage files for DAMAGE_SECONDS (300), and tell what is lost, here and in other formats
 	$(BIN)/python -m tests.damage --json build/damage.json
 
-fuzz: $(VENV)/.fuzz ## Fuzz each format's walk, look-ups, writer and recovering for FUZZ_SECONDS (60) each
+fuzz: $(VENV)/.fuzz ## Look for bytes that break a property, FUZZ_SECONDS (60) for each target
 	$(BIN)/python scripts/fuzz.py run --seconds $(FUZZ_SECONDS) $(FUZZ_ARGS)
 
 corpus: $(VENV)/.fuzz ## Take over into fuzz/corpus what fuzzing found, minimised

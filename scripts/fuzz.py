@@ -2,10 +2,12 @@
 
     .venv/bin/python scripts/fuzz.py run --seconds 60
     .venv/bin/python scripts/fuzz.py run --seconds 600 walk_active lookup_chunked
+    .venv/bin/python scripts/fuzz.py reduce
     .venv/bin/python scripts/fuzz.py minimise
 
-What a run finds is kept in fuzz/target, and the next one goes on from there. `minimise` takes over into fuzz/corpus,
-which is committed, the smallest inputs that still reach everything that is reached.
+A run keeps the inputs that it finds in fuzz/target/corpus, and the next run goes on from there. `reduce` drops those
+that reach nothing more than others do: call it where that folder is kept for many runs. `minimise` takes over into
+fuzz/corpus, which is committed, the smallest inputs that still reach everything that is reached.
 """
 
 from __future__ import annotations
@@ -164,6 +166,59 @@ def run(names: Sequence[str], seconds: int, jobs: int, sanitizer: str) -> int:
     return 1 if failed else 0
 
 
+def by_corpus() -> dict[str, list[str]]:
+    """Returns for each corpus the targets whose inputs are in it."""
+    own: dict[str, list[str]] = {}
+    for target in targets():
+        own.setdefault(corpus_of(target), []).append(target)
+    return own
+
+
+def merge(binaries: Path, names: Sequence[str], into: Path, given: Sequence[Path]) -> None:
+    """Copies to a folder what reaches more than the inputs that are in it.
+
+    Raises:
+        FuzzError: a target fails on one of them.
+    """
+    with _scratch() as scratch:
+        for target in names:
+            command = [str(binaries / target), "-merge=1", "-use_counters=0", f"-max_len={_MAX_KEPT_BYTES}"]
+            merged = subprocess.run(
+                [*command, str(into), *(str(path) for path in given if path.exists())],
+                env=_environment(scratch),
+                check=False,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+            )
+            if merged.returncode:
+                raise FuzzError(f"{target}: {merged.stdout.decode(errors='replace')[-2000:]}")
+
+
+def reduce() -> None:
+    """Replaces what runs found by the least of it that reaches what neither fuzz/corpus nor the seeds reach.
+
+    Raises:
+        FuzzError: a target fails on an input.
+    """
+    binaries = build("none")
+    for corpus, own in by_corpus().items():
+        found, committed = WORK / "corpus" / corpus, FUZZ / "corpus" / corpus
+        if not found.exists():
+            continue
+        before = len(list(found.iterdir()))
+        with tempfile.TemporaryDirectory() as folder:
+            kept = Path(folder)
+            known = [*seeds(corpus).iterdir(), *committed.iterdir()]
+            for path in known:
+                shutil.copyfile(path, kept / path.name)
+            merge(binaries, own, kept, [found])
+            for path in known:
+                (kept / path.name).unlink()
+            shutil.rmtree(found)
+            shutil.copytree(kept, found)
+        print(f"{corpus}: {len(list(found.iterdir()))} of {before} inputs that were found")
+
+
 def minimise() -> None:
     """Replaces fuzz/corpus by the least that reaches what it, the seeds and what was found reach, without the seeds.
 
@@ -171,26 +226,12 @@ def minimise() -> None:
         FuzzError: a target fails on one of them.
     """
     binaries = build("none")
-    by_corpus: dict[str, list[str]] = {}
-    for target in targets():
-        by_corpus.setdefault(corpus_of(target), []).append(target)
-    for corpus, own in by_corpus.items():
-        with tempfile.TemporaryDirectory() as folder, _scratch() as scratch:
+    for corpus, own in by_corpus().items():
+        with tempfile.TemporaryDirectory() as folder:
             # The golden files are in it from the start, so nothing is kept that they reach already.
             kept, golden = Path(folder), seeds(corpus)
             shutil.copytree(golden, kept, dirs_exist_ok=True)
-            given = [path for path in (FUZZ / "corpus" / corpus, WORK / "corpus" / corpus) if path.exists()]
-            for target in own:
-                command = [str(binaries / target), "-merge=1", "-use_counters=0", f"-max_len={_MAX_KEPT_BYTES}"]
-                merged = subprocess.run(
-                    [*command, str(kept), *map(str, given)],
-                    env=_environment(scratch),
-                    check=False,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.STDOUT,
-                )
-                if merged.returncode:
-                    raise FuzzError(f"{target}: {merged.stdout.decode(errors='replace')[-2000:]}")
+            merge(binaries, own, kept, [FUZZ / "corpus" / corpus, WORK / "corpus" / corpus])
             for path in golden.iterdir():
                 (kept / path.name).unlink()
             committed = FUZZ / "corpus" / corpus
@@ -213,11 +254,15 @@ def main() -> int:
     )
     running.add_argument("--sanitizer", default="none", choices=["none", "address"], help="what watches memory (none)")
     running.add_argument("targets", nargs="*", metavar="TARGET", help="names as in fuzz/Cargo.toml (all)")
+    commands.add_parser("reduce", help="drop inputs that were found and reach nothing more than others")
     commands.add_parser("minimise", help="take over what was found into fuzz/corpus")
     arguments = parser.parse_args()
     try:
         if arguments.command == "minimise":
             minimise()
+            return 0
+        if arguments.command == "reduce":
+            reduce()
             return 0
         unknown = set(arguments.targets) - set(targets())
         if unknown:
