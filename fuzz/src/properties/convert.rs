@@ -127,7 +127,7 @@ impl<'a> Case<'a> {
                 expected_missing.push(column.name);
             }
         }
-        let folder = tempfile::tempdir().unwrap();
+        let folder = super::folder();
         if expected_lost.is_empty() && expected_missing.is_empty() {
             return (drop, Vec::new());
         }
@@ -179,10 +179,10 @@ impl<'a> Case<'a> {
             &[]
         };
         let expected = self.written(drop, set);
-        let folder = tempfile::tempdir().unwrap();
+        let folder = super::folder();
         let converted = self.convert(folder.path(), false, drop, set);
         self.agrees(&converted, folder.path(), &expected, made);
-        let folder = tempfile::tempdir().unwrap();
+        let folder = super::folder();
         let converted = self.convert(folder.path(), true, drop, set);
         let strict = Scan::of(
             self.bytes,
@@ -266,7 +266,7 @@ impl<'a> Case<'a> {
         if self.found.wrong_key() {
             return Err("wrong key".to_owned());
         }
-        let folder = tempfile::tempdir().unwrap();
+        let folder = super::folder();
         let path = folder.path().join("converted");
         let mut writer = create(self.to, &path, &self.write).unwrap();
         let is_tenant = |format: &Format| *format == tenant::FORMAT;

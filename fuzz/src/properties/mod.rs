@@ -23,9 +23,12 @@ mod walk;
 mod windows;
 mod write;
 
+use std::env;
+
 use seglake::format::{
     Dialect, Format, IndexSource, Options, active, chunked, oplog, sealed, tenant,
 };
+use tempfile::{TempDir, tempdir, tempdir_in};
 
 pub use draw::Draw;
 
@@ -158,6 +161,16 @@ pub fn corpus(property: &Property, format: &Format) -> String {
 pub fn by_name(name: &str) -> &'static Property {
     let found = PROPERTIES.iter().find(|property| property.name == name);
     found.unwrap_or_else(|| panic!("there is no property {name}"))
+}
+
+/// A folder for files that a property makes: in memory where there is such a place and no other is given, since syncing files to a
+/// disk takes longer than all else.
+fn folder() -> TempDir {
+    let in_memory = match env::var_os("TMPDIR") {
+        None => tempdir_in("/dev/shm").ok(),
+        Some(_) => None,
+    };
+    in_memory.unwrap_or_else(|| tempdir().unwrap())
 }
 
 /// The ways in which a file is read: an oplog in each dialect, others in one. Damage is entered in the ledger.

@@ -15,7 +15,7 @@ use super::scan::{End, Plain, Record, Scan, whole};
 
 pub(super) fn check(format: &'static Format, bytes: &[u8]) {
     for options in readings(format) {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = super::folder();
         let path = folder.path().join("recovered");
         let recovery = Recovery {
             force: true,

@@ -48,7 +48,7 @@ pub(super) fn check(format: &'static Format, bytes: &[u8]) {
 }
 
 fn seals(bytes: &[u8], options: &Options, how: &SealOptions) {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = super::folder();
     let path = folder.path().join("segment.active");
     let destination = folder.path().join("segment.sealed");
     fs::write(&path, bytes).unwrap();

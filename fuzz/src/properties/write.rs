@@ -15,7 +15,7 @@ use super::Draw;
 use super::scan::{End, Plain, Record, Scan, ended, whole};
 
 pub(super) fn check(format: &'static Format, bytes: &[u8]) {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = super::folder();
     let mut draw = Draw::of(bytes);
     for (options, scan) in ended(format, bytes) {
         writes_what_was_read(&scan, bytes, &options, folder.path());
