@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use seglake::checksum::{Key, hash};
 use seglake::format::{Format, Options};
-use seglake::ledger::Span;
+use seglake::ledger::{Cause, Span};
 use seglake::source::{BytesSource, Source};
 use seglake::verbs::{
     Certainty, DiagnoseOptions, Diagnosis, Neighbour, Reason, Repair, Report, diagnose, verify,
@@ -72,7 +72,7 @@ impl Source for Counted {
 /// What is read follows from the file's length and from what may be tried.
 fn is_bounded(read: u64, bytes: &[u8], how: &DiagnoseOptions, report: &Report) {
     let ranges = how.ranges.min(report.damage.len()) as u64;
-    let most = (bytes.len() as u64 + 1024) * 16 * (ranges + 4) + 2 * how.work_bytes;
+    let most = (bytes.len() as u64 + 1024) * 16 * (ranges + 4) + 16 * how.work_bytes;
     assert!(read <= most, "{read} bytes were read for {ranges} ranges");
 }
 
@@ -138,32 +138,43 @@ fn verifies(repair: &Repair, bytes: &[u8], options: &Options) {
             u64::from_be_bytes(*checksum) == hash(key, hashed)
         }
         ("sealed", "message") => {
-            let entries = mended.as_chunks::<24>().0;
-            let points = |number: &usize| number_at(&entries[*number], 16) == repair.start;
-            let mut numbers = (0..entry_count(&mended)).filter(points);
-            numbers.any(|number| message_end(&mended, number, key) == Some(end))
+            let mut entries = mended.as_chunks().0.iter();
+            entries.any(|entry| {
+                number_at(entry, 16) == repair.start
+                    && message_end(&mended, entry, key) == Some(end)
+            })
         }
-        ("sealed", "index entry") => {
-            assert_eq!(own.len(), 24);
-            message_end(&mended, start / 24, key).is_some()
-        }
+        ("sealed", "index entry") => message_end(&mended, own.try_into().unwrap(), key).is_some(),
         ("chunked", "chunk header") => {
             let (header, crc) = mended[start..start + 21].split_last_chunk().unwrap();
             u32::from_be_bytes(*crc) == crc32fast::hash(header)
         }
-        (_, "unused space" | "padding" | "terminator") => own.iter().all(|byte| *byte == 0),
-        ("sealed", "trailer") | ("tenant" | "chunked", _) => {
+        // What its records are in order with is another question.
+        ("chunked", "chunk payload") => {
             let scan = Scan::of(&mended, options);
-            let from = if repair.checks == "chunk payload" {
-                21
-            } else {
-                0
-            };
-            let is_in = |span: &Span| {
-                span.start < repair.end && repair.start - from < span.end && span.is_damage()
-            };
-            !scan.spans.iter().any(is_in)
+            let is_it = |span: &&Span| (span.start..span.end).contains(&repair.start);
+            let span = scan.spans.iter().find(is_it).unwrap();
+            span.cause != Some(Cause::PayloadInvalid)
         }
+        ("tenant", "table of contents") => {
+            let (table, crc) = own.split_last_chunk().unwrap();
+            u32::from_be_bytes(*crc) == crc32fast::hash(table)
+        }
+        ("tenant", "block") => mended[10..start].windows(4).any(|partition| {
+            let crc = crc32fast::hash(&[partition, own].concat()).to_be_bytes();
+            mended[10..start].windows(4).any(|bytes| *bytes == crc)
+        }),
+        ("tenant", "count") => {
+            let count = usize::try_from(u32::from_be_bytes(own.try_into().unwrap())).unwrap();
+            counts(&mended, end).contains(&count)
+        }
+        ("sealed", "trailer") => {
+            let scan = Scan::of(&mended, options);
+            let is_in = |span: &Span| span.start < repair.end && repair.start < span.end;
+            let mut damage = scan.spans.iter().filter(|span| span.is_damage());
+            !damage.any(is_in)
+        }
+        (_, "unused space" | "padding" | "terminator") => own.iter().all(|byte| *byte == 0),
         (format, what) => panic!("a {what} of {format} files"),
     };
     assert!(is_right, "{repair:?} does not verify");
@@ -173,23 +184,40 @@ fn number_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_be_bytes(*bytes[at..].first_chunk().unwrap())
 }
 
-/// How many entries a sealed segment has, by its trailer.
-fn entry_count(bytes: &[u8]) -> usize {
-    usize::try_from(number_at(bytes, bytes.len() - 24)).unwrap()
-}
-
-/// Where the message ends that an entry points at, if it has the checksum that the trailer has for it.
-fn message_end(bytes: &[u8], number: usize, key: &Key) -> Option<usize> {
-    let foot = bytes.len() - 32;
-    let entry = bytes.as_chunks::<24>().0[number];
-    let checksum = number_at(bytes, foot - 8 * (entry_count(bytes) - number));
-    let start = usize::try_from(number_at(&entry, 16)).ok()?;
-    let message = bytes.get(start..foot)?;
+/// Where the message ends that an entry points at, if its checksum is among those of the trailer.
+fn message_end(bytes: &[u8], entry: &[u8; 24], key: &Key) -> Option<usize> {
+    let start = usize::try_from(number_at(entry, 16)).ok()?;
+    let message = bytes.get(start..)?;
     let lengths = 1 + usize::from(*message.first()?);
     let value: &[u8; 4] = message.get(lengths..)?.first_chunk()?;
     let len = lengths + 4 + usize::try_from(u32::from_be_bytes(*value)).ok()?;
     let hashed = [&entry[..16], message.get(..len)?].concat();
-    (checksum == hash(key, &hashed)).then_some(start + len)
+    let checksum = hash(key, &hashed).to_be_bytes();
+    let is_there = bytes.windows(8).any(|bytes| *bytes == checksum);
+    is_there.then_some(start + len)
+}
+
+/// What a table of contents says that the number is whose last byte stands in front of `end`: how many partitions there are, or,
+/// for each entry that names this place, how many tenants its partition has from there on.
+fn counts(bytes: &[u8], end: usize) -> Vec<usize> {
+    let number = |at: usize| u32::from_be_bytes(*bytes[at..].first_chunk().unwrap());
+    let (mut entries, mut at) = (Vec::new(), 10);
+    for _ in 0..number(6) {
+        let fields = at + 8 + usize::try_from(number(at + 4)).unwrap();
+        entries.push((number(at), number_at(bytes, fields + 4)));
+        at = fields + 24;
+    }
+    let groups: Vec<_> = entries.chunk_by(|one, other| one.0 == other.0).collect();
+    let mut counts = Vec::new();
+    if end == at + 8 {
+        counts.push(groups.len());
+    }
+    for group in groups {
+        let places = group.iter().enumerate();
+        let here = places.filter(|(_, (_, offset))| *offset == end as u64);
+        counts.extend(here.map(|(place, _)| group.len() - place));
+    }
+    counts
 }
 
 /// With all proposals applied, damage that is left is said to be, and only that.
