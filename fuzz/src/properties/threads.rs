@@ -1,10 +1,7 @@
 //! Several threads find what one finds: the same report, and the same records, damage and errors as batches.
 
-use std::sync::Arc;
-
 use seglake::Error;
 use seglake::format::{Format, Options};
-use seglake::source::Source;
 use seglake::verbs::{verify, verify_in_parts};
 
 use super::alike::told;
@@ -42,7 +39,11 @@ fn report(result: Result<seglake::verbs::Report, Error>) -> Result<String, End> 
 }
 
 #[cfg(feature = "arrow")]
-fn batches(source: &Arc<dyn Source>, options: &Options, draw: &mut Draw) {
+fn batches(
+    source: &std::sync::Arc<dyn seglake::source::Source>,
+    options: &Options,
+    draw: &mut Draw,
+) {
     use super::columns::{Chosen, Read};
     use seglake::columns::Batches;
 
