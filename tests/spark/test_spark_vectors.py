@@ -2,11 +2,13 @@
 
 import warnings
 from collections import defaultdict
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from golden import FORMATS
 from golden_files import CASES, GROUPS, PLACE, Case, damage_of, link, record_of, spark_options
 from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
@@ -56,24 +58,36 @@ def decode(case: Case, folder: Path, **options: str) -> list[pa.RecordBatch]:
     return batches  # pyright: ignore
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
-def test_failfast(case: Case, tmp_path: Path) -> None:
+def strict(case: Case, folder: Path) -> None:
     expected = case.expected["strict_error"]
     if expected is None:
-        assert sum(batch.num_rows for batch in decode(case, tmp_path, mode="FAILFAST")) == len(case.records())
+        assert sum(batch.num_rows for batch in decode(case, folder, mode="FAILFAST")) == len(case.records())
         return
     with pytest.raises(seglake.DamageError) as error:
-        decode(case, tmp_path, mode="FAILFAST")
+        decode(case, folder, mode="FAILFAST")
     assert (error.value.offset, error.value.cause) == (expected["offset"], expected["cause"])
-    assert error.value.path == str(tmp_path / Path(error.value.path or "").name)
+    assert error.value.path == str(folder / Path(error.value.path or "").name)
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
-def test_dropmalformed(case: Case, tmp_path: Path) -> None:
+def without_damage(case: Case, folder: Path) -> None:
     if seglake.verify(case.path, **case.options).wrong_key:
         with pytest.raises(seglake.WrongKeyError):
-            decode(case, tmp_path, mode="DROPMALFORMED")
+            decode(case, folder, mode="DROPMALFORMED")
         return
     in_records = {start for start, _, kind, _ in damage_of(case) if kind == "record"}
-    positions = [row for batch in decode(case, tmp_path, mode="DROPMALFORMED") for row in batch["position"].to_pylist()]
+    positions = [row for batch in decode(case, folder, mode="DROPMALFORMED") for row in batch["position"].to_pylist()]
     assert positions == [each["position"] for each in case.records() if each["position"] not in in_records]
+
+
+@pytest.mark.parametrize("check", [strict, without_damage], ids=["failfast", "dropmalformed"])
+@pytest.mark.parametrize("format", FORMATS)
+def test_other_modes(
+    format: str, check: Callable[[Case, Path], None], tmp_path: Path, subtests: pytest.Subtests
+) -> None:
+    cases = [case for case in CASES if case.format == format]
+    assert len(cases) > 20
+    for case in cases:
+        folder = tmp_path / case.path.stem
+        folder.mkdir()
+        with subtests.test(case.id):
+            check(case, folder)
