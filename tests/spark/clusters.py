@@ -15,7 +15,7 @@ from typing import Final
 
 import pyspark
 
-__all__ = ["MASTER", "MASTERS", "ON_CLUSTER", "environment", "master", "of_no_session"]
+__all__ = ["EXECUTOR_OPTIONS", "JVM", "MASTER", "MASTERS", "ON_CLUSTER", "environment", "master", "of_no_session"]
 
 MASTERS: Final = ("local", "connect", "local-cluster", "standalone")
 """`local`: driver and executors in one JVM. `connect`: a client of a server that runs as `local`. `local-cluster`: two
@@ -25,6 +25,19 @@ ON_CLUSTER: Final = ("local-cluster", "standalone")
 
 MASTER: Final = os.environ.get("SEGLAKE_SPARK_MASTER", "local")
 """Where the tests run."""
+
+JAVA_OPTIONS: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""A JVM of the tests ends before the optimising compiler and a parallel collector pay off."""
+
+JVM: Final = {
+    "SPARK_DAEMON_JAVA_OPTS": JAVA_OPTIONS,
+    "SPARK_LAUNCHER_OPTS": JAVA_OPTIONS,
+    "SPARK_SUBMIT_OPTS": JAVA_OPTIONS,
+}
+"""Variables under which Spark starts its JVMs with these options, but for executors."""
+
+EXECUTOR_OPTIONS: Final = {"spark.executor.extraJavaOptions": JAVA_OPTIONS}
+"""The setting that gives them to executors."""
 
 _SPARK: Final = Path(pyspark.__file__).parent
 _START_S: Final = 120
@@ -48,6 +61,7 @@ def environment(folder: Path, inherited: Mapping[str, str], python: str = sys.ex
         "SPARK_HOME": str(home),
         "SPARK_LOCAL_DIRS": str(folder / "local"),
         "SPARK_LOCAL_IP": "127.0.0.1",
+        **JVM,
         # Also of a Connect server, which takes no less.
         "SPARK_DAEMON_MEMORY": "1g",
     }

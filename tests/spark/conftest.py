@@ -26,9 +26,13 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         "spark.driver.host": "127.0.0.1",
         "spark.log.level": "OFF",
         "spark.sql.session.timeZone": "UTC",
+        # A query of the tests is run once: compiling it takes longer.
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        "spark.sql.codegen.wholeStage": "false",
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
         "spark.ui.enabled": "false",
+        **clusters.EXECUTOR_OPTIONS,
     }
     variables = clusters.environment(folder, os.environ)
     os.environ.update(variables)

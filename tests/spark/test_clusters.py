@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sysconfig
@@ -141,7 +142,8 @@ def running(kind: str, folder: Path, python: Path) -> Generator[dict[str, str]]:
         if kind == "connect":
             yield variables | {"SPARK_REMOTE": url}
         else:
-            given = " ".join(f"--conf {name}={value}" for name, value in settings.items())
+            settings |= clusters.EXECUTOR_OPTIONS
+            given = " ".join(f"--conf {shlex.quote(f'{name}={value}')}" for name, value in settings.items())
             yield variables | {"PYSPARK_SUBMIT_ARGS": f"--master {url} {given} pyspark-shell"}
 
 
