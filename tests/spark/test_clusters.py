@@ -214,9 +214,8 @@ def test_from_oplog_over_connect(connect: dict[str, str], executor_python: Path,
     assert shown == [str([entry["length"] for fields in messages for entry in fields["clock"]])]
 
 
-def test_the_example_of_kafka(executor_python: Path, tmp_path: Path) -> None:
-    with running("local", tmp_path, executor_python) as environment:
-        done = run(environment, executor_python, ROOT / "examples" / "kafka_oplog.py")
+def test_the_example_of_kafka(connect: dict[str, str], executor_python: Path) -> None:
+    done = run(connect, executor_python, ROOT / "examples" / "kafka_oplog.py")
     assert done.returncode == 0, done.stdout + done.stderr
     broken = [line for line in done.stdout.splitlines() if re.fullmatch(r"\|\w{8}\| +4\| +1\|", line)]
     assert len(broken) == 1
