@@ -3,18 +3,73 @@
 SEGLAKE_SPARK_MASTER says where they run: `local` (without it), `connect`, `local-cluster` or `standalone`.
 """
 
+from __future__ import annotations
+
 import os
 from collections.abc import Iterator
+from pathlib import PurePath
+from typing import Any, Final
 
 import clusters
 import pytest
 from pyspark.sql import SparkSession
+from xdist.scheduler import LoadFileScheduling
 
 from seglake.spark.java import ensure_java
 from seglake.spark.session import session
 
+HERE: Final = PurePath("tests/spark")
+
+WITHOUT_SESSION: Final = {
+    # These start processes of their own.
+    "test_cli_ingest.py",
+    "test_clusters.py",
+    "test_spark_secrets.py",
+    "test_spark_write_processes.py",
+    # These take no Spark.
+    "test_decoder.py",
+    "test_ingest_commit.py",
+    "test_ingest_task.py",
+    "test_power_loss.py",
+    "test_read_ahead.py",
+    "test_spark_files.py",
+    "test_spark_options.py",
+    "test_spark_write_commit.py",
+    "test_spark_write_options.py",
+    "test_spark_write_task.py",
+    "test_stores.py",
+    "test_versions.py",
+}
+"""The files of this folder that run in any process; all others run in one, on one session."""
+
 if clusters.MASTER not in clusters.ON_CLUSTER:
     collect_ignore = ["test_killed_executors.py"]
+
+
+class SessionScheduling(LoadFileScheduling):
+    """Gives all files that use the session to one process: each further one would start a Spark of its own."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = super()._split_scope(nodeid)
+        return str(HERE) if _uses_session(PurePath(file)) else file
+
+
+def _uses_session(file: PurePath) -> bool:
+    return file.parent == HERE and file.name not in WITHOUT_SESSION
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling | None:
+    return SessionScheduling(config, log) if config.getvalue("dist") == "loadfile" else None
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """In several processes, begins with this folder: what takes longest must not come last."""
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()) and item.path.name in WITHOUT_SESSION:
+            raise pytest.UsageError(f"{item.nodeid} uses the Spark session: take its file out of WITHOUT_SESSION")
+    if hasattr(config, "workerinput"):
+        items.sort(key=lambda item: not item.nodeid.startswith(f"{HERE}/"))
 
 
 @pytest.fixture(scope="session")
