@@ -6,15 +6,19 @@ SEGLAKE_SPARK_MASTER says where they run: `local` (without it), `connect`, `loca
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from pathlib import PurePath
+import tempfile
+from collections.abc import Callable, Iterator
+from contextvars import copy_context
+from pathlib import Path, PurePath
 from typing import Any, Final
 
 import clusters
 import pytest
+from cli_process import Argument, Finished
 from pyspark.sql import SparkSession
 from xdist.scheduler import LoadFileScheduling
 
+from seglake.cli import main
 from seglake.spark.java import ensure_java
 from seglake.spark.session import session
 
@@ -22,7 +26,6 @@ HERE: Final = PurePath("tests/spark")
 
 WITHOUT_SESSION: Final = {
     # These start processes of their own.
-    "test_cli_ingest.py",
     "test_clusters.py",
     "test_spark_secrets.py",
     "test_spark_write_processes.py",
@@ -103,3 +106,26 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 @pytest.fixture(autouse=True)
 def _default_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SEGLAKE_KEY", raising=False)
+
+
+@pytest.fixture
+def temporary(tmp_path: Path) -> Path:
+    """The folder of temporary files."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def on_session(
+    spark: SparkSession, temporary: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., Finished]:
+    """Runs the command in this process, on the session of the tests: the ingest uses one that is active."""
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+
+    def run(*arguments: Argument) -> Finished:
+        capsys.readouterr()
+        status = copy_context().run(main, ["ingest", *map(os.fsdecode, arguments)])
+        return Finished(status, *capsys.readouterr())
+
+    return run

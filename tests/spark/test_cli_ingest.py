@@ -1,31 +1,39 @@
-"""`seglake ingest`, through real processes: what it prints and how it ends. What it writes has tests of its own."""
+"""`seglake ingest`: what it prints and how it ends. What it writes has tests of its own.
 
+It starts Spark in a process of its own where the output of a starting Spark is tested, else it uses the session.
+"""
+
+from __future__ import annotations
+
+import fcntl
 import json
+import os
+import pty
 import re
+import struct
+import sys
+import termios
+import threading
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_process import Argument, Finished, on_terminal, seglake
+from cli_process import Argument, Finished, seglake
 
 pytestmark = pytest.mark.spark
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "active"
 
 
-def run(temporary: Path, *arguments: Argument, **variables: str) -> Finished:
-    return seglake("ingest", *arguments, "--master", "local[1]", env={"TMPDIR": str(temporary), **variables})
+def run(temporary: Path, *arguments: Argument) -> Finished:
+    """Runs the command in a process of its own."""
+    return seglake("ingest", *arguments, "--master", "local[1]", env={"TMPDIR": str(temporary)})
 
 
 def truth(stem: str) -> dict[str, Any]:
     return json.loads((VECTORS / f"{stem}.json").read_text())
-
-
-@pytest.fixture
-def temporary(tmp_path: Path) -> Path:
-    folder = tmp_path / "temporary"
-    folder.mkdir()
-    return folder
 
 
 def logs(temporary: Path) -> list[Path]:
@@ -50,10 +58,41 @@ def test_json_is_all_that_a_pipe_gets(temporary: Path, tmp_path: Path) -> None:
     assert logs(temporary) == []
 
 
-def test_a_person_gets_progress_and_a_table(temporary: Path, tmp_path: Path) -> None:
-    arguments = ("ingest", VECTORS / "typical.bin", "--to", tmp_path / "lake", "--master", "local[1]")
-    variables = {"TMPDIR": str(temporary), "TERM": "xterm-256color"}
-    seen, done = on_terminal(*arguments, columns=120, env=variables, only="error")
+@contextmanager
+def terminal_for_errors(monkeypatch: pytest.MonkeyPatch, columns: int) -> Generator[list[bytes]]:
+    """Makes standard error a terminal while the block runs; fills the list with what that got."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+    seen: list[bytes] = []
+    reader = threading.Thread(target=drain, args=[ours, seen])
+    reader.start()
+    saved = os.dup(2)
+    os.dup2(theirs, 2)
+    try:
+        with monkeypatch.context() as patched, os.fdopen(theirs, "w", encoding="utf-8") as error:
+            patched.setenv("TERM", "xterm-256color")
+            patched.setattr(sys, "stderr", error)
+            yield seen
+    finally:
+        os.dup2(saved, 2)
+        os.close(saved)
+        reader.join()
+        os.close(ours)
+
+
+def drain(descriptor: int, seen: list[bytes]) -> None:
+    """Reads until nobody has the terminal open any more, which Linux tells by an error."""
+    with suppress(OSError):
+        while block := os.read(descriptor, 65536):
+            seen.append(block)
+
+
+def test_a_person_gets_progress_and_a_table(
+    on_session: Callable[..., Finished], temporary: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with terminal_for_errors(monkeypatch, 120) as blocks:
+        done = on_session(VECTORS / "typical.bin", "--to", tmp_path / "lake")
+    seen = b"".join(blocks).decode()
     assert done.status == 0
     assert "starting Spark" in seen
     assert "of 1 file," in seen
@@ -63,11 +102,13 @@ def test_a_person_gets_progress_and_a_table(temporary: Path, tmp_path: Path) -> 
     assert rows["records"] == str(len(truth("typical")["records"]))
     assert rows["bytes"] == f"{truth('typical')['size']:,}"
     assert done.out.splitlines()[-1] == f"{tmp_path / 'lake'}/active/{{records,damage,files}}/"
+    assert logs(temporary) == []
 
 
-def test_a_wrong_key_is_trouble_and_is_not_shown(temporary: Path, tmp_path: Path) -> None:
+def test_a_wrong_key_is_trouble_and_is_not_shown(on_session: Callable[..., Finished], tmp_path: Path) -> None:
     key = "5e" * 32
-    done = run(temporary, VECTORS / "typical.bin", "--to", tmp_path / "lake", SEGLAKE_KEY=key)
+    (tmp_path / "key").write_text(key)
+    done = on_session(VECTORS / "typical.bin", "--to", tmp_path / "lake", "--key-file", tmp_path / "key")
     assert (done.status, done.out) == (2, "")
     assert str(VECTORS / "typical.bin") in done.err
     assert "key" in done.err

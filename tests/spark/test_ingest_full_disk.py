@@ -1,12 +1,13 @@
 """The ingest onto a disk that fills up: an error, no half table, and the next run ends right."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow.dataset as ds
 import pytest
+from cli_process import Finished
 from pyspark.sql import SparkSession
 from segments import write_segment
-from test_cli_ingest import run
 
 import seglake
 from seglake.spark import ingest
@@ -15,14 +16,15 @@ pytestmark = pytest.mark.spark
 
 
 @pytest.mark.slow
-def test_a_full_disk(spark: SparkSession, small_disk: Path, tmp_path: Path) -> None:
-    temporary, lake = tmp_path / "temporary", small_disk / "lake"
-    temporary.mkdir()
+def test_a_full_disk(
+    spark: SparkSession, on_session: Callable[..., Finished], small_disk: Path, tmp_path: Path
+) -> None:
+    lake = small_disk / "lake"
     large = tmp_path / "large.active"
     with seglake.create(large, format="active") as writer, Path("/dev/urandom").open("rb") as noise:
         for _ in range(60):
             writer.write(type="noise", value=noise.read(100_000))
-    done = run(temporary, large, "--to", lake)
+    done = on_session(large, "--to", lake)
     assert done.status == 2, done
     assert "No space left on device" in done.err, done
     assert "Traceback" not in done.err, done

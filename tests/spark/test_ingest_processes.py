@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow.dataset as ds
 import pytest
 from pyspark.sql import SparkSession
-from segments import DAY, write_segment
+from segments import DAY, OTHER_KEY, write_segment
 
 from seglake.spark import ingest
 
@@ -82,8 +82,9 @@ assert SparkSession.getActiveSession() is None
 
 @pytest.mark.slow
 def test_a_session_of_its_own_is_quiet_and_stopped(tmp_path: Path) -> None:
-    write_segment(tmp_path / "src/a.active", 5)
-    done = run(QUIET, tmp_path / "src", tmp_path / "lake")
+    write_segment(tmp_path / "src/a.active", 5, key=OTHER_KEY)
+    # Executors find the key where the caller does.
+    done = run(QUIET, tmp_path / "src", tmp_path / "lake", SEGLAKE_KEY=OTHER_KEY.hex())
     assert (done.returncode, done.stdout) == (0, "5 0\n"), done.stderr
     # Java itself says these, each version another, before anything of Spark runs.
     of_java = ("WARNING: Using incubator modules", "WARNING: package sun.security.action not in java.base")
