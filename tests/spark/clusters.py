@@ -61,7 +61,6 @@ def environment(folder: Path, inherited: Mapping[str, str], python: str = sys.ex
         "SPARK_HOME": str(home),
         "SPARK_LOCAL_DIRS": str(folder / "local"),
         "SPARK_LOCAL_IP": "127.0.0.1",
-        **JVM,
         # Also of a Connect server, which takes no less.
         "SPARK_DAEMON_MEMORY": "1g",
     }

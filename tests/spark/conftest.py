@@ -45,6 +45,9 @@ WITHOUT_SESSION: Final = {
 }
 """The files of this folder that run in any process; all others run in one, on one session."""
 
+# Also for tests that start a Spark of their own.
+os.environ.update(clusters.JVM)
+
 if clusters.MASTER not in clusters.ON_CLUSTER:
     collect_ignore = ["test_killed_executors.py"]
 
