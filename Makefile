@@ -62,7 +62,7 @@ test-rust: $(VENV)/.requirements ## Run the Rust tests alone
 	$(CARGO) test --locked --workspace --all-features
 
 interop: $(VENV)/.extension $(INTEROP)/node_modules/.installed ## Compare oplogs with what the npm package autobase writes and reads
-	$(BIN)/python -m pytest $(INTEROP) $(PYTEST_ARGS)
+	$(BIN)/python -m pytest $(INTEROP) --cache-clear $(PYTEST_ARGS)
 
 damage: $(VENV)/.extension $(VENV)/.damage java ## Damage files for DAMAGE_SECONDS (300), and tell what is lost, here and in other formats
 	$(BIN)/python -m tests.damage --json build/damage.json

@@ -1,8 +1,9 @@
-"""Oplogs that the npm package `autobase` writes here and now: every field compared with what its own decoder says.
+"""Oplogs that the npm package `autobase` writes on this machine: every field compared with what its own decoder says.
 
-`make interop` installs the package, in the versions that package.json pins, and runs this.
+`make interop` installs the package, in the versions that package.json pins, has it write them and runs this.
 """
 
+import hashlib
 import json
 import random
 import shutil
@@ -50,11 +51,33 @@ def node(script: str, *arguments: Path | str) -> str:
 
 
 @pytest.fixture(scope="session")
-def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of oplogs, `v<version>-<scenario>-<writer>.oplog`, each with the package's view of it as `.json`."""
-    folder = tmp_path_factory.mktemp("autobase")
-    node("write.js", folder, "--old")
-    return folder
+def written(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of oplogs, `v<version>-<scenario>-<writer>.oplog`, each with the package's view of it as `.json`.
+
+    They are written again when the scripts, the package or Node.js change, or with `--cache-clear`: until then pytest's
+    cache keeps them.
+    """
+    folder = tmp_path_factory.mktemp("autobase") / "written"
+    cache: pytest.Cache | None = getattr(pytestconfig, "cache", None)
+    if cache is None:
+        node("write.js", folder, "--old")
+        return folder
+    kept = cache.mkdir("autobase") / writers()
+    if not kept.exists():
+        node("write.js", folder, "--old")
+        shutil.rmtree(kept.parent)
+        kept.parent.mkdir()
+        # In two steps, so that what is kept is complete.
+        shutil.copytree(folder, kept.with_suffix(".part"))
+        kept.with_suffix(".part").rename(kept)
+    return kept
+
+
+def writers() -> str:
+    """The hash of all that decides what is written, but for the package itself, which the lock file names."""
+    files = [*sorted(HERE.glob("*.js")), HERE / "package-lock.json"]
+    version = subprocess.run(["node", "--version"], capture_output=True, check=True).stdout
+    return hashlib.sha256(b"\0".join([version, *(path.read_bytes() for path in files)])).hexdigest()
 
 
 def oplogs(folder: Path, version: int) -> list[Path]:
