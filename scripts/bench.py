@@ -3,12 +3,13 @@
     make bench
     make bench BENCH_ARGS="scan python_lookup"    # some suites only
     make bench BENCH_ARGS="--check hash"          # exit status 1 where a target is missed
+    make bench BENCH_ARGS="--markdown hash"       # the table as it is in docs/performance.md
     make bench-spark                              # with Spark
     make bench-spark BENCH_ARGS=spark_planning    # one of its suites
 
 The suites of benches/ratios are in Rust, those of benches/python in Python (python_NAME), `hostile` is benches/hostile,
 `spark` and spark_NAME are benches/spark.
-Each runs in a process of its own. What they found is also written to bench-results.json, a list of rows.
+Each runs in a process of its own. Their rows are also written to bench-results.json.
 """
 
 from __future__ import annotations
@@ -18,12 +19,13 @@ import json
 import os
 import platform
 import shutil
+import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final, TypedDict
+from typing import Final, Literal, TypedDict
 
 from rich.console import Console
 from rich.markup import escape
@@ -59,12 +61,19 @@ class Row(TypedDict):
 
     name: str
     beside: str
-    """The peer or limit that ours is measured with, in turns."""
+    """What ours is measured with, in turns."""
+    kind: Literal["limit", "peer", "itself"]
+    """Whether that is the least that any program has to do, another program, or seglake in another setting."""
     unit: str
     ours: float
     reference: float
     ratio: float
-    """How many times as good ours is."""
+    """How many times as good ours is: the median of all rounds."""
+    low: float
+    """The lower quartile of the rounds' ratios."""
+    high: float
+    """The upper quartile."""
+    rounds: int
     target: float | None
     holds: bool | None
 
@@ -117,26 +126,40 @@ def command(suite: str) -> list[str]:
 
 
 def hostile_rows() -> list[Row]:
-    """What each hostile file took. The target is for those that are listed; the others show what more can be made."""
+    """A row for each hostile file. The target is for those that are listed; the others show what more can be made."""
     found = json.loads(HOSTILE.read_text())
     gigabytes = found["mib"] * (1 << 20) / 1e9
     rows: list[Row] = []
     for row in found["results"]:
-        ratio = row["hashed_seconds"] / row["seconds"]
-        target = 1 / MOST_TIMES if row["listed"] else None
+        rounds: list[tuple[float, float]] = row["rounds"]
+        ratios = [hashed / own for own, hashed in rounds]
+        ratio, target = statistics.median(ratios), 1 / MOST_TIMES if row["listed"] else None
+        low, high = quartiles(ratios)
         rows.append(
             {
                 "name": f"hostile {row['family']} ({row['way']}): {row['file']}",
                 "beside": "a sound file, hashed one by one",
+                "kind": "peer",
                 "unit": "GB/s",
-                "ours": gigabytes / row["seconds"],
-                "reference": gigabytes / row["hashed_seconds"],
+                "ours": gigabytes / statistics.median(own for own, _ in rounds),
+                "reference": gigabytes / statistics.median(hashed for _, hashed in rounds),
                 "ratio": ratio,
+                "low": low,
+                "high": high,
+                "rounds": len(rounds),
                 "target": target,
                 "holds": None if target is None else ratio >= target,
             }
         )
     return rows
+
+
+def quartiles(values: Sequence[float]) -> tuple[float, float]:
+    """The lower and the upper quartile, between two values where they fall between them."""
+    if len(values) == 1:
+        return values[0], values[0]
+    low, _, high = statistics.quantiles(values, method="inclusive")
+    return low, high
 
 
 def machine() -> str:
@@ -153,23 +176,44 @@ def number(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
+COLUMNS: Final = {
+    "what": "left",
+    "ours": "right",
+    "beside": "left",
+    "its": "right",
+    "unit": "left",
+    "ratio": "right",
+    "quartiles": "right",
+    "target": "right",
+}
+
+
+def cells(row: Row) -> list[str]:
+    """A row as text, in the order of the columns."""
+    target = "" if row["target"] is None else f"{row['target']:.2f}"
+    if row["holds"] is False:
+        target += " missed"
+    beside = f"{row['kind']}: {row['beside']}"
+    spread = f"{row['low']:.2f} to {row['high']:.2f}"
+    measured = [number(row["ours"]), beside, number(row["reference"]), row["unit"]]
+    return [row["name"], *measured, f"{row['ratio']:.2f}", spread, target]
+
+
 def table(rows: Sequence[Row]) -> Table:
     """All rows, one below the other."""
-    shown = Table(title=escape(f"{machine()}: medians of interleaved runs"))
-    shown.add_column("what")
-    shown.add_column("ours", justify="right")
-    shown.add_column("the peer or limit")
-    shown.add_column("its", justify="right")
-    shown.add_column("unit")
-    shown.add_column("ratio", justify="right")
-    shown.add_column("target", justify="right")
-    shown.add_column("holds")
+    shown = Table(title=escape(f"{machine()}: medians of interleaved rounds"))
+    for name, justify in COLUMNS.items():
+        shown.add_column(name, justify="right" if justify == "right" else "left")
     for row in rows:
-        target = "" if row["target"] is None else f"{row['target']:.2f}"
-        holds = {None: "", True: "yes", False: "MISSED"}[row["holds"]]
-        told = (number(row["ours"]), escape(row["beside"]), number(row["reference"]), row["unit"])
-        shown.add_row(escape(row["name"]), *told, f"{row['ratio']:.2f}", target, holds)
+        shown.add_row(*map(escape, cells(row)))
     return shown
+
+
+def markdown(rows: Sequence[Row]) -> str:
+    """The same table for a document."""
+    rules = ["--:" if justify == "right" else "---" for justify in COLUMNS.values()]
+    lines = [list(COLUMNS), rules, *map(cells, rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def main() -> int:
@@ -177,6 +221,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Measures each hot path beside its peer or limit.")
     parser.add_argument("suites", nargs="*", help="the suites to run; without any, all are")
     parser.add_argument("--check", action="store_true", help="fail where a target is missed")
+    parser.add_argument("--markdown", action="store_true", help="print the table as Markdown")
     parser.add_argument("--spark", action="store_true", help="run the suites that start Spark instead")
     arguments = parser.parse_args()
     shutil.rmtree(FOUND, ignore_errors=True)
@@ -203,7 +248,11 @@ def main() -> int:
         print(f"{suite}: {time.monotonic() - begun:.0f} s", file=sys.stderr)
     RESULTS.write_text(json.dumps(rows, indent=2) + "\n")
     # A terminal's width or more: a table that is cut says nothing in a log.
-    Console(width=max(Console().width, 150)).print(table(rows))
+    console = Console(width=max(Console().width, 170))
+    if arguments.markdown:
+        print(markdown(rows))
+    else:
+        console.print(table(rows))
     missed = sum(row["holds"] is False for row in rows)
     print(
         f"{missed} of {sum(row['target'] is not None for row in rows)} targets missed; all rows are in {RESULTS.name}"

@@ -35,8 +35,8 @@ use seglake::verbs::{Ledger, verify};
 
 /// How much of a sound file is read at once, as in windows, in bytes.
 const PIECE_BYTES: u64 = 1 << 20;
-/// Of so many runs the fastest counts.
-const RUNS: usize = 3;
+/// How often each file is measured, in turns with the sound one; each goes first in about half of the rounds.
+const ROUNDS: usize = 4;
 /// A file that takes longer than this is measured once.
 const LONG: Duration = Duration::from_secs(2);
 
@@ -74,19 +74,36 @@ fn now(begun: &Instant) -> Duration {
     begun.elapsed()
 }
 
-/// How long it takes at best.
-fn seconds(mut run: impl FnMut()) -> f64 {
-    let mut best = Duration::MAX;
-    for _ in 0..RUNS {
+/// How long each of the two takes, in seconds, in each round.
+fn in_turns(mut hostile: impl FnMut(), mut sound: impl FnMut()) -> Vec<(f64, f64)> {
+    fn seconds(run: &mut impl FnMut()) -> f64 {
         let clock = Instant::now();
         let begun = now(&clock);
         run();
-        best = best.min(now(&clock) - begun);
-        if best > LONG {
+        (now(&clock) - begun).as_secs_f64()
+    }
+    sound(); // which warms up
+    let mut rounds = Vec::new();
+    while rounds.len() < ROUNDS {
+        if rounds.len().is_multiple_of(2) {
+            let own = seconds(&mut hostile);
+            rounds.push((own, seconds(&mut sound)));
+        } else {
+            let other = seconds(&mut sound);
+            rounds.push((seconds(&mut hostile), other));
+        }
+        if rounds[0].0 > LONG.as_secs_f64() {
             break;
         }
     }
-    best.as_secs_f64()
+    rounds
+}
+
+/// The middle one.
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<_> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
 }
 
 /// The records of a sound file.
@@ -135,16 +152,22 @@ fn main() {
         .collect();
     let mib: usize = std::env::var("SEGLAKE_BENCH_MIB").map_or(256, |mib| mib.parse().unwrap());
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("file");
+    let [path, sound] = ["file", "sound"].map(|name| folder.path().join(name));
     let mut results = Vec::new();
     for family in files::families() {
         let is_wanted = |name: &str| {
             let name = format!("{}: {name}", family.name);
             wanted.is_empty() || wanted.iter().any(|part| name.contains(part.as_str()))
         };
-        if !family.hostile.iter().any(|(name, _)| is_wanted(name)) {
+        let hostile: Vec<_> = family
+            .hostile
+            .iter()
+            .filter(|(name, _)| is_wanted(name))
+            .collect();
+        if hostile.is_empty() {
             continue;
         }
+        std::fs::write(&sound, (family.clean)(mib << 20)).unwrap();
         let ways: &[bool] = if family.format == "sealed" {
             &[true, false]
         } else {
@@ -152,32 +175,39 @@ fn main() {
         };
         for mapped in ways {
             let options = options(&family);
-            let measure = |make: files::Make| {
-                std::fs::write(&path, make(mib << 20)).unwrap();
-                seconds(|| {
-                    let report = verify(open(&path, *mapped), &options, |_| Ok(())).unwrap();
-                    assert_eq!(report.bytes, report.size);
-                })
-            };
-            let sound = measure(family.clean);
-            let clean = if family.hashes_records {
-                let records = records(open(&path, *mapped), &options);
-                let mut piece = Vec::new();
-                seconds(|| hash_ranges(&*open(&path, *mapped), &records, &mut piece))
+            let records = if family.hashes_records {
+                records(open(&sound, *mapped), &options)
             } else {
-                seconds(|| hash_values(open(&path, *mapped), &options))
+                Vec::new()
             };
-            for (name, make) in family.hostile.iter().filter(|(name, _)| is_wanted(name)) {
-                let taken = measure(*make);
+            let mut piece = Vec::new();
+            for (name, make) in &hostile {
+                std::fs::write(&path, make(mib << 20)).unwrap();
+                let rounds = in_turns(
+                    || {
+                        let report = verify(open(&path, *mapped), &options, |_| Ok(())).unwrap();
+                        assert_eq!(report.bytes, report.size);
+                    },
+                    || {
+                        let source = open(&sound, *mapped);
+                        if family.hashes_records {
+                            hash_ranges(&*source, &records, &mut piece);
+                        } else {
+                            hash_values(source, &options);
+                        }
+                    },
+                );
                 let way = if *mapped { "mapped" } else { "windows" };
                 eprintln!(
-                    "{} ({way}): {name}: {taken:.3} s, {:.2} times {clean:.3} s",
+                    "{} ({way}): {name}: {:.3} s, {:.2} times {:.3} s",
                     family.name,
-                    taken / clean
+                    median(rounds.iter().map(|(own, _)| *own)),
+                    median(rounds.iter().map(|(own, other)| own / other)),
+                    median(rounds.iter().map(|(_, other)| *other)),
                 );
                 results.push(serde_json::json!({
-                    "family": family.name, "way": way, "file": name, "seconds": taken, "hashed_seconds": clean,
-                    "sound_seconds": sound, "listed": files::is_listed(name),
+                    "family": family.name, "way": way, "file": name, "rounds": rounds,
+                    "listed": files::is_listed(name),
                 }));
             }
         }

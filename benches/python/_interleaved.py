@@ -1,4 +1,7 @@
-"""Two ways to do one thing, in turns, and the median of their ratios: what else the machine does hits both alike."""
+"""Two ways to do one thing, measured in turns, and the median of their ratios.
+
+Other load on the machine slows both alike.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +12,19 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final, TypedDict
+from typing import Final, Literal, TypedDict
 
-ROUNDS: Final = 7
+ROUNDS: Final = 8
+"""An even number: each side goes first in half of the rounds."""
 MIN_SECONDS: Final = 0.05
-"""One measurement lasts at least so long: what is shorter is repeated within it."""
+"""One measurement lasts at least so long: shorter work is repeated within it."""
 MILLIONS: Final = "M/s"
-"""The unit of rates that are told in millions of items a second; in any other they are told as they are."""
+"""The unit of rates in millions of items a second. Rates of any other unit are given as they are."""
 COSTS: Final = frozenset({"s", "MiB"})
-"""The units of what is the better the less it is."""
+"""The units of which less is better."""
+
+Kind = Literal["limit", "peer", "itself"]
+"""What seglake is measured beside: the least that any program has to do, another program, or itself otherwise."""
 
 
 class Row(TypedDict):
@@ -25,19 +32,26 @@ class Row(TypedDict):
 
     name: str
     beside: str
+    kind: Kind
     unit: str
     ours: float
     reference: float
     ratio: float
+    """How many times as good ours is: the median of all rounds."""
+    low: float
+    """The lower quartile of the rounds' ratios."""
+    high: float
+    """The upper quartile."""
+    rounds: int
     target: float | None
     holds: bool | None
 
 
 class Suite:
-    """The comparisons of one suite, told in items a second by `clock`.
+    """The comparisons of one suite, in items a second by `clock`.
 
-    Without another clock that is the time that the process is on a processor, rather than time that passes: it is of
-    one thread, or of all that a peer starts. Where other processes do the work, the clock has to be of theirs.
+    The default clock is the time that the process is on a processor, rather than time that passes: that of one
+    thread, or of all threads that a peer starts. If other processes do the work, pass a clock of theirs.
     """
 
     def __init__(self, name: str, clock: Callable[[], float] = time.process_time, rounds: int = ROUNDS) -> None:
@@ -54,16 +68,25 @@ class Suite:
         theirs: tuple[Callable[[], object], int],
         target: float | None = None,
         unit: str = MILLIONS,
+        kind: Kind = "peer",
+        prepare: Callable[[], object] = lambda: None,
     ) -> None:
-        """Measures ours beside theirs, each with the number of items that one run works on."""
-        rates: list[tuple[float, float]] = []
+        """Measures ours beside theirs, each with the number of items of one run.
+
+        The sides take turns in going first. `prepare` runs before each round and is not measured.
+        """
+        prepare()
         repeats = [max(1, math.ceil(MIN_SECONDS / max(self._seconds(run, 1), 1e-9))) for run, _ in (ours, theirs)]
-        for _ in range(self._rounds):
-            own, other = (
-                items / self._seconds(run, times) for (run, items), times in zip((ours, theirs), repeats, strict=True)
+        sides = list(zip((ours, theirs), repeats, strict=True))
+        rates: list[tuple[float, float]] = []
+        for number in range(self._rounds):
+            prepare()
+            swapped = number % 2 == 1
+            first, second = (
+                items / self._seconds(run, times) for (run, items), times in (reversed(sides) if swapped else sides)
             )
-            rates.append((own, other))
-        self.add(name, beside, rates, target, unit)
+            rates.append((second, first) if swapped else (first, second))
+        self.add(name, beside, rates, target, unit, kind)
 
     def add(
         self,
@@ -72,30 +95,37 @@ class Suite:
         found: Sequence[tuple[float, float]],
         target: float | None = None,
         unit: str = MILLIONS,
+        kind: Kind = "peer",
     ) -> None:
         """Adds a row for what was measured in turns, ours and theirs: items a second, or what something costs."""
-        ratio = statistics.median(other / own if unit in COSTS else own / other for own, other in found)
+        ratios = [other / own if unit in COSTS else own / other for own, other in found]
+        ratio = statistics.median(ratios)
+        low, high = quartiles(ratios)
         scale = 1e6 if unit == MILLIONS else 1.0
         row: Row = {
             "name": name,
             "beside": beside,
+            "kind": kind,
             "unit": unit,
             "ours": statistics.median(own for own, _ in found) / scale,
             "reference": statistics.median(other for _, other in found) / scale,
             "ratio": ratio,
+            "low": low,
+            "high": high,
+            "rounds": len(ratios),
             "target": target,
             "holds": None if target is None else ratio >= target,
         }
         self._rows.append(row)
-        told = "" if target is None else f"  target {target:.2f}{'' if row['holds'] else '  MISSED'}"
+        goal = "" if target is None else f"  target {target:.2f}{'' if row['holds'] else '  MISSED'}"
         print(
-            f"{name:<44} {row['ours']:>9.3f} {row['unit']:<5} {beside:<34} {row['reference']:>9.3f}"
-            f"  ratio {ratio:>7.2f}{told}",
+            f"{name:<44} {row['ours']:>9.3f} {row['unit']:<5} {beside:<44} {row['reference']:>9.3f}"
+            f"  ratio {ratio:>7.2f} ({low:.2f} to {high:.2f}){goal}",
             flush=True,
         )
 
     def finish(self) -> None:
-        """Writes what was found into the folder SEGLAKE_RATIOS, if that is set."""
+        """Writes the rows into the folder SEGLAKE_RATIOS, if that is set."""
         if folder := os.environ.get("SEGLAKE_RATIOS"):
             path = Path(folder) / f"{self._name}.json"
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -107,3 +137,11 @@ class Suite:
         for _ in range(times):
             run()
         return (self._clock() - begun) / times
+
+
+def quartiles(values: Sequence[float]) -> tuple[float, float]:
+    """The lower and the upper quartile, between two values where they fall between them."""
+    if len(values) == 1:
+        return values[0], values[0]
+    low, _, high = statistics.quantiles(values, method="inclusive")
+    return low, high

@@ -1,7 +1,7 @@
 """Looking up messages of a sealed segment by UUID from Python, in random order and warm, beside LMDB.
 
-The same keys and values are in both. LMDB is asked for one key after the other, in one read transaction, by keys as
-bytes.
+The same keys and values are in both. LMDB is asked in one read transaction: for one key by `get`, for many by
+`getmulti`. Each side has other keys in each round, and gives the same: bytes objects, or an Arrow array.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ MESSAGES = int(os.environ.get("SEGLAKE_RATIOS_MESSAGES", "2000000"))
 VALUE_BYTES = 120
 KEYS = 1000
 """How many keys one run looks up."""
+RUNS_OF_A_ROUND = 128
+"""Keys of so many runs are drawn for each round: more than it takes."""
 SEED = 7
 
 
@@ -65,36 +67,79 @@ def array(keys: list[bytes]) -> pa.FixedSizeBinaryArray:
     return pa.array(keys, pa.binary(16))
 
 
+class Keys:
+    """Keys in random order, a thousand at a time, as bytes and as Arrow arrays."""
+
+    def __init__(self, keys: list[bytes], seed: int) -> None:
+        self._keys = keys
+        self._random = random.Random(seed)
+        self.draw()
+
+    def draw(self) -> None:
+        """Draws the keys of the next round."""
+        drawn = [self._random.choices(self._keys, k=KEYS) for _ in range(RUNS_OF_A_ROUND)]
+        self._some = itertools.cycle([(some, array(some)) for some in drawn])
+
+    def as_bytes(self) -> list[bytes]:
+        """The next ones."""
+        return next(self._some)[0]
+
+    def as_arrow(self) -> pa.FixedSizeBinaryArray:
+        """The next ones."""
+        return next(self._some)[1]
+
+
 def run(suite: Suite) -> None:
     """All comparisons."""
-    keys, pick = uuids(), random.Random(SEED)
-    asked = [pick.choices(keys, k=KEYS) for _ in range(200)]
-    given = itertools.cycle([(some, array(some)) for some in asked])
+    keys = uuids()
+    own, other = Keys(keys, SEED), Keys(keys, SEED + 1)
     with tempfile.TemporaryDirectory() as folder:
         reader, read = make(Path(folder), keys)
+        cursor = read.cursor()
 
-        def gets() -> None:
-            for key in next(given)[0]:
-                assert reader.get(key) is not None
+        def get() -> None:
+            for key in own.as_bytes():
+                record = reader.get(key)
+                assert record is not None
+                assert len(record.value) == VALUE_BYTES
 
-        def lmdb_gets() -> None:
-            for key in next(given)[0]:
-                assert read.get(key) is not None
+        def lmdb_get() -> None:
+            for key in other.as_bytes():
+                value = read.get(key)
+                assert value is not None
+                assert len(value) == VALUE_BYTES
 
-        def many_to_arrow() -> None:
-            assert reader.get_many(next(given)[1]).num_rows == KEYS
+        def get_many() -> None:
+            values = [record.value for record in reader.get_many(own.as_bytes()) if record is not None]
+            assert len(values) == KEYS
 
-        def many_made_arrow() -> None:
-            assert reader.get_many(array(next(given)[0])).num_rows == KEYS
+        def lmdb_get_many() -> None:
+            values = [value for _, value in cursor.getmulti(other.as_bytes())]
+            assert len(values) == KEYS
 
-        def many_to_records() -> None:
-            assert None not in reader.get_many(next(given)[0])
+        def get_many_arrow() -> None:
+            assert pa.record_batch(reader.get_many(own.as_arrow())).num_rows == KEYS
 
-        many, loop, theirs = f"get_many of {KEYS:,}", "LMDB, a loop", (lmdb_gets, KEYS)
-        suite.compare("get by bytes", "LMDB get", (gets, KEYS), theirs, 1.0)
-        suite.compare(f"{many}: an Arrow array", loop, (many_to_arrow, KEYS), theirs, 20.0)
-        suite.compare(f"{many}: bytes, made an Arrow array", loop, (many_made_arrow, KEYS), theirs)
-        suite.compare(f"{many}: bytes, to Records", loop, (many_to_records, KEYS), theirs)
+        def lmdb_get_many_arrow() -> None:
+            values = [value for _, value in cursor.getmulti(other.as_arrow().to_pylist())]
+            assert len(pa.array(values, pa.binary())) == KEYS
+
+        def prepare() -> None:
+            own.draw()
+            other.draw()
+
+        for name, beside, ours, theirs in (
+            ("get from Python, a value", "LMDB get", get, lmdb_get),
+            (f"get_many of {KEYS} from Python, values", "LMDB getmulti", get_many, lmdb_get_many),
+            (
+                f"get_many of {KEYS} from Python, Arrow",
+                "LMDB getmulti, from and to Arrow",
+                get_many_arrow,
+                lmdb_get_many_arrow,
+            ),
+        ):
+            suite.compare(name, beside, (ours, KEYS), (theirs, KEYS), 1.0, prepare=prepare)
+        cursor.close()
         read.abort()
         reader.close()
 

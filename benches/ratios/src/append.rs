@@ -1,50 +1,69 @@
-//! Appending to an active segment, beside the same without checksums, and beside the crate `seglog`; and what preallocating
-//! saves where every few records are synced.
+//! Appending to an active segment: beside hashing and writing the same bytes once, beside the same without checksums, and beside
+//! the crate `seglog`. And appending a few records and syncing them, beside the same bytes by hand, and a file that grows.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::hint::black_box;
-use std::io::Write;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
+use seglake::checksum::{Key, hash_many};
 use seglake::format::{WriteOptions, active};
 use tempfile::TempDir;
 use uuid::{Timestamp, Uuid};
 
-use crate::compare::{Clock, Comparison, Work};
+use crate::compare::{Beside, Clock, Comparison, Work};
 use crate::messages::{Lengths, Random, TYPE};
 
 /// How many bytes of values one run appends.
 const VALUE_BYTES: usize = 24 << 20;
-/// The buffer of seglake's writers.
+/// The buffer of seglake's writers, and how their bytes lie in memory: as in the file, but for whole cache lines.
 const BUFFER_BYTES: usize = 1 << 20;
+const CACHE_LINE_BYTES: usize = 64;
+/// Records and bytes that are hashed together while they are in the second cache.
+const GROUP: usize = 512;
+const GROUP_BYTES: usize = 256 << 10;
 /// How many records are synced together.
 const RECORDS_A_SYNC: usize = 16;
 const SYNCED_VALUE_BYTES: usize = 120;
-/// The most bytes that records synced together take.
+/// The bytes of records synced together, at least and at most.
+const BYTES_A_SYNC: usize = RECORDS_A_SYNC * (16 + 1 + TYPE.len() + 4 + SYNCED_VALUE_BYTES + 8);
 const ROOM_A_SYNC: u64 = 4 << 10;
 /// Room for all that is synced.
 const PREALLOCATED_BYTES: u64 = 128 << 20;
+/// The shares of the limits' speeds to reach.
+const TARGET: f64 = 0.85;
+const SYNC_TARGET: f64 = 0.9;
 
 pub(crate) fn run(comparison: &mut Comparison) {
     for (name, lengths) in Lengths::ALL {
         let messages = Messages::new(lengths);
+        let framed = Framed::of(&messages);
         let work = Work::Bytes(messages.values.len());
         let folder = TempDir::new().unwrap();
         let path = folder.path().join("ours");
         let other = folder.path().join("theirs");
+        let name = format!("append, {name}");
         comparison.run(
-            format!("append {name}"),
-            "the same without hash",
+            &name,
+            Beside::Limit("hashing, then writing the same bytes once"),
             work,
-            0.85,
+            TARGET,
+            || messages.append(&path),
+            || framed.hash_and_write(&other),
+        );
+        comparison.run(
+            &name,
+            Beside::Limit("the same without checksums"),
+            work,
+            None,
             || messages.append(&path),
             || messages.frame(&other),
         );
         comparison.run(
-            format!("append {name}, beside seglog"),
-            "seglog, append",
+            &name,
+            Beside::Peer("seglog"),
             work,
-            1.8,
+            1.0,
             || messages.append(&path),
             || messages.append_seglog(&other),
         );
@@ -52,7 +71,7 @@ pub(crate) fn run(comparison: &mut Comparison) {
     sync(comparison);
 }
 
-/// Messages to append: UUIDs, and values that lie one behind the other.
+/// Messages to append: UUIDs, and values that lie one after the other.
 struct Messages {
     uuids: Vec<Uuid>,
     values: Vec<u8>,
@@ -99,23 +118,25 @@ impl Messages {
         std::fs::remove_file(path).unwrap();
     }
 
-    /// The same bytes but for the checksums, which are 0.
+    /// The same bytes but for the checksums, which are 0, with the same checks of UUIDs, through the same buffer.
     fn frame(&self, path: &Path) {
-        let mut file = File::create_new(path).unwrap();
-        let mut buffer = Vec::new();
+        let mut out = Buffer::new(path);
+        let mut last = Uuid::nil();
         for (uuid, value) in self.iter() {
-            buffer.extend_from_slice(uuid.as_bytes());
-            buffer.push(u8::try_from(TYPE.len()).unwrap());
-            buffer.extend_from_slice(TYPE);
-            buffer.extend_from_slice(&u32::try_from(value.len()).unwrap().to_be_bytes());
-            buffer.extend_from_slice(value);
-            buffer.extend_from_slice(&0_u64.to_be_bytes());
-            if buffer.len() >= BUFFER_BYTES {
-                file.write_all(&buffer).unwrap();
-                buffer.clear();
+            assert!(*uuid > last && uuid.get_version_num() == 6);
+            last = *uuid;
+            out.bytes.extend_from_slice(uuid.as_bytes());
+            out.bytes.push(u8::try_from(TYPE.len()).unwrap());
+            out.bytes.extend_from_slice(TYPE);
+            let len = u32::try_from(value.len()).unwrap();
+            out.bytes.extend_from_slice(&len.to_be_bytes());
+            out.bytes.extend_from_slice(value);
+            out.bytes.extend_from_slice(&0_u64.to_be_bytes());
+            if out.bytes.len() - out.padding >= BUFFER_BYTES {
+                out.write();
             }
         }
-        file.write_all(&buffer).unwrap();
+        out.write();
         std::fs::remove_file(path).unwrap();
     }
 
@@ -132,27 +153,167 @@ impl Messages {
     }
 }
 
+/// A file with the buffer that seglake's writers have: it is written from as soon as it is full, and begins so that its bytes lie
+/// in memory as they will in the file's pages.
+struct Buffer {
+    file: File,
+    at: u64,
+    bytes: Vec<u8>,
+    padding: usize,
+}
+
+impl Buffer {
+    fn new(path: &Path) -> Self {
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create_new(true)
+            .open(path)
+            .unwrap();
+        file.lock().unwrap();
+        Self {
+            file,
+            at: 0,
+            bytes: Vec::new(),
+            padding: 0,
+        }
+    }
+
+    fn write(&mut self) {
+        let bytes = &self.bytes[self.padding..];
+        self.file.write_all_at(bytes, self.at).unwrap();
+        self.at += bytes.len() as u64;
+        self.bytes.clear();
+        self.bytes.shrink_to(BUFFER_BYTES * 2);
+        self.padding = padding(self.bytes.as_ptr(), self.at);
+        self.bytes.resize(self.padding, 0);
+    }
+}
+
+/// How many bytes to leave out at this address for the next one to lie in its cache line as `at` does in a page.
+fn padding(address: *const u8, at: u64) -> usize {
+    let within_line = usize::try_from(at).unwrap() % CACHE_LINE_BYTES;
+    within_line.wrapping_sub(address.addr()) % CACHE_LINE_BYTES
+}
+
+/// The bytes of a segment, made beforehand.
+struct Framed {
+    bytes: Vec<u8>,
+    /// The first of them that counts, which lies at the beginning of a cache line.
+    padding: usize,
+    /// Where each record begins, and how many bytes of it are hashed.
+    records: Vec<(usize, usize)>,
+}
+
+impl Framed {
+    fn of(messages: &Messages) -> Self {
+        let record = 16 + 1 + TYPE.len() + 4 + 8;
+        let room = messages.values.len() + record * messages.uuids.len();
+        let mut bytes = Vec::with_capacity(room + CACHE_LINE_BYTES);
+        let padding = padding(bytes.as_ptr(), 0);
+        bytes.resize(padding, 0);
+        let mut records = Vec::with_capacity(messages.uuids.len());
+        for (uuid, value) in messages.iter() {
+            let start = bytes.len();
+            active::encode(&mut bytes, &Key::DEFAULT, uuid.as_bytes(), TYPE, value).unwrap();
+            records.push((start, bytes.len() - 8 - start));
+        }
+        Self {
+            bytes,
+            padding,
+            records,
+        }
+    }
+
+    /// Hashes group by group, and writes as much as a writer's buffer holds right after it was hashed.
+    fn hash_and_write(&self, path: &Path) {
+        let file = File::create_new(path).unwrap();
+        let (mut hashes, mut at) = (Vec::new(), self.padding);
+        let mut write = |end: usize, least: usize| {
+            while end - at >= least.max(1) {
+                let piece = BUFFER_BYTES.min(end - at);
+                let offset = (at - self.padding) as u64;
+                file.write_all_at(&self.bytes[at..at + piece], offset)
+                    .unwrap();
+                at += piece;
+            }
+        };
+        let mut rest = &*self.records;
+        while let Some((first, _)) = rest.first() {
+            let within = |(start, len): &&(usize, usize)| start + len - first <= GROUP_BYTES;
+            let count = rest.iter().take(GROUP).take_while(within).count().max(1);
+            let (group, others) = rest.split_at(count);
+            hash_many(&Key::DEFAULT, &self.bytes, group, &mut hashes);
+            black_box(&hashes);
+            let (start, len) = group[count - 1];
+            write(start + len + 8, BUFFER_BYTES);
+            rest = others;
+        }
+        write(self.bytes.len(), 1);
+        std::fs::remove_file(path).unwrap();
+    }
+}
+
 /// The n-th UUID.
 fn uuid(number: usize) -> Uuid {
     let tick = 0x01ee_0000_0000_0000 + 10 * number as u64;
     Uuid::new_v6(Timestamp::from_gregorian_time(tick, 7), &[1, 2, 3, 4, 5, 6])
 }
 
-/// Small batches, each synced: to a segment that was filled with zeros beforehand, and to one that grows. By the time that
-/// passes, since what it takes is waiting.
+/// Small batches, each synced, by the time that passes: nearly all of it is waiting.
 fn sync(comparison: &mut Comparison) {
     let folder = TempDir::new().unwrap();
-    let mut preallocated = Synced::new(&folder.path().join("preallocated"), PREALLOCATED_BYTES);
-    let mut growing = Synced::new(&folder.path().join("growing"), 0);
+    let path = |name: &str| folder.path().join(name);
+    let mut preallocated = Synced::new(&path("preallocated"), PREALLOCATED_BYTES);
+    let mut growing = Synced::new(&path("growing"), 0);
+    let mut by_hand = ByHand::new(&path("by hand"));
+    let work = Work::Items(RECORDS_A_SYNC);
     comparison.clock(Clock::Wall);
+    let name = format!("append and sync {RECORDS_A_SYNC} records");
     comparison.run(
-        format!("append and sync {RECORDS_A_SYNC} records, preallocated"),
-        "growing",
-        Work::Items(RECORDS_A_SYNC),
-        1.35,
+        &name,
+        Beside::Limit("as many bytes and fdatasync, by hand"),
+        work,
+        SYNC_TARGET,
+        || preallocated.append(),
+        || by_hand.append(),
+    );
+    comparison.run(
+        format!("{name}, preallocated"),
+        Beside::Itself("a file that grows"),
+        work,
+        None,
         || preallocated.append(),
         || growing.append(),
     );
+}
+
+/// A file of zeros, into which as many bytes as the records have are written and synced.
+struct ByHand {
+    file: File,
+    at: u64,
+}
+
+impl ByHand {
+    fn new(path: &Path) -> Self {
+        let file = File::create_new(path).unwrap();
+        let zeros = vec![0; 1 << 20];
+        for at in (0..PREALLOCATED_BYTES).step_by(zeros.len()) {
+            file.write_all_at(&zeros, at).unwrap();
+        }
+        file.sync_all().unwrap();
+        Self { file, at: 0 }
+    }
+
+    fn append(&mut self) {
+        if self.at + ROOM_A_SYNC > PREALLOCATED_BYTES {
+            self.at = 0;
+        }
+        let records = [0x5a; BYTES_A_SYNC];
+        self.file.write_all_at(&records, self.at).unwrap();
+        self.file.sync_data().unwrap();
+        self.at += BYTES_A_SYNC as u64;
+    }
 }
 
 /// A writer that is synced every few records.

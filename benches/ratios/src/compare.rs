@@ -1,24 +1,25 @@
-//! Two ways to do one thing, in turns, and the median of their ratios: what else the machine does hits both alike.
+//! Two ways to do one thing, measured in turns, and the median of their ratios: other load on the machine slows both alike.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-/// Rounds of a comparison: at least so many, and more until the time is used up.
-const MIN_ROUNDS: usize = 7;
-const TIME: Duration = Duration::from_secs(2);
-/// One measurement lasts at least so long: what is shorter is repeated within it.
+/// Rounds of a comparison: at least so many, and more until the time is used up. Each goes first in half of them.
+const MIN_ROUNDS: usize = 8;
+/// The time of a comparison in seconds, unless the environment says otherwise.
+const SECONDS: f64 = 2.0;
+const SECONDS_VARIABLE: &str = "SEGLAKE_RATIOS_SECONDS";
+/// One measurement lasts at least so long: shorter work is repeated within it.
 const MIN_RUN: Duration = Duration::from_millis(8);
 
-/// What one run works on, so that it can be told per second.
+/// The work of one run, so that it can be given per second.
 #[derive(Clone, Copy)]
-#[allow(dead_code, reason = "each suite takes what it needs")]
 pub(crate) enum Work {
-    /// Bytes: told in GB/s.
+    /// Bytes: shown in GB/s.
     Bytes(usize),
-    /// Messages, keys or such: told in millions a second.
+    /// Messages, keys or such: shown in millions a second.
     Items(usize),
 }
 
@@ -39,11 +40,10 @@ impl Work {
     }
 }
 
-/// Which clock counts.
+/// The clock of a measurement.
 #[derive(Clone, Copy)]
-#[allow(dead_code, reason = "each suite takes what it needs")]
 pub(crate) enum Clock {
-    /// The time that this thread had on a processor: for what neither waits nor has threads.
+    /// The time that this thread had on a processor: for work that neither waits nor has threads.
     Processor,
     /// The time that passed.
     Wall,
@@ -67,19 +67,61 @@ impl Clock {
     }
 }
 
+/// What seglake is measured beside.
+#[derive(Clone, Copy)]
+pub(crate) enum Beside<'a> {
+    /// The least that any program has to do for the same result: 1.00 cannot be exceeded but by noise.
+    Limit(&'a str),
+    /// Another program or library that gives the same result.
+    Peer(&'a str),
+    /// seglake itself, with another size or another setting.
+    Itself(&'a str),
+}
+
+impl<'a> Beside<'a> {
+    const fn name(self) -> &'a str {
+        match self {
+            Self::Limit(name) | Self::Peer(name) | Self::Itself(name) => name,
+        }
+    }
+
+    const fn kind(self) -> &'static str {
+        match self {
+            Self::Limit(_) => "limit",
+            Self::Peer(_) => "peer",
+            Self::Itself(_) => "itself",
+        }
+    }
+}
+
 /// One line of the table.
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
 struct Row {
     name: String,
-    /// What ours is measured beside.
+    /// What seglake is measured beside.
     beside: String,
-    unit: &'static str,
+    /// Whether that is a limit, a peer, or seglake itself.
+    kind: String,
+    unit: String,
     ours: f64,
     reference: f64,
-    /// How many times as fast ours is.
+    /// How many times as fast ours is: the median of all rounds.
     ratio: f64,
+    /// The quartiles of the rounds' ratios.
+    low: f64,
+    high: f64,
+    rounds: usize,
     target: Option<f64>,
     holds: Option<bool>,
+}
+
+/// What the rounds of one comparison gave: each side by the second, or in the unit of what it costs, and the ratio.
+#[derive(Default)]
+pub(crate) struct Rounds {
+    pub(crate) ours: Vec<f64>,
+    pub(crate) reference: Vec<f64>,
+    /// How many times as good ours is.
+    pub(crate) ratios: Vec<f64>,
 }
 
 /// The comparisons of one suite.
@@ -98,8 +140,7 @@ impl Comparison {
         }
     }
 
-    /// What follows is measured by this clock.
-    #[allow(dead_code, reason = "for suites that wait or have threads")]
+    /// Measures the comparisons that follow by this clock.
     pub(crate) fn clock(&mut self, clock: Clock) {
         self.clock = clock;
     }
@@ -108,87 +149,121 @@ impl Comparison {
     pub(crate) fn run<A, B>(
         &mut self,
         name: impl Into<String>,
-        beside: &str,
+        beside: Beside<'_>,
         work: Work,
         target: impl Into<Option<f64>>,
         ours: impl FnMut() -> A,
         theirs: impl FnMut() -> B,
     ) {
-        self.run_each(name, beside, [work; 2], target, ours, theirs);
+        self.run_each(name, beside, [work; 2], target, || (), ours, theirs);
     }
 
-    /// As [`run`](Self::run), of two that do `works`, in the same unit: what is compared is how much of it a second.
+    /// As [`run`](Self::run), of two that do `works`, in the same unit: how much of it a second is compared. `prepare` runs
+    /// before each round and is not measured.
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "each is one property of a comparison"
+    )]
     pub(crate) fn run_each<A, B>(
         &mut self,
         name: impl Into<String>,
-        beside: &str,
+        beside: Beside<'_>,
         works: [Work; 2],
         target: impl Into<Option<f64>>,
+        mut prepare: impl FnMut(),
         mut ours: impl FnMut() -> A,
         mut theirs: impl FnMut() -> B,
     ) {
         let clock = self.clock;
-        // The first run of each warms up, and tells how often it is to be repeated.
+        prepare();
+        // The first run of each warms up, and shows how often it is to be repeated.
         let repeats = [seconds(clock, 1, &mut ours), seconds(clock, 1, &mut theirs)].map(|once| {
             (MIN_RUN.as_secs_f64() / once.max(1e-9))
                 .ceil()
                 .clamp(1.0, 1e6) as usize
         });
-        let begun = Instant::now();
-        let (mut own, mut other, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
-        while ratios.len() < MIN_ROUNDS || begun.elapsed() < TIME {
-            let mine = seconds(clock, repeats[0], &mut ours);
-            let peer = seconds(clock, repeats[1], &mut theirs);
-            own.push(works[0].amount() / mine);
-            other.push(works[1].amount() / peer);
-            ratios.push(works[0].amount() / mine / (works[1].amount() / peer));
+        let (begun, time) = (Instant::now(), time());
+        let mut rounds = Rounds::default();
+        // An even number of rounds, so that each goes first as often as the other.
+        while rounds.ratios.len() < MIN_ROUNDS
+            || rounds.ratios.len() % 2 == 1
+            || begun.elapsed() < time
+        {
+            prepare();
+            let (mine, peer);
+            if rounds.ratios.len().is_multiple_of(2) {
+                mine = seconds(clock, repeats[0], &mut ours);
+                peer = seconds(clock, repeats[1], &mut theirs);
+            } else {
+                peer = seconds(clock, repeats[1], &mut theirs);
+                mine = seconds(clock, repeats[0], &mut ours);
+            }
+            let (own, other) = (works[0].amount() / mine, works[1].amount() / peer);
+            rounds.ours.push(own);
+            rounds.reference.push(other);
+            rounds.ratios.push(own / other);
         }
-        let (ours, reference) = (median(&mut own), median(&mut other));
-        let unit = works[0].unit();
-        let ratio = median(&mut ratios);
-        self.enter(name, beside, unit, (ours, reference), ratio, target);
+        self.enter(name, beside, works[0].unit(), rounds, target);
     }
 
-    /// Enters what was measured otherwise, as `ours` and `reference` in `unit`; `ratio` is how many times as good ours is.
+    /// Enters what was measured otherwise, in `unit`.
     pub(crate) fn enter(
         &mut self,
         name: impl Into<String>,
-        beside: &str,
+        beside: Beside<'_>,
         unit: &'static str,
-        (ours, reference): (f64, f64),
-        ratio: f64,
+        mut rounds: Rounds,
         target: impl Into<Option<f64>>,
     ) {
         let target = target.into();
+        let ratio = median(&mut rounds.ratios);
         let row = Row {
             name: name.into(),
-            beside: beside.to_owned(),
-            unit,
-            ours,
-            reference,
+            beside: beside.name().to_owned(),
+            kind: beside.kind().to_owned(),
+            unit: unit.to_owned(),
+            ours: median(&mut rounds.ours),
+            reference: median(&mut rounds.reference),
             ratio,
+            low: quantile(&mut rounds.ratios, 0.25),
+            high: quantile(&mut rounds.ratios, 0.75),
+            rounds: rounds.ratios.len(),
             target,
             holds: target.map(|target| ratio >= target),
         };
+        self.add(row);
+    }
+
+    /// Adds the rows of a suite that another process has measured, of those names that are `wanted`.
+    pub(crate) fn take_over(&mut self, path: &Path, wanted: impl Fn(&str) -> bool) {
+        let rows: Vec<Row> = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+        for row in rows.into_iter().filter(|row| wanted(&row.name)) {
+            self.add(row);
+        }
+    }
+
+    fn add(&mut self, row: Row) {
         println!(
-            "{:<44} {:>9.3} {:<5} {:<34} {:>9.3}  ratio {:>7.2}{}",
+            "{:<44} {:>9.3} {:<5} {:<44} {:>9.3}  ratio {:>7.2} ({:.2} to {:.2}){}",
             row.name,
             row.ours,
             row.unit,
             row.beside,
             row.reference,
             row.ratio,
-            target.map_or(String::new(), |target| {
+            row.low,
+            row.high,
+            row.target.map_or(String::new(), |target| {
                 format!(
                     "  target {target:.2}{}",
-                    if ratio >= target { "" } else { "  MISSED" }
+                    if row.ratio >= target { "" } else { "  MISSED" }
                 )
             })
         );
         self.rows.push(row);
     }
 
-    /// Writes what was found, where that is wanted.
+    /// Writes the rows into the folder that the environment names, if it names one.
     pub(crate) fn finish(self) {
         if let Some(folder) = std::env::var_os("SEGLAKE_RATIOS").map(PathBuf::from) {
             std::fs::create_dir_all(&folder).unwrap();
@@ -196,6 +271,13 @@ impl Comparison {
             std::fs::write(path, serde_json::to_vec_pretty(&self.rows).unwrap()).unwrap();
         }
     }
+}
+
+/// The time of a comparison.
+fn time() -> Duration {
+    let seconds = std::env::var(SECONDS_VARIABLE)
+        .map_or(SECONDS, |text| text.parse().expect(SECONDS_VARIABLE));
+    Duration::from_secs_f64(seconds)
 }
 
 /// How long one run takes, of `repeats` in a row.
@@ -208,6 +290,13 @@ fn seconds<T>(clock: Clock, repeats: usize, run: &mut impl FnMut() -> T) -> f64 
 }
 
 fn median(values: &mut [f64]) -> f64 {
+    quantile(values, 0.5)
+}
+
+/// The value below which this share of the values lies, between two of them where that falls between.
+fn quantile(values: &mut [f64], share: f64) -> f64 {
     values.sort_by(f64::total_cmp);
-    values[values.len() / 2]
+    let place = share * (values.len() - 1) as f64;
+    let (below, above) = (place.floor() as usize, place.ceil() as usize);
+    values[below] + (values[above] - values[below]) * place.fract()
 }

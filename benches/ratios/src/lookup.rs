@@ -1,27 +1,33 @@
-//! Looking up messages of a sealed segment by UUID, in random order and warm, beside LMDB and SQLite with the same keys and
-//! values, and beside binary search in the same file.
+//! Looking up messages of a sealed segment by UUID, in random order, mapped and warm: beside LMDB and SQLite with the same keys
+//! and values, beside binary search in the same file, and beside the loads that no look-up can do without.
 
+use std::cell::RefCell;
 use std::hint::black_box;
 use std::path::Path;
 use std::sync::Arc;
 
 use heed::types::Bytes;
 use highway::{HighwayHash, HighwayHasher};
+use seglake::checksum::{Key, hash};
 use seglake::format::sealed::Writer;
-use seglake::format::{Lookup, Options, RecordId, WriteOptions, lookup};
+use seglake::format::{Hits, Lookup, Options, RecordId, WriteOptions, lookup};
 use seglake::source::{MappedSource, Source};
 use uuid::{Timestamp, Uuid};
 
-use crate::compare::{Comparison, Work};
+use crate::compare::{Beside, Comparison, Work};
 use crate::messages::{Random, TYPE};
 
 /// The value of each message, in bytes.
 const VALUE_BYTES: usize = 120;
 /// How many keys one run looks up.
 const KEYS: usize = 1000;
-/// How many different keys are asked for, in a random order.
-const ASKED: usize = 1 << 20;
+/// How many keys each side has for one round: more than a round asks for, and others in each.
+const KEYS_OF_A_ROUND: usize = 256_000;
 const SEED: u64 = 7;
+/// The share of the loads' speed to reach.
+const TARGET: f64 = 0.5;
+/// An entry of the index: a UUID, and where its message begins.
+const ENTRY_BYTES: usize = 24;
 
 /// How the times of messages are spread.
 #[derive(Clone, Copy)]
@@ -131,6 +137,7 @@ impl Lmdb {
     }
 }
 
+/// SQLite, its cache as large as its file.
 fn sqlite(path: &Path, uuids: &[[u8; 16]]) -> rusqlite::Connection {
     let mut connection = rusqlite::Connection::open(path).unwrap();
     connection
@@ -138,6 +145,9 @@ fn sqlite(path: &Path, uuids: &[[u8; 16]]) -> rusqlite::Connection {
         .unwrap();
     connection
         .pragma_update(None, "mmap_size", 1_i64 << 40)
+        .unwrap();
+    connection
+        .pragma_update(None, "cache_size", -(8_i64 << 20)) // in KiB
         .unwrap();
     let table = "create table messages (uuid blob primary key, value blob) without rowid";
     connection.execute(table, ()).unwrap();
@@ -156,28 +166,39 @@ fn sqlite(path: &Path, uuids: &[[u8; 16]]) -> rusqlite::Connection {
     connection
 }
 
-/// Gives keys, a thousand at a time, in a random order that does not end.
-struct Keys {
+/// Keys in random order, a thousand at a time. Two sides draw different ones.
+struct Keys<'a> {
+    uuids: &'a [[u8; 16]],
+    random: Random,
     ids: Vec<RecordId>,
     next: usize,
 }
 
-impl Keys {
-    fn of(uuids: &[[u8; 16]]) -> Self {
-        let mut random = Random::new(SEED + 1);
-        let pick = |_| {
-            let place = random.next() % uuids.len() as u64;
-            RecordId::Uuid(uuids[usize::try_from(place).unwrap()])
-        };
-        Self {
-            ids: (0..ASKED).map(pick).collect(),
+impl<'a> Keys<'a> {
+    fn of(uuids: &'a [[u8; 16]], seed: u64) -> RefCell<Self> {
+        RefCell::new(Self {
+            uuids,
+            random: Random::new(SEED + seed),
+            ids: Vec::new(),
             next: 0,
+        })
+    }
+
+    /// Draws the keys of the next round.
+    fn draw(&mut self) {
+        self.next = 0;
+        self.ids.clear();
+        for _ in 0..KEYS_OF_A_ROUND {
+            let place = self.random.next() % self.uuids.len() as u64;
+            let uuid = self.uuids[usize::try_from(place).unwrap()];
+            self.ids.push(RecordId::Uuid(uuid));
         }
     }
 
     fn some(&mut self) -> &[RecordId] {
-        self.next = (self.next + KEYS) % (self.ids.len() - KEYS);
-        &self.ids[self.next..self.next + KEYS]
+        let start = self.next;
+        self.next = (start + KEYS) % KEYS_OF_A_ROUND;
+        &self.ids[start..start + KEYS]
     }
 }
 
@@ -188,21 +209,110 @@ fn uuid(id: &RecordId) -> &[u8; 16] {
     }
 }
 
+/// Looks up one key after the other, and touches each value.
 fn one_by_one(lookup: &dyn Lookup, ids: &[RecordId]) {
     for id in ids {
-        let hits = lookup.get(std::slice::from_ref(id)).unwrap();
-        assert!(hits.places[0].is_some());
+        touch(&lookup.get(std::slice::from_ref(id)).unwrap());
     }
 }
 
 fn all_at_once(lookup: &dyn Lookup, ids: &[RecordId]) {
-    let hits = lookup.get(ids).unwrap();
-    assert!(hits.places.iter().all(Option::is_some));
+    touch(&lookup.get(ids).unwrap());
 }
+
+fn touch(hits: &Hits) {
+    hits.each(|found| {
+        let (rows, row) = found.unwrap();
+        touch_value(rows.value(row));
+    });
+}
+
+/// Reads a byte of each cache line that the value lies in.
+fn touch_value(value: &[u8]) {
+    assert_eq!(value.len(), VALUE_BYTES);
+    black_box(value[0] ^ value[VALUE_BYTES / 2] ^ value[VALUE_BYTES - 1]);
+}
+
+/// The loads that no look-up can do without: of an entry of the index, and of the message that it names, in the segment's own
+/// bytes. No search, no comparison and no checksum.
+struct Loads<'a> {
+    bytes: &'a [u8],
+    count: usize,
+    random: Random,
+    places: Vec<usize>,
+    next: usize,
+    last: usize,
+}
+
+impl<'a> Loads<'a> {
+    fn of(bytes: &'a [u8], count: usize) -> RefCell<Self> {
+        RefCell::new(Self {
+            bytes,
+            count,
+            random: Random::new(SEED + 2),
+            places: Vec::new(),
+            next: 0,
+            last: 0,
+        })
+    }
+
+    /// Draws the entries of the next round.
+    fn draw(&mut self) {
+        self.next = 0;
+        self.places.clear();
+        let place = |_| usize::try_from(self.random.next() % self.count as u64).unwrap();
+        self.places.extend((0..KEYS_OF_A_ROUND).map(place));
+    }
+
+    fn some(&mut self) -> std::ops::Range<usize> {
+        let start = self.next;
+        self.next = (start + KEYS) % KEYS_OF_A_ROUND;
+        start..start + KEYS
+    }
+
+    fn entry(&self, place: usize) -> usize {
+        let at = ENTRY_BYTES * place + 16;
+        let offset = self.bytes[at..].first_chunk().unwrap();
+        usize::try_from(u64::from_be_bytes(*offset)).unwrap()
+    }
+
+    fn message(&self, offset: usize) -> usize {
+        usize::from(self.bytes[offset] ^ self.bytes[offset + TYPE.len() + VALUE_BYTES])
+    }
+
+    /// One pair after the other: the next entry's address waits for the last message.
+    fn in_turn(&mut self) {
+        // A zero that neither the compiler nor the processor knows of.
+        let zero = black_box(0);
+        for place in self.some() {
+            let offset = self.entry(self.places[place] + (self.last & zero));
+            self.last = self.message(offset);
+        }
+        black_box(self.last);
+    }
+
+    /// Pairs that do not wait for each other: entries of a group first, then messages.
+    fn side_by_side(&mut self) {
+        let mut all = 0;
+        for place in self.some().step_by(GROUP) {
+            let mut offsets = [0; GROUP];
+            for (offset, place) in offsets.iter_mut().zip(&self.places[place..]) {
+                *offset = self.entry(*place);
+            }
+            for offset in offsets {
+                all ^= self.message(offset);
+            }
+        }
+        black_box(all);
+    }
+}
+
+/// Loads that the processor has on their way at once: more than it can have. A divisor of [`KEYS`].
+const GROUP: usize = 40;
 
 /// Binary search by hand, and the checksum of what it finds.
 fn by_halving(bytes: &[u8], count: usize, uuid: &[u8; 16]) {
-    let entry = |number: usize| &bytes[24 * number..24 * number + 24];
+    let entry = |number: usize| &bytes[ENTRY_BYTES * number..ENTRY_BYTES * (number + 1)];
     let (mut low, mut high) = (0, count);
     while low < high {
         let middle = low + (high - low) / 2;
@@ -230,98 +340,143 @@ pub(crate) fn run(comparison: &mut Comparison) {
     let messages = std::env::var("SEGLAKE_RATIOS_MESSAGES").map(|text| text.parse().unwrap());
     let messages = messages.unwrap_or(10_000_000);
     let folder = tempfile::tempdir().unwrap();
-    let path = |name: &str| folder.path().join(name);
-    let work = Work::Items(KEYS);
-
-    let even = uuids(Spread::Even, messages);
-    let source = sealed(&path("even.sealed"), &even);
-    let lmdb = Lmdb::make(&path("lmdb"), &even);
-    let (mut own, mut other) = (Keys::of(&even), Keys::of(&even));
-    let read = lmdb.env.read_txn().unwrap();
-    let mut theirs = || {
-        for id in other.some() {
-            let value = lmdb.database.get(&read, uuid(id)).unwrap();
-            black_box(value.unwrap());
-        }
-    };
-    let plain = open(&source, 0);
-    let lookup = open(&source, Options::LOOKUP_TABLE_BYTES);
-    comparison.run(
-        "get, no table",
-        "LMDB",
-        work,
-        3.0,
-        || one_by_one(&*plain, own.some()),
-        &mut theirs,
-    );
-    comparison.run(
-        "get",
-        "LMDB",
-        work,
-        6.0,
-        || one_by_one(&*lookup, own.some()),
-        &mut theirs,
-    );
-    comparison.run(
-        "get_many of 1,000, no table",
-        "LMDB, a loop",
-        work,
-        None,
-        || all_at_once(&*plain, own.some()),
-        &mut theirs,
-    );
-    comparison.run(
-        "get_many of 1,000",
-        "LMDB, a loop",
-        work,
-        15.0,
-        || all_at_once(&*lookup, own.some()),
-        &mut theirs,
-    );
-    drop(read);
-    drop(lmdb);
-    let connection = sqlite(&path("sqlite"), &even);
-    let mut select = connection
-        .prepare("select value from messages where uuid = ?")
-        .unwrap();
-    comparison.run(
-        "get",
-        "SQLite",
-        work,
-        None,
-        || one_by_one(&*lookup, own.some()),
-        || {
-            for id in other.some() {
-                let len: usize = select
-                    .query_row((uuid(id),), |row| Ok(row.get_ref(0)?.as_blob()?.len()))
-                    .unwrap();
-                assert_eq!(len, VALUE_BYTES);
-            }
-        },
-    );
+    beside_databases(comparison, folder.path(), messages);
     for (name, spread) in [
         ("even", Spread::Even),
         ("bursts", Spread::Bursts),
         ("exponential", Spread::Exponential),
     ] {
         let keys = uuids(spread, messages / 4);
-        let source = sealed(&path(name), &keys);
+        let source = sealed(&folder.path().join(name), &keys);
         let bytes = source.as_slice().unwrap();
-        let (mut own, mut other) = (Keys::of(&keys), Keys::of(&keys));
         for (table, bytes_of_table) in [(", no table", 0), ("", Options::LOOKUP_TABLE_BYTES)] {
             let lookup = open(&source, bytes_of_table);
-            comparison.run(
-                format!("get{table}, times {name}"),
-                "binary search",
-                work,
+            let sides = Sides::of(&keys);
+            sides.run(
+                comparison,
+                &format!("get, times {name}{table}"),
+                Beside::Peer("binary search by hand"),
                 1.0,
-                || one_by_one(&*lookup, own.some()),
-                || {
-                    for id in other.some() {
-                        by_halving(bytes, keys.len(), uuid(id));
-                    }
+                |ids| one_by_one(&*lookup, ids),
+                |ids| {
+                    ids.iter()
+                        .for_each(|id| by_halving(bytes, keys.len(), uuid(id)))
                 },
             );
         }
     }
+}
+
+/// The keys of both sides.
+struct Sides<'a> {
+    own: RefCell<Keys<'a>>,
+    other: RefCell<Keys<'a>>,
+}
+
+impl<'a> Sides<'a> {
+    fn of(uuids: &'a [[u8; 16]]) -> Self {
+        Self {
+            own: Keys::of(uuids, 1),
+            other: Keys::of(uuids, 3),
+        }
+    }
+
+    /// Measures two ways to look up so many keys, other ones in each round.
+    fn run(
+        &self,
+        comparison: &mut Comparison,
+        name: &str,
+        beside: Beside<'_>,
+        target: impl Into<Option<f64>>,
+        mut ours: impl FnMut(&[RecordId]),
+        mut theirs: impl FnMut(&[RecordId]),
+    ) {
+        let Self { own, other } = self;
+        comparison.run_each(
+            name,
+            beside,
+            [Work::Items(KEYS); 2],
+            target,
+            || {
+                [own, other]
+                    .into_iter()
+                    .for_each(|keys| keys.borrow_mut().draw())
+            },
+            || ours(own.borrow_mut().some()),
+            || theirs(other.borrow_mut().some()),
+        );
+    }
+}
+
+fn beside_databases(comparison: &mut Comparison, folder: &Path, messages: usize) {
+    let even = uuids(Spread::Even, messages);
+    let source = sealed(&folder.join("even.sealed"), &even);
+    let lookup = open(&source, Options::LOOKUP_TABLE_BYTES);
+    let (get, many) = ("get", format!("get_many of {KEYS}"));
+    let sides = Sides::of(&even);
+
+    let loads = Loads::of(source.as_slice().unwrap(), even.len());
+    let own = &sides.own;
+    let draw = || {
+        own.borrow_mut().draw();
+        loads.borrow_mut().draw();
+    };
+    comparison.run_each(
+        get,
+        Beside::Limit("two loads, one after the other"),
+        [Work::Items(KEYS); 2],
+        TARGET,
+        draw,
+        || one_by_one(&*lookup, own.borrow_mut().some()),
+        || loads.borrow_mut().in_turn(),
+    );
+    comparison.run_each(
+        &many,
+        Beside::Limit("two loads for each key, all at once"),
+        [Work::Items(KEYS); 2],
+        None,
+        draw,
+        || all_at_once(&*lookup, own.borrow_mut().some()),
+        || loads.borrow_mut().side_by_side(),
+    );
+
+    let lmdb = Lmdb::make(&folder.join("lmdb"), &even);
+    let read = lmdb.env.read_txn().unwrap();
+    let value = |id: &RecordId| lmdb.database.get(&read, uuid(id)).unwrap().unwrap();
+    let touched = |ids: &[RecordId]| ids.iter().for_each(|id| touch_value(value(id)));
+    let hashed = |ids: &[RecordId]| {
+        for id in ids {
+            black_box(hash(&Key::DEFAULT, value(id)));
+        }
+    };
+    let one = |ids: &[RecordId]| one_by_one(&*lookup, ids);
+    let all = |ids: &[RecordId]| all_at_once(&*lookup, ids);
+    let peer = Beside::Peer("LMDB, values touched");
+    sides.run(comparison, get, peer, 1.0, one, touched);
+    let peer = Beside::Peer("LMDB, values hashed");
+    sides.run(comparison, get, peer, 1.0, one, hashed);
+    let peer = Beside::Peer("LMDB in a loop, values touched");
+    sides.run(comparison, &many, peer, 1.0, all, touched);
+    let peer = Beside::Peer("LMDB in a loop, values hashed");
+    sides.run(comparison, &many, peer, 1.0, all, hashed);
+    drop(read);
+    drop(lmdb);
+
+    let connection = sqlite(&folder.join("sqlite"), &even);
+    // One read transaction around all look-ups, and every page read once.
+    connection.execute_batch("begin").unwrap();
+    let sum = "select sum(length(value)), max(value) from messages";
+    let warmed: i64 = connection.query_row(sum, (), |row| row.get(0)).unwrap();
+    assert_eq!(warmed as usize, even.len() * VALUE_BYTES);
+    let mut select = connection
+        .prepare("select value from messages where uuid = ?")
+        .unwrap();
+    let peer = Beside::Peer("SQLite, one warm read transaction");
+    sides.run(comparison, get, peer, 1.0, one, |ids| {
+        for id in ids {
+            let mut rows = select.query((uuid(id),)).unwrap();
+            let row = rows.next().unwrap().unwrap();
+            touch_value(row.get_ref(0).unwrap().as_blob().unwrap());
+        }
+    });
 }

@@ -14,16 +14,22 @@ use seglake::format::{Options, active};
 use seglake::source::FileSource;
 use seglake::verbs::verify;
 
-use crate::compare::{Clock, Comparison, Work};
+use crate::compare::{Beside, Clock, Comparison, Rounds, Work};
 use crate::messages::{Lengths, Messages, TYPE};
+use crate::scan::Pieces;
 
 /// The argument that makes of this program one that reads a file and prints how much memory that took.
 pub(crate) const PEAK: &str = "--peak";
 /// As flat as this counts as flat.
 const FLAT: f64 = 0.9;
+/// The share of reading a cold file to reach.
+const COLD_TARGET: f64 = 0.9;
+/// How often memory is measured.
+const MEMORY_ROUNDS: usize = 3;
 const MIB: u64 = 1 << 20;
 const MIDDLE_BYTES: u64 = 64 * MIB;
 const COLD_BYTES: u64 = 1024 * MIB;
+const FEW_RECORDS: u64 = 1_000;
 const MIDDLE_RECORDS: u64 = 1_000_000;
 /// Records of 38 bytes: 9 for type and value.
 const TINY: Lengths = Lengths::Each(8);
@@ -108,6 +114,7 @@ pub(crate) fn run(comparison: &mut Comparison) {
     let folder = tempfile::tempdir().unwrap();
     let sizes = bytes_flat(comparison, folder.path());
     let counts = records_flat(comparison, folder.path());
+    small(comparison, folder.path());
     #[cfg(target_os = "linux")]
     {
         for [middle, large] in [&sizes, &counts] {
@@ -136,10 +143,11 @@ fn bytes_flat(comparison: &mut Comparison, folder: &Path) -> [Segment; 2] {
         let (times, turns) = turns(own.bytes, middle.bytes);
         let work = |bytes: u64| Work::Bytes(usize::try_from(bytes).unwrap());
         comparison.run_each(
-            format!("verify {name}"),
-            "64 MiB",
+            format!("verify a file of {name}"),
+            Beside::Itself("a file of 64 MiB"),
             [work(own.bytes * times), work(middle.bytes * turns)],
             FLAT,
+            || (),
             || own.verify(times),
             || middle.verify(turns),
         );
@@ -147,24 +155,38 @@ fn bytes_flat(comparison: &mut Comparison, folder: &Path) -> [Segment; 2] {
     [middle, large]
 }
 
-/// The cost of a record, among a thousand up to the most. Gives the middle and the largest file.
+/// The cost of a record, among a million and the most. Gives both files.
 fn records_flat(comparison: &mut Comparison, folder: &Path) -> [Segment; 2] {
     let most = from_environment("SEGLAKE_RATIOS_RECORDS", 50_000_000);
-    let [few, middle, many] =
-        [1_000, MIDDLE_RECORDS, most].map(|records| Segment::tiny(folder, records));
-    for own in [&few, &many] {
-        let (times, turns) = turns(own.records, middle.records);
-        let work = |records: u64| Work::Items(usize::try_from(records).unwrap());
-        comparison.run_each(
-            format!("verify {} records of 38 B", own.records),
-            "a million",
-            [work(own.records * times), work(middle.records * turns)],
-            FLAT,
-            || own.verify(times),
-            || middle.verify(turns),
-        );
-    }
+    let [middle, many] = [MIDDLE_RECORDS, most].map(|records| Segment::tiny(folder, records));
+    let (times, turns) = turns(many.records, middle.records);
+    let work = |records: u64| Work::Items(usize::try_from(records).unwrap());
+    comparison.run_each(
+        format!("verify a file of {} records", many.records),
+        Beside::Itself("a file of a million records"),
+        [work(many.records * times), work(middle.records * turns)],
+        FLAT,
+        || (),
+        || many.verify(times),
+        || middle.verify(turns),
+    );
     [middle, many]
+}
+
+/// A small file, most of whose cost is opening it.
+fn small(comparison: &mut Comparison, folder: &Path) {
+    let own = Segment::tiny(folder, FEW_RECORDS);
+    let bytes = std::fs::read(&own.path).unwrap();
+    let each = bytes.len() / usize::try_from(own.records).unwrap();
+    let mut pieces = Pieces::new((0..bytes.len()).step_by(each).map(|at| (at, each - 8)));
+    comparison.run(
+        format!("verify a file of {FEW_RECORDS} records"),
+        Beside::Limit("opening it, reading it, and hashing"),
+        Work::Items(usize::try_from(own.records).unwrap()),
+        None,
+        || own.verify(1),
+        || pieces.read_and_hash(&own.path),
+    );
 }
 
 /// How often each of two is to be done, for both to be as much work.
@@ -202,15 +224,26 @@ fn memory_flat(comparison: &mut Comparison, what: &str, middle: &Segment, large:
             .unwrap();
         kib / 1024.0
     };
-    let told =
+    let named =
         |segment: &Segment| format!("{} MiB, {} records", segment.bytes / MIB, segment.records);
-    let (ours, reference) = (peak(large), peak(middle));
+    let mut rounds = Rounds::default();
+    for round in 0..MEMORY_ROUNDS {
+        let (ours, reference);
+        if round.is_multiple_of(2) {
+            (ours, reference) = (peak(large), peak(middle));
+        } else {
+            let other = peak(middle);
+            (ours, reference) = (peak(large), other);
+        }
+        rounds.ours.push(ours);
+        rounds.reference.push(reference);
+        rounds.ratios.push(reference / ours);
+    }
     comparison.enter(
-        format!("memory, {what} {}", told(large)),
-        &told(middle),
+        format!("memory, {what} {}", named(large)),
+        Beside::Itself(&named(middle)),
         "MiB",
-        (ours, reference),
-        reference / ours,
+        rounds,
         FLAT,
     );
 }
@@ -246,9 +279,9 @@ fn cold(comparison: &mut Comparison, folder: &Path) {
     comparison.clock(Clock::Wall);
     comparison.run(
         "verify 1 GiB, cold",
-        "reading it cold, 1 MiB at a time",
+        Beside::Limit("reading it cold, 1 MiB at a time"),
         Work::Bytes(usize::try_from(segment.bytes).unwrap()),
-        None,
+        COLD_TARGET,
         || {
             forget();
             segment.verify(1);

@@ -1,8 +1,9 @@
-//! Scanning and verifying an active segment, beside hashing the same messages one by one with the `highway` crate, and beside
-//! hashing them many at once and nothing else. Also in windows of a file, and with the kernel below the best one.
+//! Verifying an active segment, in memory and as a file: beside hashing the same records and nothing else, and beside hashing
+//! them one after the other with the crate `highway`. Also with the kernel below the best one.
 
 use std::fs::{self, File};
 use std::hint::black_box;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -11,31 +12,22 @@ use highway::{HighwayHash, HighwayHasher};
 use seglake::checksum::Key;
 use seglake::checksum::batch::{Batch, Kernel};
 use seglake::format::Options;
-use seglake::source::{FileSource, MappedSource, Source};
+use seglake::source::{FileSource, Source};
 use seglake::verbs::verify;
 
-use crate::compare::{Comparison, Work};
+use crate::compare::{Beside, Comparison, Work};
 use crate::messages::{Lengths, SEGMENT_BYTES, Segment};
 
-/// How near scanning and verifying is to come to hashing alone.
-const HASHING_TARGET: f64 = 0.85;
-/// What names the kernel of a process, and where a process of this program puts its rows.
+/// The share of hashing alone to reach: the rest is parsing, and what is counted.
+const TARGET: f64 = 0.85;
+/// The variables that name the kernel of a process, and the folder for its rows.
 const KERNEL: &str = "SEGLAKE_KERNEL";
 const ROWS: &str = "SEGLAKE_RATIOS";
-
-/// Of each kind of messages the ratio to hashing one by one that is to be reached.
-fn targets(kernel: Kernel) -> [Option<f64>; 5] {
-    match kernel {
-        Kernel::Avx2 => [2.8, 2.2, 2.0, 2.0, 1.6].map(Some),
-        Kernel::Avx512 => [4.0, 2.5, 2.5, 2.5, 2.0].map(Some),
-        _ => [None; 5],
-    }
-}
 
 pub(crate) fn run(comparison: &mut Comparison) {
     let kernel = Kernel::detected();
     let folder = tempfile::tempdir().unwrap();
-    for ((name, lengths), target) in Lengths::ALL.into_iter().zip(targets(kernel)) {
+    for (name, lengths) in Lengths::ALL {
         let segment = Segment::active(lengths, SEGMENT_BYTES);
         let work = Work::Bytes(segment.bytes.len());
         let source = segment.source();
@@ -43,41 +35,38 @@ pub(crate) fn run(comparison: &mut Comparison) {
             let report = verify(source, &Options::default(), |_| Ok(())).unwrap();
             assert_eq!(report.records, segment.records.len() as u64);
         };
-        let what = format!("verify {name}, {kernel}");
-        comparison.run(
-            &what,
-            "highway, one by one",
-            work,
-            target,
-            || scan(source.clone()),
-            || one_by_one(&segment),
-        );
+        let what = format!("verify, {name} ({kernel})");
         let (mut batch, mut hashes) = (Batch::new(), Vec::new());
         comparison.run(
             &what,
-            "hashing many at once, alone",
+            Beside::Limit("hashing the records, many at once"),
             work,
-            HASHING_TARGET,
+            TARGET,
             || scan(source.clone()),
             || batch.hash(&Key::DEFAULT, &segment.bytes, &segment.records, &mut hashes),
         );
+        comparison.run(
+            &what,
+            Beside::Peer("highway, one after the other"),
+            work,
+            1.0,
+            || scan(source.clone()),
+            || one_by_one(&segment),
+        );
         let path = folder.path().join("segment.active");
         fs::write(&path, &*segment.bytes).unwrap();
+        let mut pieces = Pieces::of(&segment);
         comparison.run(
-            format!("verify {name}, in windows"),
-            "a new map",
+            format!("verify a file, {name}"),
+            Beside::Limit("reading it piece by piece, and hashing"),
             work,
-            None,
+            TARGET,
             || {
                 scan(Arc::new(
                     FileSource::new(File::open(&path).unwrap(), &path).unwrap(),
                 ))
             },
-            || {
-                scan(Arc::new(
-                    MappedSource::new(&File::open(&path).unwrap(), &path).unwrap(),
-                ))
-            },
+            || pieces.read_and_hash(&path),
         );
     }
     if std::env::var_os(KERNEL).is_none() && kernel == Kernel::Avx512 {
@@ -95,25 +84,9 @@ fn run_below(comparison: &mut Comparison, kernel: Kernel, folder: &Path) {
         .status()
         .unwrap();
     assert!(status.success());
-    let rows = fs::read(folder.join("scan.json")).unwrap();
-    let rows: Vec<serde_json::Value> = serde_json::from_slice(&rows).unwrap();
-    for row in rows {
-        let text = |name: &str| row[name].as_str().unwrap().to_owned();
-        let number = |name: &str| row[name].as_f64().unwrap();
-        // Reading in windows has been measured.
-        if text("name").ends_with(kernel.name()) {
-            let measured = (number("ours"), number("reference"));
-            let target = row["target"].as_f64();
-            comparison.enter(
-                text("name"),
-                &text("beside"),
-                "GB/s",
-                measured,
-                number("ratio"),
-                target,
-            );
-        }
-    }
+    // Reading files has been measured.
+    let of_kernel = format!("({kernel})");
+    comparison.take_over(&folder.join("scan.json"), |name| name.ends_with(&of_kernel));
 }
 
 /// Hashes each record with the crate, and does nothing else.
@@ -121,5 +94,59 @@ pub(crate) fn one_by_one(segment: &Segment) {
     for (start, len) in &segment.records {
         let bytes = &segment.bytes[*start..*start + *len];
         black_box(HighwayHasher::new(highway::Key([0; 4])).hash64(bytes));
+    }
+}
+
+/// A segment's records by pieces of a file, each of which holds whole records.
+pub(crate) struct Pieces {
+    /// Where each piece begins, and its records, which are relative to that.
+    pieces: Vec<(u64, Vec<(usize, usize)>)>,
+    buffer: Vec<u8>,
+    batch: Batch,
+    hashes: Vec<u64>,
+}
+
+impl Pieces {
+    /// Small enough to stay in the second cache until it is hashed.
+    const BYTES: usize = 256 << 10;
+
+    pub(crate) fn of(segment: &Segment) -> Self {
+        Self::new(segment.records.iter().copied())
+    }
+
+    /// Of records in ascending order: where each begins, and how many bytes of it are hashed.
+    pub(crate) fn new(records: impl Iterator<Item = (usize, usize)>) -> Self {
+        let mut pieces = Vec::<(u64, Vec<(usize, usize)>)>::new();
+        let mut first = 0;
+        for (start, len) in records {
+            match pieces.last_mut() {
+                Some((_, records)) if start + len - first <= Self::BYTES => {
+                    records.push((start - first, len));
+                }
+                _ => {
+                    first = start;
+                    pieces.push((start as u64, vec![(0, len)]));
+                }
+            }
+        }
+        Self {
+            pieces,
+            buffer: Vec::new(),
+            batch: Batch::new(),
+            hashes: Vec::new(),
+        }
+    }
+
+    /// Reads each piece into one buffer, and hashes its records there.
+    pub(crate) fn read_and_hash(&mut self, path: &Path) {
+        let file = File::open(path).unwrap();
+        for (first, records) in &self.pieces {
+            let (start, len) = records[records.len() - 1];
+            self.buffer.resize(start + len, 0);
+            file.read_exact_at(&mut self.buffer, *first).unwrap();
+            self.batch
+                .hash(&Key::DEFAULT, &self.buffer, records, &mut self.hashes);
+            black_box(&self.hashes);
+        }
     }
 }

@@ -1,14 +1,9 @@
-//! Verifying one file, and batches of it, by two threads, beside one, by the time that passes: of each format whose files have
-//! parts.
-//!
-//! In front of that, what two threads gain on this machine at all: where each works in its own cache, and where both copy to and
-//! from the memory that they share.
+//! Verifying one file, and batches of it, by two threads, by the time that passes: of each format whose files have parts. Beside two
+//! threads that read a file of half the size each, which need not share anything; and beside one thread.
 
-use std::hint::black_box;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use seglake::checksum::{Key, hash_many};
 use seglake::columns::{Batches, Limits, Selection, UuidType};
 use seglake::format::{
     Format, Options, Value, WriteOptions, Writer, chunked, create, sealed, tenant,
@@ -16,131 +11,135 @@ use seglake::format::{
 use seglake::source::{FileSource, open_regular};
 use seglake::verbs::verify_parallel;
 
-use crate::compare::{Clock, Comparison, Work};
+use crate::compare::{Beside, Clock, Comparison, Work};
 use crate::logs;
 use crate::messages::{Lengths, Segment, TYPE};
 
 /// How many bytes of records a file has.
 const FILE_BYTES: usize = 256 << 20;
-/// What fits into a core's own cache, with room to spare.
-const NEAR_BYTES: usize = 256 << 10;
-/// As much as a batch has by default.
-const FAR_BYTES: usize = 8 << 20;
-/// What each thread works through where there is no file.
-const CONTROL_BYTES: usize = 256 << 20;
-/// The ratio to reach.
-const TARGET: f64 = 1.8;
+/// The share of two files by two threads to reach.
+const TARGET: f64 = 0.85;
 
 pub(crate) fn run(comparison: &mut Comparison) {
     comparison.clock(Clock::Wall);
-    limits(comparison);
     let folder = tempfile::tempdir().unwrap();
-    let segment = Segment::active(Lengths::Each(128), FILE_BYTES);
     for format in [&sealed::FORMAT, &tenant::FORMAT] {
-        file(comparison, folder.path(), format, FILE_BYTES, |writer| {
-            write_records(writer, &segment);
-        });
+        let fill = |writer: &mut dyn Writer, bytes| {
+            write_records(writer, &Segment::active(Lengths::Each(128), bytes));
+        };
+        Files::new(folder.path(), format, fill).compare(comparison);
     }
-    let lines = logs::lines(120, FILE_BYTES);
-    file(
-        comparison,
-        folder.path(),
-        &chunked::FORMAT,
-        FILE_BYTES,
-        |writer| {
-            for (timestamp, body) in lines.iter() {
-                let fields = [
-                    Value::Null,
-                    Value::Timestamp(timestamp),
-                    Value::Binary(body),
-                ];
-                writer.write(&fields).unwrap();
-            }
-        },
-    );
+    let fill = |writer: &mut dyn Writer, bytes| {
+        for (timestamp, body) in logs::lines(120, bytes).iter() {
+            let fields = [
+                Value::Null,
+                Value::Timestamp(timestamp),
+                Value::Binary(body),
+            ];
+            writer.write(&fields).unwrap();
+        }
+    };
+    Files::new(folder.path(), &chunked::FORMAT, fill).compare(comparison);
     comparison.clock(Clock::Processor);
 }
 
-/// What two threads gain where nothing holds them up but the machine.
-fn limits(comparison: &mut Comparison) {
-    let near = Segment::active(Lengths::Each(128), NEAR_BYTES);
-    let hash = || {
-        let mut hashes = Vec::new();
-        for _ in 0..CONTROL_BYTES / NEAR_BYTES {
-            hash_many(&Key::DEFAULT, &near.bytes, &near.records, &mut hashes);
-            black_box(&hashes);
-        }
-    };
-    let copy = || {
-        let (from, mut to) = (vec![1_u8; FAR_BYTES], vec![2_u8; FAR_BYTES]);
-        for _ in 0..CONTROL_BYTES / FAR_BYTES {
-            to.copy_from_slice(black_box(&from));
-            black_box(&to);
-        }
-    };
-    let mut control = |name: &str, work: &(dyn Fn() + Sync)| {
-        let each = |threads| {
-            std::thread::scope(|scope| {
-                (0..threads).for_each(|_| drop(scope.spawn(work)));
-            });
-        };
-        comparison.run_each(
-            format!("{name}, two threads"),
-            "one thread",
-            [2, 1].map(|threads| Work::Bytes(threads * CONTROL_BYTES)),
-            None,
-            || each(2),
-            || each(1),
-        );
-    };
-    control("hashing 128 B in the second cache", &hash);
-    control("copying 8 MiB to 8 MiB", &copy);
+/// Files of one format.
+struct Files {
+    format: &'static Format,
+    whole: PathBuf,
+    /// Two files of half the size.
+    halves: [PathBuf; 2],
 }
 
-/// A file of this format, which `fill` writes.
-fn file(
-    comparison: &mut Comparison,
-    folder: &Path,
-    format: &'static Format,
-    bytes: usize,
-    fill: impl FnOnce(&mut dyn Writer),
-) {
-    let path = folder.join(format!("threads.{}", format.extension));
-    let mut writer = create(format, &path, &WriteOptions::default()).unwrap();
-    fill(&mut *writer);
-    writer.close().unwrap();
-    let source = || Arc::new(FileSource::new(open_regular(&path).unwrap(), &path).unwrap());
-    let check = |threads| {
-        let report = verify_parallel(source(), &Options::default(), threads, |_| Ok(()));
-        assert!(report.unwrap().is_sound());
-    };
-    comparison.run(
-        format!("verifying a {} file, two threads", format.name),
-        "one thread",
-        Work::Bytes(bytes),
-        None,
-        || check(2),
-        || check(1),
+impl Files {
+    /// `fill` writes so many bytes of records.
+    fn new(folder: &Path, format: &'static Format, fill: impl Fn(&mut dyn Writer, usize)) -> Self {
+        let file = |name: &str, bytes| {
+            let path = folder.join(format!("{name}.{}", format.extension));
+            let mut writer = create(format, &path, &WriteOptions::default()).unwrap();
+            fill(&mut *writer, bytes);
+            writer.close().unwrap();
+            path
+        };
+        Self {
+            format,
+            whole: file("whole", FILE_BYTES),
+            halves: ["one", "two"].map(|name| file(name, FILE_BYTES / 2)),
+        }
+    }
+
+    fn compare(&self, comparison: &mut Comparison) {
+        self.compare_each(comparison, "verify", verify);
+        let batches = |path: &Path, threads| batches(self.format, path, threads);
+        self.compare_each(comparison, "Arrow batches of", batches);
+    }
+
+    fn compare_each(
+        &self,
+        comparison: &mut Comparison,
+        verb: &str,
+        read: impl Fn(&Path, usize) + Sync,
+    ) {
+        let name = format!("{verb} a {} file, two threads", self.format.name);
+        let work = Work::Bytes(FILE_BYTES);
+        comparison.run(
+            &name,
+            Beside::Limit("two threads, half the records each"),
+            work,
+            TARGET,
+            || read(&self.whole, 2),
+            || {
+                std::thread::scope(|scope| {
+                    for half in &self.halves {
+                        scope.spawn(|| read(half, 1));
+                    }
+                });
+            },
+        );
+        comparison.run(
+            &name,
+            Beside::Itself("one thread"),
+            work,
+            None,
+            || read(&self.whole, 2),
+            || read(&self.whole, 1),
+        );
+    }
+}
+
+impl Drop for Files {
+    fn drop(&mut self) {
+        for path in [&self.whole].into_iter().chain(&self.halves) {
+            // What is left goes with the folder.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+fn source(path: &Path) -> Arc<FileSource> {
+    Arc::new(FileSource::new(open_regular(path).unwrap(), path).unwrap())
+}
+
+fn verify(path: &Path, threads: usize) {
+    let report = verify_parallel(source(path), &Options::default(), threads, |_| Ok(()));
+    assert!(report.unwrap().is_sound());
+}
+
+fn batches(format: &'static Format, path: &Path, threads: usize) {
+    let options = Options::default();
+    let selection = Selection::new(format, &options, None, UuidType::Fixed).unwrap();
+    let batches = Batches::threaded(
+        source(path),
+        &options,
+        selection,
+        Limits::default(),
+        threads,
     );
-    let read = |threads| {
-        let options = Options::default();
-        let selection = Selection::new(format, &options, None, UuidType::Fixed).unwrap();
-        let batches = Batches::threaded(source(), &options, selection, Limits::default(), threads);
-        let rows: usize = batches
-            .unwrap()
-            .map(|batch| batch.unwrap().num_rows())
-            .sum();
-        assert!(rows > 0);
-    };
-    comparison.run(
-        format!("batches of a {} file, two threads", format.name),
-        "one thread",
-        Work::Bytes(bytes),
-        TARGET,
-        || read(2),
-        || read(1),
-    );
-    std::fs::remove_file(&path).unwrap();
+    let rows: usize = batches
+        .unwrap()
+        .map(|batch| batch.unwrap().num_rows())
+        .sum();
+    assert!(rows > 0);
 }
 
 /// Writes the records of an active segment to a file of another format: of 64 partitions, where it has any.

@@ -1,7 +1,5 @@
-//! Verifying segments of the other formats, beside what their checks alone would cost, where they have any: hashing the messages
-//! of a sealed segment one by one, the CRC-32 of a tenant segment's bytes, one pass over the bytes of an oplog.
-//!
-//! (Chunked segments have a suite of their own.)
+//! Verifying sealed and tenant segments and oplogs: beside the checks of each format alone, without reports, searches or order;
+//! sealed segments also beside the crate `highway`. (Chunked segments have a suite of their own.)
 
 use std::fs;
 use std::hint::black_box;
@@ -9,58 +7,66 @@ use std::path::Path;
 use std::sync::Arc;
 
 use highway::{HighwayHash, HighwayHasher};
+use seglake::checksum::Key;
+use seglake::checksum::batch::Batch;
 use seglake::format::{
     Format, Options, Start, Step, Value, WriteOptions, create, open, oplog, sealed, tenant,
 };
 use seglake::source::{BytesSource, Source};
 use seglake::verbs::verify;
 
-use crate::compare::{Comparison, Work};
+use crate::compare::{Beside, Comparison, Work};
 use crate::messages::{Lengths, SEGMENT_BYTES, Segment, TYPE};
 
 /// Messages of a tenant in a partition, and tenants of a partition.
 const TENANT_MESSAGES: usize = 256;
 const TENANTS: usize = 64;
+/// The shares of the limits' speeds to reach.
+const HASHING_TARGET: f64 = 0.85;
+const TARGET: f64 = 0.5;
 
 pub(crate) fn run(comparison: &mut Comparison) {
     let folder = tempfile::tempdir().unwrap();
     for (name, lengths) in Lengths::ALL {
         let segment = Segment::active(lengths, SEGMENT_BYTES);
         let file = write(&sealed::FORMAT, folder.path(), &segment, sealed_fields);
-        beside(
-            comparison,
-            "sealed",
-            name,
-            "highway, one by one",
+        let (mut batch, mut hashes) = (Batch::new(), Vec::new());
+        let what = format!("verify sealed, {name}");
+        let bytes = Work::Bytes(file.bytes.len());
+        comparison.run(
+            &what,
+            Beside::Limit("hashing the messages, many at once"),
+            bytes,
+            HASHING_TARGET,
+            || file.verify(),
+            || batch.hash(&Key::DEFAULT, &segment.bytes, &segment.records, &mut hashes),
+        );
+        comparison.run(
+            &what,
+            Beside::Peer("highway, one after the other"),
+            bytes,
             1.0,
-            &file,
-            || {
-                one_by_one(&segment);
-            },
+            || file.verify(),
+            || one_by_one(&segment),
         );
         let file = write(&tenant::FORMAT, folder.path(), &segment, tenant_fields);
-        beside(
-            comparison,
-            "tenant",
-            name,
-            "crc32fast of its bytes",
-            None,
-            &file,
-            || {
-                black_box(crc32fast::hash(&file.bytes));
-            },
+        let blocks = Block::all(&file.bytes);
+        comparison.run(
+            format!("verify tenant, {name}"),
+            Beside::Limit("the CRCs of its blocks, and its lengths"),
+            Work::Bytes(file.bytes.len()),
+            TARGET,
+            || file.verify(),
+            || blocks.iter().for_each(|block| block.check(&file.bytes)),
         );
         let file = write(&oplog::FORMAT, folder.path(), &segment, oplog_fields);
-        beside(
-            comparison,
-            "oplog",
-            name,
-            "one pass over its bytes",
-            None,
-            &file,
-            || {
-                black_box(file.bytes.iter().fold(0, |all, byte| all | byte));
-            },
+        comparison.run(
+            format!("verify oplog, {name}"),
+            Beside::Limit("parsing its fields by hand"),
+            Work::Items(segment.records.len()),
+            TARGET,
+            || file.verify(),
+            || assert_eq!(parse_oplog(&file.bytes), file.records),
         );
     }
 }
@@ -70,6 +76,19 @@ struct Written {
     format: &'static Format,
     bytes: Arc<[u8]>,
     records: u64,
+}
+
+impl Written {
+    fn verify(&self) {
+        let source: Arc<dyn Source> = Arc::new(BytesSource::new(self.bytes.clone()));
+        let options = Options {
+            format: Some(self.format),
+            ..Options::default()
+        };
+        let report = verify(source, &options, |_| Ok(())).unwrap();
+        assert!(report.is_sound());
+        assert_eq!(report.records, self.records);
+    }
 }
 
 /// The fields of message number `number`, which has this UUID and value in the active segment.
@@ -142,28 +161,94 @@ fn write(format: &'static Format, folder: &Path, segment: &Segment, fields: Fiel
     }
 }
 
-fn beside(
-    comparison: &mut Comparison,
-    format: &str,
-    lengths: &str,
-    reference: &str,
-    target: impl Into<Option<f64>>,
-    file: &Written,
-    theirs: impl FnMut(),
-) {
-    let source: Arc<dyn Source> = Arc::new(BytesSource::new(file.bytes.clone()));
-    let options = Options {
-        format: Some(file.format),
-        ..Options::default()
+/// A block of a tenant segment of version 2, as its table of contents names it.
+struct Block {
+    partition: [u8; 4],
+    start: usize,
+    end: usize,
+    crc: u32,
+}
+
+impl Block {
+    /// The blocks of a segment. They are read from its table of contents once, and not in the time that is measured.
+    fn all(bytes: &[u8]) -> Vec<Self> {
+        let (mut at, mut blocks) = (10, Vec::new());
+        for _ in 0..u32_at(bytes, 6) {
+            let partition = *bytes[at..].first_chunk().unwrap();
+            at += 8 + u32_at(bytes, at + 4) as usize;
+            let place = |at: usize| {
+                let number = u64::from_be_bytes(*bytes[at..].first_chunk().unwrap());
+                usize::try_from(number).unwrap()
+            };
+            let start = place(at + 4);
+            blocks.push(Self {
+                partition,
+                start,
+                end: start + place(at + 12),
+                crc: u32_at(bytes, at + 20),
+            });
+            at += 24;
+        }
+        blocks
+    }
+
+    /// Its CRC, and whether the lengths of its messages lead to its end.
+    fn check(&self, bytes: &[u8]) {
+        let own = &bytes[self.start..self.end];
+        let mut crc = crc32fast::Hasher::new();
+        crc.update(&self.partition);
+        crc.update(own);
+        assert_eq!(crc.finalize(), self.crc);
+        let mut at = 8 + u32_at(own, 4) as usize;
+        for _ in 0..u32_at(own, 0) {
+            at += 4 + u32_at(own, at) as usize;
+        }
+        assert_eq!(at, own.len());
+    }
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_be_bytes(*bytes[at..].first_chunk().unwrap())
+}
+
+/// Goes through all fields of an oplog's messages (dialect `draft`), and gives how many there are.
+fn parse_oplog(bytes: &[u8]) -> u64 {
+    let (mut at, mut messages) = (0, 0);
+    while at < bytes.len() {
+        let len = usize::try_from(uint(bytes, &mut at)).unwrap();
+        let end = at + len;
+        let version = uint(bytes, &mut at);
+        if uint(bytes, &mut at) == 0 {
+            at += 32; // the checkpoint's hash
+            black_box(uint(bytes, &mut at));
+        }
+        for _ in 0..uint(bytes, &mut at) {
+            at += 32; // a writer's key
+            black_box(uint(bytes, &mut at));
+        }
+        let (abi, batch) = (uint(bytes, &mut at), uint(bytes, &mut at));
+        black_box((version, abi, batch));
+        at += usize::try_from(uint(bytes, &mut at)).unwrap();
+        assert_eq!(at, end);
+        messages += 1;
+    }
+    messages
+}
+
+/// An integer of compact-encoding.
+fn uint(bytes: &[u8], at: &mut usize) -> u64 {
+    let first = bytes[*at];
+    *at += 1;
+    let wide = match first {
+        0xfd => 2,
+        0xfe => 4,
+        0xff => 8,
+        _ => return first.into(),
     };
-    let name = format!("verify {format}, {lengths}");
-    let work = Work::Bytes(file.bytes.len());
-    let ours = || {
-        let report = verify(source.clone(), &options, |_| Ok(())).unwrap();
-        assert!(report.is_sound());
-        assert_eq!(report.records, file.records);
-    };
-    comparison.run(name, reference, work, target, ours, theirs);
+    let mut number = [0; 8];
+    number[..wide].copy_from_slice(&bytes[*at..*at + wide]);
+    *at += wide;
+    u64::from_le_bytes(number)
 }
 
 /// Hashes each message with the crate: UUID, then what stands in the data.
