@@ -4,6 +4,7 @@
     make bench BENCH_ARGS="scan python_lookup"    # some suites only
     make bench BENCH_ARGS="--check hash"          # exit status 1 where a target is missed
     make bench BENCH_ARGS="--markdown hash"       # the table as it is in docs/performance.md
+    make bench BENCH_ARGS="--history FILE"        # adds the ratios to FILE, and shows how they moved
     make bench-spark                              # with Spark
     make bench-spark BENCH_ARGS=spark_planning    # one of its suites
 
@@ -24,12 +25,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, Literal, TypedDict
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
+
+import bench_history
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 RESULTS: Final = ROOT / "bench-results.json"
@@ -216,14 +220,59 @@ def markdown(rows: Sequence[Row]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
+def commit() -> str | None:
+    """The commit that is measured; None where there is no repository."""
+    found = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, check=False, capture_output=True, text=True)
+    return found.stdout.strip() or None
+
+
+def run_now(rows: Sequence[Row]) -> bench_history.Run:
+    """These rows as a run of the history."""
+    ratios: list[bench_history.Ratio] = [
+        {"name": row["name"], "beside": row["beside"], "ratio": row["ratio"], "low": row["low"], "high": row["high"]}
+        for row in rows
+    ]
+    date = datetime.now(UTC).isoformat(timespec="seconds")
+    return {"date": date, "commit": commit(), "machine": machine(), "rows": ratios}
+
+
+def moved(moves: Sequence[bench_history.Move]) -> Table:
+    """How each ratio moved."""
+    shown = Table(title=f"beside the median of up to {bench_history.RUNS} earlier runs on this machine")
+    shown.add_column("what")
+    shown.add_column("beside")
+    shown.add_column("ratio", justify="right")
+    shown.add_column("median", justify="right")
+    shown.add_column("runs", justify="right")
+    shown.add_column("change", justify="right")
+    shown.add_column("moved")
+    for move in moves:
+        ratios = (f"{move.ratio:.2f}", "" if move.median is None else f"{move.median:.2f}", str(len(move.earlier)))
+        change = "new" if move.change is None else f"{move.change:+.0%}"
+        shown.add_row(escape(move.name), escape(move.beside), *ratios, change, "MOVED" if move.has_moved else "")
+    return shown
+
+
 def main() -> int:
     """Measures and prints. Gives 1 where a suite failed, or, with --check, a target is missed; 2 for wrong use."""
     parser = argparse.ArgumentParser(description="Measures each hot path beside its peer or limit.")
     parser.add_argument("suites", nargs="*", help="the suites to run; without any, all are")
     parser.add_argument("--check", action="store_true", help="fail where a target is missed")
     parser.add_argument("--markdown", action="store_true", help="print the table as Markdown")
+    parser.add_argument(
+        "--history",
+        type=Path,
+        metavar="FILE",
+        help="add the ratios to FILE as one line of JSON, and show how they moved",
+    )
     parser.add_argument("--spark", action="store_true", help="run the suites that start Spark instead")
     arguments = parser.parse_args()
+    try:
+        # Before measuring: a history that cannot be read is known at once.
+        earlier = bench_history.read(arguments.history) if arguments.history else []
+    except bench_history.HistoryError as error:
+        print(error, file=sys.stderr)
+        return 2
     shutil.rmtree(FOUND, ignore_errors=True)
     FOUND.mkdir(parents=True)
     try:
@@ -253,6 +302,10 @@ def main() -> int:
         print(markdown(rows))
     else:
         console.print(table(rows))
+    if arguments.history and rows:
+        now = run_now(rows)
+        console.print(moved(list(bench_history.moves(earlier, now))))
+        bench_history.append(arguments.history, now)
     missed = sum(row["holds"] is False for row in rows)
     print(
         f"{missed} of {sum(row['target'] is not None for row in rows)} targets missed; all rows are in {RESULTS.name}"

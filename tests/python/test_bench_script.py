@@ -1,4 +1,4 @@
-"""`make bench`: which suites there are and how each is run, and what its tables say."""
+"""`make bench`: which suites there are and how each is run, what its tables say, and the history of ratios."""
 
 import importlib.util
 import json
@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import bench
+import bench_history
 
 ROOT = Path(__file__).resolve().parents[2]
 RATIOS = ROOT / "benches" / "ratios" / "src"
@@ -63,6 +64,7 @@ def measured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> dict[str, list[
     monkeypatch.setattr(bench, "suites", lambda: list(rows))
     monkeypatch.setattr(bench, "run", run)
     monkeypatch.setattr(bench, "machine", lambda: "a machine")
+    monkeypatch.setattr(bench, "commit", lambda: "abc123")
     monkeypatch.setattr(bench, "RESULTS", tmp_path / "bench-results.json")
     monkeypatch.setattr(bench, "FOUND", tmp_path / "found")
     return rows
@@ -217,6 +219,93 @@ def test_tables_show_what_was_measured_beside_what_and_the_spread(
     shown = capsys.readouterr().out
     for cell in ("hash [many]", "peer: a peer", "1.25 to 1.75", "2.00 missed", "limit: two loads"):
         assert cell in shown
+
+
+# The history
+
+
+def test_a_run_is_added_to_the_history_and_held_against_earlier_ones(
+    measured: dict[str, list[bench.Row]],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    history = tmp_path / "history.jsonl"
+    for ratio in (1.0, 1.2, 1.1):
+        measured["hash"] = [row("hash", ratio)]
+        assert main(monkeypatch, "--history", str(history)) == 0
+        assert "MOVED" not in capsys.readouterr().out
+    measured["hash"] = [row("hash", 0.55), row("get", 2.0)]
+    assert main(monkeypatch, "--history", str(history)) == 0
+    shown = capsys.readouterr().out
+    moved = next(line for line in shown.splitlines() if "MOVED" in line)
+    assert re.findall(r"hash|a peer|-?\d[\d.%]*", moved) == ["hash", "a peer", "0.55", "1.10", "3", "-50%"]
+    assert any("get" in line and "new" in line for line in shown.splitlines())
+    runs = [json.loads(line) for line in history.read_text().splitlines()]
+    assert [[own["ratio"] for own in run["rows"]] for run in runs] == [[1.0], [1.2], [1.1], [0.55, 2.0]]
+    assert {(run["machine"], run["commit"]) for run in runs} == {("a machine", "abc123")}
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00", runs[0]["date"])
+    assert runs[0]["rows"] == [{"name": "hash", "beside": "a peer", "ratio": 1.0, "low": 0.75, "high": 1.25}]
+
+
+def test_a_history_that_cannot_be_read_is_known_before_anything_is_measured(
+    measured: dict[str, list[bench.Row]],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    measured["hash"] = [row()]
+    history = tmp_path / "history.jsonl"
+    assert main(monkeypatch, "--history", str(history)) == 0
+    history.write_text(history.read_text() + '{"date": "2026-01-01"}\n')
+    before = history.read_text()
+    (tmp_path / "bench-results.json").unlink()
+    assert main(monkeypatch, "--history", str(history)) == 2
+    assert "line 2 is not a run" in capsys.readouterr().err
+    assert history.read_text() == before
+    assert not (tmp_path / "bench-results.json").exists()
+
+
+def test_nothing_is_added_where_nothing_was_measured(
+    measured: dict[str, list[bench.Row]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    measured["hash"] = []
+    assert main(monkeypatch, "--history", str(tmp_path / "history.jsonl")) == 1
+    assert not (tmp_path / "history.jsonl").exists()
+
+
+def ran(ratio: float, machine: str = "a machine", beside: str = "a peer") -> bench_history.Run:
+    """A run of one row."""
+    only: bench_history.Ratio = {"name": "hash", "beside": beside, "ratio": ratio, "low": ratio, "high": ratio}
+    return {"date": "2026-01-01T00:00:00+00:00", "commit": None, "machine": machine, "rows": [only]}
+
+
+@pytest.mark.parametrize(
+    ("ratio", "has_moved"),
+    [(1.2, False), (1.2001, True), (1.1, False), (0.9, False), (0.8, True)],
+)
+def test_a_ratio_has_moved_if_it_is_off_by_a_tenth_and_outside_of_what_was(ratio: float, has_moved: bool) -> None:
+    runs = [ran(0.9), ran(1.0), ran(1.2)]
+    (move,) = bench_history.moves(runs, ran(ratio))
+    assert (move.median, move.change) == (1.0, pytest.approx(ratio - 1))
+    assert move.has_moved is has_moved
+
+
+def test_within_a_tenth_and_beside_too_few_runs_nothing_has_moved() -> None:
+    def has_moved(ratio: float, runs: int) -> bool:
+        (move,) = bench_history.moves([ran(1.0)] * runs, ran(ratio))
+        return move.has_moved
+
+    assert not has_moved(1.09, runs=3)
+    assert has_moved(1.11, runs=3)
+    assert not has_moved(1.11, runs=2)
+    assert not has_moved(1.11, runs=0)
+
+
+def test_other_machines_other_rows_and_older_runs_are_left_out() -> None:
+    runs = [ran(9.0), *[ran(2.0)] * bench_history.RUNS, ran(5.0, machine="another"), ran(5.0, beside="another")]
+    (move,) = bench_history.moves(runs, ran(2.0))
+    assert move.earlier == (2.0,) * bench_history.RUNS
 
 
 # What is measured from Python
