@@ -66,8 +66,9 @@ class Row(TypedDict):
     name: str
     beside: str
     """What ours is measured with, in turns."""
-    kind: Literal["limit", "peer", "itself"]
-    """Whether that is the least that any program has to do, another program, or seglake in another setting."""
+    kind: Literal["limit", "peer", "itself", "goal"]
+    """Whether that is the least that any program has to do, another program, seglake in another setting, or a number
+    that was set."""
     unit: str
     ours: float
     reference: float

@@ -5,6 +5,7 @@ Other load on the machine slows both alike.
 
 from __future__ import annotations
 
+import gc
 import json
 import math
 import os
@@ -23,8 +24,8 @@ MILLIONS: Final = "M/s"
 COSTS: Final = frozenset({"s", "MiB"})
 """The units of which less is better."""
 
-Kind = Literal["limit", "peer", "itself"]
-"""What seglake is measured beside: the least that any program has to do, another program, or itself otherwise."""
+Kind = Literal["limit", "peer", "itself", "goal"]
+"""What seglake is measured beside: the least that any program has to do, another one, itself, or a fixed number."""
 
 
 class Row(TypedDict):
@@ -73,19 +74,23 @@ class Suite:
     ) -> None:
         """Measures ours beside theirs, each with the number of items of one run.
 
-        The sides take turns in going first. `prepare` runs before each round and is not measured.
+        The sides take turns in going first. `prepare` runs before each round and is not measured. Garbage is collected
+        as ever, but no collection goes through what the suite itself holds.
         """
         prepare()
+        gc.freeze()
         repeats = [max(1, math.ceil(MIN_SECONDS / max(self._seconds(run, 1), 1e-9))) for run, _ in (ours, theirs)]
         sides = list(zip((ours, theirs), repeats, strict=True))
         rates: list[tuple[float, float]] = []
         for number in range(self._rounds):
             prepare()
+            gc.freeze()
             swapped = number % 2 == 1
             first, second = (
                 items / self._seconds(run, times) for (run, items), times in (reversed(sides) if swapped else sides)
             )
             rates.append((second, first) if swapped else (first, second))
+        gc.unfreeze()
         self.add(name, beside, rates, target, unit, kind)
 
     def add(

@@ -55,8 +55,10 @@ def main() -> int:
                 shutil.rmtree(folder)
             small, large = found
             told = f"spark/memory/{format}, {GIB:g} GiB"
-            suite.add(f"{told}, worker", "64 MiB", [(large.worker / 2**20, small.worker / 2**20)], FLAT, "MiB")
-            suite.add(f"{told}, JVM", "64 MiB", [(large.jvm / 2**20, small.jvm / 2**20)], unit="MiB")
+            suite.add(
+                f"{told}, worker", "64 MiB", [(large.worker / 2**20, small.worker / 2**20)], FLAT, "MiB", "itself"
+            )
+            suite.add(f"{told}, JVM", "64 MiB", [(large.jvm / 2**20, small.jvm / 2**20)], unit="MiB", kind="itself")
         folder = Path(name, "many")
         folder.mkdir()
         make(folder, 1)
@@ -65,7 +67,7 @@ def main() -> int:
         make(folder, MANY)
         many = peak(spark, folder, "active")
         told = f"spark/memory/{MANY:,} small files in a task, worker"
-        suite.add(told, "one small file", [(many.worker / 2**20, one.worker / 2**20)], FLAT, "MiB")
+        suite.add(told, "one small file", [(many.worker / 2**20, one.worker / 2**20)], FLAT, "MiB", "itself")
     suite.finish()
     return 0
 

@@ -94,12 +94,16 @@ def main() -> int:
                 for format in ("active", None):
                     plan = in_a_new_process(folder, format)
                     told = f"spark/planning/{count:,} files, format {'named' if format else 'found'}"
-                    suite.add(told, "the goal", [(plan["seconds"], GOAL_S)], 1.0, "s")
+                    suite.add(told, "the goal", [(plan["seconds"], GOAL_S)], 1.0, "s", "goal")
                     megabytes = f"{plan['sent'] / 1e6:.1f} MB sent, {plan['memory'] / 1e6:.0f} MB of memory"
                     print(f"    {plan['tasks']:,.0f} tasks, {megabytes}", flush=True)
                 seconds = queried(spark, folder, count)
                 suite.add(
-                    f"spark/planning/{count:,} files, a query", "the goal of its plan", [(seconds, GOAL_S)], unit="s"
+                    f"spark/planning/{count:,} files, a query",
+                    "the goal of its plan",
+                    [(seconds, GOAL_S)],
+                    unit="s",
+                    kind="goal",
                 )
     suite.finish()
     return 0
