@@ -11,6 +11,15 @@ TEST_PROCESSES ?= 2
 KAITAI_TARGET ?= python
 FUZZ_SECONDS ?= 60
 FUZZ_ARGS ?=
+# What is mutated: the files that write files, make the ledger, and decide whether a record, block or chunk counts.
+MUTATED ?= $(addprefix rust/core/src/,output/*.rs disk.rs ledger.rs uuid6.rs checksum/mod.rs \
+	$(addprefix format/active/,mod.rs walk.rs group.rs resync.rs large.rs sequence.rs settled.rs) \
+	$(addprefix format/sealed/,check.rs group.rs run.rs torn.rs walk.rs front.rs trailer.rs) \
+	$(addprefix format/tenant/,blocks.rs block.rs probe.rs walk.rs) \
+	$(addprefix format/chunked/,walk.rs resync.rs payload.rs header.rs) \
+	$(addprefix format/oplog/,walk.rs message.rs compact.rs))
+MUTANTS_ARGS ?=
+MUTANTS_VERSION := 27.1.0
 BENCH_ARGS ?=
 GUARD_ARGS ?=
 SPARK_MASTERS ?= connect local-cluster standalone
@@ -32,7 +41,7 @@ export PROPTEST_RNG_SEED
 MAKEFLAGS += --no-builtin-rules
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help develop build java demo test test-clusters test-rust interop damage fuzz corpus sanitize lint audit format bench bench-spark bench-guard criterion kaitai lock clean
+.PHONY: help develop build java demo test test-clusters test-rust interop damage fuzz corpus mutants sanitize lint audit format bench bench-spark bench-guard criterion kaitai lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -72,6 +81,10 @@ fuzz: $(VENV)/.fuzz ## Look for bytes that break a property, FUZZ_SECONDS (60) f
 
 corpus: $(VENV)/.fuzz ## Take over into fuzz/corpus what fuzzing found, minimised
 	$(BIN)/python scripts/fuzz.py minimise
+
+# There is no Python package of cargo-mutants, so cargo builds it. It exits with 2 where a mutant survives.
+mutants: $(VENV)/.mutants-$(MUTANTS_VERSION) ## Change the Rust code in one place after the other, and list the changes that no test notices
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(CARGO) mutants --output build $(MUTATED:%=--file '%') $(MUTANTS_ARGS)
 
 sanitize: $(VENV)/.requirements ## Run the tests that reach unsafe code under AddressSanitizer
 	CARGO="$(CARGO)" PYTHON=$(CURDIR)/$(BIN)/python scripts/sanitize.sh
@@ -147,6 +160,10 @@ $(VENV)/.bench: $(VENV)/.requirements requirements/bench.txt
 
 $(VENV)/.fuzz: $(VENV)/.requirements requirements/fuzz.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements/fuzz.txt
+	@touch $@
+
+$(VENV)/.mutants-$(MUTANTS_VERSION): $(VENV)/.requirements
+	$(CARGO) install --quiet --locked --version $(MUTANTS_VERSION) --root $(VENV) cargo-mutants
 	@touch $@
 
 $(VENV)/.extension: $(VENV)/.requirements $(EXTENSION_SOURCES)
