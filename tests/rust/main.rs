@@ -23,6 +23,7 @@ mod tenant_segments;
 mod vectors;
 
 mod active;
+mod active_numbers;
 mod checksum;
 mod checksum_batch;
 mod chunked;
@@ -48,6 +49,8 @@ mod oplog_limits;
 mod oplog_messages;
 mod oplog_reading;
 mod oplog_writer;
+#[cfg(all(unix, feature = "faults"))]
+mod output;
 mod parts;
 mod parts_planning;
 #[cfg(feature = "arrow")]
