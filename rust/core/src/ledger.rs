@@ -506,4 +506,24 @@ mod tests {
         assert!(!span(5, 9, SORTS[0]).is_damage());
         assert!(span(5, 9, SORTS[1]).is_damage());
     }
+
+    #[test]
+    fn joining_takes_a_range_from_its_own_kind_and_cause() {
+        let sorts = [
+            (Kind::Header, None),
+            (Kind::Header, Some(Cause::BadMagic)),
+            (Kind::Record, None),
+            (Kind::Corrupt, Some(Cause::BadMagic)),
+        ];
+        let spans = sorts.map(|sort| span(0, 8, sort));
+        for joined in &spans {
+            let mut totals = Totals::default();
+            totals.add_all(&spans);
+            totals.join(joined);
+            for total in totals.rows() {
+                let is_joined = (total.kind, total.cause) == (joined.kind, joined.cause);
+                assert_eq!(total.ranges, u64::from(!is_joined), "{joined:?}: {total:?}");
+            }
+        }
+    }
 }

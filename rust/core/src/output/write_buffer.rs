@@ -99,6 +99,20 @@ impl WriteBuffer {
 mod tests {
     use super::*;
 
+    /// Memory is kept for the next bytes, but not what one large record took.
+    #[test]
+    fn two_mebibytes_are_kept_at_most() {
+        let file = Handle::nameless(&std::env::temp_dir()).unwrap();
+        let mut buffer = WriteBuffer::new(0);
+        buffer.bytes().resize(BUFFER_BYTES * 3 / 2, 1);
+        let usual = buffer.bytes.capacity();
+        buffer.write_to(&file).unwrap();
+        assert_eq!(buffer.bytes.capacity(), usual);
+        buffer.bytes().resize(BUFFER_BYTES * 8, 1);
+        buffer.write_to(&file).unwrap();
+        assert_eq!(buffer.bytes.capacity(), BUFFER_BYTES * 2);
+    }
+
     proptest::proptest! {
         #[test]
         fn what_is_given_is_written_to_where_it_belongs(start in 0..200_u64, pieces: Vec<(Vec<u8>, bool)>) {
