@@ -1,16 +1,23 @@
-"""Runs the command line as a process of its own, in a pipe or on a terminal."""
+"""Runs the command line: in this process, as a process of its own with pipes, or on a terminal.
+
+`here` is for what a command says and does. A process is for what only a process has: its start, its real streams and
+their encoding, pipes, signals, and what `PYTHONPATH` changes.
+"""
 
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+import warnings
+from collections.abc import Generator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from contextvars import copy_context
 from dataclasses import dataclass
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
+from threading import Thread
 from typing import Any
-
-import pytest
+from unittest.mock import patch
 
 from seglake.cli import main
 
@@ -64,13 +71,64 @@ def seglake(
     return Finished(done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
-def here(capsys: pytest.CaptureFixture[str], *arguments: Argument) -> Finished:
-    """Runs `seglake` in this process: for tests of so many files that a process for each would take minutes."""
-    capsys.readouterr()
-    # In a context of its own: `--debug` is for one run.
-    status = copy_context().run(main, [os.fsdecode(word) for word in arguments])
-    out, err = capsys.readouterr()
-    return Finished(status, out, err)
+def here(*arguments: Argument, stdin: bytes = b"", env: Mapping[str, str] | None = None) -> Finished:
+    """Runs `seglake` in this process, with the streams, the environment and the warnings that a process would have.
+
+    A process takes a quarter of a second to start, this takes none. `tests/python/test_cli_process.py` holds one
+    against the other.
+    """
+    variables = environment(env)
+    # An interpreter reads these when it starts.
+    changed = [name for name in env or {} if name.startswith("PYTHON")]
+    assert not changed, f"{changed} takes a process"
+    out, err = BytesIO(), BytesIO()
+    with ExitStack() as stack:
+        stack.enter_context(patch.dict(os.environ, variables, clear=True))
+        stack.enter_context(_warnings_on_standard_error())
+        source = stack.enter_context(_pipe_with(stdin))
+        printed = stack.enter_context(TextIOWrapper(out, encoding="utf-8"))
+        complained = stack.enter_context(TextIOWrapper(err, encoding="utf-8", errors="backslashreplace"))
+        for name, stream in (("stdin", source), ("stdout", printed), ("stderr", complained)):
+            stack.enter_context(patch.object(sys, name, stream))
+        # In a context of its own: `--debug` is for one run.
+        status = copy_context().run(main, [os.fsdecode(word) for word in arguments])
+        printed.flush()
+        complained.flush()
+        return Finished(status, out.getvalue().decode(), err.getvalue().decode())
+
+
+@contextmanager
+def _pipe_with(content: bytes) -> Generator[TextIOWrapper]:
+    """The end to read of a pipe that somebody else writes the bytes to."""
+    reader, writer = os.pipe()
+
+    def write() -> None:
+        # Whoever has read enough may have closed the other end.
+        with suppress(BrokenPipeError), open(writer, "wb") as pipe:  # noqa: PTH123 - a descriptor
+            pipe.write(content)
+
+    thread = Thread(target=write)
+    thread.start()
+    try:
+        with open(reader, encoding="utf-8") as stream:  # noqa: PTH123 - a descriptor
+            yield stream
+    finally:
+        thread.join()
+
+
+@contextmanager
+def _warnings_on_standard_error() -> Generator[None]:
+    """Warnings as an interpreter shows them that was started without options, instead of as pytest collects them."""
+
+    def show(message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: object) -> None:
+        sys.stderr.write(warnings.formatwarning(message, category, filename, lineno))
+
+    with warnings.catch_warnings():
+        warnings.resetwarnings()
+        for category in (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning):
+            warnings.simplefilter("ignore", category)
+        warnings.showwarning = show
+        yield
 
 
 def on_terminal(

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from cli_process import TIMEOUT_S, command, environment, seglake
+from cli_process import TIMEOUT_S, command, environment, here, seglake
 
 import seglake as library
 
@@ -17,7 +17,7 @@ READERS = ("info", "cat", "verify")
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_has_help_with_examples_that_parse(name: str) -> None:
-    done = seglake(name, "--help")
+    done = here(name, "--help")
     assert (done.status, done.err) == (0, "")
     _, examples = done.out.split("Examples:")
     lines = [line for line in examples.splitlines() if line.strip()]
@@ -31,33 +31,33 @@ def test_every_command_has_help_with_examples_that_parse(name: str) -> None:
 
 
 def test_help_lists_the_commands() -> None:
-    done = seglake("--help")
+    done = here("--help")
     assert done.status == 0
     for name in COMMANDS:
         assert f"\n  {name} " in done.out
 
 
 def test_no_command_is_trouble_and_shows_the_help() -> None:
-    done = seglake()
+    done = here()
     assert (done.status, done.out) == (2, "")
-    assert done.err == seglake("--help").out
+    assert done.err == here("--help").out
 
 
 def test_version() -> None:
-    done = seglake("--version")
+    done = here("--version")
     assert (done.status, done.out) == (0, f"seglake {library.__version__}\n")
 
 
 def test_an_unknown_command_suggests_the_nearest() -> None:
-    done = seglake("verfy", "file")
+    done = here("verfy", "file")
     assert (done.status, done.out) == (2, "")
     assert "verfy" in done.err
     assert "did you mean verify?" in done.err
-    assert ", ".join(COMMANDS) in seglake("parchment").err
+    assert ", ".join(COMMANDS) in here("parchment").err
 
 
 def test_an_unknown_option_suggests_the_nearest() -> None:
-    done = seglake("cat", "--colums", "type", "file")
+    done = here("cat", "--colums", "type", "file")
     assert done.status == 2
     assert "--columns" in done.err
 
@@ -102,7 +102,7 @@ def test_standard_input_and_pipes_are_read_like_files(name: str, way: str, vecto
         pytest.skip("Windows has other named pipes")
     segment = vectors / "active" / "flip_message.bin"
     options = ["--json"] if name != "cat" else ["--json", "--on-damage", "skip"]
-    truth = seglake(name, *options, segment)
+    truth = here(name, *options, segment)
     if way == "pipe":
         done = seglake(name, *options, "-", stdin=segment.read_bytes())
         out, status = done.out, done.status
@@ -144,30 +144,30 @@ def test_standard_input_and_pipes_are_read_like_files(name: str, way: str, vecto
 @pytest.mark.parametrize("name", READERS)
 def test_a_pipe_larger_than_the_limit_is_refused_with_the_option(name: str, vectors: Path) -> None:
     content = (vectors / "active" / "minimal.bin").read_bytes()
-    done = seglake(name, "--spool-limit", str(len(content) - 1), "-", stdin=content)
+    done = here(name, "--spool-limit", str(len(content) - 1), "-", stdin=content)
     assert (done.status, done.out) == (2, "")
     assert "standard input" in done.err
     assert "--spool-limit" in done.err
-    assert seglake(name, "--spool-limit", str(len(content)), "-", stdin=content).status == 0
+    assert here(name, "--spool-limit", str(len(content)), "-", stdin=content).status == 0
 
 
 @pytest.mark.parametrize("name", READERS)
 def test_what_is_no_segment_is_trouble(name: str, tmp_path: Path) -> None:
     path = tmp_path / "notes.txt"
     path.write_text("just some text, long enough to be looked at\n" * 10)
-    done = seglake(name, path)
+    done = here(name, path)
     assert done.status == 2
     assert str(path) in done.out + done.err
     assert "Traceback" not in done.err
     if name != "info":
         assert "name it with --format" in done.err
-        by_pipe = seglake(name, "-", stdin=path.read_bytes())
+        by_pipe = here(name, "-", stdin=path.read_bytes())
         assert by_pipe.err.startswith("seglake: standard input: cannot tell the format: ")
 
 
 @pytest.mark.parametrize("name", READERS)
 def test_a_folder_is_told_apart(name: str, tmp_path: Path) -> None:
-    done = seglake(name, tmp_path)
+    done = here(name, tmp_path)
     assert (done.status, done.out) == (2, "")
     assert (
         done.err == f"seglake: {tmp_path}: is a folder: name the files in it, or use a glob such as {tmp_path / '*'}\n"
@@ -177,8 +177,8 @@ def test_a_folder_is_told_apart(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", READERS)
 def test_the_other_files_are_read_where_one_is_missing(name: str, vectors: Path, tmp_path: Path) -> None:
     segment = vectors / "active" / "typical.bin"
-    done = seglake(name, tmp_path / "missing", segment)
-    alone = seglake(name, segment)
+    done = here(name, tmp_path / "missing", segment)
+    alone = here(name, segment)
     assert done.status == 2
     assert "No such file or directory" in done.err
     assert alone.status == 0
@@ -200,10 +200,10 @@ def test_a_full_disk_is_said() -> None:
 
 def test_tracebacks_are_for_those_who_ask(tmp_path: Path) -> None:
     missing = tmp_path / "missing"
-    assert "Traceback" not in seglake("cat", missing).err
-    assert "Traceback" in seglake("cat", "--debug", missing).err
-    assert "Traceback" in seglake("--debug", "cat", missing).err
-    assert "Traceback" in seglake("cat", missing, env={"SEGLAKE_DEBUG": "1"}).err
+    assert "Traceback" not in here("cat", missing).err
+    assert "Traceback" in here("cat", "--debug", missing).err
+    assert "Traceback" in here("--debug", "cat", missing).err
+    assert "Traceback" in here("cat", missing, env={"SEGLAKE_DEBUG": "1"}).err
 
 
 def test_an_unexpected_error_is_short_and_asks_for_a_report(tmp_path: Path, vectors: Path) -> None:

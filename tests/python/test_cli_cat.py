@@ -1,4 +1,4 @@
-"""`seglake cat`, through real processes."""
+"""`seglake cat`."""
 
 import base64
 import json
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_process import TIMEOUT_S, command, environment, seglake
+from cli_process import TIMEOUT_S, command, environment, here
 
 import seglake as library
 
@@ -33,7 +33,7 @@ def test_json_is_every_record_of_every_golden_segment(segment: Path, tmp_path: P
     truth = expected(segment)
     key = tmp_path / "key"
     key.write_text(truth["options"]["key"])
-    done = seglake("cat", "--json", "--format", "active", "--on-damage", "skip", "--key-file", key, segment)
+    done = here("cat", "--json", "--format", "active", "--on-damage", "skip", "--key-file", key, segment)
     lines = done.json_lines()
     assert [line["position"] for line in lines] == [record["position"] for record in truth["records"]]
     for line, record in zip(lines, truth["records"], strict=True):
@@ -54,7 +54,7 @@ def test_strict_reading_prints_what_is_in_front_of_the_damage_and_names_it(segme
     truth = expected(segment)
     key = tmp_path / "key"
     key.write_text(truth["options"]["key"])
-    done = seglake("cat", "--json", "--format", "active", "--key-file", key, segment)
+    done = here("cat", "--json", "--format", "active", "--key-file", key, segment)
     error = truth["strict_error"]
     end = truth["size"] if error is None else error["offset"]
     assert [line["position"] for line in done.json_lines()] == [
@@ -76,7 +76,7 @@ def test_strict_reading_prints_what_is_in_front_of_the_damage_and_names_it(segme
 def test_people_get_one_line_a_record(vectors: Path) -> None:
     segment = vectors / "active" / "typical.bin"
     records = expected(segment)["records"]
-    lines = seglake("cat", segment).out.splitlines()
+    lines = here("cat", segment).out.splitlines()
     assert len(lines) == len(records)
     assert [int(line.split()[0]) for line in lines] == [record["position"] for record in records]
     assert all(line.isprintable() for line in lines)
@@ -101,7 +101,7 @@ def test_every_form_of_a_value_loses_nothing(form: str | None, values: Callable[
         b"null",
     ]
     arguments = () if form is None else ("--value", form)
-    lines = seglake("cat", "--json", *arguments, values(*contents)).out.splitlines()
+    lines = here("cat", "--json", *arguments, values(*contents)).out.splitlines()
     assert len(lines) == len(contents)
     for line, content in zip(lines, contents, strict=True):
         assert line.isascii()
@@ -123,7 +123,7 @@ def test_every_form_of_a_value_loses_nothing(form: str | None, values: Callable[
 
 @pytest.mark.parametrize(("content", "is_json"), [(b"NaN", False), (b"", False), (b"null", True), (b"\xff", False)])
 def test_a_value_that_is_no_json_is_told_by_its_key(content: bytes, is_json: bool, values: Callable[..., Path]) -> None:
-    [line] = seglake("cat", "--json", "--value", "json", values(content)).json_lines()
+    [line] = here("cat", "--json", "--value", "json", values(content)).json_lines()
     assert ("value" in line, "value_base64" in line) == (is_json, not is_json)
 
 
@@ -140,13 +140,13 @@ def test_hostile_types_and_values_reach_no_terminal(tmp_path: Path) -> None:
         ["info", "--count"],
         ["verify"],
     ):
-        done = seglake(*arguments, path)
+        done = here(*arguments, path)
         assert done.status == 0
         assert all(line.isprintable() for line in (done.out + done.err).split("\n"))
-    people = seglake("cat", path).out
+    people = here("cat", path).out
     assert len(people.splitlines()) == 2
     assert people.count("[red]x[/red]") == 2
-    first = seglake("cat", "--json", "--value", "text", path).json_lines()[0]
+    first = here("cat", "--json", "--value", "text", path).json_lines()[0]
     assert first["value"].encode() == hostile
 
 
@@ -154,7 +154,7 @@ def test_hostile_types_and_values_reach_no_terminal(tmp_path: Path) -> None:
 def test_a_file_name_is_hostile_too(tmp_path: Path) -> None:
     path = tmp_path / "\x1b[31mred\nline\udcff"
     for name in ("info", "cat", "verify"):
-        done = seglake(name, path)
+        done = here(name, path)
         assert done.status == 2
         assert done.err.count("\n") == 1
         assert "\\x1b[31mred\\nline\\udcff" in done.err
@@ -165,52 +165,52 @@ def test_at_starts_with_the_record_there(vectors: Path) -> None:
     segment = vectors / "active" / "typical.bin"
     positions = [record["position"] for record in expected(segment)["records"]]
     for at in (str(positions[4]), hex(positions[4])):
-        done = seglake("cat", "--json", "--at", at, segment)
+        done = here("cat", "--json", "--at", at, segment)
         assert [line["position"] for line in done.json_lines()] == positions[4:]
 
 
 def test_at_where_no_record_begins_is_an_error(vectors: Path) -> None:
     segment = vectors / "active" / "typical.bin"
-    done = seglake("cat", "--at", "1", segment)
+    done = here("cat", "--at", "1", segment)
     assert (done.status, done.out) == (1, "")
     assert "no record begins at --at" in done.err
-    damaged = seglake("cat", "--at", "0", vectors / "active" / "flip_last_record.bin")
+    damaged = here("cat", "--at", "0", vectors / "active" / "flip_last_record.bin")
     assert damaged.status == 1
     assert "--at" not in damaged.err
 
 
 def test_limit(vectors: Path) -> None:
     segment = vectors / "active" / "typical.bin"
-    whole = seglake("cat", segment).out.splitlines()
-    assert seglake("cat", "--limit", "3", segment).out.splitlines() == whole[:3]
-    assert seglake("cat", "--limit", "0", segment).out == ""
-    assert len(seglake("cat", "--limit", str(len(whole) + 3), segment, segment).out.splitlines()) == len(whole) + 3
+    whole = here("cat", segment).out.splitlines()
+    assert here("cat", "--limit", "3", segment).out.splitlines() == whole[:3]
+    assert here("cat", "--limit", "0", segment).out == ""
+    assert len(here("cat", "--limit", str(len(whole) + 3), segment, segment).out.splitlines()) == len(whole) + 3
 
 
 def test_a_limit_in_front_of_the_damage_meets_none(vectors: Path) -> None:
-    done = seglake("cat", "--limit", "1", vectors / "active" / "flip_last_record.bin")
+    done = here("cat", "--limit", "1", vectors / "active" / "flip_last_record.bin")
     assert (done.status, done.err) == (0, "")
 
 
 @pytest.mark.parametrize("by", ["time", "offset from UTC", "uuid"])
 def test_since_and_until_are_half_open(by: str, vectors: Path) -> None:
     segment = vectors / "active" / "typical.bin"
-    records = seglake("cat", "--json", segment).json_lines()
+    records = here("cat", "--json", segment).json_lines()
     name = "uuid" if by == "uuid" else "timestamp"
     since, until = records[2][name], records[5][name]
     if by == "offset from UTC":
         since, until = (bound.replace("Z", "+00:00") for bound in (since, until))
-    done = seglake("cat", "--json", "--since", since, "--until", until, segment)
+    done = here("cat", "--json", "--since", since, "--until", until, segment)
     assert done.json_lines() == records[2:5]
 
 
 def test_columns_choose_fields_and_their_order(vectors: Path) -> None:
     segment = vectors / "active" / "typical.bin"
-    lines = seglake("cat", "--json", "--columns", "type, position,path", segment).json_lines()
+    lines = here("cat", "--json", "--columns", "type, position,path", segment).json_lines()
     assert all(list(line) == ["type", "position", "path"] for line in lines)
     assert {line["path"] for line in lines} == {str(segment)}
-    people = seglake("cat", "--columns", "uuid", "--limit", "1", segment).out
-    assert people == f"{seglake('cat', '--json', '--limit', '1', segment).json_lines()[0]['uuid']}\n"
+    people = here("cat", "--columns", "uuid", "--limit", "1", segment).out
+    assert people == f"{here('cat', '--json', '--limit', '1', segment).json_lines()[0]['uuid']}\n"
 
 
 @pytest.mark.parametrize(
@@ -232,7 +232,7 @@ def test_columns_choose_fields_and_their_order(vectors: Path) -> None:
     ],
 )
 def test_what_is_wrong_with_an_argument_is_said(arguments: list[str], said: str, vectors: Path) -> None:
-    done = seglake("cat", *arguments, vectors / "active" / "typical.bin")
+    done = here("cat", *arguments, vectors / "active" / "typical.bin")
     assert done.status == 2
     assert said in done.err
     assert "Traceback" not in done.err
@@ -240,7 +240,7 @@ def test_what_is_wrong_with_an_argument_is_said(arguments: list[str], said: str,
 
 
 def test_a_record_over_the_limit_names_the_option(values: Callable[..., Path]) -> None:
-    done = seglake("cat", "--max-record-bytes", "64KiB", values(b"small", b"x" * 100_000))
+    done = here("cat", "--max-record-bytes", "64KiB", values(b"small", b"x" * 100_000))
     assert done.status == 2
     assert len(done.out.splitlines()) == 1
     assert "--max-record-bytes" in done.err
@@ -253,7 +253,7 @@ def test_a_wrong_key_is_said_to_be_one(mode: str, name: str, vectors: Path, tmp_
     key = tmp_path / "key"
     key.write_bytes(b"\x55" * 32)
     for arguments in ([], ["--key-file", key]):
-        done = seglake("cat", "--format", "active", "--on-damage", mode, *arguments, segment)
+        done = here("cat", "--format", "active", "--on-damage", mode, *arguments, segment)
         assert (done.status, done.out) == (2, "")
         assert "probably the wrong key" in done.err
         assert "--key-file" in done.err

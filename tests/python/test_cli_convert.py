@@ -1,11 +1,11 @@
-"""`seglake convert`, through real processes."""
+"""`seglake convert`."""
 
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_process import Argument, on_terminal, seglake
+from cli_process import Argument, here, on_terminal, seglake
 from cli_samples import EXTENSIONS, RECORDS, damage, sample
 
 import seglake as library
@@ -41,7 +41,7 @@ def test_any_format_becomes_any_other(source: str, to: str, tmp_path: Path) -> N
     path, new = sample(tmp_path, source), tmp_path / f"new.{EXTENSIONS[to]}"
     lost, missing = between(source, to)
     how: list[Argument] = [*repeated("--drop", lost), *repeated("--set", missing)]
-    done = seglake("convert", path, new, *how)
+    done = here("convert", path, new, *how)
     assert (done.status, done.err) == (0, "")
     assert done.out == f"{new}: {RECORDS} records, {exact_size(new.stat().st_size)}\n"
     with library.open(path) as before, library.open(new) as after:
@@ -52,7 +52,7 @@ def test_any_format_becomes_any_other(source: str, to: str, tmp_path: Path) -> N
         rest_lost = [other for other in lost if not (without is lost and other == name)]
         rest_set = [other for other in missing if not (without is missing and other == name)]
         other = tmp_path / f"other.{EXTENSIONS[to]}"
-        refused = seglake("convert", path, other, *repeated("--drop", rest_lost), *repeated("--set", rest_set))
+        refused = here("convert", path, other, *repeated("--drop", rest_lost), *repeated("--set", rest_set))
         assert (refused.status, refused.out) == (2, "")
         assert name.partition("=")[0] in refused.err.splitlines()[0]
         assert "--drop NAME" in refused.err
@@ -65,13 +65,13 @@ def test_any_format_becomes_any_other(source: str, to: str, tmp_path: Path) -> N
 def test_names_of_dropped_columns_may_stand_together(tmp_path: Path) -> None:
     path = sample(tmp_path, "active")
     settings = repeated("--set", NEEDED["tenant"])
-    done = seglake("convert", path, tmp_path / "new.tenant", "--drop", "uuid, timestamp,type", *settings)
+    done = here("convert", path, tmp_path / "new.tenant", "--drop", "uuid, timestamp,type", *settings)
     assert (done.status, done.err) == (0, "")
 
 
 def test_json_has_the_new_file_and_the_report(tmp_path: Path) -> None:
     path, new = sample(tmp_path, "active"), tmp_path / "new.sealed"
-    [line] = seglake("convert", "--json", path, new).json_lines()
+    [line] = here("convert", "--json", path, new).json_lines()
     assert line["written"] == {"path": str(new), "bytes": new.stat().st_size}
     assert line["source"]["path"] == str(path)
     assert line["source"]["records"] == RECORDS
@@ -81,7 +81,7 @@ def test_settings_are_values_of_the_column(tmp_path: Path) -> None:
     path, new = sample(tmp_path, "chunked"), tmp_path / "new.oplog"
     clock = '[{"key": {"hex": "' + "ab" * 32 + '"}, "length": 18446744073709551615}]'
     settings = ["version=1", "checkpointer=1", f"clock={clock}", "abi=0x10", "batch=18446744073709551615"]
-    done = seglake("convert", path, new, "--drop", "offset,timestamp", *repeated("--set", settings))
+    done = here("convert", path, new, "--drop", "offset,timestamp", *repeated("--set", settings))
     assert (done.status, done.err) == (0, "")
     records = list(library.open(new))
     assert len(records) == RECORDS
@@ -92,12 +92,12 @@ def test_settings_are_values_of_the_column(tmp_path: Path) -> None:
 
 def test_the_format_is_named_or_told_by_the_extension(tmp_path: Path) -> None:
     path, new = sample(tmp_path, "active"), tmp_path / "new.bin"
-    done = seglake("convert", path, new)
+    done = here("convert", path, new)
     assert (done.status, done.out) == (2, "")
     assert "--to" in done.err
-    assert seglake("convert", path, new, "--to", "sealed").status == 0
+    assert here("convert", path, new, "--to", "sealed").status == 0
     assert library.open(new).format == "sealed"
-    assert "parchment" in seglake("convert", path, tmp_path / "other", "--to", "parchment").err
+    assert "parchment" in here("convert", path, tmp_path / "other", "--to", "parchment").err
 
 
 @pytest.mark.parametrize(
@@ -111,34 +111,34 @@ def test_the_format_is_named_or_told_by_the_extension(tmp_path: Path) -> None:
 )
 def test_options_of_the_new_file(source: str, to: str, options: list[str], column: str, tmp_path: Path) -> None:
     new = tmp_path / f"new.{EXTENSIONS[to]}"
-    assert seglake("convert", sample(tmp_path, source), new, *options).status == 0
+    assert here("convert", sample(tmp_path, source), new, *options).status == 0
     assert library.verify(new).checked == column
 
 
 def test_chunks_are_cut_as_asked(tmp_path: Path) -> None:
     path, new = sample(tmp_path, "chunked"), tmp_path / "new.chunks"
     how: list[Argument] = ["--chunk-records", "7", "--level", "19", "--chunk-bytes", "1MiB"]
-    assert seglake("convert", path, new, *how).status == 0
+    assert here("convert", path, new, *how).status == 0
     assert [total["ranges"] for total in library.verify(new).totals if total["kind"] == "chunk"] == [3]
     assert new.with_suffix(".index").exists()
-    assert seglake("convert", path, tmp_path / "bare.chunks", "--no-index").status == 0
+    assert here("convert", path, tmp_path / "bare.chunks", "--no-index").status == 0
     assert not (tmp_path / "bare.index").exists()
 
 
 def test_a_dialect_becomes_another(tmp_path: Path) -> None:
     path, packed, plain = sample(tmp_path, "oplog"), tmp_path / "packed.oplog", tmp_path / "plain.oplog"
-    assert seglake("convert", path, packed, "--to-dialect", "draft-1.1").status == 0
+    assert here("convert", path, packed, "--to-dialect", "draft-1.1").status == 0
     how: list[Argument] = ["--dialect", "draft-1.1", packed, plain]
-    refused = seglake("convert", *how)
+    refused = here("convert", *how)
     assert refused.status == 2
     assert "clock.seq" in refused.err
-    done = seglake("convert", *how, "--drop", "clock.seq,clock.offset,keys")
+    done = here("convert", *how, "--drop", "clock.seq,clock.offset,keys")
     assert (done.status, done.err) == (0, "")
     assert plain.read_bytes() == path.read_bytes()
 
 
 def test_an_option_of_another_format_is_refused(tmp_path: Path) -> None:
-    done = seglake("convert", sample(tmp_path, "active"), tmp_path / "new.sealed", "--version", "2")
+    done = here("convert", sample(tmp_path, "active"), tmp_path / "new.sealed", "--version", "2")
     assert (done.status, done.out) == (2, "")
     assert "version" in done.err
     assert "sealed" in done.err
@@ -148,21 +148,21 @@ def test_an_option_of_another_format_is_refused(tmp_path: Path) -> None:
 def test_parts_are_chosen(tmp_path: Path) -> None:
     tenant, chunked = sample(tmp_path, "tenant"), sample(tmp_path, "chunked")
     new = tmp_path / "new.tenant"
-    assert seglake("convert", tenant, new, "--partition", "1", "--tenant", "b").status == 0
+    assert here("convert", tenant, new, "--partition", "1", "--tenant", "b").status == 0
     assert [record.value for record in library.open(new)] == [b"%d" % number for number in range(15, 20)]
     new = tmp_path / "new.chunks"
-    assert seglake("convert", chunked, new, "--start-offset", "3", "--end-offset", "6").status == 0
+    assert here("convert", chunked, new, "--start-offset", "3", "--end-offset", "6").status == 0
     assert [record.offset for record in library.open(new)] == [3, 4, 5]
 
 
 def test_nothing_is_converted_of_a_damaged_file_unless_asked(tmp_path: Path) -> None:
     path, new = sample(tmp_path, "active"), tmp_path / "new.sealed"
     damage(path, 11)
-    done = seglake("convert", path, new)
+    done = here("convert", path, new)
     assert (done.status, done.out) == (1, "")
     assert "checksum_mismatch" in done.err
     assert list(tmp_path.iterdir()) == [path]
-    done = seglake("convert", path, new, "--on-damage", "skip")
+    done = here("convert", path, new, "--on-damage", "skip")
     assert done.status == 1
     assert "skipped 1 damaged range" in done.err
     assert [record.value for record in library.open(new)] == [b"%d" % n for n in range(RECORDS) if n != 11]
@@ -170,7 +170,7 @@ def test_nothing_is_converted_of_a_damaged_file_unless_asked(tmp_path: Path) -> 
 
 def test_nothing_is_converted_under_a_wrong_key(vectors: Path, tmp_path: Path) -> None:
     for mode in ("raise", "skip"):
-        done = seglake("convert", vectors / "active" / "custom_key.bin", tmp_path / "new.sealed", "--on-damage", mode)
+        done = here("convert", vectors / "active" / "custom_key.bin", tmp_path / "new.sealed", "--on-damage", mode)
         assert (done.status, done.out) == (2, "")
         assert "probably the wrong key" in done.err
     assert not list(tmp_path.iterdir())
@@ -179,12 +179,12 @@ def test_nothing_is_converted_under_a_wrong_key(vectors: Path, tmp_path: Path) -
 def test_an_existing_file_stays_unless_asked(tmp_path: Path) -> None:
     path, new = sample(tmp_path, "active"), tmp_path / "new.sealed"
     new.write_bytes(b"precious")
-    done = seglake("convert", path, new)
+    done = here("convert", path, new)
     assert (done.status, done.out) == (2, "")
     assert "--overwrite" in done.err
     assert str(new) in done.err
     assert new.read_bytes() == b"precious"
-    assert seglake("convert", path, new, "--overwrite").status == 0
+    assert here("convert", path, new, "--overwrite").status == 0
     assert library.open(new).format == "sealed"
 
 
@@ -203,7 +203,7 @@ def test_what_cannot_be_written_to_is_said(
     path = sample(tmp_path, "active")
     monkeypatch.chdir(tmp_path)
     before = path.read_bytes()
-    done = seglake("convert", path, destination, "--to", "active", "--overwrite")
+    done = here("convert", path, destination, "--to", "active", "--overwrite")
     assert (done.status, done.out) == (2, "")
     assert said in done.err
     assert path.read_bytes() == before
@@ -223,7 +223,7 @@ def test_what_cannot_be_written_to_is_said(
 )
 def test_what_is_wrong_with_an_argument_is_said(arguments: list[str], said: str, tmp_path: Path) -> None:
     path = sample(tmp_path, "active")
-    done = seglake("convert", path, tmp_path / "new.sealed", *arguments)
+    done = here("convert", path, tmp_path / "new.sealed", *arguments)
     assert (done.status, done.out) == (2, "")
     assert said in done.err
     assert "Traceback" not in done.err
@@ -232,7 +232,7 @@ def test_what_is_wrong_with_an_argument_is_said(arguments: list[str], said: str,
 
 def test_a_setting_that_its_column_cannot_hold_is_named(tmp_path: Path) -> None:
     path = sample(tmp_path, "chunked")
-    done = seglake("convert", path, tmp_path / "new.tenant", "--set", "partition=first", "--set", "tenant=x")
+    done = here("convert", path, tmp_path / "new.tenant", "--set", "partition=first", "--set", "tenant=x")
     assert done.status == 2
     assert "partition=first: not a whole number" in done.err
 
@@ -240,11 +240,11 @@ def test_a_setting_that_its_column_cannot_hold_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize("form", ["pipe", "uri"])
 def test_standard_input_and_uris_are_read_like_files(form: str, tmp_path: Path) -> None:
     path, new, truth = sample(tmp_path, "active"), tmp_path / "new.sealed", tmp_path / "truth.sealed"
-    assert seglake("convert", path, truth).status == 0
+    assert here("convert", path, truth).status == 0
     if form == "pipe":
         done = seglake("convert", "-", new, stdin=path.read_bytes())
     else:
-        done = seglake("convert", path.as_uri(), new)
+        done = here("convert", path.as_uri(), new)
     assert (done.status, done.err) == (0, "")
     assert new.read_bytes() == truth.read_bytes()
 
@@ -259,13 +259,13 @@ def test_progress_is_for_terminals(tmp_path: Path) -> None:
 
 def test_sealing_is_converting_with_the_checksums_carried_over(tmp_path: Path) -> None:
     path, sealed, converted = sample(tmp_path, "active"), tmp_path / "a.sealed", tmp_path / "b.sealed"
-    assert seglake("seal", path, sealed).status == 0
-    assert seglake("convert", path, converted).status == 0
+    assert here("seal", path, sealed).status == 0
+    assert here("convert", path, converted).status == 0
     assert sealed.read_bytes() == converted.read_bytes()
 
 
 def facts(path: Path, *arguments: str) -> dict[str, Any]:
-    [line] = seglake("info", "--json", *arguments, path).json_lines()
+    [line] = here("info", "--json", *arguments, path).json_lines()
     return line
 
 

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from cli_process import on_terminal, seglake
+from cli_process import here, on_terminal, seglake
 
 CONTENT = bytes(range(256)) * 5
 
@@ -31,7 +31,7 @@ def source(tmp_path: Path) -> Path:
 )
 def test_bytes_are_copied_as_they_are(given: str, start: int, end: int, source: Path, tmp_path: Path) -> None:
     output = tmp_path / "part"
-    done = seglake("extract", source, "--range", given, "--output", output)
+    done = here("extract", source, "--range", given, "--output", output)
     assert (done.status, done.out) == (0, "")
     assert output.read_bytes() == CONTENT[start:end]
     assert f"from offset {start:,}" in done.err
@@ -44,23 +44,23 @@ def test_more_than_one_block_is_copied(tmp_path: Path) -> None:
     source, output = tmp_path / "source", tmp_path / "part"
     content = bytes(range(251)) * 10_000
     source.write_bytes(content)
-    assert seglake("extract", source, "--range", "3:", "--output", output).status == 0
+    assert here("extract", source, "--range", "3:", "--output", output).status == 0
     assert output.read_bytes() == content[3:]
-    dump = seglake("extract", source, "--range", "3:", "--hex").out.splitlines()
+    dump = here("extract", source, "--range", "3:", "--hex").out.splitlines()
     assert bytes.fromhex("".join(line[10:58] for line in dump)) == content[3:]
     assert [int(line[:8], 16) for line in dump] == list(range(3, len(content), 16))
 
 
 def test_a_pipe_gets_the_bytes_and_nothing_else(vectors: Path) -> None:
     source = vectors / "active" / "empty.bin"
-    done = seglake("extract", source, "--range", ":")
+    done = here("extract", source, "--range", ":")
     assert (done.status, done.out, done.err) == (0, "", "")
     ascii_only = seglake("extract", "-", "--range", "2:5", stdin=b"abcdefgh")
     assert (ascii_only.status, ascii_only.out, ascii_only.err) == (0, "cde", "")
 
 
 def test_a_hexdump_has_the_offsets_of_the_source(source: Path) -> None:
-    done = seglake("extract", source, "--range", "60:93", "--hex")
+    done = here("extract", source, "--range", "60:93", "--hex")
     assert done.out.splitlines() == [
         "0000003c  3c 3d 3e 3f 40 41 42 43  44 45 46 47 48 49 4a 4b  |<=>?@ABCDEFGHIJK|",
         "0000004c  4c 4d 4e 4f 50 51 52 53  54 55 56 57 58 59 5a 5b  |LMNOPQRSTUVWXYZ[|",
@@ -72,7 +72,7 @@ def test_a_hexdump_has_the_offsets_of_the_source(source: Path) -> None:
 def test_a_terminal_never_gets_raw_bytes(source: Path) -> None:
     seen, done = on_terminal("extract", source, "--range", "0:64")
     assert done.status == 0
-    assert seen == seglake("extract", source, "--range", "0:64", "--hex").out
+    assert seen == here("extract", source, "--range", "0:64", "--hex").out
     assert seen.replace("\n", "").isprintable()
 
 
@@ -95,7 +95,7 @@ def test_what_is_wrong_is_said(
     arguments: list[str], said: str, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    done = seglake("extract", source, *arguments)
+    done = here("extract", source, *arguments)
     assert (done.status, done.out) == (2, "")
     assert said in done.err
     assert "Traceback" not in done.err
@@ -104,12 +104,12 @@ def test_what_is_wrong_is_said(
 def test_nothing_is_overwritten_unless_asked(source: Path, tmp_path: Path) -> None:
     output = tmp_path / "part"
     output.write_bytes(b"precious")
-    done = seglake("extract", source, "--range", "0:4", "--output", output)
+    done = here("extract", source, "--range", "0:4", "--output", output)
     assert done.status == 2
     assert "--overwrite" in done.err
     assert str(output) in done.err
     assert output.read_bytes() == b"precious"
-    assert seglake("extract", source, "--range", "0:4", "--output", output, "--overwrite").status == 0
+    assert here("extract", source, "--range", "0:4", "--output", output, "--overwrite").status == 0
     assert output.read_bytes() == CONTENT[:4]
 
 
@@ -117,7 +117,7 @@ def test_the_source_is_not_overwritten_even_if_asked(source: Path, tmp_path: Pat
     other_name = tmp_path / "link"
     other_name.symlink_to(source)
     for output in (source, other_name):
-        done = seglake("extract", source, "--range", "0:4", "--output", output, "--overwrite")
+        done = here("extract", source, "--range", "0:4", "--output", output, "--overwrite")
         assert done.status == 2
         assert "is the file that is being read" in done.err
     assert source.read_bytes() == CONTENT
@@ -125,7 +125,7 @@ def test_the_source_is_not_overwritten_even_if_asked(source: Path, tmp_path: Pat
 
 def test_damage_that_verify_names_is_what_comes_out(vectors: Path) -> None:
     segment = vectors / "active" / "flip_message.bin"
-    [damage] = seglake("verify", "--json", segment).json_lines()[0]["damage"]
-    done = seglake("extract", segment, "--range", f"{damage['start']}:{damage['end']}", "--hex")
+    [damage] = here("verify", "--json", segment).json_lines()[0]["damage"]
+    done = here("extract", segment, "--range", f"{damage['start']}:{damage['end']}", "--hex")
     dumped = bytes.fromhex("".join(line[10:58] for line in done.out.splitlines()))
     assert dumped == segment.read_bytes()[damage["start"] : damage["end"]]

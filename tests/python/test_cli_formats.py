@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_process import here, seglake
+from cli_process import here
 from golden import Case, cases
 
 CASES = cases()
@@ -71,8 +71,8 @@ def expected_status(case: Case, done_err: str) -> int:
     return 2 if "probably the wrong key" in done_err else 1
 
 
-def test_every_record_is_a_line_of_json(case: Case, how: list[str | Path], capsys: pytest.CaptureFixture[str]) -> None:
-    done = here(capsys, "cat", "--json", "--on-damage", "skip", *how, case.path)
+def test_every_record_is_a_line_of_json(case: Case, how: list[str | Path]) -> None:
+    done = here("cat", "--json", "--on-damage", "skip", *how, case.path)
     assert [line_as_truth(line) for line in done.json_lines()] == case.records()
     assert done.status == expected_status(case, done.err)
     if done.status == 1:
@@ -82,10 +82,8 @@ def test_every_record_is_a_line_of_json(case: Case, how: list[str | Path], capsy
         assert ("with something missing" in done.err) is bool(kept)
 
 
-def test_strict_reading_ends_at_the_first_damage(
-    case: Case, how: list[str | Path], capsys: pytest.CaptureFixture[str]
-) -> None:
-    done = here(capsys, "cat", "--json", *how, case.path)
+def test_strict_reading_ends_at_the_first_damage(case: Case, how: list[str | Path]) -> None:
+    done = here("cat", "--json", *how, case.path)
     error = case.expected["strict_error"]
     assert done.status == expected_status(case, done.err)
     if error is None:
@@ -98,19 +96,15 @@ def test_strict_reading_ends_at_the_first_damage(
         assert "actual" in fields
 
 
-def test_people_see_each_record_on_a_line(
-    case: Case, how: list[str | Path], capsys: pytest.CaptureFixture[str]
-) -> None:
-    done = here(capsys, "cat", "--on-damage", "skip", *how, case.path)
+def test_people_see_each_record_on_a_line(case: Case, how: list[str | Path]) -> None:
+    done = here("cat", "--on-damage", "skip", *how, case.path)
     lines = done.out.splitlines()
     assert [int(line.split()[0]) for line in lines] == [record["position"] for record in case.records()]
     assert all(line.isprintable() for line in lines)
 
 
-def test_verify_tells_the_ledger_and_the_index(
-    case: Case, how: list[str | Path], capsys: pytest.CaptureFixture[str]
-) -> None:
-    [report] = here(capsys, "verify", "--json", *how, case.path).json_lines()
+def test_verify_tells_the_ledger_and_the_index(case: Case, how: list[str | Path]) -> None:
+    [report] = here("verify", "--json", *how, case.path).json_lines()
     damage = [span for span in case.expected["ledger"] if span[3] is not None]
     assert [[span["start"], span["end"], span["kind"], span["cause"]] for span in report["damage"]] == damage
     assert report["bytes"] == case.expected["size"] == sum(total["bytes"] for total in report["totals"])
@@ -128,10 +122,8 @@ def test_verify_tells_the_ledger_and_the_index(
         assert report["index"]["path"] == str(case.index)
 
 
-def test_the_full_verdict_has_every_kind_and_what_to_do(
-    case: Case, how: list[str | Path], capsys: pytest.CaptureFixture[str]
-) -> None:
-    done = here(capsys, "verify", *how, case.path)
+def test_the_full_verdict_has_every_kind_and_what_to_do(case: Case, how: list[str | Path]) -> None:
+    done = here("verify", *how, case.path)
     damage = [span for span in case.expected["ledger"] if span[3] is not None]
     assert done.status == (0 if not damage else 2 if "probably the wrong key" in done.out else 1)
     if done.status == 2:
@@ -147,8 +139,8 @@ def test_the_full_verdict_has_every_kind_and_what_to_do(
     assert ("Dangling reference:" in done.out) is any(span[3] == "dangling_reference" for span in damage)
 
 
-def test_info_reads_every_file(case: Case, how: list[str | Path], capsys: pytest.CaptureFixture[str]) -> None:
-    done = here(capsys, "info", "--json", *how, case.path)
+def test_info_reads_every_file(case: Case, how: list[str | Path]) -> None:
+    done = here("info", "--json", *how, case.path)
     [facts] = done.json_lines()
     assert (facts["format"], facts["confidence"], facts["bytes"]) == (case.format, "given", case.expected["size"])
     assert facts["dialect"] == case.options.get("dialect")
@@ -160,7 +152,7 @@ def test_info_reads_every_file(case: Case, how: list[str | Path], capsys: pytest
         assert facts["tenants"] == len({str(block["tenant"]) for block in blocks})
     if facts["first_record"] is not None:
         assert facts["first_record"]["position"] == case.records()[0]["position"]
-    people = here(capsys, "info", "--count", *how, case.path)
+    people = here("info", "--count", *how, case.path)
     assert people.out.splitlines()[0] == str(case.path)
     assert all(line.isprintable() for line in people.out.splitlines())
     assert people.status == (0 if case.expected["strict_error"] is None else 2 if facts["wrong_key"] else 1)
@@ -169,7 +161,7 @@ def test_info_reads_every_file(case: Case, how: list[str | Path], capsys: pytest
 def test_a_dangling_reference_is_named_beside_its_record(vectors: Path) -> None:
     path = next((vectors / "oplog").glob("reference_far_11.bin"))
     how = ["--format", "oplog", "--dialect", "draft-1.1", "--on-damage", "skip"]
-    done = seglake("cat", "--json", "--columns", "position,cause,clock", *how, path)
+    done = here("cat", "--json", "--columns", "position,cause,clock", *how, path)
     truth = next(case for case in CASES if case.path == path).expected
     caused = {span[0]: span[3] for span in truth["ledger"] if span[2] == "record" and span[3]}
     assert caused
@@ -178,5 +170,5 @@ def test_a_dangling_reference_is_named_beside_its_record(vectors: Path) -> None:
     for line in done.json_lines():
         assert any(entry["key"] is None for entry in line["clock"]) is (line["position"] in caused)
     assert "dangling_reference: a reference points nowhere" in done.err
-    strict = seglake("cat", *how[:-2], path)
+    strict = here("cat", *how[:-2], path)
     assert (strict.status, "dangling_reference" in strict.err) == (1, True)

@@ -1,11 +1,11 @@
-"""`seglake info`, through real processes."""
+"""`seglake info`."""
 
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_process import seglake
+from cli_process import here
 
 import seglake as library
 
@@ -17,7 +17,7 @@ def expected(segment: Path) -> dict[str, Any]:
 def test_json_has_the_facts(vectors: Path) -> None:
     segment = vectors / "active" / "typical.bin"
     truth = expected(segment)
-    [facts] = seglake("info", "--json", segment).json_lines()
+    [facts] = here("info", "--json", segment).json_lines()
     first = truth["records"][0]
     assert (facts["path"], facts["bytes"], facts["format"]) == (str(segment), truth["size"], "active")
     assert facts["confidence"] == "certain"
@@ -32,9 +32,9 @@ def test_json_has_the_facts(vectors: Path) -> None:
 
 def test_count_adds_the_report(vectors: Path) -> None:
     segment = vectors / "active" / "flip_message.bin"
-    done = seglake("info", "--json", "--count", segment)
+    done = here("info", "--json", "--count", segment)
     [facts] = done.json_lines()
-    [report] = seglake("verify", "--json", segment).json_lines()
+    [report] = here("verify", "--json", segment).json_lines()
     assert report.pop("diagnoses")
     assert {**facts["report"], "index": facts["index"]} == report
     assert done.status == 1
@@ -43,8 +43,8 @@ def test_count_adds_the_report(vectors: Path) -> None:
 def test_people_see_the_same_facts(vectors: Path) -> None:
     segment = vectors / "active" / "typical.bin"
     records = expected(segment)["records"]
-    assert "not counted" in seglake("info", segment).out
-    out = seglake("info", "--count", segment).out
+    assert "not counted" in here("info", segment).out
+    out = here("info", "--count", segment).out
     assert out.splitlines()[0] == str(segment)
     facts = {line[:15].strip(): line[16:] for line in out.splitlines()[1:]}
     assert facts["format"].startswith("active (certain: ")
@@ -63,29 +63,27 @@ def test_the_file_is_not_read_whole_unless_asked(tmp_path: Path) -> None:
     content = bytearray(path.read_bytes())
     content[-20] ^= 1
     path.write_bytes(content)
-    done = seglake("info", "--json", path)
+    done = here("info", "--json", path)
     assert (done.status, done.json_lines()[0]["damage"]) == (0, None)
-    assert seglake("info", "--count", path).status == 1
+    assert here("info", "--count", path).status == 1
 
 
 def test_damage_at_the_beginning_is_said(vectors: Path) -> None:
-    done = seglake("info", "--json", "--format", "active", vectors / "active" / "flip_first_record.bin")
+    done = here("info", "--json", "--format", "active", vectors / "active" / "flip_first_record.bin")
     [facts] = done.json_lines()
     assert done.status == 1
     assert facts["first_record"] is None
     assert facts["damage"] == expected(vectors / "active" / "flip_first_record.bin")["strict_error"]
-    assert (
-        "damaged at offset 0" in seglake("info", "--format", "active", vectors / "active" / "flip_first_record.bin").out
-    )
+    assert "damaged at offset 0" in here("info", "--format", "active", vectors / "active" / "flip_first_record.bin").out
 
 
 @pytest.mark.parametrize("arguments", [[], ["--count"]])
 def test_a_wrong_key_is_no_damage(arguments: list[str], vectors: Path) -> None:
     segment = vectors / "active" / "custom_key.bin"
-    done = seglake("info", "--json", *arguments, segment)
+    done = here("info", "--json", *arguments, segment)
     [facts] = done.json_lines()
     assert (done.status, facts["wrong_key"], facts["damage"]) == (2, True, None)
-    out = seglake("info", *arguments, segment).out
+    out = here("info", *arguments, segment).out
     assert "probably the wrong key" in out
     assert "damage " not in out
 
@@ -93,7 +91,7 @@ def test_a_wrong_key_is_no_damage(arguments: list[str], vectors: Path) -> None:
 def test_an_unknown_format_is_trouble_with_a_reason(tmp_path: Path) -> None:
     path = tmp_path / "noise"
     path.write_bytes(bytes(range(256)) * 4)
-    done = seglake("info", "--json", path)
+    done = here("info", "--json", path)
     [facts] = done.json_lines()
     assert (done.status, facts["format"], facts["confidence"]) == (2, None, "unknown")
     assert facts["reason"]
@@ -102,13 +100,13 @@ def test_an_unknown_format_is_trouble_with_a_reason(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("variable", "said"), [(None, "the public default key"), ("00" * 32, "from SEGLAKE_KEY")])
 def test_which_key_is_used_is_said_and_the_key_is_not(variable: str | None, said: str, vectors: Path) -> None:
     env = {} if variable is None else {"SEGLAKE_KEY": variable}
-    out = seglake("info", vectors / "active" / "typical.bin", env=env).out
+    out = here("info", vectors / "active" / "typical.bin", env=env).out
     assert said in out
     assert "00" * 32 not in out
 
 
 def test_every_file_has_its_own_paragraph(vectors: Path) -> None:
     files = [vectors / "active" / "minimal.bin", vectors / "active" / "typical.bin"]
-    out = seglake("info", *files).out
+    out = here("info", *files).out
     assert [paragraph.splitlines()[0] for paragraph in out.split("\n\n")] == [str(file) for file in files]
-    assert len(seglake("info", "--json", *files).json_lines()) == 2
+    assert len(here("info", "--json", *files).json_lines()) == 2

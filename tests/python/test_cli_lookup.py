@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from cli_process import seglake
+from cli_process import here
 from cli_samples import EXTENSIONS, RECORDS, sample
 
 import seglake as library
@@ -36,12 +36,12 @@ ABSENT = {
 def test_records_are_found_in_the_order_asked_for(format: str, tmp_path: Path) -> None:
     path = sample(tmp_path, format)
     known = ids(path)
-    lines = seglake("cat", "--json", path).json_lines()
-    done = seglake("cat", "--json", "--get", known[13], "--get", known[4], "--get", known[13], path)
+    lines = here("cat", "--json", path).json_lines()
+    done = here("cat", "--json", "--get", known[13], "--get", known[4], "--get", known[13], path)
     assert (done.status, done.err) == (0, "")
     assert done.json_lines() == [lines[13], lines[4], lines[13]]
-    assert seglake("cat", "--get", known[2], "--limit", "0", path).out == ""
-    people = seglake("cat", "--get", known[2], "--columns", "value", path)
+    assert here("cat", "--get", known[2], "--limit", "0", path).out == ""
+    people = here("cat", "--get", known[2], "--columns", "value", path)
     assert people.out == "2\n"
 
 
@@ -49,7 +49,7 @@ def test_records_are_found_in_the_order_asked_for(format: str, tmp_path: Path) -
 def test_an_absent_record_is_said_with_status_1(format: str, tmp_path: Path) -> None:
     path = sample(tmp_path, format)
     absent, there = ABSENT[format], ids(path)[5]
-    done = seglake("cat", "--json", "--get", absent, "--get", there, path)
+    done = here("cat", "--json", "--get", absent, "--get", there, path)
     assert done.status == 1
     assert len(done.json_lines()) == 1
     assert done.err.startswith(f"seglake: {absent}: no such record")
@@ -61,14 +61,14 @@ def test_a_record_in_one_of_several_files_is_enough(tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     first, second = sample(tmp_path, "active"), sample(tmp_path / "other", "active")
     wanted = ids(second)[3]
-    done = seglake("cat", "--get", wanted, first, second)
+    done = here("cat", "--get", wanted, first, second)
     assert (done.status, done.err, len(done.out.splitlines())) == (0, "", 1)
 
 
 @pytest.mark.parametrize("format", EXTENSIONS)
 @pytest.mark.parametrize("given", ["", "x", "-1", "1/2", "a/b/0", "1.5"])
 def test_what_is_no_id_is_said_with_an_example(format: str, given: str, tmp_path: Path) -> None:
-    done = seglake("cat", f"--get={given}", sample(tmp_path, format))
+    done = here("cat", f"--get={given}", sample(tmp_path, format))
     assert (done.status, done.out) == (2, "")
     assert "are found by" in done.err
 
@@ -76,7 +76,7 @@ def test_what_is_no_id_is_said_with_an_example(format: str, given: str, tmp_path
 def test_a_look_up_leaves_no_room_for_other_choices(tmp_path: Path) -> None:
     path = sample(tmp_path, "chunked")
     for arguments in (["--at", "0"], ["--start-offset", "3"], ["--since", "2024-01-10T16:00:00Z"]):
-        done = seglake("cat", "--get", "1", *arguments, path)
+        done = here("cat", "--get", "1", *arguments, path)
         assert (done.status, done.out) == (2, "")
         assert "--get" in done.err
 
@@ -87,15 +87,15 @@ def test_tenants_of_any_bytes_are_named_as_they_are_shown(tmp_path: Path) -> Non
     with library.create(path, format="tenant") as writer:
         for name in names:
             writer.write(partition=3, tenant=name, value=name)
-    lines = seglake("cat", "--json", "--value", "hex", path).json_lines()
+    lines = here("cat", "--json", "--value", "hex", path).json_lines()
     assert {line["value"] for line in lines} == {name.hex() for name in names}
     for line in lines:
         tenant = line["tenant"]
-        done = seglake("cat", "--json", "--value", "hex", "--get", f"3/{tenant}/0", path)
+        done = here("cat", "--json", "--value", "hex", "--get", f"3/{tenant}/0", path)
         assert done.json_lines() == [line]
-        done = seglake("cat", "--json", "--value", "hex", "--tenant", tenant, path)
+        done = here("cat", "--json", "--value", "hex", "--tenant", tenant, path)
         assert done.json_lines() == [line]
-    raw = seglake("cat", "--json", "--value", "hex", "--tenant", b"\xff", path)
+    raw = here("cat", "--json", "--value", "hex", "--tenant", b"\xff", path)
     assert [line["value"] for line in raw.json_lines()] == ["ff"]
 
 
@@ -103,7 +103,7 @@ def test_parts_are_chosen(tmp_path: Path) -> None:
     tenant, chunked = sample(tmp_path, "tenant"), sample(tmp_path, "chunked")
 
     def values(*arguments: str | Path) -> list[int]:
-        done = seglake("cat", "--json", "--value", "text", "--columns", "value", *arguments)
+        done = here("cat", "--json", "--value", "text", "--columns", "value", *arguments)
         assert (done.status, done.err) == (0, "")
         return [int(line["value"]) for line in done.json_lines()]
 
@@ -132,7 +132,7 @@ def test_parts_are_chosen(tmp_path: Path) -> None:
     ],
 )
 def test_what_a_format_does_not_have_is_said(format: str, arguments: list[str], said: str, tmp_path: Path) -> None:
-    done = seglake("cat", *arguments, sample(tmp_path, format))
+    done = here("cat", *arguments, sample(tmp_path, format))
     assert (done.status, done.out) == (2, "")
     assert said in done.err
     assert "Traceback" not in done.err
@@ -143,16 +143,16 @@ def test_a_chunk_over_the_limit_names_the_option(tmp_path: Path) -> None:
     with library.create(path, format="chunked") as writer:
         writer.write(timestamp=0, value=bytes(100_000))
     for verb in ("cat", "verify"):
-        done = seglake(verb, "--limit-chunk-bytes", "64KiB", path)
+        done = here(verb, "--limit-chunk-bytes", "64KiB", path)
         assert (done.status, done.out) == (2, "")
         assert "--limit-chunk-bytes" in done.err
-        assert seglake(verb, "--limit-chunk-bytes", "1MiB", path).status == 0
-    assert seglake("cat", "--max-chunk-bytes", "1KiB", path).status == 0
+        assert here(verb, "--limit-chunk-bytes", "1MiB", path).status == 0
+    assert here("cat", "--max-chunk-bytes", "1KiB", path).status == 0
 
 
 @pytest.mark.parametrize("format", EXTENSIONS)
 def test_people_see_what_tells_records_apart(format: str, tmp_path: Path) -> None:
-    [line, *_] = seglake("cat", sample(tmp_path, format)).out.splitlines()
+    [line, *_] = here("cat", sample(tmp_path, format)).out.splitlines()
     expected = {
         "active": ["0", "T", "t0", "0"],
         "sealed": ["504", "T", "t0", "0"],
@@ -176,10 +176,10 @@ def test_structures_are_compact_json_for_people_and_exact_for_programs(tmp_path:
         )
     columns = ["--columns", "clock,checkpoint,abi,value"]
     key = bytes(range(32))
-    assert f'[{{"key":"{key.hex()}","length":18446744073709551615}}]' in seglake("cat", *columns, path).out
-    in_base64 = seglake("cat", *columns, "--value", "base64", path).out
+    assert f'[{{"key":"{key.hex()}","length":18446744073709551615}}]' in here("cat", *columns, path).out
+    in_base64 = here("cat", *columns, "--value", "base64", path).out
     assert '"key":"AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="' in in_base64
-    [line] = seglake("cat", "--json", path).json_lines()
+    [line] = here("cat", "--json", path).json_lines()
     assert line["abi"] == 2**64 - 1
     assert line["clock"] == [{"key": "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=", "length": 2**64 - 1}]
     assert line["checkpoint"]["length"] == 2**63
@@ -192,12 +192,12 @@ def test_no_value_is_told_from_a_null_value(tmp_path: Path) -> None:
         for value in (None, b"null"):
             writer.write(version=2, clock=[], batch=1, value=value)
     reading = ["--dialect", "autobase", path]
-    people = seglake("cat", "--columns", "value", *reading).out
+    people = here("cat", "--columns", "value", *reading).out
     assert people.splitlines() == ["-", "null"]
-    first, second = seglake("cat", "--json", *reading).json_lines()
+    first, second = here("cat", "--json", *reading).json_lines()
     assert (first["value"], second["value"]) == (None, "bnVsbA==")
-    first, second = seglake("cat", "--json", "--value", "json", *reading).json_lines()
+    first, second = here("cat", "--json", "--value", "json", *reading).json_lines()
     assert ("value" in first, "value" in second) == (False, True)
     assert first["value_base64"] is None
-    [facts] = seglake("info", "--json", *reading).json_lines()
+    [facts] = here("info", "--json", *reading).json_lines()
     assert facts["first_record"]["value_bytes"] is None

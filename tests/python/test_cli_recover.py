@@ -1,4 +1,4 @@
-"""`seglake recover`, through real processes."""
+"""`seglake recover`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_the_summary_says_what_was_kept_and_lost_and_where_it_is(tmp_path: Path)
     path, new = sample(tmp_path, "active"), tmp_path / "new.active"
     damage(path, 3)
     old = path.read_bytes()
-    done = seglake("recover", path, new)
+    done = here("recover", path, new)
     assert (done.status, done.err) == (1, "")
     lines = done.out.splitlines()
     size = new.stat().st_size
@@ -43,17 +43,17 @@ def test_the_summary_says_what_was_kept_and_lost_and_where_it_is(tmp_path: Path)
     ]
     assert path.read_bytes() == old
     assert values(new) == [b"%d" % number for number in range(RECORDS) if number != 3]
-    undone = seglake("recover", "--undo", new, tmp_path / "undone")
+    undone = here("recover", "--undo", new, tmp_path / "undone")
     assert (undone.status, undone.err) == (0, "")
     assert undone.out == f"{tmp_path / 'undone'}: {exact_size(len(old))}, as it was before {new} was made\n"
     assert (tmp_path / "undone").read_bytes() == old
 
 
 @pytest.mark.parametrize("format", EXTENSIONS)
-def test_a_sound_file_of_any_format_is_copied(format: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_sound_file_of_any_format_is_copied(format: str, tmp_path: Path) -> None:
     path = sample(tmp_path, format)
     new = tmp_path / f"new{path.suffix}"
-    done = here(capsys, "recover", path, new)
+    done = here("recover", path, new)
     assert (done.status, done.err) == (0, "")
     copied = f"{new}: 20 records, {exact_size(path.stat().st_size)}, a copy of {path}, which is sound\n"
     index = f"  index       {new.with_suffix('.index')}\n" if format == "chunked" else ""
@@ -67,7 +67,7 @@ def test_a_sound_file_of_any_format_is_copied(format: str, tmp_path: Path, capsy
 def test_json_has_it_all(tmp_path: Path) -> None:
     path, new, quarantine = sample(tmp_path, "sealed"), tmp_path / "new.sealed", tmp_path / "aside"
     damage(path, 5)
-    done = seglake("recover", "--json", "--quarantine", quarantine, path, new)
+    done = here("recover", "--json", "--quarantine", quarantine, path, new)
     assert done.status == 1
     (line,) = done.json_lines()
     assert line["path"] == str(new)
@@ -77,74 +77,68 @@ def test_json_has_it_all(tmp_path: Path) -> None:
     assert line["manifest"] == f"{quarantine}.manifest.jsonl"
     assert line["report"]["path"] == str(path)
     assert line["report"]["damage"][0]["cause"] == "checksum_mismatch"
-    undone = seglake("recover", "--undo", "--json", "--quarantine", quarantine, new, tmp_path / "undone")
+    undone = here("recover", "--undo", "--json", "--quarantine", quarantine, new, tmp_path / "undone")
     assert undone.json_lines() == [{"written": {"path": str(tmp_path / "undone"), "bytes": path.stat().st_size}}]
     assert (tmp_path / "undone").read_bytes() == path.read_bytes()
 
 
-def test_what_is_written_anew_and_incomplete_is_said(
-    vectors: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    done = here(capsys, "recover", vectors / "sealed" / "flip_message.bin", tmp_path / "new.sealed")
+def test_what_is_written_anew_and_incomplete_is_said(vectors: Path, tmp_path: Path) -> None:
+    done = here("recover", vectors / "sealed" / "flip_message.bin", tmp_path / "new.sealed")
     assert done.status == 1
     assert "  replaced    344 bytes of index, counts or numbers, which are written anew\n" in done.out
     dangling = vectors / "oplog" / "reference_forward_11.bin"
     how = ("--format", "oplog", "--dialect", "draft-1.1")
-    done = here(capsys, "recover", *how, dangling, tmp_path / "new.oplog")
+    done = here("recover", *how, dangling, tmp_path / "new.oplog")
     assert done.status == 1
     assert "  incomplete  1 record of those: dangling_reference: a reference points nowhere\n" in done.out
     assert (tmp_path / "new.oplog").read_bytes() == dangling.read_bytes()
     assert not (tmp_path / "new.oplog.quarantine").exists()
 
 
-def test_messages_are_renumbered_only_if_asked(
-    vectors: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_messages_are_renumbered_only_if_asked(vectors: Path, tmp_path: Path) -> None:
     path, new = vectors / "oplog" / "checkpointer_changed.bin", tmp_path / "new.oplog"
-    done = here(capsys, "recover", "--format", "oplog", path, new)
+    done = here("recover", "--format", "oplog", path, new)
     assert (done.status, done.out) == (2, "")
     assert "message 5 at offset 297" in done.err
     assert "--renumber" in done.err
     assert names(tmp_path) == []
-    assert here(capsys, "recover", "--format", "oplog", "--renumber", path, new).status == 1
+    assert here("recover", "--format", "oplog", "--renumber", path, new).status == 1
     with library.open(new) as reader:
         checkpointers = [record.checkpointer for record in reader]
     assert checkpointers == [0, 1, 2, 3, 0, 1, 2, 0, 1]
 
 
-def test_a_wrong_key_is_refused_unless_forced(
-    vectors: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_wrong_key_is_refused_unless_forced(vectors: Path, tmp_path: Path) -> None:
     path, new = vectors / "active" / "wrong_key.bin", tmp_path / "new.active"
-    done = here(capsys, "recover", path, new)
+    done = here("recover", path, new)
     assert (done.status, done.out) == (2, "")
     assert "probably a wrong key" in done.err
     assert "--force" in done.err
     assert names(tmp_path) == []
-    assert here(capsys, "recover", "--force", path, new).status == 1
+    assert here("recover", "--force", path, new).status == 1
     assert (new.stat().st_size, (tmp_path / "new.active.quarantine").read_bytes()) == (0, path.read_bytes())
 
 
-def test_existing_files_stay_unless_asked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_existing_files_stay_unless_asked(tmp_path: Path) -> None:
     path, new = sample(tmp_path, "active"), tmp_path / "new.active"
     damage(path, 3)
     for name in ("new.active", "new.active.quarantine", "new.active.quarantine.manifest.jsonl"):
         (tmp_path / name).write_bytes(b"precious")
-        done = here(capsys, "recover", path, new)
+        done = here("recover", path, new)
         assert (done.status, done.out) == (2, "")
         assert f"{tmp_path / name}: exists already" in done.err
         assert "--overwrite" in done.err
         assert names(tmp_path) == [name, "sample.active"]
         (tmp_path / name).unlink()
     new.write_bytes(b"precious")
-    assert here(capsys, "recover", "--overwrite", path, new).status == 1
+    assert here("recover", "--overwrite", path, new).status == 1
     assert library.verify(new).ok
-    done = here(capsys, "recover", "--undo", new, path)
+    done = here("recover", "--undo", new, path)
     assert done.status == 2
     assert f"{path}: exists already" in done.err
 
 
-def test_no_file_is_written_over_another(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_file_is_written_over_another(tmp_path: Path) -> None:
     path, new = sample(tmp_path, "active"), tmp_path / "new.active"
     damage(path, 3)
     before = path.read_bytes()
@@ -162,20 +156,20 @@ def test_no_file_is_written_over_another(tmp_path: Path, capsys: pytest.CaptureF
         (path, tmp_path / "q.manifest.jsonl", "--quarantine", tmp_path / "q"),
         (path, "s3://bucket/key"),
     ):
-        done = here(capsys, "recover", "--overwrite", *arguments)
+        done = here("recover", "--overwrite", *arguments)
         assert (done.status, done.out) == (2, ""), arguments
     assert names(tmp_path) == files
     assert path.read_bytes() == before
 
 
-def test_wrong_use_is_said_before_anything_is_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_use_is_said_before_anything_is_read(tmp_path: Path) -> None:
     for option in (("--force",), ("--renumber",), ("--dialect", "draft"), ("--limit-chunk-bytes", "1")):
-        done = here(capsys, "recover", "--undo", *option, "none", "nowhere")
+        done = here("recover", "--undo", *option, "none", "nowhere")
         assert done.status == 2
         assert f"{option[0]} does not concern --undo" in done.err
-    done = here(capsys, "recover", tmp_path / "none", tmp_path / "new")
+    done = here("recover", tmp_path / "none", tmp_path / "new")
     assert (done.status, "none" in done.err) == (2, True)
-    done = here(capsys, "recover", "only one")
+    done = here("recover", "only one")
     assert (done.status, "DST" in done.err) == (2, True)
 
 
@@ -185,7 +179,7 @@ def test_a_pipe_is_recovered(tmp_path: Path) -> None:
     done = seglake("recover", "-", new, stdin=path.read_bytes())
     assert done.status == 1
     assert f"{new}: 19 records, {exact_size(new.stat().st_size)}, recovered from standard input" in done.out
-    assert seglake("recover", "--undo", new, tmp_path / "undone").status == 0
+    assert here("recover", "--undo", new, tmp_path / "undone").status == 0
     assert (tmp_path / "undone").read_bytes() == path.read_bytes()
 
 
@@ -202,6 +196,6 @@ def test_hostile_names_reach_no_terminal(tmp_path: Path) -> None:
     assert "\x1b" not in manifest
     assert "\u202e" not in manifest
     assert json.loads(manifest.splitlines()[0])["original"]["name"] == "\\x1b[31mred\\u202e.active"
-    done = seglake("recover", path, new)
+    done = here("recover", path, new)
     assert done.status == 2
     assert "\x1b" not in done.err

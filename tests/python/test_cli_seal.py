@@ -1,9 +1,9 @@
-"""`seglake seal` and `seglake index`, through real processes."""
+"""`seglake seal` and `seglake index`."""
 
 from pathlib import Path
 
 import pytest
-from cli_process import seglake
+from cli_process import here, seglake
 from cli_samples import RECORDS, damage, sample
 
 import seglake as library
@@ -12,7 +12,7 @@ from seglake.cli.quantity import exact_size
 
 def test_a_sealed_file_has_the_messages_of_the_active_one(tmp_path: Path) -> None:
     path, sealed = sample(tmp_path, "active"), tmp_path / "sample.sealed"
-    done = seglake("seal", path, sealed)
+    done = here("seal", path, sealed)
     assert (done.status, done.err) == (0, "")
     assert done.out == f"{sealed}: {RECORDS} records, {exact_size(sealed.stat().st_size)}\n"
     with library.open(path) as before, library.open(sealed) as after:
@@ -22,31 +22,31 @@ def test_a_sealed_file_has_the_messages_of_the_active_one(tmp_path: Path) -> Non
 
 def test_the_trailer_is_left_out_if_asked(tmp_path: Path) -> None:
     path, sealed = sample(tmp_path, "active"), tmp_path / "sample.sealed"
-    assert seglake("seal", "--no-trailer", path, sealed).status == 0
+    assert here("seal", "--no-trailer", path, sealed).status == 0
     assert library.verify(sealed).checked == "structure"
-    assert "structure only" in seglake("verify", sealed, sealed).out
-    assert "by structure only" in seglake("info", sealed).out
+    assert "structure only" in here("verify", sealed, sealed).out
+    assert "by structure only" in here("info", sealed).out
 
 
 def test_an_existing_file_stays_unless_asked(tmp_path: Path) -> None:
     path, sealed = sample(tmp_path, "active"), tmp_path / "sample.sealed"
     sealed.write_bytes(b"precious")
-    done = seglake("seal", path, sealed)
+    done = here("seal", path, sealed)
     assert (done.status, done.out) == (2, "")
     assert "--overwrite" in done.err
     assert sealed.read_bytes() == b"precious"
-    assert seglake("seal", "--overwrite", path, sealed).status == 0
+    assert here("seal", "--overwrite", path, sealed).status == 0
     assert library.open(sealed).format == "sealed"
 
 
 def test_a_damaged_file_is_refused_or_sealed_without_the_damage(tmp_path: Path) -> None:
     path, sealed = sample(tmp_path, "active"), tmp_path / "sample.sealed"
     damage(path, 3)
-    done = seglake("seal", path, sealed)
+    done = here("seal", path, sealed)
     assert (done.status, done.out) == (1, "")
     assert "checksum_mismatch" in done.err
     assert list(tmp_path.iterdir()) == [path]
-    done = seglake("seal", "--json", "--on-damage", "skip", path, sealed)
+    done = here("seal", "--json", "--on-damage", "skip", path, sealed)
     assert done.status == 1
     assert "skipped 1 damaged range" in done.err
     assert done.json_lines()[0]["source"]["records"] == RECORDS - 1
@@ -55,14 +55,14 @@ def test_a_damaged_file_is_refused_or_sealed_without_the_damage(tmp_path: Path) 
 
 def test_a_key_is_carried_over_and_a_wrong_one_refused(vectors: Path, tmp_path: Path) -> None:
     segment, key, sealed = vectors / "active" / "custom_key.bin", tmp_path / "key", tmp_path / "new.sealed"
-    done = seglake("seal", segment, sealed)
+    done = here("seal", segment, sealed)
     assert (done.status, done.out) == (2, "")
     assert "wrong key" in done.err
     assert not sealed.exists()
     key.write_bytes(library_key(segment))
-    assert seglake("seal", "--key-file", key, segment, sealed).status == 0
-    assert seglake("verify", "--key-file", key, sealed).status == 0
-    assert seglake("verify", sealed).status == 2
+    assert here("seal", "--key-file", key, segment, sealed).status == 0
+    assert here("verify", "--key-file", key, sealed).status == 0
+    assert here("verify", sealed).status == 2
 
 
 def library_key(segment: Path) -> bytes:
@@ -73,7 +73,7 @@ def library_key(segment: Path) -> bytes:
 
 def test_only_an_active_segment_is_sealed(tmp_path: Path) -> None:
     path = sample(tmp_path, "chunked")
-    done = seglake("seal", path, tmp_path / "new.sealed")
+    done = here("seal", path, tmp_path / "new.sealed")
     assert (done.status, done.out) == (2, "")
     assert str(path) in done.err or "active" in done.err
     assert not (tmp_path / "new.sealed").exists()
@@ -101,7 +101,7 @@ def test_an_index_is_built_as_it_was_written(state: str, tmp_path: Path) -> None
         index.write_bytes(b"")
     elif state == "stale":
         index.write_bytes(written[:20])
-    done = seglake("index", path)
+    done = here("index", path)
     assert (done.status, done.err) == (0, "")
     assert done.out == f"{index}: sound: 5 items, 100 bytes\n"
     assert index.read_bytes() == written
@@ -115,41 +115,41 @@ def test_a_damaged_index_is_no_damage_of_the_log_but_is_said(tmp_path: Path) -> 
     index.write_bytes(content)
     command = f"seglake index {path}"
     for arguments in ([path], ["--quiet", path], [path, path]):
-        done = seglake("verify", *arguments)
+        done = here("verify", *arguments)
         assert done.status == 0
         assert command in [line.strip() for line in done.out.splitlines()]
         assert "checksum_mismatch" in done.out
-    [report] = seglake("verify", "--json", path).json_lines()
+    [report] = here("verify", "--json", path).json_lines()
     assert (report["ok"], report["index"]["ok"], report["index"]["path"]) == (True, False, str(index))
-    assert command in seglake("info", path).out
+    assert command in here("info", path).out
     # The command that is said is the one that mends it, wherever log and index are.
     elsewhere = tmp_path / "else where"
     index.rename(elsewhere)
-    assert f"{command} --output '{elsewhere}'" in seglake("verify", "--index", elsewhere, path).out
-    by_uri = seglake("verify", "--index", elsewhere.as_uri(), path.as_uri()).out
+    assert f"{command} --output '{elsewhere}'" in here("verify", "--index", elsewhere, path).out
+    by_uri = here("verify", "--index", elsewhere.as_uri(), path.as_uri()).out
     assert f"seglake index {path.as_uri()} --output PATH" in by_uri
-    by_pipe = seglake("verify", "--index", elsewhere, "-", stdin=path.read_bytes()).out
+    by_pipe = here("verify", "--index", elsewhere, "-", stdin=path.read_bytes()).out
     assert f"seglake index - --output '{elsewhere}'" in by_pipe
     elsewhere.rename(index)
     # And records are found all the same.
-    done = seglake("cat", "--get", "13", "--columns", "offset,value", path)
+    done = here("cat", "--get", "13", "--columns", "offset,value", path)
     assert (done.status, done.out.split()) == (0, ["13", "13"])
-    assert seglake("verify", "--json", "--index", "none", path).json_lines()[0]["index"] is None
-    assert seglake("index", path).status == 0
-    assert command not in seglake("verify", path).out
-    assert "Index sound: 5 items" in seglake("verify", path).out
+    assert here("verify", "--json", "--index", "none", path).json_lines()[0]["index"] is None
+    assert here("index", path).status == 0
+    assert command not in here("verify", path).out
+    assert "Index sound: 5 items" in here("verify", path).out
 
 
 def test_an_index_goes_where_it_is_asked_to(tmp_path: Path) -> None:
     path, index = sample(tmp_path, "chunked"), tmp_path / "elsewhere"
-    done = seglake("index", "--json", path, "--output", index)
+    done = here("index", "--json", path, "--output", index)
     assert done.status == 0
     assert done.json_lines() == [{"path": str(index), "bytes": 100, "ok": True, "items": 5, "damage": []}]
     assert index.read_bytes() == path.with_suffix(".index").read_bytes()
     path.with_suffix(".index").unlink()
-    [report] = seglake("verify", "--json", "--index", index, path).json_lines()
+    [report] = here("verify", "--json", "--index", index, path).json_lines()
     assert report["index"]["path"] == str(index)
-    assert seglake("index", "-", "--output", index, stdin=path.read_bytes()).status == 0
+    assert here("index", "-", "--output", index, stdin=path.read_bytes()).status == 0
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_what_cannot_be_indexed_is_said(
 ) -> None:
     path = sample(tmp_path, "active")
     monkeypatch.chdir(tmp_path)
-    done = seglake("index", *arguments, stdin=b"x")
+    done = here("index", *arguments, stdin=b"x")
     assert (done.status, done.out) == (2, "")
     assert said in done.err
     assert list(tmp_path.iterdir()) == [path]
@@ -170,7 +170,7 @@ def test_what_cannot_be_indexed_is_said(
 def test_the_log_is_not_written_over_by_its_index(tmp_path: Path) -> None:
     path = sample(tmp_path, "chunked")
     before = path.read_bytes()
-    done = seglake("index", path, "--output", path)
+    done = here("index", path, "--output", path)
     assert done.status == 2
     assert "is the file that is being read" in done.err
     assert path.read_bytes() == before
@@ -179,7 +179,7 @@ def test_the_log_is_not_written_over_by_its_index(tmp_path: Path) -> None:
 def test_one_index_is_of_one_file(tmp_path: Path) -> None:
     path = sample(tmp_path, "chunked")
     for verb in ("info", "cat", "verify"):
-        done = seglake(verb, "--index", path.with_suffix(".index"), path, path)
+        done = here(verb, "--index", path.with_suffix(".index"), path, path)
         assert done.status == 2
         assert "--index" in done.err
-        assert seglake(verb, "--index", "none", path, path).status == 0
+        assert here(verb, "--index", "none", path, path).status == 0

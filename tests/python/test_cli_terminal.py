@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_process import TIMEOUT_S, command, environment, on_terminal, seglake
+from cli_process import TIMEOUT_S, command, environment, here, on_terminal
 from rich.console import Console
 from rich.live import Live
 from rich.progress import TextColumn
@@ -30,7 +30,7 @@ def test_colour_is_for_terminals(name: str, vectors: Path) -> None:
     segment = vectors / "active" / "flip_message.bin"
     seen, _ = on_terminal(name, segment)
     assert COLOUR.search(seen)
-    piped = seglake(name, segment)
+    piped = here(name, segment)
     assert ESCAPE not in piped.out + piped.err
 
 
@@ -47,20 +47,20 @@ def test_no_color_is_obeyed(name: str, vectors: Path) -> None:
 def test_colour_says_nothing_that_the_text_does_not(stem: str, vectors: Path) -> None:
     segment = vectors / "active" / f"{stem}.bin"
     seen, _ = on_terminal("verify", segment, columns=300, only="output")
-    assert COLOUR.sub("", seen) == seglake("verify", segment).out
+    assert COLOUR.sub("", seen) == here("verify", segment).out
 
 
 def test_progress_is_on_standard_error_of_a_terminal(vectors: Path) -> None:
     segment = vectors / "active" / "typical.bin"
     seen, done = on_terminal("verify", segment, only="error")
     assert segment.name in seen
-    assert done.out == seglake("verify", segment).out
+    assert done.out == here("verify", segment).out
 
 
 def test_nothing_is_on_standard_error_of_a_pipe(vectors: Path) -> None:
     segment = vectors / "active" / "typical.bin"
     for arguments in (["verify", segment], ["info", "--count", segment], ["verify", "-"]):
-        assert seglake(*arguments, stdin=segment.read_bytes()).err == ""
+        assert here(*arguments, stdin=segment.read_bytes()).err == ""
 
 
 @pytest.mark.parametrize("columns", [60, 80, 200])
@@ -69,7 +69,7 @@ def test_records_are_cut_to_the_width_of_the_terminal(columns: int, vectors: Pat
     for line in lines.splitlines():
         # The fields in front of the value take up to 56 cells here, and some of the value always shows.
         assert len(line) <= max(columns, 75)
-    whole = seglake("cat", vectors / "active" / "typical.bin").out
+    whole = here("cat", vectors / "active" / "typical.bin").out
     assert any("…" in line for line in lines.splitlines()) is (columns < max(map(len, whole.splitlines())))
 
 
@@ -177,4 +177,4 @@ def test_a_pipe_that_does_not_block_is_read_to_its_end(vectors: Path) -> None:
         os.close(ours)
         out, err = process.communicate(timeout=TIMEOUT_S)
     assert (process.returncode, err) == (0, b"")
-    assert out.decode() == seglake("verify", "-", stdin=content).out
+    assert out.decode() == here("verify", "-", stdin=content).out

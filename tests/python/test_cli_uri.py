@@ -1,10 +1,10 @@
-"""Files by URI, through real processes: as good as by path, and clear where they cannot be had."""
+"""Files by URI: as good as by path, and clear where they cannot be had."""
 
 import os
 from pathlib import Path
 
 import pytest
-from cli_process import seglake
+from cli_process import here, seglake
 
 VERBS = [["info"], ["cat"], ["verify"], ["extract", "--range", "0:40"]]
 
@@ -12,7 +12,7 @@ VERBS = [["info"], ["cat"], ["verify"], ["extract", "--range", "0:40"]]
 @pytest.mark.parametrize("verb", [["info", "--json", "--count"], ["cat", "--json"], ["verify", "--json"]])
 def test_a_uri_is_read_like_a_path(verb: list[str], vectors: Path) -> None:
     segment = vectors / "active" / "flip_message.bin"
-    by_path, by_uri = seglake(*verb, segment), seglake(*verb, segment.as_uri())
+    by_path, by_uri = here(*verb, segment), here(*verb, segment.as_uri())
     assert by_path.status == by_uri.status == 1
     assert by_uri.out.replace(segment.as_uri(), str(segment)) == by_path.out
     assert by_uri.err.replace(segment.as_uri(), str(segment)) == by_path.err
@@ -23,14 +23,14 @@ def test_a_uri_is_read_like_a_path(verb: list[str], vectors: Path) -> None:
 def test_bytes_are_extracted_by_uri(tmp_path: Path) -> None:
     source = tmp_path / "source"
     source.write_bytes(b"0123456789")
-    done = seglake("extract", source.as_uri(), "--range", "3:7")
+    done = here("extract", source.as_uri(), "--range", "3:7")
     assert (done.status, done.out, done.err) == (0, "3456", "")
 
 
 def test_a_look_up_works_by_uri(vectors: Path) -> None:
     segment = vectors / "active" / "typical.bin"
-    third = seglake("cat", "--json", segment).json_lines()[2]
-    done = seglake("cat", "--json", "--get", third["uuid"], segment.as_uri())
+    third = here("cat", "--json", segment).json_lines()[2]
+    done = here("cat", "--json", "--get", third["uuid"], segment.as_uri())
     assert (done.status, done.json_lines()) == (0, [third])
 
 
@@ -40,7 +40,7 @@ def test_a_look_up_works_by_uri(vectors: Path) -> None:
 )
 def test_a_uri_that_cannot_be_opened_is_said(verb: list[str], uri: str, said: str, vectors: Path) -> None:
     others = [] if verb[0] == "extract" else [vectors / "active" / "minimal.bin"]
-    done = seglake(*verb, uri, *others)
+    done = here(*verb, uri, *others)
     assert done.status == 2
     assert uri in done.err
     assert said in done.err

@@ -1,4 +1,4 @@
-"""`seglake verify`, through real processes."""
+"""`seglake verify`."""
 
 import json
 import re
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_process import seglake
+from cli_process import here, seglake
 
 import seglake as library
 
@@ -37,7 +37,7 @@ def key_of(tmp_path: Path):
 @pytest.mark.parametrize("segment", VECTORS, ids=lambda path: path.stem)
 def test_json_is_the_report_of_every_golden_segment(segment: Path, key_of) -> None:
     truth = expected(segment)
-    done = seglake("verify", "--json", "--format", "active", "--key-file", key_of(truth), segment)
+    done = here("verify", "--json", "--format", "active", "--key-file", key_of(truth), segment)
     assert done.err == ""
     [report] = done.json_lines()
     assert report["path"] == str(segment)
@@ -51,7 +51,7 @@ def test_json_is_the_report_of_every_golden_segment(segment: Path, key_of) -> No
 
 def test_every_damaged_range_is_in_the_table(vectors: Path) -> None:
     segment = vectors / "active" / "garbage_between.bin"
-    done = seglake("verify", segment)
+    done = here("verify", segment)
     assert done.status == 1
     rows = [line.split() for line in done.out.splitlines()]
     for start, end, kind, cause in damage(expected(segment)):
@@ -68,7 +68,7 @@ def bar_of(out: str) -> str:
 def test_the_bar_pictures_the_file(vectors: Path) -> None:
     segment = vectors / "active" / "torn_in_body_preallocated.bin"
     truth = expected(segment)
-    bar = bar_of(seglake("verify", segment).out)
+    bar = bar_of(here("verify", segment).out)
     for at, cell in enumerate(bar):
         start, end = at * truth["size"] / len(bar), (at + 1) * truth["size"] / len(bar)
         kinds = {kind for first, last, kind, _ in truth["ledger"] if first < end and last > start}
@@ -78,7 +78,7 @@ def test_the_bar_pictures_the_file(vectors: Path) -> None:
 
 def test_the_smallest_damage_shows_in_the_bar(vectors: Path) -> None:
     segment = vectors / "active" / "flip_uuid.bin"
-    assert "X" in bar_of(seglake("verify", segment).out)
+    assert "X" in bar_of(here("verify", segment).out)
 
 
 def test_the_bar_is_ascii_where_the_output_is(vectors: Path) -> None:
@@ -88,16 +88,16 @@ def test_the_bar_is_ascii_where_the_output_is(vectors: Path) -> None:
 
 
 def test_a_torn_tail_and_corruption_come_with_advice(vectors: Path) -> None:
-    torn = seglake("verify", vectors / "active" / "torn_in_body.bin").out
+    torn = here("verify", vectors / "active" / "torn_in_body.bin").out
     assert "Torn tail:" in torn
     assert "zero_torn_tail=True" in torn
-    corrupt = seglake("verify", vectors / "active" / "flip_message.bin").out
+    corrupt = here("verify", vectors / "active" / "flip_message.bin").out
     assert "Corrupt:" in corrupt
     assert "zero_torn_tail" not in corrupt
 
 
 def test_a_wrong_key_is_trouble_and_nothing_is_offered_but_the_key(vectors: Path) -> None:
-    done = seglake("verify", vectors / "active" / "custom_key.bin")
+    done = here("verify", vectors / "active" / "custom_key.bin")
     assert done.status == 2
     assert "probably the wrong key" in done.out
     assert "--key-file" in done.out
@@ -113,9 +113,9 @@ def test_every_way_to_give_a_key(form: str, vectors: Path, tmp_path: Path) -> No
     path = tmp_path / "key"
     path.write_bytes({"raw": bytes.fromhex(digits), "hex": digits.encode()}.get(form, digits.encode() + b"\n"))
     if form == "environment":
-        done = seglake("verify", segment, env={"SEGLAKE_KEY": digits})
+        done = here("verify", segment, env={"SEGLAKE_KEY": digits})
     else:
-        done = seglake("verify", segment, "--key-file", path)
+        done = here("verify", segment, "--key-file", path)
     assert done.status == 0
     assert digits not in done.out + done.err
 
@@ -124,7 +124,7 @@ def test_the_key_file_goes_before_the_environment(vectors: Path, tmp_path: Path)
     segment = vectors / "active" / "custom_key.bin"
     path = tmp_path / "key"
     path.write_text(expected(segment)["options"]["key"])
-    assert seglake("verify", segment, "--key-file", path, env={"SEGLAKE_KEY": "ab" * 32}).status == 0
+    assert here("verify", segment, "--key-file", path, env={"SEGLAKE_KEY": "ab" * 32}).status == 0
 
 
 @pytest.mark.parametrize("where", ["file", "environment"])
@@ -134,7 +134,7 @@ def test_a_malformed_key_is_refused_and_never_shown(where: str, secret: str, vec
     path = tmp_path / "key"
     path.write_text(secret)
     arguments = ("verify", "--debug", segment, *(("--key-file", path) if where == "file" else ()))
-    done = seglake(*arguments, env={"SEGLAKE_KEY": secret} if where == "environment" else None)
+    done = here(*arguments, env={"SEGLAKE_KEY": secret} if where == "environment" else None)
     assert done.status == 2
     assert ("key" if where == "file" else "SEGLAKE_KEY") in done.err
     assert secret not in done.out + done.err
@@ -143,7 +143,7 @@ def test_a_malformed_key_is_refused_and_never_shown(where: str, secret: str, vec
 def test_a_file_in_trouble_does_not_stop_the_others(vectors: Path, tmp_path: Path) -> None:
     sound, damaged = vectors / "active" / "minimal.bin", vectors / "active" / "flip_message.bin"
     missing = tmp_path / "missing.active"
-    done = seglake("verify", missing, sound, damaged, tmp_path)
+    done = here("verify", missing, sound, damaged, tmp_path)
     assert done.status == 2
     assert f"{missing}: No such file or directory" in done.err
     assert f"{tmp_path}: is a folder" in done.err
@@ -154,7 +154,7 @@ def test_a_file_in_trouble_does_not_stop_the_others(vectors: Path, tmp_path: Pat
 
 def test_json_has_a_line_for_a_file_in_trouble(vectors: Path, tmp_path: Path) -> None:
     missing = tmp_path / "missing.active"
-    done = seglake("verify", "--json", missing, vectors / "active" / "minimal.bin")
+    done = here("verify", "--json", missing, vectors / "active" / "minimal.bin")
     first, second = done.json_lines()
     assert (first["path"], first["ok"]) == (str(missing), False)
     assert "No such file" in first["error"]
@@ -167,28 +167,28 @@ def test_json_has_a_line_for_a_file_in_trouble(vectors: Path, tmp_path: Path) ->
     [(["minimal"], 0), (["minimal", "nested"], 0), (["minimal", "flip_type"], 1), (["flip_type", "custom_key"], 2)],
 )
 def test_the_worst_file_decides_the_exit_status(names: list[str], status: int, vectors: Path) -> None:
-    assert seglake("verify", *(vectors / "active" / f"{name}.bin" for name in names)).status == status
+    assert here("verify", *(vectors / "active" / f"{name}.bin" for name in names)).status == status
 
 
 def test_quiet_says_nothing_of_sound_files(vectors: Path) -> None:
     sound, damaged = vectors / "active" / "minimal.bin", vectors / "active" / "flip_message.bin"
-    assert seglake("verify", "--quiet", sound, sound).out == ""
-    done = seglake("verify", "--quiet", sound, damaged)
+    assert here("verify", "--quiet", sound, sound).out == ""
+    done = here("verify", "--quiet", sound, damaged)
     assert str(sound) not in done.out
     assert str(damaged) in done.out
 
 
 def test_many_ranges_are_counted_where_they_are_not_listed(with_holes: Callable[[int], Path]) -> None:
     segment = with_holes(60)
-    done = seglake("verify", segment)
+    done = here("verify", segment)
     assert done.status == 1
     assert "... and 20 more ranges: --json lists them all" in done.out
-    [report] = seglake("verify", "--json", segment).json_lines()
+    [report] = here("verify", "--json", segment).json_lines()
     assert len(report["damage"]) == 60
 
 
 def test_what_lies_behind_the_last_range_listed_is_not_pictured_as_sound(with_holes: Callable[[int], Path]) -> None:
-    done = seglake("verify", with_holes(15_000))
+    done = here("verify", with_holes(15_000))
     assert "... and 14,960 more ranges: --json lists the first 10,000" in done.out
     assert re.fullmatch(r"X{48}\?{24}", bar_of(done.out))
 
@@ -222,7 +222,7 @@ def test_threads_change_nothing_that_is_said(tmp_path: Path) -> None:
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
     path.write_bytes(content)
-    said = {seglake("verify", *threads, path).out for threads in ([], ["--threads", "1"], ["--threads", "3"])}
+    said = {here("verify", *threads, path).out for threads in ([], ["--threads", "1"], ["--threads", "3"])}
     assert len(said) == 1
     assert "299" in said.pop()
-    assert seglake("verify", "--threads", "0", path).status == 2
+    assert here("verify", "--threads", "0", path).status == 2

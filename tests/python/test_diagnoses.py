@@ -10,7 +10,7 @@ from uuid import UUID
 
 import pyarrow as pa
 import pytest
-from cli_process import here, on_terminal, seglake
+from cli_process import here, on_terminal
 
 import seglake as library
 from seglake.cli import diagnosis
@@ -82,7 +82,7 @@ def test_a_flipped_bit(flipped: Path, tmp_path: Path) -> None:
     # The proposal as the text has it, in a copy.
     copy = tmp_path / "copy.active"
     copy.write_bytes(before)
-    shown = seglake("verify", flipped).out
+    shown = here("verify", flipped).out
     [command] = [line.partition("in a copy: ")[2] for line in shown.splitlines() if "in a copy: " in line]
     command = command.replace("COPY", str(copy))
     subprocess.run(["sh", "-c", command], check=True, capture_output=True)
@@ -123,7 +123,7 @@ def test_a_sound_report_is_an_empty_table(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("format", ["active", "sealed", "tenant", "chunked", "oplog"])
-def test_json_has_always_the_same_fields(vectors: Path, format: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_has_always_the_same_fields(vectors: Path, format: str) -> None:
     seen = 0
     for segment in sorted((vectors / format).glob("*.bin")):
         truth = json.loads(segment.with_suffix(".json").read_text())
@@ -132,7 +132,7 @@ def test_json_has_always_the_same_fields(vectors: Path, format: str, capsys: pyt
         is_damaged = any(span[3] for span in truth["ledger"])
         if seen >= 12 or not is_damaged or options.get("key", "").strip("0"):
             continue
-        [report] = here(capsys, "verify", "--json", "--format", format, *dialect, segment).json_lines()
+        [report] = here("verify", "--json", "--format", format, *dialect, segment).json_lines()
         assert len(report["diagnoses"]) == len(report["damage"])
         for own, span in zip(report["diagnoses"], report["damage"], strict=True):
             assert list(own) == list(FIELDS)
@@ -156,7 +156,7 @@ def test_neighbours_of_a_tenant_with_a_hostile_name(tmp_path: Path) -> None:
     content = bytearray(path.read_bytes())
     content[content.index(b"b\n", 200) + 20] ^= 4
     path.write_bytes(content)
-    done = seglake("verify", path)
+    done = here("verify", path)
     assert done.status == 1
     assert "\x1b" not in done.out and "\u202e" not in done.out
     assert r"1/a\x1b[31m/0" in done.out and r"1/c\u202e/0" in done.out
@@ -191,10 +191,10 @@ def test_many_ranges_are_no_wall_of_text(tmp_path: Path) -> None:
         content[number * step + 60] ^= 2
     path = tmp_path / "damaged.active"
     path.write_bytes(content)
-    out = seglake("verify", path).out
+    out = here("verify", path).out
     assert len(out.splitlines()) < 110
     assert "... and 95 more ranges explained by --json: 95 single flipped bit" in out
-    none = seglake("verify", "--explain", "0", path).out
+    none = here("verify", "--explain", "0", path).out
     assert "flipped bit" not in none
 
 
@@ -203,11 +203,11 @@ def test_a_tail_that_was_not_cut_off_is_not_to_be_cleared(tmp_path: Path) -> Non
     content[-30] ^= 1
     path = tmp_path / "damaged.active"
     path.write_bytes(content)
-    out = seglake("verify", path).out
+    out = here("verify", path).out
     assert "zero_torn_tail" not in out
     assert "Do not clear" in out
     path.write_bytes(content[:-7])
-    assert "zero_torn_tail" in seglake("verify", path).out
+    assert "zero_torn_tail" in here("verify", path).out
 
 
 def test_progress_tells_of_both_readings(tmp_path: Path) -> None:

@@ -129,12 +129,10 @@ def calls(segment: Path, tmp_path: Path, arguments: list[str]) -> Iterator[list[
     [(command, arguments) for command, ways in FOR_PEOPLE.items() for arguments in ways],
     ids=str,
 )
-def test_people_are_shown_text(
-    command: str, arguments: list[str], segment: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_people_are_shown_text(command: str, arguments: list[str], segment: Path, tmp_path: Path) -> None:
     statuses: set[int] = set()
     for words in calls(segment, tmp_path, arguments):
-        done = here(capsys, command, *words)
+        done = here(command, *words)
         statuses.add(done.status)
         assert unsafe(done.out) == []
         assert unsafe(done.err) == []
@@ -149,11 +147,9 @@ def test_people_are_shown_text(
     [(command, arguments) for command, ways in FOR_PROGRAMS.items() for arguments in ways],
     ids=str,
 )
-def test_programs_are_given_json(
-    command: str, arguments: list[str], segment: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_programs_are_given_json(command: str, arguments: list[str], segment: Path, tmp_path: Path) -> None:
     for words in calls(segment, tmp_path, arguments):
-        done = here(capsys, command, *words)
+        done = here(command, *words)
         assert done.out.isascii()
         for line in done.out.splitlines():
             assert line.isprintable()
@@ -164,28 +160,28 @@ def test_programs_are_given_json(
     assert outside(tmp_path) == []
 
 
-def test_manifests_are_json_and_lead_back(segment: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_manifests_are_json_and_lead_back(segment: Path, tmp_path: Path) -> None:
     for path in named(inside(tmp_path), segment):
         new, back = (path.with_name(f"{what}-{path.name}") for what in ("new", "back"))
-        if here(capsys, "recover", path, new).status != 1:
+        if here("recover", path, new).status != 1:
             continue
         for manifest in path.parent.glob("*.manifest.jsonl"):
             lines = manifest.read_text("ascii").removesuffix("\n").split("\n")
             assert [line for line in lines if not line.isprintable()] == []
             assert all(isinstance(json.loads(line), (dict, list)) for line in lines)
             assert not any("inside" in line for line in lines)
-        assert here(capsys, "recover", "--undo", new, back).status == 0
+        assert here("recover", "--undo", new, back).status == 0
         assert back.read_bytes() == path.read_bytes()
     assert outside(tmp_path) == []
 
 
-def test_a_record_is_one_line(segment: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_record_is_one_line(segment: Path) -> None:
     for arguments in (["--columns", "value"], [], ["--json"]):
-        assert here(capsys, "cat", *arguments, segment).out.count("\n") == len(TEXTS)
+        assert here("cat", *arguments, segment).out.count("\n") == len(TEXTS)
 
 
-def test_json_loses_nothing(segment: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    lines = here(capsys, "cat", "--json", "--value", "hex", segment).json_lines()
+def test_json_loses_nothing(segment: Path) -> None:
+    lines = here("cat", "--json", "--value", "hex", segment).json_lines()
     assert {bytes.fromhex(line["value"]) for line in lines} == {text + b"\r\n" + text for text in TEXTS}
     for line, record in zip(lines, seglake.open(segment), strict=True):
         for name in {"type", "tenant"} & line.keys():
@@ -206,13 +202,13 @@ def test_terminals_are_given_text(arguments: list[str], segment: Path, tmp_path:
         assert unsafe(seen, styled=True, progress=True) == []
 
 
-def test_a_command_to_be_copied_is_one_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_command_to_be_copied_is_one_command(tmp_path: Path) -> None:
     for name in hostile.file_names():
         path = tmp_path / os.fsdecode(name + b".chunks")
         hostile.write(path, "chunked")
         index = path.with_suffix(".index")
         index.write_bytes(b"x" * 20)
-        out = here(capsys, "verify", path).out
+        out = here("verify", path).out
         [line] = [line for line in out.splitlines() if line.startswith("  seglake index")]
         words = shlex.split(line)
         assert (words[:2], len(words)) == (["seglake", "index"], 3)

@@ -346,11 +346,12 @@ def option_names(command: str) -> set[str]:
     return {name for parameter in found.params for name in parameter.opts}
 
 
-def run_all(capsys: pytest.CaptureFixture[str], command: str, *key: Argument) -> Iterator[str]:
+def run_all(command: str, *key: Argument, in_environment: str | None = None) -> Iterator[str]:
     """All that a command prints, in all ways in which it is called."""
+    env = {} if in_environment is None else {"SEGLAKE_KEY": in_environment}
     for arguments in COMMANDS[command]:
         for debug in ([], ["--debug"]):
-            done = here(capsys, *debug, command, *key, *arguments)
+            done = here(*debug, command, *key, *arguments, env=env)
             assert "unexpected" not in done.err
             assert leaking_files(Path()) == []
             yield done.out + done.err
@@ -368,20 +369,15 @@ def test_no_command_takes_a_key_as_an_argument(command: str) -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_no_command_shows_the_key(
-    command: str, segments: Segments, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_command_shows_the_key(command: str, segments: Segments, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(segments.folder)
-    monkeypatch.setenv("SEGLAKE_KEY", KEY.hex())
-    seen = [*run_all(capsys, command), here(capsys, command, "--help").out]
+    seen = [*run_all(command, in_environment=KEY.hex()), here(command, "--help", env={"SEGLAKE_KEY": KEY.hex()}).out]
     for content in (KEY.hex() + "0", KEY.hex()[:-1] + "g"):
-        monkeypatch.setenv("SEGLAKE_KEY", content)
-        seen += run_all(capsys, command)
-    monkeypatch.delenv("SEGLAKE_KEY")
+        seen += run_all(command, in_environment=content)
     if "--key-file" in option_names(command):
         for content in (KEY, KEY.hex().encode(), KEY + b"\0", KEY.hex().encode() + b"0"):
-            seen += run_all(capsys, command, "--key-file", key_file(segments.folder, content))
-        done = here(capsys, command, "--key-file", KEY.hex(), "a.active", "b.active", "--debug")
+            seen += run_all(command, "--key-file", key_file(segments.folder, content))
+        done = here(command, "--key-file", KEY.hex(), "a.active", "b.active", "--debug")
         assert done.status == 2
         assert "a key itself" in done.err
         seen.append(done.err)
