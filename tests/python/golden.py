@@ -5,8 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any, cast
+
+from loops import Test, looped
 
 import seglake
 
@@ -41,11 +45,17 @@ class Case:
         return self.expected["records"]
 
 
-def cases() -> list[Case]:
-    """All golden files of all formats."""
+@cache
+def cases() -> tuple[Case, ...]:
+    """All golden files of all formats, read once."""
     found = [Case(path) for format in FORMATS for path in sorted((VECTORS / format).glob("*.json"))]
     assert len(found) > 300, "golden files are missing"
-    return found
+    return tuple(found)
+
+
+def every(chosen: Callable[[Case], bool] = lambda _: True) -> Callable[[Test], Test]:
+    """Calls a test with each golden file as `case`: one test for each format, one subtest for each file."""
+    return looped("case", filter(chosen, cases()), id=lambda case: case.id, by=lambda case: case.format)
 
 
 def shown(value: Any) -> Any:

@@ -9,6 +9,7 @@ from active_reference import Scanner, encode
 from highway_hash import checksum
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from loops import looped
 
 import seglake
 
@@ -38,7 +39,7 @@ def compare(data: bytes) -> None:
     assert (raised.value.offset, raised.value.cause) == (first.start, first.cause)
 
 
-@pytest.mark.parametrize("vector", VECTORS, ids=lambda path: path.stem)
+@looped("vector", VECTORS, id=lambda path: path.stem)
 def test_the_rules_read_the_golden_vectors(vector: Path) -> None:
     expected = json.loads(vector.read_text())
     if set(expected["options"]["key"]) == {"0"}:

@@ -17,6 +17,7 @@ from active_reference import Range
 from damaged_files import damaged, random_bytes
 from hypothesis import HealthCheck, Phase, find, given, settings
 from hypothesis import strategies as st
+from loops import looped
 
 import seglake
 
@@ -38,7 +39,7 @@ def first_damage(ledger: list[Range]) -> dict[str, Any] | None:
     return next(({"offset": span.start, "cause": span.cause} for span in ledger if span.cause), None)
 
 
-@pytest.mark.parametrize("vector", VECTORS, ids=lambda path: path.stem)
+@looped("vector", VECTORS, id=lambda path: path.stem)
 def test_the_rules_read_the_golden_vectors(vector: Path) -> None:
     expected = json.loads(vector.read_text())
     log = vector.with_suffix(".bin").read_bytes()
@@ -56,7 +57,7 @@ def test_the_rules_read_the_golden_vectors(vector: Path) -> None:
         assert reference.rebuild_index(log).hex() == expected["index"]["rebuilt"]
 
 
-@pytest.mark.parametrize("vector", VECTORS, ids=lambda path: path.stem)
+@looped("vector", VECTORS, id=lambda path: path.stem)
 def test_the_rules_write_the_chunks_of_the_golden_vectors(vector: Path) -> None:
     log = vector.with_suffix(".bin").read_bytes()
     expected = json.loads(vector.read_text())

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from cli_process import TIMEOUT_S, command, environment, here
+from loops import looped
 
 import seglake as library
 
@@ -28,7 +29,7 @@ def is_same(value: bytes, truth: str | dict[str, Any]) -> bool:
     return (len(value), sha256(value).hexdigest()) == (truth["length"], truth["sha256"])
 
 
-@pytest.mark.parametrize("segment", VECTORS, ids=lambda path: path.stem)
+@looped("segment", VECTORS, id=lambda path: path.stem)
 def test_json_is_every_record_of_every_golden_segment(segment: Path, tmp_path: Path) -> None:
     truth = expected(segment)
     key = tmp_path / "key"
@@ -49,7 +50,7 @@ def test_json_is_every_record_of_every_golden_segment(segment: Path, tmp_path: P
         assert "skipped" in done.err
 
 
-@pytest.mark.parametrize("segment", VECTORS, ids=lambda path: path.stem)
+@looped("segment", VECTORS, id=lambda path: path.stem)
 def test_strict_reading_prints_what_is_in_front_of_the_damage_and_names_it(segment: Path, tmp_path: Path) -> None:
     truth = expected(segment)
     key = tmp_path / "key"

@@ -9,21 +9,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import pytest
 from cli_process import here
-from golden import Case, cases
+from golden import Case, cases, every
 
-CASES = cases()
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 TEXTS = ("type", "tenant")
 
 
-@pytest.fixture(params=CASES, ids=lambda case: case.id)
-def case(request: pytest.FixtureRequest) -> Case:
-    return request.param
-
-
-@pytest.fixture
 def how(case: Case, tmp_path: Path) -> list[str | Path]:
     """The arguments that a golden file is read with."""
     arguments: list[str | Path] = ["--format", case.format]
@@ -71,8 +63,9 @@ def expected_status(case: Case, done_err: str) -> int:
     return 2 if "probably the wrong key" in done_err else 1
 
 
-def test_every_record_is_a_line_of_json(case: Case, how: list[str | Path]) -> None:
-    done = here("cat", "--json", "--on-damage", "skip", *how, case.path)
+@every()
+def test_every_record_is_a_line_of_json(case: Case, tmp_path: Path) -> None:
+    done = here("cat", "--json", "--on-damage", "skip", *how(case, tmp_path), case.path)
     assert [line_as_truth(line) for line in done.json_lines()] == case.records()
     assert done.status == expected_status(case, done.err)
     if done.status == 1:
@@ -82,8 +75,9 @@ def test_every_record_is_a_line_of_json(case: Case, how: list[str | Path]) -> No
         assert ("with something missing" in done.err) is bool(kept)
 
 
-def test_strict_reading_ends_at_the_first_damage(case: Case, how: list[str | Path]) -> None:
-    done = here("cat", "--json", *how, case.path)
+@every()
+def test_strict_reading_ends_at_the_first_damage(case: Case, tmp_path: Path) -> None:
+    done = here("cat", "--json", *how(case, tmp_path), case.path)
     error = case.expected["strict_error"]
     assert done.status == expected_status(case, done.err)
     if error is None:
@@ -96,15 +90,17 @@ def test_strict_reading_ends_at_the_first_damage(case: Case, how: list[str | Pat
         assert "actual" in fields
 
 
-def test_people_see_each_record_on_a_line(case: Case, how: list[str | Path]) -> None:
-    done = here("cat", "--on-damage", "skip", *how, case.path)
+@every()
+def test_people_see_each_record_on_a_line(case: Case, tmp_path: Path) -> None:
+    done = here("cat", "--on-damage", "skip", *how(case, tmp_path), case.path)
     lines = done.out.splitlines()
     assert [int(line.split()[0]) for line in lines] == [record["position"] for record in case.records()]
     assert all(line.isprintable() for line in lines)
 
 
-def test_verify_tells_the_ledger_and_the_index(case: Case, how: list[str | Path]) -> None:
-    [report] = here("verify", "--json", *how, case.path).json_lines()
+@every()
+def test_verify_tells_the_ledger_and_the_index(case: Case, tmp_path: Path) -> None:
+    [report] = here("verify", "--json", *how(case, tmp_path), case.path).json_lines()
     damage = [span for span in case.expected["ledger"] if span[3] is not None]
     assert [[span["start"], span["end"], span["kind"], span["cause"]] for span in report["damage"]] == damage
     assert report["bytes"] == case.expected["size"] == sum(total["bytes"] for total in report["totals"])
@@ -122,8 +118,9 @@ def test_verify_tells_the_ledger_and_the_index(case: Case, how: list[str | Path]
         assert report["index"]["path"] == str(case.index)
 
 
-def test_the_full_verdict_has_every_kind_and_what_to_do(case: Case, how: list[str | Path]) -> None:
-    done = here("verify", *how, case.path)
+@every()
+def test_the_full_verdict_has_every_kind_and_what_to_do(case: Case, tmp_path: Path) -> None:
+    done = here("verify", *how(case, tmp_path), case.path)
     damage = [span for span in case.expected["ledger"] if span[3] is not None]
     assert done.status == (0 if not damage else 2 if "probably the wrong key" in done.out else 1)
     if done.status == 2:
@@ -139,8 +136,9 @@ def test_the_full_verdict_has_every_kind_and_what_to_do(case: Case, how: list[st
     assert ("Dangling reference:" in done.out) is any(span[3] == "dangling_reference" for span in damage)
 
 
-def test_info_reads_every_file(case: Case, how: list[str | Path]) -> None:
-    done = here("info", "--json", *how, case.path)
+@every()
+def test_info_reads_every_file(case: Case, tmp_path: Path) -> None:
+    done = here("info", "--json", *how(case, tmp_path), case.path)
     [facts] = done.json_lines()
     assert (facts["format"], facts["confidence"], facts["bytes"]) == (case.format, "given", case.expected["size"])
     assert facts["dialect"] == case.options.get("dialect")
@@ -152,7 +150,7 @@ def test_info_reads_every_file(case: Case, how: list[str | Path]) -> None:
         assert facts["tenants"] == len({str(block["tenant"]) for block in blocks})
     if facts["first_record"] is not None:
         assert facts["first_record"]["position"] == case.records()[0]["position"]
-    people = here("info", "--count", *how, case.path)
+    people = here("info", "--count", *how(case, tmp_path), case.path)
     assert people.out.splitlines()[0] == str(case.path)
     assert all(line.isprintable() for line in people.out.splitlines())
     assert people.status == (0 if case.expected["strict_error"] is None else 2 if facts["wrong_key"] else 1)
@@ -162,7 +160,7 @@ def test_a_dangling_reference_is_named_beside_its_record(vectors: Path) -> None:
     path = next((vectors / "oplog").glob("reference_far_11.bin"))
     how = ["--format", "oplog", "--dialect", "draft-1.1", "--on-damage", "skip"]
     done = here("cat", "--json", "--columns", "position,cause,clock", *how, path)
-    truth = next(case for case in CASES if case.path == path).expected
+    truth = next(case for case in cases() if case.path == path).expected
     caused = {span[0]: span[3] for span in truth["ledger"] if span[2] == "record" and span[3]}
     assert caused
     assert done.status == 1

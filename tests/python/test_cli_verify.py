@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from cli_process import here, seglake
+from loops import looped
 
 import seglake as library
 
@@ -34,7 +35,7 @@ def key_of(tmp_path: Path):
     return write
 
 
-@pytest.mark.parametrize("segment", VECTORS, ids=lambda path: path.stem)
+@looped("segment", VECTORS, id=lambda path: path.stem)
 def test_json_is_the_report_of_every_golden_segment(segment: Path, key_of) -> None:
     truth = expected(segment)
     done = here("verify", "--json", "--format", "active", "--key-file", key_of(truth), segment)

@@ -21,6 +21,7 @@ import kaitai_rules
 import pytest
 from documents import blocks, links
 from kaitai_formats import LAYOUTS, ROOT, Found, Json, Parsers, compile_layouts, compile_parsers, merged
+from loops import Test, looped
 
 pytestmark = pytest.mark.kaitai
 
@@ -105,11 +106,10 @@ class Case:
         return [{"offset": item.start_offset, "file_offset": item.ofs_chunk} for item in tree.items]
 
 
-def cases(chosen: Callable[[Case], bool]) -> pytest.MarkDecorator:
-    """Runs a test with each of these files."""
-    those = [case for case in map(Case, sorted(CASES)) if chosen(case)]
-    names = [f"{case.layout}-{case.path.stem}" for case in those]
-    return pytest.mark.parametrize("case", those, ids=names)
+def cases(chosen: Callable[[Case], bool]) -> Callable[[Test], Test]:
+    """Calls a test with each of these files, as subtests."""
+    those = filter(chosen, map(Case, sorted(CASES)))
+    return looped("case", those, id=lambda case: f"{case.layout}/{case.path.stem}", by=lambda case: case.layout)
 
 
 @pytest.fixture(scope="session")
@@ -175,7 +175,7 @@ def test_a_damaged_index_is_not(case: Case, parsers: Parsers, refusals: tuple[ty
         case.read_index(parsers)
 
 
-@pytest.mark.parametrize("path", REAL, ids=lambda path: path.stem)
+@looped("path", REAL, id=lambda path: path.stem)
 def test_messages_that_autobase_wrote(path: Path, parsers: Parsers) -> None:
     expected = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
     tree = parsers.parse("oplog", path.read_bytes(), parsers.module("oplog").Oplog.Dialect.autobase)
@@ -183,7 +183,7 @@ def test_messages_that_autobase_wrote(path: Path, parsers: Parsers) -> None:
     assert [kaitai_formats.autobase(buffer.message) for buffer in tree.buffers] == expected
 
 
-@pytest.mark.parametrize("message", SYNTHETIC, ids=lambda message: message["name"])
+@looped("message", SYNTHETIC, id=lambda message: message["name"])
 def test_single_autobase_messages(message: Json, parsers: Parsers) -> None:
     tree = parsers.parse("autobase", bytes.fromhex(message["bytes"]))
     assert kaitai_formats.autobase(tree) == message["fields"]

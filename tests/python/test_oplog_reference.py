@@ -15,6 +15,7 @@ from compact_reference import Cursor, Fields, Undecodable, array, buffer, uint
 from damaged_files import damaged, random_bytes
 from hypothesis import HealthCheck, Phase, find, given, settings
 from hypothesis import strategies as st
+from loops import looped
 from oplog_reference import Writer, decode_message, decode_system, encode, encode_system, read
 
 import seglake
@@ -49,7 +50,7 @@ def first_damage(ledger: list[Range]) -> dict[str, Any] | None:
     return next(({"offset": span.start, "cause": span.cause} for span in ledger if span.cause), None)
 
 
-@pytest.mark.parametrize("vector", VECTORS, ids=lambda path: path.stem)
+@looped("vector", VECTORS, id=lambda path: path.stem)
 def test_the_rules_read_and_write_the_golden_vectors(vector: Path) -> None:
     expected = json.loads(vector.read_text())
     data, dialect = vector.with_suffix(".bin").read_bytes(), expected["options"]["dialect"]
@@ -100,7 +101,7 @@ def as_the_package_has_it(fields: Fields) -> Fields:
 LACKING: Fields = {"maxSupportedVersion": None, "trace": None}
 
 
-@pytest.mark.parametrize("message", SYNTHETIC, ids=lambda message: message["name"])
+@looped("message", SYNTHETIC, id=lambda message: message["name"])
 def test_the_rules_read_and_write_single_messages_of_autobase(message: dict[str, Any]) -> None:
     data = bytes.fromhex(message["bytes"])
     fields = decode_message(data, "autobase")
@@ -112,7 +113,7 @@ def test_the_rules_read_and_write_single_messages_of_autobase(message: dict[str,
             encode_autobase(fields)
 
 
-@pytest.mark.parametrize("path", REAL, ids=lambda path: path.stem)
+@looped("path", REAL, id=lambda path: path.stem)
 def test_the_rules_read_and_write_what_autobase_wrote(path: Path) -> None:
     data = path.with_suffix(".oplog").read_bytes()
     scan = read(data, "autobase")

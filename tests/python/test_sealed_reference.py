@@ -12,6 +12,7 @@ from damaged_files import damaged
 from highway_hash import checksum
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from loops import looped
 from sealed_reference import DEFAULT_KEY, ENTRY, MAGIC, TERMINATOR, encode, encode_message, read, trailer_of
 
 import seglake
@@ -37,7 +38,7 @@ def shown(value: Any) -> Any:
     return value.hex()
 
 
-@pytest.mark.parametrize("vector", VECTORS, ids=lambda path: path.stem)
+@looped("vector", VECTORS, id=lambda path: path.stem)
 def test_the_rules_read_the_golden_vectors(vector: Path) -> None:
     expected = json.loads(vector.read_text())
     scan = read(vector.with_suffix(".bin").read_bytes(), bytes.fromhex(expected["options"]["key"]))
@@ -49,7 +50,7 @@ def test_the_rules_read_the_golden_vectors(vector: Path) -> None:
     assert damage == expected["strict_error"]
 
 
-@pytest.mark.parametrize("vector", ENCODABLE, ids=lambda path: path.stem)
+@looped("vector", ENCODABLE, id=lambda path: path.stem)
 def test_the_rules_write_the_golden_vectors(vector: Path) -> None:
     expected = json.loads(vector.read_text())
     data, key = vector.with_suffix(".bin").read_bytes(), bytes.fromhex(expected["options"]["key"])

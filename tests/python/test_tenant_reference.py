@@ -12,6 +12,7 @@ import pytest
 from damaged_files import damaged
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from loops import looped
 from tenant_reference import MAGIC, TOC, Record, TenantBlock, b32, b64, encode, read
 
 import seglake
@@ -40,7 +41,7 @@ def shown_all(rows: list[Record] | list[TenantBlock]) -> list[dict[str, Any]]:
     return [{name: shown(value) for name, value in row.items()} for row in rows]
 
 
-@pytest.mark.parametrize("vector", VECTORS, ids=lambda path: path.stem)
+@looped("vector", VECTORS, id=lambda path: path.stem)
 def test_the_rules_read_the_golden_vectors(vector: Path) -> None:
     expected = json.loads(vector.read_text())
     scan = read(vector.with_suffix(".bin").read_bytes())
@@ -51,7 +52,7 @@ def test_the_rules_read_the_golden_vectors(vector: Path) -> None:
     assert damage == expected["strict_error"]
 
 
-@pytest.mark.parametrize("vector", ENCODABLE, ids=lambda path: path.stem)
+@looped("vector", ENCODABLE, id=lambda path: path.stem)
 def test_the_rules_write_the_golden_vectors(vector: Path) -> None:
     expected = json.loads(vector.read_text())
     data = vector.with_suffix(".bin").read_bytes()

@@ -6,26 +6,23 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from golden import Case, cases, record_shown, shown
+from golden import Case, cases, every, record_shown, shown
 
 import seglake
-
-CASES = cases()
-ENCODED = [case for case in CASES if case.expected["encode"] is not None]
-INDEXED = [case for case in CASES if "index" in case.expected]
 
 pytestmark = pytest.mark.filterwarnings("ignore::seglake.DamageWarning")
 
 
-@pytest.fixture(params=CASES, ids=lambda case: case.id)
-def case(request: pytest.FixtureRequest) -> Case:
-    return request.param
+def is_encoded(case: Case) -> bool:
+    return case.expected["encode"] is not None
 
 
+@every()
 def test_records(case: Case) -> None:
     assert [record_shown(record) for record in case.open()] == case.records()
 
 
+@every()
 def test_ledger_and_report(case: Case) -> None:
     ledger = list(case.open().ledger())
     assert [list(span) for span in ledger] == case.expected["ledger"]
@@ -42,6 +39,7 @@ def test_ledger_and_report(case: Case) -> None:
     assert json.loads(json.dumps(report.to_dict()))["records"] == report.records
 
 
+@every()
 def test_strict_error(case: Case) -> None:
     reader = case.open(on_damage="raise")
     expected = case.expected["strict_error"]
@@ -64,6 +62,7 @@ def test_strict_error(case: Case) -> None:
 
 
 @pytest.mark.parametrize("limits", [{}, {"batch_rows": 1}, {"batch_bytes": 1}, {"batch_bytes": 100}])
+@every()
 def test_arrow(case: Case, limits: dict[str, int]) -> None:
     names = case.open().schema.names
     reader = case.open(columns=["position", *names], **limits)
@@ -80,6 +79,7 @@ def test_arrow(case: Case, limits: dict[str, int]) -> None:
             assert column.to_pylist() == [getattr(record, name) for record in records]
 
 
+@every()
 def test_sources_agree(case: Case) -> None:
     data = case.path.read_bytes()
     expected = [record.to_dict() for record in case.open()]
@@ -93,7 +93,7 @@ def test_sources_agree(case: Case) -> None:
         assert [record.to_dict() for record in case.open(mmap=False)] == expected
 
 
-@pytest.mark.parametrize("case", ENCODED, ids=lambda case: case.id, indirect=True)
+@every(is_encoded)
 def test_encode(case: Case, tmp_path: Path) -> None:
     path = tmp_path / "encoded"
     options: dict[str, Any] = {**case.options, **case.expected["encode"]}
@@ -115,10 +115,10 @@ def test_encode(case: Case, tmp_path: Path) -> None:
 
 
 def test_most_formats_are_encoded() -> None:
-    assert {case.format for case in ENCODED} >= {"active", "sealed", "tenant", "oplog"}
+    assert {case.format for case in cases() if is_encoded(case)} >= {"active", "sealed", "tenant", "oplog"}
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if case.format == "tenant"], ids=lambda case: case.id)
+@every(lambda case: case.format == "tenant")
 def test_blocks(case: Case) -> None:
     reader = case.open()
     blocks = [{**block, "tenant": shown(block["tenant_bytes"])} for block in reader.blocks()]
@@ -127,7 +127,7 @@ def test_blocks(case: Case) -> None:
     assert blocks == case.expected["blocks"]
 
 
-@pytest.mark.parametrize("case", INDEXED, ids=lambda case: case.id, indirect=True)
+@every(lambda case: "index" in case.expected)
 def test_index(case: Case, tmp_path: Path) -> None:
     expected = case.expected["index"]
     index = case.open().index()

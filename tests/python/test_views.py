@@ -15,11 +15,10 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from cli_samples import sample
-from golden import Case, cases
+from golden import Case, every
 
 import seglake
 
-PLAIN = [case for case in cases() if case.format != "chunked"]
 VALUES = [b"", b"twelve bytes", b"thirteen byte", bytes(1000), b"x" * 40]
 
 pytestmark = pytest.mark.filterwarnings("ignore::seglake.DamageWarning")
@@ -45,8 +44,8 @@ def plain(table: pa.Table) -> pa.Table:
     return table.cast(pa.schema([field.with_type(kinds.get(field.type, field.type)) for field in table.schema]))
 
 
-@pytest.mark.parametrize("case", PLAIN, ids=lambda case: case.id)
 @pytest.mark.parametrize("limits", [{}, {"batch_rows": 2}])
+@every(lambda case: case.format != "chunked")
 def test_views_are_what_copies_are(case: Case, limits: dict[str, int]) -> None:
     columns = ["path", "position", "cause", *case.open().schema.names]
     data = memoryview(case.path.read_bytes())
