@@ -13,6 +13,8 @@ import pytest
 if TYPE_CHECKING:
     from object_store import ObjectStore
 
+pytest_plugins = ["tests.unchanged"]
+
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from random import Random
 
+from hypothesis import HealthCheck, Phase, find, settings
 from hypothesis import strategies as st
 from tests.damage.image import Image
 from tests.damage.kinds import SINGLE, Surroundings
+
+EXAMPLES = Path(__file__).with_name("every_damage.json")
 
 
 @st.composite
@@ -30,3 +35,21 @@ def damaged(
     for _ in range(draw(st.integers(0, most))):
         image = draw(st.sampled_from(SINGLE))(image, draw(st.randoms(use_true_random=False)), around)
     return image.data
+
+
+def examples() -> dict[str, bytes]:
+    """A file for each name, of those that were drawn."""
+    return {name: bytes.fromhex(data) for name, data in json.loads(EXAMPLES.read_text()).items()}
+
+
+def draw_example(name: str, files: st.SearchStrategy[bytes], is_one: Callable[[bytes], bool], *, keep: bool) -> None:
+    """Fails unless such a file is drawn; keeps it under the name if asked to and if what was kept is none any more."""
+    relaxed = [HealthCheck.too_slow, HealthCheck.data_too_large]
+    generated = settings(max_examples=5000, phases=[Phase.generate], database=None, suppress_health_check=relaxed)
+    found = find(files, is_one, settings=generated)
+    if keep:
+        kept = examples() if EXAMPLES.exists() else {}
+        if name not in kept or not is_one(kept[name]):
+            kept[name] = found
+            text = json.dumps({name: kept[name].hex() for name in sorted(kept)}, indent=2)
+            EXAMPLES.write_text(f"{text}\n")

@@ -14,12 +14,15 @@ from typing import Any
 import chunked_reference as reference
 import pytest
 from active_reference import Range
-from damaged_files import damaged, random_bytes
-from hypothesis import HealthCheck, Phase, find, given, settings
+from damaged_files import damaged, draw_example, examples, random_bytes
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from loops import looped
 
 import seglake
+
+# Nothing of the library is tested: run when these files, the rules or the test itself changed, and nightly.
+oracle = pytest.mark.oracle("tests/vectors/chunked/*")
 
 VECTORS = sorted((Path(__file__).parents[1] / "vectors" / "chunked").glob("*.json"))
 assert len(VECTORS) > 60, "the golden vectors are missing"
@@ -39,6 +42,7 @@ def first_damage(ledger: list[Range]) -> dict[str, Any] | None:
     return next(({"offset": span.start, "cause": span.cause} for span in ledger if span.cause), None)
 
 
+@oracle
 @looped("vector", VECTORS, id=lambda path: path.stem)
 def test_the_rules_read_the_golden_vectors(vector: Path) -> None:
     expected = json.loads(vector.read_text())
@@ -57,6 +61,7 @@ def test_the_rules_read_the_golden_vectors(vector: Path) -> None:
         assert reference.rebuild_index(log).hex() == expected["index"]["rebuilt"]
 
 
+@oracle
 @looped("vector", VECTORS, id=lambda path: path.stem)
 def test_the_rules_write_the_chunks_of_the_golden_vectors(vector: Path) -> None:
     log = vector.with_suffix(".bin").read_bytes()
@@ -190,6 +195,7 @@ def logs(draw: st.DrawFn) -> bytes:
 LOGS = logs()
 
 
+@oracle
 @settings(max_examples=500, deadline=None, suppress_health_check=RELAXED, print_blob=True)
 @given(LOGS)
 def test_the_ledger_of_the_rules_covers_the_file(data: bytes) -> None:
@@ -206,6 +212,7 @@ def test_the_ledger_of_the_rules_covers_the_file(data: bytes) -> None:
     assert offsets == sorted(set(offsets))
 
 
+@oracle
 @settings(max_examples=300, deadline=None, suppress_health_check=RELAXED, print_blob=True)
 @given(LOGS, st.data())
 def test_the_rules_rebuild_an_index_and_read_a_damaged_one(log: bytes, data: st.DataObject) -> None:
@@ -242,10 +249,16 @@ EVERY_DAMAGE = [
 ]
 
 
+def has(data: bytes, damage: tuple[str, str]) -> bool:
+    """Whether the rules find the damage in a file."""
+    return damage in {span[2:] for span in reference.read(data).ledger}
+
+
+@oracle
 @pytest.mark.parametrize("damage", EVERY_DAMAGE, ids=" ".join)
-def test_every_damage_is_tried(damage: tuple[str, str]) -> None:
-    generated = settings(max_examples=5000, phases=[Phase.generate], database=None, suppress_health_check=RELAXED)
-    find(LOGS, lambda data: damage in {span[2:] for span in reference.read(data).ledger}, settings=generated)
+def test_every_damage_is_drawn(damage: tuple[str, str], request: pytest.FixtureRequest) -> None:
+    keep = request.config.getoption("oracles") == "write"
+    draw_example(" ".join(["chunked", *damage]), LOGS, lambda data: has(data, damage), keep=keep)
 
 
 def compare(data: bytes) -> None:
@@ -268,6 +281,13 @@ def compare(data: bytes) -> None:
     with pytest.raises(seglake.DamageError) as raised:
         list(seglake.open(data, **options))
     assert {"offset": raised.value.offset, "cause": raised.value.cause} == first
+
+
+@pytest.mark.parametrize("damage", EVERY_DAMAGE, ids=" ".join)
+def test_every_damage_is_read_by_the_rules(damage: tuple[str, str]) -> None:
+    data = examples()[" ".join(["chunked", *damage])]
+    assert has(data, damage), "make oracles draws another one"
+    compare(data)
 
 
 @settings(max_examples=1500, deadline=None, suppress_health_check=RELAXED, print_blob=True)

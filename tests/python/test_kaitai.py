@@ -23,7 +23,10 @@ from documents import blocks, links
 from kaitai_formats import LAYOUTS, ROOT, Found, Json, Parsers, compile_layouts, compile_parsers, merged
 from loops import Test, looped
 
-pytestmark = pytest.mark.kaitai
+pytestmark = [
+    pytest.mark.kaitai,
+    pytest.mark.oracle("docs/formats/*.ksy", "docs/formats/README.md", "tests/vectors/*/*"),
+]
 
 VECTORS = ROOT / "tests" / "vectors"
 CASES = [

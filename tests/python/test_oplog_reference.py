@@ -12,13 +12,16 @@ import pytest
 from active_reference import Range
 from autobase_reference import encode_autobase
 from compact_reference import Cursor, Fields, Undecodable, array, buffer, uint
-from damaged_files import damaged, random_bytes
-from hypothesis import HealthCheck, Phase, find, given, settings
+from damaged_files import damaged, draw_example, examples, random_bytes
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from loops import looped
 from oplog_reference import Writer, decode_message, decode_system, encode, encode_system, read
 
 import seglake
+
+# Nothing of the library is tested: run when these files, the rules or the test itself changed, and nightly.
+oracle = pytest.mark.oracle("tests/vectors/oplog/*", "tests/vectors/autobase/*")
 
 ROOT = Path(__file__).parents[1] / "vectors"
 VECTORS = sorted((ROOT / "oplog").glob("*.json"))
@@ -50,6 +53,7 @@ def first_damage(ledger: list[Range]) -> dict[str, Any] | None:
     return next(({"offset": span.start, "cause": span.cause} for span in ledger if span.cause), None)
 
 
+@oracle
 @looped("vector", VECTORS, id=lambda path: path.stem)
 def test_the_rules_read_and_write_the_golden_vectors(vector: Path) -> None:
     expected = json.loads(vector.read_text())
@@ -101,6 +105,7 @@ def as_the_package_has_it(fields: Fields) -> Fields:
 LACKING: Fields = {"maxSupportedVersion": None, "trace": None}
 
 
+@oracle
 @looped("message", SYNTHETIC, id=lambda message: message["name"])
 def test_the_rules_read_and_write_single_messages_of_autobase(message: dict[str, Any]) -> None:
     data = bytes.fromhex(message["bytes"])
@@ -113,6 +118,7 @@ def test_the_rules_read_and_write_single_messages_of_autobase(message: dict[str,
             encode_autobase(fields)
 
 
+@oracle
 @looped("path", REAL, id=lambda path: path.stem)
 def test_the_rules_read_and_write_what_autobase_wrote(path: Path) -> None:
     data = path.with_suffix(".oplog").read_bytes()
@@ -125,6 +131,7 @@ def test_the_rules_read_and_write_what_autobase_wrote(path: Path) -> None:
         assert encode(scan.records, "autobase") == data
 
 
+@oracle
 def test_the_rules_read_a_dangling_reference() -> None:
     scan = read((ROOT / "autobase" / "dangling.oplog").read_bytes(), "draft-1.1")
     expected = json.loads((ROOT / "autobase" / "dangling.json").read_text())["messages"]
@@ -286,6 +293,7 @@ def oplogs(draw: st.DrawFn, dialect: str) -> bytes:
 OPLOGS = {dialect: oplogs(dialect) for dialect in DIALECTS}
 
 
+@oracle
 @settings(max_examples=300, deadline=None, suppress_health_check=RELAXED, print_blob=True)
 @given(st.lists(draft_messages(), max_size=6), st.lists(autobase_messages, max_size=4))
 def test_what_the_rules_write_they_read(drafts: list[Fields], autobase: list[Fields]) -> None:
@@ -303,6 +311,7 @@ def test_what_the_rules_write_they_read(drafts: list[Fields], autobase: list[Fie
                 assert fields["flags"] & ~15 == message["flags"]
 
 
+@oracle
 @given(draft_messages())
 def test_the_fields_in_front_of_node_can_be_read_alone(message: Fields) -> None:
     for dialect in ("draft", "draft-1.1"):
@@ -313,6 +322,7 @@ def test_the_fields_in_front_of_node_can_be_read_alone(message: Fields) -> None:
             decode_message(encode_system(message), dialect)
 
 
+@oracle
 @pytest.mark.parametrize("dialect", DIALECTS)
 @settings(max_examples=300, deadline=None, suppress_health_check=RELAXED, print_blob=True)
 @given(data=st.data())
@@ -330,7 +340,7 @@ def test_the_ledger_of_the_rules_covers_the_file(dialect: str, data: st.DataObje
 
 
 # Dialect, kind and cause, and how many ranges stand behind the damage at least.
-EVERY_DAMAGE = [
+EVERY_DAMAGE: list[tuple[str, str, str, int]] = [
     *[
         (dialect, kind, cause, behind)
         for dialect in DIALECTS
@@ -349,14 +359,25 @@ EVERY_DAMAGE = [
 ]
 
 
-@pytest.mark.parametrize(("dialect", "kind", "cause", "behind"), EVERY_DAMAGE)
-def test_every_damage_is_tried(dialect: str, kind: str, cause: str, behind: int) -> None:
-    def is_tried(data: bytes) -> bool:
-        ledger = read(data, dialect).ledger
-        return (kind, cause) in {span[2:] for span in ledger[: len(ledger) - behind]}
+Damage = tuple[str, str, str, int]
 
-    generated = settings(max_examples=5000, phases=[Phase.generate], database=None, suppress_health_check=RELAXED)
-    find(OPLOGS[dialect], is_tried, settings=generated)
+
+def has(data: bytes, damage: Damage) -> bool:
+    """Whether the rules find the damage in a file."""
+    dialect, kind, cause, behind = damage
+    ledger = read(data, dialect).ledger
+    return (kind, cause) in {span[2:] for span in ledger[: len(ledger) - behind]}
+
+
+def name_of(damage: Damage) -> str:
+    return " ".join(map(str, damage))
+
+
+@oracle
+@pytest.mark.parametrize("damage", EVERY_DAMAGE, ids=name_of)
+def test_every_damage_is_drawn(damage: Damage, request: pytest.FixtureRequest) -> None:
+    keep = request.config.getoption("oracles") == "write"
+    draw_example(name_of(damage), OPLOGS[damage[0]], lambda data: has(data, damage), keep=keep)
 
 
 def compare(data: bytes, dialect: str) -> None:
@@ -378,6 +399,13 @@ def compare(data: bytes, dialect: str) -> None:
     with pytest.raises(seglake.DamageError) as raised:
         list(seglake.open(data, **options))
     assert {"offset": raised.value.offset, "cause": raised.value.cause} == first
+
+
+@pytest.mark.parametrize("damage", EVERY_DAMAGE, ids=name_of)
+def test_every_damage_is_read_by_the_rules(damage: Damage) -> None:
+    data = examples()[name_of(damage)]
+    assert has(data, damage), "make oracles draws another one"
+    compare(data, damage[0])
 
 
 @settings(max_examples=800, deadline=None, suppress_health_check=RELAXED, print_blob=True)

@@ -17,6 +17,9 @@ from sealed_reference import DEFAULT_KEY, ENTRY, MAGIC, TERMINATOR, encode, enco
 
 import seglake
 
+# Nothing of the library is tested: run when these files, the rules or the test itself changed, and nightly.
+oracle = pytest.mark.oracle("tests/vectors/sealed/*")
+
 VECTORS = sorted((Path(__file__).parents[1] / "vectors" / "sealed").glob("*.json"))
 assert len(VECTORS) > 60, "the golden vectors are missing"
 ENCODABLE = [path for path in VECTORS if json.loads(path.read_text())["encode"] is not None]
@@ -38,6 +41,7 @@ def shown(value: Any) -> Any:
     return value.hex()
 
 
+@oracle
 @looped("vector", VECTORS, id=lambda path: path.stem)
 def test_the_rules_read_the_golden_vectors(vector: Path) -> None:
     expected = json.loads(vector.read_text())
@@ -50,6 +54,7 @@ def test_the_rules_read_the_golden_vectors(vector: Path) -> None:
     assert damage == expected["strict_error"]
 
 
+@oracle
 @looped("vector", ENCODABLE, id=lambda path: path.stem)
 def test_the_rules_write_the_golden_vectors(vector: Path) -> None:
     expected = json.loads(vector.read_text())
@@ -193,6 +198,7 @@ def lying(draw: st.DrawFn) -> bytes:
 segments = st.one_of(nearly_sound(), lying())
 
 
+@oracle
 @many
 @given(segments)
 def test_the_rules_leave_no_byte_out(data: bytes) -> None:

@@ -1,0 +1,192 @@
+"""Leaves out tests that nothing of seglake can fail, as long as what they test is as it was when they passed.
+
+Tests of the plain-Python rules alone and of the Kaitai layouts alone are marked `oracle`, with the files that they
+read. What they depend on is those files, their own module, the modules of ours that it imports, and what is pinned.
+`tests/unchanged.json` has, for each module with such tests, the SHA-256 over all of that with which they passed.
+
+    --oracles all        run them all: what pytest does unless told otherwise
+    --oracles changed    leave out those of modules whose SHA-256 is the one in the file: what `make test` does
+    --oracles write      run them all and write the file: what `make oracles` does
+
+A SHA-256 that is missing or another, or a file that cannot be read, makes a module's tests run.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+ROOT: Final = Path(__file__).parents[1]
+RECORD: Final = ROOT / "tests" / "unchanged.json"
+MARK: Final = "oracle"
+# Where modules of ours are, as `pythonpath` of pyproject.toml has it. The library is none: no such test reads it.
+FOLDERS: Final = (ROOT, ROOT / "examples", ROOT / "scripts", ROOT / "tests" / "python")
+PINNED: Final = ("requirements/dev.txt", "requirements/kaitai.sha256")
+
+
+def digest(module: Path) -> str:
+    """The SHA-256 over everything that decides whether the module's tests marked `oracle` pass."""
+    tree = ast.parse(module.read_bytes())
+    inputs = {ROOT / name for name in PINNED} | set(_imported(module))
+    for pattern in _patterns(tree):
+        found = sorted(path for path in ROOT.glob(pattern) if path.is_file())
+        if not found:
+            raise ValueError(f"{module}: no file is {pattern}")
+        inputs.update(found)
+    whole = hashlib.sha256()
+    for path in sorted(inputs):
+        content = hashlib.sha256(path.read_bytes()).hexdigest()
+        whole.update(f"{path.relative_to(ROOT).as_posix()} {content}\n".encode())
+    return whole.hexdigest()
+
+
+def _patterns(tree: ast.Module) -> Iterator[str]:
+    """The files that marks name: `pytest.mark.oracle("tests/vectors/active/*")`."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == f"pytest.mark.{MARK}":
+            for argument in node.args:
+                yield ast.literal_eval(argument)
+
+
+def _imported(module: Path) -> set[Path]:
+    """The module, and the modules of ours that it imports, and so on."""
+    found: set[Path] = set()
+    left = [module.resolve()]
+    while left:
+        path = left.pop()
+        if path in found:
+            continue
+        found.add(path)
+        for name in _names(ast.parse(path.read_bytes()), path):
+            parts = name.split(".")
+            for folder in FOLDERS:
+                for depth in range(1, len(parts) + 1):
+                    stem = folder.joinpath(*parts[:depth])
+                    left += [each for each in (stem.with_suffix(".py"), stem / "__init__.py") if each.is_file()]
+    return found
+
+
+def _names(tree: ast.Module, path: Path) -> Iterator[str]:
+    """What a module imports; of `from a import b` both `a` and `a.b`, which may be a module."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            package = path.parents[node.level - 1].relative_to(ROOT).parts if node.level else ()
+            base = ".".join([*package, *([node.module] if node.module else [])])
+            yield base
+            yield from (f"{base}.{alias.name}" for alias in node.names)
+
+
+def recorded() -> dict[str, str]:
+    """The SHA-256 of each module's name; none where the file is missing or nothing of the kind."""
+    try:
+        found = json.loads(RECORD.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def is_unchanged(module: Path) -> bool:
+    """Whether all is as it was when the module's tests marked `oracle` passed."""
+    try:
+        return recorded().get(_name(module)) == digest(module)
+    except (OSError, ValueError, SyntaxError):
+        return False
+
+
+def _name(module: Path) -> str:
+    return module.resolve().relative_to(ROOT).as_posix()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The option `--oracles`."""
+    parser.addoption(
+        "--oracles",
+        choices=("all", "changed", "write"),
+        default="all",
+        help="tests of the rules and layouts alone: run all, those whose inputs changed, or all and write the record",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The mark, and who writes the record."""
+    config.addinivalue_line(
+        "markers",
+        f"{MARK}(*patterns): tests nothing of seglake, only these files; left out while they are unchanged",
+    )
+    if config.getoption("oracles") == "write":
+        if config.getoption("numprocesses", None):
+            raise pytest.UsageError("--oracles write takes a single process: without --numprocesses")
+        config.pluginmanager.register(_Writer(), "oracles-writer")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Deselects the tests of modules that are unchanged, where asked to."""
+    if config.getoption("oracles") != "changed":
+        return
+    marked = {item.path for item in items if item.get_closest_marker(MARK)}
+    unchanged = {path for path in marked if is_unchanged(path)}
+    left_out = [item for item in items if item.path in unchanged and item.get_closest_marker(MARK)]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if not (item.path in unchanged and item.get_closest_marker(MARK))]
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Says what was left out. With several processes nothing but this tells of it."""
+    if config.getoption("oracles") != "changed":
+        return
+    unchanged = [name for name in sorted(recorded()) if is_unchanged(ROOT / name)]
+    if unchanged:
+        terminalreporter.write_line(
+            f"oracles of {len(unchanged)} modules left out, whose inputs are unchanged (make oracles runs them): "
+            + ", ".join(Path(name).stem for name in unchanged)
+        )
+
+
+class _Writer:
+    """Writes the record of the modules all of whose marked tests were collected and passed."""
+
+    def __init__(self) -> None:
+        self._marked: dict[str, set[str]] = {}
+        self._passed: set[str] = set()
+        self._others: set[str] = set()
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        for item in items:
+            if item.get_closest_marker(MARK):
+                self._marked.setdefault(_name(item.path), set()).add(item.nodeid)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if not report.passed:
+            self._others.add(report.nodeid)
+        elif report.when == "call":
+            self._passed.add(report.nodeid)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self) -> None:
+        record = {name: value for name, value in recorded().items() if (ROOT / name).is_file()}
+        for name, tests in self._marked.items():
+            record.pop(name, None)
+            if tests <= self._passed - self._others:
+                record[name] = digest(ROOT / name)
+        RECORD.write_text(json.dumps(record, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Whether all modules named are unchanged, as an exit status: `python -m tests.unchanged MODULE...`."""
+    return 0 if all(is_unchanged(Path(name)) for name in arguments) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
