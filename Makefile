@@ -6,6 +6,8 @@ BIN := $(VENV)/bin
 INTEROP := tests/interop
 CARGO ?= cargo
 PYTEST_ARGS ?=
+# Tests of the plain-Python rules and of the Kaitai layouts alone: run where their inputs `changed`, or `all`.
+ORACLES ?= changed
 # Processes that the Python tests of `make test` run in. Each may start a Spark of its own, which takes some 2 GB.
 TEST_PROCESSES ?= 2
 KAITAI_TARGET ?= python
@@ -26,6 +28,11 @@ SPARK_MASTERS ?= connect local-cluster standalone
 
 # The extension's sources: what it is built from, and so what its stamp is compared with.
 EXTENSION_SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find rust -name Cargo.toml -o -name '*.rs')
+# How long each part of `make test` takes, for the table at its end.
+STAGES := build/stages.jsonl
+STAGE := $(BIN)/python scripts/stage.py --log $(STAGES)
+# The Kaitai Struct compiler is fetched only for tests that are run.
+KAITAI_UNCHANGED = test $(ORACLES) = changed && $(BIN)/python -m tests.unchanged tests/python/test_kaitai.py
 CHECKED_PYTHON := python examples scripts tests benches
 # Workspaces of their own, each for a reason that its manifest gives.
 OWN_WORKSPACES := fuzz benches/ratios benches/guard
@@ -41,7 +48,7 @@ export PROPTEST_RNG_SEED
 MAKEFLAGS += --no-builtin-rules
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help develop build java demo test test-clusters test-rust interop damage fuzz corpus mutants sanitize lint audit format bench bench-spark bench-guard criterion kaitai lock clean
+.PHONY: help develop build java demo test oracles test-clusters test-rust interop damage fuzz corpus mutants sanitize lint audit format bench bench-spark bench-guard criterion kaitai lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -60,8 +67,15 @@ NODE := $(and $(shell command -v node 2> /dev/null),$(shell command -v npm 2> /d
 
 # pytest is the last command, so that its summary is the last thing shown. A file is run by one process, for its fixtures,
 # and in the order of the list: the longest are not in its end, and there is more to do in the meantime.
-test: lint test-rust $(VENV)/.extension $(VENV)/.kaitai java $(if $(NODE),$(INTEROP)/node_modules/.installed) ## Run every test, linter and type check
-	$(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
+test: $(VENV)/.extension java $(if $(NODE),$(INTEROP)/node_modules/.installed) ## Run every test, linter and type check
+	@rm -f $(STAGES)
+	@$(STAGE) lint -- $(MAKE) --no-print-directory lint
+	@$(STAGE) rust -- $(MAKE) --no-print-directory test-rust
+	@$(KAITAI_UNCHANGED) || $(MAKE) --no-print-directory $(VENV)/.kaitai
+	$(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder --oracles $(ORACLES) --budgets $(STAGES) $(PYTEST_ARGS)
+
+oracles: $(VENV)/.extension $(VENV)/.kaitai ## Run the tests of the plain-Python rules and of the Kaitai layouts alone
+	$(BIN)/python -m pytest -m oracle --oracles write tests/python $(PYTEST_ARGS)
 
 # Once more for each: they are the same tests, only started elsewhere.
 test-clusters: $(VENV)/.extension java ## Run the Spark tests behind Connect, on local-cluster and on a standalone cluster

@@ -13,7 +13,7 @@ import pytest
 if TYPE_CHECKING:
     from object_store import ObjectStore
 
-pytest_plugins = ["tests.unchanged"]
+pytest_plugins = ["tests.unchanged", "tests.budgets"]
 
 
 @pytest.fixture
