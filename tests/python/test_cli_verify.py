@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from cli_process import here, seglake
+from golden import WRONG_KEY
 from loops import looped
 
 import seglake as library
@@ -47,6 +48,7 @@ def test_json_is_the_report_of_every_golden_segment(segment: Path, key_of) -> No
     assert [[span["start"], span["end"], span["kind"], span["cause"]] for span in report["damage"]] == damage(truth)
     assert sum(total["bytes"] for total in report["totals"]) == truth["size"]
     assert report["ok"] is not bool(damage(truth))
+    assert report["wrong_key"] is (f"active/{segment.stem}" in WRONG_KEY)
     assert done.status == (2 if report["wrong_key"] else 1 if damage(truth) else 0)
 
 
