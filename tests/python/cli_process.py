@@ -77,13 +77,13 @@ def here(*arguments: Argument, stdin: bytes = b"", env: Mapping[str, str] | None
     A process takes a quarter of a second to start, this takes none. `tests/python/test_cli_process.py` holds one
     against the other.
     """
-    variables = environment(env)
+    own = {"PYTHONIOENCODING": "utf-8", **(env or {})}
     # An interpreter reads these when it starts.
     changed = [name for name in env or {} if name.startswith("PYTHON")]
     assert not changed, f"{changed} takes a process"
     out, err = BytesIO(), BytesIO()
     with ExitStack() as stack:
-        stack.enter_context(patch.dict(os.environ, variables, clear=True))
+        stack.enter_context(_environment(own))
         stack.enter_context(_warnings_on_standard_error())
         source = stack.enter_context(_pipe_with(stdin))
         printed = stack.enter_context(TextIOWrapper(out, encoding="utf-8"))
@@ -98,9 +98,30 @@ def here(*arguments: Argument, stdin: bytes = b"", env: Mapping[str, str] | None
 
 
 @contextmanager
+def _environment(changes: Mapping[str, str]) -> Generator[None]:
+    """The environment as `environment` makes it for a process; only what differs is changed, and changed back."""
+    before = {name: os.environ.get(name) for name in (*_OWN_VARIABLES, *changes)}
+    try:
+        for name in before:
+            os.environ.pop(name, None)
+        os.environ.update(changes)
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name, None)
+            if value is not None:
+                os.environ[name] = value
+
+
+@contextmanager
 def _pipe_with(content: bytes) -> Generator[TextIOWrapper]:
     """The end to read of a pipe that somebody else writes the bytes to."""
     reader, writer = os.pipe()
+    if not content:
+        os.close(writer)
+        with open(reader, encoding="utf-8") as stream:  # noqa: PTH123 - a descriptor
+            yield stream
+        return
 
     def write() -> None:
         # Whoever has read enough may have closed the other end.
