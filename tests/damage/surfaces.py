@@ -98,12 +98,23 @@ def _explained(specimen: Specimen, data: bytes, reading: Reading) -> list[str]:
     wrong: list[str] = []
     if [(found.start, found.end, found.kind, found.cause) for found in diagnoses] != reading.damage:
         wrong.append("verify explains other damage than the ledger names")
-    changed = [at for at, (now, was) in enumerate(zip(data, specimen.data, strict=False)) if now != was]
+    changed = _differences(data, specimen.data)
     if len(data) == len(specimen.data) and len(changed) == 1:
         proposed = {(repair.offset, repair.new) for found in diagnoses for repair in found.repairs}
         if not proposed <= {(changed[0], specimen.data[changed[0]])}:
             wrong.append(f"of byte {changed[0]}, verify proposes {proposed}")
     return wrong
+
+
+def _differences(data: bytes, sound: bytes) -> list[int]:
+    """Where two files have different bytes, as far as both go: compared in blocks, since files are large."""
+    size = 1 << 12
+    found: list[int] = []
+    for start in range(0, min(len(data), len(sound)), size):
+        now, was = data[start : start + size], sound[start : start + size]
+        if now != was:
+            found += [start + at for at, pair in enumerate(zip(now, was, strict=False)) if pair[0] != pair[1]]
+    return found
 
 
 def _strict(layout: Layout, data: bytes, reading: Reading) -> list[str]:

@@ -5,6 +5,7 @@ Damage is learnt out of file order there, so what a reader finds is laid over th
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import NamedTuple
 
 
@@ -45,15 +46,15 @@ class Coverage:
 
     def ledger(self) -> list[Range]:
         """The ranges in file order, alike ones joined. Every byte must have been taken."""
-        pieces: list[tuple[int, Range]] = []
-        for at, taker in enumerate(self.takers):
+        pieces: list[Range] = []
+        at = 0
+        for taker, run in groupby(self.takers):
             assert taker is not None, f"nothing takes byte {at}"
-            if pieces and pieces[-1][0] == taker:
-                pieces[-1] = taker, pieces[-1][1]._replace(end=at + 1)
-            else:
-                pieces.append((taker, Range(at, at + 1, *self.taken[taker])))
+            end = at + sum(1 for _ in run)
+            pieces.append(Range(at, end, *self.taken[taker]))
+            at = end
         ledger: list[Range] = []
-        for _, piece in pieces:
+        for piece in pieces:
             kind = piece.kind
             if piece.cause in BYTES_ARE_MISSING and piece.end == len(self.takers):
                 kind = "torn_tail"
