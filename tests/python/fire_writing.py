@@ -3,7 +3,6 @@
 # ruff: noqa: B023 - what a loop defines is called in the same round of it
 import gc
 import os
-import resource
 import signal
 import sys
 import threading
@@ -325,6 +324,8 @@ def interrupted_while_closing(folder: str) -> None:
 
 def size_limit(folder: str) -> None:
     """A limit to the size of files is an error and no death by SIGXFSZ; once it is gone, writing goes on."""
+    import resource  # Windows has none, and imports this module while collecting
+
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     for format in FORMATS:
         writer = create(folder, format)
@@ -352,6 +353,8 @@ def size_limit(folder: str) -> None:
 
 def size_limit_of_verbs(folder: str) -> None:
     """The same for what makes new files: an error, and nothing is left behind."""
+    import resource
+
     _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     source = written(create(folder, "active"), range(RECORDS))
     source.close()

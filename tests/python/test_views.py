@@ -10,8 +10,6 @@ import pickle
 from pathlib import Path
 from typing import Any
 
-import duckdb
-import polars as pl
 import pyarrow as pa
 import pytest
 from cli_samples import sample
@@ -129,6 +127,7 @@ def test_a_reader_with_views_is_opened_again(segment: Path) -> None:
 
 
 def test_polars_and_duckdb(segment: Path) -> None:
+    duckdb, pl = pytest.importorskip("duckdb"), pytest.importorskip("polars")
     expected = pa.table(seglake.open(segment))
     reader = seglake.open(segment, mmap=True, views=True)
     frame = pl.DataFrame(reader)
