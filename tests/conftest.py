@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -9,11 +10,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     from object_store import ObjectStore
 
 pytest_plugins = ["tests.unchanged", "tests.budgets"]
+
+
+# Cases of property tests: the same in every run, so that a failure is one of the change, or new ones with
+# SEGLAKE_HYPOTHESIS=new. Where the variable CI is set, hypothesis would draw the same ones by a profile of its own.
+_COMMON = settings(
+    settings.get_profile("default"), deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("fixed", parent=_COMMON, derandomize=True)
+settings.register_profile("new", parent=_COMMON)
+settings.load_profile(os.environ.get("SEGLAKE_HYPOTHESIS", "fixed"))
 
 
 @pytest.fixture

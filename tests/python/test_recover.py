@@ -113,7 +113,7 @@ def test_a_sound_file_is_copied_and_nothing_else_written(sample: str, tmp_path: 
 
 
 @pytest.mark.filterwarnings("ignore::seglake.DamageWarning")
-@settings(max_examples=100, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data(), sample=st.sampled_from(sorted(SAMPLES)))
 def test_whatever_is_damaged_can_be_put_back(
     data: st.DataObject, sample: str, tmp_path_factory: pytest.TempPathFactory
