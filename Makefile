@@ -22,6 +22,7 @@ MUTATED ?= $(addprefix rust/core/src/,output/*.rs disk.rs ledger.rs uuid6.rs che
 	$(addprefix format/oplog/,walk.rs message.rs compact.rs))
 MUTANTS_ARGS ?=
 MUTANTS_VERSION := 27.1.0
+PROPERTY_ROUNDS ?= 1
 BENCH_ARGS ?=
 GUARD_ARGS ?=
 SPARK_MASTERS ?= connect local-cluster standalone
@@ -48,7 +49,7 @@ export PROPTEST_RNG_SEED
 MAKEFLAGS += --no-builtin-rules
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help develop build java demo test oracles test-clusters test-rust interop damage fuzz corpus mutants sanitize lint audit format bench bench-spark bench-guard criterion kaitai lock clean
+.PHONY: help develop build java demo test oracles test-clusters test-rust properties interop damage fuzz corpus mutants sanitize lint audit format bench bench-spark bench-guard criterion kaitai lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -83,6 +84,13 @@ test-clusters: $(VENV)/.extension java ## Run the Spark tests behind Connect, on
 
 test-rust: $(VENV)/.requirements ## Run the Rust tests alone
 	$(CARGO) test --locked --workspace --all-features
+
+properties: $(VENV)/.extension java ## Run the property tests with new cases, PROPERTY_ROUNDS (1) times
+	for round in $$(seq $(PROPERTY_ROUNDS)); do \
+		seed=$$(od -A n -N 4 -t u4 /dev/urandom | tr -d ' '); echo "PROPTEST_RNG_SEED=$$seed"; \
+		PROPTEST_RNG_SEED=$$seed $(CARGO) test --locked --workspace --all-features || exit 1; \
+		SEGLAKE_HYPOTHESIS=new $(BIN)/python -m pytest -m hypothesis $(PYTEST_ARGS) || exit 1; \
+	done
 
 interop: $(VENV)/.extension $(INTEROP)/node_modules/.installed ## Compare oplogs with what the npm package autobase writes and reads
 	$(BIN)/python -m pytest $(INTEROP) --cache-clear $(PYTEST_ARGS)
