@@ -1,0 +1,19 @@
+#!/bin/bash -eu
+# Builds the fuzz targets into $OUT, each with its first inputs: those of fuzz/corpus and the golden files, as scripts/fuzz.py has
+# them. Run by ClusterFuzzLite in the container of the Dockerfile beside this.
+cd "$SRC/seglake/fuzz"
+cargo fuzz build --release --debug-assertions
+built=$(rustc -vV | sed -n 's/^host: //p')
+vectors=../tests/vectors
+
+for target in $(sed -n 's/^name = "\([a-z]*_[a-z]*\)"$/\1/p' Cargo.toml); do
+    cp "target/$built/release/$target" "$OUT/"
+    printf '[libfuzzer]\nmax_len = 4096\ntimeout = 20\n' > "$OUT/$target.options"
+    format=${target#*_}
+    case $target in
+        index_*) inputs=("corpus/${format}_index"/* "$vectors/$format"/*.index) ;;
+        *_oplog) inputs=("corpus/$format"/* "$vectors/$format"/*.bin "$vectors"/autobase/*.oplog) ;;
+        *) inputs=("corpus/$format"/* "$vectors/$format"/*.bin) ;;
+    esac
+    zip -q -j "$OUT/${target}_seed_corpus.zip" "${inputs[@]}"
+done
