@@ -49,7 +49,7 @@ export PROPTEST_RNG_SEED
 MAKEFLAGS += --no-builtin-rules
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help develop build java demo test oracles test-clusters test-rust properties interop damage fuzz corpus mutants sanitize lint audit format bench bench-spark bench-guard criterion kaitai lock clean
+.PHONY: help develop build java demo test oracles test-clusters test-rust properties interop damage fuzz corpus mutants sanitize lint coverage audit format bench bench-spark bench-guard criterion kaitai lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -91,6 +91,9 @@ properties: $(VENV)/.extension java ## Run the property tests with new cases, PR
 		PROPTEST_RNG_SEED=$$seed $(CARGO) test --locked --workspace --all-features || exit 1; \
 		SEGLAKE_HYPOTHESIS=new $(BIN)/python -m pytest -m hypothesis $(PYTEST_ARGS) || exit 1; \
 	done
+
+coverage: $(VENV)/.coverage ## Measure which lines the tests reach, in Rust and Python, into build/coverage/report (Linux)
+	CARGO="$(CARGO)" PYTHON=$(CURDIR)/$(BIN)/python scripts/coverage.sh
 
 interop: $(VENV)/.extension $(INTEROP)/node_modules/.installed ## Compare oplogs with what the npm package autobase writes and reads
 	$(BIN)/python -m pytest $(INTEROP) --cache-clear $(PYTEST_ARGS)
@@ -180,6 +183,10 @@ $(VENV)/.damage: $(VENV)/.requirements requirements/damage.txt
 
 $(VENV)/.bench: $(VENV)/.requirements requirements/bench.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements/bench.txt
+	@touch $@
+
+$(VENV)/.coverage: $(VENV)/.requirements requirements/coverage.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements/coverage.txt
 	@touch $@
 
 $(VENV)/.fuzz: $(VENV)/.requirements requirements/fuzz.txt

@@ -11,6 +11,7 @@ compile() {
 compile pyproject.toml --extra dev --output-file requirements/dev.txt
 compile pyproject.toml --extra java --constraint requirements/dev.txt --output-file requirements/java.txt
 compile --group pyproject.toml:audit --constraint requirements/dev.txt --output-file requirements/audit.txt
+compile --group pyproject.toml:coverage --constraint requirements/dev.txt --output-file requirements/coverage.txt
 compile --group pyproject.toml:damage --constraint requirements/dev.txt --output-file requirements/damage.txt
 compile --group pyproject.toml:fuzz --constraint requirements/dev.txt --output-file requirements/fuzz.txt
 compile --group pyproject.toml:bench --constraint requirements/dev.txt --constraint requirements/damage.txt \
