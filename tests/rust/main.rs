@@ -1,5 +1,5 @@
 //! The tests of the crate from outside. All are modules of one binary, which is linked once. The name of a test begins with its
-//! file: `cargo test -p seglake --all-features --test integration oplog_writer::`.
+//! file: `cargo test --workspace --all-features --test integration oplog_writer::`.
 #![allow(
     missing_docs,
     clippy::unwrap_used,
