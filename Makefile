@@ -160,7 +160,7 @@ lock: $(VENV)/.requirements ## Pin the newest versions that pyproject.toml allow
 	PYTHON=$(BIN)/python scripts/lock.sh
 
 clean: ## Remove everything that was built or installed
-	rm -rf $(VENV) $(INTEROP)/node_modules target fuzz/target benches/*/target dist build .pytest_cache .ruff_cache .mypy_cache .hypothesis bench-results.json python/seglake/_native*.so
+	rm -rf $(VENV) $(INTEROP)/node_modules target fuzz/target benches/*/target dist build .pytest_cache .ruff_cache .mypy_cache .hypothesis bench-results.json bench-history.jsonl python/seglake/_native*.so
 	find python tests examples scripts benches -name __pycache__ -prune -exec rm -rf {} +
 
 $(VENV)/.python:
