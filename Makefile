@@ -73,10 +73,10 @@ test: $(VENV)/.extension java $(if $(NODE),$(INTEROP)/node_modules/.installed) #
 	@$(STAGE) lint -- $(MAKE) --no-print-directory lint
 	@$(STAGE) rust -- $(MAKE) --no-print-directory test-rust
 	@$(KAITAI_UNCHANGED) || $(MAKE) --no-print-directory $(VENV)/.kaitai
-	$(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder --oracles $(ORACLES) --budgets $(STAGES) $(PYTEST_ARGS)
+	$(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder --oracles=$(ORACLES) --budgets=$(STAGES) $(PYTEST_ARGS)
 
 oracles: $(VENV)/.extension $(VENV)/.kaitai ## Run the tests of the plain-Python rules and of the Kaitai layouts alone
-	$(BIN)/python -m pytest -m oracle --oracles write tests/python $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -m oracle --oracles=write tests/python $(PYTEST_ARGS)
 
 # Once more for each: they are the same tests, only started elsewhere.
 test-clusters: $(VENV)/.extension java ## Run the Spark tests behind Connect, on local-cluster and on a standalone cluster
