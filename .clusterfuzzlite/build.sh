@@ -1,6 +1,6 @@
 #!/bin/bash -eu
-# Builds the fuzz targets into $OUT, each with its first inputs: those of fuzz/corpus and the golden files, as scripts/fuzz.py has
-# them. Run by ClusterFuzzLite in the container of the Dockerfile beside this.
+# Builds the fuzz targets into $OUT, each with its first inputs: fuzz/corpus and the golden files, as in scripts/fuzz.py.
+# ClusterFuzzLite runs this in the container of the Dockerfile in this folder.
 cd "$SRC/seglake/fuzz"
 cargo fuzz build --release --debug-assertions
 built=$(rustc -vV | sed -n 's/^host: //p')
