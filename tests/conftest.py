@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, settings
 if TYPE_CHECKING:
     from object_store import ObjectStore
 
-pytest_plugins = ["tests.unchanged", "tests.budgets"]
+pytest_plugins = ["tests.oracles", "tests.budgets"]
 
 
 # Cases of property tests: the same in every run, so that a failure is one of the change, or new ones with

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tests import unchanged
+from tests import oracles
 
 MODULE = """
 import pytest
@@ -35,13 +35,13 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
-    monkeypatch.setattr(unchanged, "ROOT", tmp_path)
-    monkeypatch.setattr(unchanged, "FOLDERS", (tmp_path, tmp_path / "tests"))
-    monkeypatch.setattr(unchanged, "PINNED", ("pins",))
-    monkeypatch.setattr(unchanged, "RECORD", tmp_path / "unchanged.json")
+    monkeypatch.setattr(oracles, "ROOT", tmp_path)
+    monkeypatch.setattr(oracles, "FOLDERS", (tmp_path, tmp_path / "tests"))
+    monkeypatch.setattr(oracles, "PINNED", ("pins",))
+    monkeypatch.setattr(oracles, "RECORD", tmp_path / "oracles.json")
     module = tmp_path / "tests" / "test_it.py"
-    unchanged.RECORD.write_text(json.dumps({"tests/test_it.py": unchanged.digest(module)}))
-    assert unchanged.is_unchanged(module)
+    oracles.RECORD.write_text(json.dumps({"tests/test_it.py": oracles.digest(module)}))
+    assert oracles.is_unchanged(module)
     return module
 
 
@@ -60,31 +60,31 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ],
 )
 def test_a_change_of_any_input_is_one(name: str, module: Path) -> None:
-    path = unchanged.ROOT / name
+    path = oracles.ROOT / name
     with path.open("a") as file:
         file.write("# more\n")
-    assert not unchanged.is_unchanged(module)
+    assert not oracles.is_unchanged(module)
 
 
 def test_what_is_not_imported_is_no_input(module: Path) -> None:
     (module.parent / "other.py").write_text("# more\n")
-    assert unchanged.is_unchanged(module)
+    assert oracles.is_unchanged(module)
 
 
 @pytest.mark.parametrize("record", [None, "", "[]", "{}", '{"tests/test_it.py": "0"}', '{"tests/test_it.py": null}'])
 def test_a_record_that_says_nothing_of_a_module_leaves_nothing_out(record: str | None, module: Path) -> None:
-    unchanged.RECORD.unlink()
+    oracles.RECORD.unlink()
     if record is not None:
-        unchanged.RECORD.write_text(record)
-    assert not unchanged.is_unchanged(module)
+        oracles.RECORD.write_text(record)
+    assert not oracles.is_unchanged(module)
 
 
 def test_inputs_that_are_missing_leave_nothing_out(module: Path) -> None:
-    (unchanged.ROOT / "vectors" / "a.bin").unlink()
-    assert not unchanged.is_unchanged(module)
+    (oracles.ROOT / "vectors" / "a.bin").unlink()
+    assert not oracles.is_unchanged(module)
 
 
 def test_the_modules_of_the_record_exist() -> None:
-    record = unchanged.recorded()
+    record = oracles.recorded()
     assert record
-    assert [name for name in record if not (unchanged.ROOT / name).is_file()] == []
+    assert [name for name in record if not (oracles.ROOT / name).is_file()] == []

@@ -2,7 +2,7 @@
 
 Tests of the plain-Python rules alone and of the Kaitai layouts alone are marked `oracle`, with the files that they
 read. What they depend on is those files, their own module, the modules of ours that it imports, and what is pinned.
-`tests/unchanged.json` has, for each module with such tests, the SHA-256 over all of that with which they passed.
+`tests/oracles.json` has, for each module with such tests, the SHA-256 over all of that with which they passed.
 
     --oracles all        run them all: what pytest does unless told otherwise
     --oracles changed    leave out those of modules whose SHA-256 is the one in the file: what `make test` does
@@ -24,7 +24,7 @@ from typing import Any, Final
 import pytest
 
 ROOT: Final = Path(__file__).parents[1]
-RECORD: Final = ROOT / "tests" / "unchanged.json"
+RECORD: Final = ROOT / "tests" / "oracles.json"
 MARK: Final = "oracle"
 # Where modules of ours are, as `pythonpath` of pyproject.toml has it. The library is none: no such test reads it.
 FOLDERS: Final = (ROOT, ROOT / "examples", ROOT / "scripts", ROOT / "tests" / "python")
@@ -184,7 +184,7 @@ class _Writer:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Whether all modules named are unchanged, as an exit status: `python -m tests.unchanged MODULE...`."""
+    """Whether all modules named are unchanged, as an exit status: `python -m tests.oracles MODULE...`."""
     return 0 if all(is_unchanged(Path(name)) for name in arguments) else 1
 
 
