@@ -1,14 +1,16 @@
-"""Leaves out tests that nothing of seglake can fail, as long as what they test is as it was when they passed.
+"""Skips oracle tests as long as their inputs are unchanged since they passed.
 
-Tests of the plain-Python rules alone and of the Kaitai layouts alone are marked `oracle`, with the files that they
-read. What they depend on is those files, their own module, the modules of ours that it imports, and what is pinned.
-`tests/oracles.json` has, for each module with such tests, the SHA-256 over all of that with which they passed.
+An oracle test runs no code of seglake. It tests what seglake is compared with: the formats' rules as plain Python, or
+the Kaitai layouts. It has the mark `oracle`, with the files that it reads. Its inputs are these files, its module, the
+modules of this repository that it imports, and the pinned packages.
 
-    --oracles all        run them all: what pytest does unless told otherwise
-    --oracles changed    leave out those of modules whose SHA-256 is the one in the file: what `make test` does
-    --oracles write      run them all and write the file: what `make oracles` does
+`tests/oracles.json` is the record: for each module with oracle tests the SHA-256 of the inputs with which they passed.
 
-A SHA-256 that is missing or another, or a file that cannot be read, makes a module's tests run.
+    --oracles all        run all of them (the default)
+    --oracles changed    skip those of modules whose inputs have the recorded SHA-256 (`make test`)
+    --oracles write      run all of them and write the record (`make oracles`)
+
+If a SHA-256 is missing or differs, or a file cannot be read, the module's tests run.
 """
 
 from __future__ import annotations
@@ -26,19 +28,20 @@ import pytest
 ROOT: Final = Path(__file__).parents[1]
 RECORD: Final = ROOT / "tests" / "oracles.json"
 MARK: Final = "oracle"
-# Where modules of ours are, as `pythonpath` of pyproject.toml has it. The library is none: no such test reads it.
+# Folders of modules that count as inputs, from `pythonpath` in pyproject.toml. The library is not among them: no oracle
+# test depends on it.
 FOLDERS: Final = (ROOT, ROOT / "examples", ROOT / "scripts", ROOT / "tests" / "python")
 PINNED: Final = ("requirements/dev.txt", "requirements/kaitai.sha256")
 
 
 def digest(module: Path) -> str:
-    """The SHA-256 over everything that decides whether the module's tests marked `oracle` pass."""
+    """Return the SHA-256 of the inputs of a module's oracle tests."""
     tree = ast.parse(module.read_bytes())
     inputs = {ROOT / name for name in PINNED} | set(_imported(module))
     for pattern in _patterns(tree):
         found = sorted(path for path in ROOT.glob(pattern) if path.is_file())
         if not found:
-            raise ValueError(f"{module}: no file is {pattern}")
+            raise ValueError(f"{module}: no file matches {pattern}")
         inputs.update(found)
     whole = hashlib.sha256()
     for path in sorted(inputs):
@@ -48,7 +51,7 @@ def digest(module: Path) -> str:
 
 
 def _patterns(tree: ast.Module) -> Iterator[str]:
-    """The files that marks name: `pytest.mark.oracle("tests/vectors/active/*")`."""
+    """Yield the file patterns of the marks: those of `pytest.mark.oracle("tests/vectors/active/*")`."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and ast.unparse(node.func) == f"pytest.mark.{MARK}":
             for argument in node.args:
@@ -56,7 +59,7 @@ def _patterns(tree: ast.Module) -> Iterator[str]:
 
 
 def _imported(module: Path) -> set[Path]:
-    """The module, and the modules of ours that it imports, and so on."""
+    """Return the module and all modules in FOLDERS that it imports, directly or not."""
     found: set[Path] = set()
     left = [module.resolve()]
     while left:
@@ -74,7 +77,7 @@ def _imported(module: Path) -> set[Path]:
 
 
 def _names(tree: ast.Module, path: Path) -> Iterator[str]:
-    """What a module imports; of `from a import b` both `a` and `a.b`, which may be a module."""
+    """Yield the names that a module imports: for `from a import b` both `a` and `a.b`, which may be a module."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -86,7 +89,7 @@ def _names(tree: ast.Module, path: Path) -> Iterator[str]:
 
 
 def recorded() -> dict[str, str]:
-    """The SHA-256 of each module's name; none where the file is missing or nothing of the kind."""
+    """Return the recorded SHA-256 of each module; nothing if the record is missing or malformed."""
     try:
         found = json.loads(RECORD.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -95,7 +98,7 @@ def recorded() -> dict[str, str]:
 
 
 def is_unchanged(module: Path) -> bool:
-    """Whether all is as it was when the module's tests marked `oracle` passed."""
+    """Return whether the inputs of a module's oracle tests are those with which they passed."""
     try:
         return recorded().get(_name(module)) == digest(module)
     except (OSError, ValueError, SyntaxError):
@@ -107,20 +110,20 @@ def _name(module: Path) -> str:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """The option `--oracles`."""
+    """Add the option `--oracles`."""
     parser.addoption(
         "--oracles",
         choices=("all", "changed", "write"),
         default="all",
-        help="tests of the rules and layouts alone: run all, those whose inputs changed, or all and write the record",
+        help="which oracle tests to run: all, those whose inputs changed, or all and record that they passed",
     )
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """The mark, and who writes the record."""
+    """Register the mark, and the writer of the record if it is asked for."""
     config.addinivalue_line(
         "markers",
-        f"{MARK}(*patterns): tests nothing of seglake, only these files; left out while they are unchanged",
+        f"{MARK}(*patterns): runs no code of seglake and reads these files; skipped while its inputs are unchanged",
     )
     if config.getoption("oracles") == "write":
         if config.getoption("numprocesses", None):
@@ -130,7 +133,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselects the tests of modules that are unchanged, where asked to."""
+    """Deselect oracle tests whose inputs are unchanged, with `--oracles changed`."""
     if config.getoption("oracles") != "changed":
         return
     marked = {item.path for item in items if item.get_closest_marker(MARK)}
@@ -142,19 +145,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """Says what was left out. With several processes nothing but this tells of it."""
+    """Print which modules were skipped: with several processes pytest itself does not say it."""
     if config.getoption("oracles") != "changed":
         return
     unchanged = [name for name in sorted(recorded()) if is_unchanged(ROOT / name)]
     if unchanged:
         terminalreporter.write_line(
-            f"oracles of {len(unchanged)} modules left out, whose inputs are unchanged (make oracles runs them): "
+            f"skipped the oracle tests of {len(unchanged)} modules: inputs unchanged (make oracles runs them): "
             + ", ".join(Path(name).stem for name in unchanged)
         )
 
 
 class _Writer:
-    """Writes the record of the modules all of whose marked tests were collected and passed."""
+    """Records each module whose oracle tests were all run and passed."""
 
     def __init__(self) -> None:
         self._marked: dict[str, set[str]] = {}
@@ -184,7 +187,7 @@ class _Writer:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Whether all modules named are unchanged, as an exit status: `python -m tests.oracles MODULE...`."""
+    """Return 0 if the inputs of all named modules are unchanged, else 1: `python -m tests.oracles MODULE...`."""
     return 0 if all(is_unchanged(Path(name)) for name in arguments) else 1
 
 

@@ -1,4 +1,4 @@
-"""Tests that are left out while their inputs are unchanged: whatever is not known to be unchanged is run."""
+"""Oracle tests are skipped only if their inputs are known to be unchanged."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test(): pass
 
 @pytest.fixture
 def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A module of tests that passed, and what it depends on."""
+    """Make a module whose oracle tests passed, with its inputs."""
     files = {
         "tests/test_it.py": MODULE,
         "tests/rules.py": "import deeper",
@@ -59,27 +59,27 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "pins",
     ],
 )
-def test_a_change_of_any_input_is_one(name: str, module: Path) -> None:
+def test_a_change_of_any_input_runs_the_tests(name: str, module: Path) -> None:
     path = oracles.ROOT / name
     with path.open("a") as file:
         file.write("# more\n")
     assert not oracles.is_unchanged(module)
 
 
-def test_what_is_not_imported_is_no_input(module: Path) -> None:
+def test_a_module_that_is_not_imported_is_not_an_input(module: Path) -> None:
     (module.parent / "other.py").write_text("# more\n")
     assert oracles.is_unchanged(module)
 
 
 @pytest.mark.parametrize("record", [None, "", "[]", "{}", '{"tests/test_it.py": "0"}', '{"tests/test_it.py": null}'])
-def test_a_record_that_says_nothing_of_a_module_leaves_nothing_out(record: str | None, module: Path) -> None:
+def test_tests_run_if_the_record_does_not_name_their_module(record: str | None, module: Path) -> None:
     oracles.RECORD.unlink()
     if record is not None:
         oracles.RECORD.write_text(record)
     assert not oracles.is_unchanged(module)
 
 
-def test_inputs_that_are_missing_leave_nothing_out(module: Path) -> None:
+def test_tests_run_if_an_input_is_missing(module: Path) -> None:
     (oracles.ROOT / "vectors" / "a.bin").unlink()
     assert not oracles.is_unchanged(module)
 
