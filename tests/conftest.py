@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 pytest_plugins = ["tests.oracles", "tests.budgets"]
 
 
-# Cases of property tests: the same in every run, so that a failure is one of the change, or new ones with
-# SEGLAKE_HYPOTHESIS=new. Where the variable CI is set, hypothesis would draw the same ones by a profile of its own.
+# Property tests draw the same cases in every run, so that a failure comes from the change that is tested. With
+# SEGLAKE_HYPOTHESIS=new they draw new ones. Both profiles are set here, because hypothesis has another default if the
+# variable CI is set.
 _COMMON = settings(
     settings.get_profile("default"), deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
 )

@@ -107,8 +107,8 @@ def _explained(specimen: Specimen, data: bytes, reading: Reading) -> list[str]:
 
 
 def _differences(data: bytes, sound: bytes) -> list[int]:
-    """Where two files have different bytes, as far as both go: compared in blocks, since files are large."""
-    size = 1 << 12
+    """Returns the offsets at which two files differ, up to the end of the shorter one."""
+    size = 1 << 12  # blocks are compared first: most of them are equal
     found: list[int] = []
     for start in range(0, min(len(data), len(sound)), size):
         now, was = data[start : start + size], sound[start : start + size]

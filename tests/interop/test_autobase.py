@@ -1,6 +1,6 @@
 """Oplogs that the npm package `autobase` writes on this machine: every field compared with what its own decoder says.
 
-`make interop` installs the package, in the versions that package.json pins, has it write them and runs this.
+`make interop` installs the package in the versions that package.json pins, and runs this with newly written oplogs.
 """
 
 import hashlib
@@ -54,8 +54,8 @@ def node(script: str, *arguments: Path | str) -> str:
 def written(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of oplogs, `v<version>-<scenario>-<writer>.oplog`, each with the package's view of it as `.json`.
 
-    They are written again when the scripts, the package or Node.js change, or with `--cache-clear`: until then pytest's
-    cache keeps them.
+    pytest's cache keeps them. They are written again with `--cache-clear`, and when the scripts, the package or Node.js
+    change.
     """
     folder = tmp_path_factory.mktemp("autobase") / "written"
     cache: pytest.Cache | None = getattr(pytestconfig, "cache", None)
@@ -67,14 +67,14 @@ def written(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactor
         node("write.js", folder, "--old")
         shutil.rmtree(kept.parent)
         kept.parent.mkdir()
-        # In two steps, so that what is kept is complete.
+        # Renamed when it is complete, so that an interrupted copy is not used.
         shutil.copytree(folder, kept.with_suffix(".part"))
         kept.with_suffix(".part").rename(kept)
     return kept
 
 
 def writers() -> str:
-    """The hash of all that decides what is written, but for the package itself, which the lock file names."""
+    """Returns a hash of the scripts, the lock file, which pins the package, and the version of Node.js."""
     files = [*sorted(HERE.glob("*.js")), HERE / "package-lock.json"]
     version = subprocess.run(["node", "--version"], capture_output=True, check=True).stdout
     return hashlib.sha256(b"\0".join([version, *(path.read_bytes() for path in files)])).hexdigest()

@@ -1,7 +1,7 @@
 """Runs the command line: in this process, as a process of its own with pipes, or on a terminal.
 
-`here` is for what a command says and does. A process is for what only a process has: its start, its real streams and
-their encoding, pipes, signals, and what `PYTHONPATH` changes.
+Use `here` to test what a command prints and does. Use a process to test what only a process has: its start, its streams
+and their encoding, pipes, signals, and what `PYTHONPATH` changes.
 """
 
 import json
@@ -72,13 +72,13 @@ def seglake(
 
 
 def here(*arguments: Argument, stdin: bytes = b"", env: Mapping[str, str] | None = None) -> Finished:
-    """Runs `seglake` in this process, with the streams, the environment and the warnings that a process would have.
+    """Runs `seglake` in this process, with the streams, environment and warnings of a new process.
 
-    A process takes a quarter of a second to start, this takes none. `tests/python/test_cli_process.py` holds one
-    against the other.
+    A new process would take a quarter of a second to start. `tests/python/test_cli_process.py` checks that both print
+    and do the same.
     """
     own = {"PYTHONIOENCODING": "utf-8", **(env or {})}
-    # An interpreter reads these when it starts.
+    # Python reads these variables only when it starts.
     changed = [name for name in env or {} if name.startswith("PYTHON")]
     assert not changed, f"{changed} takes a process"
     out, err = BytesIO(), BytesIO()
@@ -90,7 +90,7 @@ def here(*arguments: Argument, stdin: bytes = b"", env: Mapping[str, str] | None
         complained = stack.enter_context(TextIOWrapper(err, encoding="utf-8", errors="backslashreplace"))
         for name, stream in (("stdin", source), ("stdout", printed), ("stderr", complained)):
             stack.enter_context(patch.object(sys, name, stream))
-        # In a context of its own: `--debug` is for one run.
+        # In a context of its own, so that `--debug` ends with the command.
         status = copy_context().run(main, [os.fsdecode(word) for word in arguments])
         printed.flush()
         complained.flush()
@@ -99,7 +99,7 @@ def here(*arguments: Argument, stdin: bytes = b"", env: Mapping[str, str] | None
 
 @contextmanager
 def _environment(changes: Mapping[str, str]) -> Generator[None]:
-    """The environment as `environment` makes it for a process; only what differs is changed, and changed back."""
+    """Sets the environment to what `environment` gives a new process, and resets it afterwards."""
     before = {name: os.environ.get(name) for name in (*_OWN_VARIABLES, *changes)}
     try:
         for name in before:
@@ -115,7 +115,7 @@ def _environment(changes: Mapping[str, str]) -> Generator[None]:
 
 @contextmanager
 def _pipe_with(content: bytes) -> Generator[TextIOWrapper]:
-    """The end to read of a pipe that somebody else writes the bytes to."""
+    """Opens a pipe for reading, which a thread fills with the bytes."""
     reader, writer = os.pipe()
     if not content:
         os.close(writer)
@@ -124,7 +124,7 @@ def _pipe_with(content: bytes) -> Generator[TextIOWrapper]:
         return
 
     def write() -> None:
-        # Whoever has read enough may have closed the other end.
+        # A command that has read enough may have closed the other end.
         with suppress(BrokenPipeError), open(writer, "wb") as pipe:  # noqa: PTH123 - a descriptor
             pipe.write(content)
 
@@ -139,7 +139,7 @@ def _pipe_with(content: bytes) -> Generator[TextIOWrapper]:
 
 @contextmanager
 def _warnings_on_standard_error() -> Generator[None]:
-    """Warnings as an interpreter shows them that was started without options, instead of as pytest collects them."""
+    """Prints warnings as Python does by default, instead of giving them to pytest."""
 
     def show(message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: object) -> None:
         sys.stderr.write(warnings.formatwarning(message, category, filename, lineno))

@@ -324,7 +324,7 @@ def interrupted_while_closing(folder: str) -> None:
 
 def size_limit(folder: str) -> None:
     """A limit to the size of files is an error and no death by SIGXFSZ; once it is gone, writing goes on."""
-    import resource  # Windows has none, and imports this module while collecting
+    import resource  # not at the top: Windows does not have it, but imports this module
 
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     for format in FORMATS:

@@ -16,8 +16,8 @@ import seglake
 
 VECTORS = Path(__file__).parents[1] / "vectors"
 FORMATS = ("active", "sealed", "tenant", "chunked", "oplog")
-# Nothing in them is verified, and their structure is sound, or there is nothing but one record: what a wrong key looks
-# like, by the pages of these formats. The golden files have no field for it.
+# Files that look as if they were read with a wrong key, by docs/formats: no record is verified, and the structure is
+# sound or there is only one record. The golden files have no field for that.
 WRONG_KEY = ("active/wrong_key", "active/flip_only_record", "sealed/wrong_key")
 
 
@@ -39,7 +39,7 @@ class Case:
 
     @property
     def status(self) -> int:
-        """What commands that read the file strictly, or all of it, exit with."""
+        """The exit status of a command that reads the file strictly, or verifies all of it."""
         if self.expected["strict_error"] is None:
             return 0
         return 2 if self.id in WRONG_KEY else 1

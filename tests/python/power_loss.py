@@ -1,12 +1,12 @@
-"""What a folder may hold after a loss of power: a model of a disk, fed by the calls that reach the file system.
+"""A model of a disk: from the calls that reach the file system it derives what a folder may hold after a loss of power.
 
 The model knows files and folders by identity. Names belong to their folder, content to its file:
 
 - A name that was made, moved or removed is certain once its folder is synced; a moved one, the folder that it moved to.
 - Content is certain once its file is synced.
 
-Of everything else any part may be lost. A rename is one step: it is lost as a whole, or not at all. Uncertain names in
-a new folder are lost with that folder. Certain ones are not, and without the folder they lead nowhere.
+Any part of everything else may be lost. A rename is one step: it is lost as a whole, or not at all. If a new folder is
+lost, its uncertain names are lost with it. Its certain names are kept, but no path leads to them.
 """
 
 import itertools
@@ -20,10 +20,11 @@ import pytest
 
 __all__ = ["Disk", "State", "lay_out"]
 
-# The functions of `os` that change names. Other changes (files that Arrow or Rust creates or writes) are seen at the
-# next of these calls, by looking.
+# The functions of `os` that change names. At each call the folder is read again, which also shows the files that Arrow
+# or Rust has created or written.
 _CALLS: Final = ("rename", "replace", "link", "symlink", "unlink", "remove", "mkdir", "rmdir")
-# Of so many uncertain steps every subset is tried; of more: all, none, each alone, each missing.
+# Up to so many uncertain steps every subset is tried. Of more steps these are tried: all, none, each one alone, and all
+# but each one.
 _ALL_SUBSETS: Final = 4
 
 State = Mapping[str, bytes | None]
@@ -32,7 +33,7 @@ State = Mapping[str, bytes | None]
 
 @dataclass(frozen=True)
 class _Names:
-    """One step that changes names: of those removed and set, each is a folder, a name, and what it named or names."""
+    """One step that removes and sets names. Each is a folder, a name, and the file or folder of that name."""
 
     removed: tuple[tuple[int, str, int], ...]
     named: tuple[tuple[int, str, int], ...]
@@ -45,7 +46,7 @@ class _Names:
 
 @dataclass(frozen=True)
 class _Content:
-    """A file has this content now, uncertain."""
+    """A write: the file has this content, which is uncertain until a sync."""
 
     file: int
     content: bytes
@@ -53,16 +54,16 @@ class _Content:
 
 @dataclass(frozen=True)
 class _Sync:
-    """A file's content or a folder's names are certain from here on."""
+    """A sync: the earlier writes to this file, or changes of names in this folder, are certain."""
 
     what: int
 
 
 @dataclass
 class Disk:
-    """Watches a folder while `watching` is entered, and gives the states that a loss of power may leave.
+    """Follows the changes in a folder, and gives the states that a loss of power may leave.
 
-    What is there when it begins is certain.
+    What is in the folder at the start is certain. `watch` makes the calls of `os` known to it.
     """
 
     root: Path
@@ -81,7 +82,7 @@ class Disk:
         self._steps.clear()
 
     def watch(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Looks at each call of `os` from now on. A sync is noted and not done: it takes long, and no test needs it."""
+        """Follow the calls of `os` from now on. A sync is noted but not done, which saves time."""
 
         def synced(descriptor: int) -> None:
             self.look()
@@ -93,13 +94,13 @@ class Disk:
             monkeypatch.setattr(os, name, self._looking(getattr(os, name)))
 
     def sync(self, path: Path) -> None:
-        """Notes a sync that no call of `os` has made."""
+        """Note a sync that was not made by a call of `os`."""
         self.look()
         stat = path.stat()
         self._sync((stat.st_dev, stat.st_ino))
 
     def look(self) -> None:
-        """Takes note of what has changed."""
+        """Note what has changed since the last look."""
         names: dict[tuple[int, str], int] = {}
         contents: dict[int, bytes] = {}
         self._walk(self.root, self.root_id, names, contents)
@@ -110,22 +111,22 @@ class Disk:
             self._steps.append(_Names(moved, ((folder, name, what),)))
             for each in moved:
                 del gone[each[:2]]
-        # One that is replaced is gone by the step that replaces it.
+        # A name that another file took was removed by the same step.
         self._steps.extend(_Names(((*key, what),), ()) for key, what in gone.items() if key not in new)
         for file, content in contents.items():
             if self._contents.get(file, b"") != content:
                 self._steps.append(_Content(file, content))
         self._names, self._contents = names, contents
         present = {self.root_id, *names.values()}
-        self._ids = {inode: each for inode, each in self._ids.items() if each in present}  # inodes are used again
+        self._ids = {inode: each for inode, each in self._ids.items() if each in present}  # the system reuses inodes
 
     def moment(self) -> int:
-        """Takes note of what has changed; gives the number of steps so far."""
+        """Note what has changed, and return the number of steps so far."""
         self.look()
         return len(self._steps)
 
     def states(self, start: int = 0) -> Iterator[tuple[int, State]]:
-        """Gives each state that a loss of power may leave after so many steps or more, once for each moment."""
+        """Yield each state that a loss of power may leave after `start` steps or more, with the number of steps."""
         for moment in range(start, len(self._steps) + 1):
             seen: set[frozenset[tuple[str, bytes | None]]] = set()
             for state in self._at(moment):
@@ -135,7 +136,7 @@ class Disk:
                     yield moment, state
 
     def states_kept(self, start: int = 0) -> Iterator[State]:
-        """Gives what is there after each step if nothing is lost, as when only the process dies; each state once."""
+        """Yield each state after `start` steps or more if nothing is lost, as when only the process dies."""
         seen: list[State] = []
         for moment in range(start, len(self._steps) + 1):
             state = self._state([(step, True) for step in self._steps[:moment]])
@@ -159,7 +160,7 @@ class Disk:
             yield self._state([(step, at in certain) for at, step in steps if at not in lost])
 
     def _state(self, steps: list[tuple[_Names | _Content | _Sync, bool]]) -> State:
-        """Does these steps, of which each is certain or not."""
+        """Return the state after these steps, each with whether it is certain."""
         names, contents = dict(self._first[0]), dict(self._first[1])
         for step, is_certain in steps:
             if isinstance(step, _Content):
@@ -211,7 +212,7 @@ class Disk:
 
 
 def _choices(uncertain: list[int]) -> Iterator[set[int]]:
-    """Which of the uncertain steps are lost."""
+    """Yield the sets of uncertain steps to lose."""
     if len(uncertain) <= _ALL_SUBSETS:
         for count in range(len(uncertain) + 1):
             yield from map(set, itertools.combinations(uncertain, count))
@@ -224,7 +225,7 @@ def _choices(uncertain: list[int]) -> Iterator[set[int]]:
 
 
 def lay_out(state: State, folder: Path) -> None:
-    """Makes the files and folders of a state below a new folder."""
+    """Make a folder with the files and folders of a state."""
     folder.mkdir()
     for path, content in sorted(state.items()):
         if content is None:

@@ -1,4 +1,4 @@
-"""Losses of power while a command writes a file: it is there whole or not at all, and stays afterwards."""
+"""A loss of power while a command writes a file leaves the whole file or none; afterwards the file stays."""
 
 import os
 import sys
@@ -43,7 +43,7 @@ def test_a_new_file(tmp_path: Path, disk: Disk, links: bool, monkeypatch: pytest
         found.add(content)
         if moment == done:
             assert content == CONTENT[:150]
-    # Without links the name is taken first, by an empty file.
+    # On a file system without links an empty file takes the name first.
     assert found == {None, CONTENT[:150]} | (set() if links else {b""})
     assert sorted(path.name for path in tmp_path.iterdir()) == ["new", "source"]
 

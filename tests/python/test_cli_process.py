@@ -1,4 +1,4 @@
-"""A process of each command says what the command says in the process of the tests."""
+"""Each command prints and does the same in a process of its own and in the process of the tests (`here`)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ COMMANDS: dict[str, tuple[Argument, ...]] = {
 
 @pytest.mark.parametrize("source", ["file", "pipe"])
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_process_says_what_is_said_here(
+def test_a_process_prints_and_writes_the_same(
     command: str, source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -45,7 +45,7 @@ def test_a_process_says_what_is_said_here(
     assert done.out or done.err
 
 
-def test_what_differs_between_processes_is_told(tmp_path: Path) -> None:
+def test_options_and_variables_have_the_same_effect(tmp_path: Path) -> None:
     path = sample(tmp_path, "active")
     for arguments, env in (
         (("cat", "--debug", tmp_path / "missing"), {}),
@@ -65,6 +65,6 @@ def test_what_differs_between_processes_is_told(tmp_path: Path) -> None:
             assert there == now
 
 
-def test_what_an_interpreter_reads_at_its_start_takes_a_process() -> None:
+def test_variables_of_python_itself_are_refused() -> None:
     with pytest.raises(AssertionError, match="takes a process"):
         here("--version", env={"PYTHONPATH": "somewhere"})

@@ -12,7 +12,7 @@ from seglake.cli import main
 
 @pytest.fixture
 def given(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The numbers of threads that files are verified with, in order."""
+    """The number of threads of each call of `seglake.verify`, in order."""
     threads: list[int] = []
     verify = seglake.verify
 
@@ -27,7 +27,7 @@ def given(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 @pytest.mark.parametrize(
     ("cores", "threads"), [(None, 1), (1, 1), (2, 2), (7, 7), (8, 8), (9, 8), (200, 8)], ids=lambda value: str(value)
 )
-def test_by_default_one_a_core_and_eight_at_most(
+def test_default_is_one_thread_a_core_and_at_most_eight(
     cores: int | None, threads: int, vectors: Path, given: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "cpu_count", lambda: cores)
@@ -36,13 +36,13 @@ def test_by_default_one_a_core_and_eight_at_most(
 
 
 @pytest.mark.parametrize("threads", [1, 2, 9, 64])
-def test_as_many_as_are_asked_for_each_file(threads: int, vectors: Path, given: list[int]) -> None:
+def test_each_file_gets_the_number_of_the_option(threads: int, vectors: Path, given: list[int]) -> None:
     files = [str(vectors / "active" / "extremes.bin")] * 3
     assert main(["verify", "--quiet", "--threads", str(threads), *files]) == 0
     assert given == [threads] * 3
 
 
 @pytest.mark.parametrize("threads", ["0", "-1", "x", "1.5"])
-def test_no_thread_at_all_is_refused(threads: str, vectors: Path, given: list[int]) -> None:
+def test_other_values_than_positive_numbers_are_refused(threads: str, vectors: Path, given: list[int]) -> None:
     assert main(["verify", "--threads", threads, str(vectors / "active" / "extremes.bin")]) == 2
     assert given == []

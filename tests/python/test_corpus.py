@@ -1,6 +1,6 @@
-"""The library against the rules as plain code, on every input that fuzzing found worth keeping.
+"""Reads every input of the fuzz corpus with the library and with the rules as plain Python, and compares the results.
 
-The readers that it is compared with, and the comparing, are those of the tests of each format.
+The functions that compare are those of each format's test module.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import seglake
 
 ROOT = Path(__file__).parents[2]
 CORPUS = ROOT / "fuzz" / "corpus"
-# The segments that fuzzing reads an index with, as in fuzz/src/properties/index.rs.
+# The segments of the indexes in the corpus, as in fuzz/src/properties/index.rs.
 SEGMENTS = [ROOT / "tests" / "vectors" / "chunked" / name for name in ("index_flip.bin", "flip_length.bin")]
 
 COMPARE: dict[str, Callable[[bytes], None]] = {
@@ -40,21 +40,21 @@ def inputs(name: str) -> Iterator[tuple[str, bytes]]:
 
 
 @pytest.mark.parametrize("form", COMPARE)
-def test_the_rules_read_the_corpus(form: str, subtests: pytest.Subtests) -> None:
+def test_the_library_and_the_rules_agree(form: str, subtests: pytest.Subtests) -> None:
     for name, data in inputs(form):
         with subtests.test(name):
             COMPARE[form](data)
 
 
 @pytest.mark.parametrize("dialect", test_oplog_reference.DIALECTS)
-def test_the_rules_read_the_corpus_of_oplogs(dialect: str, subtests: pytest.Subtests) -> None:
+def test_the_library_and_the_rules_agree_on_oplogs(dialect: str, subtests: pytest.Subtests) -> None:
     for name, data in inputs("oplog"):
         with subtests.test(name):
             test_oplog_reference.compare(data, dialect)
 
 
 @pytest.mark.parametrize("segment", SEGMENTS, ids=lambda path: path.stem)
-def test_the_rules_read_the_corpus_of_indexes(segment: Path, tmp_path: Path, subtests: pytest.Subtests) -> None:
+def test_the_library_and_the_rules_agree_on_indexes(segment: Path, tmp_path: Path, subtests: pytest.Subtests) -> None:
     log, path = segment.read_bytes(), tmp_path / "segment.chunks"
     path.write_bytes(log)
     with warnings.catch_warnings():
@@ -69,5 +69,5 @@ def test_the_rules_read_the_corpus_of_indexes(segment: Path, tmp_path: Path, sub
             items, ledger = chunked_reference.read_index(log, data)
             assert [{"offset": offset, "file_offset": at} for offset, at in index.items] == items
             assert [tuple(span) for span in index.ledger] == [tuple(span) for span in ledger]
-            # Whatever the index says, what is looked up is what is there.
+            # Even a wrong index must not change what a look-up returns.
             assert reader.get_many([record.offset for record in records]) == records

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-# zstandard, which the rules are read with, has no wheel for free-threaded Python.
+# The plain-Python rules import zstandard, which has no wheel for free-threaded Python.
 pytest.importorskip("zstandard")
 from tests.damage import campaign, recovery, surfaces
 from tests.damage.image import Image

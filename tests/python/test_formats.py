@@ -257,7 +257,7 @@ def test_converting_keeps_tenants_without_messages(tmp_path: Path) -> None:
 def test_detection(format: str, tmp_path: Path) -> None:
     path = sample(tmp_path / f"file.{EXTENSIONS[format]}", format)
     assert seglake.detect(path).format == format
-    # By content alone. An oplog has nothing that could be verified.
+    # Detected by content alone: an oplog has no checksum that could confirm it.
     found = seglake.detect(path.read_bytes())
     assert (found.format, found.confidence) == (format, "likely" if format == "oplog" else "certain")
 
