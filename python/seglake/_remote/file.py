@@ -142,7 +142,7 @@ class RemoteFile(ABC):
 
 
 def without_secrets(text: str, secrets: tuple[str, ...]) -> str:
-    """Returns a text with "(hidden)" for each secret; the longest first, since one may begin with another."""
+    """Returns a text in which "(hidden)" replaces each secret, the longest first, since one may begin with another."""
     for secret in sorted(secrets, key=len, reverse=True):
         text = text.replace(secret, "(hidden)")
     return text

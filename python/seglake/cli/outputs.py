@@ -78,7 +78,7 @@ def new_file(path: str, *, replace: bool) -> Generator[BinaryIO]:
     descriptor, name = tempfile.mkstemp(dir=final.parent, prefix=f".{prefix}.")
     staged = Path(name)
     try:
-        # Closed before it gets its name: Windows renames and removes no file that is open.
+        # Closed before it gets its name, because Windows cannot rename or remove an open file.
         with open(descriptor, "wb") as file:  # noqa: PTH123 - a descriptor
             yield file
             file.flush()
@@ -91,19 +91,19 @@ def new_file(path: str, *, replace: bool) -> Generator[BinaryIO]:
 
 def _place(staged: Path, final: Path, *, replace: bool) -> None:
     if not replace:
-        # Both fail where somebody else made the file in the meantime, which a rename would not.
+        # Unlike a rename, both fail if another process has made the file in the meantime.
         try:
             final.hardlink_to(staged)
             return
         except FileExistsError:
             raise
-        except OSError:  # a file system without links
+        except OSError:  # a file system without hard links
             final.open("xb").close()
     staged.replace(final)
 
 
 def _sync_folder(folder: Path) -> None:
-    """Makes the names in a folder last, where the system takes a sync of folders."""
+    """Syncs the names in a folder to the disk. Windows syncs no folders, so there it does nothing."""
     if sys.platform == "win32":
         return
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)

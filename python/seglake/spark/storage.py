@@ -43,9 +43,9 @@ def sync_file(path: Path) -> None:
 
 
 def write_durably(root: Path, path: Path, content: bytes) -> None:
-    """Writes a file so that, whenever the machine stops, either all of it is there under its name or nothing.
+    """Writes a file in one step: if the machine stops, the file is there whole or not at all.
 
-    When it returns, the file and the folders on the way to it from `root` are on the disk.
+    On return the file and the names of the folders from `root` down to it are on the disk.
     """
     new = path.with_name(f"{path.name}.new")
     new.write_bytes(content)
@@ -79,7 +79,7 @@ def share(path: Path) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """Makes a folder and those above it, where they are missing, and has their names written to the disk."""
+    """Makes a folder and its missing parents, and syncs their names to the disk."""
     missing = [each for each in (folder, *folder.parents) if not each.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     for each in missing:
@@ -93,10 +93,10 @@ def place(staged: Path, final: Path) -> None:
 
 
 def sync_folders(root: Path, files: Iterable[Path]) -> None:
-    """Has the names of files below `root`, and of the folders on the way to them, written to the disk.
+    """Syncs the names of files below `root`, and of the folders on the way to them, to the disk.
 
-    The folders from the top down: if a file has moved into a new folder for certain, and the folder itself is lost, the
-    file is lost with it.
+    Folders are synced from the top down. In the other order a loss of power could keep a file's new place and lose the
+    new folder that it is in, and the file with it.
     """
     own = {file.parent for file in files}
     folders = {folder for each in own for folder in (each, *each.parents) if folder.is_relative_to(root)}

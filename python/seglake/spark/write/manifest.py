@@ -47,7 +47,7 @@ class Manifest:
                 be removed, and all of the write is. The message says which.
         """
         content = {"job": self.job, "place": self.place, "remove": self.remove}
-        # The names of the staged files are certain before the manifest is there: one that is missing has been placed.
+        # Sync the names of the staged files before the manifest exists: recovery takes a missing one as placed already.
         storage.sync_folders(folder, [staging / _MANIFEST])
         storage.write_durably(folder, staging / _MANIFEST, json.dumps(content).encode())
         try:
