@@ -4,7 +4,7 @@
     make bench BENCH_ARGS="scan python_lookup"    # some suites only
     make bench BENCH_ARGS="--check hash"          # exit status 1 where a target is missed
     make bench BENCH_ARGS="--markdown hash"       # the table as it is in docs/performance.md
-    make bench BENCH_ARGS="--history FILE"        # adds the ratios to FILE, and shows how they moved
+    make bench BENCH_ARGS="--history FILE"        # adds the ratios to FILE, and compares them with earlier ones
     make bench-spark                              # with Spark
     make bench-spark BENCH_ARGS=spark_planning    # one of its suites
 
@@ -65,15 +65,15 @@ class Row(TypedDict):
 
     name: str
     beside: str
-    """What ours is measured with, in turns."""
+    """What seglake is compared with."""
     kind: Literal["limit", "peer", "itself", "goal"]
-    """Whether that is the least that any program has to do, another program, seglake in another setting, or a number
-    that was set."""
+    """What `beside` is: the least work of any program, another program, seglake itself with another setting, or a fixed
+    number."""
     unit: str
     ours: float
     reference: float
     ratio: float
-    """How many times as good ours is: the median of all rounds."""
+    """How many times as good seglake is: the median of all rounds."""
     low: float
     """The lower quartile of the rounds' ratios."""
     high: float
@@ -131,7 +131,7 @@ def command(suite: str) -> list[str]:
 
 
 def hostile_rows() -> list[Row]:
-    """A row for each hostile file. The target is for those that are listed; the others show what more can be made."""
+    """A row for each hostile file. Those that are not listed have no target: they show how costly a file can be."""
     found = json.loads(HOSTILE.read_text())
     gigabytes = found["mib"] * (1 << 20) / 1e9
     rows: list[Row] = []
@@ -160,7 +160,7 @@ def hostile_rows() -> list[Row]:
 
 
 def quartiles(values: Sequence[float]) -> tuple[float, float]:
-    """The lower and the upper quartile, between two values where they fall between them."""
+    """The lower and the upper quartile, interpolated between two values."""
     if len(values) == 1:
         return values[0], values[0]
     low, _, high = statistics.quantiles(values, method="inclusive")
@@ -215,7 +215,7 @@ def table(rows: Sequence[Row]) -> Table:
 
 
 def markdown(rows: Sequence[Row]) -> str:
-    """The same table for a document."""
+    """The same table as Markdown."""
     rules = ["--:" if justify == "right" else "---" for justify in COLUMNS.values()]
     lines = [list(COLUMNS), rules, *map(cells, rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
@@ -238,7 +238,7 @@ def run_now(rows: Sequence[Row]) -> bench_history.Run:
 
 
 def moved(moves: Sequence[bench_history.Move]) -> Table:
-    """How each ratio moved."""
+    """The ratios beside those of earlier runs."""
     shown = Table(title=f"beside the median of up to {bench_history.RUNS} earlier runs on this machine")
     shown.add_column("what")
     shown.add_column("beside")
@@ -264,12 +264,12 @@ def main() -> int:
         "--history",
         type=Path,
         metavar="FILE",
-        help="add the ratios to FILE as one line of JSON, and show how they moved",
+        help="add the ratios to FILE as one line of JSON, and compare them with earlier ones",
     )
     parser.add_argument("--spark", action="store_true", help="run the suites that start Spark instead")
     arguments = parser.parse_args()
     try:
-        # Before measuring: a history that cannot be read is known at once.
+        # Read before measuring, so that a broken history is reported at once.
         earlier = bench_history.read(arguments.history) if arguments.history else []
     except bench_history.HistoryError as error:
         print(error, file=sys.stderr)

@@ -1,8 +1,8 @@
-"""The ratios of earlier runs, one JSON object a line, and how those of this run moved.
+"""Keeps the ratios of runs in a file, one JSON object a line, and compares those of this run with earlier ones.
 
     make bench BENCH_ARGS="--history bench-history.jsonl"
 
-Ratios of other machines are kept, and compared with nothing: they differ by a third from one machine to the next.
+Only runs on the same machine are compared: ratios differ by up to a third between machines.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any, Final, TypedDict
 
 RUNS: Final = 10
-"""Of how many runs the median is taken: the last ones of the same machine."""
+"""The median is taken of so many runs, the last ones on the same machine."""
 LEAST_RUNS: Final = 3
 """Fewer earlier runs do not show how much a ratio varies."""
 MOVED: Final = 0.1
-"""A ratio that is so much off the median, and outside of what these runs gave, has moved."""
+"""A ratio has moved if it is off the median by more than this share, and outside the range of the earlier ratios."""
 
 
 class HistoryError(Exception):
@@ -63,7 +63,7 @@ class Move:
 
     @property
     def change(self) -> float | None:
-        """How far the ratio is off that median: 0.1 for a tenth more."""
+        """The relative distance from that median: 0.1 for a tenth more."""
         return None if self.median is None else self.ratio / self.median - 1
 
     @property
@@ -96,7 +96,7 @@ def run_of(told: Any) -> Run:
     """A run as it was read from JSON.
 
     Raises:
-        KeyError, TypeError, ValueError: it is not one.
+        KeyError, TypeError, ValueError: the JSON is not a run.
     """
     rows: list[Ratio] = [
         {
@@ -112,7 +112,7 @@ def run_of(told: Any) -> Run:
 
 
 def append(path: Path, run: Run) -> None:
-    """Adds a run to a history, all of its line or nothing."""
+    """Adds a run to a history in one step: an interrupted call leaves the file as it was."""
     before = path.read_text() if path.exists() else ""
     whole = path.with_name(f"{path.name}.new")
     whole.write_text(f"{before}{json.dumps(run)}\n")

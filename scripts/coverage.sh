@@ -1,7 +1,8 @@
 #!/bin/sh
-# Measures which lines the tests reach: of the crate by its own tests and through the extension, and of the Python package, in processes
-# that tests start, too. The reports go into build/coverage/report. PYTHON names the interpreter of an environment with
-# requirements/coverage.txt. Needs rustup's component llvm-tools, or LLVM_COV and LLVM_PROFDATA with the programs of that version.
+# Measures which lines of Rust and Python the tests reach, and writes reports into build/coverage/report. Rust lines are reached by the
+# Rust tests and, through the extension, by the Python tests. Processes that tests start count, too. PYTHON names the interpreter of an
+# environment with requirements/coverage.txt. Needs rustup's component llvm-tools, or LLVM_COV and LLVM_PROFDATA, which name the
+# programs of the compiler's LLVM version.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -15,7 +16,7 @@ export CARGO_TARGET_DIR="$PWD/target/coverage"
 rm -rf "$build"
 mkdir -p "$tree" "$build/report"
 
-# It would add a missing component to the toolchain by itself.
+# Without this cargo-llvm-cov would install a missing component by itself.
 export CARGO_LLVM_COV_SETUP=no
 environment=$("$cargo" llvm-cov show-env --sh --no-cfg-coverage)
 eval "$environment"
@@ -37,7 +38,7 @@ branch = true
 parallel = true
 patch = subprocess
 source = $tree
-# Tests look at what a process writes to its standard error.
+# These warnings would be on the standard error of processes, which tests compare.
 disable_warnings = no-data-collected, module-not-measured, already-imported
 [paths]
 source =

@@ -5,9 +5,9 @@
     .venv/bin/python scripts/fuzz.py reduce
     .venv/bin/python scripts/fuzz.py minimise
 
-A run keeps the inputs that it finds in fuzz/target/corpus, and the next run goes on from there. `reduce` drops those
-that reach nothing more than others do: call it where that folder is kept for many runs. `minimise` takes over into
-fuzz/corpus, which is committed, the smallest inputs that still reach everything that is reached.
+A run keeps the inputs that it finds in fuzz/target/corpus, and the next run starts with them. `reduce` removes
+redundant inputs from that folder: those that reach no code that others do not. `minimise` updates fuzz/corpus, which is
+committed: it copies the smallest inputs that together reach all code that was reached.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ def run(names: Sequence[str], seconds: int, jobs: int, sanitizer: str) -> int:
 
 
 def by_corpus() -> dict[str, list[str]]:
-    """Returns for each corpus the targets whose inputs are in it."""
+    """Returns the targets of each corpus."""
     own: dict[str, list[str]] = {}
     for target in targets():
         own.setdefault(corpus_of(target), []).append(target)
@@ -176,7 +176,7 @@ def by_corpus() -> dict[str, list[str]]:
 
 
 def merge(binaries: Path, names: Sequence[str], into: Path, given: Sequence[Path]) -> None:
-    """Copies to a folder what reaches more than the inputs that are in it.
+    """Copies the given inputs that reach more code than the inputs in a folder into that folder.
 
     Raises:
         FuzzError: a target fails on one of them.
@@ -196,7 +196,7 @@ def merge(binaries: Path, names: Sequence[str], into: Path, given: Sequence[Path
 
 
 def reduce() -> None:
-    """Replaces what runs found by the least of it that reaches what neither fuzz/corpus nor the seeds reach.
+    """Removes the inputs in fuzz/target/corpus that reach no more code than fuzz/corpus, the seeds and each other.
 
     Raises:
         FuzzError: a target fails on an input.
@@ -217,7 +217,7 @@ def reduce() -> None:
                 (kept / path.name).unlink()
             shutil.rmtree(found)
             shutil.copytree(kept, found)
-        print(f"{corpus}: {len(list(found.iterdir()))} of {before} inputs that were found")
+        print(f"{corpus}: kept {len(list(found.iterdir()))} of {before} inputs")
 
 
 def minimise() -> None:
@@ -255,7 +255,7 @@ def main() -> int:
     )
     running.add_argument("--sanitizer", default="none", choices=["none", "address"], help="what watches memory (none)")
     running.add_argument("targets", nargs="*", metavar="TARGET", help="names as in fuzz/Cargo.toml (all)")
-    commands.add_parser("reduce", help="drop inputs that were found and reach nothing more than others")
+    commands.add_parser("reduce", help="remove redundant inputs from fuzz/target/corpus")
     commands.add_parser("minimise", help="take over what was found into fuzz/corpus")
     arguments = parser.parse_args()
     try:

@@ -1,4 +1,4 @@
-"""Runs a command and notes how long it took, as a line of JSON: a part of `make test`.
+"""Runs a command, and adds how long it took to a file, as a line of JSON. `make test` runs its parts with it.
 
     .venv/bin/python scripts/stage.py --log build/stages.jsonl lint -- make lint
 
@@ -29,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen.log.parent.mkdir(parents=True, exist_ok=True)
     with chosen.log.open("a", encoding="utf-8") as log:
         log.write(json.dumps({"suite": chosen.name, "seconds": seconds}) + "\n")
-    # As a shell has it where a signal ended the command.
+    # If a signal ended the command, the exit status is the one that a shell gives.
     return status if status >= 0 else 128 - status
 
 

@@ -25,7 +25,7 @@ COSTS: Final = frozenset({"s", "MiB"})
 """The units of which less is better."""
 
 Kind = Literal["limit", "peer", "itself", "goal"]
-"""What seglake is measured beside: the least that any program has to do, another one, itself, or a fixed number."""
+"""What seglake is compared with: the least work of any program, another program, itself, or a fixed number."""
 
 
 class Row(TypedDict):
@@ -38,7 +38,7 @@ class Row(TypedDict):
     ours: float
     reference: float
     ratio: float
-    """How many times as good ours is: the median of all rounds."""
+    """How many times as good seglake is: the median of all rounds."""
     low: float
     """The lower quartile of the rounds' ratios."""
     high: float
@@ -74,8 +74,8 @@ class Suite:
     ) -> None:
         """Measures ours beside theirs, each with the number of items of one run.
 
-        The sides take turns in going first. `prepare` runs before each round and is not measured. Garbage is collected
-        as ever, but no collection goes through what the suite itself holds.
+        The sides take turns in going first. `prepare` runs before each round and is not measured. The garbage collector
+        runs as usual, but skips the objects that the suite holds.
         """
         prepare()
         gc.freeze()
@@ -145,7 +145,7 @@ class Suite:
 
 
 def quartiles(values: Sequence[float]) -> tuple[float, float]:
-    """The lower and the upper quartile, between two values where they fall between them."""
+    """The lower and the upper quartile, interpolated between two values."""
     if len(values) == 1:
         return values[0], values[0]
     low, _, high = statistics.quantiles(values, method="inclusive")

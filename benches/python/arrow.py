@@ -1,4 +1,4 @@
-"""From a file to Python, each message checked: one object a message, and Arrow batches, beside other packages.
+"""Reads files from Python with all checks: one object for each message, and Arrow batches, beside other packages.
 
 The same lines of a log are in all files: uncompressed on both sides, or compressed with zstd on both. All are read
 from the page cache, in the order of the file, with the checks that the format has. No peer gives Arrow: for rows of
@@ -78,7 +78,7 @@ def write_array_record(path: Path, messages: Sequence[bytes], *, compress: bool)
 
 
 def read_array_record(path: Path) -> list[bytes]:
-    """All at once, and in this thread: nothing else of the package is as fast."""
+    """All at once and in this thread, which is the fastest way that the package has."""
     reader = ArrayRecordReader(str(path), "readahead_buffer_size:0,max_parallelism:0")
     found = reader.read_all()
     reader.close()
@@ -99,7 +99,7 @@ def write_mcap(path: Path, messages: Sequence[bytes], *, compress: bool) -> None
 
 
 def read_mcap(path: Path) -> list[bytes]:
-    """In the order of the file, unsorted, with CRCs checked."""
+    """In the order of the file, with CRCs checked."""
     with path.open("rb") as file:
         found = make_reader(file, validate_crcs=True).iter_messages(log_time_order=False)
         return [message.data for _, _, message in found]
@@ -120,7 +120,7 @@ def write_small_mcap(path: Path, messages: Sequence[bytes], *, compress: bool) -
 
 
 def read_small_mcap(path: Path) -> list[Any]:
-    """By time, which is the order of the file; with CRCs checked. The package has no other order."""
+    """By time, the only order that the package has, which is also the order of the file; with CRCs checked."""
     with path.open("rb") as file:
         return [message.data for _, _, message in small_mcap.read_message(file, validate_crc=True)]
 
@@ -137,7 +137,7 @@ def write_fastavro(path: Path, messages: Sequence[bytes], *, compress: bool) -> 
 
 
 def read_fastavro(path: Path) -> list[bytes]:
-    """There is nothing to check."""
+    """Without checks: the format has no checksums."""
     with path.open("rb") as file:
         return [record["value"] for record in fastavro.reader(file)]
 

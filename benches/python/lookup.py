@@ -23,7 +23,7 @@ VALUE_BYTES = 120
 KEYS = 1000
 """How many keys one run looks up."""
 RUNS_OF_A_ROUND = 128
-"""Keys of so many runs are drawn for each round: more than it takes."""
+"""Keys of so many runs are drawn for each round, which are more than a round uses."""
 SEED = 7
 
 

@@ -86,7 +86,7 @@ def into_nothing(frame: DataFrame) -> None:
 
 
 def measure(suite: Suite, name: str, load: Load, action: Callable[[DataFrame], object]) -> None:
-    """Both in turns, by both clocks. Each goes first in every other round."""
+    """Measures both in turns, by both clocks. Each goes first in every other round."""
     passed: list[tuple[float, float]] = []
     taken: list[tuple[float, float]] = []
     for number in range(WARM_UP + ROUNDS):

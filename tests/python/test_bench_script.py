@@ -15,7 +15,7 @@ import bench_history
 
 ROOT = Path(__file__).resolve().parents[2]
 RATIOS = ROOT / "benches" / "ratios" / "src"
-HELPERS = {"compare", "logs", "main", "messages"}
+NOT_SUITES = {"compare", "logs", "main", "messages"}
 """The modules of benches/ratios that are not suites."""
 PYTHON_SUITES = ["python_arrow", "python_lookup"]
 
@@ -88,7 +88,7 @@ def test_suites_of_one_name_are_run_differently() -> None:
 def test_each_module_in_rust_is_a_suite_of_its_name() -> None:
     listed = dict(re.findall(r'\("(\w+)", (\w+)::run\)', (RATIOS / "main.rs").read_text()))
     assert listed == {name: name for name in listed}
-    assert set(listed) == {path.stem for path in RATIOS.glob("*.rs")} - HELPERS
+    assert set(listed) == {path.stem for path in RATIOS.glob("*.rs")} - NOT_SUITES
 
 
 @pytest.mark.parametrize("suite", [*PYTHON_SUITES, *bench.SPARK_SUITES])
