@@ -220,7 +220,7 @@ fn a_wrong_key_is_told_from_an_unfinished_write() {
     assert!(!suspects(&random));
 }
 
-/// Behind so many sound records without one checksum that is right, whatever ends them is no unfinished write.
+/// After eight well-formed records without a verified checksum the key is probably wrong, whatever ends the file.
 #[test]
 fn eight_records_tell_a_wrong_key() {
     let other = Key::new(&[1; 32]);
@@ -243,7 +243,7 @@ fn eight_records_tell_a_wrong_key() {
     }
 }
 
-/// A UUID that is passed is not there, so damage behind it is not looked at.
+/// A look-up ends at the first greater UUID, so it does not meet damage after that.
 #[test]
 fn a_miss_ends_behind_the_next_uuid() {
     let mut bytes = Vec::new();
@@ -274,13 +274,13 @@ fn a_miss_ends_behind_the_next_uuid() {
     assert!(matches!(get(&[1001, 1003]), Err(Error::Damage(_))));
 }
 
-/// Behind 32 MiB that were hashed in vain, a long record is tried only where what follows it is plausible: so is the end.
+/// After 32 MiB hashed in vain, a long record is tried only if the bytes after it are plausible. The end of the file is plausible.
 #[test]
 fn a_long_record_at_the_very_end_is_found_behind_much_that_is_hashed_in_vain() {
     let long = vec![0x55; 100_000];
     let mut bytes = segment(&Key::DEFAULT, &[("a", "1")]);
     let mut decoys = Vec::new();
-    // Headers side by side whose records reach over those behind them, and none of which checks.
+    // Adjacent headers whose records reach over the next ones. No checksum is right.
     let body = vec![0x11; 900_000];
     active::encode(&mut decoys, &Key::DEFAULT, &uuid(5000), b"", &body).unwrap();
     let header = decoys[..40].to_vec();

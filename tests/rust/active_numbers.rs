@@ -1,4 +1,4 @@
-//! The numbers that a walk of an active segment tells, and how much it reads for them.
+//! The numbers that a walk of an active segment reports, and how many bytes it reads.
 
 use crate::common::counting::Counting;
 use crate::common::{lenient, segment, source, strict_error, uuid};
@@ -10,7 +10,7 @@ use seglake::ledger::{Cause, RecordRun};
 
 const CHECKSUM_BYTES: usize = 8;
 
-/// Sound records are told as one run, with no range for each.
+/// Sound records are reported as one run, without a range for each.
 #[test]
 fn sound_records_are_one_run() {
     let bytes = segment(&Key::DEFAULT, &[("a", "one"), ("b", ""), ("", "three")]);
@@ -31,7 +31,7 @@ fn a_header_cut_short_tells_how_much_it_needs() {
     for available in 1..27 {
         let bytes = &both[..first.len() + available];
         let damage = strict_error(source(bytes), &lenient()).unwrap();
-        // Without the byte that says how long the type is, it counts as empty.
+        // If the byte with the type's length is missing, the type counts as empty.
         let type_bytes = if available > 16 { 6 } else { 0 };
         let finding = Finding::Truncated {
             needed: 16 + 1 + type_bytes + 4,
@@ -45,7 +45,7 @@ fn a_header_cut_short_tells_how_much_it_needs() {
     }
 }
 
-/// The checksum of damaged bytes is told under the key that everybody knows, and under no other: a forger lacks just that.
+/// The expected checksum of damaged bytes is shown for the public key only: for a secret key it would help a forger.
 #[test]
 fn a_checksum_under_a_secret_key_stays_secret() {
     for key in [Key::DEFAULT, Key::new(&[7; 32])] {
@@ -63,7 +63,7 @@ fn a_checksum_under_a_secret_key_stays_secret() {
     }
 }
 
-/// Without its key a segment is likely one if what stands behind the first record fits.
+/// Without its key a file is likely an active segment if the bytes after the first record fit.
 #[test]
 fn a_segment_is_told_without_its_key_by_what_follows_the_first_record() {
     let key = Key::new(&[7; 32]);
@@ -98,7 +98,7 @@ fn a_segment_is_told_without_its_key_by_what_follows_the_first_record() {
     }
 }
 
-/// A record of many windows is read a second time only if its value is given out.
+/// A record that spans many windows is read a second time only if its value is returned.
 #[test]
 fn a_large_record_is_read_once_where_it_is_not_given_out() {
     let value = vec![b'v'; 9 << 20];

@@ -264,8 +264,8 @@ fn text_in_the_middle() {
             .contains(&format!("from {at} on are text"));
         assert!(is_named, "{}", shown(&found));
     }
-    // A damaged range begins where a record does. Text that begins later in an active record is not looked for; the range of a
-    // chunk's payload is text from where the frame ends to be one.
+    // A damaged range begins where a record begins, and text that begins later within an active record is not searched for. In a chunk
+    // the range of the payload is text from the place where the frame ends.
     let sound = chunked(20, 400);
     let at = sound.bytes.len() / 4 / 128 * 128;
     assert_reason(&sound, &written_to(&sound, at), Reason::OtherContent);

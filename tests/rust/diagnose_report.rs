@@ -117,7 +117,7 @@ fn the_work_is_bounded() {
             .iter()
             .all(|own| own.certainty != Some(Certainty::Proven))
     );
-    // What trials would prove is not proven where there is no work left for them.
+    // A cause that only trials can prove is not proven without a budget for them.
     let sound = active(10, 100, 0);
     let file = source(&sound.damaged(|bytes| bytes[positions(&sound)[4] + 60] ^= 1));
     let report = verify(file.clone(), &options, |_| Ok(())).unwrap();

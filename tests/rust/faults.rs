@@ -171,7 +171,7 @@ fn converting() {
     }
 }
 
-/// On a file system without links a new file is renamed, and never over one that has appeared meanwhile.
+/// On a file system without links a new file is renamed, but does not replace one that has appeared meanwhile.
 #[test]
 fn converting_without_links() {
     const EPERM: i32 = 1;

@@ -1,5 +1,5 @@
-//! The tests of the crate from outside. All are modules of one binary, which is linked once. The name of a test begins with its
-//! file: `cargo test --workspace --all-features --test integration oplog_writer::`.
+//! The integration tests of the crate, as modules of one binary, so that only one is linked. The name of a test begins with that of
+//! its file: `cargo test --workspace --all-features --test integration oplog_writer::` runs those of `oplog_writer.rs`.
 #![allow(
     missing_docs,
     clippy::unwrap_used,

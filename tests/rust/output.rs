@@ -1,4 +1,4 @@
-//! How new files come to be: under which names, how much of them is in memory, and what happens when a name cannot be given.
+//! New files: their names while they are written, how much of them is in memory, and what happens if a name is taken.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -75,7 +75,7 @@ fn noise(len: usize) -> Vec<u8> {
     words.flatten().take(len).collect()
 }
 
-/// What a writer holds back is bounded: four mebibytes are not written at the end alone.
+/// A writer's buffer is bounded: four mebibytes are not all written at the end.
 #[test]
 fn writers_write_before_they_are_asked_to() {
     const VALUE_BYTES: usize = 700 << 10;
@@ -169,7 +169,7 @@ fn an_error_of_reading_names_the_file_that_is_read() {
     for at in reads {
         let (done, _) = inject(once(at, EIO), work);
         let (path, _) = io_error(done);
-        // What is read back of the new file is named as what it is to be.
+        // While the new file is read back, its final name is given, not the temporary one.
         assert!([&old, &new].contains(&path.as_ref().unwrap()), "{path:?}");
         of_old += usize::from(path.as_ref() == Some(&old));
     }
@@ -205,7 +205,7 @@ fn a_file_gets_its_name_without_links() {
     }
 }
 
-/// What appears under the name while the file is made is not replaced, with links or without.
+/// A file that appears under the name meanwhile is not replaced, with links or without.
 #[test]
 fn a_file_that_appears_meanwhile_stays() {
     for number in [None, Some(EPERM), Some(EEXIST)] {
@@ -230,7 +230,7 @@ fn a_file_that_appears_meanwhile_stays() {
     }
 }
 
-/// A link is refused because of a file that is gone a moment later: the name was not free, and nothing is tried again.
+/// A link fails because the name is taken. The other file is removed right afterwards, but naming is not tried again.
 #[test]
 fn a_name_that_was_taken_stays_refused() {
     let folder = folder();
@@ -247,7 +247,7 @@ fn a_name_that_was_taken_stays_refused() {
     assert!(!new.exists());
 }
 
-/// The file that was asked for gets its name last: while it is the old one, the new ones beside it harm nobody.
+/// The main file gets its name last: the new files beside it do no harm as long as it is the old one.
 #[test]
 fn the_file_itself_is_replaced_last() {
     let folder = folder();
@@ -272,8 +272,8 @@ fn the_file_itself_is_replaced_last() {
     }
 }
 
-/// What is replaced is kept aside until all files have their names. Without links that cannot be, and is not tried; any other
-/// reason is an error.
+/// Replaced files are kept aside by links until all new files have their names. Without links they are not kept; any other failure of a
+/// link is an error.
 #[test]
 fn recovering_over_a_file_keeps_it_aside_if_it_can() {
     let prepare = |folder: &Path| {
@@ -303,7 +303,7 @@ fn recovering_over_a_file_keeps_it_aside_if_it_can() {
     let (whole, done, operations) = run(None);
     done.unwrap();
     let complete = listing(whole.path());
-    // One more than there are new files: the link that keeps the old one.
+    // One link more than there are new files: the one that keeps the old file.
     let renames = places(&operations, Operation::Rename);
     assert_eq!(renames.len(), complete.len());
     let mut kept = 0;
@@ -325,7 +325,7 @@ fn recovering_over_a_file_keeps_it_aside_if_it_can() {
     assert_eq!(kept, 2, "the link alone may be missing");
 }
 
-/// An index has no item of a chunk of which it is not known whether it could be written.
+/// An index has no item of a chunk that may not have been written.
 #[test]
 fn no_index_item_without_its_chunk() {
     let work = |folder: &Path| {

@@ -1,5 +1,5 @@
-//! Losses of power at every step of every writer and verb: only what was synced is sure to stay. What was said to be on the disk
-//! is there; files that appear whole do so, or what was there before stays.
+//! Losses of power at every step of every writer and verb. Whatever was not synced may be lost. Records that were synced are there
+//! afterwards. A file that is written whole is there whole, or as it was before.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,7 +19,7 @@ const RECORDS: u64 = 12;
 
 type Files = BTreeMap<String, Rc<[u8]>>;
 
-/// The files of a state that are not hidden, nor in a folder that is.
+/// The files of a state without those whose name, or the name of a folder above them, begins with a dot.
 fn visible(state: &State) -> Files {
     let files = state.iter().filter(|(path, _)| !path.starts_with('.'));
     files
@@ -27,9 +27,9 @@ fn visible(state: &State) -> Files {
         .collect()
 }
 
-/// Does `work` in a folder that `prepare` fills. Whatever is lost at whatever step, each file is as it was before or as it is in
-/// the end; once the work is done all are as in the end. `last` is the file that appears when the others are there, as long as
-/// only the process dies.
+/// Does `work` in a folder that `prepare` fills. In each state that a loss of power may leave, each file must be as before the work or
+/// as after it, and after the last step all must be as after it. `last` is the file that must appear after all others if only the
+/// process dies.
 fn all_or_nothing(
     name: &str,
     last: &str,
@@ -276,7 +276,7 @@ fn each_log(
     }
 }
 
-/// What was synced is there, in every later state; so is what was there before.
+/// What was synced, and what was there before, is there in every later state.
 #[test]
 fn appending() {
     for format in APPENDED {

@@ -1,4 +1,4 @@
-//! A file that changes while it is recovered: what was written is held against what was found, and nothing of it is kept.
+//! A file that changes while it is recovered is an error, and the files that were written are removed.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use seglake::format::active;
 use seglake::source::Source;
 use seglake::verbs::{self, Recovered, Recovery};
 
-/// How often the file is gone through, all passes counting alike.
+/// How often recovering reads the file, for its progress.
 const PASSES: u64 = 5;
 
 struct Changing {
@@ -42,7 +42,7 @@ impl Source for Changing {
     }
 }
 
-/// Recovers a file that is another one as soon as it has been checked. Gives also what is in the folder then.
+/// Recovers a file whose content changes after the first pass, and gives also the files that are in the folder then.
 fn recover(before: &[u8], after: &[u8]) -> (seglake::Result<Recovered>, Vec<String>) {
     assert_eq!(before.len(), after.len());
     let is_changed = Arc::new(AtomicBool::new(false));

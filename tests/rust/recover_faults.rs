@@ -69,7 +69,7 @@ fn recovering_over_other_files() {
     }
 }
 
-/// On a file system without links what is replaced has no second name: all is replaced, and nothing else is left.
+/// On a file system without links the replaced files cannot be kept aside: all are replaced, and no other file is left.
 #[test]
 fn recovering_over_other_files_without_links() {
     const EPERM: i32 = 1;
@@ -93,7 +93,7 @@ fn recovering_over_other_files_without_links() {
                 how: How::Fails(EPERM),
             };
             let (folder, done, _) = run(prepared, work, Some(fault));
-            // Every second one is a link; without the others a file does not get its name.
+            // Every second operation is a link, which is not needed. If one of the others fails, a file does not get its name.
             if done.is_ok() {
                 assert!(listing(folder.path()) == complete, "{format:?}, {at}");
                 replaced += 1;

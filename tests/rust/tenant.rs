@@ -254,7 +254,7 @@ fn every_truncation_keeps_the_blocks_that_are_whole() {
     }
 }
 
-/// Some 131,072 scans of 16 KiB, and strictly of every seventh: most of a minute, so in several threads.
+/// Some 131,072 scans of 16 KiB, and strict ones of every seventh. They take most of a minute, so several threads share them.
 #[test]
 fn every_flipped_bit_costs_at_most_one_block() {
     let segment = varied(2, 16 << 10);
@@ -274,7 +274,7 @@ fn every_flipped_bit_costs_at_most_one_block() {
     });
 }
 
-/// Of a segment with this bit flipped.
+/// Reads the segment with this bit flipped.
 fn costs_at_most_one_block(segment: &Segment, bytes: &[u8], bit: usize) {
     let at = bit / 8;
     let (records, spans) = scan(source(bytes), &lenient()).unwrap();
@@ -286,7 +286,7 @@ fn costs_at_most_one_block(segment: &Segment, bytes: &[u8], bit: usize) {
     let mut missing = segment.messages.iter();
     let mut lost = std::collections::BTreeSet::new();
     for record in &records {
-        // What comes out is what went in, in order.
+        // Records that are read are those that were written, in order.
         let skipped = missing.as_slice().iter().position(|next| next == record);
         let skipped = skipped.unwrap_or_else(|| panic!("bit {bit}: {record:?}"));
         lost.extend(
@@ -297,7 +297,7 @@ fn costs_at_most_one_block(segment: &Segment, bytes: &[u8], bit: usize) {
         missing.nth(skipped);
     }
     lost.extend(missing.map(|own| own.block_end));
-    // The version, and a length or number in the table, are what everything behind is found by.
+    // All later entries are located by the version, and by the lengths and numbers in the table.
     let astray = (4..10).contains(&at) || segment.is_tenant_length(at);
     assert!(lost.len() <= 1 || astray, "bit {bit} costs {lost:?}");
 }

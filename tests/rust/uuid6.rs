@@ -15,7 +15,7 @@ fn last_micros() -> i64 {
     i64::try_from((MAX_TICKS - EPOCH_TICKS) / 10).unwrap()
 }
 
-/// The ticks of a UUID, of its parts as RFC 9562 lays them out.
+/// The ticks of a UUID, from its fields as in RFC 9562.
 fn ticks(uuid: &[u8; 16]) -> u64 {
     let high = u32::from_be_bytes(*uuid.first_chunk().unwrap());
     let mid = u16::from_be_bytes([uuid[4], uuid[5]]);
@@ -27,7 +27,7 @@ fn sequence(uuid: &[u8; 16]) -> u16 {
     u16::from_be_bytes([uuid[8], uuid[9]]) & 0x3fff
 }
 
-/// A UUID of so many ticks, with the greatest rest.
+/// A UUID of so many ticks.
 fn of(ticks: u64) -> [u8; 16] {
     let mut uuid = [0xbf; 16];
     uuid[..8].copy_from_slice(&(ticks >> 12 << 16 | 0x6000 | ticks & 0x0fff).to_be_bytes());

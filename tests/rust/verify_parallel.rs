@@ -203,7 +203,7 @@ fn what_cannot_be_read_is_an_error() {
     }
 }
 
-/// Where several parts cannot be read, the error is that of the first in the file, whichever thread fails first.
+/// If several parts cannot be read, the error is that of the first part in the file, whichever thread fails first.
 #[test]
 fn the_first_failure_in_the_file_is_told() {
     let (bytes, options) = files().pop().unwrap();
@@ -216,7 +216,7 @@ fn the_first_failure_in_the_file_is_told() {
             both.wait();
             let first = begun.lock().unwrap().iter().copied().min();
             let is_first = Some(offset) == first;
-            // Time for the other failure to be noted. Whichever is noted first, the outcome is the same.
+            // Gives the other failure time to be noted. The result must be the same whichever is noted first.
             if is_first == is_last_first {
                 while !failed.load(Ordering::Acquire) {
                     std::thread::yield_now();

@@ -1,12 +1,12 @@
-//! What a folder may hold after a loss of power: a model of a disk, fed by the file operations of the crate.
+//! A model of a disk: from the file operations of the crate it derives what a folder may hold after a loss of power.
 //!
 //! The model knows files and folders by identity. Names belong to their folder, content to its file:
 //!
 //! - A name that was made, moved or removed is certain once its folder is synced; a moved one, the folder that it moved to.
 //! - Content is certain once its file is synced.
 //!
-//! Of everything else any part may be lost. A rename is one step: it is lost as a whole, or not at all. Uncertain names in a
-//! new folder are lost with that folder.
+//! Any part of everything else may be lost. A rename is one step: it is lost as a whole, or not at all. If a new folder is lost,
+//! its uncertain names are lost with it.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -17,7 +17,7 @@ use std::rc::Rc;
 
 use seglake::faults::watch;
 
-/// Of so many uncertain steps every subset is tried; of more: all, none, each alone, each missing.
+/// Up to so many uncertain steps every subset is tried. Of more steps these are tried: all, none, each one alone, all but each one.
 const ALL_SUBSETS: usize = 4;
 
 /// Paths below the folder, with the content of files; `None` for a folder.
@@ -28,14 +28,14 @@ type Contents = BTreeMap<usize, Rc<[u8]>>;
 
 #[derive(Debug)]
 enum Step {
-    /// Names that are removed and set together: each is in a folder, and leads to a file or folder.
+    /// Names that are removed and set in one step. Each is in a folder, and is of a file or folder.
     Names {
         removed: Option<(usize, String)>,
         set: Option<(usize, String, usize)>,
     },
-    /// A file has this content now.
+    /// A write: the file has this content.
     Content(usize, Rc<[u8]>),
-    /// What was done before to this file's content, or this folder's names, is certain.
+    /// A sync: the earlier writes to this file, or changes of names in this folder, are certain.
     Sync(usize),
 }
 
@@ -91,7 +91,7 @@ impl Disk {
         Rc::new(RefCell::new(disk))
     }
 
-    /// Does `work`, and takes note of all that it does to the folder.
+    /// Does `work`, and notes each change that it makes in the folder.
     pub(crate) fn watch<T>(disk: &Rc<RefCell<Self>>, work: impl FnOnce() -> T) -> T {
         let watching = disk.clone();
         let done = watch(move |_, synced| watching.borrow_mut().see(synced), work);
@@ -99,7 +99,7 @@ impl Disk {
         done
     }
 
-    /// How many steps there were so far.
+    /// The number of steps so far.
     pub(crate) fn moment(&mut self) -> usize {
         self.look();
         self.steps.len()
@@ -109,7 +109,7 @@ impl Disk {
         self.look();
         if let Some(synced) = synced {
             let own = key(&synced.metadata().unwrap());
-            // A file without a name is none that is left after a loss of power.
+            // A file without a name is gone after a loss of power.
             self.steps
                 .extend(self.ids.get(&own).map(|id| Step::Sync(*id)));
         }
@@ -139,7 +139,7 @@ impl Disk {
             let set = Some((folder, name, *own));
             self.steps.push(Step::Names { removed, set });
         }
-        // A name that leads elsewhere now went with the step that set it.
+        // A name that another file took was removed by the step that set it.
         for at in gone.into_keys().filter(|at| !names.contains_key(at)) {
             let removed = Some(at);
             self.steps.push(Step::Names { removed, set: None });
@@ -150,7 +150,7 @@ impl Disk {
                 self.steps.push(Step::Content(*file, content.clone()));
             }
         }
-        // The file system gives the inode of a removed file to the next one.
+        // The file system reuses the inodes of removed files.
         let present: BTreeSet<_> = names.values().copied().chain([0]).collect();
         self.ids.retain(|_, id| present.contains(id));
         (self.names, self.contents) = (names, contents);
@@ -178,14 +178,14 @@ impl Disk {
         id
     }
 
-    /// What is there after each step if nothing is lost, as when only the process dies.
+    /// The state after each step if nothing is lost, as when only the process dies.
     pub(crate) fn kept(&self) -> Vec<State> {
         let whole = BTreeSet::from_iter(0..self.steps.len());
         let at = |moment| self.state(moment, &BTreeSet::new(), &whole);
         (0..=self.steps.len()).map(at).collect()
     }
 
-    /// Each state that a loss of power may leave after so many steps or more, with how many there were.
+    /// Each state that a loss of power may leave after so many steps or more, with the number of steps.
     pub(crate) fn states(&self, start: usize) -> Vec<(usize, State)> {
         let mut states = Vec::new();
         for moment in start..=self.steps.len() {
@@ -256,7 +256,7 @@ fn key(metadata: &Metadata) -> (u64, u64) {
     (metadata.dev(), metadata.ino())
 }
 
-/// Which of the uncertain steps are lost.
+/// The sets of uncertain steps to lose.
 fn choices(uncertain: &[usize]) -> Vec<BTreeSet<usize>> {
     if uncertain.len() <= ALL_SUBSETS {
         let subsets = 0..1_usize << uncertain.len();

@@ -64,7 +64,7 @@ fn first_damage(spans: &[Span]) -> Option<String> {
         .find_map(|span| span.cause.map(|cause| format!("{} {cause}", span.start)))
 }
 
-/// Reads a file whole and in parts of about as many bytes as each target says, and compares. Gives the most parts that there were.
+/// Reads a file whole, and in parts of about each number of bytes in `targets`, and compares. Gives the greatest number of parts.
 pub(crate) fn compare(source: &Arc<dyn Source>, options: &Options, targets: &[u64]) -> usize {
     let lenient = Options {
         strict: false,
@@ -80,7 +80,7 @@ pub(crate) fn compare(source: &Arc<dyn Source>, options: &Options, targets: &[u6
     let mut compared = Vec::<Vec<Part>>::new();
     for target in targets {
         let parts = split(source.clone(), &lenient, *target).unwrap();
-        // The same parts read the same.
+        // The same parts were compared already.
         if !compared.contains(&parts) {
             compare_parts(source, [&lenient, &strict], &parts, &whole);
             compared.push(parts);
