@@ -82,7 +82,7 @@ fn in_turns(mut hostile: impl FnMut(), mut sound: impl FnMut()) -> Vec<(f64, f64
         run();
         (now(&clock) - begun).as_secs_f64()
     }
-    sound(); // which warms up
+    sound(); // warms up
     let mut rounds = Vec::new();
     while rounds.len() < ROUNDS {
         if rounds.len().is_multiple_of(2) {
@@ -99,7 +99,7 @@ fn in_turns(mut hostile: impl FnMut(), mut sound: impl FnMut()) -> Vec<(f64, f64
     rounds
 }
 
-/// The middle one.
+/// The median; of an even number of values the greater of the two in the middle.
 fn median(values: impl Iterator<Item = f64>) -> f64 {
     let mut values: Vec<_> = values.collect();
     values.sort_by(f64::total_cmp);

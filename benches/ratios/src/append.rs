@@ -1,5 +1,5 @@
-//! Appending to an active segment: beside hashing and writing the same bytes once, beside the same without checksums, and beside
-//! the crate `seglog`. And appending a few records and syncing them, beside the same bytes by hand, and a file that grows.
+//! Appending to an active segment, compared with hashing and writing the same bytes once, with the same without checksums, and with the
+//! crate `seglog`. Appending and syncing a few records, compared with writing and syncing the same bytes, and with a file that grows.
 
 use std::fs::{File, OpenOptions};
 use std::hint::black_box;
@@ -190,7 +190,7 @@ impl Buffer {
     }
 }
 
-/// How many bytes to leave out at this address for the next one to lie in its cache line as `at` does in a page.
+/// The number of bytes to skip from this address, so that the next byte has the place in its cache line that `at` has in a page.
 fn padding(address: *const u8, at: u64) -> usize {
     let within_line = usize::try_from(at).unwrap() % CACHE_LINE_BYTES;
     within_line.wrapping_sub(address.addr()) % CACHE_LINE_BYTES
@@ -199,7 +199,7 @@ fn padding(address: *const u8, at: u64) -> usize {
 /// The bytes of a segment, made beforehand.
 struct Framed {
     bytes: Vec<u8>,
-    /// The first of them that counts, which lies at the beginning of a cache line.
+    /// The first byte of the segment, which is at the start of a cache line.
     padding: usize,
     /// Where each record begins, and how many bytes of it are hashed.
     records: Vec<(usize, usize)>,

@@ -1,5 +1,6 @@
-//! An active segment as Arrow batches of all columns, its checksums verified: beside hashing it and writing as many bytes once,
-//! and beside a parser by hand that fills the builders of the arrow crate. Batches of views beside hashing alone.
+//! Reading an active segment as Arrow batches of all columns, with checksums verified. It is compared with hashing the segment and
+//! writing as many bytes once, and with a parser by hand that fills the builders of the crate `arrow`. Batches of views are compared
+//! with hashing alone.
 //!
 //! All drop each batch before the next, as a query would.
 
@@ -153,8 +154,8 @@ impl Builders {
     }
 }
 
-/// The same batches of the same records, as somebody would write it for this format alone: parsed by hand, hashed in groups by
-/// seglake, each field put into the builder of its type. It stops at the first damage, and says nothing of where.
+/// The same batches from a parser for this format alone: records are hashed in groups by seglake, and each field is put into the builder
+/// of its type. It stops at the first damage without saying where that is.
 fn by_hand(segment: &Segment) {
     let (limits, bytes) = (Limits::default(), &*segment.bytes);
     let record = bytes.len() / segment.records.len();

@@ -1,4 +1,4 @@
-//! Two ways to do one thing, measured in turns, and the median of their ratios: other load on the machine slows both alike.
+//! Measures two ways to do one thing, in turns, and takes the median of their ratios. Other load on the machine slows both alike.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -70,7 +70,7 @@ impl Clock {
 /// What seglake is measured beside.
 #[derive(Clone, Copy)]
 pub(crate) enum Beside<'a> {
-    /// The least that any program has to do for the same result: 1.00 cannot be exceeded but by noise.
+    /// The least work of any program for the same result. Only noise exceeds 1.00.
     Limit(&'a str),
     /// Another program or library that gives the same result.
     Peer(&'a str),
@@ -115,7 +115,7 @@ struct Row {
     holds: Option<bool>,
 }
 
-/// What the rounds of one comparison gave: each side by the second, or in the unit of what it costs, and the ratio.
+/// The rounds of one comparison: the rate a second, or the cost, of each side, and their ratio.
 #[derive(Default)]
 pub(crate) struct Rounds {
     pub(crate) ours: Vec<f64>,
@@ -158,8 +158,8 @@ impl Comparison {
         self.run_each(name, beside, [work; 2], target, || (), ours, theirs);
     }
 
-    /// As [`run`](Self::run), of two that do `works`, in the same unit: how much of it a second is compared. `prepare` runs
-    /// before each round and is not measured.
+    /// As [`run`](Self::run), if the two sides do different amounts of work: `works` of the same unit. Their rates are compared.
+    /// `prepare` runs before each round and is not measured.
     #[allow(
         clippy::too_many_arguments,
         reason = "each is one property of a comparison"
@@ -206,7 +206,7 @@ impl Comparison {
         self.enter(name, beside, works[0].unit(), rounds, target);
     }
 
-    /// Enters what was measured otherwise, in `unit`.
+    /// Adds a row of values that were measured elsewhere, in `unit`.
     pub(crate) fn enter(
         &mut self,
         name: impl Into<String>,
@@ -293,7 +293,7 @@ fn median(values: &mut [f64]) -> f64 {
     quantile(values, 0.5)
 }
 
-/// The value below which this share of the values lies, between two of them where that falls between.
+/// The quantile of this share, interpolated between two values.
 fn quantile(values: &mut [f64], share: f64) -> f64 {
     values.sort_by(f64::total_cmp);
     let place = share * (values.len() - 1) as f64;

@@ -15,8 +15,8 @@ const BYTES: usize = 16 << 20;
 /// The hash takes a message in packets, with one step for each, and some more steps at its end.
 const PACKET_BYTES: usize = 32;
 const LAST_STEPS: usize = 4;
-/// Messages whose hashing is hardly more than steps: long ones, which lie in the second cache and are hashed in step with each
-/// other. 24 is a multiple of the numbers of messages that the kernels hash in step.
+/// Long messages in the second cache, hashed in step with each other, so that the steps take nearly all of the time. 24 is a multiple of
+/// the numbers of messages that the kernels hash in step.
 const NEAR_MESSAGES: usize = 24;
 const NEAR_BYTES: usize = 8 << 10;
 /// The share of the steps' speed to reach. The rest is loading messages, setting them up and their ends.

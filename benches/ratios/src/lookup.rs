@@ -1,5 +1,5 @@
-//! Looking up messages of a sealed segment by UUID, in random order, mapped and warm: beside LMDB and SQLite with the same keys
-//! and values, beside binary search in the same file, and beside the loads that no look-up can do without.
+//! Looking up messages of a sealed segment by UUID, in random order, mapped and warm. It is compared with LMDB and SQLite with the same
+//! keys and values, with binary search in the same file, and with the loads that every look-up needs.
 
 use std::cell::RefCell;
 use std::hint::black_box;
@@ -233,8 +233,8 @@ fn touch_value(value: &[u8]) {
     black_box(value[0] ^ value[VALUE_BYTES / 2] ^ value[VALUE_BYTES - 1]);
 }
 
-/// The loads that no look-up can do without: of an entry of the index, and of the message that it names, in the segment's own
-/// bytes. No search, no comparison and no checksum.
+/// The loads that every look-up needs: an entry of the index, and the message that it names, from the segment's own bytes. It does no
+/// search, no comparison and no checksum.
 struct Loads<'a> {
     bytes: &'a [u8],
     count: usize,
@@ -282,7 +282,7 @@ impl<'a> Loads<'a> {
 
     /// One pair after the other: the next entry's address waits for the last message.
     fn in_turn(&mut self) {
-        // A zero that neither the compiler nor the processor knows of.
+        // Always zero, but neither the compiler nor the processor can know that.
         let zero = black_box(0);
         for place in self.some() {
             let offset = self.entry(self.places[place] + (self.last & zero));
@@ -307,7 +307,7 @@ impl<'a> Loads<'a> {
     }
 }
 
-/// Loads that the processor has on their way at once: more than it can have. A divisor of [`KEYS`].
+/// Loads that are started together, which are more than the processor can have in flight. A divisor of [`KEYS`].
 const GROUP: usize = 40;
 
 /// Binary search by hand, and the checksum of what it finds.
@@ -381,7 +381,7 @@ impl<'a> Sides<'a> {
         }
     }
 
-    /// Measures two ways to look up so many keys, other ones in each round.
+    /// Measures two ways to look up so many keys, which differ in each round.
     fn run(
         &self,
         comparison: &mut Comparison,

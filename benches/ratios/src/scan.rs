@@ -1,5 +1,5 @@
-//! Verifying an active segment, in memory and as a file: beside hashing the same records and nothing else, and beside hashing
-//! them one after the other with the crate `highway`. Also with the kernel below the best one.
+//! Verifying an active segment, in memory and as a file. It is compared with only hashing the same records, and with hashing them one
+//! after the other with the crate `highway`. Also with the second-best kernel of the processor.
 
 use std::fs::{self, File};
 use std::hint::black_box;

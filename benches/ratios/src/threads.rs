@@ -1,5 +1,5 @@
-//! Verifying one file, and batches of it, by two threads, by the time that passes: of each format whose files have parts. Beside two
-//! threads that read a file of half the size each, which need not share anything; and beside one thread.
+//! Verifying one file, and reading batches of it, by two threads, for each format whose files can be divided. It is compared with two
+//! threads that read a file of half the size each, so that they share nothing, and with one thread. The clock is the time that passes.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Verifying sealed and tenant segments and oplogs: beside the checks of each format alone, without reports, searches or order;
-//! sealed segments also beside the crate `highway`. (Chunked segments have a suite of their own.)
+//! Verifying sealed and tenant segments and oplogs, compared with the checks of each format alone, without a report, a search or an
+//! order; sealed segments also with the crate `highway`. Chunked segments have a suite of their own.
 
 use std::fs;
 use std::hint::black_box;

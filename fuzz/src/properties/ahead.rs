@@ -1,5 +1,5 @@
-//! Reading ahead changes nothing: whatever pieces a slow source is read in, a walk gives the same, and so do several threads. A
-//! read that fails is that error for whoever needs those bytes, and never damage; so is a file that was replaced.
+//! Reading ahead does not change what a walk, or several threads, read, whatever the sizes of its pieces. A failed read is an error for
+//! every reader that needs those bytes, and never damage. The same holds for a file that was replaced.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -60,7 +60,7 @@ fn sizes(draw: &mut Draw) -> PieceSizes {
     }
 }
 
-/// One read fails, perhaps of what nobody needs: then all is as if it had not. Afterwards everything can be read.
+/// One read fails. If its bytes are not needed, nothing else changes. Afterwards everything can be read.
 fn fails_once(
     bytes: &[u8],
     options: &Options,
@@ -73,7 +73,7 @@ fn fails_once(
     let scans = [(); 3].map(|()| read(ahead.clone(), options));
     let failed = scans.iter().filter(|scan| scan.is_err()).count();
     assert!(failed <= 1, "one read failed, and {failed} walks");
-    // Nothing is read ahead before something was asked for.
+    // Nothing is read before the first request.
     let is_needed = fails_at == 0 && store.reads.load(Ordering::SeqCst) > 0;
     assert!(scans[0].is_err() || !is_needed, "the first read failed");
     for scan in scans {
@@ -84,7 +84,7 @@ fn fails_once(
     }
 }
 
-/// Threads that share what is read ahead find what one finds.
+/// Threads that share the bytes that were read ahead give what one thread gives.
 fn threads(bytes: &[u8], options: &Options, sizes: PieceSizes) {
     let one = verify(windowed(bytes), options, |_| Ok(()));
     let (_, ahead) = Store::ahead(bytes, sizes);
@@ -118,7 +118,7 @@ fn failure(error: Error) -> String {
     }
 }
 
-/// An object elsewhere: slow, sometimes unreachable, sometimes replaced.
+/// An object in a store: slow, sometimes unreachable, sometimes replaced.
 struct Store {
     bytes: Vec<u8>,
     reads: AtomicUsize,

@@ -1,5 +1,5 @@
-//! Batches are the walk's records, column by column, copied or as views, whatever bounds a batch. Views hold when the source
-//! that they point into is gone.
+//! Batches hold the walk's records, column by column, copied or as views, for any batch limits. Views stay valid after the source that
+//! they point into is closed.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use seglake::verbs::verify;
 use super::scan::{End, Plain, Record, Scan, whole, windowed};
 use super::{Draw, readings};
 
-/// Views name bytes of the source only for values that are longer.
+/// Only values that are longer than this are views into the source.
 const INLINE_BYTES: usize = 12;
 
 pub(super) fn check(format: &'static Format, bytes: &[u8]) {
@@ -50,7 +50,7 @@ pub(super) fn check(format: &'static Format, bytes: &[u8]) {
     }
 }
 
-/// Views give the same, or are refused where the format does not keep values as they are.
+/// Views have the same values. They are refused if the format does not store values as they are.
 fn views(bytes: &[u8], options: &Options, chosen: &Chosen, scan: &Scan) {
     let format = options.format.unwrap();
     let copied = chosen.selection(options);
@@ -175,7 +175,7 @@ pub(super) struct Read {
 }
 
 impl Read {
-    /// Reads a source, which is gone when this is done.
+    /// Reads a source and closes it.
     fn new(
         source: Arc<dyn Source>,
         options: &Options,
@@ -189,7 +189,7 @@ impl Read {
         read
     }
 
-    /// Reads all batches. Gives in words why wrong use is reported, if it is.
+    /// Reads all batches. If the options are refused, gives the message.
     pub(super) fn of(
         mut batches: Batches,
         selection: &Selection,
@@ -226,7 +226,7 @@ impl Read {
         })
     }
 
-    /// Panics where other rows, damage or another end were read. Batches may end elsewhere.
+    /// Panics if the rows, the damage or the end differ. Batches may have other bounds.
     pub(super) fn assert_is(&self, expected: &Self) {
         assert_eq!(self.end, expected.end);
         let all = |read: &Self| read.batches.iter().flat_map(rows).collect::<Vec<_>>();

@@ -39,7 +39,7 @@ struct Case<'a> {
     write: WriteOptions,
     source: &'static [Column],
     target: &'static [Column],
-    /// A column to be dropped though the target may have it.
+    /// A column that is dropped even if the target can store it.
     dropped: Option<&'static str>,
 }
 
@@ -106,7 +106,7 @@ impl<'a> Case<'a> {
         convert(whole(self.bytes), &options, &path, &conversion, |_| Ok(()))
     }
 
-    /// What would be lost is refused by name, and so is what is missing. Gives both, to be dropped and set.
+    /// Checks that the error names the columns that would be lost and those that are missing. Gives both, to drop and set them.
     fn refuses_loss(&self) -> (Vec<String>, Set) {
         let mut drop: Vec<String> = self.dropped.map(str::to_owned).into_iter().collect();
         let (mut expected_lost, mut expected_missing) = (Vec::new(), Vec::new());
@@ -170,7 +170,7 @@ impl<'a> Case<'a> {
     }
 
     fn converts(&self, drop: &[String], set: &Set) {
-        // A UUID that is made is another one each time, and has the present time unless the record has one.
+        // A new UUID differs each time, and has the present time if the record has none.
         let made: &[&str] = if set.iter().any(|(name, _)| name == "uuid") {
             &["uuid", "timestamp"]
         } else if self.makes_uuids(drop) {
@@ -236,7 +236,7 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// A file that was made, read strictly.
+    /// Reads a new file strictly.
     fn read(&self, files: &BTreeMap<String, Vec<u8>>) -> Scan {
         let options = Options {
             format: Some(self.to),
@@ -248,7 +248,7 @@ impl<'a> Case<'a> {
         Scan::of(&files["converted"], &options)
     }
 
-    /// A record without what is made.
+    /// A record without its new values.
     fn kept(&self, record: &Record, made: &[&str]) -> Vec<Plain> {
         let fields = record.fields.iter().zip(self.target);
         let fields = fields.map(|(field, column)| {
@@ -318,7 +318,7 @@ fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     names.map(read).collect()
 }
 
-/// The fields that are lost where a value of one kind becomes one of another; `None` where it cannot.
+/// The fields that are lost if a value of one kind becomes one of another; `None` if it cannot.
 fn lost(source: ColumnKind, to: ColumnKind, name: &str) -> Option<Vec<String>> {
     match (source, to) {
         (ColumnKind::List(source), ColumnKind::List(to)) => lost(*source, *to, name),
@@ -337,7 +337,7 @@ fn lost(source: ColumnKind, to: ColumnKind, name: &str) -> Option<Vec<String>> {
     }
 }
 
-/// A value as one of another kind: of a structure the fields that both have.
+/// Converts a value to another kind. Of a structure the fields are kept that both kinds have.
 fn take(value: &Plain, source: ColumnKind, to: ColumnKind) -> Plain {
     match (value, source, to) {
         (Plain::List(items), ColumnKind::List(source), ColumnKind::List(to)) => {

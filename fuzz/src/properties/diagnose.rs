@@ -1,5 +1,5 @@
-//! Diagnosing explains the ledger's damage and nothing else, names the records around it, and takes no more work than it may. A
-//! bit that it proposes to flip back makes something verify.
+//! Diagnosing explains the ledger's damage and nothing else, names the records around it, and keeps within its budget. With a proposed
+//! bit flipped, the unit that the proposal names verifies.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -48,7 +48,7 @@ pub(super) fn check(format: &'static Format, bytes: &[u8]) {
     }
 }
 
-/// Bytes in memory that are read in windows, and how many were.
+/// Bytes in memory, read in windows, and the number of bytes read.
 struct Counted {
     bytes: BytesSource<Vec<u8>>,
     read: AtomicU64,
@@ -69,14 +69,14 @@ impl Source for Counted {
     }
 }
 
-/// What is read follows from the file's length and from what may be tried.
+/// The number of bytes read is bounded by the file's length and the budget for trials.
 fn is_bounded(read: u64, bytes: &[u8], how: &DiagnoseOptions, report: &Report) {
     let ranges = how.ranges.min(report.damage.len()) as u64;
     let most = (bytes.len() as u64 + 1024) * 16 * (ranges + 4) + 16 * how.work_bytes;
     assert!(read <= most, "{read} bytes were read for {ranges} ranges");
 }
 
-/// A diagnosis says why, how sure that is, and which records stand around the range.
+/// A diagnosis has a cause, how certain that is, and the records before and after the range.
 fn is_complete(diagnosis: &Diagnosis, scan: &Scan, options: &Options) {
     let Diagnosis {
         span,
@@ -121,7 +121,7 @@ fn is_neighbour(neighbour: Option<&Neighbour>, record: Option<&Record>, options:
     assert_eq!(neighbour, expected.as_ref());
 }
 
-/// A bit that is flipped back makes what the proposal names verify.
+/// With the proposed bit flipped, the unit that the proposal names verifies.
 fn verifies(repair: &Repair, bytes: &[u8], options: &Options) {
     let place = usize::try_from(repair.offset).unwrap();
     assert_eq!(bytes[place], repair.old, "{repair:?}");
@@ -149,7 +149,7 @@ fn verifies(repair: &Repair, bytes: &[u8], options: &Options) {
             let (header, crc) = mended[start..start + 21].split_last_chunk().unwrap();
             u32::from_be_bytes(*crc) == crc32fast::hash(header)
         }
-        // What its records are in order with is another question.
+        // The order of its records is not checked here.
         ("chunked", "chunk payload") => {
             let scan = Scan::of(&mended, options);
             let is_it = |span: &&Span| (span.start..span.end).contains(&repair.start);
@@ -197,8 +197,8 @@ fn message_end(bytes: &[u8], entry: &[u8; 24], key: &Key) -> Option<usize> {
     is_there.then_some(start + len)
 }
 
-/// What a table of contents says that the number is whose last byte stands in front of `end`: how many partitions there are, or,
-/// for each entry that names this place, how many tenants its partition has from there on.
+/// The values that a table of contents implies for the number that ends at `end`: the number of partitions, or, for each entry that
+/// names this place, the number of tenants of its partition from there on.
 fn counts(bytes: &[u8], end: usize) -> Vec<usize> {
     let number = |at: usize| u32::from_be_bytes(*bytes[at..].first_chunk().unwrap());
     let (mut entries, mut at) = (Vec::new(), 10);
@@ -220,7 +220,7 @@ fn counts(bytes: &[u8], end: usize) -> Vec<usize> {
     counts
 }
 
-/// With all proposals applied, damage that is left is said to be, and only that.
+/// Each diagnosis says whether its range stays damaged, and whether the file is sound, with all proposals applied.
 fn says_what_is_left(found: &[Diagnosis], bytes: &[u8], options: &Options) {
     let mut mended = bytes.to_vec();
     let repairs: Vec<_> = found

@@ -163,8 +163,8 @@ pub fn by_name(name: &str) -> &'static Property {
     found.unwrap_or_else(|| panic!("there is no property {name}"))
 }
 
-/// A folder for files that a property makes: in memory where there is such a place and no other is given, since syncing files to a
-/// disk takes longer than all else.
+/// A folder for the files of a property. It is in memory if the system has such a folder and TMPDIR names no other, because syncs to a
+/// disk would take most of the time.
 fn folder() -> TempDir {
     let in_memory = match env::var_os("TMPDIR") {
         None => tempdir_in("/dev/shm").ok(),

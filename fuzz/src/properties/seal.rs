@@ -17,7 +17,7 @@ use super::recover::names;
 use super::scan::{End, Scan, whole};
 use super::{Draw, readings};
 
-/// What stands at the destination before a file is sealed onto it.
+/// The content of the destination before sealing.
 const OLDER: &[u8] = b"an older file";
 
 pub(super) fn check(format: &'static Format, bytes: &[u8]) {

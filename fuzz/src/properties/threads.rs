@@ -1,4 +1,4 @@
-//! Several threads find what one finds: the same report, and the same records, damage and errors as batches.
+//! Several threads give what one thread gives: the same report, and batches with the same records, damage and errors.
 
 use seglake::Error;
 use seglake::format::{Format, Options};
@@ -68,7 +68,7 @@ fn batches(
                 }
             }
         }
-        // Nobody wants the rest.
+        // The reader stops here.
         let _ = read(2).next_batch();
     }
 }
