@@ -32,8 +32,8 @@ EXTENSION_SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find rust -nam
 # How long each part of `make test` takes, for the table at its end.
 STAGES := build/stages.jsonl
 STAGE := $(BIN)/python scripts/stage.py --log $(STAGES)
-# Succeeds if no test needs the Kaitai Struct compiler, which is fetched otherwise.
-KAITAI_UNCHANGED = test $(ORACLES) = changed && $(BIN)/python -m tests.oracles tests/python/test_kaitai.py
+# The Kaitai Struct compiler is fetched only for tests that are run.
+KAITAI_UNCHANGED = test $(ORACLES) = changed && $(BIN)/python -m tests.oracles tests/python/test_kaitai.py tests/python/test_kaitai_script.py
 CHECKED_PYTHON := python examples scripts tests benches
 # Workspaces of their own, each for a reason that its manifest gives.
 OWN_WORKSPACES := fuzz benches/ratios benches/guard

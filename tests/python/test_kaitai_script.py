@@ -94,6 +94,7 @@ def test_the_command_says_what_is_wrong(deliveries: list[dict[str, bytes]], caps
 
 
 @pytest.mark.kaitai
+@pytest.mark.oracle("requirements/kaitai.sha256")
 def test_a_layout_that_does_not_compile_is_an_error(tmp_path: Path) -> None:
     layout = tmp_path / "wrong.ksy"
     layout.write_text("meta:\n  id: wrong\nseq:\n  - id: field\n    type: no_such_type\n")
