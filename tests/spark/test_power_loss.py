@@ -173,6 +173,48 @@ def test_setting_a_write_right_may_lose_power_too(
             assert settled.visible(later) in (old, whole)
 
 
+@pytest.mark.parametrize("failures", [1, 2])
+def test_taking_a_write_back_may_lose_power_too(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failures: int
+) -> None:
+    old = {name: name.encode() for name in OLD}
+    lay_out(old, root / "out")
+    disk = Disk(root)
+    with monkeypatch.context() as patched:
+        disk.watch(patched)
+        job = Job.begin(root / "out", overwrites=True, success_file=False)
+        files = staged(job)
+        begun = disk.moment()
+        sync, calls = os.fsync, itertools.count()
+        folder = (root / "out").stat().st_ino
+
+        def failing(descriptor: int) -> None:
+            # The manifest takes two of them. The third is for the names, the fourth for moving back.
+            if os.fstat(descriptor).st_ino == folder and 2 <= next(calls) < 2 + failures:
+                raise OSError(5, "Input/output error")
+            sync(descriptor)
+
+        patched.setattr(os, "fsync", failing)
+        with pytest.raises(OSError, match="Nothing of it is visible"):
+            job.commit(files)
+        failed = disk.moment()
+        job.abort()
+        aborted = disk.moment()
+    new = {name: name.encode() for file in files for _, name in file.moves}
+    settled = Settled(tmp_path, monkeypatch, "out", next_write)
+    for moment, state in disk.states(begun):
+        shown = below(state, "out")
+        assert shown.items() >= old.items()
+        assert settled.visible(state) in ((old,) if moment >= (failed if failures == 1 else aborted) else (old, new))
+        if moment >= aborted:
+            assert shown == old
+    for state in disk.states_kept(begun):
+        for _, later in settled.run(state).states():
+            shown = below(later, "out")
+            assert shown.items() >= old.items() or shown.items() >= new.items()
+            assert settled.visible(later) in (old, new)
+
+
 class SyncedWriter:
     """A writer that notes its syncs: those of Rust's are no calls of `os`."""
 

@@ -182,14 +182,17 @@ def test_what_a_write_was_removing_when_it_died_is_removed(folder: Path) -> None
     assert sorted(path.name for path in folder.iterdir()) == OLD
 
 
-def failing(monkeypatch: pytest.MonkeyPatch, name: str, step: int) -> None:
+FULL = OSError(28, "No space left on device")
+
+
+def failing(monkeypatch: pytest.MonkeyPatch, name: str, step: int, error: BaseException = FULL) -> None:
     function = getattr(storage, name)
     calls: list[Any] = []
 
     def call(*arguments: Any) -> Any:
         calls.append(arguments)
         if len(calls) == step:
-            raise OSError(28, "No space left on device")
+            raise error
         return function(*arguments)
 
     monkeypatch.setattr(storage, name, call)
@@ -204,6 +207,71 @@ def test_a_rename_that_fails_is_taken_back(folder: Path, monkeypatch: pytest.Mon
     assert visible(folder) == OLD
     job.abort()
     assert sorted(path.name for path in folder.iterdir()) == OLD
+
+
+@pytest.mark.parametrize("aborts", [False, True])
+@pytest.mark.parametrize("error", [FULL, KeyboardInterrupt()], ids=["full", "interrupted"])
+@pytest.mark.parametrize(
+    ("step", "is_new"), [(1, False), (2, False), (3, False), (4, True), (5, True), (6, True)], ids=str
+)
+def test_a_sync_that_fails_loses_neither_old_nor_new(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, step: int, is_new: bool, error: BaseException, aborts: bool
+) -> None:
+    job = begin(folder, overwrites=True)
+    files = staged(job)
+    with monkeypatch.context() as patched:
+        failing(patched, "sync_folders", step, error)
+        with pytest.raises(type(error)):
+            job.commit(files)
+    expected = names(files) if is_new else OLD
+    assert set(visible(folder)) >= set(expected)
+    if aborts:
+        job.abort()
+    begin(folder).abort()
+    assert visible(folder) == expected
+
+
+def test_files_that_cannot_be_moved_back_are_finished_later(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = begin(folder, overwrites=True)
+    files = staged(job)
+    with monkeypatch.context() as patched:
+        failing(patched, "sync_folders", 3)
+        move, moves = Path.rename, iter(range(100))
+
+        def sticking(path: Path, target: Path) -> Path:
+            if path.parent == folder and next(moves) == 0:
+                raise FULL
+            return move(path, target)
+
+        patched.setattr(Path, "rename", sticking)
+        with pytest.raises(OSError, match=r"names failed: .*The next write into the folder puts it in order"):
+            job.commit(files)
+    job.abort()
+    assert visible(folder) == names(files)
+
+
+@pytest.mark.parametrize("gone", [1, 4])
+def test_a_staged_file_that_is_gone_costs_nothing(folder: Path, gone: int) -> None:
+    job = begin(folder, overwrites=True)
+    files = staged(job)
+    for staged_name, _ in [move for file in files for move in file.moves][:gone]:
+        (job.staging / staged_name).unlink()
+    with pytest.raises(
+        FileNotFoundError, match=r"expected the file that a task .* there is none\. Nothing was changed"
+    ):
+        job.commit(files)
+    assert visible(folder) == OLD
+    job.abort()
+    assert sorted(path.name for path in folder.iterdir()) == OLD
+
+
+def test_a_manifest_of_files_that_are_nowhere_removes_nothing(folder: Path) -> None:
+    job = begin(folder, overwrites=True)
+    move = ["0-gone", f"gone-{job.id}.active"]
+    (job.staging / "manifest.json").write_text(json.dumps({"job": job.id, "place": [move], "remove": OLD}))
+    begin(folder).abort()
+    assert visible(folder) == OLD
+    assert not job.staging.exists()
 
 
 @pytest.mark.parametrize("step", [1, 2, 3])

@@ -6,11 +6,11 @@ all files have their names, what they replace is removed; otherwise those that h
 either what was there before is complete, or what was written is.
 """
 
+import contextlib
 import fcntl
 import json
 import os
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -43,9 +43,15 @@ class Manifest:
         """Does it. Only for the holder of the lock.
 
         Raises:
-            OSError: a file could not be renamed, and nothing of the write is visible; or one that is replaced could not
-                be removed, and all of the write is. The message says which.
+            OSError: a file is not there, or could not be renamed, and nothing of the write is visible; or one that is
+                replaced could not be removed, and all of the write is. The message says which.
         """
+        for staged, _ in self.place:
+            if not (staging / staged).is_file():
+                raise FileNotFoundError(
+                    f"{printable_path(staging / staged)}: expected the file that a task of this write has put there, "
+                    "there is none. Nothing was changed; write again, where all machines see the same folder"
+                )
         content = {"job": self.job, "place": self.place, "remove": self.remove}
         # Sync the names of the staged files before the manifest exists: recovery takes a missing one as placed already.
         storage.sync_folders(folder, [staging / _MANIFEST])
@@ -55,11 +61,12 @@ class Manifest:
                 storage.place(staging / staged, folder / final)
             self._sync(folder)
         except BaseException as error:
-            self._take_back(folder)
+            with contextlib.suppress(OSError):
+                self._move_back(folder, staging)
             if isinstance(error, OSError):
-                raise _failed(
-                    folder, error, "giving the files their names failed", "Nothing of it is visible"
-                ) from error
+                is_visible = any((folder / final).exists() for _, final in self.place)
+                state = "The next write into the folder puts it in order" if is_visible else "Nothing of it is visible"
+                raise _failed(folder, error, "giving the files their names failed", state) from error
             raise
         self._remove_replaced(folder)
 
@@ -69,7 +76,12 @@ class Manifest:
         Raises:
             OSError: a file could not be removed.
         """
-        if any((staging / staged).exists() for staged, _ in self.place):
+        is_waiting = any((staging / staged).exists() for staged, _ in self.place)
+        is_visible = any((folder / final).exists() for _, final in self.place)
+        # Nothing is removed for files that are neither here nor there.
+        if is_waiting or (self.place and not is_visible):
+            # What was moved back stays so, whatever becomes of the folder that it is in.
+            storage.sync_folders(folder, [staging / _MANIFEST])
             self._take_back(folder)
         else:
             self._remove_replaced(folder)
@@ -105,6 +117,13 @@ class Manifest:
             raise _foreign(path, f"it is of write {printable(job)}")
         return cls(job, place, remove)
 
+    def _move_back(self, folder: Path, staging: Path) -> None:
+        # Not removed: if the process dies after that, files that are nowhere would look like files that were placed.
+        for staged, final in reversed(self.place):
+            with contextlib.suppress(FileNotFoundError):
+                (folder / final).rename(staging / staged)
+        storage.sync_folders(folder, [staging / _MANIFEST])
+
     def _take_back(self, folder: Path) -> None:
         # An index goes before its log, and stands behind it in the list: alone it would look like a file of its own.
         for _, final in reversed(self.place):
@@ -130,7 +149,7 @@ class Manifest:
         storage.sync_folders(folder, [folder / final for final in (*(final for _, final in self.place), *self.remove)])
 
 
-@contextmanager
+@contextlib.contextmanager
 def locked(staging: Path) -> Generator[bool]:
     """Holds the lock of a job's commit, and says whether it could be had: it may be somebody else's.
 
