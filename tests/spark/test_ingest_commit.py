@@ -5,17 +5,22 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from seglake.spark import storage
+from seglake.spark.formats import FormatOptions
 from seglake.spark.ingestion import driver
 from seglake.spark.ingestion.commit import Manifest, clear_dead_runs, commit
+from seglake.spark.ingestion.driver import IngestDriver
 from seglake.spark.ingestion.layout import LOCK, STAGING
 from seglake.spark.ingestion.lock import locked
 from seglake.spark.ingestion.result import IngestError
+from seglake.spark.ingestion.task import TaskOutcome
 
 RUN = "20240131T000000Z-0000beef"
 DATA = [
@@ -125,6 +130,45 @@ def test_a_rename_that_fails_is_set_right_at_once(
     with pytest.raises(IngestError, match=f"giving the files their names failed: .*No space left.*{message}"):
         driver._commit(destination, Manifest(RUN, DATA, FILES))
     assert visible(destination) == (ALL if step > len(DATA) else NOTHING)
+
+
+@pytest.mark.parametrize("step", [2, 3, 4, 5])
+def test_what_cannot_be_set_right_at_once_is_by_the_next_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int
+) -> None:
+    destination = tmp_path / "lake"
+    staging = destination / STAGING / RUN
+
+    def read(*_: object) -> list[TaskOutcome]:
+        (staging / "t").mkdir()
+        for staged, _ in (*DATA, *FILES):
+            (staging / staged).write_text(staged)
+        return []
+
+    monkeypatch.setattr(IngestDriver, "_read", read)
+    monkeypatch.setattr(driver, "_by_format", lambda *_: {})
+    monkeypatch.setattr(IngestDriver, "_manifest", lambda *_: Manifest(RUN, DATA, FILES))
+    calls: list[Path] = []
+
+    def failing(function: Callable[..., None]) -> Callable[..., None]:
+        def call(*arguments: Any, **named: Any) -> None:
+            calls.append(arguments[0])
+            if len(calls) >= step:
+                raise OSError(5, "Input/output error")
+            function(*arguments, **named)
+
+        return call
+
+    run = IngestDriver([], destination, None, FormatOptions(), None, None, 1, None)
+    with monkeypatch.context() as patched:
+        patched.setattr(storage, "place", failing(storage.place))
+        patched.setattr(Path, "unlink", failing(Path.unlink))
+        with pytest.raises(IngestError, match=r"Input/output error\. A part of it may be visible"):
+            run._run(cast("Any", None), destination, RUN, cast("Any", SimpleNamespace(files=[])))
+    clear_dead_runs(destination)
+    whole = {final: staged for staged, final in (*DATA, *FILES)}
+    assert visible(destination) == (whole if step > len(DATA) + 1 else {})
+    assert list((destination / STAGING).iterdir()) == []
 
 
 @pytest.mark.parametrize(

@@ -100,9 +100,12 @@ class IngestDriver:
             by_format = _by_format(self.format, outcomes)
             refuse_other_columns(destination, by_format, self.format_options)
             manifest = self._manifest(destination, staging, run_id, outcomes, by_format)
-            _commit(destination, manifest)
-        finally:
+        except BaseException:
             storage.remove_tree(staging)
+            raise
+        # If it fails and cannot be set right, the next run needs what is staged to do so.
+        _commit(destination, manifest)
+        storage.remove_tree(staging)
         files = [file for outcome in outcomes for file in outcome.files]
         return _result(run_id, destination, listing, by_format, files, time.monotonic() - started)
 
@@ -218,10 +221,13 @@ def _commit(destination: Path, manifest: Manifest) -> None:
     try:
         commit(destination, manifest)
     except BaseException as error:
-        clear_dead_runs(destination)
-        if isinstance(error, OSError):
+        try:
+            clear_dead_runs(destination)
             visible = any((destination / final).exists() for _, final in manifest.files)
             state = "All of it is visible all the same" if visible else "Nothing of this run is visible"
+        except OSError:
+            state = "A part of it may be visible: the next run finishes it or takes it back"
+        if isinstance(error, OSError):
             raise IngestError(
                 f"{printable_path(destination)}: giving the files their names failed: {error}. {state}"
             ) from error
