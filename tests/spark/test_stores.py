@@ -1,11 +1,14 @@
 """The options for stores, without Spark and without a store: which are secret, and when an object is another one."""
 
+import json
 import pickle
 import re
-from collections.abc import Mapping
+import traceback
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote, quote_plus
 
 import pytest
 from pyarrow import fs
@@ -71,6 +74,8 @@ SECRET: dict[str, tuple[str, ...]] = {
     "hdfs": (),
 }
 HUSH = "not-to-be-shown/5"
+# Without one S3 is asked for it.
+REGION = {"s3://logs/a": {"fs.region": "r"}}
 EACH_SECRET = [(library, name) for library, names in SECRET.items() for name in names]
 
 
@@ -185,6 +190,67 @@ def test_a_store_that_cannot_be_made_shows_no_secret(monkeypatch: pytest.MonkeyP
     with pytest.raises(ValueError, match=r"sftp://host/: these are wrong: .*\(hidden\)") as caught:
         Stores.parse({"fs.password": HUSH}, ["sftp://host/a"]).connect("sftp://host/a")
     assert HUSH not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "error", [OSError, FileNotFoundError, RuntimeError, KeyError, AttributeError, NotImplementedError], ids=str
+)
+def test_no_error_of_a_client_shows_a_secret(error: type[Exception], monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **arguments: object) -> None:
+        raise error(f"these are wrong: {arguments}")
+
+    for name in ("S3FileSystem", "GcsFileSystem", "AzureFileSystem"):
+        monkeypatch.setattr(fs, name, refuse)
+    monkeypatch.setattr("fsspec.core.url_to_fs", refuse)
+    for uri, name in (
+        ("s3://logs/a", "secret_key"),
+        ("gs://logs/a", "access_token"),
+        ("abfs://c@account/a", "account_key"),
+        ("sftp://host/a", "password"),
+    ):
+        with pytest.raises(OSError, match=rf"these are wrong: .*\(hidden\).*{uri[:-1]}") as caught:
+            Stores.parse({f"fs.{name}": HUSH, **REGION.get(uri, {})}, [uri]).connect(uri)
+        assert HUSH not in "".join(traceback.format_exception(caught.value))
+
+
+def test_a_package_that_is_missing_shows_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **arguments: object) -> None:
+        raise ImportError(f"not for {arguments}")
+
+    monkeypatch.setattr("fsspec.core.url_to_fs", refuse)
+    with pytest.raises(ImportError, match=r"takes another package: not for .*\(hidden\)") as caught:
+        Stores.parse({"fs.password": HUSH}, ["sftp://host/a"]).connect("sftp://host/a")
+    assert HUSH not in "".join(traceback.format_exception(caught.value))
+
+
+@pytest.mark.parametrize("written", [str, repr, json.dumps, quote, quote_plus, lambda text: quote(text, safe="")])
+@pytest.mark.parametrize("secret", ["a/b c+d==", "back\\slash", "both'\"quotes", "ümläut", "hid", "d"])
+def test_a_secret_is_hidden_however_it_is_written(
+    secret: str, written: Callable[[str], str], connected: list[Mapping[str, Any]]
+) -> None:
+    store, _ = stores("s3", secret_key=secret, access_key="(").connect(URIS["s3"])
+    assert re.fullmatch(r"\[Errno 5\] 5: ['\"]?\(hidden\)['\"]?: 'a'", said(store, f"5: {written(secret)}"))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "shown"),
+    [
+        ("password", "12345678", "12345678"),
+        ("password", "1e5", "100000.0"),
+        ("password", "1e5", "1e5"),
+        ("passphrase", "abc", "abc"),
+        ("token", '"abc"', "abc"),
+        ("secret_url", "http://5", "http://5"),
+        ("client_kwargs", '{"auth": ["user5", 4711]}', "4711"),
+        ("client_kwargs", '{"api_key": {"value": 4711}}', "4711"),
+        ("proxy", "http://u:pw@host.example", "http://u:pw@host.example"),
+    ],
+)
+def test_of_other_libraries_what_is_named_like_a_secret_is_one(
+    name: str, value: str, shown: str, connected: list[Mapping[str, Any]]
+) -> None:
+    store, _ = Stores.parse({f"fs.{name.lower()}": value}, ["sftp://host/a"]).connect("sftp://host/a")
+    assert said(store, f"it was {shown}, refused") == "[Errno 5] it was (hidden), refused: 'a'"
 
 
 def test_a_connection_is_made_once_for_each_place(connected: list[Mapping[str, Any]]) -> None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import errno
+import json
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import NamedTuple
+from urllib.parse import quote, quote_plus
 
 __all__ = ["Entry", "RemoteFile", "Store", "without_secrets"]
 
@@ -142,10 +145,20 @@ class RemoteFile(ABC):
 
 
 def without_secrets(text: str, secrets: tuple[str, ...]) -> str:
-    """Returns a text in which "(hidden)" replaces each secret, the longest first, since one may begin with another."""
-    for secret in sorted(secrets, key=len, reverse=True):
-        text = text.replace(secret, "(hidden)")
-    return text
+    """Returns a text with "(hidden)" for each secret, also where it is written as in Python, JSON or a URL."""
+    forms = {form for secret in secrets for form in _written(secret) if form}
+    # The longest first, since one may begin with another.
+    pattern = "|".join(re.escape(form) for form in sorted(forms, key=len, reverse=True))
+    return re.sub(pattern, "(hidden)", text) if pattern else text
+
+
+def _written(secret: str) -> Iterator[str]:
+    yield secret
+    yield repr(secret)[1:-1]
+    yield json.dumps(secret)[1:-1]
+    yield quote(secret)
+    yield quote(secret, safe="")
+    yield quote_plus(secret)
 
 
 def _with_extension(path: str, extension: str) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import sys
@@ -134,8 +135,17 @@ def _arrow(library: str, uri: str, settings: dict[str, Any], secrets: tuple[str,
         return arrow.FileSystem.from_uri(f"{scheme}://{authority}/")[0]
     except (ImportError, NotImplementedError):
         return None
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{uri}: {without_secrets(str(error), secrets)}") from None
+    except Exception as error:
+        raise _not_made(uri, error, secrets) from None
+
+
+def _not_made(uri: str, error: Exception, secrets: tuple[str, ...]) -> OSError | ValueError:
+    """Makes the error of a file system that cannot be made, without secrets. The client's own may show all settings."""
+    text = without_secrets(str(error), secrets)
+    if isinstance(error, TypeError | ValueError):
+        return ValueError(f"{uri}: {text}")
+    number = getattr(error, "errno", None)
+    return OSError(number if isinstance(number, int) else errno.EIO, text or type(error).__name__, uri)
 
 
 def _region(bucket: str) -> dict[str, str]:
@@ -189,6 +199,7 @@ def _fsspec(uri: str, settings: Mapping[str, Any], secrets: tuple[str, ...]) -> 
     try:
         return cast("tuple[Any, str]", url_to_fs(uri, **settings))
     except ImportError as error:
-        raise ImportError(f"reading {uri} takes another package: {error}") from error
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{uri}: {without_secrets(str(error), secrets)}") from None
+        text = without_secrets(str(error), secrets)
+        raise ImportError(f"reading {uri} takes another package: {text}") from None
+    except Exception as error:
+        raise _not_made(uri, error, secrets) from None

@@ -17,6 +17,8 @@ __all__ = ["Stores"]
 
 # Spark hides the values of options with this word in their names wherever it shows them; not that of `fs.access_key`.
 _HIDDEN: Final = "secret."
+# Arguments of `fsspec` with such names hold secrets, also where their values are short, or numbers.
+_SECRET_NAME: Final = re.compile(r"pass|pwd|secret|token|key|cred|auth|sign", re.IGNORECASE)
 # Executors and driver may see a modification time through different requests, some of which round it to a second.
 _CLOCK_SECONDS: Final = 1.0
 _Parser = Callable[[str], Any]
@@ -229,18 +231,31 @@ def is_elsewhere(path: str) -> bool:
 
 
 def _secrets(library: str, given: Mapping[str, str]) -> tuple[str, ...]:
-    """Returns what no message shows: of arguments of `fsspec`, whose meaning is not known, everything but addresses."""
+    """Returns what no message shows.
+
+    Of arguments of `fsspec`, whose meaning is not known, that is all of those that are named like a secret, and of the
+    others every text but addresses without a password.
+    """
     known = _ARGUMENTS.get(library)
     if known is not None:
         return tuple(value for name, value in given.items() if known[name] is _secret)
     texts: list[str] = []
-    pending: list[Any] = [_any(value) for value in given.values()]
-    while pending:
-        value = pending.pop()
-        if isinstance(value, dict):
-            pending.extend(cast("dict[str, Any]", value).values())
-        elif isinstance(value, list):
-            pending.extend(cast("list[Any]", value))
-        elif isinstance(value, str) and len(value) > 3 and "://" not in value:
+    pending: list[tuple[str, bool, Any]] = []
+    for name, value in given.items():
+        if _SECRET_NAME.search(name):
             texts.append(value)
+        pending.append((name, False, _any(value)))
+    while pending:
+        name, inherited, value = pending.pop()
+        is_named_so = inherited or _SECRET_NAME.search(name) is not None
+        if isinstance(value, dict):
+            pending.extend((key, is_named_so, each) for key, each in cast("dict[str, Any]", value).items())
+        elif isinstance(value, list):
+            pending.extend((name, is_named_so, each) for each in cast("list[Any]", value))
+        elif isinstance(value, str):
+            is_address = "://" in value and not has_password(value)
+            if is_named_so or (len(value) > 3 and not is_address):
+                texts.append(value)
+        elif is_named_so and isinstance(value, int | float) and not isinstance(value, bool):
+            texts.append(str(value))
     return tuple(texts)
