@@ -15,6 +15,8 @@ from typing import Any, cast
 import pyarrow as pa
 from pyarrow import fs
 
+from seglake._durable import sync
+
 __all__ = [
     "make_folder",
     "open_output",
@@ -124,6 +126,6 @@ def remove_tree(folder: Path) -> None:
 def _sync(path: Path, flags: int) -> None:
     descriptor = os.open(path, flags)
     try:
-        os.fsync(descriptor)
+        sync(descriptor)
     finally:
         os.close(descriptor)
