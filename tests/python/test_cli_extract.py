@@ -1,8 +1,12 @@
 """`seglake extract`: bytes out of any file."""
 
+import errno
+import os
 import stat
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from cli_process import here, on_terminal, seglake
@@ -129,3 +133,67 @@ def test_damage_that_verify_names_is_what_comes_out(vectors: Path) -> None:
     done = here("extract", segment, "--range", f"{damage['start']}:{damage['end']}", "--hex")
     dumped = bytes.fromhex("".join(line[10:58] for line in done.out.splitlines()))
     assert dumped == segment.read_bytes()[damage["start"] : damage["end"]]
+
+
+def test_a_link_that_leads_nowhere_is_in_the_way(source: Path, tmp_path: Path) -> None:
+    output = tmp_path / "part"
+    output.symlink_to("nowhere")
+    done = here("extract", source, "--range", "0:4", "--output", output)
+    assert (done.status, done.err.splitlines()[0]) == (2, f"seglake: {output}: exists already: nothing was written")
+    assert output.is_symlink()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["part", "source"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a named pipe")
+@pytest.mark.parametrize("command", ["extract", "convert"])
+def test_no_device_or_pipe_is_replaced(command: str, vectors: Path, tmp_path: Path) -> None:
+    pipe, segment = tmp_path / "pipe", vectors / "active" / "typical.bin"
+    os.mkfifo(pipe)
+    arguments = ["--range", ":", "--output"] if command == "extract" else ["--to", "oplog"]
+    for more in ([], ["--overwrite"]):
+        done = here(command, segment, *arguments, pipe, *more)
+        assert done.status == 2
+        assert f"{pipe}: is a device or a pipe: name the file to write" in done.err
+        assert pipe.is_fifo()
+
+
+def failing(number: int, *expected: str) -> Callable[..., NoReturn]:
+    """What a call of the system raises: an error that names the files of the call, or none."""
+
+    def fail(*_: object, **__: object) -> NoReturn:
+        raise OSError(number, os.strerror(number), *expected)
+
+    return fail
+
+
+@pytest.mark.parametrize(
+    ("broken", "said"),
+    [
+        ("tempfile.mkstemp", "No space left on device"),
+        ("os.fsync", "No space left on device"),
+        ("pathlib.Path.replace", "No space left on device"),
+        (
+            "seglake.cli.outputs._sync_folder",
+            "the new file is complete and in its place, but a loss of power may undo that: its folder cannot be "
+            "synced: No space left on device",
+        ),
+    ],
+)
+def test_errors_name_the_file_that_was_to_be(
+    broken: str, said: str, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output = tmp_path / "part"
+    with monkeypatch.context() as patched:
+        patched.setattr(broken, failing(errno.ENOSPC, *([] if "sync" in broken else [str(tmp_path / ".part.x")])))
+        done = here("extract", source, "--range", "0:4", "--output", output, "--overwrite")
+    assert (done.status, done.err) == (2, f"seglake: {output}: {said}\n")
+    assert output.exists() == ("in its place" in said)
+    assert len(list(tmp_path.iterdir())) == 1 + output.exists()
+
+
+def test_a_full_disk_leaves_nothing_and_is_said_of_the_file(small_disk: Path, tmp_path: Path) -> None:
+    large, output = tmp_path / "large", small_disk / "part"
+    large.write_bytes(bytes(4 << 20))
+    done = here("extract", large, "--range", ":", "--output", output)
+    assert (done.status, done.err) == (2, f"seglake: {output}: No space left on device\n")
+    assert list(small_disk.iterdir()) == []

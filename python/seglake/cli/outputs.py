@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 import sys
 import tempfile
@@ -13,6 +14,8 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
+from seglake._durable import sync
+
 from .escape import json_text, printable
 from .failure import Trouble, report_status, say
 from .inputs import Input, is_uri
@@ -21,9 +24,15 @@ from .quantity import count, exact_size
 from .skipped import skipped
 
 if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
     from seglake import Report
 
 _LONGEST_NAME_BYTES = 200
+# In the words of the library's own new files.
+_NOT_SYNCED = (
+    "the new file is complete and in its place, but a loss of power may undo that: its folder cannot be synced: "
+)
 
 
 def overwrite(command: Command) -> Command:
@@ -37,13 +46,15 @@ def check_destination(source: Input, path: str) -> None:
     """Refuse what cannot be written to.
 
     Raises:
-        Trouble: a URI, a folder, or the file that is being read.
+        Trouble: a URI, a folder, a device, a pipe, or the file that is being read.
     """
     shown = printable(path)
     if is_uri(path):
         raise Trouble(f"{shown}: only files on this machine are written: name a path, then copy the file there")
     if Path(path).is_dir():
         raise Trouble(f"{shown}: is a folder: name the file to write")
+    if Path(path).exists() and not Path(path).is_file():
+        raise Trouble(f"{shown}: is a device or a pipe: name the file to write, which would replace it")
     if source.is_same_file(path):
         raise Trouble(f"{shown}: is the file that is being read: name another one")
 
@@ -71,22 +82,48 @@ def new_file(path: str, *, replace: bool) -> Generator[BinaryIO]:
         OSError: the folder is missing or cannot be written to.
     """
     final = Path(path)
-    if not replace and final.exists():
+    # A link that leads nowhere is in the way too.
+    if not replace and os.path.lexists(final):
         raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
     # A name that is as long as names may be has no room for more.
     prefix = final.name if len(os.fsencode(final.name)) <= _LONGEST_NAME_BYTES else "seglake"
-    descriptor, name = tempfile.mkstemp(dir=final.parent, prefix=f".{prefix}.")
+    with _about(path):
+        descriptor, name = tempfile.mkstemp(dir=final.parent, prefix=f".{prefix}.")
     staged = Path(name)
     try:
         # Closed before it gets its name, because Windows cannot rename or remove an open file.
-        with open(descriptor, "wb") as file:  # noqa: PTH123 - a descriptor
+        with io.BufferedWriter(_Named(descriptor, path)) as file:
             yield file
             file.flush()
-            os.fsync(file.fileno())
-        _place(staged, final, replace=replace)
-        _sync_folder(final.parent)
+            with _about(path):
+                sync(file.fileno())
+        with _about(path):
+            _place(staged, final, replace=replace)
+        with _about(path, _NOT_SYNCED):
+            _sync_folder(final.parent)
     finally:
         staged.unlink(missing_ok=True)
+
+
+class _Named(io.FileIO):
+    """A file to write, whose errors have the name that it is to get."""
+
+    def __init__(self, descriptor: int, path: str) -> None:
+        super().__init__(descriptor, "w")
+        self._path = path
+
+    def write(self, content: Buffer, /) -> int:
+        with _about(self._path):
+            return super().write(content)
+
+
+@contextmanager
+def _about(path: str, state: str = "") -> Generator[None]:
+    """Names a file in the system's errors, which name none, or the one that it has until it is complete."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, f"{state}{error.strerror or error}", path) from error
 
 
 def _place(staged: Path, final: Path, *, replace: bool) -> None:
@@ -108,7 +145,7 @@ def _sync_folder(folder: Path) -> None:
         return
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        os.fsync(descriptor)
+        sync(descriptor)
     finally:
         os.close(descriptor)
 
