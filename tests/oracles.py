@@ -2,7 +2,8 @@
 
 An oracle test runs no code of seglake. It tests what seglake is compared with: the formats' rules as plain Python, or
 the Kaitai layouts. It has the mark `oracle`, with the files that it reads. Its inputs are these files, its module, the
-modules of this repository that it imports, and the pinned packages.
+modules of this repository that it imports, the `conftest.py` files above it, which say how cases are drawn, and the
+pinned packages.
 
 `tests/oracles.json` is the record: for each module with oracle tests the SHA-256 of the inputs with which they passed.
 
@@ -37,7 +38,7 @@ PINNED: Final = ("requirements/dev.txt", "requirements/kaitai.sha256")
 def digest(module: Path) -> str:
     """Return the SHA-256 of the inputs of a module's oracle tests."""
     tree = ast.parse(module.read_bytes())
-    inputs = {ROOT / name for name in PINNED} | set(_imported(module))
+    inputs = {ROOT / name for name in PINNED} | _imported(module) | _conftests(module)
     for pattern in _patterns(tree):
         found = sorted(path for path in ROOT.glob(pattern) if path.is_file())
         if not found:
@@ -74,6 +75,12 @@ def _imported(module: Path) -> set[Path]:
                     stem = folder.joinpath(*parts[:depth])
                     left += [each for each in (stem.with_suffix(".py"), stem / "__init__.py") if each.is_file()]
     return found
+
+
+def _conftests(module: Path) -> set[Path]:
+    """What pytest reads before a module: from its folder up."""
+    above = (folder / "conftest.py" for folder in module.resolve().parents if folder.is_relative_to(ROOT))
+    return {path for path in above if path.is_file()}
 
 
 def _names(tree: ast.Module, path: Path) -> Iterator[str]:
@@ -128,6 +135,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("oracles") == "write":
         if config.getoption("numprocesses", None):
             raise pytest.UsageError("--oracles write takes a single process: without --numprocesses")
+        if any("::" in argument for argument in config.args) or config.getoption("lf", False):
+            raise pytest.UsageError("--oracles write takes whole files: without ::, and without --last-failed")
         config.pluginmanager.register(_Writer(), "oracles-writer")
 
 
@@ -161,6 +170,7 @@ class _Writer:
 
     def __init__(self) -> None:
         self._marked: dict[str, set[str]] = {}
+        self._digests: dict[str, str] = {}
         self._passed: set[str] = set()
         self._others: set[str] = set()
 
@@ -169,6 +179,8 @@ class _Writer:
         for item in items:
             if item.get_closest_marker(MARK):
                 self._marked.setdefault(_name(item.path), set()).add(item.nodeid)
+        # Of what the tests have read: somebody may be editing it meanwhile.
+        self._digests = {name: digest(ROOT / name) for name in self._marked}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if not report.passed:
@@ -182,7 +194,7 @@ class _Writer:
         for name, tests in self._marked.items():
             record.pop(name, None)
             if tests <= self._passed - self._others:
-                record[name] = digest(ROOT / name)
+                record[name] = self._digests[name]
         RECORD.write_text(json.dumps(record, indent=2, sort_keys=True) + "\n", encoding="utf-8")
 
 
