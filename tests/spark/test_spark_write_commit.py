@@ -288,6 +288,48 @@ def test_a_removal_that_fails_is_tried_again(folder: Path, monkeypatch: pytest.M
     assert visible(folder) == names(files)
 
 
+@pytest.mark.parametrize("step", [4, 5])
+def test_clearing_up_that_fails_takes_nothing_back(folder: Path, monkeypatch: pytest.MonkeyPatch, step: int) -> None:
+    job = begin(folder)
+    files = staged(job)
+    with monkeypatch.context() as patched:
+        failing(patched, "sync_folders", step)
+        with pytest.raises(OSError, match=r"out: clearing up .* failed: .*No space.*All of the write is visible: do"):
+            job.commit(files)
+    job.abort()
+    assert visible(folder) == sorted([*OLD, *names(files)])
+    begin(folder).abort()
+    assert not (folder / "_temporary").exists()
+
+
+def test_a_folder_that_another_write_removes_meanwhile(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = begin(folder)
+    is_dir, sync = Path.is_dir, storage._sync
+    removed: list[Path] = []
+
+    def end_of_another(path: Path) -> None:
+        # It begins and removes what the first has moved aside, and then the empty folder above.
+        if path.name == "_temporary" and not removed and next(path.iterdir()).name.startswith("."):
+            storage.remove_tree(path)
+            removed.append(path)
+
+    def looked(path: Path) -> bool:
+        found = is_dir(path)
+        end_of_another(path)
+        return found
+
+    def synced(path: Path, flags: int) -> None:
+        end_of_another(path)
+        sync(path, flags)
+
+    monkeypatch.setattr(Path, "is_dir", looked)
+    monkeypatch.setattr(storage, "_sync", synced)
+    files = staged(job)
+    job.commit(files)
+    assert removed
+    assert visible(folder) == sorted([*OLD, *names(files)])
+
+
 def test_only_segments_are_overwritten(folder: Path) -> None:
     for name, sample in SAMPLES.items():
         sample.write(folder / f"{name}.{sample.extension}", 2)

@@ -103,7 +103,8 @@ def sync_folders(root: Path, files: Iterable[Path]) -> None:
     own = {file.parent for file in files}
     folders = {folder for each in own for folder in (each, *each.parents) if folder.is_relative_to(root)}
     for folder in sorted(folders):
-        if folder.is_dir():
+        # Another write may remove an empty folder at any time: then there are no names in it.
+        with contextlib.suppress(FileNotFoundError):
             _sync(folder, os.O_RDONLY | os.O_DIRECTORY)
 
 

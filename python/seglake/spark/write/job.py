@@ -110,11 +110,18 @@ class Job:
                 raise BlockingIOError(f"{printable_path(self.staging)}: expected to be alone in committing this write")
             remove = Existing.of(self.folder, extensions()).segments if self.overwrites else []
             Manifest(self.id, place, remove).carry_out(self.folder, self.staging)
-            if self.overwrites:
-                storage.remove(self.folder / _SUCCESS)  # it was about what is no more
-            if self.success_file:
-                storage.write_durably(self.folder, self.folder / _SUCCESS, b"")
-            _remove_staging(self.staging)
+            try:
+                if self.overwrites:
+                    storage.remove(self.folder / _SUCCESS)  # it was about what is no more
+                if self.success_file:
+                    storage.write_durably(self.folder, self.folder / _SUCCESS, b"")
+                _remove_staging(self.staging)
+            except OSError as error:
+                raise OSError(
+                    error.errno,
+                    f"{printable_path(self.folder)}: clearing up after the write failed: {error}. All of the write is "
+                    "visible: do not repeat it",
+                ) from error
 
     def abort(self) -> None:
         """Removes all that was put aside.
