@@ -158,8 +158,8 @@ def _remove_staging(staging: Path) -> None:
     # Under another name no task that is still running, its result not wanted any more, finds its way into it.
     aside = staging.with_name(f".{staging.name}")
     staging.rename(aside)
-    # Sync the new name before anything below it is removed. After a loss of power, a manifest under the old name whose
-    # staged files are gone would look like that of a commit that has placed all of them.
+    # Sync the new name before anything below it is removed. After a loss of power, a manifest under the old name
+    # would be carried out once more, on whatever files have the names by then.
     storage.sync_folders(staging.parent, [aside])
     storage.remove_tree(aside)
     storage.remove_empty(staging.parent)
