@@ -30,7 +30,7 @@ impl OplogWalk {
         let (message, dangling) = match self.read_in_pieces(position + head, len) {
             Ok(read) => read,
             Err(Stop::Error(error)) => return Err(*error),
-            Err(Stop::Fault(fault)) => return self.corrupt(fault),
+            Err(Stop::Fault(fault)) => return self.corrupt(*fault),
         };
         if let Some((place, reference)) = dangling
             && self.options.strict

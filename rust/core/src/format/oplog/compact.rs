@@ -87,8 +87,8 @@ impl Fault {
 /// Why reading a message ended early.
 #[derive(Debug)]
 pub(super) enum Stop {
-    /// The message does not decode.
-    Fault(Fault),
+    /// The message does not decode. Boxed, so that what reading a number gives fits into two registers.
+    Fault(Box<Fault>),
     /// Its bytes could not be had.
     Error(Box<Error>),
 }
@@ -96,6 +96,13 @@ pub(super) enum Stop {
 impl From<Error> for Stop {
     fn from(error: Error) -> Self {
         Self::Error(Box::new(error))
+    }
+}
+
+impl From<Fault> for Stop {
+    #[cold]
+    fn from(fault: Fault) -> Self {
+        Self::Fault(Box::new(fault))
     }
 }
 
@@ -128,6 +135,12 @@ pub(super) struct Items {
 pub(super) trait Bytes {
     /// The `len` bytes from `at` on, a few at most, which are within the message.
     fn run(&mut self, at: u64, len: usize) -> Result<&[u8]>;
+
+    /// The byte at `at`, if nothing has to be done for it: most numbers have one byte.
+    fn byte(&self, at: u64) -> Option<u8> {
+        let _ = at;
+        None
+    }
 
     /// Told of each number that counts messages when it has been read, and of each frame when its content has.
     fn counted(&mut self, counted: Counted) {
@@ -179,17 +192,17 @@ impl<'a> Body<'a> {
     }
 
     /// Bytes by where they are in the whole message; empty where they are missing.
+    #[inline]
     pub(super) fn get(&self, run: Run) -> &'a [u8] {
-        let missing = if run.at >= self.cut.end() {
-            self.cut.len
-        } else {
-            0
+        let missing = match self.cut.len {
+            0 => 0,
+            _ if run == self.cut => return &[],
+            len if run.at >= self.cut.end() => len,
+            _ => 0,
         };
-        let start = usize::try_from(run.at - missing).ok();
-        let len = usize::try_from(run.len).ok();
-        start
-            .zip(len)
-            .filter(|_| self.cut.len == 0 || run != self.cut)
+        usize::try_from(run.at - missing)
+            .ok()
+            .zip(usize::try_from(run.len).ok())
             .and_then(|(start, len)| self.bytes.get(start..start.checked_add(len)?))
             .unwrap_or_default()
     }
@@ -202,9 +215,18 @@ impl<'a> Body<'a> {
 }
 
 impl Bytes for Body<'_> {
+    #[inline]
     fn run(&mut self, at: u64, len: usize) -> Result<&[u8]> {
         let len = len as u64;
         Ok(self.get(Run { at, len }))
+    }
+
+    #[inline]
+    fn byte(&self, at: u64) -> Option<u8> {
+        if self.cut.len > 0 {
+            return None;
+        }
+        self.bytes.get(usize::try_from(at).ok()?).copied()
     }
 }
 
@@ -230,16 +252,19 @@ impl<B: Bytes> Reader<B> {
         self.end.saturating_sub(self.at)
     }
 
-    const fn short(&self, what: &'static str, at: u64, needed: u64) -> Stop {
+    #[cold]
+    fn short(&self, what: &'static str, at: u64, needed: u64) -> Stop {
         let left = self.end.saturating_sub(at);
-        Stop::Fault(Fault::Short {
+        let fault = Fault::Short {
             what,
             at,
             needed,
             left,
-        })
+        };
+        fault.into()
     }
 
+    #[inline]
     fn array<const N: usize>(&mut self, what: &'static str) -> Read<[u8; N]> {
         let len = N as u64;
         let at = self.at;
@@ -261,7 +286,18 @@ impl<B: Bytes> Reader<B> {
     }
 
     /// An integer of any width, also a wider one than it needs.
+    #[inline(always)]
     pub(super) fn uint(&mut self, what: &'static str) -> Read<u64> {
+        match self.bytes.byte(self.at) {
+            Some(small @ ..0xfd) if self.at < self.end => {
+                self.at += 1;
+                Ok(small.into())
+            }
+            _ => self.any_uint(what),
+        }
+    }
+
+    fn any_uint(&mut self, what: &'static str) -> Read<u64> {
         let at = self.at;
         let first = self.u8(what)?;
         let width = uint_bytes(first);
@@ -291,7 +327,8 @@ impl<B: Bytes> Reader<B> {
     }
 
     /// Skips bytes, and says where they are.
-    pub(super) const fn run(&mut self, len: u64, what: &'static str) -> Read<Run> {
+    #[inline]
+    pub(super) fn run(&mut self, len: u64, what: &'static str) -> Read<Run> {
         let at = self.at;
         if self.left() < len {
             return Err(self.short(what, at, len));
@@ -306,6 +343,7 @@ impl<B: Bytes> Reader<B> {
     }
 
     /// An array's count: items of at least `least` bytes each must have room.
+    #[inline]
     pub(super) fn count(&mut self, what: &'static str, least: u64) -> Read<u64> {
         let at = self.at;
         let count = self.uint(what)?;
@@ -315,7 +353,7 @@ impl<B: Bytes> Reader<B> {
             return Err(self.short(what, here, needed));
         }
         if count > MAX_ITEMS {
-            return Err(Stop::Fault(Fault::TooMany { what, at, count }));
+            return Err(Fault::TooMany { what, at, count }.into());
         }
         Ok(count)
     }
@@ -359,10 +397,10 @@ impl<B: Bytes> Reader<B> {
     }
 
     /// That nothing is left over.
-    pub(super) const fn finish(&self) -> Read<()> {
+    pub(super) fn finish(&self) -> Read<()> {
         match self.left() {
             0 => Ok(()),
-            left => Err(Stop::Fault(Fault::Trailing { at: self.at, left })),
+            left => Err(Fault::Trailing { at: self.at, left }.into()),
         }
     }
 }

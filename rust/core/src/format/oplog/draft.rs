@@ -53,6 +53,7 @@ pub(super) struct Scope<'a> {
 }
 
 impl System {
+    #[inline]
     pub(super) fn read<B: Bytes>(reader: &mut Reader<B>) -> Read<Self> {
         let version = reader.uint("version")?;
         let checkpointer = reader.counted(Counts::Back, "checkpointer")?;
@@ -72,6 +73,7 @@ impl System {
 
 impl Message {
     /// Reads and checks a whole message, but for where references lead.
+    #[inline]
     pub(super) fn read<B: Bytes>(reader: &mut Reader<B>, references: bool) -> Read<Self> {
         let system = System::read(reader)?;
         let clock = if references {
@@ -236,6 +238,7 @@ fn keys<B: Bytes>(reader: &mut Reader<B>) -> Read<Items> {
 }
 
 /// A clock entry that holds its key.
+#[inline]
 pub(super) fn head<B: Bytes>(reader: &mut Reader<B>) -> Read<(Run, u64)> {
     let key = reader.run(KEY_BYTES, "a clock entry's key")?;
     Ok((key, reader.uint("a clock entry's length")?))

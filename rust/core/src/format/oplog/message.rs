@@ -35,6 +35,7 @@ pub(super) struct Record {
 
 impl Message {
     /// Reads and checks a whole message, but for where references lead.
+    #[inline]
     pub(super) fn read<B: Bytes>(reader: &mut Reader<B>, dialect: Dialect) -> Read<Self> {
         match dialect {
             Dialect::Draft => draft::Message::read(reader, false).map(Self::Draft),
@@ -136,6 +137,7 @@ const fn key_run(keys: Items) -> Run {
 
 impl Record {
     /// Reads a message that is in memory.
+    #[inline]
     pub(super) fn read(
         body: Body<'_>,
         len: u64,

@@ -174,7 +174,7 @@ impl OplogWalk {
         match first {
             Ok(_) => self.advance_singly(),
             Err(Stop::Error(error)) => Err(*error),
-            Err(Stop::Fault(fault)) => self.corrupt(fault),
+            Err(Stop::Fault(fault)) => self.corrupt(*fault),
         }
     }
 
@@ -193,12 +193,9 @@ impl OplogWalk {
             return Ok(None);
         };
         let (dialect, seq) = (self.options.dialect, Some(self.state.seq));
-        let record = Record::read(Body::new(body), len, dialect, seq, &self.state.keys)?;
-        Ok(Some(Record {
-            position: at,
-            head,
-            ..record
-        }))
+        let mut record = Record::read(Body::new(body), len, dialect, seq, &self.state.keys)?;
+        (record.position, record.head) = (at, head);
+        Ok(Some(record))
     }
 
     /// Takes in a message that decodes and is in the window. Gives what the advance has come to where it ends there.
@@ -209,15 +206,15 @@ impl OplogWalk {
         if (too_large || refused) && !self.records.is_empty() {
             return Ok(Some(Advance::On));
         }
-        let bytes = self.window.bytes(&*self.source, record.start());
-        let body = Body::new(bytes);
         if refused {
+            let body = Body::new(self.window.bytes(&*self.source, record.start()));
             return Err(self.dangling_error(&record, body));
         }
         if too_large {
             return Err(self.too_large(&record));
         }
         if let Some(keys) = record.message.keys() {
+            let body = Body::new(self.window.bytes(&*self.source, record.start()));
             self.state.keys.begin(self.state.seq, keys.len)?;
             self.state.keys.extend(body.get(keys))?;
         }

@@ -16,7 +16,7 @@ use super::columns::{
     BATCH, CHECKPOINT, CLOCK, DIGEST, EXTRA, FLAGS, KEYS, MAX_SUPPORTED_VERSION, OPTIMISTIC, TRACE,
     VALUE, VERSION,
 };
-use super::compact::{Body, Bytes, Counts, Fault, Items, KEY_BYTES, Read, Reader, Run, Stop};
+use super::compact::{Body, Bytes, Counts, Fault, Items, KEY_BYTES, Read, Reader, Run};
 use super::draft::{head, heads};
 use crate::format::Value;
 
@@ -84,7 +84,7 @@ impl Message {
             0 => old::read_v0(reader),
             1 => old::read_v1(reader),
             2 => v2::read(reader),
-            version => Err(Stop::Fault(Fault::Version { version })),
+            version => Err(Fault::Version { version }.into()),
         }
     }
 
