@@ -220,7 +220,7 @@ def raising(name: str) -> Verdict:
     ("run", "said"), [(killed, "ended the process"), (hanging, "took more"), (raising, "SystemError: active/flip/0")]
 )
 def test_a_trial_that_does_not_end_well_is_a_finding(run: Callable[[str], Verdict], said: str) -> None:
-    with Worker(run, timeout_s=2 if run is hanging else 60) as worker:
+    with Worker(run, timeout_s=0.5 if run is hanging else 60) as worker:
         for _ in range(2):
             verdict = worker.perform("active/flip/0")
             assert said in (verdict.crash or "")

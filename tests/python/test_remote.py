@@ -207,14 +207,15 @@ def test_what_passes_is_no_error(fault: str, store: ObjectStore, tmp_path: Path)
     failed: set[str | None] = set()
 
     def once(request: Request) -> str | None:
-        if request.method != "GET" or request.range in failed:
+        # The client waits longer and longer, so only the first request and one that reads on fail.
+        if request.method != "GET" or request.range in failed or len(failed) == 2:
             return None
         failed.add(request.range)
         return fault
 
     store.fault = once
     report = seglake.verify(uri, filesystem=store.filesystem())
-    assert failed
+    assert len(failed) == 2
     assert (report.ok, report.records) == (True, 300)
 
 
