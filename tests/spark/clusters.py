@@ -15,7 +15,19 @@ from typing import Final
 
 import pyspark
 
-__all__ = ["EXECUTOR_OPTIONS", "JVM", "MASTER", "MASTERS", "ON_CLUSTER", "environment", "master", "of_no_session"]
+__all__ = [
+    "EXECUTOR_OPTIONS",
+    "FORKED",
+    "JVM",
+    "MASTER",
+    "MASTERS",
+    "ON_CLUSTER",
+    "QUICK",
+    "environment",
+    "home",
+    "master",
+    "of_no_session",
+]
 
 MASTERS: Final = ("local", "connect", "local-cluster", "standalone")
 """`local`: driver and executors in one JVM. `connect`: a client of a server that runs as `local`. `local-cluster`: two
@@ -26,39 +38,65 @@ ON_CLUSTER: Final = ("local-cluster", "standalone")
 MASTER: Final = os.environ.get("SEGLAKE_SPARK_MASTER", "local")
 """Where the tests run."""
 
-JAVA_OPTIONS: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""A JVM of the tests ends before the optimising compiler and a parallel collector pay off."""
+JAVA_OPTIONS: Final = (
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+)
+"""A JVM of the tests ends before the optimising compiler, a parallel collector and verified classes pay off."""
+
+QUICK: Final = {
+    # A query of the tests is run once: compiling it takes longer.
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.ui.enabled": "false",
+}
+"""Settings with which small queries take less time."""
+
+_PROPERTIES: Final = " ".join(f"-D{name}={value}" for name, value in QUICK.items())
 
 JVM: Final = {
     "SPARK_DAEMON_JAVA_OPTS": JAVA_OPTIONS,
     "SPARK_LAUNCHER_OPTS": JAVA_OPTIONS,
-    "SPARK_SUBMIT_OPTS": JAVA_OPTIONS,
+    "SPARK_SUBMIT_OPTS": f"{JAVA_OPTIONS} {_PROPERTIES}",
 }
-"""Variables under which Spark starts its JVMs with these options, but for executors."""
+"""Variables under which Spark starts its JVMs with these options, but for executors; drivers with these settings, too,
+where they give none of their own."""
 
 EXECUTOR_OPTIONS: Final = {"spark.executor.extraJavaOptions": JAVA_OPTIONS}
 """The setting that gives them to executors."""
+
+FORKED: Final = {"PYTHONPATH": str(Path(__file__).with_name("forked"))}
+"""Variables under which a process that Spark forks for Python has imported what takes it long."""
 
 _SPARK: Final = Path(pyspark.__file__).parent
 _START_S: Final = 120
 _WORKERS: Final = 2
 
 
+def home(folder: Path) -> Path:
+    """Makes a home of Spark below `folder`, of links.
+
+    local-cluster writes what executors log below it, which else is where the package is installed. Without the folder
+    `python` executors import the package as it is installed, too, and not from an archive of its sources, which each
+    process compiles anew.
+    """
+    made = folder / "spark"
+    made.mkdir()
+    for entry in _SPARK.iterdir():
+        if entry.name not in ("python", "work"):
+            (made / entry.name).symlink_to(entry)
+    return made
+
+
 def environment(folder: Path, inherited: Mapping[str, str], python: str = sys.executable) -> dict[str, str]:
     """Gives variables under which Spark keeps to the loopback interface and writes below `folder` alone.
 
-    `python` is that of the executors. local-cluster writes what they log below Spark's home, which is where the package
-    is installed: it gets a home of links.
+    `python` is that of the executors.
     """
-    home = folder / "spark"
-    home.mkdir()
-    for entry in _SPARK.iterdir():
-        if entry.name != "work":
-            (home / entry.name).symlink_to(entry)
     return {
         **inherited,
         "PYSPARK_PYTHON": python,
-        "SPARK_HOME": str(home),
+        "SPARK_HOME": str(home(folder)),
         "SPARK_LOCAL_DIRS": str(folder / "local"),
         "SPARK_LOCAL_IP": "127.0.0.1",
         # Also of a Connect server, which takes no less.

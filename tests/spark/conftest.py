@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from contextvars import copy_context
 from pathlib import Path, PurePath
 from typing import Any, Final
@@ -78,6 +79,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items.sort(key=lambda item: not item.nodeid.startswith(f"{HERE}/"))
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _spark_home(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Gives a home to Sparks that tests start themselves."""
+    os.environ["SPARK_HOME"] = str(clusters.home(tmp_path_factory.mktemp("home")))
+
+
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     ensure_java()
@@ -87,23 +94,24 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         "spark.driver.host": "127.0.0.1",
         "spark.log.level": "OFF",
         "spark.sql.session.timeZone": "UTC",
-        # A query of the tests is run once: compiling it takes longer.
-        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-        "spark.sql.codegen.wholeStage": "false",
-        "spark.sql.shuffle.partitions": "2",
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
-        "spark.ui.enabled": "false",
+        **clusters.QUICK,
         **clusters.EXECUTOR_OPTIONS,
     }
     variables = clusters.environment(folder, os.environ)
     os.environ.update(variables)
     # A Connect server has been given them.
     own = settings if clusters.MASTER != "connect" else {}
-    with clusters.master(clusters.MASTER, folder, variables, settings) as url:
-        if clusters.MASTER == "connect":
-            os.environ["SPARK_REMOTE"] = url  # where examples find the session, which name none
-        with session(url, own) as running:
-            yield running
+    with ExitStack() as stack:
+        # Spark's own processes alone are to have it, which it starts with the variables of now.
+        with pytest.MonkeyPatch.context() as patched:
+            for name, value in clusters.FORKED.items():
+                patched.setenv(name, value)
+            url = stack.enter_context(clusters.master(clusters.MASTER, folder, variables | clusters.FORKED, settings))
+            if clusters.MASTER == "connect":
+                os.environ["SPARK_REMOTE"] = url  # where examples find the session, which name none
+            running = stack.enter_context(session(url, own))
+        yield running
 
 
 @pytest.fixture(autouse=True)

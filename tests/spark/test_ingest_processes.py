@@ -15,12 +15,13 @@ from seglake.spark import ingest
 
 pytestmark = pytest.mark.spark
 
-ENVIRONMENT = {key: value for key, value in os.environ.items() if key not in ("PYSPARK_PYTHON", "SEGLAKE_KEY")}
+LEFT = ("PYSPARK_PYTHON", "SEGLAKE_KEY")
 
 
 def run(script: str, *arguments: Path | str, **environment: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-c", script, *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT | environment, check=False)
+    inherited = {name: value for name, value in os.environ.items() if name not in LEFT}
+    return subprocess.run(command, capture_output=True, text=True, env=inherited | environment, check=False)
 
 
 def count(dst: Path, table: str) -> int:

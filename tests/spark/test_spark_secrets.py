@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from clusters import of_no_session
+from clusters import FORKED, of_no_session
 from object_store import ACCESS_KEY, SECRET_KEY, object_store
 from secret import KEY, OTHER_KEY, forms_in, key_file, leaking_files
 from segments import flip, write_segment
@@ -38,7 +38,7 @@ appender.file.fileName = {folder}/spark.log
 appender.file.layout.type = PatternLayout
 appender.file.layout.pattern = %p %c: %m%n%ex
 """
-# The secrets are read from files, not to be among the arguments.
+# The secrets are read from files, not to be among the arguments. Spark logs the code that it generates, too.
 SESSION = """
 import json, sys
 from pathlib import Path
@@ -50,6 +50,7 @@ secret, options = Path(file).read_text(), json.loads(Path(store).read_text())
 spark = (
     SparkSession.builder.master("local[1]")
     .config("spark.ui.enabled", "false").config("spark.sql.shuffle.partitions", "1")
+    .config("spark.sql.codegen.factoryMode", "FALLBACK").config("spark.sql.codegen.wholeStage", "true")
     .config("spark.eventLog.enabled", "true").config("spark.eventLog.dir", f"{folder}/events")
     .config("spark.eventLog.compress", "false").config("spark.sql.warehouse.dir", f"{folder}/warehouse")
     .config("spark.driver.extraJavaOptions", f"-Dlog4j2.configurationFile=file:{folder}/log4j2.properties")
@@ -174,6 +175,7 @@ def watched(command: list[str | Path], folder: Path) -> Run:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env=of_no_session(os.environ)
+        | FORKED
         | {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1", "SEGLAKE_KEY": KEY.hex()},
         cwd=folder,
     )

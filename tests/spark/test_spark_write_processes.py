@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from clusters import of_no_session
+from clusters import FORKED, of_no_session
 
 import seglake
 
@@ -47,7 +47,7 @@ def run(script: str, *arguments: str, stdin: str = "") -> str:
         input=stdin,
         capture_output=True,
         text=True,
-        env=of_no_session(os.environ) | {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
+        env=of_no_session(os.environ) | FORKED | {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
         check=False,
     )
     assert done.returncode == 0, done.stderr[-4000:]
