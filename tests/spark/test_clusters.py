@@ -5,6 +5,7 @@ These run the scripts of `examples/` as a user would. All tests of this folder r
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -12,7 +13,7 @@ import shutil
 import subprocess
 import sysconfig
 import venv
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -48,15 +49,26 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 """
 
 
-# Each runs as a client, with its arguments behind this.
+# A client for all scripts that need none of their own: the server starts other Pythons for each session. It takes a
+# script and its arguments, and gives what the script printed and how it failed.
 CLIENT = """
-import sys
+import contextlib, io, json, sys, traceback
 from pyspark.sql import SparkSession
 spark = SparkSession.builder.getOrCreate()
 assert "connect" in type(spark).__module__
+for line in sys.stdin:
+    script, *sys.argv[1:] = json.loads(line)
+    shown, failure = io.StringIO(), None
+    with contextlib.redirect_stdout(shown):
+        try:
+            exec(script, {"__name__": "__main__", "spark": spark})
+        except BaseException:
+            failure = traceback.format_exc()
+    print(json.dumps([shown.getvalue(), failure]), flush=True)
 """
 
 WRITE = """
+import sys
 rows = spark.range(0, 100, 1, 2).selectExpr("100 - id AS offset", "cast(id AS string) AS value")
 def write(frame, mode):
     frame.write.format("seglake").option("segmentFormat", "chunked").mode(mode).save(sys.argv[1])
@@ -72,6 +84,7 @@ print(spark.read.format("seglake").load(sys.argv[1]).count())
 """
 
 INGEST = """
+import sys
 import seglake.spark
 from seglake.spark.ingestion import driver, job
 read = spark.read.format("seglake").load(sys.argv[1])
@@ -79,14 +92,17 @@ print(type(read).__module__, read.where("value IS NOT NULL").count())
 result = seglake.spark.ingest(sys.argv[1], sys.argv[2], spark=spark)
 print(result.records, result.exit_status)
 print(job.parallelism(spark))
-driver.write_plan = lambda *_: None
+write_plan, driver.write_plan = driver.write_plan, lambda *_: None
 try:
     seglake.spark.ingest(sys.argv[1], f"{sys.argv[2]}-2", spark=spark)
 except seglake.spark.IngestError as error:
     print(error)
+finally:
+    driver.write_plan = write_plan
 """
 
 FROM_OPLOG = """
+import sys
 from seglake.spark.functions import from_oplog
 frame = spark.read.format("seglake").option("dialect", "autobase").load(sys.argv[2])
 assert frame.where("_corrupt_record IS NULL").count() == 20, frame.count()
@@ -158,59 +174,87 @@ def run(environment: dict[str, str], *command: str | Path) -> subprocess.Complet
     return subprocess.run(command, env=environment, capture_output=True, encoding="utf-8", check=False, timeout=300)
 
 
-def check_executors(environment: dict[str, str], python: Path, folder: Path, lake: Path) -> int:
-    """Has executors read segments, by themselves and in an example; gives how many processes started their Pythons."""
+def look(folder: Path, lake: Path) -> list[str | Path]:
+    """The arguments of the script that has executors read segments, by themselves and in an example."""
     example = (ROOT / "examples" / "cluster.py", folder, "--to", lake, "--fail-on-damage")
-    done = run(environment, python, "-c", LOOK, folder / "a.active", *example, "--option", "segmentFormat=active")
-    assert done.returncode == 1, done.stdout + done.stderr
-    executors = re.findall(r"^executor (\d+) (\S+) ", done.stdout, re.MULTILINE)
+    return [folder / "a.active", *example, "--option", "segmentFormat=active"]
+
+
+def check_executors(shown: str, python: Path, folder: Path, lake: Path) -> int:
+    """Checks what the script printed; gives how many processes started the Pythons of executors."""
+    executors = re.findall(r"^executor (\d+) (\S+) ", shown, re.MULTILINE)
     assert {Path(file).parents[4] for _, file in executors} == {python.parents[1]}
-    records, *_, first, second = done.stdout.splitlines()
+    records, *_, first, second = shown.splitlines()
     assert records == "records 10"
     assert first == f"19 records written to {lake}, 1 damaged ranges"
     assert re.fullmatch(rf"  {folder / 'b.active'}: bytes [\d,]+ to [\d,]+: corrupt, checksum_mismatch", second)
     return len({parent for parent, _ in executors})
 
 
-# What starts their two executors is all that they differ in: local-cluster is tried by `make test-clusters`.
-@pytest.mark.parametrize("kind", sorted({"standalone", clusters.MASTER} & {*clusters.ON_CLUSTER}))
+# What starts their two executors is all that they differ in: a standalone cluster is tried by `make test-clusters`.
+@pytest.mark.parametrize("kind", sorted({"local-cluster", clusters.MASTER} & {*clusters.ON_CLUSTER}))
 def test_executors_need_nothing_but_the_wheel(kind: str, executor_python: Path, folder: Path, tmp_path: Path) -> None:
     with running(kind, tmp_path, executor_python) as environment:
-        assert check_executors(environment, executor_python, folder, tmp_path / "lake") == 2
+        done = run(environment, executor_python, "-c", LOOK, *look(folder, tmp_path / "lake"))
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert check_executors(done.stdout, executor_python, folder, tmp_path / "lake") == 2
 
 
-def test_nor_does_a_connect_server(
-    connect: dict[str, str], executor_python: Path, folder: Path, tmp_path: Path
-) -> None:
-    check_executors(connect, executor_python, folder, tmp_path / "lake")
+Client = Callable[..., tuple[str, str | None]]
 
 
-def over_connect(connect: dict[str, str], python: Path, script: str, *arguments: Path) -> list[str]:
-    """Runs a script as a client of the server; gives the lines that it printed."""
-    done = run(connect, python, "-c", CLIENT + script, *arguments)
-    assert done.returncode == 0, done.stdout + done.stderr[-4000:]
-    return done.stdout.splitlines()
+@pytest.fixture(scope="module")
+def client(connect: dict[str, str], executor_python: Path) -> Iterator[Client]:
+    """Runs a script as a client of the server; gives what it printed, and how it failed."""
+    command = [executor_python, "-c", CLIENT]
+    with subprocess.Popen(
+        command, env=connect, stdin=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8"
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+
+        def run(script: str, *arguments: str | Path) -> tuple[str, str | None]:
+            print(json.dumps([script, *map(str, arguments)]), file=process.stdin, flush=True)
+            line = process.stdout.readline() if process.stdout else ""
+            assert line, f"the client ended with status {process.wait()}"
+            shown, failure = json.loads(line)
+            return shown, failure
+
+        yield run
+        process.kill()
 
 
-def test_writing_over_connect(connect: dict[str, str], executor_python: Path, tmp_path: Path) -> None:
-    assert over_connect(connect, executor_python, WRITE, tmp_path / "out") == ["200"]
+def over_connect(client: Client, script: str, *arguments: Path) -> list[str]:
+    """Runs a script; gives the lines that it printed."""
+    shown, failure = client(script, *arguments)
+    assert failure is None, shown + failure
+    return shown.splitlines()
 
 
-def test_ingesting_over_connect(connect: dict[str, str], executor_python: Path, folder: Path, tmp_path: Path) -> None:
-    lines = over_connect(connect, executor_python, INGEST, folder / "a.active", tmp_path / "lake")
-    *shown, failure = lines
+def test_nor_does_a_connect_server(client: Client, executor_python: Path, folder: Path, tmp_path: Path) -> None:
+    shown, failure = client(LOOK, *look(folder, tmp_path / "lake"))
+    assert (failure or "").endswith("SystemExit: 1\n"), failure
+    check_executors(shown, executor_python, folder, tmp_path / "lake")
+
+
+def test_writing_over_connect(client: Client, tmp_path: Path) -> None:
+    assert over_connect(client, WRITE, tmp_path / "out") == ["200"]
+
+
+def test_ingesting_over_connect(client: Client, folder: Path, tmp_path: Path) -> None:
+    *shown, failure = over_connect(client, INGEST, folder / "a.active", tmp_path / "lake")
     assert shown == ["pyspark.sql.connect.dataframe 10", "10 0", "2"]
     # What the task failed with, and none of what Spark says around it.
     assert failure.startswith("the Spark job failed, nothing was ingested: FileNotFoundError: ")
 
 
-def test_from_oplog_over_connect(connect: dict[str, str], executor_python: Path, tmp_path: Path) -> None:
+def test_from_oplog_over_connect(client: Client, tmp_path: Path) -> None:
     messages = [autobase(number) for number in range(20)]
     SAMPLES["autobase"].write(tmp_path / "o.oplog")
     with seglake.create(tmp_path / "a.active", format="active") as writer:
         for fields in messages:
             writer.write(type="op", value=seglake.encode_message(fields, dialect="autobase"))
-    shown = over_connect(connect, executor_python, FROM_OPLOG, tmp_path / "a.active", tmp_path / "o.oplog")
+    shown = over_connect(client, FROM_OPLOG, tmp_path / "a.active", tmp_path / "o.oplog")
     assert shown == [str([entry["length"] for fields in messages for entry in fields["clock"]])]
 
 
