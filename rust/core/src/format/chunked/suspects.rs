@@ -17,8 +17,10 @@ const MAX_CONTENT_BYTES: u64 = 1 << 20;
 /// A zstd frame's descriptor, which says what the bytes behind it mean: with a wrong content size taken for a window size, which
 /// is never wrong, the frame decodes as well.
 const DESCRIPTOR: Range<usize> = 4..5;
-/// What a guess costs at least, as decoding so many bytes.
-const LEAST_WORK: u64 = 256;
+/// What a guess costs at least, as decoding so many bytes: zstd does not tell how much it had decoded when it met an error.
+const LEAST_WORK: u64 = 2 << 10;
+/// The most that zstd may have decoded, and not told: a block.
+const UNTOLD_BYTES: usize = 128 << 10;
 
 pub(super) struct ChunkedSuspects {
     pub(super) source: Arc<dyn Source>,
@@ -98,6 +100,9 @@ impl ChunkedSuspects {
         };
         let check = move |bytes: &[u8]| {
             input.source = Arc::new(BytesSource::new([head.as_slice(), bytes].concat()));
+            // zstd writes as much as there is room for before it returns, and tells nothing of it where it meets an error.
+            content.clear();
+            content.shrink_to(UNTOLD_BYTES);
             // A content beyond the limit is none that can be proven here.
             let checked = check(&mut input, &header, 0, &mut content);
             let is_good = matches!(checked, Ok(Checked::Whole | Checked::Large(_)));
@@ -110,5 +115,54 @@ impl ChunkedSuspects {
             tried_last: DESCRIPTOR,
             ..Suspect::new("chunk payload", start..end, check)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ledger::Kind;
+
+    /// A payload of blocks of one repeated byte, 128 KiB each, and behind them one of a type that there is not.
+    fn payload(blocks: usize) -> Vec<u8> {
+        const WINDOW_OF_128_KIB: u8 = 7 << 3;
+        const CHECKSUM: u8 = 0b100;
+        let mut payload = [&crate::compress::MAGIC[..], &[CHECKSUM, WINDOW_OF_128_KIB]].concat();
+        let repeated = [&((128_u32 << 10 << 3) | 0b10).to_le_bytes()[..3], b"a"].concat();
+        payload.extend(repeated.repeat(blocks));
+        payload.extend([0xff; 3]);
+        payload
+    }
+
+    #[test]
+    fn each_guess_costs_what_it_has_decoded() -> std::result::Result<(), Box<dyn std::error::Error>>
+    {
+        const BLOCKS: usize = 6;
+        let payload = payload(BLOCKS);
+        let header = Header {
+            flags: 0,
+            length: payload.len().try_into()?,
+            start: 0,
+            records: 1,
+        };
+        let source = Arc::new(BytesSource::new(
+            [header.encode(), payload.clone()].concat(),
+        ));
+        let span = Span {
+            start: 0,
+            end: source.len(),
+            kind: Kind::TornTail,
+            cause: Some(Cause::PayloadInvalid),
+        };
+        let options = Options::default();
+        let mut suspects = ChunkedSuspects { source, options }.suspects(&span)?;
+        let suspect = suspects.first_mut().ok_or("the payload is suspected")?;
+        for _ in 0..3 {
+            let trial = (suspect.check)(&payload);
+            assert_eq!(trial.end, None);
+            // Nobody knows of the last piece.
+            assert!(trial.work >= (BLOCKS as u64) << 16, "{trial:?}");
+        }
+        Ok(())
     }
 }
