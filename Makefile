@@ -82,8 +82,10 @@ oracles: $(VENV)/.extension $(VENV)/.kaitai ## Run the oracle tests, and record 
 test-clusters: $(VENV)/.extension java ## Run the Spark tests behind Connect, on local-cluster and on a standalone cluster
 	for master in $(SPARK_MASTERS); do SEGLAKE_SPARK_MASTER=$$master $(BIN)/python -m pytest tests/spark $(PYTEST_ARGS) || exit 1; done
 
+# Whoever changes the code and tests it again and again runs `cargo test`, which compiles the changes alone. Compiling all
+# takes an eighth less time without that.
 test-rust: $(VENV)/.requirements ## Run the Rust tests alone
-	$(CARGO) test --locked --workspace --all-features
+	CARGO_INCREMENTAL=0 $(CARGO) test --locked --workspace --all-features
 
 properties: $(VENV)/.extension java ## Run the property tests with new cases, PROPERTY_ROUNDS (1) times
 	for round in $$(seq $(PROPERTY_ROUNDS)); do \

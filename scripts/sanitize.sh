@@ -13,6 +13,8 @@ case $host in
     *-linux-gnu) ;;
     *) echo "AddressSanitizer is set up for Linux with glibc alone, and this is $host" >&2; exit 1 ;;
 esac
+# So that a report names lines.
+export CARGO_PROFILE_TEST_DEBUG=line-tables-only
 # The extension is loaded by a Python that knows of no sanitizer: so its runtime has to be there before everything else.
 runtime=$(cc -print-file-name=libasan.so)
 if [ ! -e "$runtime" ]; then
