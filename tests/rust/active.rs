@@ -239,6 +239,8 @@ fn eight_records_tell_a_wrong_key() {
         foreign[sound.len() + 6] = 0x70;
         assert_eq!(suspects(&foreign), expected, "{records}");
         assert_eq!(suspects(&with(&sound[..one])), expected, "{records}");
+        let last = &sound[sound.len() - one..];
+        assert_eq!(suspects(&with(last)), expected, "{records}");
         assert!(suspects(&sound), "{records}: to the end of the file");
     }
 }

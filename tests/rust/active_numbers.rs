@@ -1,11 +1,14 @@
 //! The numbers that a walk of an active segment reports, and how many bytes it reads.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use crate::common::counting::Counting;
-use crate::common::{lenient, segment, source, strict_error, uuid};
+use crate::common::{Windowed, lenient, scan, segment, source, strict_error, uuid};
 use seglake::Error;
 use seglake::checksum::{Key, hash};
 use seglake::error::Finding;
-use seglake::format::{Options, Start, Step, active, detect, open};
+use seglake::format::{Interrupt, Options, Start, Step, active, detect, open};
 use seglake::ledger::{Cause, RecordRun};
 
 const CHECKSUM_BYTES: usize = 8;
@@ -123,4 +126,128 @@ fn a_large_record_is_read_once_where_it_is_not_given_out() {
         let (read, _) = source.take();
         assert_eq!((read + len / 2) / len, reads, "{read} bytes of {len}");
     }
+}
+
+/// With its key a segment is certainly one, as far as its first record fits in a window: no more is read to tell.
+#[test]
+fn a_segment_is_told_by_its_first_checksum_where_a_window_holds_it() {
+    let bytes = segment(&Key::DEFAULT, &[("type", "value"), ("type", "value")]);
+    let total = bytes.len() / 2;
+    for (window_bytes, is_certain) in [(total - 1, false), (total, true), (total + 1, true)] {
+        for cut in [total, total + 3, bytes.len()] {
+            let options = Options {
+                window_bytes,
+                ..Options::default()
+            };
+            let mut bytes = bytes[..cut].to_vec();
+            if cut == total + 3 {
+                bytes[total..].fill(0);
+            }
+            let found = detect(&Windowed(bytes), &options).unwrap();
+            assert_eq!(found.format, Some(&active::FORMAT), "{found:?}");
+            assert_eq!(found.certain, is_certain, "{window_bytes}: {found:?}");
+        }
+    }
+}
+
+/// The first record settles which key the file is under, also where it is too large to be read before it is checked.
+#[test]
+fn a_large_record_settles_the_key() {
+    let value = vec![b'v'; 9 << 20];
+    let keys = [1, 2, 3].map(|byte| Key::new(&[byte; 32]));
+    for key in keys {
+        let messages = [("large", value.as_slice()), ("small", b"value")];
+        let mut bytes = segment(&key, &messages);
+        let options = Options {
+            keys: keys.to_vec(),
+            window_bytes: 1 << 16,
+            ..lenient()
+        };
+        let values = |bytes: &[u8]| {
+            let (records, _) = scan(Arc::new(Windowed(bytes.to_vec())), &options).unwrap();
+            let lens = records.iter().map(|record| record.value.len());
+            lens.collect::<Vec<_>>()
+        };
+        assert_eq!(values(&bytes), [9 << 20, 5]);
+        bytes[1 << 20] ^= 1;
+        assert_eq!(values(&bytes), [5]);
+    }
+}
+
+/// A search looks at whether to stop before each mebibyte that it goes through.
+#[test]
+fn a_search_can_be_interrupted() {
+    const MIB: usize = 1 << 20;
+    let mut bytes = segment(&Key::DEFAULT, &[("type", "value")]);
+    bytes[20] ^= 1;
+    // No version-6 UUID is in these, and no zero byte.
+    bytes.resize(9 * MIB, 0x55);
+    let asked = |stop_at: usize| {
+        let asked = Arc::new(AtomicUsize::new(0));
+        let counter = asked.clone();
+        let interrupt = Interrupt(Arc::new(move || {
+            counter.fetch_add(1, Ordering::Relaxed) + 1 == stop_at
+        }));
+        let options = Options {
+            interrupt: Some(interrupt),
+            ..lenient()
+        };
+        let source = Counting::new(bytes.clone());
+        let scanned = scan(source.clone(), &options);
+        let read = usize::try_from(source.take().0).unwrap();
+        (scanned.map(drop), asked.load(Ordering::Relaxed), read)
+    };
+    let (whole, times, read) = asked(0);
+    whole.unwrap();
+    assert!(times > 10 && times < 40, "asked {times} times");
+    assert!(read > 9 * MIB);
+    let (stopped, times, less) = asked(6);
+    assert!(matches!(stopped, Err(Error::Interrupted)));
+    assert_eq!(times, 6);
+    assert!(less < read, "{less} of {read} bytes");
+}
+
+/// Without a right checksum in front, damage at an offset that a walk was told to begin at says nothing of the key.
+#[test]
+fn only_the_first_record_speaks_of_the_key() {
+    let bytes = segment(&Key::new(&[7; 32]), &[("type", "value"); 20]);
+    for (start, is_suspect) in [(0, true), (bytes.len() / 20, false)] {
+        let options = Options {
+            strict: true,
+            ..lenient()
+        };
+        let mut walk = open(source(&bytes), &options, Start::Offset(start as u64)).unwrap();
+        let Err(Error::Damage(damage)) = walk.step() else {
+            panic!("damage is raised")
+        };
+        assert_eq!(damage.cause, Cause::ChecksumMismatch);
+        assert_eq!(damage.wrong_key, is_suspect, "from {start} on");
+    }
+}
+
+/// A large first record tells of another key as a small one does, unless its checksum was not written yet.
+#[test]
+fn a_large_first_record_tells_a_wrong_key() {
+    let value = vec![b'v'; 2 << 20];
+    let mut bytes = segment(&Key::new(&[7; 32]), &[("large", value.as_slice())]);
+    let suspects = |bytes: &[u8]| {
+        let source = Arc::new(Windowed(bytes.to_vec()));
+        strict_error(source, &lenient()).unwrap().wrong_key
+    };
+    assert!(suspects(&bytes));
+    let at = bytes.len() - CHECKSUM_BYTES;
+    bytes[at..].fill(0);
+    bytes.push(1);
+    assert!(!suspects(&bytes));
+}
+
+/// The longest type there is hides no header.
+#[test]
+fn a_segment_is_told_by_a_record_with_the_longest_type() {
+    let bytes = segment(&Key::DEFAULT, &[([b't'; 255], "value"), ([b't'; 255], "")]);
+    let found = detect(&Windowed(bytes), &Options::default()).unwrap();
+    assert!(
+        found.certain && found.format == Some(&active::FORMAT),
+        "{found:?}"
+    );
 }

@@ -24,6 +24,7 @@ mod vectors;
 
 mod active;
 mod active_numbers;
+mod active_search;
 mod checksum;
 mod checksum_batch;
 mod chunked;
