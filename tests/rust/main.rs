@@ -76,4 +76,5 @@ mod tenant_lookup;
 mod tenant_writer;
 mod uuid6;
 mod verify_parallel;
+mod wanted;
 mod writer;
