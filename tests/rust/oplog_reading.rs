@@ -4,7 +4,7 @@ use crate::messages;
 use std::sync::Arc;
 
 use crate::common::Windowed;
-use crate::messages::{Plain, collect, file, lenient, scan, source, varied};
+use crate::messages::{Plain, collect, file, framed, lenient, scan, source, varied};
 use seglake::Error;
 use seglake::format::{
     Dialect, Eof, Found, Options, RecordId, Start, Step, detect, lookup, open, oplog,
@@ -258,4 +258,56 @@ fn a_message_alone_is_what_it_is_in_a_file() {
             assert_eq!(own, expected);
         }
     }
+}
+
+/// Messages in front of one that is refused are handed out first, and the one that is refused is told by its own size.
+#[test]
+fn what_is_refused_comes_behind_what_is_good() {
+    let small: &[u8] = &[b's'; 10];
+    let large: &[u8] = &[b'l'; 100];
+    let bytes = plain(&[small, small, small, large, small]);
+    let (_, spans) = scan(source(&bytes), &lenient(Dialect::Draft)).unwrap();
+    let total = spans[3].end - spans[3].start;
+    let key = [3; 32];
+    let declares = [&b"\0\x01\0\0\0\x01A\x01"[..], &key].concat();
+    // It refers to the tenth key of a message that has one.
+    let dangling = b"\0\x01\x01\x01\x09\x01\0\0\x01A\0";
+    let references = [framed(&declares), framed(&declares), framed(dangling)].concat();
+    let steps = |bytes: &[u8], options: &Options| {
+        let mut walk = open(source(bytes), options, Start::Beginning).unwrap();
+        let mut records = Vec::new();
+        loop {
+            match walk.step() {
+                Ok(Step::More) => collect(&*walk, options.dialect, &mut records),
+                last => return (records.len(), last, walk.offset()),
+            }
+        }
+    };
+    for max_record_bytes in [total - 1, total, total + 1] {
+        let options = Options {
+            max_record_bytes,
+            ..lenient(Dialect::Draft)
+        };
+        match steps(&bytes, &options) {
+            (given, Err(Error::Limit { needed, limit, .. }), _) => {
+                assert_eq!((given, needed, limit), (3, total, total - 1));
+            }
+            (given, last, offset) => {
+                assert!(max_record_bytes >= total && matches!(last, Ok(Step::Done)));
+                assert_eq!((given, offset), (5, bytes.len() as u64));
+            }
+        }
+    }
+    let strict = Options {
+        strict: true,
+        ..lenient(Dialect::Draft11)
+    };
+    let (given, last, _) = steps(&references, &strict);
+    assert_eq!(given, 2, "{last:?}");
+    let Err(Error::Damage(damage)) = last else {
+        panic!("{last:?}")
+    };
+    assert_eq!(damage.cause, Cause::DanglingReference);
+    let (given, last, _) = steps(&references, &lenient(Dialect::Draft11));
+    assert!(given == 3 && matches!(last, Ok(Step::Done)));
 }
