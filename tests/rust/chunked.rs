@@ -320,6 +320,10 @@ fn headers_that_check_and_cannot_be_are_refused() {
         assert_eq!((last.kind, last.cause), (Kind::Corrupt, Some(cause)));
         let raised = strict_error(source(&bytes), &lenient()).unwrap();
         assert!(!raised.finding.expected().is_empty() && !raised.finding.actual().is_empty());
+        if cause == Cause::UnsupportedFlags {
+            let told = "flags 0x84, with bits [2, 7] set";
+            assert_eq!(raised.finding.actual(), told);
+        }
     }
     let mut bytes = Vec::new();
     push_records(

@@ -334,6 +334,13 @@ fn hostile_lengths_stay_within_the_search_budget() {
     let last = ledger.last().unwrap();
     assert_eq!(last.cause, Some(Cause::SearchLimit));
     assert_eq!(records.len(), 5, "four frames of 64 MiB are tried whole");
+    let damage = &ledger[ledger.len() - 2];
+    assert_eq!(damage.cause, Some(Cause::HeaderChecksumMismatch));
+    assert_eq!(
+        damage.end - damage.start,
+        0x80,
+        "the next place for a header"
+    );
     // Longer than 64 KiB, they are plausible candidates only where two headers follow.
     let tried = |behind: &[u8]| {
         let mut bytes = Vec::new();

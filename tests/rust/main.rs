@@ -31,6 +31,7 @@ mod chunked;
 mod chunked_lies;
 mod chunked_lookup;
 mod chunked_payload;
+mod chunked_search;
 mod chunked_writer;
 #[cfg(feature = "arrow")]
 mod columns;

@@ -1,0 +1,197 @@
+//! Where a search behind a chunked segment's damaged headers goes on, and how little of a large chunk is held at once.
+
+use std::sync::Arc;
+
+use crate::common::chunked::{
+    collect, content, frame, lenient, noise, push_chunk, push_records, scan, segment, stored_frame,
+};
+use crate::common::counting::Counting;
+use crate::common::{Windowed, assert_covers, source};
+use seglake::format::{Eof, Options, Start, Step, open};
+use seglake::ledger::{Cause, Kind};
+
+const ALIGNMENT: usize = 0x80;
+const HEADER_BYTES: usize = 21;
+const SHORT_BYTES: usize = 64 << 10;
+
+/// A chunk of one record, whose body has a segment of six records in it as it is, aligned in the file; so many bytes long.
+fn nesting(file: &mut Vec<u8>, start: i64, len: usize) {
+    let inner = segment(2, 3, 100);
+    let chunk = |front: usize, behind: usize| {
+        let body = [noise(9, front), inner.clone(), noise(10, behind)].concat();
+        stored_frame(&content(&[(0, body)]))
+    };
+    let behind = |front: usize| {
+        let least = HEADER_BYTES + chunk(front, 1 << 10).len();
+        (1 << 10) + len - least
+    };
+    let front = (200..200 + ALIGNMENT)
+        .find(|front| {
+            let payload = chunk(*front, behind(*front));
+            let place = payload
+                .windows(100)
+                .position(|bytes| bytes == &inner[..100]);
+            place.is_some_and(|place| (place + HEADER_BYTES).is_multiple_of(ALIGNMENT))
+        })
+        .unwrap();
+    let payload = chunk(front, behind(front));
+    assert_eq!(HEADER_BYTES + payload.len(), len);
+    push_chunk(file, start, 1, &payload);
+}
+
+/// A damaged header's length is tried if little was decoded in vain, or little is to be decoded, or if what follows it is plausible:
+/// then what the payload nests is no chunk.
+#[test]
+fn a_damaged_headers_length_is_tried_if_it_is_short_or_plausible() {
+    // 64 MiB of zeros in a few KiB, with a wrong checksum at their end, under a damaged header.
+    let mut decoy = frame(&vec![0; 64 << 20]);
+    *decoy.last_mut().unwrap() ^= 1;
+    let mut much = segment(1, 1, 10);
+    let at = much.len();
+    push_chunk(&mut much, 1, 1, &decoy);
+    much[at + 20] ^= 1;
+    // The search behind it ends at a header that checks.
+    push_records(&mut much, 1, &[(0, b"good")]);
+    let little = segment(1, 1, 10);
+    let good = |file: &mut Vec<u8>, start| push_records(file, start, &[(0, b"good")]);
+    let followed = |by: &str, file: &mut Vec<u8>| match by {
+        "two chunks" => {
+            good(file, 1000);
+            good(file, 1001);
+        }
+        "one chunk" => good(file, 1000),
+        "one chunk and unused space" => {
+            good(file, 1000);
+            file.resize(file.len() + 1000, 0);
+        }
+        "unused space" => file.resize(file.len() + 1000, 0),
+        "one chunk and noise" => {
+            good(file, 1000);
+            file.extend(noise(7, 500));
+        }
+        "noise" => file.extend(noise(7, 500)),
+        _ => {}
+    };
+    for (front, len, by, is_tried) in [
+        (&little, SHORT_BYTES + 1, "noise", true),
+        (&much, SHORT_BYTES, "noise", true),
+        (&much, SHORT_BYTES, "one chunk and noise", true),
+        (&much, SHORT_BYTES + 1, "noise", false),
+        (&much, SHORT_BYTES + 1, "one chunk and noise", false),
+        (&much, SHORT_BYTES + 1, "one chunk", true),
+        (&much, SHORT_BYTES + 1, "one chunk and unused space", true),
+        (&much, SHORT_BYTES + 1, "two chunks", true),
+        (&much, SHORT_BYTES + 1, "unused space", true),
+        (&much, SHORT_BYTES + 1, "nothing", true),
+    ] {
+        let mut bytes = front.clone();
+        let at = bytes.len();
+        nesting(&mut bytes, 500, len);
+        bytes[at + 20] ^= 1;
+        followed(by, &mut bytes);
+        let (records, ledger) = scan(Arc::new(Windowed(bytes.clone())), &lenient()).unwrap();
+        assert_covers(&ledger, bytes.len());
+        let within = at as u64..(at + len) as u64;
+        let is_nested = records
+            .iter()
+            .any(|record| within.contains(&record.position));
+        assert_eq!(is_nested, !is_tried, "{len}, {by}");
+    }
+}
+
+/// A good chunk is found wherever it begins behind damage that proves nothing.
+#[test]
+fn the_next_chunk_is_found_behind_damage_of_any_length() {
+    for len in [100, 8000, 8192, 8193, 20_000, 1 << 20, 3 << 20] {
+        let mut bytes = segment(1, 3, 10);
+        let at = bytes.len();
+        push_chunk(&mut bytes, 3, 1, &noise(3, len));
+        bytes[at + 20] ^= 1;
+        push_records(&mut bytes, 4, &[(0, b"behind")]);
+        for windowed in [false, true] {
+            let source = if windowed {
+                Arc::new(Windowed(bytes.clone()))
+            } else {
+                source(&bytes)
+            };
+            let (records, ledger) = scan(source, &lenient()).unwrap();
+            assert_covers(&ledger, bytes.len());
+            assert_eq!(records.len(), 4, "{len}");
+        }
+    }
+}
+
+/// Padding that is not all there is waited for: it is judged as one range.
+#[test]
+fn padding_is_judged_when_it_is_complete() {
+    let whole = segment(2, 2, 100);
+    let (_, spans) = scan(source(&whole), &lenient()).unwrap();
+    let padding = spans
+        .iter()
+        .find(|span| span.kind == Kind::Padding)
+        .unwrap();
+    let [start, end] = [padding.start, padding.end].map(|at| usize::try_from(at).unwrap());
+    let mut damaged = whole.clone();
+    damaged[end - 1] = 1;
+    for bytes in [&whole, &damaged] {
+        let (all, complete) = scan(source(bytes), &lenient()).unwrap();
+        let is_damaged = bytes == &damaged;
+        let cause = is_damaged.then_some(Cause::NonzeroPadding);
+        assert_eq!(complete[1].cause, cause);
+        for cut in start..=end {
+            let options = Options {
+                eof: Eof::Growing,
+                ..lenient()
+            };
+            let (mut records, mut ledger) = (Vec::new(), Vec::new());
+            let mut walk = open(source(&bytes[..cut]), &options, Start::Beginning).unwrap();
+            while walk.step().unwrap() == Step::More {
+                collect(&*walk, &mut records);
+                ledger.extend_from_slice(walk.spans());
+            }
+            if cut < end {
+                assert_eq!(walk.offset(), start as u64, "{cut}");
+            }
+            let carry = walk.carry();
+            let mut walk = open(source(bytes), &lenient(), Start::Carry(&carry)).unwrap();
+            while walk.step().unwrap() == Step::More {
+                collect(&*walk, &mut records);
+                ledger.extend_from_slice(walk.spans());
+            }
+            assert_eq!((&records, &ledger), (&all, &complete), "{cut}");
+            assert_eq!(walk.offset(), bytes.len() as u64);
+        }
+    }
+}
+
+/// The second pass over a chunk that is too large to keep gives out what is proven as it comes: it reads no further than that takes.
+#[test]
+fn a_large_chunk_is_given_out_as_it_is_read() {
+    const MIB: usize = 1 << 20;
+    let own: Vec<_> = (0..64_i64)
+        .map(|at| (at, noise(at.cast_unsigned(), MIB / 4)))
+        .collect();
+    let mut bytes = Vec::new();
+    push_chunk(&mut bytes, 0, 64, &stored_frame(&content(&own)));
+    for max_chunk_bytes in [0, 64 << 10, MIB as u64, 3 * MIB as u64] {
+        let source = Counting::new(bytes.clone());
+        let options = Options {
+            max_chunk_bytes,
+            window_bytes: 64 << 10,
+            ..lenient()
+        };
+        let mut walk = open(source.clone(), &options, Start::Beginning).unwrap();
+        let (mut records, mut read) = (Vec::new(), 0);
+        while walk.step().unwrap() == Step::More {
+            collect(&*walk, &mut records);
+            read += usize::try_from(source.take().0).unwrap();
+            let given = records.len() * (MIB / 4);
+            let most = bytes.len() + given + 3 * MIB;
+            assert!(
+                read <= most,
+                "{read} bytes, {given} given, of at most {max_chunk_bytes}"
+            );
+        }
+        assert_eq!(records.len(), 64);
+    }
+}
