@@ -8,7 +8,7 @@ use crate::common::sealed::{Record, contents, damaged, lenient, segment};
 use crate::common::{Plain, Windowed, collect, scan, source, uuid};
 use proptest::prelude::*;
 use seglake::Error;
-use seglake::checksum::Key;
+use seglake::checksum::{Key, hash};
 use seglake::format::{Bound, Hits, Lookup, Options, RecordId, Step, Value, Wanted, lookup};
 use seglake::ledger::Cause;
 use seglake::source::Source;
@@ -450,6 +450,106 @@ fn an_index_whose_parts_changed_places_misleads_nobody() {
 }
 
 /// A look-up in bytes, in windows or not, that makes its table at once or has none.
+/// Every order of few UUIDs, some twice. Which entries count depends on the others: without a trailer what is looked up is what a
+/// walk gives. With one that is not asked of a message that checks behind a smaller UUID.
+#[test]
+fn any_order_of_a_few_entries_misleads_nobody() {
+    let asked = [1, 2, 3].map(uuid);
+    for order in 0..3_usize.pow(4) {
+        let records: Vec<Record> = (0..4_u32)
+            .map(|place| {
+                let uuid = asked[order / 3_usize.pow(place) % 3];
+                (uuid, b"type".to_vec(), vec![b'a' + place as u8; 40])
+            })
+            .collect();
+        for trailer in [true, false] {
+            let bytes = segment(&Key::DEFAULT, &records, trailer);
+            let (walked, _) = scan(source(&bytes), &lenient()).unwrap();
+            let given = |found: &Plain| walked.contains(found);
+            let is_alone = |found: &Plain| {
+                let is_it = |record: &Record| (record.0, &record.2) == (found.uuid, &found.value);
+                let place = records.iter().position(is_it).unwrap();
+                place == 0 || records[place - 1].0 < found.uuid
+            };
+            for how in [[false, false], [false, true], [true, false]] {
+                let look_up = |uuids: &[[u8; 16]]| {
+                    let lookup = dyn_lookup(&bytes, how, &lenient());
+                    plain(&lookup.get(&ids(uuids)).unwrap())
+                };
+                let together = look_up(&asked);
+                for (uuid, found) in asked.iter().zip(together) {
+                    let expected = walked.iter().find(|record| record.uuid == *uuid);
+                    for found in [found, look_up(&[*uuid]).remove(0)] {
+                        let is_right = match &found {
+                            Some(found) => given(found) || trailer && is_alone(found),
+                            None => expected.is_none(),
+                        };
+                        assert!(is_right, "{found:?} of {records:?}, {how:?}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The last message's checksum is right, and its length takes in the checksum of the first: data ends in front of those.
+#[test]
+fn a_message_that_reaches_into_the_checksums_is_not_there() {
+    let key = Key::DEFAULT;
+    for count in 2..6_usize {
+        let (records, mut bytes) = many(count as u64, true);
+        let index = 24 * (count + 1);
+        let checksums = bytes.len() - 32 - 8 * count;
+        let last = 24 * (count - 1);
+        let start = u64::from_be_bytes(*bytes[last + 16..].first_chunk().unwrap()) as usize;
+        let value_len = start + 1 + "type".len() + 3;
+        for longer in [1, 8] {
+            bytes[value_len] = 64 + longer as u8;
+            let hashed = [&records[count - 1].0, &bytes[start..checksums + longer]].concat();
+            let at = checksums + 8 * (count - 1);
+            bytes[at..at + 8].copy_from_slice(&hash(&key, &hashed).to_be_bytes());
+            let indexed = [&bytes[..index], &bytes[checksums..at + 8]].concat();
+            bytes[at + 24..at + 32].copy_from_slice(&hash(&key, &indexed).to_be_bytes());
+            let uuids: Vec<_> = records.iter().map(|record| record.0).collect();
+            for windowed in [false, true] {
+                let of = |bytes: &Vec<u8>| -> Arc<dyn Source> {
+                    if windowed {
+                        Arc::new(Windowed(bytes.clone()))
+                    } else {
+                        source(bytes)
+                    }
+                };
+                let (found, ledger) = scan(of(&bytes), &lenient()).unwrap();
+                assert_eq!(found.len(), count - 1, "{longer}, {ledger:?}");
+                let causes: Vec<_> = ledger.iter().filter_map(|span| span.cause).collect();
+                assert!(causes.contains(&Cause::LengthOutOfBounds), "{causes:?}");
+                let found = get(of(&bytes), &lenient(), &uuids).unwrap();
+                let is_there: Vec<_> = found.iter().map(Option::is_some).collect();
+                assert!(!is_there[count - 1] && is_there[..count - 1].iter().all(|is| *is));
+            }
+        }
+    }
+}
+
+/// Without a trailer a message is borne out by where the next entry's begins; the last one by the data's end alone, whatever
+/// stands behind it.
+#[test]
+fn nothing_behind_the_last_entry_bears_its_message_out() {
+    let (_, bytes) = many(3, false);
+    let entry = |number: usize| {
+        let mut entry = bytes[24 * number..24 * (number + 1)].to_vec();
+        let offset = u64::from_be_bytes(*entry[16..].first_chunk().unwrap());
+        entry[16..].copy_from_slice(&(offset - 24).to_be_bytes());
+        entry
+    };
+    // The third message has no entry.
+    let short = [entry(0), entry(1), vec![0; 24], bytes[24 * 4..].to_vec()].concat();
+    let (found, ledger) = scan(source(&short), &lenient()).unwrap();
+    assert_eq!(found.len(), 1, "{ledger:?}");
+    let (found, _) = scan(source(&bytes), &lenient()).unwrap();
+    assert_eq!(found.len(), 3);
+}
+
 fn dyn_lookup(bytes: &[u8], [windowed, table]: [bool; 2], options: &Options) -> Box<dyn Lookup> {
     let source = if windowed {
         Arc::new(Windowed(bytes.to_vec()))
