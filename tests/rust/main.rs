@@ -74,6 +74,7 @@ mod sealed_lookup;
 mod tenant;
 mod tenant_limits;
 mod tenant_lookup;
+mod tenant_names;
 mod tenant_writer;
 mod uuid6;
 mod verify_parallel;
