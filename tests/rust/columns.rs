@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::common::source;
+use crate::messages;
 use crate::vectors::cases;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, RecordBatch};
@@ -11,7 +12,9 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use seglake::checksum::Key;
 use seglake::columns::{Batches, ColumnBuffer, Limits, Selection, UuidType};
-use seglake::format::{Column, ColumnKind, Options, Room, Rows, Start, Step, active, open};
+use seglake::format::{
+    Column, ColumnKind, Dialect, Options, Room, Rows, Start, Step, active, open,
+};
 use seglake::source::Source;
 use seglake::text::escape;
 
@@ -82,6 +85,29 @@ fn golden_files_fill_columns_alike() {
             for range in [0..len, len / 3..len, len / 2..len - len / 4] {
                 hold(&*rows, columns, &range);
             }
+        }
+    }
+}
+
+/// Messages without a value, among others that have one, are null in a column.
+#[test]
+fn missing_values_fill_columns_alike() {
+    let dialect = Dialect::Autobase;
+    let values: [&[u8]; 7] = [b"a", b"b", b"", b"", b"c", b"", b"d"];
+    let messages = values.map(|value| messages::Plain {
+        value: value.to_vec(),
+        ..messages::Plain::default()
+    });
+    let bytes = messages::file(dialect, &messages);
+    let options = messages::lenient(dialect);
+    let columns = options.format.unwrap().columns(&options);
+    let mut walk = open(source(&bytes), &options, Start::Beginning).unwrap();
+    assert_eq!(walk.step().unwrap(), Step::More);
+    let rows = walk.rows();
+    assert_eq!(rows.len(), values.len());
+    for start in 0..=rows.len() {
+        for end in start..=rows.len() {
+            hold(&*rows, columns, &(start..end));
         }
     }
 }
