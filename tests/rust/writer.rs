@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use crate::common::{Plain, assert_covers, lenient, scan, segment, source, uuid};
 use seglake::Error;
 use seglake::checksum::Key;
-use seglake::format::WriteOptions;
-use seglake::format::active::{Writer, encode};
+use seglake::format::active::{self, Writer, encode};
+use seglake::format::{self, RecordId, Value, WriteOptions, sealed};
 use seglake::ledger::{Cause, Kind};
 use uuid::Uuid;
 
@@ -140,6 +140,36 @@ fn what_cannot_be_written_is_refused_and_changes_nothing() {
     writer.append(&uuid_at(1001), &[b'x'; 255], b"v").unwrap();
     writer.close().unwrap();
     assert_eq!(records(&path).len(), 2);
+}
+
+/// What a record lacks, or what contradicts itself, is refused by its name.
+#[test]
+fn fields_that_do_not_fit_are_refused_by_name() {
+    let (folder, _) = folder();
+    let own = uuid_at(1000);
+    let micros = seglake::uuid6::timestamp_micros(own.as_bytes());
+    let (uuid, none) = (Value::Uuid(own.into_bytes()), Value::Null);
+    let (type_, value) = (Value::Text(b"t"), Value::Binary(b"v"));
+    for format in [&active::FORMAT, &sealed::FORMAT] {
+        let path = folder.path().join(format.name);
+        let mut writer = format::create(format, &path, &WriteOptions::default()).unwrap();
+        let mut refused = |fields: [&Value<'static>; 4], why: &str| {
+            let error = writer.write(&fields.map(Clone::clone)).unwrap_err();
+            assert!(matches!(error, Error::Usage(_)), "{error}");
+            assert!(error.to_string().contains(why), "{error}");
+        };
+        refused([&uuid, &none, &type_, &none], "value is missing");
+        refused([&uuid, &none, &none, &value], "type is missing");
+        let time = Value::Timestamp(micros);
+        refused([&none, &time, &type_, &value], "timestamp comes from uuid");
+        let other = Value::Timestamp(micros + 1);
+        refused([&uuid, &other, &type_, &value], "is not that of the UUID");
+        assert!(writer.last().is_none());
+        let id = writer.write(&[uuid.clone(), time, type_.clone(), value.clone()]);
+        assert_eq!(id.unwrap(), Some(RecordId::Uuid(own.into_bytes())));
+        assert_eq!(writer.last(), Some(RecordId::Uuid(own.into_bytes())));
+        writer.close().unwrap();
+    }
 }
 
 #[test]
