@@ -71,6 +71,8 @@ mod seal;
 mod sealed;
 mod sealed_limits;
 mod sealed_lookup;
+#[cfg(all(unix, feature = "faults"))]
+mod steps;
 mod tenant;
 mod tenant_limits;
 mod tenant_lookup;
