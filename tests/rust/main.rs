@@ -71,6 +71,7 @@ mod seal;
 mod sealed;
 mod sealed_limits;
 mod sealed_lookup;
+mod sealed_torn;
 #[cfg(all(unix, feature = "faults"))]
 mod steps;
 mod tenant;
