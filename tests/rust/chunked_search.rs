@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use crate::common::chunked::{
-    collect, content, frame, lenient, noise, push_chunk, push_records, scan, segment, stored_frame,
+    collect, content, frame, header, lenient, noise, push_chunk, push_records, scan, segment,
+    stored_frame,
 };
 use crate::common::counting::Counting;
 use crate::common::{Windowed, assert_covers, source};
-use seglake::format::{Eof, Options, Start, Step, open};
+use seglake::Error;
+use seglake::format::{Eof, Options, Start, Step, Wanted, open};
 use seglake::ledger::{Cause, Kind};
 
 const ALIGNMENT: usize = 0x80;
@@ -193,5 +195,78 @@ fn a_large_chunk_is_given_out_as_it_is_read() {
             );
         }
         assert_eq!(records.len(), 64);
+    }
+}
+
+/// A chunk that checks and is refused is damage at once: nothing that may still be written behind it changes that.
+#[test]
+fn a_refused_chunk_at_the_end_of_a_growing_file_is_not_waited_for() {
+    let payload = frame(&content(&[(0, b"value")]));
+    let length = u32::try_from(payload.len()).unwrap();
+    let mut bytes = segment(1, 3, 10);
+    let at = bytes.len() as u64;
+    bytes.extend(header(0x84, length, 3, 1));
+    bytes.extend(payload);
+    for strict in [false, true] {
+        let options = Options {
+            eof: Eof::Growing,
+            strict,
+            ..lenient()
+        };
+        let mut walk = open(source(&bytes), &options, Start::Beginning).unwrap();
+        let mut ledger = Vec::new();
+        let last = loop {
+            match walk.step() {
+                Ok(Step::More) => ledger.extend_from_slice(walk.spans()),
+                last => break last,
+            }
+        };
+        if strict {
+            let Err(Error::Damage(damage)) = last else {
+                panic!("{last:?}")
+            };
+            assert_eq!((damage.offset, damage.cause), (at, Cause::UnsupportedFlags));
+        } else {
+            assert!(matches!(last, Ok(Step::Wait)), "{last:?}");
+            assert_eq!(walk.offset(), bytes.len() as u64);
+        }
+    }
+}
+
+/// A search that ends at what is wanted ends, also in a file that grows; one that comes to the file's end waits there.
+#[test]
+fn a_range_of_a_growing_file_ends_behind_what_is_wanted() {
+    let bytes = segment(5, 10, 20);
+    for prune in [false, true] {
+        for (until, last) in [
+            (15_u64, Step::Done),
+            (40, Step::Done),
+            (50, Step::Wait),
+            (90, Step::Wait),
+        ] {
+            let options = Options {
+                eof: Eof::Growing,
+                prune,
+                wanted: Wanted {
+                    offsets: Some(12..until),
+                    ..Wanted::default()
+                },
+                ..lenient()
+            };
+            let mut walk = open(source(&bytes), &options, Start::Beginning).unwrap();
+            let mut records = Vec::new();
+            let end = loop {
+                match walk.step().unwrap() {
+                    Step::More => collect(&*walk, &mut records),
+                    end => break end,
+                }
+            };
+            let found = records.iter().map(|record| record.offset);
+            assert!(
+                found.eq(12..until.min(50).cast_signed()),
+                "{prune}, {until}"
+            );
+            assert_eq!(end, last, "{prune}, {until}");
+        }
     }
 }
