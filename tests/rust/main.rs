@@ -36,6 +36,7 @@ mod chunked_writer;
 #[cfg(feature = "arrow")]
 mod columns;
 mod corpus;
+mod detection;
 mod diagnose;
 mod diagnose_flips;
 mod diagnose_report;
