@@ -48,6 +48,7 @@ mod golden;
 mod hostile;
 mod oplog;
 mod oplog_autobase;
+mod oplog_keys;
 mod oplog_limits;
 mod oplog_messages;
 mod oplog_reading;

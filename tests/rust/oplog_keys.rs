@@ -1,0 +1,93 @@
+//! Keys of an oplog that are more than are kept in memory: references are resolved all the same.
+
+use std::sync::Arc;
+
+use crate::common::Windowed;
+use crate::messages::{framed, lenient, source, uint};
+use seglake::format::{Dialect, Options, Start, Step, Value, open};
+use seglake::source::Source;
+
+const CLOCK: usize = 4;
+/// Together more than 16 MiB.
+const MESSAGES: u64 = 600;
+const KEYS: u64 = 1000;
+
+fn key(message: u64, place: u64) -> Vec<u8> {
+    [message, place, !message, !place]
+        .map(u64::to_be_bytes)
+        .concat()
+}
+
+/// A message that refers to these keys, each a message's number and a place in it, and declares so many.
+fn message(number: u64, references: &[(u64, u64)], keys: u64) -> Vec<u8> {
+    let mut bytes = b"\0\x01".to_vec();
+    bytes.extend(uint(references.len() as u64));
+    for (message, place) in references {
+        bytes.extend([uint(*message), uint(*place), uint(7)].concat());
+    }
+    bytes.extend_from_slice(b"\0\0\x01v");
+    bytes.extend(uint(keys));
+    bytes.extend((0..keys).flat_map(|place| key(number, place)));
+    framed(&bytes)
+}
+
+/// What the later messages refer to.
+fn references(number: u64) -> Vec<(u64, u64)> {
+    let earlier = [0, number * 7 % MESSAGES, MESSAGES - 1];
+    let mut references = earlier
+        .map(|message| (message, number * 13 % KEYS))
+        .to_vec();
+    references.push((number, 0));
+    references
+}
+
+#[test]
+fn references_to_keys_in_temporary_files_are_resolved() {
+    let all = MESSAGES + 50;
+    let mut bytes: Vec<u8> = (0..MESSAGES)
+        .flat_map(|number| message(number, &[], KEYS))
+        .collect();
+    bytes.extend((MESSAGES..all).flat_map(|number| message(number, &references(number), 1)));
+    // Here a key that is not there.
+    bytes.extend(message(all, &[(3, KEYS - 1), (3, KEYS), (all, 1)], 1));
+    for source in [
+        Arc::new(Windowed(bytes.clone())) as Arc<dyn Source>,
+        source(&bytes),
+    ] {
+        let options = Options {
+            window_bytes: 1 << 16,
+            ..lenient(Dialect::Draft11)
+        };
+        let mut walk = open(source, &options, Start::Beginning).unwrap();
+        let mut number = 0;
+        while walk.step().unwrap() == Step::More {
+            let rows = walk.rows();
+            for row in 0..rows.len() {
+                let Value::List(entries) = rows.field(row, CLOCK) else {
+                    panic!("columns moved")
+                };
+                let found: Vec<_> = entries
+                    .iter()
+                    .map(|entry| match entry {
+                        Value::Struct(fields) => match &fields[0] {
+                            Value::Binary(key) => Some(key.to_vec()),
+                            _ => None,
+                        },
+                        other => panic!("{other:?}"),
+                    })
+                    .collect();
+                let expected: Vec<_> = match number {
+                    ..MESSAGES => Vec::new(),
+                    number if number < all => references(number)
+                        .into_iter()
+                        .map(|(message, place)| Some(key(message, place)))
+                        .collect(),
+                    _ => vec![Some(key(3, KEYS - 1)), None, None],
+                };
+                assert!(found == expected, "message {number}");
+                number += 1;
+            }
+        }
+        assert_eq!(number, all + 1);
+    }
+}
