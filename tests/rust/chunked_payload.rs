@@ -178,6 +178,18 @@ fn a_readers_limits_are_no_damage() {
         ..lenient()
     };
     assert_eq!(limited(&options), "limit_chunk_bytes");
+    // Ten records of 12 bytes each and their values are as much as it says.
+    let content: usize = scan(source(&bytes), &lenient()).unwrap().0[3..13]
+        .iter()
+        .map(|record| 12 + record.value.len())
+        .sum();
+    for (limit_chunk_bytes, is_read) in [(content - 1, false), (content, true)] {
+        let options = Options {
+            limit_chunk_bytes: limit_chunk_bytes as u64,
+            ..lenient()
+        };
+        assert_eq!(scan(source(&bytes), &options).is_ok(), is_read);
+    }
     assert_eq!(
         limited(&Options {
             max_chunk_bytes: 5000,

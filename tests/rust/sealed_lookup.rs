@@ -550,6 +550,51 @@ fn nothing_behind_the_last_entry_bears_its_message_out() {
     assert_eq!(found.len(), 3);
 }
 
+/// Without a trailer, an entry's offset leads into the message before it, to what looks like one that ends where the third begins.
+/// The scan finds the true one behind the first, and so does a look-up.
+#[test]
+fn a_message_within_another_is_not_found_in_its_place() {
+    let key = Key::DEFAULT;
+    let with = |value: Vec<u8>| {
+        let record = |tick, value| (uuid(tick), b"type".to_vec(), value);
+        let records = [
+            record(1, value),
+            record(2, vec![2; 30]),
+            record(3, vec![3; 30]),
+        ];
+        (
+            segment(&key, &records, false),
+            records.map(|record| record.2),
+        )
+    };
+    let offset = |bytes: &[u8], number: usize| {
+        u64::from_be_bytes(*bytes[24 * number + 16..].first_chunk().unwrap())
+    };
+    let (sound, _) = with(vec![1; 60]);
+    // Within the first message's value: an empty type, and a value up to the third message.
+    let within = offset(&sound, 0) + 9 + 10;
+    let len = u32::try_from(offset(&sound, 2) - within - 5).unwrap();
+    let nested = [&[1; 10][..], &[0], &len.to_be_bytes(), &[1; 45]].concat();
+    let (mut bytes, values) = with(nested);
+    bytes[24 + 16..48].copy_from_slice(&within.to_be_bytes());
+    let asked = [1, 2, 3].map(uuid);
+    let (walked, _) = scan(source(&bytes), &lenient()).unwrap();
+    assert!(walked.iter().map(|record| &record.value).eq(&values));
+    for how in [[false, false], [false, true], [true, false]] {
+        for uuids in [&asked[..], &asked[1..2]] {
+            let found = plain(
+                &dyn_lookup(&bytes, how, &lenient())
+                    .get(&ids(uuids))
+                    .unwrap(),
+            );
+            for (uuid, found) in uuids.iter().zip(found) {
+                let expected = walked.iter().find(|record| record.uuid == *uuid);
+                assert_eq!(found.as_ref(), expected, "{how:?}");
+            }
+        }
+    }
+}
+
 fn dyn_lookup(bytes: &[u8], [windowed, table]: [bool; 2], options: &Options) -> Box<dyn Lookup> {
     let source = if windowed {
         Arc::new(Windowed(bytes.to_vec()))

@@ -48,6 +48,7 @@ fn get(source: Arc<dyn Source>, ids: &[RecordId], options: &Options) -> seglake:
                 let index = i64::try_from(*index).unwrap();
                 assert_eq!(rows.field(row, 2), Value::Int64(index));
                 assert_eq!(rows.field(row, 3), Value::Binary(rows.value(row)));
+                assert_eq!(rows.weight(row), rows.value(row).len() + tenant.len());
             }
             (rows.position(row), rows.value(row).to_vec())
         }));
