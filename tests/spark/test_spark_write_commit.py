@@ -304,7 +304,7 @@ def test_clearing_up_that_fails_takes_nothing_back(folder: Path, monkeypatch: py
 
 def test_a_folder_that_another_write_removes_meanwhile(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     job = begin(folder)
-    is_dir, sync = Path.is_dir, storage._sync
+    is_dir, sync = Path.is_dir, storage.sync_folder
     removed: list[Path] = []
 
     def end_of_another(path: Path) -> None:
@@ -318,12 +318,12 @@ def test_a_folder_that_another_write_removes_meanwhile(folder: Path, monkeypatch
         end_of_another(path)
         return found
 
-    def synced(path: Path, flags: int) -> None:
+    def synced(path: Path) -> None:
         end_of_another(path)
-        sync(path, flags)
+        sync(path)
 
     monkeypatch.setattr(Path, "is_dir", looked)
-    monkeypatch.setattr(storage, "_sync", synced)
+    monkeypatch.setattr(storage, "sync_folder", synced)
     files = staged(job)
     job.commit(files)
     assert removed

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import io
 import os
-import sys
 import tempfile
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -14,7 +13,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
-from seglake._durable import sync
+from seglake._durable import sync, sync_folder
 
 from .escape import json_text, printable
 from .failure import Trouble, report_status, say
@@ -100,7 +99,7 @@ def new_file(path: str, *, replace: bool) -> Generator[BinaryIO]:
         with _about(path):
             _place(staged, final, replace=replace)
         with _about(path, _NOT_SYNCED):
-            _sync_folder(final.parent)
+            sync_folder(final.parent)
     finally:
         staged.unlink(missing_ok=True)
 
@@ -137,17 +136,6 @@ def _place(staged: Path, final: Path, *, replace: bool) -> None:
         except OSError:  # a file system without hard links
             final.open("xb").close()
     staged.replace(final)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Syncs the names in a folder to the disk. Windows syncs no folders, so there it does nothing."""
-    if sys.platform == "win32":
-        return
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        sync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def tell_of(report: Report, source: Input, path: str, *, as_json: bool) -> int:

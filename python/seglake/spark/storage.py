@@ -6,7 +6,6 @@ durable renames, removal.
 
 import contextlib
 import json
-import os
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import Any, cast
 import pyarrow as pa
 from pyarrow import fs
 
-from seglake._durable import sync
+from seglake._durable import sync_file, sync_folder
 
 __all__ = [
     "make_folder",
@@ -27,6 +26,7 @@ __all__ = [
     "remove_tree",
     "share",
     "sync_file",
+    "sync_folder",
     "sync_folders",
     "write_durably",
 ]
@@ -37,11 +37,6 @@ _LOCAL = fs.LocalFileSystem()
 def open_output(path: Path) -> pa.NativeFile:
     """Opens a new file for Arrow to write to."""
     return _LOCAL.open_output_stream(str(path))
-
-
-def sync_file(path: Path) -> None:
-    """Has a closed file's content written to the disk."""
-    _sync(path, os.O_RDONLY)
 
 
 def write_durably(root: Path, path: Path, content: bytes) -> None:
@@ -85,7 +80,7 @@ def make_folder(folder: Path) -> None:
     missing = [each for each in (folder, *folder.parents) if not each.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     for each in missing:
-        _sync(each.parent, os.O_RDONLY | os.O_DIRECTORY)
+        sync_folder(each.parent)
 
 
 def place(staged: Path, final: Path) -> None:
@@ -105,7 +100,7 @@ def sync_folders(root: Path, files: Iterable[Path]) -> None:
     for folder in sorted(folders):
         # Another write may remove an empty folder at any time: then there are no names in it.
         with contextlib.suppress(FileNotFoundError):
-            _sync(folder, os.O_RDONLY | os.O_DIRECTORY)
+            sync_folder(folder)
 
 
 def remove(path: Path) -> None:
@@ -122,11 +117,3 @@ def remove_empty(folder: Path) -> None:
 def remove_tree(folder: Path) -> None:
     """Removes a folder as far as that goes: a task of a dead run may still be writing into it."""
     shutil.rmtree(folder, ignore_errors=True)
-
-
-def _sync(path: Path, flags: int) -> None:
-    descriptor = os.open(path, flags)
-    try:
-        sync(descriptor)
-    finally:
-        os.close(descriptor)
