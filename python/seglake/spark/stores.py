@@ -240,18 +240,20 @@ def _secrets(library: str, given: Mapping[str, str]) -> tuple[str, ...]:
     if known is not None:
         return tuple(value for name, value in given.items() if known[name] is _secret)
     texts: list[str] = []
-    pending: list[tuple[str, bool, Any]] = []
+    # Whether it, or something that it is part of, is named like a secret.
+    pending: list[tuple[bool, Any]] = []
     for name, value in given.items():
-        if _SECRET_NAME.search(name):
+        is_named_so = _SECRET_NAME.search(name) is not None
+        if is_named_so:
             texts.append(value)
-        pending.append((name, False, _any(value)))
+        pending.append((is_named_so, _any(value)))
     while pending:
-        name, inherited, value = pending.pop()
-        is_named_so = inherited or _SECRET_NAME.search(name) is not None
+        is_named_so, value = pending.pop()
         if isinstance(value, dict):
-            pending.extend((key, is_named_so, each) for key, each in cast("dict[str, Any]", value).items())
+            for name, each in cast("dict[str, Any]", value).items():
+                pending.append((is_named_so or _SECRET_NAME.search(name) is not None, each))
         elif isinstance(value, list):
-            pending.extend((name, is_named_so, each) for each in cast("list[Any]", value))
+            pending.extend((is_named_so, each) for each in cast("list[Any]", value))
         elif isinstance(value, str):
             is_address = "://" in value and not has_password(value)
             if is_named_so or (len(value) > 3 and not is_address):
