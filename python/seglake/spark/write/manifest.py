@@ -64,8 +64,9 @@ class Manifest:
             with contextlib.suppress(OSError):
                 self._move_back(folder, staging)
             if isinstance(error, OSError):
-                is_visible = any((folder / final).exists() for _, final in self.place)
-                state = "The next write into the folder puts it in order" if is_visible else "Nothing of it is visible"
+                state = "Nothing of it is visible"
+                if self._is_visible(folder):
+                    state = "The next write into the folder puts it in order"
                 raise _failed(folder, error, "giving the files their names failed", state) from error
             raise
         self._remove_replaced(folder)
@@ -77,9 +78,8 @@ class Manifest:
             OSError: a file could not be removed.
         """
         is_waiting = any((staging / staged).exists() for staged, _ in self.place)
-        is_visible = any((folder / final).exists() for _, final in self.place)
         # Nothing is removed for files that are neither here nor there.
-        if is_waiting or (self.place and not is_visible):
+        if is_waiting or (self.place and not self._is_visible(folder)):
             # What was moved back stays so, whatever becomes of the folder that it is in.
             storage.sync_folders(folder, [staging / _MANIFEST])
             self._take_back(folder)
@@ -116,6 +116,10 @@ class Manifest:
         if job != staging.name:
             raise _foreign(path, f"it is of write {printable(job)}")
         return cls(job, place, remove)
+
+    def _is_visible(self, folder: Path) -> bool:
+        """Whether any of the files has its name."""
+        return any((folder / final).exists() for _, final in self.place)
 
     def _move_back(self, folder: Path, staging: Path) -> None:
         # Not removed: if the process dies after that, files that are nowhere would look like files that were placed.
