@@ -33,7 +33,7 @@ EXTENSION_SOURCES := Cargo.toml Cargo.lock pyproject.toml $(shell find rust -nam
 STAGES := build/stages.jsonl
 STAGE := $(BIN)/python scripts/stage.py --log $(STAGES)
 # The Kaitai Struct compiler is fetched only for tests that are run.
-KAITAI_UNCHANGED = test $(ORACLES) = changed && $(BIN)/python -m tests.oracles tests/python/test_kaitai.py tests/python/test_kaitai_script.py
+KAITAI_UNCHANGED = test $(ORACLES) = changed && $(BIN)/python -m tests.oracles $(wildcard tests/python/test_kaitai*.py)
 CHECKED_PYTHON := python examples scripts tests benches
 # Workspaces of their own, each for a reason that its manifest gives.
 OWN_WORKSPACES := fuzz benches/ratios benches/guard
