@@ -210,12 +210,13 @@ def client(connect: dict[str, str], executor_python: Path) -> Iterator[Client]:
     with subprocess.Popen(
         command, env=connect, stdin=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8"
     ) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
+        asked, answered = process.stdin, process.stdout
+        assert asked is not None
+        assert answered is not None
 
         def run(script: str, *arguments: str | Path) -> tuple[str, str | None]:
-            print(json.dumps([script, *map(str, arguments)]), file=process.stdin, flush=True)
-            line = process.stdout.readline() if process.stdout else ""
+            print(json.dumps([script, *map(str, arguments)]), file=asked, flush=True)
+            line = answered.readline()
             assert line, f"the client ended with status {process.wait()}"
             shown, failure = json.loads(line)
             return shown, failure

@@ -149,6 +149,17 @@ def test_a_write_is_all_or_nothing(
     assert outcomes == {False, True}
 
 
+def check_setting_right(
+    disk: Disk, begun: int, settled: Settled, old: dict[str, bytes], new: dict[str, bytes], whole: dict[str, bytes]
+) -> None:
+    """The process died, and nothing was lost by that; the power fails while that is set right."""
+    for state in disk.states_kept(begun):
+        for _, later in settled.run(state).states():
+            shown = below(later, "out")
+            assert shown.items() >= old.items() or shown.items() >= new.items()
+            assert settled.visible(later) in (old, whole)
+
+
 @pytest.mark.parametrize("overwrites", [False, True], ids=["append", "overwrite"])
 def test_setting_a_write_right_may_lose_power_too(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, overwrites: bool
@@ -165,12 +176,7 @@ def test_setting_a_write_right_may_lose_power_too(
     new = {name: name.encode() for file in files for _, name in file.moves}
     whole = new if overwrites else old | new
     settled = Settled(tmp_path, monkeypatch, "out", next_write)
-    # The process died, and nothing was lost by that; the power fails while that is set right.
-    for state in disk.states_kept(begun):
-        for _, later in settled.run(state).states():
-            shown = below(later, "out")
-            assert shown.items() >= old.items() or shown.items() >= new.items()
-            assert settled.visible(later) in (old, whole)
+    check_setting_right(disk, begun, settled, old, new, whole)
 
 
 @pytest.mark.parametrize("failures", [1, 2])
@@ -208,11 +214,7 @@ def test_taking_a_write_back_may_lose_power_too(
         assert settled.visible(state) in ((old,) if moment >= (failed if failures == 1 else aborted) else (old, new))
         if moment >= aborted:
             assert shown == old
-    for state in disk.states_kept(begun):
-        for _, later in settled.run(state).states():
-            shown = below(later, "out")
-            assert shown.items() >= old.items() or shown.items() >= new.items()
-            assert settled.visible(later) in (old, new)
+    check_setting_right(disk, begun, settled, old, new, new)
 
 
 class SyncedWriter:
