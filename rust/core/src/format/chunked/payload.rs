@@ -18,7 +18,7 @@ const INPUT_BYTES: usize = 1 << 20;
 /// damaged, and what is held would have to move for each.
 const WHOLE_BYTES: usize = 64 << 10;
 /// Content is decoded in pieces of at least this many bytes: a zstd block.
-const OUTPUT_BYTES: usize = 128 << 10;
+pub(super) const OUTPUT_BYTES: usize = 128 << 10;
 /// So much room is made beforehand for a content whose frame says that it has that many bytes.
 const TRUSTED_BYTES: u64 = 8 << 20;
 /// So much content is buffered at most where no bodies are wanted.

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::header::{ALIGNMENT, HEADER_BYTES, Header, Look, align};
-use super::payload::{Checked, Input, check};
+use super::payload::{Checked, Input, OUTPUT_BYTES, check};
 use crate::compress::Decoder;
 use crate::error::Result;
 use crate::format::Options;
@@ -19,8 +19,6 @@ const MAX_CONTENT_BYTES: u64 = 1 << 20;
 const DESCRIPTOR: Range<usize> = 4..5;
 /// What a guess costs at least, as decoding so many bytes: zstd does not tell how much it had decoded when it met an error.
 const LEAST_WORK: u64 = 2 << 10;
-/// The most that zstd may have decoded, and not told: a block.
-const UNTOLD_BYTES: usize = 128 << 10;
 
 pub(super) struct ChunkedSuspects {
     pub(super) source: Arc<dyn Source>,
@@ -102,7 +100,7 @@ impl ChunkedSuspects {
             input.source = Arc::new(BytesSource::new([head.as_slice(), bytes].concat()));
             // zstd writes as much as there is room for before it returns, and tells nothing of it where it meets an error.
             content.clear();
-            content.shrink_to(UNTOLD_BYTES);
+            content.shrink_to(OUTPUT_BYTES);
             // A content beyond the limit is none that can be proven here.
             let checked = check(&mut input, &header, 0, &mut content);
             let is_good = matches!(checked, Ok(Checked::Whole | Checked::Large(_)));
