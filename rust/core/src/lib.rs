@@ -35,6 +35,7 @@ pub mod error;
 pub mod faults;
 pub mod format;
 pub mod ledger;
+mod limits;
 mod output;
 mod prefetch;
 pub mod source;

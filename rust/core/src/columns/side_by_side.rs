@@ -9,9 +9,8 @@ use super::batches::{Batch, Batches, Limits};
 use super::pipe::{Inlet, Outlet, Taken, pipe};
 use super::selection::Selection;
 use crate::error::{Error, Result};
-use crate::format::{
-    Format, Interrupt, LEAST_PART_BYTES, Options, Part, Start, Step, open, part_bytes,
-};
+use crate::format::{Format, Interrupt, Options, Part, Start, Step, open, part_bytes};
+use crate::limits::LIMITS;
 use crate::source::Source;
 use crate::verbs::Report;
 
@@ -80,7 +79,7 @@ impl Queue {
 
 /// How large parts are to be, for batches of so many bytes.
 pub(super) fn bytes_of_parts(batch_bytes: usize, size: u64, threads: usize) -> u64 {
-    let least = LEAST_PART_BYTES.min(batch_bytes as u64);
+    let least = LIMITS.least_part_bytes.min(batch_bytes as u64);
     let most = batch_bytes.max(MOST_BYTES) as u64;
     part_bytes(least, most, size, threads)
 }

@@ -28,7 +28,7 @@ pub use detect::{Detection, Likelihood, detect, resolve};
 pub use lookup::{Found, Hits, Lookup, RecordId};
 pub use options::{Bound, Dialect, IndexSource, Interrupt, Options, Wanted};
 pub(crate) use options::{Types, UuidBounds};
-pub(crate) use part::{LEAST_PART_BYTES, part_bytes};
+pub(crate) use part::part_bytes;
 pub use part::{Part, split};
 pub(crate) use salvage::{Carried, Run, Runs, Salvage, each_piece};
 pub use walk::{Carry, Eof, Room, Rows, Start, Step, Walk};

@@ -7,10 +7,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::error::Result;
 use crate::ledger::Cause;
+use crate::limits::LIMITS;
 use crate::output::Spool;
 
-/// How much is read of a spool at once.
-const READ_BYTES: usize = 16 << 10;
 /// The most that a note takes: two numbers of seven bits to a byte, and the cause.
 const MAX_NOTE_BYTES: usize = 2 * 10 + 1;
 
@@ -113,7 +112,8 @@ impl Notes {
         }
         let held = place.bytes.get(place.used..).unwrap_or_default();
         if held.len() < MAX_NOTE_BYTES {
-            self.spool.read(place.read, READ_BYTES, &mut place.bytes)?;
+            self.spool
+                .read(place.read, LIMITS.notes_read_bytes, &mut place.bytes)?;
             place.used = 0;
         }
         let mut at = place.used;

@@ -15,14 +15,11 @@ use serde_json::Value;
 
 use super::{Eof, Format, Options, by_name, resolve};
 use crate::error::{Error, Result};
+use crate::limits::LIMITS;
 use crate::source::Source;
 
 /// How many parts for each thread are enough.
 const PARTS_PER_THREAD: u64 = 8;
-/// No part need be smaller, in bytes: each costs something by itself.
-pub(crate) const LEAST_PART_BYTES: u64 = 1 << 20;
-/// How many parts there are at most: each takes some hundred bytes until it is read.
-const MAX_PARTS: u64 = 1 << 16;
 
 /// A part of a file that can be read by itself, from [`split`]: begin a walk with [`Start::Part`](super::Start::Part). The walks
 /// of all parts together give each record and each range of the ledger that one walk of the whole file gives, once: but that
@@ -209,17 +206,18 @@ pub fn split(source: Arc<dyn Source>, options: &Options, target_bytes: u64) -> R
 pub(crate) fn part_bytes(least: u64, most: u64, size: u64, threads: usize) -> u64 {
     (size / PARTS_PER_THREAD.saturating_mul(threads.max(1) as u64))
         .clamp(least, most)
-        .max(size.div_ceil(MAX_PARTS))
+        .max(size.div_ceil(LIMITS.parts))
 }
 
 /// What of a search budget is a part's own: two bytes for each of its bytes, and its share of what a file has beside that. As
 /// long as no part exceeds its own, the whole walk does not exceed its budget either, and none of them ends a search that
 /// another does not. A part that turns out to have exceeded it is refused: whether the whole walk would have gone on, the
 /// other parts decide.
-pub(super) fn budget_share(beside: u64, bytes: u64, size: u64) -> u64 {
+pub(super) fn budget_share(bytes: u64, size: u64) -> u64 {
+    let beside = LIMITS.search_bytes;
     let share = u128::from(beside) * u128::from(bytes) / u128::from(size.max(1));
     let share = u64::try_from(share).unwrap_or(beside).min(beside);
-    share.saturating_add(bytes.saturating_mul(2))
+    share.saturating_add(bytes.saturating_mul(LIMITS.search_bytes_per_byte))
 }
 
 /// A part whose end cannot be told as the whole walk would.
@@ -266,7 +264,7 @@ mod tests {
         assert_eq!(part_bytes(4 << 20, 8 << 20, 48 << 20, 2), 4 << 20);
         assert_eq!(part_bytes(1, 1 << 20, 48 << 20, 2), 1 << 20);
         for size in [u64::MAX, 1 << 50, 1 << 30] {
-            assert!(size / part_bytes(1, 1, size, 1) <= MAX_PARTS);
+            assert!(size / part_bytes(1, 1, size, 1) <= LIMITS.parts);
         }
     }
 }

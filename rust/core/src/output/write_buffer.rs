@@ -3,10 +3,10 @@
 use std::io;
 
 use crate::disk::Handle;
+use crate::limits::LIMITS;
 use crate::prefetch::CACHE_LINE_BYTES;
 
-/// Bytes are collected up to this many before they are written.
-pub(super) const BUFFER_BYTES: usize = 1 << 20;
+pub(super) const BUFFER_BYTES: usize = LIMITS.write_buffer_bytes;
 
 /// Bytes that belong one behind the other in a file, collected so that they are written a mebibyte at a time.
 #[derive(Debug)]

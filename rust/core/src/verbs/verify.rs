@@ -7,9 +7,9 @@ use std::time::Duration;
 use super::Report;
 use crate::error::{Error, Result};
 use crate::format::{
-    Format, Interrupt, LEAST_PART_BYTES, Options, Part, Start, Step, Wanted, open, part_bytes,
-    resolve, split,
+    Format, Interrupt, Options, Part, Start, Step, Wanted, open, part_bytes, resolve, split,
 };
+use crate::limits::LIMITS;
 use crate::source::Source;
 
 /// Parts are at most this large, in bytes, unless there would be very many.
@@ -46,7 +46,7 @@ pub fn verify_parallel(
     threads: usize,
     progress: impl FnMut(u64) -> Result<()>,
 ) -> Result<Report> {
-    let bytes = part_bytes(LEAST_PART_BYTES, MOST_BYTES, source.len(), threads);
+    let bytes = part_bytes(LIMITS.least_part_bytes, MOST_BYTES, source.len(), threads);
     verify_in_parts(source, options, threads, bytes, progress)
 }
 

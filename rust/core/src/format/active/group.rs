@@ -2,18 +2,9 @@
 
 use super::{CHECKSUM_BYTES, Header, Parsed, UUID_BYTES};
 use crate::checksum::{Key, hash, hash_many};
+use crate::limits::LIMITS;
 use crate::prefetch::prefetch_all;
 use crate::uuid6;
-
-/// How many records are hashed together at most: enough to fill every lane of a processor, few enough to stay in its cache.
-const MAX_GROUP: usize = 512;
-
-/// A group ends where it has so many bytes: what one of the hasher's windows has, while which it asks for those behind. So
-/// they are at hand when the next group is parsed ...
-const GROUP_BYTES: usize = 128 << 10;
-
-/// ... but it does not end there before it has so many records.
-const MIN_GROUP: usize = 64;
 
 /// Where records are short, so many bytes are asked for, so far ahead of each: about as much as one has, and as it takes the
 /// parser as long to reach as the nearest cache but one takes to answer. Else most of them would not be a header's.
@@ -41,9 +32,9 @@ pub(super) struct Stretch<'a> {
 #[derive(Debug)]
 pub(super) struct Group {
     /// What was parsed. What is given out moves to the front, in the place of what was looked at.
-    extents: Box<[Extent; MAX_GROUP]>,
+    extents: Box<[Extent; LIMITS.group_records]>,
     /// The checksums as they stand.
-    stored: Box<[u64; MAX_GROUP]>,
+    stored: Box<[u64; LIMITS.group_records]>,
     hashes: Vec<u64>,
     /// How many were parsed.
     len: usize,
@@ -63,8 +54,8 @@ pub(super) struct Group {
 impl Default for Group {
     fn default() -> Self {
         Self {
-            extents: Box::new([(0, 0); MAX_GROUP]),
-            stored: Box::new([0; MAX_GROUP]),
+            extents: Box::new([(0, 0); LIMITS.group_records]),
+            stored: Box::new([0; LIMITS.group_records]),
             hashes: Vec::new(),
             len: 0,
             given: 0,
@@ -87,10 +78,10 @@ impl Group {
         self.go_on(stretch, 1, usize::MAX);
         let limit = usize::try_from(stretch.limit).unwrap_or(usize::MAX);
         if self.len == 1 {
-            self.go_on(stretch, MIN_GROUP, limit);
+            self.go_on(stretch, LIMITS.least_group_records, limit);
         }
-        if self.len == MIN_GROUP {
-            self.go_on(stretch, MAX_GROUP, limit.min(GROUP_BYTES));
+        if self.len == LIMITS.least_group_records {
+            self.go_on(stretch, LIMITS.group_records, limit.min(LIMITS.group_bytes));
         }
     }
 
@@ -243,13 +234,14 @@ mod tests {
     fn parse_slowly(stretch: &Stretch<'_>) -> (Vec<Extent>, Vec<u64>, bool) {
         let (mut extents, mut stored, mut ascends) = (Vec::new(), Vec::new(), true);
         let (mut at, mut last) = (0, stretch.last);
-        while extents.len() < MAX_GROUP {
+        while extents.len() < LIMITS.group_records {
             let rest = &stretch.bytes[at..];
             let Parsed::Record(header) = Header::parse(rest, stretch.left - at as u64) else {
                 break;
             };
             let end = at as u64 + header.total();
-            let full = extents.len() >= MIN_GROUP && end > GROUP_BYTES as u64;
+            let full =
+                extents.len() >= LIMITS.least_group_records && end > LIMITS.group_bytes as u64;
             let distrusted = !extents.is_empty() && end > stretch.limit;
             let whole = end <= stretch.bytes.len() as u64;
             if header.uuid == [0; UUID_BYTES] || !whole || full || distrusted {

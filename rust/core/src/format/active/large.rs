@@ -5,9 +5,7 @@ use super::walk::{ActiveWalk, Advance, Checked};
 use super::{CHECKSUM_BYTES, Header};
 use crate::checksum::{Key, hash};
 use crate::error::{Error, Finding, Result};
-
-/// A larger record is first hashed in pieces, and read whole only when its checksum was right.
-const MAX_UNCHECKED_BYTES: u64 = 8 << 20;
+use crate::limits::LIMITS;
 
 impl ActiveWalk {
     /// A record that is not whole in the window. It is hashed in pieces, so that a length that lies costs no memory.
@@ -17,7 +15,7 @@ impl ActiveWalk {
         let Ok(whole) = usize::try_from(total) else {
             return Err(self.too_large(&record));
         };
-        if total <= MAX_UNCHECKED_BYTES {
+        if total <= LIMITS.unverified_bytes {
             // Never less than a window, so that the buffer keeps its size.
             let want = self.options.window_bytes;
             self.window.load(&*self.source, position, whole, want)?;

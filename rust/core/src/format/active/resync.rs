@@ -6,28 +6,14 @@ use crate::checksum::{Incremental, Key, hash};
 use crate::cursor::Cursor;
 use crate::error::Result;
 use crate::format::Options;
+use crate::limits::LIMITS;
 use crate::source::{Source, Window, data_end};
 use crate::uuid6;
 
-/// How much is read or hashed between two looks at whether to stop.
-const PIECE_BYTES: usize = 1 << 20;
-/// How much a search reads first: most damage is short.
-const FIRST_PIECE_BYTES: usize = 8 << 10;
-/// What a scan may hash in vain: this, and two bytes for each byte of the file.
-const BUDGET_BYTES: u64 = 256 << 20;
-/// Up to this much is spent on any candidate; behind it, on plausible ones alone.
-const GENEROUS_BYTES: u64 = 32 << 20;
-/// A candidate up to this long is always plausible.
-const SHORT_BYTES: u64 = 64 << 10;
 /// A hash counts as at least so many bytes, and a look at what follows a candidate as so many: what each costs beside the
 /// bytes, however few they are. Random bytes of any length stay below two for each of theirs.
 const HASH_BYTES: u64 = 64;
 const LOOK_BYTES: u64 = 128;
-/// Looks at what follows read whole stretches of this length: those at candidates side by side often fall into one.
-const LOOK_PIECE_BYTES: u64 = 4 << 10;
-
-/// So many records whose lengths and UUIDs are sound while not one checksum is right are not damage but another key's.
-const CONVINCING_RECORDS: usize = 8;
 
 /// Where damage ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,7 +71,7 @@ impl Search {
             options.poll()?;
             let piece = usize::try_from(end - at)
                 .unwrap_or(usize::MAX)
-                .min(PIECE_BYTES);
+                .min(LIMITS.search_piece_bytes);
             self.pieces.load(source, at, piece, piece)?;
             let bytes = self.pieces.bytes(source, at);
             hasher.update(bytes.get(..piece).unwrap_or_default());
@@ -152,8 +138,8 @@ impl Search {
             let whole = usize::try_from(left).unwrap_or(usize::MAX);
             // Not through the probe: that holds the candidates.
             if self.looks.bytes(source, at).len() < whole.min(MAX_HEADER_BYTES) {
-                let skip = at % LOOK_PIECE_BYTES;
-                let want = (skip + LOOK_PIECE_BYTES).min(skip + left);
+                let skip = at % LIMITS.look_piece_bytes;
+                let want = (skip + LIMITS.look_piece_bytes).min(skip + left);
                 let want = usize::try_from(want).unwrap_or(usize::MAX);
                 self.looks.load(source, at - skip, want, want)?;
             }
@@ -225,7 +211,11 @@ impl ActiveWalk {
 
     /// Takes so much from the budget, if it is left.
     fn spend(&mut self, bytes: u64) -> bool {
-        let budget = BUDGET_BYTES.saturating_add(self.source.len().saturating_mul(2));
+        let budget = LIMITS.search_bytes.saturating_add(
+            self.source
+                .len()
+                .saturating_mul(LIMITS.search_bytes_per_byte),
+        );
         let spent = self.state.spent.saturating_add(bytes);
         let affordable = spent <= budget;
         if affordable {
@@ -240,12 +230,12 @@ impl ActiveWalk {
         let len = source.len();
         let keys = self.candidate_keys();
         let (mut at, mut older, mut polled) = (from, false, from);
-        let mut want = FIRST_PIECE_BYTES;
+        let mut want = LIMITS.first_search_piece_bytes;
         // A UUID's version is not zero, so no record begins behind the last byte that is not.
         while at < data_end && at + MIN_RECORD_BYTES <= len {
             if at >= polled {
                 self.options.poll()?;
-                polled = at + PIECE_BYTES as u64;
+                polled = at + LIMITS.search_piece_bytes as u64;
             }
             let left = usize::try_from(len - at).unwrap_or(usize::MAX);
             // Short damage lies in the walk's own window.
@@ -266,10 +256,10 @@ impl ActiveWalk {
             } else {
                 bytes.len() - MAX_HEADER_BYTES + 1
             };
-            let reach = last_whole.min(PIECE_BYTES);
+            let reach = last_whole.min(LIMITS.search_piece_bytes);
             let Some((skip, header)) = next_candidate(bytes, reach, len - at) else {
                 at += reach as u64;
-                want = PIECE_BYTES.min(want * 2);
+                want = LIMITS.search_piece_bytes.min(want * 2);
                 continue;
             };
             let position = at + skip as u64;
@@ -279,7 +269,9 @@ impl ActiveWalk {
                 continue; // that one such record checks is known, and more of them change nothing
             }
             let end = position + header.total();
-            if self.state.spent >= GENEROUS_BYTES && header.total() > SHORT_BYTES {
+            if self.state.spent >= LIMITS.generous_search_bytes
+                && header.total() > LIMITS.plausible_bytes
+            {
                 if !self.spend(LOOK_BYTES) {
                     return Ok(Hit::Limit(position));
                 }
@@ -328,8 +320,11 @@ impl ActiveWalk {
         let (mut at, mut last, mut records) = (0, None, 0);
         while at < data_end {
             self.options.poll()?;
-            let Parsed::Record(header) = self.search.header_at(&*source, at, PIECE_BYTES)? else {
-                return Ok(records >= CONVINCING_RECORDS);
+            let Parsed::Record(header) =
+                self.search
+                    .header_at(&*source, at, LIMITS.search_piece_bytes)?
+            else {
+                return Ok(records >= LIMITS.wrong_key_records);
             };
             let ascends = last.is_none_or(|last: [u8; UUID_BYTES]| header.uuid > last);
             // A checksum of zeros was not written yet, under no key.
@@ -338,7 +333,7 @@ impl ActiveWalk {
                 None => stored_checksum(&*source, at, &header)? != 0,
             };
             if !uuid6::is_v6(&header.uuid) || !ascends || !written {
-                return Ok(records >= CONVINCING_RECORDS);
+                return Ok(records >= LIMITS.wrong_key_records);
             }
             if self
                 .search
@@ -359,7 +354,7 @@ impl ActiveWalk {
 fn checks_in(bytes: &[u8], keys: &[(usize, Key)], header: &Header) -> Option<bool> {
     let stored = stored_in(bytes, header)?;
     let len = usize::try_from(header.hashed()).ok();
-    let body = bytes.get(..len.filter(|len| *len <= PIECE_BYTES)?)?;
+    let body = bytes.get(..len.filter(|len| *len <= LIMITS.search_piece_bytes)?)?;
     Some(keys.iter().any(|(_, key)| hash(key, body) == stored))
 }
 

@@ -1,11 +1,7 @@
 //! Messages whose checksums are not computed yet.
 
 use crate::checksum::{Key, hash_many};
-
-/// So many messages are hashed at once, at most: what [`hash_many`] sorts by length together.
-const MAX_MESSAGES: usize = 512;
-/// They are hashed as soon as they have this many bytes: while a core's own cache still holds them.
-const MAX_BYTES: usize = 512 << 10;
+use crate::limits::LIMITS;
 
 /// Which messages of a buffer are still to be hashed. Many at a time are hashed far faster than one by one.
 #[derive(Debug, Default)]
@@ -25,7 +21,7 @@ impl Unhashed {
 
     /// Whether it is time to hash.
     pub(in crate::format) const fn is_full(&self) -> bool {
-        self.extents.len() >= MAX_MESSAGES || self.bytes >= MAX_BYTES
+        self.extents.len() >= LIMITS.unhashed_messages || self.bytes >= LIMITS.unhashed_bytes
     }
 
     /// Hashes them all, and gives (offset, length) and checksum of each. None are left.

@@ -4,13 +4,7 @@ use super::header::{HEADER_BYTES, Header};
 use super::payload::{Decoding, Input, Piece, Pieces};
 use super::records::{Filter, Place, RECORD_HEADER_BYTES, parse};
 use crate::error::{Error, Result};
-
-/// How many records a step gives out at most.
-const MAX_ROWS: usize = 16 << 10;
-/// How many bytes of bodies a step gives out at most, unless the first has more.
-const MAX_BYTES: usize = 4 << 20;
-/// How much content is decoded at a time in the second pass over a large chunk.
-const PIECE_BYTES: usize = 256 << 10;
+use crate::limits::LIMITS;
 
 /// A chunk that has been checked and whose records are being given out.
 pub(super) struct Giving {
@@ -117,7 +111,7 @@ impl Giving {
     ) -> Result<()> {
         let content = content.get(..self.proven).unwrap_or_default();
         let mut bytes = 0;
-        while rows.len() < MAX_ROWS && !self.is_done() {
+        while rows.len() < LIMITS.chunked_step_rows && !self.is_done() {
             let pass = usize::try_from(self.unwanted).unwrap_or(usize::MAX);
             let pass = pass.min(content.len() - self.next.min(content.len()));
             self.next += pass;
@@ -145,7 +139,7 @@ impl Giving {
                 let too_large = needed > input.options.max_record_bytes;
                 let len = usize::try_from(len).unwrap_or(usize::MAX);
                 bytes += len;
-                if !rows.is_empty() && (too_large || bytes > MAX_BYTES) {
+                if !rows.is_empty() && (too_large || bytes > LIMITS.chunked_step_bytes) {
                     return Ok(());
                 }
                 if too_large {
@@ -186,8 +180,12 @@ impl Giving {
         content.drain(..self.next.min(content.len()));
         second.base += self.next as u64;
         self.next = 0;
-        content.shrink_to(PIECE_BYTES.max(content.len().saturating_mul(2)));
-        content.reserve(PIECE_BYTES);
+        content.shrink_to(
+            LIMITS
+                .second_pass_bytes
+                .max(content.len().saturating_mul(2)),
+        );
+        content.reserve(LIMITS.second_pass_bytes);
         let before = content.len();
         let piece = second.decoding.more(input, content)?;
         second.seen.take(content.get(before..).unwrap_or_default());

@@ -16,12 +16,8 @@ use crate::format::lookup::no_such_id;
 use crate::format::{
     Found, Hits, Lookup, Options, RecordId, Rows, Start, Step, Value, Walk, Wanted,
 };
+use crate::limits::LIMITS;
 use crate::source::{Source, data_end};
-
-/// How many items of an index are looked at in search of one whose checksum is right.
-const NEAR_ITEMS: u64 = 16;
-/// How many chunks that hopping met are remembered.
-const KNOWN_CHUNKS: usize = 64 << 10;
 
 pub(super) struct ChunkedLookup {
     source: Arc<dyn Source>,
@@ -67,7 +63,7 @@ impl Known {
         }
         self.since = 0;
         self.gaps.push(gap);
-        if self.gaps.len() >= KNOWN_CHUNKS {
+        if self.gaps.len() >= LIMITS.known_chunks {
             let mut place = 0_usize;
             self.gaps.retain(|_| {
                 place += 1;
@@ -244,13 +240,13 @@ impl ChunkedLookup {
         let (mut low, mut high) = (0, items);
         while low < high {
             let middle = low + (high - low) / 2;
-            let near = middle..high.min(middle + NEAR_ITEMS);
+            let near = middle..high.min(middle + LIMITS.near_index_items);
             match first_item(index, near)? {
                 Some((place, item)) if is_at_most(item, offset) => low = place + 1,
                 _ => high = middle,
             }
         }
-        let mut before = (low.saturating_sub(NEAR_ITEMS)..low).rev();
+        let mut before = (low.saturating_sub(LIMITS.near_index_items)..low).rev();
         let Some((last_item, last)) =
             self.next_chunk(index, &mut before, |item| is_at_most(item, offset))?
         else {

@@ -10,21 +10,8 @@ use crate::compress::{Decoder, FrameHead, MAX_HEAD_BYTES};
 use crate::error::{Error, Finding, Result};
 use crate::format::Options;
 use crate::ledger::Cause;
+use crate::limits::LIMITS;
 use crate::source::{Source, Window};
-
-/// How much of a payload is decoded between two looks at whether to stop, and at least read at once.
-const INPUT_BYTES: usize = 1 << 20;
-/// A payload up to this long is read whole before it is decoded. Not a longer one: the next may begin inside it where headers are
-/// damaged, and what is held would have to move for each.
-const WHOLE_BYTES: usize = 64 << 10;
-/// Content is decoded in pieces of at least this many bytes: a zstd block.
-pub(super) const OUTPUT_BYTES: usize = 128 << 10;
-/// So much room is made beforehand for a content whose frame says that it has that many bytes.
-const TRUSTED_BYTES: u64 = 8 << 20;
-/// So much content is buffered at most where no bodies are wanted.
-const UNWANTED_BYTES: u64 = 32 << 20;
-/// A buffer that has grown beyond this is not kept for the next chunk.
-const KEPT_BYTES: usize = 8 << 20;
 
 /// What payloads are read from and through.
 pub(super) struct Input {
@@ -81,7 +68,7 @@ impl Decoding {
     ) -> Result<std::result::Result<Self, Cow<'static, str>>> {
         let left = usize::try_from(end - start).unwrap_or(usize::MAX);
         // Small payloads are decoded in one go, which zstd does without copying.
-        let whole = left.min(input.options.window_bytes.min(WHOLE_BYTES));
+        let whole = left.min(input.options.window_bytes.min(LIMITS.whole_payload_bytes));
         let bytes = input.load(start, whole.max(left.min(MAX_HEAD_BYTES)))?;
         let head = bytes.get(..left.min(MAX_HEAD_BYTES)).unwrap_or(bytes);
         let begun = FrameHead::parse(head).and_then(|head| {
@@ -106,7 +93,7 @@ impl Decoding {
     /// Appends the next piece of content to `out`, as far as its capacity goes.
     pub(super) fn more(&mut self, input: &mut Input, out: &mut Vec<u8>) -> Result<Piece> {
         if out.len() == out.capacity() {
-            out.reserve(OUTPUT_BYTES);
+            out.reserve(LIMITS.payload_output_bytes);
         }
         let before = out.len();
         loop {
@@ -119,7 +106,9 @@ impl Decoding {
                 input.options.window_bytes,
             )?;
             let bytes = input.window.bytes(&*input.source, self.at);
-            let bytes = bytes.get(..left.min(INPUT_BYTES)).unwrap_or(bytes);
+            let bytes = bytes
+                .get(..left.min(LIMITS.payload_input_bytes))
+                .unwrap_or(bytes);
             let progress = match input.decoder.decode(bytes, out) {
                 Ok(progress) => progress,
                 Err(bad) => return Ok(Piece::Bad(bad.0)),
@@ -224,11 +213,11 @@ pub(super) fn check(
     };
     input.lengths.clear();
     content.clear();
-    content.shrink_to(KEPT_BYTES);
+    content.shrink_to(LIMITS.kept_content_bytes);
     // Whoever wants no bodies gets by with less memory.
     let max = match input.options.values {
         true => input.options.max_chunk_bytes,
-        false => input.options.max_chunk_bytes.min(UNWANTED_BYTES),
+        false => input.options.max_chunk_bytes.min(LIMITS.unwanted_bytes),
     };
     let limit = input.options.limit_chunk_bytes;
     let mut decoding =
@@ -238,14 +227,17 @@ pub(super) fn check(
         };
     // One byte more than may be buffered shows that there is more.
     let most = usize::try_from(max).unwrap_or(usize::MAX).saturating_add(1);
-    let trusted = decoding.stated.unwrap_or_default().min(TRUSTED_BYTES);
+    let trusted = decoding
+        .stated
+        .unwrap_or_default()
+        .min(LIMITS.unverified_bytes);
     content.reserve_exact(usize::try_from(trusted).unwrap_or_default().min(most));
     let mut count = Count::new(header.records);
     let mut pieces: Option<Pieces> = None;
     let mut total = 0_u64;
     loop {
         if pieces.is_none() && content.len() == content.capacity() {
-            let room = content.len().max(OUTPUT_BYTES);
+            let room = content.len().max(LIMITS.payload_output_bytes);
             content.reserve_exact(room.min(most.saturating_sub(content.len())).max(1));
         }
         let before = content.len();
@@ -268,7 +260,7 @@ pub(super) fn check(
             let pieces = pieces.get_or_insert_with(|| Pieces::new(max));
             pieces.take(content);
             content.clear();
-            content.shrink_to(INPUT_BYTES);
+            content.shrink_to(LIMITS.payload_input_bytes);
         }
         match piece {
             Piece::More => {}

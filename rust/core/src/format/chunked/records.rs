@@ -5,6 +5,7 @@ use std::ops::Range;
 use crate::columns::ColumnBuffer;
 use crate::cursor::Cursor;
 use crate::format::{Bound, Rows, Value, Wanted};
+use crate::limits::LIMITS;
 
 /// timestamp, length.
 pub(super) const RECORD_HEADER_BYTES: usize = 12;
@@ -15,12 +16,9 @@ pub(super) fn parse(bytes: &[u8]) -> Option<(i64, u32)> {
     Some((cursor.i64_be()?, cursor.u32_be()?))
 }
 
-/// So many body lengths of a content are kept at most.
-const MAX_LENGTHS: usize = 64 << 10;
-
 /// Keeps a body's length, if it is among the first.
 fn note(lengths: &mut Vec<u32>, len: u32) {
-    if lengths.len() < MAX_LENGTHS {
+    if lengths.len() < LIMITS.kept_lengths {
         lengths.push(len);
     }
 }

@@ -4,20 +4,8 @@ use super::header::{ALIGNMENT, HEADER_BYTES, Header, Look, align};
 use super::payload::{Decoding, Piece};
 use super::walk::ChunkedWalk;
 use crate::error::Result;
+use crate::limits::LIMITS;
 use crate::source::data_end;
-
-/// How much is searched between two looks at whether to stop.
-const PIECE_BYTES: usize = 1 << 20;
-/// How much a search reads first: most damage is short.
-const FIRST_PIECE_BYTES: usize = 8 << 10;
-/// How much content is decoded at a time only to see whether it checks.
-const TRIAL_BYTES: usize = 128 << 10;
-/// What a scan may decompress in search: this, and two bytes for each byte of the file.
-const BUDGET_BYTES: u64 = 256 << 20;
-/// Up to this much is spent on any candidate; behind it, on plausible ones alone.
-const GENEROUS_BYTES: u64 = 32 << 20;
-/// A candidate up to this long is always plausible.
-const SHORT_BYTES: u64 = 64 << 10;
 
 /// How far damage reaches.
 #[derive(Clone, Copy, Debug)]
@@ -98,7 +86,7 @@ impl ChunkedWalk {
     fn find_header(&mut self, from: u64) -> Result<Option<u64>> {
         let (source, len) = (self.input.source.clone(), self.input.source.len());
         let data_end = self.data_end()?;
-        let (mut at, mut want) = (from, FIRST_PIECE_BYTES);
+        let (mut at, mut want) = (from, LIMITS.first_search_piece_bytes);
         // No header of zeros checks.
         while at < data_end {
             self.input.options.poll()?;
@@ -106,7 +94,7 @@ impl ChunkedWalk {
             self.probe
                 .load(&*source, at, left.min(HEADER_BYTES), want)?;
             let bytes = self.probe.bytes(&*source, at);
-            let bytes = bytes.get(..PIECE_BYTES).unwrap_or(bytes);
+            let bytes = bytes.get(..LIMITS.search_piece_bytes).unwrap_or(bytes);
             let mut place = 0;
             while let Some(header) = bytes.get(place..place + HEADER_BYTES) {
                 if Header::checked(header).is_some() {
@@ -119,18 +107,23 @@ impl ChunkedWalk {
                 return Ok(None);
             }
             at += place as u64;
-            want = PIECE_BYTES.min(want * 2);
+            want = LIMITS.search_piece_bytes.min(want * 2);
         }
         Ok(None)
     }
 
     /// Whether exactly the bytes behind the damaged header at `at`, up to `end`, are one good frame.
     fn try_payload(&mut self, at: u64, end: u64) -> Result<Trial> {
-        let budget = BUDGET_BYTES.saturating_add(self.input.source.len().saturating_mul(2));
+        let budget = LIMITS.search_bytes.saturating_add(
+            self.input
+                .source
+                .len()
+                .saturating_mul(LIMITS.search_bytes_per_byte),
+        );
         let share = if at < self.state.twice_until { 2 } else { 1 };
         let allowed = budget.saturating_sub(self.state.spent) / share;
-        if self.state.spent >= GENEROUS_BYTES
-            && end - at > SHORT_BYTES
+        if self.state.spent >= LIMITS.generous_search_bytes
+            && end - at > LIMITS.plausible_bytes
             && !self.follows_plausibly(align(end))?
         {
             return Ok(Trial::Not);
@@ -140,7 +133,7 @@ impl ChunkedWalk {
         let Ok(mut decoding) = Decoding::begin(&mut self.input, start, end)? else {
             return Ok(Trial::Not);
         };
-        let mut content = Vec::with_capacity(TRIAL_BYTES);
+        let mut content = Vec::with_capacity(LIMITS.trial_piece_bytes);
         let mut produced = 0;
         let (trial, work) = loop {
             content.clear();

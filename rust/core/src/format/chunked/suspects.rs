@@ -4,12 +4,13 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::header::{ALIGNMENT, HEADER_BYTES, Header, Look, align};
-use super::payload::{Checked, Input, OUTPUT_BYTES, check};
+use super::payload::{Checked, Input, check};
 use crate::compress::Decoder;
 use crate::error::Result;
 use crate::format::Options;
 use crate::format::suspect::{MAX_TRIED_BYTES, Suspect, Suspects, Trial, read_piece};
 use crate::ledger::{Cause, Span};
+use crate::limits::LIMITS;
 use crate::source::{BytesSource, Source, Window};
 
 /// The most content of a chunk whose payload is guessed at, in bytes.
@@ -100,7 +101,7 @@ impl ChunkedSuspects {
             input.source = Arc::new(BytesSource::new([head.as_slice(), bytes].concat()));
             // zstd writes as much as there is room for before it returns, and tells nothing of it where it meets an error.
             content.clear();
-            content.shrink_to(OUTPUT_BYTES);
+            content.shrink_to(LIMITS.payload_output_bytes);
             // A content beyond the limit is none that can be proven here.
             let checked = check(&mut input, &header, 0, &mut content);
             let is_good = matches!(checked, Ok(Checked::Whole | Checked::Large(_)));

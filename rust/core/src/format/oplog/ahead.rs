@@ -8,11 +8,8 @@ use super::rows::{Large, changed};
 use super::walk::{Advance, OplogWalk};
 use crate::error::Result;
 use crate::format::Eof;
+use crate::limits::LIMITS;
 
-/// A message of more bytes than this, and more than a window, is first decoded in pieces, and read whole only if it decodes.
-const MAX_UNCHECKED_BYTES: u64 = 8 << 20;
-/// How many bytes of keys are read at once.
-const KEYS_AT_ONCE: u64 = 32 << 10;
 /// How many lengths are followed before it is asked whether to stop.
 const HOPS_AT_ONCE: usize = 1 << 16;
 
@@ -21,7 +18,7 @@ impl OplogWalk {
     pub(super) fn advance_large(&mut self, head: u64, len: u64) -> Result<Advance> {
         let position = self.state.at;
         let total = usize::try_from(head.saturating_add(len)).unwrap_or(usize::MAX);
-        if total as u64 <= MAX_UNCHECKED_BYTES {
+        if total as u64 <= LIMITS.unverified_bytes {
             // Never less than a window, so that the buffer keeps its size.
             let want = self.options.window_bytes;
             self.window.load(&*self.source, position, total, want)?;
@@ -99,7 +96,7 @@ impl OplogWalk {
         let mut at = keys.at;
         while at < keys.end() {
             self.options.poll()?;
-            let len = (keys.end() - at).min(KEYS_AT_ONCE);
+            let len = (keys.end() - at).min(LIMITS.keys_ahead_bytes);
             piece.resize(usize::try_from(len).unwrap_or_default(), 0);
             self.source
                 .read_exact_at(record.start().saturating_add(at), &mut piece)?;

@@ -9,12 +9,11 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::late_keys::{LateKeys, OWNER_BYTES};
 use crate::error::Result;
+use crate::limits::LIMITS;
 
 /// A key.
 pub(super) type Key = [u8; KEY_BYTES];
 pub(super) const KEY_BYTES: usize = 32;
-/// How much memory a table takes.
-const MEMORY_BYTES: u64 = 16 << 20;
 
 /// The keys of the messages read so far, by message: 32 bytes for each, and 16 for each message that has any. Any later message
 /// may refer to any of them, so all have to be at hand: the first in memory, those behind in temporary files. The
@@ -72,7 +71,7 @@ impl KeyTable {
     /// Begins the keys of the next message, if it has any: so many bytes of them. [`extend`](Self::extend) adds them.
     pub(super) fn begin(&mut self, seq: u64, bytes: u64) -> Result<()> {
         let held = self.keys.len() + OWNER_BYTES * self.owners.len();
-        if self.late.is_none() && bytes.saturating_add(held as u64) > MEMORY_BYTES {
+        if self.late.is_none() && bytes.saturating_add(held as u64) > LIMITS.key_table_bytes {
             self.late = Some(LateKeys::new(self.early()));
         }
         match &mut self.late {
@@ -268,7 +267,7 @@ mod tests {
             add(&mut table, seq, &keys);
         }
         assert!(!table.is_in_memory());
-        assert!(table.keys.len() as u64 <= MEMORY_BYTES);
+        assert!(table.keys.len() as u64 <= LIMITS.key_table_bytes);
         for seq in seqs().step_by(97).chain(599_900..600_010) {
             for offset in 0..4 {
                 let is_there = seq % 2 == 0 && seq < 600_000 && offset < count(seq);

@@ -3,12 +3,11 @@
 use super::keys::{KEY_BYTES, Key};
 use crate::cursor::Cursor;
 use crate::error::Result;
+use crate::limits::LIMITS;
 use crate::output::Spool;
 
 /// A sequence number and the place of the first key, each a `u64`.
 pub(super) const OWNER_BYTES: usize = 16;
-/// One signpost for so many owners: what is between two of them is read at once.
-const STRIDE: u64 = 256;
 
 /// The keys behind those in memory.
 #[derive(Debug)]
@@ -17,7 +16,7 @@ pub(super) struct LateKeys {
     first: u64,
     owners: Spool,
     keys: Spool,
-    /// The sequence number of every [`STRIDE`]th owner.
+    /// The sequence number of every [`Limits::late_key_stride`](crate::limits::Limits::late_key_stride)th owner.
     signposts: Vec<u64>,
 }
 
@@ -45,7 +44,7 @@ impl LateKeys {
     /// Begins the keys of the next message.
     pub(super) fn begin(&mut self, seq: u64) -> Result<()> {
         let count = self.owners.len() / OWNER_BYTES as u64;
-        if count.is_multiple_of(STRIDE) {
+        if count.is_multiple_of(LIMITS.late_key_stride) {
             self.signposts.push(seq);
         }
         let place = self.end();
@@ -67,7 +66,7 @@ impl LateKeys {
         let Some(stretch) = behind.checked_sub(1) else {
             return Ok(None);
         };
-        let stretch_bytes = STRIDE * OWNER_BYTES as u64;
+        let stretch_bytes = LIMITS.late_key_stride * OWNER_BYTES as u64;
         // One more says where the last one's keys end.
         let most = usize::try_from(stretch_bytes).unwrap_or_default() + OWNER_BYTES;
         let mut bytes = Vec::with_capacity(most);

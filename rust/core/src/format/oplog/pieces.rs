@@ -3,10 +3,8 @@
 use super::compact::{Bytes, Reader};
 use crate::error::Result;
 use crate::format::Options;
+use crate::limits::LIMITS;
 use crate::source::{Source, Window};
-
-/// How much is read at once, in bytes.
-const PIECE_BYTES: usize = 64 << 10;
 
 /// The bytes of a source from an offset on, through a window that is kept between two messages, so that short messages one
 /// behind the other are read once.
@@ -29,7 +27,8 @@ impl<'a> Pieces<'a> {
         let offset = self.start.saturating_add(at);
         if self.window.bytes(self.source, offset).len() < min {
             self.options.poll()?;
-            self.window.load(self.source, offset, min, PIECE_BYTES)?;
+            self.window
+                .load(self.source, offset, min, LIMITS.oplog_piece_bytes)?;
         }
         Ok(self.window.bytes(self.source, offset))
     }

@@ -13,10 +13,8 @@ use super::rows::{Bodies, Large, OplogRows, changed};
 use crate::error::{Damage, Error, Finding, Result};
 use crate::format::{self, Carry, Eof, Options, Rows, Start, Step, Walk};
 use crate::ledger::{Kind, Span, Tiling};
+use crate::limits::LIMITS;
 use crate::source::{Source, Window};
-
-/// The most messages that a step gives.
-const MAX_STEP_ROWS: usize = 1024;
 
 /// What a [`Carry`] holds. It grows with the keys of a `draft-1.1` oplog, since any later message may refer to them.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -157,7 +155,7 @@ impl OplogWalk {
                         return Ok(advance);
                     }
                     let read = self.state.at - self.base;
-                    let full = self.records.len() >= MAX_STEP_ROWS
+                    let full = self.records.len() >= LIMITS.oplog_step_rows
                         || read >= self.options.window_bytes as u64
                         || self.state.at >= limit.min(len);
                     if full {

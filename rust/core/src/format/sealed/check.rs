@@ -10,11 +10,9 @@ use super::{Entry, Message, Parsed, UUID_BYTES};
 use crate::error::{Error, Finding, Result};
 use crate::format::Options;
 use crate::ledger::Cause;
+use crate::limits::LIMITS;
 use crate::source::Source;
 use crate::uuid6;
-
-/// What may be hashed in vain: this, and two bytes for each byte of the file.
-pub(super) const BUDGET_BYTES: u64 = 256 << 20;
 
 /// A look at a message counts as so many bytes where it is near the one before, and where it has to be fetched.
 const NEAR_COST: u64 = 64;
@@ -153,7 +151,9 @@ impl Fault {
 }
 
 pub(super) const fn budget(front: &Front) -> u64 {
-    BUDGET_BYTES.saturating_add(front.len.saturating_mul(2))
+    LIMITS
+        .search_bytes
+        .saturating_add(front.len.saturating_mul(LIMITS.search_bytes_per_byte))
 }
 
 /// The next entry that is evidence: what was found when it was last looked for.

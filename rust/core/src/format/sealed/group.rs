@@ -3,7 +3,6 @@
 
 use super::check::{Checker, Claim, Fault, message};
 use super::lookup::{SealedLookup, Sought};
-use super::reader::MAX_COPIED_BYTES;
 use super::search::Search;
 use super::table::Near;
 use super::{ENTRY_BYTES, Entry, Header, Message, UUID_BYTES};
@@ -11,10 +10,9 @@ use crate::checksum::batch::Batch;
 use crate::checksum::hash;
 use crate::cursor::Cursor;
 use crate::error::Result;
+use crate::limits::LIMITS;
 use crate::prefetch::{CACHE_LINE_BYTES, prefetch_read, prefetch_run};
 
-/// How many are looked for in turns: more than a processor can wait for at once.
-pub(super) const GROUP: usize = 32;
 /// How much of a message is asked for before its length is known, at most.
 const MAX_AHEAD_BYTES: usize = 512;
 
@@ -89,7 +87,7 @@ fn place(at: u64) -> usize {
 }
 
 impl Group {
-    /// Looks for these UUIDs, at most [`GROUP`], in the segment that `bytes` are, and hands what that comes to to `take`, in
+    /// Looks for these UUIDs, at most [`Limits::lookup_group`](crate::limits::Limits::lookup_group), in the segment that `bytes` are, and hands what that comes to to `take`, in
     /// their order.
     pub(super) fn find(
         &mut self,
@@ -221,7 +219,9 @@ impl Group {
                     message(number, entry, entry.offset, parsed, left),
                     Cursor::new(checksum).u64_be(),
                 ) {
-                    (Ok(message), Some(stored)) if message.header.total() <= MAX_COPIED_BYTES => {
+                    (Ok(message), Some(stored))
+                        if message.header.total() <= LIMITS.copied_bytes =>
+                    {
                         self.usual = place(message.header.total());
                         let start = self.bytes.len();
                         self.bytes.extend_from_slice(&entry.uuid);

@@ -9,13 +9,9 @@ use super::table::{Near, Table};
 use super::{Entry, UUID_BYTES};
 use crate::error::{Error, Result};
 use crate::format::Options;
+use crate::limits::LIMITS;
 use crate::source::Source;
 use crate::uuid6;
-
-/// Once there was one look-up for so many entries, making a table has paid: a look-up saves at least what reading as many takes.
-const ENTRIES_PER_LOOKUP: u64 = 64;
-/// In front of fewer look-ups than these no table is made, however few entries there are.
-const MIN_LOOKUPS: u64 = 1 << 10;
 
 /// What is known of where UUIDs stand in an index.
 #[derive(Debug, Default)]
@@ -50,7 +46,7 @@ impl Guide {
         }
         let lookups = lookups as u64;
         let before = self.looked_up.fetch_add(lookups, Ordering::Relaxed);
-        let enough = (front.entries / ENTRIES_PER_LOOKUP).max(MIN_LOOKUPS);
+        let enough = (front.entries / LIMITS.entries_per_lookup).max(LIMITS.least_lookups);
         if before.saturating_add(lookups) < enough
             || self.is_being_made.swap(true, Ordering::AcqRel)
         {

@@ -1,11 +1,12 @@
 //! The index as a whole: how many entries there are, its hash, and whether it ascends.
 
 use super::front::Front;
-use super::reader::{PIECE_BYTES, read_array};
+use super::reader::read_array;
 use super::{CHECKSUM_BYTES, ENTRY_BYTES, Entry, MAGIC, MIN_MESSAGE_BYTES};
 use crate::checksum::{Incremental, Key};
 use crate::error::Result;
 use crate::format::Options;
+use crate::limits::LIMITS;
 use crate::source::{Source, Window};
 use crate::uuid6;
 
@@ -97,7 +98,7 @@ pub(super) fn each_piece(
     end: u64,
     mut look: impl FnMut(&[u8]) -> bool,
 ) -> Result<()> {
-    const WHOLE_ENTRIES: usize = PIECE_BYTES / ENTRY_BYTES * ENTRY_BYTES;
+    const WHOLE_ENTRIES: usize = LIMITS.sealed_piece_bytes / ENTRY_BYTES * ENTRY_BYTES;
     let (mut window, mut at) = (Window::default(), start);
     while at < end {
         options.poll()?;

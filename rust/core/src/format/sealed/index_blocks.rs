@@ -2,12 +2,8 @@
 
 use super::{ENTRY_BYTES, Entry};
 use crate::error::Result;
+use crate::limits::LIMITS;
 use crate::source::Source;
-
-/// How many entries are read at once: 3 KiB.
-const BLOCK_ENTRIES: u64 = 128;
-/// How many blocks are kept: 192 KiB.
-const BLOCKS: usize = 64;
 
 /// The block that was read last of all those that share a place.
 #[derive(Debug, Default)]
@@ -31,19 +27,19 @@ impl IndexBlocks {
         count: u64,
     ) -> Result<Option<Entry>> {
         if self.0.is_empty() {
-            self.0.resize_with(BLOCKS, Block::default);
+            self.0.resize_with(LIMITS.index_blocks, Block::default);
         }
-        let wanted = number / BLOCK_ENTRIES;
-        let place = usize::try_from(wanted % BLOCKS as u64).unwrap_or_default();
+        let wanted = number / LIMITS.index_block_entries;
+        let place = usize::try_from(wanted % LIMITS.index_blocks as u64).unwrap_or_default();
         let Some(block) = self.0.get_mut(place) else {
             return Ok(None);
         };
         if block.number != wanted || block.bytes.is_empty() {
-            let first = wanted * BLOCK_ENTRIES;
+            let first = wanted * LIMITS.index_block_entries;
             let entries = count
                 .saturating_add(1)
                 .saturating_sub(first)
-                .min(BLOCK_ENTRIES);
+                .min(LIMITS.index_block_entries);
             let len = usize::try_from(entries * ENTRY_BYTES as u64).unwrap_or_default();
             block.number = wanted;
             block.bytes.resize(len, 0);
@@ -53,7 +49,7 @@ impl IndexBlocks {
                 return Err(error);
             }
         }
-        let within = usize::try_from(number % BLOCK_ENTRIES).unwrap_or_default();
+        let within = usize::try_from(number % LIMITS.index_block_entries).unwrap_or_default();
         let entries = block.bytes.as_chunks::<ENTRY_BYTES>().0;
         Ok(entries.get(within).map(Entry::parse))
     }

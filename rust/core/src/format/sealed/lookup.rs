@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use super::check::{Checker, Fault, Prior};
 use super::found::FoundMessages;
 use super::front::Front;
-use super::group::{GROUP, Group};
+use super::group::Group;
 use super::guide::Guide;
 use super::index::{Survey, survey};
 use super::reader::Reader;
@@ -18,10 +18,8 @@ use crate::error::{Damage, Error, Result};
 use crate::format::lookup::no_such_id;
 use crate::format::{Bound, Hits, Lookup, Options, RecordId, Step, UuidBounds, Walk, Wanted};
 use crate::ledger::Cause;
+use crate::limits::LIMITS;
 use crate::source::Source;
-
-/// How many entries in front of a range may be damaged before all of the file is walked.
-pub(super) const MAX_RUN_IN: u64 = 64;
 
 /// How many threads find what they need to look up laid out; others lay it out anew each time.
 const MAX_IDLE: usize = 4;
@@ -164,8 +162,8 @@ impl SealedLookup {
             return Ok(());
         };
         let mut place = 0;
-        for some in uuids.chunks(GROUP) {
-            if place % POLL_LOOKUPS == POLL_LOOKUPS - GROUP {
+        for some in uuids.chunks(LIMITS.lookup_group) {
+            if place % POLL_LOOKUPS == POLL_LOOKUPS - LIMITS.lookup_group {
                 self.options.poll()?;
             }
             group.find(self, checker, bytes, some, |checker, sought| {
@@ -399,7 +397,7 @@ impl SealedLookup {
             return Ok(Some(State::before(&self.front, 0, self.front.data_start)));
         }
         let mut checker = self.checker();
-        for number in (first.saturating_sub(MAX_RUN_IN)..first).rev() {
+        for number in (first.saturating_sub(LIMITS.run_in_entries)..first).rev() {
             let entry = checker.reader.entry(number, self.front.entries)?;
             let Ok(message) = self.check(&mut checker, number, &entry)? else {
                 continue;

@@ -8,10 +8,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::check::{BUDGET_BYTES, Checker, POLL_EVERY, Prior};
+use super::check::{Checker, POLL_EVERY, Prior};
 use super::front::Front;
 use super::index::survey_each;
-use super::lookup::MAX_RUN_IN;
 use super::reader::{Reader, read_array};
 use super::search::Search;
 use super::trailer::Foot;
@@ -20,6 +19,7 @@ use super::{CHECKSUM_BYTES, ENTRY_BYTES, Entry, Message};
 use crate::error::Result;
 use crate::format::part::{self, another_file, budget_share, exhausted, inseparable, over_budget};
 use crate::format::{Options, UuidBounds};
+use crate::limits::LIMITS;
 use crate::source::Source;
 use crate::uuid6::ticks;
 
@@ -132,7 +132,10 @@ impl State {
         let mut checker = Checker::new(reader(), reader(), *front);
         let bounds = UuidBounds::of(&options.wanted);
         let first = checker.first_wanted(options, &portion)?;
-        let least = portion.from.max(first.saturating_sub(MAX_RUN_IN)).max(1);
+        let least = portion
+            .from
+            .max(first.saturating_sub(LIMITS.run_in_entries))
+            .max(1);
         for next in (least..=first).rev().filter(|_| first > portion.from) {
             if let Some(message) = checker.standing(next - 1)?
                 && checker.joins(&message, portion.until)?
@@ -292,7 +295,7 @@ impl SealedWalk {
         };
         let entries = self.state.next - self.state.from;
         let bytes = extent(entries, part.start, self.state.end);
-        let share = budget_share(BUDGET_BYTES, bytes, self.front().len);
+        let share = budget_share(bytes, self.front().len);
         if self.checker.spent > 0 && self.checker.peak > share {
             let path = self.source().path();
             return Err(over_budget(path, self.checker.peak, share));

@@ -9,9 +9,7 @@ use crate::error::{Error, Finding, Result};
 use crate::format::Step;
 use crate::format::notes::{Note, Place};
 use crate::ledger::{Cause, Kind, Span, Tiling};
-
-/// How many ranges of the index a step gives at most, and two.
-const MAX_FRONT_SPANS: usize = 1 << 14;
+use crate::limits::LIMITS;
 
 /// How far the index has been covered.
 pub(super) struct FrontRanges {
@@ -205,7 +203,7 @@ impl SealedWalk {
         let before = self.spans.len();
         let (tiling, out) = (&mut ranges.tiling, &mut self.spans);
         let mut more = true;
-        while more && out.len() < before + MAX_FRONT_SPANS {
+        while more && out.len() < before + LIMITS.front_step_spans {
             if let Some(note) = self.state.marks.next(&mut ranges.place)? {
                 tiling.cover(front.entry_at(note.start), Kind::Header, None, out);
                 let cause = Some(note.cause);

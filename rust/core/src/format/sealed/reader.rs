@@ -10,19 +10,8 @@ use crate::checksum::{Incremental, Key, hash};
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
 use crate::format::{Options, Types};
+use crate::limits::LIMITS;
 use crate::source::{Source, Window};
-
-/// How much is read or hashed between two looks at whether to stop.
-pub(super) const PIECE_BYTES: usize = 1 << 20;
-/// A longer message is hashed in pieces before it is read whole, so that a length that lies costs no memory.
-const MAX_UNCHECKED_BYTES: u64 = 8 << 20;
-/// A longer message is hashed where it lies: a shorter one is copied behind its UUID, which takes less time than hashing in
-/// pieces.
-pub(super) const MAX_COPIED_BYTES: u64 = 2 << 10;
-/// The most that is read ahead of headers and short messages elsewhere.
-const PROBE_BYTES: usize = 64 << 10;
-/// How many checksums are read at once.
-const CHECKSUMS_AHEAD_BYTES: usize = 64 << 10;
 
 /// Reads a segment's parts. Nothing here knows what is right.
 pub(super) struct Reader {
@@ -130,7 +119,7 @@ impl Reader {
 
     /// The checksum at this offset of the trailer.
     pub(super) fn checksum(&mut self, at: u64) -> Result<u64> {
-        let want = self.ahead.min(CHECKSUMS_AHEAD_BYTES);
+        let want = self.ahead.min(LIMITS.checksums_ahead_bytes);
         self.checksums
             .load(&*self.source, at, CHECKSUM_BYTES, want)?;
         let stored = Cursor::new(self.checksums.bytes(&*self.source, at)).u64_be();
@@ -157,7 +146,7 @@ impl Reader {
         let left = end.saturating_sub(at);
         let needed = header_bytes(left);
         self.probe
-            .load_wary(&*self.source, at, needed, PROBE_BYTES)?;
+            .load_wary(&*self.source, at, needed, LIMITS.sealed_probe_bytes)?;
         Ok(Header::parse(self.probe.bytes(&*self.source, at), left))
     }
 
@@ -182,7 +171,7 @@ impl Reader {
         }
         let needed = usize::try_from(start).unwrap_or(usize::MAX);
         self.probe
-            .load_wary(&*self.source, at, needed, PROBE_BYTES)?;
+            .load_wary(&*self.source, at, needed, LIMITS.sealed_probe_bytes)?;
         let bytes = held(&self.probe, &*self.source, at, start);
         let bytes = bytes.ok_or_else(|| self.changed(at))?;
         Ok(types.contain(message.type_bytes(bytes)))
@@ -198,7 +187,7 @@ impl Reader {
     ) -> Result<u64> {
         let source = &*self.source;
         let message = held(&self.data, source, at, len);
-        if let Some(message) = message.filter(|_| len <= MAX_COPIED_BYTES) {
+        if let Some(message) = message.filter(|_| len <= LIMITS.copied_bytes) {
             self.joined.clear();
             self.joined.extend_from_slice(uuid);
             self.joined.extend_from_slice(message);
@@ -206,13 +195,16 @@ impl Reader {
         }
         let mut hasher = Incremental::new(key);
         hasher.update(uuid);
-        if let Some(message) = message.filter(|held| held.len() <= PIECE_BYTES) {
+        if let Some(message) = message.filter(|held| held.len() <= LIMITS.sealed_piece_bytes) {
             hasher.update(message);
             return Ok(hasher.finish());
         }
-        if let Some(short) = usize::try_from(len).ok().filter(|len| *len <= PROBE_BYTES) {
+        if let Some(short) = usize::try_from(len)
+            .ok()
+            .filter(|len| *len <= LIMITS.sealed_probe_bytes)
+        {
             self.probe
-                .load_wary(&*self.source, at, short, PROBE_BYTES)?;
+                .load_wary(&*self.source, at, short, LIMITS.sealed_probe_bytes)?;
             let message = held(&self.probe, &*self.source, at, len);
             hasher.update(message.ok_or_else(|| self.changed(at))?);
             return Ok(hasher.finish());
@@ -222,7 +214,7 @@ impl Reader {
             self.options.poll()?;
             let piece = usize::try_from(end - at)
                 .unwrap_or(usize::MAX)
-                .min(PIECE_BYTES);
+                .min(LIMITS.sealed_piece_bytes);
             let held = held(&self.data, &*self.source, at, piece as u64);
             let bytes = match held {
                 Some(bytes) => bytes,
@@ -259,13 +251,15 @@ impl Reader {
     ) -> Result<()> {
         let left = end.saturating_sub(at);
         let expected = usize::try_from(expected.min(left)).unwrap_or(usize::MAX);
-        let want = self
-            .ahead
-            .max(if body { expected.min(PROBE_BYTES) } else { 0 });
+        let want = self.ahead.max(if body {
+            expected.min(LIMITS.sealed_probe_bytes)
+        } else {
+            0
+        });
         self.load(at, header_bytes(left), want)?;
         let header = Header::parse(self.data.bytes(&*self.source, at), left);
         match header {
-            Parsed::Message(header) if body && header.total() <= MAX_UNCHECKED_BYTES => {
+            Parsed::Message(header) if body && header.total() <= LIMITS.unverified_bytes => {
                 self.bring_whole(at, header.total())
             }
             _ => Ok(()),

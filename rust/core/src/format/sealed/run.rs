@@ -6,15 +6,11 @@ use super::{CHECKSUM_BYTES, ENTRY_BYTES, Entry, Header, Message, Parsed, UUID_BY
 use crate::checksum::Key;
 use crate::checksum::batch::Batch;
 use crate::error::Result;
+use crate::limits::LIMITS;
 use crate::uuid6;
 
-/// How many messages are checked together at most.
-const MAX_MESSAGES: usize = 512;
-/// How many bytes they have together at most, their UUIDs among them ...
-const MAX_BYTES: usize = 1 << 20;
-/// ... and where a run ends that has enough messages to fill every lane of a processor: what its nearer caches hold.
-const NEAR_BYTES: usize = 64 << 10;
-const ENOUGH_MESSAGES: usize = 16;
+/// A pattern needs a constant.
+const ENOUGH_MESSAGES: usize = LIMITS.enough_run_messages;
 
 /// What a run is collected from.
 struct Stretch<'a> {
@@ -38,7 +34,7 @@ pub(super) struct Trust(usize);
 
 impl Trust {
     /// Before anything failed.
-    pub(super) const FULL: Self = Self(MAX_BYTES);
+    pub(super) const FULL: Self = Self(LIMITS.run_bytes);
 
     /// Something failed.
     pub(super) const fn lose(&mut self) {
@@ -47,8 +43,8 @@ impl Trust {
 
     /// So many bytes were found good.
     pub(super) fn gain(&mut self, bytes: u64) {
-        let bytes = usize::try_from(bytes).unwrap_or(MAX_BYTES);
-        self.0 = self.0.saturating_add(bytes).min(MAX_BYTES);
+        let bytes = usize::try_from(bytes).unwrap_or(LIMITS.run_bytes);
+        self.0 = self.0.saturating_add(bytes).min(LIMITS.run_bytes);
     }
 }
 
@@ -82,7 +78,7 @@ impl Checker {
             trailer,
             ..
         } = self.front;
-        let is_cheap = self.spent.saturating_add(MAX_BYTES as u64) <= budget(&self.front);
+        let is_cheap = self.spent.saturating_add(LIMITS.run_bytes as u64) <= budget(&self.front);
         let Some(trailer) = trailer.filter(|_| is_cheap) else {
             return Ok(&[]);
         };
@@ -96,7 +92,7 @@ impl Checker {
                 number,
                 entries: self
                     .reader
-                    .entries_in_view(number, count.min(most).min(MAX_MESSAGES)),
+                    .entries_in_view(number, count.min(most).min(LIMITS.run_messages)),
                 checksums: self.reader.checksums_in_view(trailer.checksum_at(number)),
                 bytes,
                 lead,
@@ -147,7 +143,7 @@ impl Run {
         } = *stretch;
         let (mut at, mut last) = (0_usize, prior.last);
         let pairs = stretch.entries.iter().zip(stretch.checksums);
-        for (number, (entry, stored)) in (number..).zip(pairs).take(MAX_MESSAGES) {
+        for (number, (entry, stored)) in (number..).zip(pairs).take(LIMITS.run_messages) {
             let Entry { uuid, offset } = Entry::parse(entry);
             let position = prior.end + at as u64;
             let ascends = last.is_none_or(|last| uuid > last) && uuid6::is_v6(&uuid);
@@ -158,7 +154,7 @@ impl Run {
             };
             let room = match self.messages.len() {
                 ..ENOUGH_MESSAGES => trust.0,
-                _ => trust.0.min(NEAR_BYTES),
+                _ => trust.0.min(LIMITS.near_run_bytes),
             };
             let room = room.saturating_sub(self.bytes + UUID_BYTES);
             let len = usize::try_from(header.total()).unwrap_or(usize::MAX);

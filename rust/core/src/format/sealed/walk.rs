@@ -16,11 +16,9 @@ use crate::error::{Damage, Error, Result};
 use crate::format::notes::{Note, Notes};
 use crate::format::{Carry, Checked, Options, Rows, Start, Step, Types, UuidBounds, Walk};
 use crate::ledger::{Cause, Kind, Span, Tiling};
+use crate::limits::LIMITS;
 use crate::source::Source;
 use crate::uuid6;
-
-/// How many messages a step gives at most.
-const MAX_ROWS: usize = 1024;
 
 /// What a [`Carry`] holds.
 #[derive(Debug, Serialize, Deserialize)]
@@ -210,7 +208,7 @@ impl SealedWalk {
 
     /// Goes on by several entries, if their messages stand one behind the other and are good.
     fn advance_run(&mut self, number: u64) -> Result<Option<Advance>> {
-        let most = self.left_of_part(MAX_ROWS.saturating_sub(self.spans.len()));
+        let most = self.left_of_part(LIMITS.sealed_step_rows.saturating_sub(self.spans.len()));
         let prior = self.state.prior();
         let run = self.checker.check_run(number, most, &prior)?;
         let (Some(first), Some(last)) = (run.first().copied(), run.last().copied()) else {
@@ -377,7 +375,7 @@ impl SealedWalk {
 
     /// Whether this step has as much as one should have.
     fn is_enough(&self, began_at: u64) -> bool {
-        self.spans.len() >= MAX_ROWS
+        self.spans.len() >= LIMITS.sealed_step_rows
             || !self.spans.is_empty()
                 && self.state.end.saturating_sub(began_at) >= self.options.window_bytes as u64
     }

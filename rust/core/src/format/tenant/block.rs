@@ -5,14 +5,11 @@ use std::sync::Arc;
 
 use crate::error::Result;
 use crate::ledger::Cause;
+use crate::limits::LIMITS;
 use crate::source::Source;
 
 /// Number of messages and tenant ID length.
 pub(super) const BLOCK_HEADER_BYTES: u64 = 8;
-/// A tenant ID up to this long is kept in memory while it is compared; of a longer one only where it stands.
-const SHORT_NAME_BYTES: u32 = 64 << 10;
-/// How much of two long tenant IDs is compared at once.
-const PIECE_BYTES: u32 = 64 << 10;
 
 /// A tenant ID: where it stands, and its bytes unless it is too long to be kept.
 #[derive(Clone, Debug)]
@@ -32,7 +29,7 @@ impl Name {
     ) -> Result<Self> {
         let short = usize::try_from(len)
             .ok()
-            .filter(|_| len <= SHORT_NAME_BYTES);
+            .filter(|_| len <= LIMITS.kept_tenant_bytes);
         let bytes = match short {
             Some(0) => Some(Arc::default()),
             Some(len) => Some(read(len)?),
@@ -63,7 +60,7 @@ impl Name {
         let common = self.len.min(other.len);
         let (mut done, mut own_piece, mut other_piece) = (0, Vec::new(), Vec::new());
         while done < common {
-            let piece = PIECE_BYTES.min(common - done);
+            let piece = LIMITS.tenant_piece_bytes.min(common - done);
             for (name, buffer) in [(self, &mut own_piece), (other, &mut other_piece)] {
                 buffer.resize(usize::try_from(piece).unwrap_or_default(), 0);
                 source.read_exact_at(name.at + u64::from(done), buffer)?;
@@ -85,7 +82,7 @@ impl Name {
             return Ok(false);
         }
         let (mut at, mut buffer) = (self.at, Vec::new());
-        for piece in wanted.chunks(PIECE_BYTES as usize) {
+        for piece in wanted.chunks(LIMITS.tenant_piece_bytes as usize) {
             buffer.resize(piece.len(), 0);
             source.read_exact_at(at, &mut buffer)?;
             if buffer != piece {

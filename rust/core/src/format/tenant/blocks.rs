@@ -11,15 +11,7 @@ use super::toc::Entry;
 use super::walk::{Advance, Kept, TenantWalk};
 use crate::error::Result;
 use crate::ledger::{Cause, Kind};
-
-/// A block of up to so many windows is checked in memory, and given out from there; a larger one is read twice.
-const WHOLE_WINDOWS: u64 = 8;
-
-/// How many blocks and ranges wait to be laid at most before nothing is looked for behind the last good block any more, where
-/// the entries name blocks one behind the other, and before the search ends, where they do not.
-const MAX_PENDING: usize = 1 << 12;
-/// How much of a block is decoded in the window that it was checked in.
-const HELD_BYTES: usize = 4 << 10;
+use crate::limits::LIMITS;
 
 /// A block that counts.
 pub(super) struct Good {
@@ -47,7 +39,9 @@ pub(super) struct Tried {
 impl TenantWalk {
     /// Whether a block of this length is checked in memory.
     pub(super) fn fits_window(&self, len: u64) -> bool {
-        len <= WHOLE_WINDOWS.saturating_mul(self.options.window_bytes as u64)
+        len <= LIMITS
+            .whole_block_windows
+            .saturating_mul(self.options.window_bytes as u64)
     }
 
     pub(super) fn advance_block(&mut self) -> Result<Advance> {
@@ -119,7 +113,7 @@ impl TenantWalk {
     /// Lays what nothing behind this entry can change.
     fn lay_certain(&mut self, entry: &Entry) -> Result<Advance> {
         let in_order = self.front.disorder.is_none_or(|last| entry.at >= last);
-        let is_crowded = self.layout.pending() > MAX_PENDING;
+        let is_crowded = self.layout.pending() > LIMITS.pending_blocks;
         let next = self.peek()?.map(|next| next.offset);
         let before_next = next.map(|next| next.saturating_sub(COUNT_BYTES));
         match before_next.filter(|_| in_order) {
@@ -472,7 +466,7 @@ impl TenantWalk {
         let mut decoder = Decoder::new();
         // What an entry names was read just now.
         let held = self.data.bytes(&*source, place);
-        decoder.feed(held.get(..HELD_BYTES).unwrap_or(held));
+        decoder.feed(held.get(..LIMITS.held_block_bytes).unwrap_or(held));
         if decoder.is_done() {
             self.probe.spent = self.probe.spent.saturating_add(decoder.offset());
             return Ok(Some(decoder.shape()));

@@ -11,14 +11,11 @@ use crate::cursor::Cursor;
 use crate::error::Result;
 use crate::format::Options;
 use crate::ledger::{Cause, Kind};
+use crate::limits::LIMITS;
 use crate::source::Source;
 
-/// A table of contents up to this long is kept in memory.
-const KEPT_BYTES: usize = 8 << 20;
 /// The number of partitions, and of tenants in front of a partition's first block.
 pub(super) const COUNT_BYTES: u64 = 4;
-/// How much of a long tenant ID is read at once.
-const PIECE_BYTES: u64 = 1 << 20;
 /// How many entries are read between two looks at whether to stop.
 const POLL_ENTRIES: u64 = 4096;
 
@@ -186,7 +183,7 @@ impl Front {
             }
             entry.fields().tail(&mut bytes, self.version);
             crc.update(&bytes);
-            keep &= kept.len() + bytes.len() <= KEPT_BYTES;
+            keep &= kept.len() + bytes.len() <= LIMITS.kept_toc_bytes;
             if keep {
                 kept.extend_from_slice(&bytes);
             }
@@ -366,7 +363,7 @@ fn hash_run(
     while at < end {
         options.poll()?;
         piece.resize(
-            usize::try_from(PIECE_BYTES.min(end - at)).unwrap_or_default(),
+            usize::try_from(LIMITS.tenant_read_bytes.min(end - at)).unwrap_or_default(),
             0,
         );
         source.read_exact_at(at, &mut piece)?;

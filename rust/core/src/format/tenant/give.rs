@@ -13,9 +13,7 @@ use super::walk::{Advance, TenantWalk};
 use crate::error::{Error, Result};
 use crate::format::Wanted;
 use crate::ledger::Kind;
-
-/// A longer tenant ID is not read where bodies are not wanted: it reads as null.
-const MAX_UNWANTED_TENANT_BYTES: u64 = 32 << 20;
+use crate::limits::LIMITS;
 
 /// Which records are wanted, in sets.
 #[derive(Debug)]
@@ -221,7 +219,7 @@ impl TenantWalk {
             return Ok(true);
         }
         let (at, len) = (open.at + BLOCK_HEADER_BYTES, u64::from(open.tenant_len));
-        let id = if !self.options.values && len > MAX_UNWANTED_TENANT_BYTES {
+        let id = if !self.options.values && len > LIMITS.unwanted_bytes {
             None
         } else {
             if !self.ensure(open, at, len)? {

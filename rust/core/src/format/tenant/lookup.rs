@@ -17,14 +17,8 @@ use crate::error::{Damage, Error, Finding, Result};
 use crate::format::lookup::no_such_id;
 use crate::format::{Hits, Lookup, Options, RecordId, Step, Value, Walk, Wanted};
 use crate::ledger::{Cause, Kind};
+use crate::limits::LIMITS;
 use crate::source::Source;
-
-/// Every so many entries the table of contents is remembered, so that a look-up need not go through all of it again.
-const STRIDE: u64 = 256;
-/// Where so many are remembered, every other is forgotten.
-const MAX_SIGNPOSTS: usize = 16 << 10;
-/// A longer tenant ID is not remembered.
-const MAX_REMEMBERED_BYTES: u32 = 256;
 
 /// Looks messages up in one file. The table of contents is read and checked once.
 pub(super) struct TocLookup {
@@ -57,12 +51,12 @@ impl TocLookup {
             return Ok(known);
         }
         let front = Arc::new(Front::read(&*self.source, &self.options)?);
-        let (mut signposts, mut stride) = (Vec::new(), STRIDE);
+        let (mut signposts, mut stride) = (Vec::new(), LIMITS.signpost_stride);
         if front.leads_directly() {
             let mut entries = front.begin(&self.options);
             let (mut at, mut left, mut count) = (entries.at, entries.left, 0_u64);
             while let Some(entry) = entries.next(&*self.source)? {
-                if signposts.len() >= MAX_SIGNPOSTS {
+                if signposts.len() >= LIMITS.signposts {
                     let mut place = 0_u64;
                     signposts.retain(|_| {
                         place += 1;
@@ -71,7 +65,7 @@ impl TocLookup {
                     stride = stride.saturating_mul(2);
                 }
                 if count.is_multiple_of(stride)
-                    && entry.tenant.len <= MAX_REMEMBERED_BYTES
+                    && entry.tenant.len <= LIMITS.signpost_tenant_bytes
                     && let Some(tenant) = entry.tenant.bytes()
                 {
                     signposts.push((entry.partition, tenant.clone(), at, left));

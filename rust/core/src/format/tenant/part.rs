@@ -12,19 +12,18 @@ use super::VERSION_2;
 use super::block::{BLOCK_HEADER_BYTES, Name, Shape};
 use super::front::{COUNT_BYTES, Front};
 use super::layout::Layout;
-use super::probe::{BUDGET_BYTES, Probe, block_crc};
+use super::probe::{Probe, block_crc};
 use super::ranges::{Ranges, Stretch, front_is_damaged};
 use super::toc::{Ahead, Entry, TOC_START};
 use super::walk::TenantWalk;
 use crate::error::{Error, Result};
 use crate::format::Options;
 use crate::format::part::{self, another_file, budget_share, exhausted, inseparable, over_budget};
+use crate::limits::LIMITS;
 use crate::source::Source;
 
 /// A part preferably begins behind a block that has at most this share of what is aimed at: it is checked again there.
 const SMALL_SHARE: u64 = 8;
-/// Each part reads the table of contents once. One of more bytes than this is not to be more than that share of a part.
-const SHORT_TOC_BYTES: u64 = 1 << 20;
 
 /// How many entries are passed over between two looks at whether to stop.
 const POLL_ENTRIES: u64 = 1 << 12;
@@ -130,7 +129,7 @@ pub(super) fn split(
         return Ok(Vec::new());
     }
     let table = front.toc_end.unwrap_or_default();
-    let target = match table > SHORT_TOC_BYTES {
+    let target = match table > LIMITS.short_toc_bytes {
         true => target.max(table.saturating_mul(SMALL_SHARE)),
         false => target,
     };
@@ -354,7 +353,7 @@ impl TenantWalk {
         };
         let blocks = self.ranges.at().saturating_sub(start.1);
         let bytes = blocks.saturating_add(next.saturating_sub(start.0));
-        let share = budget_share(BUDGET_BYTES, bytes, self.front.len);
+        let share = budget_share(bytes, self.front.len);
         if self.probe.spent > 0 && self.probe.peak > share {
             return Err(over_budget(self.source.path(), self.probe.peak, share));
         }

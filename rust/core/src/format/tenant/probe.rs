@@ -4,21 +4,16 @@
 use super::block::{BLOCK_HEADER_BYTES, Decoder, Name, Shape};
 use crate::error::Result;
 use crate::format::Options;
+use crate::limits::LIMITS;
 use crate::source::{Source, Window};
 
-/// What a scan may hash and decode in vain: this, and two bytes for each byte of the file.
-pub(super) const BUDGET_BYTES: u64 = 256 << 20;
 /// How much is hashed between two looks at whether to stop.
 const PIECE_BYTES: u64 = 1 << 20;
-/// The most that is read ahead of fields.
-const AHEAD_BYTES: usize = 64 << 10;
 /// What decoding a field counts as, in bytes: where the next one is near, and where it has to be fetched. Never more than twice the bytes that are passed, so that one block can always be afforded.
 const NEAR_COST: u64 = 8;
 pub(super) const FAR_COST: u64 = 1024;
 /// Content up to this long leaves the next field near.
 pub(super) const NEAR_BYTES: u64 = 4 << 10;
-/// The most pieces that a block is checked in, so that what is kept of each stays small.
-const MAX_PIECES: u64 = 1 << 16;
 /// How many fields are decoded between two looks at whether to stop.
 const POLL_FIELDS: u32 = 1 << 16;
 
@@ -56,8 +51,9 @@ pub(super) struct Probe {
 impl Probe {
     /// How much may still be spent.
     pub(super) fn left(&self, source: &dyn Source) -> u64 {
-        BUDGET_BYTES
-            .saturating_add(source.len().saturating_mul(2))
+        LIMITS
+            .search_bytes
+            .saturating_add(source.len().saturating_mul(LIMITS.search_bytes_per_byte))
             .saturating_sub(self.spent)
     }
 
@@ -69,7 +65,8 @@ impl Probe {
 
     /// The u32 at `at`, which lies within the source.
     pub(super) fn u32_at(&mut self, source: &dyn Source, at: u64) -> Result<u32> {
-        self.fields.load_wary(source, at, 4, AHEAD_BYTES)?;
+        self.fields
+            .load_wary(source, at, 4, LIMITS.tenant_fields_ahead_bytes)?;
         let bytes = self.fields.bytes(source, at).first_chunk();
         Ok(bytes.copied().map_or(0, u32::from_be_bytes))
     }
@@ -77,7 +74,8 @@ impl Probe {
     /// The tenant ID of `len` bytes at `at`, which lie within the source.
     pub(super) fn name_at(&mut self, source: &dyn Source, at: u64, len: u32) -> Result<Name> {
         Name::new(at, len, |len| {
-            self.fields.load_wary(source, at, len, AHEAD_BYTES)?;
+            self.fields
+                .load_wary(source, at, len, LIMITS.tenant_fields_ahead_bytes)?;
             let bytes = self.fields.bytes(source, at).get(..len);
             Ok(bytes.unwrap_or_default().into())
         })
@@ -132,7 +130,7 @@ impl Probe {
         len: u64,
     ) -> Result<Pieces> {
         let size = (options.window_bytes as u64)
-            .max(len.div_ceil(MAX_PIECES))
+            .max(len.div_ceil(LIMITS.block_pieces))
             .max(1);
         let mut pieces = Pieces {
             crc: crc32fast::Hasher::new(),

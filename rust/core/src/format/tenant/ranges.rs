@@ -9,9 +9,7 @@ use super::toc::TOC_START;
 use super::{MAGIC, VERSION_1};
 use crate::error::Result;
 use crate::ledger::{Cause, Kind, Span, Tiling};
-
-/// How many ranges of the front a step gives.
-const MAX_FRONT_SPANS: usize = 1 << 14;
+use crate::limits::LIMITS;
 
 /// What entries are marked with that were not followed: no damaged entry is.
 const NOT_FOLLOWED: Cause = Cause::Unreferenced;
@@ -248,7 +246,7 @@ impl Ranges {
         let mut more = self.front_end > 0;
         let mut ranges = self.front.take().unwrap_or_default();
         let before = self.spans.len();
-        while more && self.spans.len() < before + MAX_FRONT_SPANS {
+        while more && self.spans.len() < before + LIMITS.front_step_spans {
             let first = self.spans.len();
             more = self.lay_front(front, &mut ranges)?;
             // A walk that was taken up again has given some of them already.

@@ -7,13 +7,10 @@ use std::path::{Path, PathBuf};
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
 use crate::format::Interrupt;
+use crate::limits::LIMITS;
 use crate::output::Spool;
 use crate::source::{FileSource, Source, Window};
 
-/// So many runs become one, so that few files are open at once.
-const FAN_IN: usize = 32;
-/// How much of a run is read at once.
-const READ_BYTES: usize = 256 << 10;
 /// What a tenant takes in memory beside its ID and messages, about.
 const TENANT_BYTES: u64 = 128;
 
@@ -198,7 +195,7 @@ impl Spilled {
                 break;
             };
             runs.push(own);
-            if runs.len() < FAN_IN {
+            if runs.len() < LIMITS.merged_runs {
                 break;
             }
             let merged = self.merge_level(level)?;
@@ -295,7 +292,7 @@ impl<'a> Input<'a> {
             }
             From::Run(file, at, _) if *at >= file.len() => {}
             From::Run(file, at, window) => {
-                window.load(*file, *at, HEAD_BYTES, READ_BYTES)?;
+                window.load(*file, *at, HEAD_BYTES, LIMITS.run_read_bytes)?;
                 let mut cursor = Cursor::new(window.bytes(*file, *at));
                 let numbers = (|| {
                     Some((
@@ -307,7 +304,7 @@ impl<'a> Input<'a> {
                     numbers.unwrap_or_default();
                 *at += HEAD_BYTES as u64;
                 let tenant_bytes = usize::try_from(tenant_len).unwrap_or(usize::MAX);
-                window.load(*file, *at, tenant_bytes, READ_BYTES)?;
+                window.load(*file, *at, tenant_bytes, LIMITS.run_read_bytes)?;
                 let tenant = window.bytes(*file, *at).get(..tenant_bytes);
                 self.head = Some(Group {
                     partition,
@@ -411,8 +408,8 @@ impl<'a> Merge<'a> {
                             return Err(Error::Interrupted);
                         }
                         let rest = usize::try_from(end - *at).unwrap_or(usize::MAX);
-                        let piece = rest.min(READ_BYTES);
-                        window.load(*file, *at, piece, READ_BYTES)?;
+                        let piece = rest.min(LIMITS.run_read_bytes);
+                        window.load(*file, *at, piece, LIMITS.run_read_bytes)?;
                         out(window.bytes(*file, *at).get(..piece).unwrap_or_default())?;
                         *at += piece as u64;
                     }

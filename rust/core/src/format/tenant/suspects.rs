@@ -12,10 +12,8 @@ use crate::format::suspect::{
     read_piece,
 };
 use crate::ledger::{Cause, Span};
+use crate::limits::LIMITS;
 use crate::source::{BytesSource, Source};
-
-/// How many entries are gone through for one range: a table of contents cannot be searched but from its beginning.
-const MAX_ENTRIES: u64 = 1 << 16;
 
 pub(super) struct TenantSuspects {
     source: Arc<dyn Source>,
@@ -94,7 +92,7 @@ impl TenantSuspects {
     /// The first entries that stand in the range, or whose blocks, which lie within the file, touch it.
     fn entries_within(&self, span: &Span, most: usize) -> Result<Vec<Entry>> {
         let (mut entries, mut found) = (self.front.begin(&self.options), Vec::new());
-        entries.left = entries.left.min(MAX_ENTRIES);
+        entries.left = entries.left.min(LIMITS.suspect_entries);
         while found.len() < most
             && let Some(entry) = entries.next(&*self.source)?
         {
@@ -176,7 +174,7 @@ impl TenantSuspects {
     /// How many tenants the partition has whose first block begins here.
     fn tenants_from(&self, offset: u64) -> Result<Option<u64>> {
         let mut entries = self.front.begin(&self.options);
-        entries.left = entries.left.min(MAX_ENTRIES);
+        entries.left = entries.left.min(LIMITS.suspect_entries);
         let mut found = None::<(u32, u64)>;
         while let Some(entry) = entries.next(&*self.source)? {
             match &mut found {

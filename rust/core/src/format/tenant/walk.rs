@@ -17,11 +17,9 @@ use super::toc::{Ahead, Entries, Entry, TOC_START};
 use crate::error::{Damage, Error, Result};
 use crate::format::{Carry, Checked, Options, Rows, Start, Step, Walk};
 use crate::ledger::{Kind, Span};
+use crate::limits::LIMITS;
 use crate::source::{Source, Window};
 
-/// The most messages, and ranges, that a step gives.
-const MAX_ROWS: usize = 1 << 16;
-const MAX_SPANS: usize = 1 << 14;
 /// How many entries are tried between two looks at whether to stop.
 const POLL_ENTRIES: u64 = 1 << 10;
 
@@ -254,9 +252,9 @@ impl TenantWalk {
         let bytes = reach
             .zip(first)
             .map_or(0, |(reach, first)| reach.saturating_sub(first));
-        self.messages.len() >= MAX_ROWS
+        self.messages.len() >= LIMITS.tenant_step_rows
             || self.kept_bytes >= self.options.window_bytes
-            || self.ranges.spans.len() >= MAX_SPANS
+            || self.ranges.spans.len() >= LIMITS.tenant_step_spans
             || bytes >= self.options.window_bytes as u64
     }
 

@@ -2,18 +2,17 @@
 
 use std::ops::Range;
 
-use super::{CROWD, Division, Place, Table};
+use super::{Division, Place, Table};
 use crate::error::Result;
 use crate::format::Options;
 use crate::format::sealed::Entry;
 use crate::format::sealed::front::Front;
 use crate::format::sealed::index::each_piece;
 use crate::format::sealed::reader::read_array;
+use crate::limits::LIMITS;
 use crate::source::Source;
 use crate::uuid6;
 
-/// So many entries share a place of the table where times are spread evenly and memory allows.
-const ENTRIES_PER_PLACE: u64 = 4;
 const PLACE_BYTES: u64 = size_of::<Place>() as u64;
 const DIVISION_BYTES: u64 = size_of::<Division>() as u64;
 /// A crowd is divided so many times at most: each time its entries are read once more.
@@ -40,8 +39,8 @@ impl Table {
             return Ok(None);
         };
         let allowed = options.lookup_table_bytes as u64;
-        let stretches =
-            (front.entries / ENTRIES_PER_PLACE).min((allowed / PLACE_BYTES).saturating_sub(1));
+        let stretches = (front.entries / LIMITS.entries_per_place)
+            .min((allowed / PLACE_BYTES).saturating_sub(1));
         if front.unreadable.is_some() || stretches < 2 {
             return Ok(None);
         }
@@ -133,7 +132,7 @@ impl Building<'_> {
         let stretches = places.unwrap_or_default().windows(2).zip(division.begin..);
         stretches.filter_map(|(stretch, place)| {
             let [begin, end] = stretch.first_chunk()?;
-            (end.entry.saturating_sub(begin.entry) > CROWD)
+            (end.entry.saturating_sub(begin.entry) > LIMITS.crowd_entries)
                 .then_some((place, begin.entry..end.entry))
         })
     }
@@ -176,7 +175,7 @@ impl Building<'_> {
             let crowds: Vec<_> = divisions.iter().flat_map(|own| self.crowds(own)).collect();
             from = self.table.divisions.len();
             for (place, entries) in crowds {
-                let stretches = entries.len() as u64 / ENTRIES_PER_PLACE;
+                let stretches = entries.len() as u64 / LIMITS.entries_per_place;
                 let needed = DIVISION_BYTES + (stretches + 1) * PLACE_BYTES;
                 let is_allowed = self.used() + needed <= self.allowed;
                 let division = match is_allowed && depth < MAX_DEPTH {

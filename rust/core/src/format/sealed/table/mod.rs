@@ -7,11 +7,10 @@ use std::ops::Range;
 
 use super::UUID_BYTES;
 use super::search::Search;
+use crate::limits::LIMITS;
 use crate::prefetch::{CACHE_LINE_BYTES, prefetch_item};
 use crate::uuid6;
 
-/// A stretch of more entries is a crowd, which is divided.
-const CROWD: u32 = 64;
 /// Offsets are kept in units of so many bytes: they say what to ask for.
 const OFFSET_UNIT: u64 = CACHE_LINE_BYTES as u64;
 
@@ -107,7 +106,7 @@ impl Stretch {
         let between = |from: u32, to: u32| {
             u64::from(from) + ((u64::from(to.saturating_sub(from)) * self.part) >> u32::BITS)
         };
-        (self.entries() <= CROWD).then(|| Near {
+        (self.entries() <= LIMITS.crowd_entries).then(|| Near {
             number: between(self.begin.entry, self.end.entry),
             offset: between(self.begin.offset, self.end.offset) * OFFSET_UNIT,
         })
@@ -139,7 +138,7 @@ impl Table {
             let Some(division) = self
                 .divisions
                 .get(inner)
-                .filter(|_| stretch.entries() > CROWD && inner > number)
+                .filter(|_| stretch.entries() > LIMITS.crowd_entries && inner > number)
             else {
                 return Some(stretch);
             };
@@ -269,7 +268,11 @@ mod tests {
                 assert!(entries.contains(&u32::try_from(number).unwrap()));
                 most = most.max(stretch.entries());
             }
-            assert_eq!(most <= CROWD, allowed == 1 << 20, "{most} with {allowed}");
+            assert_eq!(
+                most <= LIMITS.crowd_entries,
+                allowed == 1 << 20,
+                "{most} with {allowed}"
+            );
         }
     }
 
