@@ -61,7 +61,7 @@ impl Giving {
         let second = SecondPass {
             decoding,
             expected,
-            seen: Pieces::new(input.options.max_chunk_bytes),
+            seen: Pieces::new(input.buffered_bytes()),
             base: 0,
         };
         Ok(Self {

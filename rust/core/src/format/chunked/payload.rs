@@ -32,6 +32,14 @@ impl Input {
         Ok(self.window.bytes(&*self.source, at))
     }
 
+    /// How many bytes of a content are buffered at most: whoever wants no bodies gets by with less memory.
+    pub(super) fn buffered_bytes(&self) -> u64 {
+        match self.options.values {
+            true => self.options.max_chunk_bytes,
+            false => self.options.max_chunk_bytes.min(LIMITS.unwanted_bytes),
+        }
+    }
+
     /// That the file is not what it was a moment ago.
     pub(super) fn changed(&self, position: u64) -> Error {
         Error::changed(
@@ -214,11 +222,7 @@ pub(super) fn check(
     input.lengths.clear();
     content.clear();
     content.shrink_to(LIMITS.kept_content_bytes);
-    // Whoever wants no bodies gets by with less memory.
-    let max = match input.options.values {
-        true => input.options.max_chunk_bytes,
-        false => input.options.max_chunk_bytes.min(LIMITS.unwanted_bytes),
-    };
+    let max = input.buffered_bytes();
     let limit = input.options.limit_chunk_bytes;
     let mut decoding =
         match Decoding::begin(input, at + HEADER_BYTES as u64, header.payload_end(at))? {
