@@ -118,9 +118,7 @@ impl TenantWalk {
         let before_next = next.map(|next| next.saturating_sub(COUNT_BYTES));
         match before_next.filter(|_| in_order) {
             Some(until) if is_crowded => {
-                // Nothing is looked for behind the last good block any more.
-                self.end = None;
-                self.tried.clear();
+                // A block behind the last good one is not looked for in what is laid here.
                 self.lay(until)?;
             }
             Some(until) => self.lay(until.min(self.end.unwrap_or_default()))?,
@@ -294,7 +292,8 @@ impl TenantWalk {
                 .end
                 .into_iter()
                 .flat_map(|end| [end, end + COUNT_BYTES]);
-            places.extend(behind.filter(|place| *place != entry.offset));
+            let laid = self.layout.at();
+            places.extend(behind.filter(|place| *place != entry.offset && *place >= laid));
         }
         for place in places {
             if self.limited || !self.front.in_bounds(place) {

@@ -127,6 +127,11 @@ impl Layout {
         }
     }
 
+    /// Up to where ranges are laid: no block that is found later begins before it.
+    pub(super) const fn at(&self) -> u64 {
+        self.at
+    }
+
     /// A good block, behind all others.
     pub(super) fn block(&mut self, start: u64, end: u64) {
         self.blocks.push_back((start, end));
