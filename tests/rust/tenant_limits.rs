@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::common::counting::Counting;
 use crate::common::{Windowed, assert_covers, source};
-use crate::tenant_segments::{collect, encode, lenient, scan, varied};
+use crate::tenant_segments::{collect, encode, lenient, scan, strict_error, varied};
 use seglake::Error;
 use seglake::format::{Options, Start, Step, open};
 use seglake::ledger::Cause;
@@ -140,7 +140,7 @@ fn an_interrupt_ends_the_reading() {
 }
 
 /// A segment whose every entry names the rest of the file, so that checking each costs all of it.
-fn hostile() -> Vec<u8> {
+fn hostile(sound: bool) -> Vec<u8> {
     let entries = 40_000_u32;
     let mut bytes = b"TSEG\0\x02".to_vec();
     bytes.extend_from_slice(&entries.to_be_bytes());
@@ -152,7 +152,7 @@ fn hostile() -> Vec<u8> {
         bytes.extend_from_slice(&(60_000 + u64::from(entry % 7)).to_be_bytes());
         bytes.extend_from_slice(&entry.to_be_bytes());
     }
-    let crc = crc32fast::hash(&bytes);
+    let crc = crc32fast::hash(&bytes) ^ u32::from(!sound);
     bytes.extend_from_slice(&crc.to_be_bytes());
     bytes.extend_from_slice(&entries.to_be_bytes());
     bytes.extend_from_slice(&[0; 4]);
@@ -163,7 +163,7 @@ fn hostile() -> Vec<u8> {
 /// What is hashed in vain stays within the budget.
 #[test]
 fn hostile_entries_stay_within_the_search_budget() {
-    let counting = Counting::new(hostile());
+    let counting = Counting::new(hostile(true));
     let (records, spans) = scan(counting.clone(), &lenient()).unwrap();
     assert_eq!(records, []);
     let mut spans = spans;
@@ -180,6 +180,21 @@ fn hostile_entries_stay_within_the_search_budget() {
         read <= budget + 4 * counting.len(),
         "{read} bytes read for a budget of {budget}"
     );
+}
+
+#[test]
+fn where_the_search_budget_ends_the_strict_error_is_of_the_ledgers_first_damage() {
+    for sound in [true, false] {
+        let bytes = hostile(sound);
+        let (_, mut spans) = scan(source(&bytes), &lenient()).unwrap();
+        spans.sort_by_key(|span| span.start);
+        let first = spans.iter().find(|span| span.is_damage()).unwrap();
+        let error = strict_error(source(&bytes)).unwrap();
+        assert_eq!(
+            (error.offset, Some(error.cause)),
+            (first.start, first.cause)
+        );
+    }
 }
 
 /// An entry of the table of contents, and the block that it names: one message, or none.

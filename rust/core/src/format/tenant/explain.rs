@@ -28,10 +28,10 @@ impl TenantWalk {
                 actual: u32_at(&*self.source, span.start)?.into(),
             },
             Origin::Tenants(_) => cut_count(span),
+            Origin::None if cause == Cause::SearchLimit => search_limit(),
             Origin::None if span.start < self.front.end().max(TOC_START) => {
                 self.explain_front(span, cause)?
             }
-            Origin::None if cause == Cause::SearchLimit => search_limit(),
             Origin::None => Finding::words(
                 cause,
                 "a block that the table of contents names",

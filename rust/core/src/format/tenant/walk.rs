@@ -286,21 +286,19 @@ impl TenantWalk {
         self.silent = true;
         self.open = None;
         let begins_damaged = self.front.broken.is_some() && !self.partial;
-        while !begins_damaged && self.advance()? != Advance::End {
+        while !(begins_damaged && self.ranges.is_damaged()) && self.advance()? != Advance::End {
             self.clear();
         }
         self.clear();
-        let first = if begins_damaged {
-            let span = Span {
-                start: 0,
-                end: 0,
-                kind: Kind::Corrupt,
-                cause: self.front.broken,
-            };
-            Some((span, Origin::None))
-        } else {
-            self.ranges.first_damage(&self.front)?
+        // The one file with damage but no range of it is empty.
+        let empty = Span {
+            start: 0,
+            end: 0,
+            kind: Kind::Corrupt,
+            cause: self.front.broken,
         };
+        let first = self.ranges.first_damage(&self.front)?;
+        let first = first.or(begins_damaged.then_some((empty, Origin::None)));
         let Some((span, origin)) = first else {
             return Err(self.changed());
         };
