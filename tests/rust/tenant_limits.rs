@@ -267,3 +267,42 @@ fn blocks_stay_in_order_however_many_ranges_wait() {
         assert_eq!(values, [b"late"], "{failing}");
     }
 }
+
+/// A step ends at so many ranges; strictly, also where damage is the last of them.
+#[test]
+fn strict_reading_gives_no_damage_where_a_step_is_full() {
+    let empty = [&0_u32.to_be_bytes()[..], &1_u32.to_be_bytes(), b"t"].concat();
+    for blocks in 8189..8194 {
+        let data = 10 + (blocks + 3) * ENTRY_BYTES + 4 + 4;
+        let step = 4 + empty.len();
+        let mut entries: Vec<_> = (0..blocks)
+            .map(|number| {
+                let partition = u32::try_from(number).unwrap();
+                entry(partition, b't', 0, data + number * step + 4, &empty)
+            })
+            .collect();
+        let bad = block(b't', b"bad");
+        let last = u32::try_from(blocks).unwrap();
+        entries.push(entry(last, b't', 1, data + blocks * step + 4, &bad));
+        let bad_end = data + blocks * step + 4 + bad.len();
+        // Ranges are given once the entry behind them is known.
+        for number in 0..2 {
+            let partition = last + 1 + u32::try_from(number).unwrap();
+            entries.push(entry(
+                partition,
+                b't',
+                0,
+                bad_end + number * step + 4,
+                &empty,
+            ));
+        }
+        let mut bytes = front(&entries, last + 3);
+        for part in std::iter::repeat_n(&empty, blocks).chain([&bad, &empty, &empty]) {
+            bytes.extend_from_slice(&1_u32.to_be_bytes());
+            bytes.extend_from_slice(part);
+        }
+        bytes[bad_end - 1] ^= 1;
+        let error = strict_error(source(&bytes)).unwrap();
+        assert_eq!(error.cause, Cause::ChecksumMismatch, "{blocks}");
+    }
+}

@@ -263,6 +263,11 @@ impl TenantWalk {
         !self.messages.is_empty() && self.is_crowded()
     }
 
+    /// Strict reading gives no range that is damaged.
+    fn hide_damage(&mut self) {
+        self.ranges.spans.retain(|span| !span.is_damage());
+    }
+
     fn clear(&mut self) {
         self.messages.clear();
         self.tenants.clear();
@@ -335,7 +340,7 @@ impl Walk for TenantWalk {
             }
             if self.options.strict && self.is_damaged() {
                 // Good messages go first; the damage is met again then.
-                self.ranges.spans.retain(|span| !span.is_damage());
+                self.hide_damage();
                 return if self.messages.is_empty() {
                     self.fail()
                 } else {
@@ -354,6 +359,9 @@ impl Walk for TenantWalk {
                 break;
             }
             if advance == Advance::Yield || self.is_crowded() {
+                if self.options.strict {
+                    self.hide_damage();
+                }
                 break;
             }
         }
