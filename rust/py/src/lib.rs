@@ -30,6 +30,7 @@ mod reopening;
 mod report;
 mod seal;
 mod source;
+mod texts;
 mod value;
 mod verify;
 mod wanted;

@@ -22,7 +22,7 @@ use crate::index::Index;
 use crate::ledger::Ledger;
 use crate::lookup::LazyLookup;
 use crate::passes::{Pass, Passes, Shared};
-use crate::record::Record;
+use crate::record::{Maker, Record};
 use crate::records::Records;
 use crate::reopening::Reopening;
 use crate::report::Report;
@@ -125,11 +125,11 @@ impl Reader {
     }
 
     /// The records that were looked up.
-    fn found(&self, py: Python<'_>, hits: &Hits) -> PyResult<Vec<Option<Record>>> {
+    fn found(&self, py: Python<'_>, hits: &Hits) -> PyResult<Vec<Option<Py<Record>>>> {
+        let mut maker = Maker::new(self.format.name, self.columns());
         let (mut found, mut failed) = (Vec::with_capacity(hits.places.len()), None);
         hits.each(|hit| {
-            let record =
-                hit.map(|(rows, row)| Record::new(py, self.format.name, self.columns(), rows, row));
+            let record = hit.map(|(rows, row)| maker.record(py, rows, row));
             match record.transpose() {
                 Ok(record) => found.push(record),
                 Err(error) => failed = Some(error),
@@ -249,7 +249,7 @@ impl Reader {
         py: Python<'_>,
         id: &Bound<'_, PyTuple>,
         fields: Option<&Bound<'_, PyDict>>,
-    ) -> PyResult<Option<Record>> {
+    ) -> PyResult<Option<Py<Record>>> {
         let id = id_from_arguments(self.format, self.columns(), id, fields)?;
         let hits = self.look_up(py, vec![id])?;
         Ok(self.found(py, &hits)?.pop().flatten())

@@ -1,5 +1,8 @@
 //! One record as a Python object.
 
+use std::mem::ManuallyDrop;
+use std::sync::Arc;
+
 use pyo3::exceptions::{PyAttributeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
@@ -7,26 +10,51 @@ use seglake::format::{Column, ColumnKind, Rows, Value};
 use seglake::ledger::Cause;
 use seglake::text::escape;
 
+use crate::texts::{Text, Texts};
 use crate::value::{time_to_python, uuid_to_python};
+
+/// The column of the message, which all formats have.
+const VALUE: &str = "value";
+/// The most columns before the message that a record keeps without memory of their own. Only oplogs have more.
+const FEW: usize = 3;
 
 /// A checked record. Its attributes are the columns of its format; those that are structures are dicts, or lists of them.
 #[pyclass(frozen, module = "seglake")]
 pub(crate) struct Record {
     format: &'static str,
     columns: &'static [Column],
-    fields: Vec<Field>,
+    fields: Fields,
+    // A member of the object rather than a getter: Python reads it without a call.
+    /// The message; None where an oplog's has none.
+    #[pyo3(get)]
+    value: Py<PyAny>,
     position: u64,
     cause: Option<Cause>,
 }
 
+/// One field for each column, in their order.
+enum Fields {
+    /// Those of the columns before the message, which is the last column. Those without a column are not used.
+    Few([Field; FEW]),
+    Many(Box<[Field]>),
+}
+
 enum Field {
-    Uuid([u8; 16]),
+    /// [`Record::value`].
+    Value,
+    Uuid(Uuid),
     Timestamp(i64),
-    Text(Py<PyBytes>),
+    Int64(i64),
+    Text(Arc<Text>),
     Binary(Py<PyBytes>),
     /// What is the same in Python and costs little to make: numbers, structures, None.
     Other(Py<PyAny>),
 }
+
+/// 16 bytes, aligned as other fields are. Otherwise fields are written in pieces that do not match those in which they are copied,
+/// and the processor waits for them.
+#[repr(align(8))]
+struct Uuid([u8; 16]);
 
 /// A value as a Python object. Bytes that are meant to be text are shown escaped.
 pub(crate) fn to_python<'py>(
@@ -61,52 +89,117 @@ pub(crate) fn to_python<'py>(
     })
 }
 
-impl Record {
-    /// Copies one row.
-    pub(crate) fn new(
-        py: Python<'_>,
-        format: &'static str,
-        columns: &'static [Column],
-        rows: &dyn Rows,
-        row: usize,
-    ) -> PyResult<Self> {
-        let own = |(place, column): (usize, &Column)| {
-            Ok(match rows.field(row, place) {
-                Value::Uuid(uuid) => Field::Uuid(uuid),
-                Value::Timestamp(micros) => Field::Timestamp(micros),
-                Value::Text(bytes) => Field::Text(PyBytes::new(py, bytes).unbind()),
-                Value::Binary(bytes) => Field::Binary(PyBytes::new(py, bytes).unbind()),
-                other => Field::Other(to_python(py, &other, column.kind)?.unbind()),
-            })
-        };
-        let fields = columns.iter().enumerate().map(own);
-        Ok(Self {
+/// Makes the records of one file.
+pub(crate) struct Maker {
+    format: &'static str,
+    columns: &'static [Column],
+    /// The place of the message's column.
+    value: Option<usize>,
+    texts: Texts,
+}
+
+impl Maker {
+    pub(crate) fn new(format: &'static str, columns: &'static [Column]) -> Self {
+        Self {
             format,
             columns,
-            fields: fields.collect::<PyResult<_>>()?,
-            position: rows.position(row),
-            cause: rows.cause(row),
-        })
+            value: columns.iter().position(|column| column.name == VALUE),
+            texts: Texts::default(),
+        }
     }
 
+    /// Copies one row.
+    pub(crate) fn record(
+        &mut self,
+        py: Python<'_>,
+        rows: &dyn Rows,
+        row: usize,
+    ) -> PyResult<Py<Record>> {
+        let count = self.columns.len();
+        let is_last = self.value.is_some_and(|place| place + 1 == count);
+        let fields = if count <= FEW + 1 && is_last {
+            let mut field = |place| self.field(py, rows, row, place);
+            Fields::Few([field(0)?, field(1)?, field(2)?])
+        } else {
+            let many = (0..count).map(|place| self.field(py, rows, row, place));
+            Fields::Many(many.collect::<PyResult<_>>()?)
+        };
+        let value = match self.value {
+            Some(place) => to_python(py, &rows.field(row, place), ColumnKind::Binary)?.unbind(),
+            None => py.None(),
+        };
+        let record = Record {
+            format: self.format,
+            columns: self.columns,
+            fields,
+            value,
+            position: rows.position(row),
+            cause: rows.cause(row),
+        };
+        Py::new(py, record)
+    }
+
+    /// The field of a column; of none, and of the message's, what stands for the message. Inlined, so that fields are not copied
+    /// on their way into the record.
+    #[inline(always)]
+    fn field(
+        &mut self,
+        py: Python<'_>,
+        rows: &dyn Rows,
+        row: usize,
+        place: usize,
+    ) -> PyResult<Field> {
+        let Some(column) = self.columns.get(place) else {
+            return Ok(Field::Value);
+        };
+        if self.value == Some(place) {
+            return Ok(Field::Value);
+        }
+        // Only what becomes Other has anything to drop.
+        let value = ManuallyDrop::new(rows.field(row, place));
+        Ok(match *value {
+            Value::Uuid(uuid) => Field::Uuid(Uuid(uuid)),
+            Value::Timestamp(micros) => Field::Timestamp(micros),
+            Value::Int64(number) => Field::Int64(number),
+            Value::Text(bytes) => Field::Text(self.texts.get(py, bytes)),
+            Value::Binary(bytes) => Field::Binary(PyBytes::new(py, bytes).unbind()),
+            _ => {
+                let value = to_python(py, &ManuallyDrop::into_inner(value), column.kind)?;
+                Field::Other(value.unbind())
+            }
+        })
+    }
+}
+
+impl Record {
     /// What the record has.
     pub(crate) const fn columns(&self) -> &'static [Column] {
         self.columns
     }
 
+    /// Its columns with their fields.
+    fn fields(&self) -> impl Iterator<Item = (&'static Column, &Field)> {
+        let fields: &[Field] = match &self.fields {
+            Fields::Few(fields) => fields,
+            Fields::Many(fields) => fields,
+        };
+        let field = |place| fields.get(place).unwrap_or(&Field::Value);
+        let columns = self.columns.iter().enumerate();
+        columns.map(move |(place, column)| (column, field(place)))
+    }
+
     fn field(&self, name: &str) -> PyResult<&Field> {
-        let place = self.columns.iter().position(|column| column.name == name);
+        let found = self.fields().find(|(column, _)| column.name == name);
         let missing =
             || PyAttributeError::new_err(format!("{} records have no {name}", self.format));
-        place
-            .and_then(|place| self.fields.get(place))
-            .ok_or_else(missing)
+        found.map(|(_, field)| field).ok_or_else(missing)
     }
 
     /// The bytes of a field of text.
     fn bytes(&self, py: Python<'_>, name: &str) -> PyResult<Py<PyBytes>> {
         match self.field(name)? {
-            Field::Text(bytes) | Field::Binary(bytes) => Ok(bytes.clone_ref(py)),
+            Field::Text(text) => Ok(text.bytes().clone_ref(py)),
+            Field::Binary(bytes) => Ok(bytes.clone_ref(py)),
             _ => Err(PyAttributeError::new_err(format!(
                 "{name} is not made of bytes"
             ))),
@@ -116,7 +209,7 @@ impl Record {
     /// What a writer takes: like the attribute, but text as its bytes and times as microseconds.
     pub(crate) fn raw<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
         match self.field(name)? {
-            Field::Text(bytes) => Ok(bytes.bind(py).clone().into_any()),
+            Field::Text(text) => Ok(text.bytes().bind(py).clone().into_any()),
             Field::Timestamp(micros) => Ok(micros.into_pyobject(py)?.into_any()),
             _ => self.shown(py, name),
         }
@@ -124,9 +217,11 @@ impl Record {
 
     fn shown<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
         match self.field(name)? {
-            Field::Uuid(uuid) => uuid_to_python(py, uuid),
+            Field::Value => Ok(self.value.bind(py).clone()),
+            Field::Uuid(Uuid(uuid)) => uuid_to_python(py, uuid),
             Field::Timestamp(micros) => Ok(time_to_python(py, *micros)?.into_pyobject(py)?),
-            Field::Text(bytes) => Ok(escape(bytes.as_bytes(py)).into_pyobject(py)?.into_any()),
+            Field::Int64(number) => Ok(number.into_pyobject(py)?.into_any()),
+            Field::Text(text) => Ok(text.shown(py).clone().into_any()),
             Field::Binary(bytes) => Ok(bytes.bind(py).clone().into_any()),
             Field::Other(object) => Ok(object.bind(py).clone()),
         }
@@ -283,12 +378,6 @@ impl Record {
         self.shown(py, "extra")
     }
 
-    /// The message; None where an oplog's has none.
-    #[getter]
-    fn value<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.shown(py, "value")
-    }
-
     /// Where the record begins in its file, in bytes; in a chunked file, where its chunk does.
     #[getter]
     fn position(&self) -> u64 {
@@ -304,11 +393,13 @@ impl Record {
     /// The fields, those among them that are derived, and the position as a dict of the same names.
     pub(crate) fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
-        for (column, field) in self.columns.iter().zip(&self.fields) {
+        for (column, field) in self.fields() {
             dict.set_item(column.name, self.shown(py, column.name)?)?;
             match field {
                 Field::Timestamp(micros) => dict.set_item(format!("{}_us", column.name), micros)?,
-                Field::Text(bytes) => dict.set_item(format!("{}_bytes", column.name), bytes)?,
+                Field::Text(text) => {
+                    dict.set_item(format!("{}_bytes", column.name), text.bytes())?;
+                }
                 _ => {}
             }
         }
@@ -322,10 +413,15 @@ impl Record {
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         let mut shown = Vec::new();
-        for (column, field) in self.columns.iter().zip(&self.fields) {
-            let text = match field {
-                Field::Binary(bytes) => format!("<{} bytes>", bytes.as_bytes(py).len()),
-                Field::Timestamp(micros) => time_to_python(py, *micros)?
+        for (column, field) in self.fields() {
+            let bytes = match field {
+                Field::Binary(bytes) => Some(bytes.bind(py)),
+                Field::Value => self.value.bind(py).cast::<PyBytes>().ok(),
+                _ => None,
+            };
+            let text = match (bytes, field) {
+                (Some(bytes), _) => format!("<{} bytes>", bytes.as_bytes().len()),
+                (None, Field::Timestamp(micros)) => time_to_python(py, *micros)?
                     .map_or_else(|| micros.to_string(), |time| time.to_string()),
                 _ => self.shown(py, column.name)?.repr()?.to_string(),
             };

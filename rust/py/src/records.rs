@@ -9,12 +9,13 @@ use seglake::verbs;
 use crate::error::raise;
 use crate::exclusive::{Exclusive, InUse};
 use crate::passes::{Pass, Shared};
-use crate::record::Record;
+use crate::record::{Maker, Record};
 
 struct State {
     walk: Box<dyn Walk>,
     next_row: usize,
     report: verbs::Report,
+    maker: Maker,
 }
 
 impl State {
@@ -29,6 +30,17 @@ impl State {
         }
         Ok(true)
     }
+
+    /// The next one of the records at hand.
+    fn next(&mut self, py: Python<'_>) -> PyResult<Option<Py<Record>>> {
+        let rows = self.walk.rows();
+        let row = self.next_row;
+        if row >= rows.len() {
+            return Ok(None);
+        }
+        self.next_row += 1;
+        self.maker.record(py, &*rows, row).map(Some)
+    }
 }
 
 impl Pass for Exclusive<State> {
@@ -41,8 +53,6 @@ impl Pass for Exclusive<State> {
 #[pyclass(frozen, module = "seglake")]
 pub(crate) struct Records {
     state: Arc<Exclusive<State>>,
-    format: &'static str,
-    columns: &'static [Column],
     lenient: bool,
     shared: Arc<Shared>,
 }
@@ -61,9 +71,8 @@ impl Records {
                 walk,
                 next_row: 0,
                 report,
+                maker: Maker::new(format, columns),
             })),
-            format,
-            columns,
             lenient,
             shared,
         }
@@ -71,17 +80,6 @@ impl Records {
 
     pub(crate) fn pass(&self) -> Arc<dyn Pass> {
         self.state.clone()
-    }
-
-    /// The next row of those at hand.
-    fn take(&self, py: Python<'_>) -> PyResult<Option<Record>> {
-        let mut state = self.state.hold_attached(py)?;
-        let row = state.next_row;
-        if row >= state.walk.rows().len() {
-            return Ok(None);
-        }
-        state.next_row += 1;
-        Record::new(py, self.format, self.columns, &*state.walk.rows(), row).map(Some)
     }
 }
 
@@ -91,10 +89,10 @@ impl Records {
         slf
     }
 
-    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Record>> {
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<Record>>> {
         loop {
             self.shared.check_open()?;
-            if let Some(record) = self.take(py)? {
+            if let Some(record) = self.state.hold_attached(py)?.next(py)? {
                 return Ok(Some(record));
             }
             let advanced = py.detach(|| Ok::<_, InUse>(self.state.hold()?.advance()))?;

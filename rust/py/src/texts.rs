@@ -1,0 +1,56 @@
+//! Texts of records, which repeat: most segments have few types and tenants.
+
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBytes, PyString};
+use seglake::text::escape;
+
+/// How many texts are kept to be shared.
+const PLACES: usize = 16;
+/// Longer texts are not kept.
+const LONGEST: usize = 255;
+
+/// A text that several records may share.
+pub(crate) struct Text {
+    bytes: Py<PyBytes>,
+    shown: PyOnceLock<Py<PyString>>,
+}
+
+impl Text {
+    fn new(py: Python<'_>, bytes: &[u8]) -> Arc<Self> {
+        Arc::new(Self {
+            bytes: PyBytes::new(py, bytes).unbind(),
+            shown: PyOnceLock::new(),
+        })
+    }
+
+    /// The text as it is in the file.
+    pub(crate) const fn bytes(&self) -> &Py<PyBytes> {
+        &self.bytes
+    }
+
+    /// The text escaped. Made when it is asked for first.
+    pub(crate) fn shown<'py>(&self, py: Python<'py>) -> &Bound<'py, PyString> {
+        let make = || PyString::new(py, &escape(self.bytes.as_bytes(py))).unbind();
+        self.shown.get_or_init(py, make).bind(py)
+    }
+}
+
+/// The texts of the last records, at most one for each length and last byte modulo [`PLACES`].
+#[derive(Default)]
+pub(crate) struct Texts([Option<Arc<Text>>; PLACES]);
+
+impl Texts {
+    /// The text of these bytes.
+    pub(crate) fn get(&mut self, py: Python<'_>, bytes: &[u8]) -> Arc<Text> {
+        let last = bytes.last().map_or(0, |byte| usize::from(*byte));
+        let place = self.0.get_mut(bytes.len().wrapping_add(last) % PLACES);
+        match place.filter(|_| bytes.len() <= LONGEST) {
+            Some(Some(text)) if text.bytes.as_bytes(py) == bytes => text.clone(),
+            Some(kept) => kept.insert(Text::new(py, bytes)).clone(),
+            None => Text::new(py, bytes),
+        }
+    }
+}
