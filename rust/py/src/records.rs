@@ -1,9 +1,10 @@
 //! `Records`: a pass that gives records one by one.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use pyo3::prelude::*;
-use seglake::format::{Column, Step, Walk};
+use seglake::format::{Column, Room, Step, Walk};
 use seglake::verbs;
 
 use crate::error::raise;
@@ -11,17 +12,26 @@ use crate::exclusive::{Exclusive, InUse};
 use crate::passes::{Pass, Shared};
 use crate::record::{Maker, Record};
 
+/// How many records are made at once, and how many bytes they weigh at most: less than the processor's nearest cache has.
+const AHEAD: Room = Room {
+    rows: 32,
+    bytes: 16 << 10,
+    empty: true,
+};
+
 struct State {
     walk: Box<dyn Walk>,
     next_row: usize,
     report: verbs::Report,
     maker: Maker,
+    /// Records that were made and not given out yet.
+    made: VecDeque<Py<Record>>,
 }
 
 impl State {
     /// Goes on to where there are rows that were not given out. Gives false at the end.
     fn advance(&mut self) -> seglake::Result<bool> {
-        while self.next_row >= self.walk.rows().len() {
+        while self.made.is_empty() && self.next_row >= self.walk.rows().len() {
             if self.walk.step()? != Step::More {
                 return Ok(false);
             }
@@ -31,15 +41,26 @@ impl State {
         Ok(true)
     }
 
-    /// The next one of the records at hand.
+    /// The next one of the records at hand. Several are made at once, so that the walk is asked for its rows less often.
     fn next(&mut self, py: Python<'_>) -> PyResult<Option<Py<Record>>> {
-        let rows = self.walk.rows();
-        let row = self.next_row;
-        if row >= rows.len() {
-            return Ok(None);
+        if let Some(record) = self.made.pop_front() {
+            return Ok(Some(record));
         }
-        self.next_row += 1;
-        self.maker.record(py, &*rows, row).map(Some)
+        let rows = self.walk.rows();
+        let (count, _) = rows.fitting(self.next_row, AHEAD);
+        for _ in 0..count {
+            match self.maker.record(py, &*rows, self.next_row) {
+                Ok(record) => self.made.push_back(record),
+                // It is made again when it is its turn.
+                Err(_) if !self.made.is_empty() => break,
+                Err(error) => {
+                    self.next_row += 1;
+                    return Err(error);
+                }
+            }
+            self.next_row += 1;
+        }
+        Ok(self.made.pop_front())
     }
 }
 
@@ -72,6 +93,7 @@ impl Records {
                 next_row: 0,
                 report,
                 maker: Maker::new(format, columns),
+                made: VecDeque::new(),
             })),
             lenient,
             shared,

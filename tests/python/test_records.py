@@ -1,0 +1,111 @@
+"""Iterating over Records, which are made several at a time and share texts that repeat."""
+
+import threading
+import tracemalloc
+from pathlib import Path
+
+import pytest
+
+import seglake
+
+MIB = 1 << 20
+
+
+def test_records_keep_their_order_and_fields(tmp_path: Path) -> None:
+    # Types of one length that end alike, more of them than are kept, and values that few or many fit into one turn.
+    types = [f"{number:02}" for number in range(100)]
+    expected = [(types[number * 7 % 100], b"v" * (number * 997 % 40_000)) for number in range(500)]
+    path = tmp_path / "many.active"
+    with seglake.create(path, format="active") as writer:
+        for name, value in expected:
+            writer.write(type=name, value=value)
+    records = list(seglake.open(path))
+    assert [(record.type, record.value) for record in records] == expected
+    assert [record.type_bytes for record in records] == [name.encode() for name, _ in expected]
+    assert [record.to_dict()["value"] for record in records] == [value for _, value in expected]
+    positions = [record.position for record in records]
+    assert positions == sorted(set(positions))
+
+
+def test_types_that_are_not_utf_8(tmp_path: Path) -> None:
+    path = tmp_path / "odd.active"
+    with seglake.create(path, format="active") as writer:
+        for name in (b"\xff\\", b"\xfe\\", b"\xff\\"):
+            writer.write(type=name, value=b"")
+    assert [record.type for record in seglake.open(path)] == [r"\xff\x5c", r"\xfe\x5c", r"\xff\x5c"]
+
+
+def test_tenants_of_any_length(tmp_path: Path) -> None:
+    tenants = [b"", b"a" * 255, b"b" * 254 + b"a", b"a" * 256, b"b" * 255 + b"a"]
+    path = tmp_path / "tenants.tseg"
+    with seglake.create(path, format="tenant") as writer:
+        for tenant in tenants:
+            for value in (b"1", b"2"):
+                writer.write(partition=7, tenant=tenant, value=value)
+    found = [(record.partition, record.tenant_bytes, record.index, record.value) for record in seglake.open(path)]
+    assert sorted(found) == sorted(
+        (7, tenant, index, b"12"[index : index + 1]) for tenant in tenants for index in (0, 1)
+    )
+
+
+def test_reading_the_message_needs_no_call(tmp_path: Path) -> None:
+    path = tmp_path / "one.active"
+    with seglake.create(path, format="active") as writer:
+        writer.write(type="t", value=b"v")
+    record = next(iter(seglake.open(path)))
+    assert record.value is record.value
+    assert seglake.Record.value.__doc__ == "The message; None where an oplog's has none."
+    with pytest.raises(AttributeError):
+        record.value = b"w"  # pyright: ignore[reportAttributeAccessIssue]
+    assert "value=<1 bytes>" in repr(record)
+
+
+def test_few_large_records_are_made_ahead(tmp_path: Path) -> None:
+    path = tmp_path / "large.active"
+    with seglake.create(path, format="active") as writer:
+        for _ in range(8):
+            writer.write(type="t", value=bytes(MIB))
+    records = iter(seglake.open(path))
+    tracemalloc.start()
+    try:
+        first = next(records)
+        made, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(first.value) == MIB
+    assert MIB <= made < 1.5 * MIB
+    assert len(list(records)) == 7
+
+
+def test_closing_ends_records_that_were_made_ahead(tmp_path: Path) -> None:
+    path = tmp_path / "closed.active"
+    with seglake.create(path, format="active") as writer:
+        for _ in range(10):
+            writer.write(type="t", value=b"v")
+    reader = seglake.open(path)
+    records = iter(reader)
+    first = next(records)
+    reader.close()
+    with pytest.raises(ValueError, match="closed"):
+        next(records)
+    assert first.value == b"v"
+
+
+def test_threads_take_each_record_once(tmp_path: Path) -> None:
+    path = tmp_path / "shared.active"
+    with seglake.create(path, format="active") as writer:
+        for number in range(20_000):
+            writer.write(type="t", value=b"%d" % number)
+    records = iter(seglake.open(path))
+    taken: list[list[int]] = []
+
+    def take() -> None:
+        taken.append([int(record.value) for record in records])
+
+    threads = [threading.Thread(target=take) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all(numbers == sorted(numbers) for numbers in taken)
+    assert sorted(number for numbers in taken for number in numbers) == list(range(20_000))
