@@ -124,9 +124,12 @@ impl Maker {
             let many = (0..count).map(|place| self.field(py, rows, row, place));
             Fields::Many(many.collect::<PyResult<_>>()?)
         };
-        let value = match self.value {
-            Some(place) => to_python(py, &rows.field(row, place), ColumnKind::Binary)?.unbind(),
-            None => py.None(),
+        // Nothing to drop, as messages are bytes or null.
+        let value = ManuallyDrop::new(self.value.map(|place| rows.field(row, place)));
+        let value = match *value {
+            Some(Value::Binary(bytes)) => PyBytes::new(py, bytes).into_any().unbind(),
+            Some(Value::Null) => py.None(),
+            _ => return Err(PyValueError::new_err("a message is neither bytes nor null")),
         };
         let record = Record {
             format: self.format,
@@ -161,7 +164,7 @@ impl Maker {
             Value::Uuid(uuid) => Field::Uuid(Uuid(uuid)),
             Value::Timestamp(micros) => Field::Timestamp(micros),
             Value::Int64(number) => Field::Int64(number),
-            Value::Text(bytes) => Field::Text(self.texts.get(py, bytes)),
+            Value::Text(bytes) => Field::Text(self.texts.get(bytes)),
             Value::Binary(bytes) => Field::Binary(PyBytes::new(py, bytes).unbind()),
             _ => {
                 let value = to_python(py, &ManuallyDrop::into_inner(value), column.kind)?;
@@ -198,7 +201,7 @@ impl Record {
     /// The bytes of a field of text.
     fn bytes(&self, py: Python<'_>, name: &str) -> PyResult<Py<PyBytes>> {
         match self.field(name)? {
-            Field::Text(text) => Ok(text.bytes().clone_ref(py)),
+            Field::Text(text) => Ok(text.bytes(py).clone().unbind()),
             Field::Binary(bytes) => Ok(bytes.clone_ref(py)),
             _ => Err(PyAttributeError::new_err(format!(
                 "{name} is not made of bytes"
@@ -209,7 +212,7 @@ impl Record {
     /// What a writer takes: like the attribute, but text as its bytes and times as microseconds.
     pub(crate) fn raw<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
         match self.field(name)? {
-            Field::Text(text) => Ok(text.bytes().bind(py).clone().into_any()),
+            Field::Text(text) => Ok(text.bytes(py).clone().into_any()),
             Field::Timestamp(micros) => Ok(micros.into_pyobject(py)?.into_any()),
             _ => self.shown(py, name),
         }
@@ -398,7 +401,7 @@ impl Record {
             match field {
                 Field::Timestamp(micros) => dict.set_item(format!("{}_us", column.name), micros)?,
                 Field::Text(text) => {
-                    dict.set_item(format!("{}_bytes", column.name), text.bytes())?;
+                    dict.set_item(format!("{}_bytes", column.name), text.bytes(py))?;
                 }
                 _ => {}
             }

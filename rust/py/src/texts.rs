@@ -12,28 +12,31 @@ const PLACES: usize = 16;
 /// Longer texts are not kept.
 const LONGEST: usize = 255;
 
-/// A text that several records may share.
+/// A text that several records may share. Its Python objects are made when they are asked for first.
 pub(crate) struct Text {
-    bytes: Py<PyBytes>,
+    stored: Box<[u8]>,
+    bytes: PyOnceLock<Py<PyBytes>>,
     shown: PyOnceLock<Py<PyString>>,
 }
 
 impl Text {
-    fn new(py: Python<'_>, bytes: &[u8]) -> Arc<Self> {
+    fn new(stored: &[u8]) -> Arc<Self> {
         Arc::new(Self {
-            bytes: PyBytes::new(py, bytes).unbind(),
+            stored: stored.into(),
+            bytes: PyOnceLock::new(),
             shown: PyOnceLock::new(),
         })
     }
 
     /// The text as it is in the file.
-    pub(crate) const fn bytes(&self) -> &Py<PyBytes> {
-        &self.bytes
+    pub(crate) fn bytes<'py>(&self, py: Python<'py>) -> &Bound<'py, PyBytes> {
+        let make = || PyBytes::new(py, &self.stored).unbind();
+        self.bytes.get_or_init(py, make).bind(py)
     }
 
-    /// The text escaped. Made when it is asked for first.
+    /// The text escaped.
     pub(crate) fn shown<'py>(&self, py: Python<'py>) -> &Bound<'py, PyString> {
-        let make = || PyString::new(py, &escape(self.bytes.as_bytes(py))).unbind();
+        let make = || PyString::new(py, &escape(&self.stored)).unbind();
         self.shown.get_or_init(py, make).bind(py)
     }
 }
@@ -44,13 +47,13 @@ pub(crate) struct Texts([Option<Arc<Text>>; PLACES]);
 
 impl Texts {
     /// The text of these bytes.
-    pub(crate) fn get(&mut self, py: Python<'_>, bytes: &[u8]) -> Arc<Text> {
+    pub(crate) fn get(&mut self, bytes: &[u8]) -> Arc<Text> {
         let last = bytes.last().map_or(0, |byte| usize::from(*byte));
         let place = self.0.get_mut(bytes.len().wrapping_add(last) % PLACES);
         match place.filter(|_| bytes.len() <= LONGEST) {
-            Some(Some(text)) if text.bytes.as_bytes(py) == bytes => text.clone(),
-            Some(kept) => kept.insert(Text::new(py, bytes)).clone(),
-            None => Text::new(py, bytes),
+            Some(Some(text)) if *text.stored == *bytes => text.clone(),
+            Some(kept) => kept.insert(Text::new(bytes)).clone(),
+            None => Text::new(bytes),
         }
     }
 }
