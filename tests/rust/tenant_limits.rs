@@ -182,6 +182,36 @@ fn hostile_entries_stay_within_the_search_budget() {
     );
 }
 
+/// Good blocks to the end of the file, and then entries that name one of them again: out of order, so that all blocks wait until
+/// no more are waited for. No byte is left that could say that these entries were not looked at, so they do.
+#[test]
+fn entries_that_are_not_looked_at_are_damage_also_where_no_byte_is_left() {
+    let own = block(b't', b"own");
+    let step = 4 + own.len();
+    for blocks in 2045..2050 {
+        let data = 10 + (blocks + 2) * ENTRY_BYTES + 4 + 4;
+        let entries: Vec<_> = (0..blocks + 2)
+            .map(|number| {
+                let place = if number < blocks { number } else { 0 };
+                let partition = u32::try_from(number).unwrap();
+                entry(partition, b't', 1, data + place * step + 4, &own)
+            })
+            .collect();
+        let mut bytes = front(&entries, u32::try_from(blocks).unwrap() + 2);
+        for _ in 0..blocks {
+            bytes.extend_from_slice(&1_u32.to_be_bytes());
+            bytes.extend_from_slice(&own);
+        }
+        let (records, mut spans) = scan(source(&bytes), &lenient()).unwrap();
+        spans.sort_by_key(|span| span.start);
+        assert_covers(&spans, bytes.len());
+        assert_eq!(records.len(), blocks);
+        let first = u64::try_from(10 + blocks * ENTRY_BYTES).unwrap();
+        let damage: Vec<_> = spans.iter().filter(|span| span.is_damage()).collect();
+        assert_eq!(damage[0].start, first, "{blocks}: {damage:?}");
+    }
+}
+
 #[test]
 fn where_the_search_budget_ends_the_strict_error_is_of_the_ledgers_first_damage() {
     for sound in [true, false] {

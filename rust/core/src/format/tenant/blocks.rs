@@ -63,8 +63,12 @@ impl TenantWalk {
             self.exhaust_part()?;
         }
         if self.limited && self.front.is_sound() && !matches!(verdict, Verdict::Good(_)) {
-            // The rest is one range, whatever the entries that are left say of it.
-            self.layout.give_up(entry.at);
+            // The rest is one range, whatever the entries that are left say of it; where nothing is left, they are.
+            if !self.layout.give_up(entry.at, self.entries.left + 1) {
+                let end = self.front.toc_end.map(|end| end - COUNT_BYTES); // without its CRC
+                self.ranges
+                    .mark(entry.at, end.unwrap_or(entry.end), Cause::SearchLimit)?;
+            }
             self.end_of_blocks()?;
             return Ok(Advance::End);
         }

@@ -185,21 +185,23 @@ impl Layout {
         self.blocks.len() + self.claims.len()
     }
 
-    /// What nothing else takes, up to the end of the file, is what the search did not come to: the entry at `toc_at` and those
-    /// behind it are not looked at.
-    pub(super) fn give_up(&mut self, toc_at: u64) {
+    /// What nothing else takes, up to the end of the file, is what the search did not come to: so many `entries` from the one at
+    /// `toc_at` on are not looked at. False where everything is laid already.
+    pub(super) fn give_up(&mut self, toc_at: u64, entries: u64) -> bool {
         let claim = Claim {
             start: self.at,
             end: self.len,
             cause: Some(Cause::SearchLimit),
             origin: Origin::Entry(toc_at),
             toc_end: toc_at,
-            entries: 0,
+            entries,
             left: Vec::new(),
         };
-        if self.at < self.len {
+        let is_any = self.at < self.len;
+        if is_any {
             self.claims.insert((self.at, (true, u64::MAX)), claim);
         }
+        is_any
     }
 
     /// Lays everything up to `until`, in front of which nothing can come any more, and blocks directly behind.
