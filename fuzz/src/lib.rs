@@ -23,7 +23,9 @@ macro_rules! target {
                                               max: usize,
                                               seed: u32| {
             let format = &$crate::seglake::format::$format::FORMAT;
-            $crate::mutate::mutate(&PROPERTY, format, data, size, max, seed)
+            let change = $crate::libfuzzer_sys::fuzzer_mutate;
+            let is_index = PROPERTY.extension == "index";
+            $crate::mutate::mutate(change, is_index, format, data, size, max, seed)
         });
     };
 }

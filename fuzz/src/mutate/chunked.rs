@@ -3,7 +3,7 @@
 
 use std::io::Read;
 
-use super::{Draw, change, off, put, uint, uint_usize};
+use super::{Change, Draw, change_bytes, off, put, uint, uint_usize};
 
 const ALIGNMENT: usize = 0x80;
 const HEADER: usize = 21;
@@ -26,7 +26,7 @@ fn chunks(bytes: &[u8]) -> Vec<usize> {
 }
 
 /// Changes a number of a header, or what is in a payload, which is then compressed anew.
-pub(super) fn edit(bytes: &mut Vec<u8>, max: usize, draw: &mut Draw) {
+pub(super) fn edit(change: Change, bytes: &mut Vec<u8>, max: usize, draw: &mut Draw) {
     let chunks = chunks(bytes);
     if chunks.is_empty() {
         return;
@@ -46,11 +46,11 @@ pub(super) fn edit(bytes: &mut Vec<u8>, max: usize, draw: &mut Draw) {
             let records = uint::<4>(bytes, at + 13).unwrap_or_default();
             put::<4>(bytes, at + 13, off(records, draw));
         }
-        _ => edit_content(bytes, at, max, draw),
+        _ => edit_content(change, bytes, at, max, draw),
     }
 }
 
-fn edit_content(bytes: &mut Vec<u8>, at: usize, max: usize, draw: &mut Draw) {
+fn edit_content(change: Change, bytes: &mut Vec<u8>, at: usize, max: usize, draw: &mut Draw) {
     let start = at + HEADER;
     let end = start + uint_usize::<4>(bytes, at + 1).unwrap_or_default();
     let Some(payload) = bytes.get(start..end) else {
@@ -61,7 +61,7 @@ fn edit_content(bytes: &mut Vec<u8>, at: usize, max: usize, draw: &mut Draw) {
     if decoder.is_ok_and(|decoder| decoder.take(CONTENT).read_to_end(&mut content).is_err()) {
         return;
     }
-    change(&mut content, max, draw);
+    change_bytes(change, &mut content, max, draw);
     let records = records(&content);
     let Some(frame) = frame(&content, draw) else {
         return;

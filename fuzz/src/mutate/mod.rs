@@ -14,11 +14,17 @@ use seglake::format::{Format, IndexSource, Options};
 use seglake::source::BytesSource;
 use seglake::verbs::Ledger;
 
-use crate::properties::{Draw, Property};
+use crate::properties::Draw;
 
-/// Changes the first `size` bytes of `data`, which can grow to `max`. Gives the new size. The same seed changes the same.
+/// Changes bytes without knowing what they are: the first `size` bytes of a buffer, which may become up to `max`. Gives the new
+/// size.
+pub type Change = fn(&mut [u8], usize, usize) -> usize;
+
+/// Changes the first `size` bytes of `data`, which can grow to `max`. Gives the new size. The same seed changes the same, as far
+/// as `change` does.
 pub fn mutate(
-    property: &Property,
+    change: Change,
+    is_index: bool,
     format: &'static Format,
     data: &mut [u8],
     size: usize,
@@ -27,17 +33,16 @@ pub fn mutate(
 ) -> usize {
     let mut draw = Draw::new(seed.into());
     let mut bytes = data[..size].to_vec();
-    let is_index = property.extension == "index";
     match draw.below(8) {
-        0..=3 => change(&mut bytes, max, &mut draw),
+        0..=3 => change_bytes(change, &mut bytes, max, &mut draw),
         4..=5 if !is_index => move_ranges(format, &mut bytes, &mut draw),
         _ => match format.name {
             "active" => active::edit(&mut bytes, &mut draw),
             "sealed" => sealed::edit(&mut bytes, &mut draw),
             "tenant" => tenant::edit(&mut bytes, &mut draw),
             "chunked" if is_index => chunked::edit_index(&mut bytes, &mut draw),
-            "chunked" => chunked::edit(&mut bytes, max, &mut draw),
-            "oplog" => oplog::edit(&mut bytes, max, &mut draw),
+            "chunked" => chunked::edit(change, &mut bytes, max, &mut draw),
+            "oplog" => oplog::edit(change, &mut bytes, max, &mut draw),
             name => unreachable!("{name} has no mutations"),
         },
     }
@@ -56,8 +61,8 @@ pub fn mutate(
     bytes.len()
 }
 
-/// What the fuzzer does to any bytes, up to this many.
-fn change(bytes: &mut Vec<u8>, max: usize, draw: &mut Draw) {
+/// Any bytes changed, up to this many.
+fn change_bytes(change: Change, bytes: &mut Vec<u8>, max: usize, draw: &mut Draw) {
     let size = bytes.len();
     bytes.resize(max.max(size), 0);
     let grown = if draw.below(2) == 0 {
@@ -65,7 +70,7 @@ fn change(bytes: &mut Vec<u8>, max: usize, draw: &mut Draw) {
     } else {
         max
     };
-    let size = libfuzzer_sys::fuzzer_mutate(bytes, size, grown.max(size));
+    let size = change(bytes, size, grown.max(size));
     bytes.truncate(size);
 }
 

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{Draw, change};
+use super::{Change, Draw, change_bytes};
 
 /// The length at an offset, and how many bytes it has.
 fn length(bytes: &[u8], at: usize) -> Option<(usize, usize)> {
@@ -45,7 +45,7 @@ fn messages(bytes: &[u8]) -> Vec<(Range<usize>, Range<usize>)> {
 }
 
 /// Changes one message and gives it the length that it has then, or one in a longer form than it needs.
-pub(super) fn edit(bytes: &mut Vec<u8>, max: usize, draw: &mut Draw) {
+pub(super) fn edit(change: Change, bytes: &mut Vec<u8>, max: usize, draw: &mut Draw) {
     let messages = messages(bytes);
     if messages.is_empty() {
         return;
@@ -54,7 +54,7 @@ pub(super) fn edit(bytes: &mut Vec<u8>, max: usize, draw: &mut Draw) {
     let mut message = bytes[body].to_vec();
     let is_wide = draw.below(8) == 0;
     if !is_wide {
-        change(&mut message, max, draw);
+        change_bytes(change, &mut message, max, draw);
     }
     let mut framed = Vec::new();
     put_length(&mut framed, message.len(), is_wide);
