@@ -222,6 +222,17 @@ impl Scan {
         assert_eq!(self.end, expected.end, "{how}");
     }
 
+    /// Whether the search budget ended. Where it does depends on how the file is read, strictly or not and in which windows:
+    /// what is looked at in vain, and so spent, is not the same.
+    pub(super) fn is_limited(&self) -> bool {
+        let is_limit = |cause: Cause| cause == Cause::SearchLimit;
+        self.spans
+            .iter()
+            .filter_map(|span| span.cause)
+            .any(is_limit)
+            || matches!(self.end, End::Damage { cause, .. } if is_limit(cause))
+    }
+
     /// The ranges in file order.
     pub(super) fn ledger(&self) -> Vec<Span> {
         let mut spans = self.spans.clone();

@@ -43,6 +43,9 @@ pub(super) fn check(format: &'static Format, bytes: &[u8]) {
             let (mut scan, mut walk) = (Scan::new(), begin(source, &strict));
             scan.finish(&mut *walk, &strict);
             scan.end = settled(scan.end);
+            if lenient.is_limited() || scan.is_limited() {
+                continue;
+            }
             assert_eq!(
                 scan.end,
                 expected,

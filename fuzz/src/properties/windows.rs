@@ -53,6 +53,9 @@ fn readings_of(options: &Options) -> Options {
 
 /// Strictly, how many records come in front of an error depends on the window; which error does not.
 fn agree(scan: &Scan, expected: &Scan, options: &Options, how: &str) {
+    if scan.is_limited() || expected.is_limited() {
+        return;
+    }
     let how = format!("{how} in windows of {} bytes", options.window_bytes);
     assert_eq!(scan.end, expected.end, "{how}");
     if expected.end == End::Done {
