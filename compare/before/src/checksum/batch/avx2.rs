@@ -1,0 +1,200 @@
+//! AVX2: one message in a vector of 256 bits.
+#![allow(unsafe_code)]
+
+use std::arch::x86_64::{
+    __m256i, _MM_HINT_T1, _mm_loadu_si128, _mm_prefetch, _mm256_add_epi64, _mm256_extract_epi64,
+    _mm256_loadu_si256, _mm256_mul_epu32, _mm256_or_si256, _mm256_permutevar8x32_epi32,
+    _mm256_set_m128i, _mm256_set1_epi32, _mm256_setr_epi32, _mm256_shuffle_epi8, _mm256_sllv_epi32,
+    _mm256_srli_epi64, _mm256_srlv_epi32, _mm256_sub_epi32, _mm256_xor_si256,
+};
+use std::hint::black_box;
+
+use super::Messages;
+use super::lockstep::{self, Ahead};
+use super::message::Message;
+use super::simd::{Half, Packet, Simd};
+use super::window::Scratch;
+use crate::checksum::Key;
+
+/// Proof that the processor has AVX2.
+#[derive(Clone, Copy)]
+pub(super) struct Avx2(());
+
+/// The messages that are hashed at once. Two would fill the processor's units but for the beginning and end of each message;
+/// four need more than the 16 registers.
+const STATES: usize = 3;
+
+impl Avx2 {
+    /// The proof, if there is AVX2.
+    pub(super) fn detect() -> Option<Self> {
+        is_x86_feature_detected!("avx2").then_some(Self(()))
+    }
+
+    /// Hashes messages side by side. The first `HEAD` bytes of each are one of the heads.
+    pub(super) fn hash<const HEAD: usize>(
+        self,
+        key: &Key,
+        messages: Messages<'_>,
+        scratch: &mut Scratch,
+        hashes: &mut [u64],
+    ) {
+        #[target_feature(enable = "avx2")]
+        fn run<const HEAD: usize>(
+            avx2: Avx2,
+            key: &Key,
+            messages: Messages<'_>,
+            scratch: &mut Scratch,
+            hashes: &mut [u64],
+        ) {
+            lockstep::hash_windows::<_, 1, STATES, HEAD>(
+                Registers::new(avx2),
+                key,
+                messages,
+                scratch,
+                hashes,
+            );
+        }
+        // SAFETY: `self` is made only where all of these were detected.
+        unsafe { run::<HEAD>(self, key, messages, scratch, hashes) }
+    }
+
+    /// Hashes one message.
+    #[inline]
+    pub(super) fn hash_one(self, key: &Key, message: Message<'_>) -> Option<u64> {
+        #[target_feature(enable = "avx2")]
+        fn run(avx2: Avx2, key: &Key, message: Message<'_>) -> Option<u64> {
+            let [[hash]] = lockstep::hash_lanes(
+                Registers::new(avx2),
+                key,
+                [[message]],
+                None,
+                &mut Ahead(&[]),
+            )?;
+            Some(hash)
+        }
+        // SAFETY: `self` is made only where AVX2 was detected.
+        unsafe { run(self, key, message) }
+    }
+}
+
+// SAFETY of all the intrinsics below: whoever has an `Avx2` has shown that the processor knows them.
+
+/// One packet.
+#[inline(always)]
+pub(super) fn load(_: Avx2, packet: &Packet) -> __m256i {
+    // SAFETY: as above; the packet has the 32 bytes that are read, and any alignment will do.
+    unsafe { _mm256_loadu_si256(packet.as_ptr().cast()) }
+}
+
+/// One packet, whose halves lie in two places.
+#[inline(always)]
+pub(super) fn load_halves(_: Avx2, [low, high]: [&Half; 2]) -> __m256i {
+    // SAFETY: as above; each half has the 16 bytes that are read, and any alignment will do.
+    unsafe {
+        let low = _mm_loadu_si128(low.as_ptr().cast());
+        let high = _mm_loadu_si128(high.as_ptr().cast());
+        _mm256_set_m128i(high, low)
+    }
+}
+
+/// Asks for the cache line of a byte: in the second cache, since a window is more than the first one holds.
+#[inline(always)]
+pub(super) fn prefetch(_: Avx2, byte: &u8) {
+    // SAFETY: as above; a prefetch reads nothing.
+    unsafe { _mm_prefetch::<_MM_HINT_T1>(std::ptr::from_ref(byte).cast()) }
+}
+
+/// The registers, and the order that [`Simd::permute`] puts the 32-bit parts of one into.
+#[derive(Clone, Copy)]
+struct Registers(Avx2, __m256i);
+
+impl Registers {
+    #[inline(always)]
+    fn new(avx2: Avx2) -> Self {
+        // SAFETY: as above.
+        let order = unsafe { _mm256_setr_epi32(5, 4, 7, 6, 1, 0, 3, 2) };
+        // The compiler would make two instructions of one, if it knew the order.
+        Self(avx2, black_box(order))
+    }
+}
+
+impl Simd<1> for Registers {
+    type Vector = __m256i;
+    // A vector is of one message, which is stepped while it has packets.
+    type Mask = ();
+
+    #[inline(always)]
+    fn splat(self, lanes: [u64; 4]) -> __m256i {
+        // SAFETY: as above; the array has the 32 bytes that are read, and any alignment will do.
+        unsafe { _mm256_loadu_si256(lanes.as_ptr().cast()) }
+    }
+
+    #[inline(always)]
+    fn load(self, [packet]: [&Packet; 1]) -> __m256i {
+        load(self.0, packet)
+    }
+
+    #[inline(always)]
+    fn load_halves(self, [halves]: [[&Half; 2]; 1]) -> __m256i {
+        load_halves(self.0, halves)
+    }
+
+    #[inline(always)]
+    fn add(self, a: __m256i, b: __m256i) -> __m256i {
+        // SAFETY: as above.
+        unsafe { _mm256_add_epi64(a, b) }
+    }
+
+    #[inline(always)]
+    fn xor(self, a: __m256i, b: __m256i) -> __m256i {
+        // SAFETY: as above.
+        unsafe { _mm256_xor_si256(a, b) }
+    }
+
+    #[inline(always)]
+    fn mul_low_high(self, a: __m256i, b: __m256i) -> __m256i {
+        // SAFETY: as above.
+        unsafe { _mm256_mul_epu32(a, _mm256_srli_epi64::<32>(b)) }
+    }
+
+    #[inline(always)]
+    fn rotate(self, a: __m256i, by: __m256i) -> __m256i {
+        // SAFETY: as above. A shift by 32 gives zero, so that a rotation by 0 is none.
+        unsafe {
+            let left = _mm256_sllv_epi32(a, by);
+            let right = _mm256_srlv_epi32(a, _mm256_sub_epi32(_mm256_set1_epi32(32), by));
+            _mm256_or_si256(left, right)
+        }
+    }
+
+    #[inline(always)]
+    fn shuffle(self, a: __m256i, by: __m256i) -> __m256i {
+        // SAFETY: as above.
+        unsafe { _mm256_shuffle_epi8(a, by) }
+    }
+
+    #[inline(always)]
+    fn permute(self, a: __m256i) -> __m256i {
+        // SAFETY: as above.
+        unsafe { _mm256_permutevar8x32_epi32(a, self.1) }
+    }
+
+    #[inline(always)]
+    fn mask(self, _: [bool; 1]) {}
+
+    #[inline(always)]
+    fn select(self, (): (), a: __m256i, _: __m256i) -> __m256i {
+        a
+    }
+
+    #[inline(always)]
+    fn first_lanes(self, a: __m256i) -> [u64; 1] {
+        // SAFETY: as above.
+        [unsafe { _mm256_extract_epi64::<0>(a) }.cast_unsigned()]
+    }
+
+    #[inline(always)]
+    fn prefetch(self, byte: &u8) {
+        prefetch(self.0, byte);
+    }
+}

@@ -1,0 +1,481 @@
+//! HighwayHash-64 of several messages in step with each other, over whatever vectors there are.
+//!
+//! Everything is inlined into the kernels' functions, which alone have the target features.
+#![allow(unsafe_code)]
+
+use super::Messages;
+use super::message::Message;
+use super::simd::{HALF_BYTES, Half, PACKET_BYTES, Packet, Simd};
+use super::window::{Scratch, Window};
+use crate::checksum::{Key, by_crate, by_crate_joined};
+use crate::prefetch::CACHE_LINE_BYTES;
+
+const MUL0: [u64; 4] = [
+    0xdbe6_d5d5_fe4c_ce2f,
+    0xa409_3822_299f_31d0,
+    0x1319_8a2e_0370_7344,
+    0x243f_6a88_85a3_08d3,
+];
+
+const MUL1: [u64; 4] = [
+    0x3bd3_9e10_cb0e_f593,
+    0xc0ac_f169_b5f1_8a8c,
+    0xbe54_66cf_34e9_0c6c,
+    0x4528_21e6_38d0_1377,
+];
+
+/// The states of the messages of `N` vectors.
+///
+/// Each operation is done for all vectors before the next one, which is what keeps the processor's units busy.
+#[derive(Clone, Copy)]
+pub(super) struct States<V, const N: usize> {
+    v0: [V; N],
+    v1: [V; N],
+    mul0: [V; N],
+    mul1: [V; N],
+}
+
+impl<V: Copy, const N: usize> States<V, N> {
+    /// Those of messages nothing is hashed of yet.
+    #[inline(always)]
+    pub(super) fn new<S: Simd<M, Vector = V>, const M: usize>(simd: S, key: &Key) -> Self {
+        let (mut v0, mut v1) = (MUL0, MUL1);
+        for ((v0, v1), key) in v0.iter_mut().zip(&mut v1).zip(key.words()) {
+            *v0 ^= key;
+            *v1 ^= key.rotate_left(32);
+        }
+        Self {
+            v0: [simd.splat(v0); N],
+            v1: [simd.splat(v1); N],
+            mul0: [simd.splat(MUL0); N],
+            mul1: [simd.splat(MUL1); N],
+        }
+    }
+
+    /// The first vectors alone.
+    #[inline(always)]
+    fn first<const ACTIVE: usize>(&self) -> Option<States<V, ACTIVE>> {
+        Some(States {
+            v0: *self.v0.first_chunk()?,
+            v1: *self.v1.first_chunk()?,
+            mul0: *self.mul0.first_chunk()?,
+            mul1: *self.mul1.first_chunk()?,
+        })
+    }
+
+    /// Puts the first vectors back.
+    #[inline(always)]
+    fn set_first<const ACTIVE: usize>(&mut self, first: &States<V, ACTIVE>) {
+        for (all, first) in [
+            (&mut self.v0, first.v0),
+            (&mut self.v1, first.v1),
+            (&mut self.mul0, first.mul0),
+            (&mut self.mul1, first.mul1),
+        ] {
+            if let Some(part) = all.first_chunk_mut() {
+                *part = first;
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn update<S: Simd<M, Vector = V>, const M: usize>(&mut self, simd: S, packets: [V; N]) {
+        let Self { v0, v1, mul0, mul1 } = self;
+        // The packet first: it is there before `mul0` is.
+        each(v1, &packets, |v1, packet| simd.add(v1, packet));
+        each(v1, mul0, |v1, mul0| simd.add(v1, mul0));
+        each2(mul0, v1, v0, |mul0, v1, v0| {
+            simd.xor(mul0, simd.mul_low_high(v1, v0))
+        });
+        each(v0, mul1, |v0, mul1| simd.add(v0, mul1));
+        each2(mul1, v0, v1, |mul1, v0, v1| {
+            simd.xor(mul1, simd.mul_low_high(v0, v1))
+        });
+        each(v0, v1, |v0, v1| simd.add(v0, zipper_merge(simd, v1)));
+        each(v1, v0, |v1, v0| simd.add(v1, zipper_merge(simd, v0)));
+    }
+
+    /// Takes in packet number `round` of the messages that have one.
+    #[inline(always)]
+    fn update_some<S: Simd<M, Vector = V>, const M: usize>(
+        &mut self,
+        simd: S,
+        packets: &[[&[Packet]; M]; N],
+        round: usize,
+    ) {
+        let old = *self;
+        let mut masks = [simd.mask([false; M]); N];
+        let mut next = self.v0;
+        for ((mask, next), packets) in masks.iter_mut().zip(&mut next).zip(packets) {
+            let mut has = [false; M];
+            let mut packet = [&[0; PACKET_BYTES]; M];
+            for ((has, packet), packets) in has.iter_mut().zip(&mut packet).zip(packets) {
+                *has = round < packets.len();
+                *packet = packets.get(round).unwrap_or(packet);
+            }
+            *mask = simd.mask(has);
+            *next = simd.load(packet);
+        }
+        self.update(simd, next);
+        each2(&mut self.v0, &old.v0, &masks, |new, old, mask| {
+            simd.select(mask, new, old)
+        });
+        each2(&mut self.v1, &old.v1, &masks, |new, old, mask| {
+            simd.select(mask, new, old)
+        });
+        each2(&mut self.mul0, &old.mul0, &masks, |new, old, mask| {
+            simd.select(mask, new, old)
+        });
+        each2(&mut self.mul1, &old.mul1, &masks, |new, old, mask| {
+            simd.select(mask, new, old)
+        });
+    }
+
+    /// Takes in the last packet of each message.
+    #[inline(always)]
+    fn update_last<S: Simd<M, Vector = V>, const M: usize>(
+        &mut self,
+        simd: S,
+        messages: [[Message<'_>; M]; N],
+    ) {
+        let mut packets = self.v0;
+        let mut sizes = self.v0;
+        for ((packet, size), messages) in packets.iter_mut().zip(&mut sizes).zip(messages) {
+            let remainders = messages.map(Message::remainder);
+            let shuffle = simd.load(remainders.map(|remainder| &remainder.shuffle));
+            *packet = simd.shuffle(simd.load_halves(messages.map(Message::halves)), shuffle);
+            *size = simd.load(remainders.map(|remainder| &remainder.size));
+        }
+        each(&mut self.v0, &sizes, |v0, size| simd.add(v0, size));
+        each(&mut self.v1, &sizes, |v1, size| simd.rotate(v1, size));
+        self.update(simd, packets);
+    }
+
+    #[inline(always)]
+    fn finish<S: Simd<M, Vector = V>, const M: usize>(mut self, simd: S) -> [[u64; M]; N] {
+        for _ in 0..4 {
+            let mut permuted = self.v0;
+            for lanes in &mut permuted {
+                *lanes = simd.permute(*lanes);
+            }
+            self.update(simd, permuted);
+        }
+        let mut hashes = [[0; M]; N];
+        each(&mut self.v0, &self.v1, |v0, v1| simd.add(v0, v1));
+        each(&mut self.mul0, &self.mul1, |mul0, mul1| {
+            simd.add(mul0, mul1)
+        });
+        each(&mut self.v0, &self.mul0, |v0, mul0| simd.add(v0, mul0));
+        for (hashes, lanes) in hashes.iter_mut().zip(self.v0) {
+            *hashes = simd.first_lanes(lanes);
+        }
+        hashes
+    }
+}
+
+/// Replaces each of `a` by what is made of it and its counterpart.
+#[inline(always)]
+fn each<A: Copy, B: Copy, const N: usize>(a: &mut [A; N], b: &[B; N], f: impl Fn(A, B) -> A) {
+    for (a, b) in a.iter_mut().zip(b) {
+        *a = f(*a, *b);
+    }
+}
+
+/// Replaces each of `a` by what is made of it and its two counterparts.
+#[inline(always)]
+fn each2<A: Copy, B: Copy, C: Copy, const N: usize>(
+    a: &mut [A; N],
+    b: &[B; N],
+    c: &[C; N],
+    f: impl Fn(A, B, C) -> A,
+) {
+    for ((a, b), c) in a.iter_mut().zip(b).zip(c) {
+        *a = f(*a, *b, *c);
+    }
+}
+
+// What follows is loops, since the functions of arrays and their closures are not always inlined, and then have no instructions
+// of the kernel.
+
+/// Packet number `round` of each message, of which all have so many, in the place of `vectors`.
+#[inline(always)]
+fn load<S: Simd<M>, const M: usize, const N: usize>(
+    simd: S,
+    messages: &[[&[Packet]; M]; N],
+    round: usize,
+    mut vectors: [S::Vector; N],
+) -> [S::Vector; N] {
+    for (vector, messages) in vectors.iter_mut().zip(messages) {
+        let mut next = [&[0; PACKET_BYTES]; M];
+        for (next, packets) in next.iter_mut().zip(messages) {
+            #[allow(clippy::indexing_slicing)] // all have the one length
+            let packet = &packets[round];
+            *next = packet;
+        }
+        *vector = simd.load(next);
+    }
+    vectors
+}
+
+/// The first packet of each message, its first half from elsewhere, in the place of `vectors`.
+#[inline(always)]
+fn load_first<S: Simd<M>, const M: usize, const N: usize>(
+    simd: S,
+    messages: &[[&[Packet]; M]; N],
+    heads: &[[&Half; M]; N],
+    mut vectors: [S::Vector; N],
+) -> Option<[S::Vector; N]> {
+    for ((vector, messages), heads) in vectors.iter_mut().zip(messages).zip(heads) {
+        let mut next = [[&[0; HALF_BYTES]; 2]; M];
+        for ((next, packets), head) in next.iter_mut().zip(messages).zip(heads) {
+            *next = [*head, packets.first()?.last_chunk()?];
+        }
+        *vector = simd.load_halves(next);
+    }
+    Some(vectors)
+}
+
+/// The bytes of two neighbouring lanes, mixed.
+#[inline(always)]
+fn zipper_merge<S: Simd<M>, const M: usize>(simd: S, a: S::Vector) -> S::Vector {
+    const ORDER: [u64; 2] = [0x000f_010e_0502_0c03, 0x0708_0609_0d0a_040b];
+    let [low, high] = ORDER;
+    simd.shuffle(a, simd.splat([low, high, low, high]))
+}
+
+/// The hashes of messages in descending order of their whole packets, of which each has one where there are heads: these stand in
+/// the place of the first half of each. `None` if they are not in that order.
+#[inline(always)]
+pub(super) fn hash_lanes<S: Simd<M>, const M: usize, const N: usize>(
+    simd: S,
+    key: &Key,
+    messages: [[Message<'_>; M]; N],
+    heads: Option<[[&Half; M]; N]>,
+    ahead: &mut Ahead<'_>,
+) -> Option<[[u64; M]; N]> {
+    let longest = messages.as_flattened().first()?.whole_packets();
+    let together = messages.as_flattened().last()?.whole_packets();
+    // All cut to one length, so that the loop has one bound to look at.
+    let mut common = [[[].as_slice(); M]; N];
+    for (common, message) in common
+        .as_flattened_mut()
+        .iter_mut()
+        .zip(messages.as_flattened())
+    {
+        *common = message.packets(together)?;
+    }
+    let mut states = States::<_, N>::new(simd, key);
+    let mut begun = 0;
+    if let Some(heads) = heads {
+        ahead.prefetch::<S, M, N>(simd);
+        let packets = load_first(simd, &common, &heads, states.v0)?;
+        states.update(simd, packets);
+        begun = 1;
+    }
+    for round in begun..together {
+        ahead.prefetch::<S, M, N>(simd);
+        let packets = load(simd, &common, round, states.v0);
+        states.update(simd, packets);
+    }
+    if longest > together {
+        step_longer(simd, &mut states, messages, together);
+    }
+    ahead.prefetch::<S, M, N>(simd);
+    states.update_last(simd, messages);
+    Some(states.finish(simd))
+}
+
+/// Takes in the packets from `round` on of the messages that are longer, with fewer and fewer vectors.
+#[inline(always)]
+fn step_longer<S: Simd<M>, const M: usize, const N: usize>(
+    simd: S,
+    states: &mut States<S::Vector, N>,
+    messages: [[Message<'_>; M]; N],
+    mut round: usize,
+) {
+    let packets = messages.map(|messages| {
+        messages.map(|message| message.packets(message.whole_packets()).unwrap_or_default())
+    });
+    if N >= 4 {
+        round = step_first::<S, M, N, 4>(simd, states, &packets, round);
+    }
+    if N >= 3 {
+        round = step_first::<S, M, N, 3>(simd, states, &packets, round);
+    }
+    if N >= 2 {
+        round = step_first::<S, M, N, 2>(simd, states, &packets, round);
+    }
+    step_first::<S, M, N, 1>(simd, states, &packets, round);
+}
+
+/// Takes in the packets from `round` on of the first `ACTIVE` vectors, as far as the last of those has any.
+#[inline(always)]
+fn step_first<S: Simd<M>, const M: usize, const N: usize, const ACTIVE: usize>(
+    simd: S,
+    states: &mut States<S::Vector, N>,
+    packets: &[[&[Packet]; M]; N],
+    mut round: usize,
+) -> usize {
+    let (Some(mut first), Some(packets)) =
+        (states.first::<ACTIVE>(), packets.first_chunk::<ACTIVE>())
+    else {
+        return round;
+    };
+    let last = packets
+        .last()
+        .map(|packets| packets.iter().map(|packets| packets.len()).max());
+    let end = last.flatten().unwrap_or_default();
+    while round < end {
+        first.update_some(simd, packets, round);
+        round += 1;
+    }
+    states.set_first(&first);
+    round
+}
+
+/// Hashes messages, window after window: of each its first `HEAD` bytes are one of the `heads`, and the rest is at its extent of
+/// the `bytes`.
+#[inline(always)]
+pub(super) fn hash_windows<S: Simd<M>, const M: usize, const N: usize, const HEAD: usize>(
+    simd: S,
+    key: &Key,
+    Messages {
+        bytes,
+        extents,
+        heads,
+    }: Messages<'_>,
+    scratch: &mut Scratch,
+    mut hashes: &mut [u64],
+) {
+    let (mut rest, mut heads) = (extents, heads);
+    while !rest.is_empty() {
+        let before = rest.len();
+        let (window, behind) = scratch.window::<HEAD>(bytes, rest, heads);
+        hash_window::<S, M, N, HEAD>(simd, key, &window, hashes);
+        hash_singly(key, &window, window.others(), hashes);
+        rest = behind;
+        hashes = hashes.get_mut(before - rest.len()..).unwrap_or_default();
+        heads = heads.get(before - rest.len()..).unwrap_or_default();
+    }
+}
+
+/// Hashes the messages of a window, `N` vectors of `M` messages at a time, and asks for what comes behind it meanwhile.
+#[inline(always)]
+fn hash_window<S: Simd<M>, const M: usize, const N: usize, const HEAD: usize>(
+    simd: S,
+    key: &Key,
+    window: &Window<'_, HEAD>,
+    hashes: &mut [u64],
+) {
+    let mut ahead = Ahead(window.ahead());
+    let (vectors, _) = window.order().as_chunks::<M>();
+    let (groups, _) = vectors.as_chunks::<N>();
+    for group in groups {
+        hash_group(simd, key, window, group, &mut ahead, hashes);
+    }
+    let rest = window
+        .order()
+        .get(groups.len() * M * N..)
+        .unwrap_or_default();
+    match rest.len().div_ceil(M) {
+        0 => {}
+        1 => hash_rest::<S, M, 1, HEAD>(simd, key, window, rest, hashes),
+        2 if N > 2 => hash_rest::<S, M, 2, HEAD>(simd, key, window, rest, hashes),
+        3 if N > 3 => hash_rest::<S, M, 3, HEAD>(simd, key, window, rest, hashes),
+        _ => hash_rest::<S, M, N, HEAD>(simd, key, window, rest, hashes),
+    }
+}
+
+/// Hashes the messages of these indices of the window's order, which do not fill the vectors: the last of them is hashed several times.
+#[inline(always)]
+fn hash_rest<S: Simd<M>, const M: usize, const N: usize, const HEAD: usize>(
+    simd: S,
+    key: &Key,
+    window: &Window<'_, HEAD>,
+    indices: &[u16],
+    hashes: &mut [u64],
+) {
+    let Some(last) = indices.last() else { return };
+    let mut filled = [[*last; M]; N];
+    for (place, index) in filled.as_flattened_mut().iter_mut().zip(indices) {
+        *place = *index;
+    }
+    hash_group(simd, key, window, &filled, &mut Ahead(&[]), hashes);
+}
+
+/// Hashes the messages of these indices, which are some of the window's order.
+#[inline(always)]
+fn hash_group<S: Simd<M>, const M: usize, const N: usize, const HEAD: usize>(
+    simd: S,
+    key: &Key,
+    window: &Window<'_, HEAD>,
+    indices: &[[u16; M]; N],
+    ahead: &mut Ahead<'_>,
+    hashes: &mut [u64],
+) {
+    let mut messages = [[Message::default(); M]; N];
+    for (message, index) in messages
+        .as_flattened_mut()
+        .iter_mut()
+        .zip(indices.as_flattened())
+    {
+        // SAFETY: the indices are some of the window's order.
+        let Some(found) = (unsafe { window.message(*index) }) else {
+            return hash_singly(key, window, indices.as_flattened(), hashes);
+        };
+        *message = found;
+    }
+    let mut heads = [[&[0; HALF_BYTES]; M]; N];
+    if HEAD > 0 {
+        for (head, index) in heads
+            .as_flattened_mut()
+            .iter_mut()
+            .zip(indices.as_flattened())
+        {
+            *head = window.head(*index).unwrap_or(head);
+        }
+    }
+    let heads = (HEAD > 0).then_some(heads);
+    let Some(found) = hash_lanes(simd, key, messages, heads, ahead) else {
+        return hash_singly(key, window, indices.as_flattened(), hashes);
+    };
+    for (index, found) in indices.as_flattened().iter().zip(found.as_flattened()) {
+        if let Some(hash) = hashes.get_mut(usize::from(*index)) {
+            *hash = *found;
+        }
+    }
+}
+
+/// Hashes one message after the other.
+fn hash_singly<const HEAD: usize>(
+    key: &Key,
+    window: &Window<'_, HEAD>,
+    indices: &[u16],
+    hashes: &mut [u64],
+) {
+    for index in indices {
+        if let Some(hash) = hashes.get_mut(usize::from(*index)) {
+            let bytes = window.bytes(*index);
+            *hash = match window.head(*index) {
+                Some(head) if HEAD > 0 => by_crate_joined(key, head, bytes),
+                _ => by_crate(key, bytes),
+            };
+        }
+    }
+}
+
+/// What is going to be hashed later, as far as it has not been asked for.
+pub(super) struct Ahead<'a>(pub(super) &'a [u8]);
+
+impl Ahead<'_> {
+    /// Asks for as many bytes as the processor is given to hash meanwhile. More at a time would keep it from loading those.
+    #[inline(always)]
+    fn prefetch<S: Simd<M>, const M: usize, const N: usize>(&mut self, simd: S) {
+        if let Some((now, later)) = self.0.split_at_checked(M * N * PACKET_BYTES) {
+            for line in now.iter().step_by(CACHE_LINE_BYTES) {
+                simd.prefetch(line);
+            }
+            self.0 = later;
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! HighwayHash-64 of many messages at once, several side by side.
+//!
+//! HighwayHash is one long chain of operations that wait for each other: a single message leaves most of a core idle, and for
+//! a short one, beginning and ending cost more than the bytes. Messages do not depend on each other, so here as many are
+//! hashed in step as there are registers for. Use it wherever more than a few messages are at hand; for one alone,
+//! [`hash`](super::hash) is as fast as it gets.
+//!
+//! ```
+//! use seglake::checksum::{Key, batch::Batch, hash};
+//!
+//! let bytes = b"The first message.And another, which is longer.";
+//! let extents = [(0, 18), (18, 29)]; // (offset, length)
+//! let mut hashes = Vec::new();
+//! Batch::new().hash(&Key::DEFAULT, bytes, &extents, &mut hashes);
+//! assert_eq!(hashes, [hash(&Key::DEFAULT, &bytes[..18]), hash(&Key::DEFAULT, &bytes[18..])]);
+//! ```
+//!
+//! # How
+//!
+//! Messages are taken in windows of up to 512, sorted there by their number of 32-byte packets, and hashed with their
+//! neighbours in that order, while the bytes behind the window are asked for. The last packet of a message is put together by
+//! one shuffle from a table, whatever its length. Nothing outside of a message is read. See [`Kernel`] for the instructions.
+//!
+//! The algorithm is that of Google's [reference implementation](https://github.com/google/highwayhash); the crate `highway` is
+//! what the kernels are tested against, and what hashes where there is no kernel for the processor.
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+mod kernel;
+#[cfg(target_arch = "x86_64")]
+mod lockstep;
+#[cfg(target_arch = "x86_64")]
+mod message;
+#[cfg(target_arch = "x86_64")]
+mod simd;
+#[cfg(target_arch = "x86_64")]
+mod window;
+
+use std::fmt;
+
+use super::Key;
+use kernel::Dispatch;
+pub use kernel::Kernel;
+#[cfg(target_arch = "x86_64")]
+use message::Message;
+
+/// Hashes many messages at once. It holds some 2 KiB to sort in, so that it is worth keeping where messages come in small
+/// batches; nothing is carried over from one batch to the next.
+#[derive(Clone)]
+pub struct Batch {
+    dispatch: Dispatch,
+    #[cfg(target_arch = "x86_64")]
+    scratch: window::Scratch,
+}
+
+impl Default for Batch {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for Batch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Batch").field(&self.kernel()).finish()
+    }
+}
+
+impl Batch {
+    /// With the kernel that [`Kernel::detected`] gives.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::of(Dispatch::detected())
+    }
+
+    /// With this kernel, or where the processor lacks its instructions, the best one below it.
+    #[must_use]
+    pub fn with_kernel(kernel: Kernel) -> Self {
+        Self::of(Dispatch::of(kernel))
+    }
+
+    fn of(dispatch: Dispatch) -> Self {
+        Self {
+            dispatch,
+            #[cfg(target_arch = "x86_64")]
+            scratch: window::Scratch::default(),
+        }
+    }
+
+    /// The kernel that hashes.
+    #[must_use]
+    pub fn kernel(&self) -> Kernel {
+        self.dispatch.kernel()
+    }
+
+    /// HighwayHash-64 of messages that lie in one buffer: `extents` are their (offset, length) in bytes, in any order, and
+    /// they may overlap. What `hashes` held is replaced by one hash for each.
+    ///
+    /// An extent that reaches beyond `bytes` hashes what there is of it; callers check bounds first.
+    pub fn hash(
+        &mut self,
+        key: &Key,
+        bytes: &[u8],
+        extents: &[(usize, usize)],
+        hashes: &mut Vec<u64>,
+    ) {
+        hashes.clear();
+        if let [extent] = extents {
+            return hashes.push(hash_with(self.dispatch, key, part(bytes, *extent)));
+        }
+        let messages = Messages {
+            bytes,
+            extents,
+            heads: &[],
+        };
+        self.hash_all::<0>(key, messages, hashes);
+    }
+
+    /// As [`hash`](Self::hash), of messages whose first 16 bytes stand elsewhere: of each they are one of the `heads`, and
+    /// what follows is at its extent. So nothing need be copied to be hashed.
+    ///
+    /// Fast where each extent has 16 bytes of the buffer in front of it, in whose place its head is put; they are not read. There
+    /// is a hash for each pair of a head and an extent.
+    ///
+    /// ```
+    /// use seglake::checksum::{Key, batch::Batch, hash};
+    ///
+    /// let bytes = b"................The first message.And another, which is longer.";
+    /// let extents = [(16, 18), (34, 29)]; // (offset, length)
+    /// let mut hashes = Vec::new();
+    /// let heads = [[1; 16], [2; 16]];
+    /// Batch::new().hash_headed(&Key::DEFAULT, &heads, bytes, &extents, &mut hashes);
+    /// let joined = [&[2; 16], &bytes[34..]].concat();
+    /// assert_eq!(hashes[1], hash(&Key::DEFAULT, &joined));
+    /// ```
+    pub fn hash_headed(
+        &mut self,
+        key: &Key,
+        heads: &[[u8; HEAD_BYTES]],
+        bytes: &[u8],
+        extents: &[(usize, usize)],
+        hashes: &mut Vec<u64>,
+    ) {
+        hashes.clear();
+        let count = heads.len().min(extents.len());
+        let messages = Messages {
+            bytes,
+            extents: extents.get(..count).unwrap_or_default(),
+            heads: heads.get(..count).unwrap_or_default(),
+        };
+        self.hash_all::<HEAD_BYTES>(key, messages, hashes);
+    }
+
+    fn hash_all<const HEAD: usize>(
+        &mut self,
+        key: &Key,
+        messages: Messages<'_>,
+        hashes: &mut Vec<u64>,
+    ) {
+        let Messages {
+            bytes,
+            extents,
+            heads,
+        } = messages;
+        match self.dispatch {
+            Dispatch::Portable if HEAD > 0 => {
+                let pairs = heads.iter().zip(extents);
+                hashes.extend(
+                    pairs.map(|(head, extent)| {
+                        super::by_crate_joined(key, head, part(bytes, *extent))
+                    }),
+                );
+            }
+            Dispatch::Portable => hashes.extend(
+                extents
+                    .iter()
+                    .map(|extent| super::by_crate(key, part(bytes, *extent))),
+            ),
+            #[cfg(target_arch = "x86_64")]
+            Dispatch::Avx2(avx2) => {
+                hashes.resize(extents.len(), 0);
+                avx2.hash::<HEAD>(key, messages, &mut self.scratch, hashes);
+            }
+            #[cfg(target_arch = "x86_64")]
+            Dispatch::Avx512(avx512) => {
+                hashes.resize(extents.len(), 0);
+                avx512.hash::<HEAD>(key, messages, &mut self.scratch, hashes);
+            }
+        }
+    }
+}
+
+/// The bytes of a message that [`Batch::hash_headed`] takes from elsewhere.
+const HEAD_BYTES: usize = 16;
+
+/// Messages to hash.
+#[derive(Clone, Copy)]
+struct Messages<'a> {
+    bytes: &'a [u8],
+    /// Where each is, or what of it is not its head.
+    extents: &'a [(usize, usize)],
+    /// As many, or none.
+    heads: &'a [[u8; HEAD_BYTES]],
+}
+
+/// What there is in `bytes` of an extent.
+fn part(bytes: &[u8], (start, len): (usize, usize)) -> &[u8] {
+    let rest = bytes.get(start..).unwrap_or_default();
+    rest.get(..len).unwrap_or(rest)
+}
+
+/// The hash of one message, as fast as there is a way.
+#[inline]
+pub(super) fn hash_one(key: &Key, message: &[u8]) -> u64 {
+    hash_with(Dispatch::detected(), key, message)
+}
+
+#[inline]
+fn hash_with(dispatch: Dispatch, key: &Key, message: &[u8]) -> u64 {
+    #[cfg(target_arch = "x86_64")]
+    let hash = match dispatch {
+        Dispatch::Portable => None,
+        Dispatch::Avx2(avx2) => {
+            Message::new(message).and_then(|message| avx2.hash_one(key, message))
+        }
+        Dispatch::Avx512(avx512) => {
+            Message::new(message).and_then(|message| avx512.avx2().hash_one(key, message))
+        }
+    };
+    #[cfg(not(target_arch = "x86_64"))]
+    let (Dispatch::Portable, hash) = (dispatch, None);
+    hash.unwrap_or_else(|| super::by_crate(key, message))
+}

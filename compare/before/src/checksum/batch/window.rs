@@ -1,0 +1,265 @@
+//! As many messages as are sorted and hashed together.
+#![allow(unsafe_code)]
+
+use super::message::{Message, whole_packets};
+use super::part;
+use super::simd::Half;
+
+/// The most messages of a window. Sorted, so many have few neighbours of unlike length.
+pub(super) const MAX_MESSAGES: usize = 512;
+
+/// A window ends where its messages have so many bytes, which stay in a near cache from prefetching to hashing ...
+const MAX_BYTES: usize = 128 << 10;
+
+/// ... but not before it has so many messages, since the lengths of fewer would differ too much.
+const MIN_MESSAGES: usize = 64;
+
+/// The classes that messages are sorted into: those too short for the kernels, those of each number of whole packets, and
+/// last all that are longer.
+const CLASSES: usize = 256;
+
+/// Messages of one buffer, and the order to hash them in. The first `HEAD` bytes of each, none or half a packet, stand elsewhere.
+pub(super) struct Window<'a, const HEAD: usize> {
+    bytes: &'a [u8],
+    /// Where the messages are, without their heads, in front of which there is room for these: what stands there does not matter.
+    extents: &'a [(usize, usize)],
+    heads: &'a [Half],
+    // Indices of `extents`, where these lie in the buffer: `Scratch::window` sees to it.
+    order: &'a [u16],
+    others: &'a [u16],
+    ahead: &'a [u8],
+}
+
+impl<const HEAD: usize> Window<'_, HEAD> {
+    /// The indices of the messages to hash together, those with the most whole packets first.
+    #[inline(always)]
+    pub(super) fn order(&self) -> &[u16] {
+        self.order
+    }
+
+    /// The indices of those that have to be hashed otherwise: short ones, or all, if any of them reaches beyond the buffer.
+    #[inline(always)]
+    pub(super) fn others(&self) -> &[u16] {
+        self.others
+    }
+
+    /// What comes behind the window in the buffer, as many bytes as the window has: probably the next one.
+    #[inline(always)]
+    pub(super) fn ahead(&self) -> &[u8] {
+        self.ahead
+    }
+
+    /// The head of the message of an index.
+    #[inline(always)]
+    pub(super) fn head(&self, index: u16) -> Option<&Half> {
+        self.heads.get(usize::from(index))
+    }
+
+    /// The bytes of the message of an index, without its head: what there is of them.
+    pub(super) fn bytes(&self, index: u16) -> &[u8] {
+        let extent = self.extents.get(usize::from(index)).copied();
+        part(self.bytes, extent.unwrap_or_default())
+    }
+
+    /// The message of an index, and in the place of its head whatever stands there, unless it is too short.
+    ///
+    /// # Safety
+    /// The index is one of [`Self::order`].
+    #[inline(always)]
+    pub(super) unsafe fn message(&self, index: u16) -> Option<Message<'_>> {
+        // SAFETY: the order has indices of extents, and only where all of these have been found to lie in the buffer, and heads
+        // in front of them.
+        Message::new(unsafe {
+            let (start, len) = *self.extents.get_unchecked(usize::from(index));
+            self.bytes
+                .get_unchecked(start - HEAD..)
+                .get_unchecked(..HEAD + len)
+        })
+    }
+}
+
+/// Space to sort in.
+#[derive(Debug, Clone)]
+pub(super) struct Scratch {
+    classes: [u8; MAX_MESSAGES],
+    order: [u16; MAX_MESSAGES],
+    places: [u16; CLASSES],
+}
+
+impl Default for Scratch {
+    fn default() -> Self {
+        Self {
+            classes: [0; MAX_MESSAGES],
+            order: [0; MAX_MESSAGES],
+            places: [0; CLASSES],
+        }
+    }
+}
+
+/// The length of the shortest message with such a head for the kernels, in bytes, its head among them.
+const fn min_bytes(head: usize) -> usize {
+    match head {
+        0 => Message::MIN_BYTES,
+        _ => Message::MIN_HEADED_BYTES,
+    }
+}
+
+/// The class of a message of `len` bytes, of which `HEAD` are its head.
+#[inline(always)]
+fn class<const HEAD: usize>(len: usize) -> u8 {
+    if len < min_bytes(HEAD) {
+        return 0;
+    }
+    u8::try_from(whole_packets(len) + 1).unwrap_or(u8::MAX)
+}
+
+/// What one look at the messages of a window tells.
+struct Measure {
+    messages: usize,
+    bytes: usize,
+    shortest: usize,
+    longest: usize,
+    /// Whether all of them lie whole in the buffer.
+    inside: bool,
+}
+
+impl Measure {
+    /// How many of these messages make a window, and how long they are without their heads.
+    #[inline(always)]
+    fn of<const HEAD: usize>(bytes: &[u8], extents: &[(usize, usize)]) -> Self {
+        let mut all = Self {
+            messages: 0,
+            bytes: 0,
+            shortest: usize::MAX,
+            longest: 0,
+            inside: true,
+        };
+        for extents in extents
+            .chunks(MIN_MESSAGES)
+            .take(MAX_MESSAGES / MIN_MESSAGES)
+        {
+            for &(start, len) in extents {
+                all.shortest = all.shortest.min(len);
+                all.longest = all.longest.max(len);
+                all.inside &=
+                    start >= HEAD && start <= bytes.len() && len <= bytes.len().wrapping_sub(start);
+                // Of messages in the buffer, it cannot overflow; of others, it does not matter.
+                all.bytes = all.bytes.wrapping_add(len);
+            }
+            all.messages += extents.len();
+            if all.bytes >= MAX_BYTES || !all.inside {
+                break;
+            }
+        }
+        all
+    }
+}
+
+impl Scratch {
+    /// The next window of messages, of `heads` as many as it has messages, and the extents behind it.
+    #[inline(always)]
+    pub(super) fn window<'s, 'a: 's, const HEAD: usize>(
+        &'s mut self,
+        bytes: &'a [u8],
+        extents: &'a [(usize, usize)],
+        heads: &'a [Half],
+    ) -> (Window<'s, HEAD>, &'a [(usize, usize)]) {
+        let measure = Measure::of::<HEAD>(bytes, extents);
+        let (extents, rest) = extents
+            .split_at_checked(measure.messages)
+            .unwrap_or((extents, &[]));
+        let [shortest, longest] =
+            [measure.shortest, measure.longest].map(|len| len.saturating_add(HEAD));
+        let alike = whole_packets(shortest) == whole_packets(longest);
+        let together = if !measure.inside {
+            0
+        } else if alike && shortest >= min_bytes(HEAD) {
+            self.keep_order();
+            measure.messages
+        } else {
+            self.sort::<HEAD>(extents)
+        };
+        if together == 0 {
+            self.keep_order();
+        }
+        let order = self.order.get(..measure.messages).unwrap_or_default();
+        let (order, others) = order.split_at_checked(together).unwrap_or((&[], order));
+        let window = Window {
+            bytes,
+            extents,
+            heads,
+            order,
+            others,
+            ahead: ahead(bytes, extents, measure.bytes),
+        };
+        (window, rest)
+    }
+
+    #[inline(always)]
+    fn keep_order(&mut self) {
+        for (place, index) in self.order.iter_mut().zip(0..) {
+            *place = index;
+        }
+    }
+
+    /// Sorts the messages by descending class, and gives the number of those that are not too short.
+    #[inline(always)]
+    fn sort<const HEAD: usize>(&mut self, extents: &[(usize, usize)]) -> usize {
+        let mut most = 0;
+        for (class, (_, len)) in self.classes.iter_mut().zip(extents) {
+            *class = self::class::<HEAD>(len.saturating_add(HEAD));
+            most = most.max(*class);
+        }
+        let classes = self.classes.get(..extents.len()).unwrap_or_default();
+        let used = ..=usize::from(most);
+        let places = &mut self.places;
+        places.get_mut(used).unwrap_or_default().fill(0);
+        #[allow(clippy::indexing_slicing)] // there is a place for each class
+        for class in classes {
+            places[usize::from(*class)] += 1;
+        }
+        let [short, ..] = *places;
+        let longest = places.get(usize::from(most)).copied().unwrap_or_default();
+        let mut begin = 0;
+        for place in places.get_mut(used).unwrap_or_default().iter_mut().rev() {
+            begin += std::mem::replace(place, begin);
+        }
+        #[allow(clippy::indexing_slicing)]
+        // there is a place for each class, and a slot for each message
+        for (class, index) in classes.iter().zip(0..) {
+            let place = &mut places[usize::from(*class)];
+            self.order[usize::from(*place) % MAX_MESSAGES] = index;
+            *place += 1;
+        }
+        if most == u8::MAX
+            && let Some(longest) = self.order.get_mut(..usize::from(longest))
+        {
+            longest.sort_unstable_by_key(|index| {
+                let extent = extents.get(usize::from(*index));
+                std::cmp::Reverse(extent.map(|(_, len)| *len))
+            });
+        }
+        // It is so; but the kernels rely on it without looking.
+        let order = self.order.get(..extents.len()).unwrap_or_default();
+        let last = order.iter().fold(0, |last, index| last.max(*index));
+        if usize::from(last) >= extents.len() {
+            return 0;
+        }
+        extents.len().saturating_sub(usize::from(short))
+    }
+}
+
+/// As many bytes behind the last of these messages as they have themselves, if they lie close together and in order.
+#[inline(always)]
+fn ahead<'a>(bytes: &'a [u8], extents: &[(usize, usize)], total: usize) -> &'a [u8] {
+    let (Some(&(begin, _)), Some(&(start, len))) = (extents.first(), extents.last()) else {
+        return &[];
+    };
+    let end = start.saturating_add(len);
+    let dense = end.checked_sub(begin).is_some_and(|span| span / 2 <= total);
+    if !dense || total > 2 * MAX_BYTES {
+        return &[];
+    }
+    let rest = bytes.get(end..).unwrap_or_default();
+    rest.get(..total).unwrap_or(rest)
+}

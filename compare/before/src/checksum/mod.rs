@@ -1,0 +1,165 @@
+//! HighwayHash-64 over one record, over many, and over records larger than a window.
+//!
+//! HighwayHash is Google's keyed hash (<https://github.com/google/highwayhash>). The `highway` crate computes it, choosing
+//! AVX2, SSE4.1, NEON or portable code by what the processor has when it runs; [`batch`] hashes many messages at once.
+
+pub mod batch;
+
+use std::fmt;
+
+use highway::{HighwayHash, HighwayHasher};
+
+use crate::error::{Error, Result};
+
+/// A 32-byte HighwayHash key. Its `Debug` output never shows the bytes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Key([u64; 4]);
+
+impl Key {
+    /// The public default key: 32 zero bytes. It finds accidents; against tampering only a secret key helps.
+    pub const DEFAULT: Self = Self([0; 4]);
+
+    /// A key from its 32 bytes, read as four little-endian 64-bit words, as HighwayHash defines.
+    #[must_use]
+    pub fn new(bytes: &[u8; 32]) -> Self {
+        let mut words = [0; 4];
+        for (word, bytes) in words.iter_mut().zip(bytes.as_chunks::<8>().0) {
+            *word = u64::from_le_bytes(*bytes);
+        }
+        Self(words)
+    }
+
+    /// A key from 32 raw bytes, or from 64 hexadecimal digits with white space around them: what a key file holds.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] where it is neither. The message gives lengths only, never the content.
+    pub fn parse(text: &[u8]) -> Result<Self> {
+        if let Ok(bytes) = text.try_into() {
+            return Ok(Self::new(bytes));
+        }
+        Self::parse_hex(text)
+    }
+
+    /// A key from 64 hexadecimal digits with white space around them.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] where it is not that. The message gives lengths only, never the content.
+    pub fn parse_hex(text: &[u8]) -> Result<Self> {
+        let digits = text.trim_ascii();
+        let mut bytes = [0u8; 32];
+        let (pairs, rest) = digits.as_chunks::<2>();
+        let decoded = pairs.len() == bytes.len()
+            && rest.is_empty()
+            && bytes.iter_mut().zip(pairs).all(|(byte, [high, low])| {
+                match (nibble(*high), nibble(*low)) {
+                    (Some(high), Some(low)) => {
+                        *byte = high << 4 | low;
+                        true
+                    }
+                    _ => false,
+                }
+            });
+        if !decoded {
+            return Err(Error::Usage(format!(
+                "a key is 32 raw bytes or 64 hexadecimal digits; this is neither ({} bytes)",
+                text.len()
+            )));
+        }
+        Ok(Self::new(&bytes))
+    }
+
+    /// A checksum under this key, if it may be shown: not under a secret one. Whoever forges a record and is told which
+    /// checksum it should have had needs no key any more.
+    pub(crate) fn disclosed(&self, checksum: u64) -> Option<u64> {
+        (*self == Self::DEFAULT).then_some(checksum)
+    }
+
+    /// Its four words, in the order of the lanes.
+    #[cfg(target_arch = "x86_64")]
+    fn words(&self) -> [u64; 4] {
+        self.0
+    }
+
+    fn hasher(&self) -> HighwayHasher {
+        HighwayHasher::new(highway::Key(self.0))
+    }
+}
+
+fn nibble(digit: u8) -> Option<u8> {
+    char::from(digit)
+        .to_digit(16)
+        .and_then(|value| u8::try_from(value).ok())
+}
+
+impl Default for Key {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if *self == Self::DEFAULT {
+            "Key(default)"
+        } else {
+            "Key(..)"
+        })
+    }
+}
+
+/// HighwayHash-64 of `bytes`.
+#[must_use]
+#[inline]
+pub fn hash(key: &Key, bytes: &[u8]) -> u64 {
+    batch::hash_one(key, bytes)
+}
+
+/// HighwayHash-64 of `bytes` by the crate `highway`: the fallback of all kernels, and what they are compared with.
+fn by_crate(key: &Key, bytes: &[u8]) -> u64 {
+    key.hasher().hash64(bytes)
+}
+
+/// As [`by_crate`], of a message that lies in two pieces.
+fn by_crate_joined(key: &Key, head: &[u8], rest: &[u8]) -> u64 {
+    let mut hasher = key.hasher();
+    hasher.append(head);
+    hasher.append(rest);
+    hasher.finalize64()
+}
+
+/// HighwayHash-64 of many messages that lie in one buffer: `extents` are (offset, length) within `bytes`, and `hashes`
+/// gets one hash for each. All records are checked through here or [`batch::Batch`], which this makes for one call.
+///
+/// An extent that reaches beyond `bytes` hashes what there is of it; callers check bounds first.
+pub fn hash_many(key: &Key, bytes: &[u8], extents: &[(usize, usize)], hashes: &mut Vec<u64>) {
+    batch::Batch::new().hash(key, bytes, extents, hashes);
+}
+
+/// HighwayHash-64 of a message that comes in pieces. Its `Debug` output shows nothing: the hasher's state begins as the key.
+#[derive(Clone)]
+pub struct Incremental(HighwayHasher);
+
+impl fmt::Debug for Incremental {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Incremental(..)")
+    }
+}
+
+impl Incremental {
+    /// The hash of nothing yet.
+    #[must_use]
+    pub fn new(key: &Key) -> Self {
+        Self(key.hasher())
+    }
+
+    /// Adds the next piece.
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.0.append(bytes);
+    }
+
+    /// The hash of all pieces.
+    #[must_use]
+    pub fn finish(self) -> u64 {
+        self.0.finalize64()
+    }
+}

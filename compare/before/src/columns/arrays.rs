@@ -1,0 +1,131 @@
+//! Filled columns as Arrow arrays, without a copy.
+
+use std::sync::Arc;
+
+use arrow_array::{
+    ArrayRef, BinaryArray, BooleanArray, FixedSizeBinaryArray, Int64Array, ListArray, StringArray,
+    StructArray, TimestampMicrosecondArray, UInt64Array,
+};
+use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
+use arrow_schema::{ArrowError, DataType, Field, TimeUnit};
+
+use super::{ColumnBuffer, UuidType, Values};
+use crate::error::Error;
+use crate::format::{Column, ColumnKind};
+
+pub(super) fn data_type(kind: ColumnKind, uuids: UuidType) -> DataType {
+    match (kind, uuids) {
+        (ColumnKind::Uuid, UuidType::Fixed) => DataType::FixedSizeBinary(16),
+        (ColumnKind::Uuid, UuidType::Text) | (ColumnKind::Text, _) => DataType::Utf8,
+        (ColumnKind::Uuid, UuidType::Binary) | (ColumnKind::Binary, _) => DataType::Binary,
+        (ColumnKind::Timestamp, _) => {
+            DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()))
+        }
+        (ColumnKind::Int64, _) => DataType::Int64,
+        (ColumnKind::UInt64, _) => DataType::UInt64,
+        (ColumnKind::Boolean, _) => DataType::Boolean,
+        (ColumnKind::List(kind), _) => {
+            DataType::List(Arc::new(Field::new("item", data_type(*kind, uuids), true)))
+        }
+        (ColumnKind::Struct(fields), _) => {
+            let field =
+                |column: &Column| Field::new(column.name, data_type(column.kind, uuids), true);
+            DataType::Struct(fields.iter().map(field).collect())
+        }
+    }
+}
+
+pub(super) fn array(
+    column: ColumnBuffer,
+    data_type: &DataType,
+) -> std::result::Result<ArrayRef, ArrowError> {
+    let (values, len, valid) = column.into_parts();
+    let nulls = valid.map(NullBuffer::from);
+    Ok(match values {
+        Values::Fixed16(values) => Arc::new(FixedSizeBinaryArray::try_new(
+            16,
+            Buffer::from_vec(fitted(values).into_flattened()),
+            nulls,
+        )?),
+        Values::Int64(values) if *data_type == DataType::Int64 => {
+            Arc::new(Int64Array::try_new(fitted(values).into(), nulls)?)
+        }
+        Values::Int64(values) => {
+            let times = TimestampMicrosecondArray::try_new(fitted(values).into(), nulls)?;
+            Arc::new(times.with_timezone("UTC"))
+        }
+        Values::UInt64(values) => Arc::new(UInt64Array::try_new(fitted(values).into(), nulls)?),
+        Values::Boolean(values) => Arc::new(BooleanArray::new(BooleanBuffer::from(values), nulls)),
+        Values::Binary { offsets, data } => {
+            let offsets = OffsetBuffer::new(ScalarBuffer::from(fitted(offsets)));
+            let data = Buffer::from_vec(fitted(data));
+            Arc::new(BinaryArray::try_new(offsets, data, nulls)?)
+        }
+        Values::Text { offsets, data } => Arc::new(text(fitted(offsets), data, nulls)?),
+        Values::Views(views) => views.into_array(nulls)?,
+        Values::List { offsets, items } => {
+            let DataType::List(field) = data_type else {
+                return Err(mismatch(data_type));
+            };
+            let items = array(*items, field.data_type())?;
+            let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
+            Arc::new(ListArray::try_new(field.clone(), offsets, items, nulls)?)
+        }
+        Values::Struct(columns) => {
+            let DataType::Struct(fields) = data_type else {
+                return Err(mismatch(data_type));
+            };
+            let columns = columns.into_iter().zip(fields);
+            let columns = columns.map(|(column, field)| array(column, field.data_type()));
+            let columns = columns.collect::<std::result::Result<_, _>>()?;
+            Arc::new(StructArray::try_new_with_length(
+                fields.clone(),
+                columns,
+                nulls,
+                len,
+            )?)
+        }
+    })
+}
+
+/// Texts that lie end to end, each from its offset to the next, as [`ColumnBuffer`] collects them.
+#[allow(unsafe_code)]
+fn text(
+    offsets: Vec<i32>,
+    data: String,
+    nulls: Option<NullBuffer>,
+) -> std::result::Result<StringArray, ArrowError> {
+    if i32::try_from(data.len()).is_err() {
+        return Err(too_long(data.len()));
+    }
+    let data = Buffer::from_vec(fitted(data.into_bytes()));
+    // SAFETY: a column's offsets begin as a 0, and each that follows is the length of its data behind a whole text, so they
+    // ascend, none is behind the end, and none is within a character; the data is a `String`, which is UTF-8. Offsets are
+    // cut off at the largest there is only where the data is longer, which was refused above. A column has as many offsets
+    // as values and one more, and `valid`, where it is not empty, one entry for each value.
+    Ok(unsafe {
+        let offsets = OffsetBuffer::new_unchecked(ScalarBuffer::from(offsets));
+        StringArray::new_unchecked(offsets, data, nulls)
+    })
+}
+
+pub(super) fn too_long(bytes: usize) -> ArrowError {
+    ArrowError::OffsetOverflowError(bytes)
+}
+
+/// What was reserved and is not needed goes, where that is much.
+pub(super) fn fitted<T>(mut values: Vec<T>) -> Vec<T> {
+    if values.len() < values.capacity() / 2 {
+        values.shrink_to_fit();
+    }
+    values
+}
+
+fn mismatch(data_type: &DataType) -> ArrowError {
+    ArrowError::SchemaError(format!("the column is not of type {data_type}"))
+}
+
+/// Columns of one length each with the type of its field: that Arrow refuses them would be a mistake of this module.
+pub(super) fn internal(error: ArrowError) -> Error {
+    Error::Usage(format!("cannot build a record batch: {error}"))
+}

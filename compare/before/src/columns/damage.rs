@@ -1,0 +1,156 @@
+//! Damaged ranges as Arrow: one row each, with what they probably come from where that was asked for.
+
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use arrow_schema::{Field, Schema, SchemaRef};
+
+use super::arrays::{array, data_type, internal};
+use super::{ColumnBuffer, UuidType};
+use crate::error::Result;
+use crate::format::{Column, ColumnKind, RecordId, Value};
+use crate::verbs::{Neighbour, Repair, Report};
+
+const NEIGHBOUR: ColumnKind = ColumnKind::Struct(&[
+    Column::new("position", ColumnKind::Int64),
+    Column::optional("timestamp", ColumnKind::Timestamp),
+    Column::optional("uuid", ColumnKind::Uuid),
+    Column::optional("offset", ColumnKind::Int64),
+    Column::optional("seq", ColumnKind::Int64),
+    Column::optional("partition", ColumnKind::Int64),
+    Column::optional("tenant", ColumnKind::Text),
+    Column::optional("index", ColumnKind::Int64),
+]);
+
+const REPAIR: ColumnKind = ColumnKind::Struct(&[
+    Column::new("offset", ColumnKind::Int64),
+    Column::new("bit", ColumnKind::Int64),
+    Column::new("old", ColumnKind::Int64),
+    Column::new("new", ColumnKind::Int64),
+    Column::new("checks", ColumnKind::Text),
+    Column::new("start", ColumnKind::Int64),
+    Column::new("end", ColumnKind::Int64),
+]);
+
+/// The columns of damage. From `reason` on they are null for ranges that were not explained.
+const COLUMNS: &[Column] = &[
+    Column::new("start", ColumnKind::Int64),
+    Column::new("end", ColumnKind::Int64),
+    Column::new("kind", ColumnKind::Text),
+    Column::new("cause", ColumnKind::Text),
+    Column::optional("reason", ColumnKind::Text),
+    Column::optional("certainty", ColumnKind::Text),
+    Column::optional("evidence", ColumnKind::Text),
+    Column::optional("next", ColumnKind::Text),
+    Column::optional("before", NEIGHBOUR),
+    Column::optional("after", NEIGHBOUR),
+    Column::optional("repairs", ColumnKind::List(&REPAIR)),
+];
+
+/// The schema of [`damage`].
+#[must_use]
+pub fn damage_schema() -> SchemaRef {
+    let field = |column: &Column| {
+        Field::new(
+            column.name,
+            data_type(column.kind, UuidType::Text),
+            column.optional,
+        )
+    };
+    Arc::new(Schema::new(COLUMNS.iter().map(field).collect::<Vec<_>>()))
+}
+
+/// The damaged ranges that a report names, with what they come from as far as its `diagnoses` say. Offsets are those of the file,
+/// numbers of bytes and bits are int64, UUIDs text.
+///
+/// # Errors
+/// None that a report can cause.
+pub fn damage(report: &Report) -> Result<RecordBatch> {
+    let mut buffers: Vec<_> = COLUMNS
+        .iter()
+        .map(|column| ColumnBuffer::new(column.kind, UuidType::Text))
+        .collect();
+    let mut diagnoses = report.diagnoses.iter().peekable();
+    for span in &report.damage {
+        let mut row = vec![
+            int(span.start),
+            int(span.end),
+            text(span.kind.as_str()),
+            span.cause.map_or(Value::Null, |cause| text(cause.as_str())),
+        ];
+        if let Some(own) = diagnoses.next_if(|own| own.span == *span) {
+            let certainty = own.certainty;
+            row.extend([
+                text(own.reason.as_str()),
+                certainty.map_or(Value::Null, |certainty| text(certainty.as_str())),
+                text(&own.evidence),
+                text(own.next()),
+                own.before.as_ref().map_or(Value::Null, neighbour),
+                own.after.as_ref().map_or(Value::Null, neighbour),
+                Value::List(own.repairs.iter().map(repair).collect()),
+            ]);
+        }
+        row.resize(COLUMNS.len(), Value::Null);
+        for (buffer, value) in buffers.iter_mut().zip(&row) {
+            buffer.push(value);
+        }
+    }
+    let schema = damage_schema();
+    let columns = buffers.into_iter().zip(schema.fields());
+    let columns = columns.map(|(buffer, field)| array(buffer, field.data_type()));
+    let columns = columns
+        .collect::<std::result::Result<Vec<_>, _>>()
+        .map_err(internal)?;
+    RecordBatch::try_new(schema, columns).map_err(internal)
+}
+
+fn text(text: &str) -> Value<'_> {
+    Value::Text(text.as_bytes())
+}
+
+/// Offsets in a file are below 2^63.
+fn int(number: u64) -> Value<'static> {
+    Value::Int64(i64::try_from(number).unwrap_or(i64::MAX))
+}
+
+fn neighbour(own: &Neighbour) -> Value<'_> {
+    let mut fields = vec![
+        int(own.position),
+        own.timestamp.map_or(Value::Null, Value::Timestamp),
+    ];
+    let [uuid, offset, seq, partition, tenant, index] = match &own.id {
+        Some(RecordId::Uuid(uuid)) => [Some(Value::Uuid(*uuid)), None, None, None, None, None],
+        Some(RecordId::Offset(offset)) => {
+            [None, Some(Value::Int64(*offset)), None, None, None, None]
+        }
+        Some(RecordId::Seq(seq)) => [None, None, Some(int(*seq)), None, None, None],
+        Some(RecordId::Message {
+            partition,
+            tenant,
+            index,
+        }) => [
+            None,
+            None,
+            None,
+            Some(Value::Int64((*partition).into())),
+            Some(Value::Text(tenant)),
+            Some(int(*index)),
+        ],
+        None => [const { None }; 6],
+    };
+    let id = [uuid, offset, seq, partition, tenant, index];
+    fields.extend(id.map(|value| value.unwrap_or(Value::Null)));
+    Value::Struct(fields)
+}
+
+fn repair(own: &Repair) -> Value<'_> {
+    Value::Struct(vec![
+        int(own.offset),
+        Value::Int64(own.bit.into()),
+        Value::Int64(own.old.into()),
+        Value::Int64(own.new.into()),
+        text(own.checks),
+        int(own.start),
+        int(own.end),
+    ])
+}

@@ -1,0 +1,218 @@
+//! Many values at once: room is made once, and texts that come several times in a row are escaped once.
+
+use std::iter::repeat_n;
+
+use uuid::Uuid;
+use uuid::fmt::Hyphenated;
+
+use super::buffer::offset;
+use super::{ColumnBuffer, Values};
+use crate::text::escape;
+
+impl ColumnBuffer {
+    /// Makes room in an empty column for so many values, of `bytes` bytes together where they are bytes. It need not grow then,
+    /// and each value is copied once.
+    #[cfg(feature = "arrow")]
+    pub(super) fn reserve(&mut self, rows: usize, bytes: usize) {
+        match &mut self.values {
+            Values::Fixed16(own) => own.reserve_exact(rows),
+            Values::Int64(own) => own.reserve_exact(rows),
+            Values::Binary { offsets, data } => {
+                offsets.reserve_exact(rows);
+                data.reserve_exact(bytes);
+            }
+            Values::Text { offsets, .. } => offsets.reserve_exact(rows),
+            Values::Views(views) => views.reserve(rows),
+            Values::UInt64(_) | Values::Boolean(_) | Values::List { .. } | Values::Struct(_) => {}
+        }
+    }
+
+    /// Appends so many nulls.
+    pub fn push_nulls(&mut self, times: usize) {
+        if times == 0 {
+            return;
+        }
+        let run = |offsets: &mut Vec<i32>| {
+            let last = offsets.last().copied().unwrap_or_default();
+            offsets.extend(repeat_n(last, times));
+        };
+        match &mut self.values {
+            Values::Fixed16(values) => values.extend(repeat_n([0; 16], times)),
+            Values::Int64(values) => values.extend(repeat_n(0, times)),
+            Values::UInt64(values) => values.extend(repeat_n(0, times)),
+            Values::Boolean(values) => values.extend(repeat_n(false, times)),
+            Values::Binary { offsets, .. }
+            | Values::Text { offsets, .. }
+            | Values::List { offsets, .. } => run(offsets),
+            #[cfg(feature = "arrow")]
+            Values::Views(views) => (0..times).for_each(|_| views.push_bytes(&[])),
+            Values::Struct(fields) => {
+                fields.iter_mut().for_each(|field| field.push_nulls(times));
+            }
+        }
+        self.valid.resize(self.len, true);
+        self.len += times;
+        self.valid.resize(self.len, false);
+    }
+
+    /// Appends UUIDs, given in network byte order.
+    pub fn extend_uuids<'a>(&mut self, uuids: impl Iterator<Item = &'a [u8; 16]> + Clone) {
+        let more = match &mut self.values {
+            Values::Fixed16(values) => {
+                let before = values.len();
+                values.extend(uuids);
+                values.len() - before
+            }
+            Values::Text { offsets, data } => {
+                let before = offsets.len();
+                data.reserve(uuids.clone().count().saturating_mul(Hyphenated::LENGTH));
+                offsets.extend(uuids.map(|uuid| {
+                    let hyphenated = Uuid::from_bytes(*uuid).hyphenated();
+                    data.push_str(hyphenated.encode_lower(&mut [0; Hyphenated::LENGTH]));
+                    offset(data.len())
+                }));
+                offsets.len() - before
+            }
+            _ => return uuids.for_each(|uuid| self.push_uuid(uuid)),
+        };
+        self.count(more);
+    }
+
+    /// Appends signed integers.
+    pub fn extend_int64(&mut self, numbers: impl Iterator<Item = i64>) {
+        let Values::Int64(values) = &mut self.values else {
+            return numbers.for_each(|number| self.push_int64(number));
+        };
+        let before = values.len();
+        values.extend(numbers);
+        let more = values.len() - before;
+        self.count(more);
+    }
+
+    /// Appends unsigned integers, some of which are null.
+    pub fn extend_optional_uint64(&mut self, numbers: impl Iterator<Item = Option<u64>>) {
+        let Self { values, len, valid } = self;
+        let Values::UInt64(values) = values else {
+            return numbers.for_each(|number| match number {
+                Some(number) => self.push_uint64(number),
+                None => self.push_null(),
+            });
+        };
+        values.extend(numbers.map(|number| {
+            if number.is_none() || !valid.is_empty() {
+                valid.resize(*len, true);
+                valid.push(number.is_some());
+            }
+            *len += 1;
+            number.unwrap_or_default()
+        }));
+    }
+
+    /// Appends runs of bytes.
+    pub fn extend_bytes<'a>(&mut self, runs: impl Iterator<Item = &'a [u8]>) {
+        let more = match &mut self.values {
+            Values::Binary { offsets, data } => {
+                let before = offsets.len();
+                offsets.extend(runs.map(|run| {
+                    data.extend_from_slice(run);
+                    offset(data.len())
+                }));
+                offsets.len() - before
+            }
+            #[cfg(feature = "arrow")]
+            Values::Views(views) if !views.is_text() => views.extend(runs),
+            _ => return runs.for_each(|run| self.push_bytes(run)),
+        };
+        self.count(more);
+    }
+
+    /// Appends bytes that are meant to be text, [escaped](escape).
+    pub fn extend_text<'a>(&mut self, texts: impl Iterator<Item = &'a [u8]>) {
+        let mut texts = texts.peekable();
+        while let Some(text) = texts.next() {
+            let mut times = 1;
+            while texts.next_if(|next| is_same(next, text)).is_some() {
+                times += 1;
+            }
+            self.push_text_times(text, times);
+        }
+    }
+
+    /// As [`extend_text`](Self::extend_text), of texts some of which are null.
+    pub fn extend_optional_text<'a>(&mut self, texts: impl Iterator<Item = Option<&'a [u8]>>) {
+        let mut texts = texts.peekable();
+        while let Some(text) = texts.next() {
+            let Some(text) = text else {
+                self.push_null();
+                continue;
+            };
+            let mut times = 1;
+            let same = |next: &Option<&[u8]>| next.is_some_and(|next| is_same(next, text));
+            while texts.next_if(same).is_some() {
+                times += 1;
+            }
+            self.push_text_times(text, times);
+        }
+    }
+
+    fn push_text_times(&mut self, bytes: &[u8], times: usize) {
+        self.push_str_times(&escape(bytes), times);
+    }
+
+    /// Appends one text so many times.
+    pub(super) fn push_str_times(&mut self, text: &str, times: usize) {
+        match &mut self.values {
+            Values::Text { offsets, data } => {
+                let (start, len) = (data.len(), text.len());
+                grow(data, len.saturating_mul(times), offsets, times);
+                push_times(data, text, times);
+                offsets.extend((1..=times).map(|count| offset(start + count * len)));
+            }
+            #[cfg(feature = "arrow")]
+            Values::Views(views) if views.is_text() => views.push_text(text, times),
+            _ => return self.push_nulls(times),
+        }
+        self.count(times);
+    }
+}
+
+/// Whether two texts are the same: of 4 to 16 bytes, as most types are, without a call.
+fn is_same(a: &[u8], b: &[u8]) -> bool {
+    fn ends<const N: usize>(text: &[u8]) -> (Option<&[u8; N]>, Option<&[u8; N]>) {
+        (text.first_chunk(), text.last_chunk())
+    }
+    a.len() == b.len()
+        && match a.len() {
+            4..=8 => ends::<4>(a) == ends::<4>(b),
+            9..=16 => ends::<8>(a) == ends::<8>(b),
+            _ => a == b,
+        }
+}
+
+/// Appends one text so many times, doubling what is there: a few long copies instead of many short ones.
+fn push_times(data: &mut String, text: &str, times: usize) {
+    let start = data.len();
+    let end = start + text.len() * times;
+    if times > 0 {
+        data.push_str(text);
+    }
+    while data.len() < end {
+        let more = (data.len() - start).min(end - data.len());
+        data.extend_from_within(start..start + more);
+    }
+}
+
+/// How much room is made for texts that are expected and not there yet, in bytes.
+const MAX_EXPECTED_BYTES: usize = 4 << 20;
+
+/// Makes room for `bytes` more, of `rows` texts. Where the data has to grow, then to what all texts that `offsets` have room for
+/// will take if they are as long as those so far: so it grows once.
+fn grow(data: &mut String, bytes: usize, offsets: &Vec<i32>, rows: usize) {
+    if data.capacity() - data.len() < bytes {
+        let needed = data.len().saturating_add(bytes);
+        let each = needed / (offsets.len() - 1).saturating_add(rows).max(1);
+        let expected = each.saturating_mul(offsets.capacity());
+        let expected = expected.min(MAX_EXPECTED_BYTES).max(needed);
+        data.reserve(expected - data.len());
+    }
+}

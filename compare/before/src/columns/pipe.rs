@@ -1,0 +1,191 @@
+//! What one thread makes and another takes, in order, as far as there is room for it on the way.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// So many items find room however large they are.
+const MIN_ITEMS: usize = 4;
+
+/// A pipe with room for items of so many bytes together.
+pub(super) fn pipe<T>(room: usize) -> (Inlet<T>, Outlet<T>) {
+    let pipe = Arc::new(Pipe {
+        room,
+        state: Mutex::new(State {
+            items: VecDeque::new(),
+            bytes: 0,
+            is_open: true,
+        }),
+        changed: Condvar::new(),
+    });
+    (Inlet(pipe.clone()), Outlet(pipe))
+}
+
+struct Pipe<T> {
+    room: usize,
+    state: Mutex<State<T>>,
+    changed: Condvar,
+}
+
+struct State<T> {
+    /// Each with its bytes.
+    items: VecDeque<(T, usize)>,
+    bytes: usize,
+    /// Whether there is somebody at either end.
+    is_open: bool,
+}
+
+impl<T> Pipe<T> {
+    fn lock(&self) -> MutexGuard<'_, State<T>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn close(&self) {
+        self.lock().is_open = false;
+        self.changed.notify_all();
+    }
+}
+
+/// Where items go in. Dropping it ends the pipe behind the last of them.
+pub(super) struct Inlet<T>(Arc<Pipe<T>>);
+
+impl<T> Inlet<T> {
+    /// Puts an item of about so many bytes in, once there is room. `None` if nobody takes it any more.
+    pub(super) fn put(&self, item: T, bytes: usize) -> Option<()> {
+        let mut state = self.0.lock();
+        while state.is_open && state.items.len() >= MIN_ITEMS && state.bytes >= self.0.room {
+            let waited = self.0.changed.wait(state);
+            state = waited.unwrap_or_else(PoisonError::into_inner);
+        }
+        if !state.is_open {
+            return None;
+        }
+        state.items.push_back((item, bytes));
+        state.bytes += bytes;
+        drop(state);
+        self.0.changed.notify_all();
+        Some(())
+    }
+}
+
+impl<T> Drop for Inlet<T> {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+/// Where items come out. Dropping it forgets those that are in the pipe.
+pub(super) struct Outlet<T>(Arc<Pipe<T>>);
+
+/// What came out.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Taken<T> {
+    Item(T),
+    /// Nothing yet.
+    Nothing,
+    /// Nothing more will come.
+    End,
+}
+
+impl<T> Outlet<T> {
+    /// The next item, once it is there, but not after more than this time.
+    pub(super) fn take(&self, wait: Duration) -> Taken<T> {
+        let state = self.0.lock();
+        let is_empty = |state: &mut State<T>| state.items.is_empty() && state.is_open;
+        let waited = self.0.changed.wait_timeout_while(state, wait, is_empty);
+        let mut state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        let Some((item, bytes)) = state.items.pop_front() else {
+            return match state.is_open {
+                true => Taken::Nothing,
+                false => Taken::End,
+            };
+        };
+        state.bytes -= bytes;
+        drop(state);
+        self.0.changed.notify_all();
+        Taken::Item(item)
+    }
+}
+
+impl<T> Drop for Outlet<T> {
+    fn drop(&mut self) {
+        self.0.close();
+        // Not under the lock: what is dropped may take its time.
+        let forgotten = std::mem::take(&mut self.0.lock().items);
+        drop(forgotten);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SOON: Duration = Duration::from_millis(20);
+    const LATE: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn items_come_out_in_order_and_then_the_end() {
+        let (inlet, outlet) = pipe(0);
+        assert_eq!(outlet.take(SOON), Taken::Nothing);
+        for number in 0..MIN_ITEMS {
+            assert_eq!(inlet.put(number, 100), Some(()));
+        }
+        drop(inlet);
+        for number in 0..MIN_ITEMS {
+            assert_eq!(outlet.take(LATE), Taken::Item(number));
+        }
+        assert_eq!(outlet.take(LATE), Taken::End);
+    }
+
+    #[test]
+    fn many_small_items_find_room_and_few_large_ones() {
+        for (room, bytes, fits) in [(1000, 10, 100), (1000, 400, MIN_ITEMS), (1000, 250, 4)] {
+            let (inlet, outlet) = pipe(room);
+            std::thread::scope(|scope| {
+                scope.spawn(move || {
+                    (0..=fits).for_each(|number| {
+                        // The last of them waits.
+                        assert_eq!(inlet.put(number, bytes), Some(()));
+                    })
+                });
+                while outlet.0.lock().items.len() < fits {
+                    std::thread::yield_now();
+                }
+                std::thread::sleep(SOON);
+                assert_eq!(outlet.0.lock().items.len(), fits);
+                for number in 0..=fits {
+                    assert_eq!(outlet.take(LATE), Taken::Item(number));
+                }
+                assert_eq!(outlet.take(LATE), Taken::End);
+            });
+        }
+    }
+
+    #[test]
+    fn what_nobody_takes_is_forgotten_at_once() {
+        let (inlet, outlet) = pipe(1000);
+        let item = Arc::new(());
+        assert_eq!(inlet.put(item.clone(), 1), Some(()));
+        drop(outlet);
+        assert_eq!(Arc::strong_count(&item), 1);
+        assert_eq!(inlet.put(item, 1), None);
+    }
+
+    #[test]
+    fn who_waits_for_room_learns_that_nobody_takes_it() {
+        let (inlet, outlet) = pipe(0);
+        std::thread::scope(|scope| {
+            let putting = scope.spawn(move || {
+                for number in 0..MIN_ITEMS {
+                    assert_eq!(inlet.put(number, 1), Some(()));
+                }
+                inlet.put(MIN_ITEMS, 1)
+            });
+            while outlet.0.lock().items.len() < MIN_ITEMS {
+                std::thread::yield_now();
+            }
+            drop(outlet);
+            assert!(matches!(putting.join(), Ok(None)));
+        });
+    }
+}

@@ -1,0 +1,277 @@
+//! Which columns of records are wanted, and how they look in Arrow.
+
+use std::ffi::OsStr;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow_array::{RecordBatch, RecordBatchOptions};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+
+use super::arrays::{array, data_type, internal};
+use super::views::{Home, Views};
+use super::{ColumnBuffer, UuidType, Values};
+use crate::error::{Error, Result};
+use crate::format::{ColumnKind, Format, Hits, Options, Rows};
+use crate::source::Source;
+use crate::text::escape;
+
+/// How many bytes `binary` and `utf8` columns can hold.
+pub(super) const MAX_DATA_BYTES: usize = i32::MAX as usize;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Chosen {
+    /// One of the format's columns, by its place among them.
+    Field(usize),
+    /// The file's path.
+    Path,
+    /// Where the record begins in its file.
+    Position,
+    /// What is wrong with a record that is given out all the same.
+    Cause,
+}
+
+/// Which columns are wanted, and how they look in Arrow.
+#[derive(Clone, Debug)]
+pub struct Selection {
+    chosen: Vec<(Chosen, ColumnKind)>,
+    uuids: UuidType,
+    views: bool,
+    /// The columns as Arrow fields.
+    pub schema: SchemaRef,
+    /// Whether the records' values are among them.
+    pub values: bool,
+}
+
+impl Selection {
+    /// The columns of these names, in this order; all of the format's for `None`. Beside them there are `path`, `position` and
+    /// `cause`, which says what is wrong with a record that is given out all the same.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for a name that is no column, or is given twice.
+    pub fn new(
+        format: &Format,
+        options: &Options,
+        names: Option<&[String]>,
+        uuids: UuidType,
+    ) -> Result<Self> {
+        let columns = format.columns(options);
+        let all: Vec<_> = columns
+            .iter()
+            .map(|column| column.name.to_owned())
+            .collect();
+        let names = names.unwrap_or(&all);
+        let (mut chosen, mut fields) = (Vec::new(), Vec::new());
+        for (place, name) in names.iter().enumerate() {
+            if names.iter().take(place).any(|earlier| earlier == name) {
+                return Err(Error::Usage(format!(
+                    "the column {name:?} is asked for twice"
+                )));
+            }
+            let column = columns
+                .iter()
+                .enumerate()
+                .find(|(_, column)| column.name == name);
+            let (choice, kind) = match (column, name.as_str()) {
+                (Some((place, column)), _) => (Chosen::Field(place), column.kind),
+                (None, "path") => (Chosen::Path, ColumnKind::Text),
+                (None, "position") => (Chosen::Position, ColumnKind::Int64),
+                (None, "cause") => (Chosen::Cause, ColumnKind::Text),
+                (None, _) => {
+                    let message = format!(
+                        "there is no column {name:?} in {} records: there are {}, path, position, cause",
+                        format.name,
+                        all.join(", ")
+                    );
+                    return Err(Error::Usage(message));
+                }
+            };
+            chosen.push((choice, kind));
+            fields.push(Field::new(name, data_type(kind, uuids), true));
+        }
+        let values = names.iter().any(|name| name == "value");
+        Ok(Self {
+            chosen,
+            uuids,
+            views: false,
+            schema: Arc::new(Schema::new(fields)),
+            values,
+        })
+    }
+
+    /// The same columns, those of bytes and text as views: of bytes that lie in `source` as they are, nothing is copied, and
+    /// batches keep the source for as long as they are there. Bytes and text within lists and structures stay as they are.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] where the source is not in memory, or the format does not keep values as they are.
+    pub fn with_views(mut self, format: &Format, source: &Arc<dyn Source>) -> Result<Self> {
+        home(format, source)?;
+        self.views = true;
+        let fields = self.schema.fields().iter().zip(&self.chosen);
+        let fields = fields.map(|(field, (_, kind))| {
+            let data_type = match kind {
+                ColumnKind::Binary => DataType::BinaryView,
+                ColumnKind::Text => DataType::Utf8View,
+                _ => field.data_type().clone(),
+            };
+            Field::new(field.name(), data_type, field.is_nullable())
+        });
+        self.schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+        Ok(self)
+    }
+
+    /// What views of values point into, if they are wanted.
+    pub(super) fn home(&self, format: &Format, source: &Arc<dyn Source>) -> Result<Option<Home>> {
+        self.views.then(|| home(format, source)).transpose()
+    }
+
+    /// Empty columns.
+    pub(super) fn buffers(&self, home: Option<&Home>) -> Vec<ColumnBuffer> {
+        let empty = |(_, kind): &(Chosen, ColumnKind)| match kind {
+            ColumnKind::Binary if self.views => {
+                ColumnBuffer::of(Values::Views(Views::of_bytes(home.cloned())))
+            }
+            ColumnKind::Text if self.views => ColumnBuffer::of(Values::Views(Views::of_text())),
+            _ => ColumnBuffer::new(*kind, self.uuids),
+        };
+        self.chosen.iter().map(empty).collect()
+    }
+
+    /// Appends rows to the columns.
+    pub(super) fn fill(
+        &self,
+        columns: &mut [ColumnBuffer],
+        rows: &dyn Rows,
+        range: &Range<usize>,
+        path: &str,
+    ) {
+        for (column, (chosen, _)) in columns.iter_mut().zip(&self.chosen) {
+            match chosen {
+                Chosen::Field(place) => rows.fill(range.clone(), *place, column),
+                Chosen::Path => column.push_str_times(path, range.len()),
+                Chosen::Position => rows.fill_positions(range.clone(), column),
+                Chosen::Cause => rows.fill_causes(range.clone(), column),
+            }
+        }
+    }
+
+    /// The record batch of filled columns.
+    pub(super) fn batch(&self, columns: Vec<ColumnBuffer>, rows: usize) -> Result<RecordBatch> {
+        let arrays = columns
+            .into_iter()
+            .zip(self.schema.fields())
+            .map(|(column, field)| array(column, field.data_type()));
+        let arrays = arrays
+            .collect::<std::result::Result<_, _>>()
+            .map_err(internal)?;
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        RecordBatch::try_new_with_options(self.schema.clone(), arrays, &options).map_err(internal)
+    }
+
+    /// What was looked up as a record batch of one row for each that was asked for, all null where there is none.
+    ///
+    /// # Errors
+    /// [`Error::Limit`] where the values do not fit into one batch.
+    pub fn hits(&self, hits: &Hits, path: Option<&Path>) -> Result<RecordBatch> {
+        let path = path
+            .map(|path| path_text(path.as_os_str()))
+            .unwrap_or_default();
+        let (mut columns, mut bytes) = (self.buffers(None), 0_usize);
+        hits.runs(|found, count| {
+            bytes = bytes.saturating_add(path.len().saturating_mul(count));
+            if let Some((rows, range)) = &found {
+                let weights = range.clone().map(|row| rows.weight(row));
+                bytes = weights.fold(bytes, usize::saturating_add);
+            }
+            match found {
+                Some((rows, range)) if bytes <= MAX_DATA_BYTES => {
+                    self.fill(&mut columns, rows, &range, &path);
+                }
+                _ => columns
+                    .iter_mut()
+                    .for_each(|column| column.push_nulls(count)),
+            }
+        });
+        if bytes > MAX_DATA_BYTES {
+            return Err(Error::Usage(format!(
+                "the records that were looked up have {bytes} bytes: more than one Arrow batch holds, look up fewer at once"
+            )));
+        }
+        self.batch(columns, hits.places.len())
+    }
+}
+
+/// A source that values can be viewed in.
+fn home(format: &Format, source: &Arc<dyn Source>) -> Result<Home> {
+    if !format.has_plain_values {
+        return Err(Error::Usage(format!(
+            "values of {} files cannot be viewed: they do not lie in the file as they are, so read them without views",
+            format.name
+        )));
+    }
+    Home::new(source).ok_or_else(|| {
+        Error::Usage(
+            "views need a source in memory: map the file (mmap), or give bytes or a read-only buffer, or read without views".to_owned(),
+        )
+    })
+}
+
+/// A path as text: as it is where it is Unicode, else [escaped](escape), so that different paths always show differently.
+pub(super) fn path_text(path: &OsStr) -> String {
+    path.to_str().map_or_else(
+        || escape(path.as_encoded_bytes()).into_owned(),
+        str::to_owned,
+    )
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::cell::RefCell;
+
+    use super::*;
+    use crate::format::{Value, active};
+
+    /// Rows that note which of their columns were asked for.
+    #[derive(Default)]
+    struct Asked(RefCell<Vec<usize>>);
+
+    impl Rows for Asked {
+        fn len(&self) -> usize {
+            3
+        }
+
+        fn position(&self, row: usize) -> u64 {
+            row as u64
+        }
+
+        fn value(&self, _: usize) -> &[u8] {
+            &[0; 100]
+        }
+
+        fn field(&self, _: usize, column: usize) -> Value<'_> {
+            self.0.borrow_mut().push(column);
+            Value::Null
+        }
+    }
+
+    #[test]
+    fn columns_that_are_not_asked_for_are_not_touched() {
+        let options = Options::default();
+        for (names, touched) in [
+            (&["timestamp"][..], &[1][..]),
+            (&["value", "uuid"], &[3, 0]),
+            (&["position", "path", "cause"], &[]),
+        ] {
+            let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
+            let selection =
+                Selection::new(&active::FORMAT, &options, Some(&names), UuidType::Fixed).unwrap();
+            let (rows, mut columns) = (Asked::default(), selection.buffers(None));
+            selection.fill(&mut columns, &rows, &(0..3), "a path");
+            let expected: Vec<_> = touched.iter().flat_map(|column| [*column; 3]).collect();
+            assert_eq!(rows.0.into_inner(), expected);
+            let batch = selection.batch(columns, 3).unwrap();
+            assert_eq!((batch.num_columns(), batch.num_rows()), (names.len(), 3));
+        }
+    }
+}

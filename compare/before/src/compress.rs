@@ -1,0 +1,214 @@
+//! zstd frames (RFC 8878): one of them decoded piece by piece, or made in one go. The only room that compresses.
+//!
+//! A frame counts only if it carries a content checksum, needs no dictionary, and asks for a window of at most
+//! [`MAX_WINDOW_BYTES`]. Contexts are made once and used again for every frame.
+
+use std::borrow::Cow;
+
+use zstd::zstd_safe::{
+    CCtx, CParameter, DCtx, DParameter, ErrorCode, InBuffer, OutBuffer, ResetDirective,
+    compress_bound, get_error_name,
+};
+
+use crate::cursor::Cursor;
+
+/// The largest window that a frame may ask for, in bytes.
+const MAX_WINDOW_BYTES: u64 = 1 << MAX_WINDOW_LOG;
+const MAX_WINDOW_LOG: u32 = 27;
+/// The most bytes that a frame's header can have.
+pub(crate) const MAX_HEAD_BYTES: usize = 18;
+/// What a frame begins with.
+pub(crate) const MAGIC: [u8; 4] = 0xfd2f_b528_u32.to_le_bytes();
+/// A context that has grown beyond this many bytes is not kept for the next frame.
+const KEPT_CONTEXT_BYTES: usize = 16 << 20;
+
+/// Why bytes are not one whole frame as it has to be, in words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct BadFrame(pub(crate) Cow<'static, str>);
+
+impl BadFrame {
+    const fn new(reason: &'static str) -> Self {
+        Self(Cow::Borrowed(reason))
+    }
+
+    fn of(code: ErrorCode) -> Self {
+        Self(
+            format!(
+                "a zstd frame that does not decode ({})",
+                get_error_name(code)
+            )
+            .into(),
+        )
+    }
+}
+
+/// What a frame's header says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FrameHead {
+    /// How many bytes the content has, where the frame says. It may lie.
+    pub(crate) content_bytes: Option<u64>,
+}
+
+impl FrameHead {
+    /// Checks the header of a frame that begins with `bytes`: its first [`MAX_HEAD_BYTES`], or all there are.
+    pub(crate) fn parse(bytes: &[u8]) -> Result<Self, BadFrame> {
+        let mut cursor = Cursor::new(bytes);
+        match cursor.array() {
+            Some(&MAGIC) => {}
+            Some([low, 0x2a, 0x4d, 0x18]) if low >> 4 == 5 => {
+                return Err(BadFrame::new("a skippable zstd frame"));
+            }
+            _ => return Err(BadFrame::new("no zstd frame")),
+        }
+        Self::parse_fields(cursor)
+            .unwrap_or_else(|| Err(BadFrame::new("a zstd frame cut off in its header")))
+    }
+
+    /// What stands behind the magic; `None` where the bytes end too early.
+    fn parse_fields(mut cursor: Cursor<'_>) -> Option<Result<Self, BadFrame>> {
+        let descriptor = cursor.u8()?;
+        let single_segment = descriptor >> 5 & 1 == 1;
+        let mut window_bytes = 0;
+        if !single_segment {
+            let window = cursor.u8()?;
+            let base = 1_u64 << (10 + (window >> 3));
+            window_bytes = base + base / 8 * u64::from(window & 7);
+        }
+        let dictionary = little_endian(cursor.run(match descriptor & 3 {
+            3 => 4,
+            flag => usize::from(flag),
+        })?);
+        let content = match (descriptor >> 6, single_segment) {
+            (0, false) => None,
+            (0, true) => Some(little_endian(cursor.run(1)?)),
+            (1, _) => Some(little_endian(cursor.run(2)?) + 256),
+            (2, _) => Some(little_endian(cursor.run(4)?)),
+            _ => Some(little_endian(cursor.run(8)?)),
+        };
+        if single_segment {
+            window_bytes = content.unwrap_or_default();
+        }
+        Some(if descriptor >> 2 & 1 == 0 {
+            Err(BadFrame::new("a zstd frame without content checksum"))
+        } else if dictionary != 0 {
+            Err(BadFrame(
+                format!("a zstd frame that needs the dictionary {dictionary}").into(),
+            ))
+        } else if window_bytes > MAX_WINDOW_BYTES {
+            Err(BadFrame(
+                format!(
+                    "a zstd frame that asks for a window of {window_bytes} bytes, more than {MAX_WINDOW_BYTES}"
+                )
+                .into(),
+            ))
+        } else {
+            Ok(Self {
+                content_bytes: content,
+            })
+        })
+    }
+}
+
+/// The number that at most eight bytes are.
+fn little_endian(bytes: &[u8]) -> u64 {
+    let number = |number, byte: &u8| number << 8 | u64::from(*byte);
+    bytes.iter().rev().fold(0, number)
+}
+
+/// What a piece of decoding came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Progress {
+    /// How many bytes of the input were used.
+    pub(crate) consumed: usize,
+    /// Whether the frame is complete and its checksum right.
+    pub(crate) ended: bool,
+}
+
+/// Decodes frames, one after the other, each in as many pieces as its input comes in and its output has room for.
+#[derive(Default)]
+pub(crate) struct Decoder {
+    context: Option<DCtx<'static>>,
+}
+
+impl Decoder {
+    /// Forgets the frame that was being decoded, if any, and begins another.
+    pub(crate) fn begin(&mut self) -> Result<(), BadFrame> {
+        if let Some(context) = &mut self.context
+            && context.sizeof() <= KEPT_CONTEXT_BYTES
+        {
+            context
+                .reset(ResetDirective::SessionOnly)
+                .map_err(BadFrame::of)?;
+            return Ok(());
+        }
+        self.context = None;
+        let mut context = DCtx::try_create()
+            .ok_or_else(|| BadFrame::new("a zstd frame that there is no memory for"))?;
+        context
+            .set_parameter(DParameter::WindowLogMax(MAX_WINDOW_LOG))
+            .map_err(BadFrame::of)?;
+        self.context = Some(context);
+        Ok(())
+    }
+
+    /// Decodes the next bytes of the frame. Content is appended to `out` as far as its capacity goes, which is not changed.
+    /// With no room or no input left nothing may be consumed; call again with more of either.
+    pub(crate) fn decode(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<Progress, BadFrame> {
+        let context = self
+            .context
+            .as_mut()
+            .ok_or_else(|| BadFrame::new("no zstd frame"))?;
+        let filled = out.len();
+        let mut input = InBuffer::around(input);
+        let mut out = OutBuffer::around_pos(out, filled);
+        let left = context
+            .decompress_stream(&mut out, &mut input)
+            .map_err(BadFrame::of)?;
+        Ok(Progress {
+            consumed: input.pos(),
+            ended: left == 0,
+        })
+    }
+}
+
+/// Makes frames with content checksum.
+pub(crate) struct Encoder {
+    context: CCtx<'static>,
+}
+
+impl Encoder {
+    /// An encoder of this compression level; `None` where zstd has no such level, or no memory.
+    pub(crate) fn new(level: i32) -> Option<Self> {
+        if !zstd::compression_level_range().contains(&level) {
+            return None;
+        }
+        let mut context = CCtx::try_create()?;
+        context
+            .set_parameter(CParameter::CompressionLevel(level))
+            .and_then(|_| context.set_parameter(CParameter::ChecksumFlag(true)))
+            .ok()?;
+        Some(Self { context })
+    }
+
+    /// Makes `out` the frame of `content`.
+    pub(crate) fn encode(&mut self, content: &[u8], out: &mut Vec<u8>) -> std::io::Result<()> {
+        out.clear();
+        out.try_reserve(compress_bound(content.len()))
+            .map_err(|_| std::io::ErrorKind::OutOfMemory)?;
+        self.context
+            .compress2(out, content)
+            .map(|_| ())
+            .map_err(|code| std::io::Error::other(get_error_name(code)))
+    }
+}
+
+impl std::fmt::Debug for Encoder {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Encoder")
+    }
+}
+
+/// The most bytes that frames of `content_bytes` bytes of content can have.
+pub(crate) fn bound(content_bytes: usize) -> usize {
+    compress_bound(content_bytes)
+}

@@ -1,0 +1,122 @@
+//! File operations that fail on purpose, for tests: the feature `faults`.
+//!
+//! ```
+//! use seglake::faults::{Fault, How, inject};
+//! use seglake::source::open_regular;
+//!
+//! let path = std::env::temp_dir();
+//! let (opened, operations) = inject(None, || open_regular(&path).is_ok());
+//! let fault = Fault { at: 0, lasting: false, how: How::Fails(5) };
+//! let (failed, _) = inject(Some(fault), || open_regular(&path).unwrap_err());
+//! assert!(!opened && !operations.is_empty());
+//! assert!(failed.to_string().contains("os error 5"));
+//! ```
+
+use std::cell::RefCell;
+use std::fs::File;
+use std::io;
+
+pub use crate::disk::Operation;
+
+/// One operation that goes wrong, or all from one on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// Which of the operations of this thread, counted from 0.
+    pub at: usize,
+    /// Whether all later operations of its kind go wrong too, as on a full disk.
+    pub lasting: bool,
+    /// What goes wrong.
+    pub how: How,
+}
+
+/// How an operation goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum How {
+    /// With this error number of the operating system, and without effect.
+    Fails(i32),
+    /// A read or write does only its first byte. Other operations go right.
+    Short,
+}
+
+#[derive(Default)]
+struct State {
+    fault: Option<Fault>,
+    /// The kind of the operation that went wrong.
+    hit: Option<Operation>,
+    /// All operations so far.
+    operations: Vec<Operation>,
+}
+
+/// Called with each operation before it is done; a sync also has the file or folder that it is of.
+type Watcher = Box<dyn FnMut(Operation, Option<&File>)>;
+
+thread_local! {
+    static STATE: RefCell<Option<State>> = const { RefCell::new(None) };
+    static WATCHER: RefCell<Option<Watcher>> = const { RefCell::new(None) };
+}
+
+/// Does `work` with a fault among its file operations, as far as this thread does them. Gives all that there were, too.
+pub fn inject<T>(fault: Option<Fault>, work: impl FnOnce() -> T) -> (T, Vec<Operation>) {
+    STATE.set(Some(State {
+        fault,
+        ..State::default()
+    }));
+    let done = work();
+    let state = STATE.take().unwrap_or_default();
+    (done, state.operations)
+}
+
+/// Does `work`, and calls `watcher` before each file operation of this thread; for a sync also with the file or folder that is
+/// synced. What was written is in the file system then, so that the watcher can look at it.
+pub fn watch<T>(
+    watcher: impl FnMut(Operation, Option<&File>) + 'static,
+    work: impl FnOnce() -> T,
+) -> T {
+    WATCHER.set(Some(Box::new(watcher)));
+    let done = work();
+    WATCHER.set(None);
+    done
+}
+
+/// Goes on with an operation, on so many bytes of those that were asked for.
+pub(crate) fn reach(operation: Operation, bytes: usize) -> io::Result<usize> {
+    show(operation, None);
+    hit(operation, bytes)
+}
+
+/// Goes on with a sync of this file or folder.
+pub(crate) fn reach_sync(file: &File) -> io::Result<()> {
+    show(Operation::Sync, Some(file));
+    hit(Operation::Sync, 0).map(drop)
+}
+
+fn show(operation: Operation, synced: Option<&File>) {
+    WATCHER.with_borrow_mut(|watcher| {
+        if let Some(watcher) = watcher {
+            watcher(operation, synced);
+        }
+    });
+}
+
+fn hit(operation: Operation, bytes: usize) -> io::Result<usize> {
+    let how = STATE.with_borrow_mut(|state| state.as_mut()?.reach(operation));
+    match how {
+        None => Ok(bytes),
+        Some(How::Short) => Ok(bytes.min(1)),
+        Some(How::Fails(number)) => Err(io::Error::from_raw_os_error(number)),
+    }
+}
+
+impl State {
+    fn reach(&mut self, operation: Operation) -> Option<How> {
+        let number = self.operations.len();
+        self.operations.push(operation);
+        let fault = self.fault?;
+        if number == fault.at {
+            self.hit = Some(operation);
+        } else if !fault.lasting || self.hit != Some(operation) {
+            return None;
+        }
+        Some(fault.how)
+    }
+}

@@ -1,0 +1,351 @@
+//! Records that lie whole in a window, one behind the other: parsed, hashed together, and nearly always taken in together.
+
+use super::{CHECKSUM_BYTES, Header, Parsed, UUID_BYTES};
+use crate::checksum::{Key, hash, hash_many};
+use crate::limits::LIMITS;
+use crate::prefetch::prefetch_all;
+use crate::uuid6;
+
+/// Where records are short, so many bytes are asked for, so far ahead of each: about as much as one has, and as it takes the
+/// parser as long to reach as the nearest cache but one takes to answer. Else most of them would not be a header's.
+const STRETCH_BYTES: usize = 256;
+const AHEAD_BYTES: usize = 1 << 10;
+const SHORT_BYTES: usize = 384;
+
+/// A record in a buffer: where it begins, and how many bytes are hashed. The checksum is behind those.
+pub(super) type Extent = (usize, usize);
+
+/// What a group is parsed from.
+pub(super) struct Stretch<'a> {
+    /// The bytes at hand, with which the first record begins.
+    pub(super) bytes: &'a [u8],
+    /// How many bytes the file has from there on, `bytes` among them.
+    pub(super) left: u64,
+    /// How many bytes a group may have; its first record may have more.
+    pub(super) limit: u64,
+    /// The last good UUID in front of them.
+    pub(super) last: Option<[u8; UUID_BYTES]>,
+}
+
+/// Records one behind the other, none of which is known to be right before its checksum is; and those that were, and are given
+/// out.
+#[derive(Debug)]
+pub(super) struct Group {
+    /// What was parsed. What is given out moves to the front, in the place of what was looked at.
+    extents: Box<[Extent; LIMITS.group_records]>,
+    /// The checksums as they stand.
+    stored: Box<[u64; LIMITS.group_records]>,
+    hashes: Vec<u64>,
+    /// How many were parsed.
+    len: usize,
+    /// How many of the first are given out.
+    given: usize,
+    /// The offset behind the last.
+    end: usize,
+    /// The last UUID.
+    last: [u8; UUID_BYTES],
+    ascends: bool,
+    /// Whether most records of the group before this one were short.
+    short: bool,
+    /// How long the type of the next record is expected to be.
+    type_len: u8,
+}
+
+impl Default for Group {
+    fn default() -> Self {
+        Self {
+            extents: Box::new([(0, 0); LIMITS.group_records]),
+            stored: Box::new([0; LIMITS.group_records]),
+            hashes: Vec::new(),
+            len: 0,
+            given: 0,
+            end: 0,
+            last: [0; UUID_BYTES],
+            ascends: true,
+            short: false,
+            type_len: 0,
+        }
+    }
+}
+
+impl Group {
+    /// Collects the records that lie whole in these bytes, as far as they are to be trusted. None is given out yet.
+    pub(super) fn parse(&mut self, stretch: &Stretch<'_>) {
+        self.short = self.end <= self.len * SHORT_BYTES;
+        (self.len, self.given, self.end) = (0, 0, 0);
+        self.last = stretch.last.unwrap_or_default();
+        self.ascends = true;
+        self.go_on(stretch, 1, usize::MAX);
+        let limit = usize::try_from(stretch.limit).unwrap_or(usize::MAX);
+        if self.len == 1 {
+            self.go_on(stretch, LIMITS.least_group_records, limit);
+        }
+        if self.len == LIMITS.least_group_records {
+            self.go_on(stretch, LIMITS.group_records, limit.min(LIMITS.group_bytes));
+        }
+    }
+
+    /// Goes on until there are so many records, or so many bytes of them.
+    fn go_on(&mut self, stretch: &Stretch<'_>, len: usize, limit: usize) {
+        let bytes = stretch.bytes.get(..limit).unwrap_or(stretch.bytes);
+        let extents = self.extents.get_mut(self.len..len).unwrap_or_default();
+        let stored = self.stored.get_mut(self.len..len).unwrap_or_default();
+        let short = self.short;
+        // Locals, so that the loop has them in registers.
+        let (mut offset, mut last, mut count) = (self.end, &self.last, self.len);
+        let (mut ascends, mut type_len) = (self.ascends, self.type_len);
+        let mut last_half = uuid6::first_half(last);
+        for (extent, stored) in extents.iter_mut().zip(stored) {
+            let Some(rest) = bytes.get(offset..) else {
+                break;
+            };
+            if short && let Some(ahead) = rest.get(AHEAD_BYTES..).and_then(<[u8]>::first_chunk) {
+                prefetch_all::<STRETCH_BYTES>(ahead);
+            }
+            let peeked = Header::peek(rest, &mut type_len);
+            let Some((uuid, hashed)) =
+                peeked.or_else(|| at_edge(rest, stretch.left - offset as u64))
+            else {
+                break;
+            };
+            let Some(checksum) = rest.get(hashed..).and_then(<[u8]>::first_chunk) else {
+                break;
+            };
+            let half = uuid6::first_half(uuid);
+            if !(half > last_half && uuid6::is_v6(uuid)) {
+                if *uuid == [0; UUID_BYTES] {
+                    break;
+                }
+                ascends &= uuid > last && uuid6::is_v6(uuid);
+            }
+            *extent = (offset, hashed);
+            *stored = u64::from_be_bytes(*checksum);
+            offset += hashed + CHECKSUM_BYTES;
+            (last, last_half) = (uuid, half);
+            count += 1;
+        }
+        self.last = *last;
+        (self.end, self.len) = (offset, count);
+        (self.ascends, self.type_len) = (ascends, type_len);
+    }
+
+    /// Drops all but the first record.
+    pub(super) fn only_first(&mut self) {
+        self.len = self.len.min(1);
+        self.end = self.extents().first().map_or(0, end_of);
+    }
+
+    /// All records, as places in the bytes that they were parsed from.
+    pub(super) fn extents(&self) -> &[Extent] {
+        self.extents.get(..self.len).unwrap_or_default()
+    }
+
+    /// Whether the first record checks under this key.
+    pub(super) fn first_checks(&self, key: &Key, bytes: &[u8]) -> bool {
+        let ([(_, hashed), ..], [stored, ..]) = (&*self.extents, &*self.stored);
+        let body = bytes.get(..*hashed);
+        self.len > 0 && body.is_some_and(|body| hash(key, body) == *stored)
+    }
+
+    /// Hashes all records, which lie in these bytes.
+    pub(super) fn hash(&mut self, key: &Key, bytes: &[u8]) {
+        let extents = self.extents.get(..self.len).unwrap_or_default();
+        hash_many(key, bytes, extents, &mut self.hashes);
+    }
+
+    /// Whether all checksums are right, and all UUIDs are of version 6 and ascend.
+    pub(super) fn is_sound(&self) -> bool {
+        self.ascends && self.stored.get(..self.len) == Some(&self.hashes)
+    }
+
+    /// A record, the checksum that it has, and the one that it should have.
+    pub(super) fn get(&self, index: usize) -> Option<(Extent, u64, u64)> {
+        let extent = self.extents().get(index)?;
+        Some((*extent, *self.stored.get(index)?, *self.hashes.get(index)?))
+    }
+
+    /// The offset behind the last record.
+    pub(super) const fn end(&self) -> usize {
+        self.end
+    }
+
+    /// Gives out all records.
+    pub(super) const fn give_all(&mut self) {
+        self.given = self.len;
+    }
+
+    /// Gives out those records that are wanted.
+    pub(super) fn give_those(&mut self, is_wanted: impl Fn(&Extent) -> bool) {
+        self.given = 0;
+        for index in 0..self.len {
+            let extent = self.extents.get(index).copied();
+            if let Some(extent) = extent.filter(&is_wanted) {
+                self.give(extent);
+            }
+        }
+    }
+
+    /// Gives out one record, behind those that are given out already: one that [`get`](Self::get) has given, or one that is not
+    /// of the group where that is empty.
+    pub(super) fn give(&mut self, extent: Extent) {
+        if let Some(place) = self.extents.get_mut(self.given) {
+            *place = extent;
+            self.given += 1;
+        }
+    }
+
+    /// Gives out none.
+    pub(super) const fn take_back(&mut self) {
+        self.given = 0;
+    }
+
+    /// The records that are given out.
+    pub(super) fn given(&self) -> &[Extent] {
+        self.extents.get(..self.given).unwrap_or_default()
+    }
+}
+
+/// The offset behind a record.
+pub(super) const fn end_of((offset, hashed): &Extent) -> usize {
+    *offset + *hashed + CHECKSUM_BYTES
+}
+
+/// As [`Header::peek`], of bytes of which the longest header may not be whole.
+#[cold]
+fn at_edge(bytes: &[u8], left: u64) -> Option<(&[u8; UUID_BYTES], usize)> {
+    match Header::parse(bytes, left) {
+        Parsed::Record(header) => {
+            let hashed = usize::try_from(header.hashed()).ok()?;
+            Some((bytes.first_chunk()?, hashed))
+        }
+        Parsed::Bad(_) | Parsed::NeedMore => None,
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The same, record by record and through the careful parser alone: places, checksums as they stand, whether all ascend.
+    fn parse_slowly(stretch: &Stretch<'_>) -> (Vec<Extent>, Vec<u64>, bool) {
+        let (mut extents, mut stored, mut ascends) = (Vec::new(), Vec::new(), true);
+        let (mut at, mut last) = (0, stretch.last);
+        while extents.len() < LIMITS.group_records {
+            let rest = &stretch.bytes[at..];
+            let Parsed::Record(header) = Header::parse(rest, stretch.left - at as u64) else {
+                break;
+            };
+            let end = at as u64 + header.total();
+            let full =
+                extents.len() >= LIMITS.least_group_records && end > LIMITS.group_bytes as u64;
+            let distrusted = !extents.is_empty() && end > stretch.limit;
+            let whole = end <= stretch.bytes.len() as u64;
+            if header.uuid == [0; UUID_BYTES] || !whole || full || distrusted {
+                break;
+            }
+            ascends &= uuid6::is_v6(&header.uuid) && last.is_none_or(|last| header.uuid > last);
+            last = Some(header.uuid);
+            let hashed = usize::try_from(header.hashed()).unwrap();
+            extents.push((at, hashed));
+            let checksum = rest[hashed..].first_chunk().unwrap();
+            stored.push(u64::from_be_bytes(*checksum));
+            at += hashed + CHECKSUM_BYTES;
+        }
+        (extents, stored, ascends)
+    }
+
+    fn assert_alike(group: &mut Group, stretch: &Stretch<'_>) {
+        group.parse(stretch);
+        let (extents, stored, ascends) = parse_slowly(stretch);
+        assert_eq!(group.extents(), extents);
+        assert_eq!(&group.stored[..extents.len()], stored);
+        assert_eq!(group.ascends, ascends);
+        assert_eq!(group.end(), extents.last().map_or(0, end_of));
+    }
+
+    /// A record as its UUID's step, the length of its type and of its value.
+    type Shape = (u64, u8, usize);
+
+    fn shapes() -> impl Strategy<Value = Vec<Shape>> {
+        let step = prop_oneof![40 => 1..9_u64, 1 => Just(0)];
+        let type_len = prop_oneof![9 => Just(13), 3 => Just(0), 1 => any::<u8>()];
+        let value_len = prop_oneof![8 => 0..300_usize, 1 => 0..6000_usize];
+        vec((step, type_len, value_len), 0..700)
+    }
+
+    fn segment(shapes: &[Shape]) -> Vec<u8> {
+        let (mut bytes, mut tick) = (Vec::new(), 1);
+        for (step, type_len, value_len) in shapes {
+            tick += step;
+            let mut uuid = (u128::from(tick) << 80 | 6 << 76 | 0b10 << 62).to_be_bytes();
+            uuid[15] = *type_len;
+            bytes.extend_from_slice(&uuid);
+            bytes.push(*type_len);
+            bytes.resize(bytes.len() + usize::from(*type_len), b't');
+            bytes.extend_from_slice(&u32::try_from(*value_len).unwrap().to_be_bytes());
+            bytes.resize(bytes.len() + value_len, b'v');
+            bytes.extend_from_slice(&tick.to_be_bytes());
+        }
+        bytes
+    }
+
+    proptest! {
+        #[test]
+        fn groups_are_what_the_careful_parser_finds(
+            shapes in shapes(),
+            changes in vec((any::<prop::sample::Index>(), any::<u8>()), 0..3),
+            cut in any::<prop::sample::Index>(),
+            beyond in prop_oneof![Just(0), 0..1000_u64],
+            limit in prop_oneof![Just(u64::MAX), 0..200_000_u64],
+            last in prop_oneof![Just(None), any::<[u8; UUID_BYTES]>().prop_map(Some)],
+        ) {
+            let mut bytes = segment(&shapes);
+            for (place, byte) in changes {
+                if !bytes.is_empty() {
+                    let place = place.index(bytes.len());
+                    bytes[place] = byte;
+                }
+            }
+            let whole = bytes.len();
+            let mut group = Group::default();
+            // The same group again and again: what it expects comes from the one before.
+            for len in [whole, cut.index(whole + 1), whole] {
+                let mut at = 0;
+                while at < len {
+                    let bytes = &bytes[at..len];
+                    let left = bytes.len() as u64 + beyond;
+                    assert_alike(&mut group, &Stretch { bytes, left, limit, last });
+                    if group.end() == 0 {
+                        break;
+                    }
+                    at += group.end();
+                }
+            }
+        }
+
+        #[test]
+        fn headers_are_what_the_careful_parser_finds(
+            mut bytes in vec(any::<u8>(), 0..600),
+            zeroed in 0..40_usize,
+            mut expected: u8,
+        ) {
+            // Lengths that are near, too.
+            bytes.iter_mut().skip(UUID_BYTES).take(zeroed).for_each(|byte| *byte = 0);
+            let careful = Header::parse(&bytes, u64::MAX);
+            match Header::peek(&bytes, &mut expected) {
+                Some((uuid, hashed)) => {
+                    let found = match careful {
+                        Parsed::Record(header) => Some((header.uuid, header.hashed(), header.type_len)),
+                        Parsed::Bad(_) | Parsed::NeedMore => None,
+                    };
+                    prop_assert_eq!(Some((*uuid, hashed as u64, expected)), found);
+                }
+                None => prop_assert!(bytes.len() < super::super::MAX_HEADER_BYTES),
+            }
+        }
+    }
+}

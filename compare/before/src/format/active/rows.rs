@@ -1,0 +1,138 @@
+//! The checked records of one step, as slices of the walk's window.
+
+use std::ops::Range;
+
+use super::UUID_BYTES;
+use super::group::Extent;
+use crate::columns::ColumnBuffer;
+use crate::cursor::Cursor;
+use crate::format::{Rows, Value};
+use crate::uuid6;
+
+/// UUID, type length and value length.
+const LENGTHS_BYTES: usize = UUID_BYTES + 1 + 4;
+
+/// Checked records, by where they are in `bytes`, which begin at the absolute offset `base`. At least the UUID and type length
+/// of each are there; its value need not be, where the walk was not asked to keep it.
+pub(super) struct ActiveRows<'a> {
+    pub(super) base: u64,
+    pub(super) bytes: &'a [u8],
+    pub(super) records: &'a [Extent],
+}
+
+impl ActiveRows<'_> {
+    #[allow(
+        clippy::indexing_slicing,
+        reason = "a row beyond the rows is the caller's mistake, as with any slice"
+    )]
+    fn record(&self, row: usize) -> Extent {
+        self.records[row]
+    }
+
+    /// What there is of a record in front of its checksum.
+    fn hashed(&self, (offset, hashed): Extent) -> &[u8] {
+        let rest = self.bytes.get(offset..).unwrap_or_default();
+        rest.get(..hashed).unwrap_or(rest)
+    }
+
+    fn uuid(&self, (offset, _): Extent) -> &[u8; UUID_BYTES] {
+        let rest = self.bytes.get(offset..).unwrap_or_default();
+        rest.first_chunk().unwrap_or(&[0; UUID_BYTES])
+    }
+
+    fn micros(&self, record: Extent) -> i64 {
+        uuid6::timestamp_micros(self.uuid(record))
+    }
+
+    /// The type, empty where it is not whole.
+    fn type_bytes(&self, record: Extent) -> &[u8] {
+        type_of(self.hashed(record))
+    }
+
+    /// The value, empty where it is not whole: what is hashed ends with it, so that its length need not be read.
+    fn value_bytes(&self, (offset, hashed): Extent) -> &[u8] {
+        // Branches, which are always the same, and nothing that is chosen: this is done for each value.
+        let value = || {
+            let whole = self.bytes.get(offset..)?.get(..hashed)?;
+            whole.get(LENGTHS_BYTES + usize::from(*whole.get(UUID_BYTES)?)..)
+        };
+        value().unwrap_or_default()
+    }
+}
+
+/// The type of the record that `bytes` begin with, empty where it is not whole.
+pub(super) fn type_of(bytes: &[u8]) -> &[u8] {
+    let rest = bytes.get(UUID_BYTES..).unwrap_or_default();
+    let Some((len, rest)) = rest.split_first() else {
+        return &[];
+    };
+    rest.get(..usize::from(*len)).unwrap_or_default()
+}
+
+/// A record with the checksum that the file has for it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stored<'a> {
+    pub(crate) uuid: [u8; UUID_BYTES],
+    pub(crate) type_: &'a [u8],
+    pub(crate) value: &'a [u8],
+    pub(crate) checksum: u64,
+}
+
+impl ActiveRows<'_> {
+    /// A record whose value was read.
+    pub(super) fn stored(&self, row: usize) -> Stored<'_> {
+        let record @ (offset, hashed) = self.record(row);
+        let checksum = self.bytes.get(offset + hashed..).unwrap_or_default();
+        let (type_, value) = (self.type_bytes(record), self.value_bytes(record));
+        Stored {
+            uuid: *self.uuid(record),
+            type_,
+            value,
+            checksum: Cursor::new(checksum).u64_be().unwrap_or_default(),
+        }
+    }
+}
+
+impl Rows for ActiveRows<'_> {
+    fn len(&self) -> usize {
+        self.records.len()
+    }
+
+    fn position(&self, row: usize) -> u64 {
+        self.base + self.record(row).0 as u64
+    }
+
+    fn value(&self, row: usize) -> &[u8] {
+        self.value_bytes(self.record(row))
+    }
+
+    fn timestamp(&self, row: usize) -> Option<i64> {
+        Some(self.micros(self.record(row)))
+    }
+
+    fn field(&self, row: usize, column: usize) -> Value<'_> {
+        let record = self.record(row);
+        match column {
+            0 => Value::Uuid(*self.uuid(record)),
+            1 => Value::Timestamp(self.micros(record)),
+            2 => Value::Text(self.type_bytes(record)),
+            _ => Value::Binary(self.value_bytes(record)),
+        }
+    }
+
+    fn times(&self) -> Option<(i64, i64)> {
+        // UUIDs ascend, and of greater ones the time is no less.
+        let (first, last) = (self.records.first()?, self.records.last()?);
+        Some((self.micros(*first), self.micros(*last)))
+    }
+
+    fn fill(&self, rows: Range<usize>, column: usize, buffer: &mut ColumnBuffer) {
+        let records = self.records.get(rows).unwrap_or_default().iter();
+        match column {
+            0 => buffer.extend_uuids(records.map(|record| self.uuid(*record))),
+            1 => buffer.extend_int64(records.map(|record| self.micros(*record))),
+            2 => buffer.extend_text(records.map(|record| self.type_bytes(*record))),
+            _ => buffer.extend_bytes(records.map(|record| self.value_bytes(*record))),
+        }
+    }
+}

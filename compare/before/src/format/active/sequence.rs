@@ -1,0 +1,99 @@
+//! What writers of active and sealed segments take: ascending UUIDs, and the fields of a record.
+
+use uuid::Uuid;
+
+use super::UUID_BYTES;
+use crate::error::{Error, Result};
+use crate::format::Value;
+use crate::format::writer::missing;
+use crate::uuid6::{Generator, is_v6, timestamp_micros};
+
+/// The UUIDs of a segment that is being written.
+#[derive(Debug, Default)]
+pub(in crate::format) struct Sequence {
+    generator: Generator,
+    last: Option<[u8; UUID_BYTES]>,
+}
+
+impl Sequence {
+    /// The last UUID, in network byte order.
+    pub(in crate::format) const fn last(&self) -> Option<[u8; UUID_BYTES]> {
+        self.last
+    }
+
+    /// Goes on behind this UUID.
+    pub(in crate::format) const fn go_on_behind(&mut self, uuid: [u8; UUID_BYTES]) {
+        self.last = Some(uuid);
+    }
+
+    /// Refuses what cannot come next.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for a UUID that is not of version 6 or does not ascend.
+    pub(in crate::format) fn check(&self, uuid: &Uuid) -> Result<()> {
+        let bytes = uuid.as_bytes();
+        if !is_v6(bytes) {
+            return Err(Error::Usage(format!(
+                "the UUID {uuid} is not of version 6, variant 10"
+            )));
+        }
+        // Compared where it is: a copy would wait for the last record's UUID to leave the store buffer.
+        match &self.last {
+            Some(last) if bytes <= last => Err(Error::Usage(format!(
+                "the UUID {uuid} does not ascend: the last one in the segment is {}. Write records sorted by uuid, each once",
+                Uuid::from_bytes(*last)
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// The next UUID: of the present time, or just behind the last one.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] where the last UUID is of the last time that there is.
+    pub(in crate::format) fn next(&self) -> Result<Uuid> {
+        match &self.last {
+            None => Ok(self.generator.now()),
+            Some(last) => self.generator.after(last).ok_or_else(|| {
+                Error::Usage(format!(
+                    "no UUID of version 6 has a later time than the last one, {}",
+                    Uuid::from_bytes(*last)
+                ))
+            }),
+        }
+    }
+
+    /// UUID, type and value of a record that is given by its columns, the UUID made where there is none.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] where a field is missing, or the timestamp is not the UUID's.
+    pub(in crate::format) fn record<'a>(
+        &self,
+        fields: &[Value<'a>],
+    ) -> Result<(Uuid, &'a [u8], &'a [u8])> {
+        let (uuid, timestamp, type_, value) = match fields {
+            [uuid, timestamp, Value::Text(type_), Value::Binary(value)] => {
+                (uuid, timestamp, *type_, *value)
+            }
+            [_, _, Value::Text(_), _] => return Err(missing("value")),
+            _ => return Err(missing("type")),
+        };
+        let uuid = match uuid {
+            Value::Uuid(uuid) => Uuid::from_bytes(*uuid),
+            _ if *timestamp != Value::Null => {
+                return Err(Error::Usage(
+                    "timestamp comes from uuid: give a UUID of that time too, or leave timestamp out"
+                        .to_owned(),
+                ));
+            }
+            _ => self.next()?,
+        };
+        let own = timestamp_micros(uuid.as_bytes());
+        match timestamp {
+            Value::Timestamp(given) if *given != own => Err(Error::Usage(format!(
+                "timestamp {given} is not that of the UUID {uuid}, which is {own}: leave timestamp out"
+            ))),
+            _ => Ok((uuid, type_, value)),
+        }
+    }
+}

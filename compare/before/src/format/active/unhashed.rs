@@ -1,0 +1,37 @@
+//! Messages whose checksums are not computed yet.
+
+use crate::checksum::{Key, hash_many};
+use crate::limits::LIMITS;
+
+/// Which messages of a buffer are still to be hashed. Many at a time are hashed far faster than one by one.
+#[derive(Debug, Default)]
+pub(in crate::format) struct Unhashed {
+    /// Offset and length within the buffer.
+    extents: Vec<(usize, usize)>,
+    bytes: usize,
+    hashes: Vec<u64>,
+}
+
+impl Unhashed {
+    /// Adds the message that stands at `extent` (offset, length) in the buffer.
+    pub(in crate::format) fn push(&mut self, extent: (usize, usize)) {
+        self.bytes += extent.1;
+        self.extents.push(extent);
+    }
+
+    /// Whether it is time to hash.
+    pub(in crate::format) const fn is_full(&self) -> bool {
+        self.extents.len() >= LIMITS.unhashed_messages || self.bytes >= LIMITS.unhashed_bytes
+    }
+
+    /// Hashes them all, and gives (offset, length) and checksum of each. None are left.
+    pub(in crate::format) fn settle<'a>(
+        &'a mut self,
+        key: &Key,
+        buffer: &[u8],
+    ) -> impl Iterator<Item = ((usize, usize), u64)> + use<'a> {
+        hash_many(key, buffer, &self.extents, &mut self.hashes);
+        self.bytes = 0;
+        self.extents.drain(..).zip(self.hashes.drain(..))
+    }
+}

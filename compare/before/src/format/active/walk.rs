@@ -1,0 +1,485 @@
+//! The walk: parse a window, hash many records together, commit the prefix up to the first failure, resynchronise from there.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::group::{Extent, Group, Stretch};
+use super::resync::{Resync, Search};
+use super::rows::{ActiveRows, Stored, type_of};
+use super::settled::Settled;
+use super::{Header, MAX_HEADER_BYTES, Parsed, UUID_BYTES};
+use crate::checksum::Key;
+use crate::error::{Damage, Error, Finding, Result};
+use crate::format::{self, Carry, Eof, Options, Rows, Start, Step, Types, UuidBounds, Walk};
+use crate::ledger::{Cause, Kind, RecordRun, Span};
+use crate::source::{Source, Window};
+use crate::uuid6;
+
+/// A record whose checksum is right.
+#[derive(Clone, Copy)]
+pub(super) struct Checked {
+    pub(super) position: u64,
+    pub(super) header: Header,
+}
+
+/// What a [`Carry`] holds.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct State {
+    /// The offset of the next record.
+    pub(super) at: u64,
+    /// The last good UUID.
+    pub(super) last: Option<[u8; UUID_BYTES]>,
+    /// Which of the keys is the file's; unknown until a record checks under one of several.
+    pub(super) key: Option<usize>,
+    /// Whether any record's checksum was right.
+    pub(super) checked: bool,
+    /// Bytes hashed in vain.
+    pub(super) spent: u64,
+    /// How many bytes may be hashed together behind the next record: what was committed since the last failure. So what
+    /// a failure makes worthless is never more than what was good before it, and hostile files stay linear.
+    trust: u64,
+    /// Damage up to `at` that might still grow.
+    held: Option<Span>,
+}
+
+/// Walks one active segment.
+pub(crate) struct ActiveWalk {
+    pub(super) source: Arc<dyn Source>,
+    pub(super) options: Options,
+    pub(super) bounds: UuidBounds,
+    types: Types,
+    pub(super) state: State,
+    pub(super) search: Search,
+    pub(super) window: Window,
+    settled: Settled,
+    group: Group,
+    /// The offset that the places of the group's records count from.
+    pub(super) base: u64,
+    pub(super) suspects_key: bool,
+    ended: bool,
+}
+
+/// What one advance came to.
+pub(super) enum Advance {
+    On,
+    Wait,
+    End,
+}
+
+impl ActiveWalk {
+    /// Begins to walk a file.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] where the start is none of this file.
+    pub(crate) fn new(
+        source: Arc<dyn Source>,
+        options: &Options,
+        start: Start<'_>,
+    ) -> Result<Self> {
+        if options.keys.is_empty() {
+            return Err(Error::Usage(
+                "at least one key is needed to check records".to_owned(),
+            ));
+        }
+        let key = (options.keys.len() == 1).then_some(0);
+        let fresh = |at| State {
+            at,
+            last: None,
+            key,
+            checked: false,
+            spent: 0,
+            trust: u64::MAX,
+            held: None,
+        };
+        let state = match start {
+            // A part of an active segment is all of it.
+            Start::Beginning | Start::Part(_) => fresh(0),
+            Start::Offset(offset) => fresh(offset),
+            Start::Carry(Carry(json)) => serde_json::from_str(json).map_err(|error| {
+                Error::Usage(format!(
+                    "this is not a point from which an active segment can be read on: {error}"
+                ))
+            })?,
+        };
+        if state.at > source.len() || state.key.is_some_and(|key| key >= options.keys.len()) {
+            let message = format!(
+                "cannot start at offset {} of a file of {} bytes with these keys",
+                state.at,
+                source.len()
+            );
+            return Err(Error::Usage(message));
+        }
+        Ok(Self {
+            search: Search::default(),
+            window: Window::default(),
+            settled: Settled::resume(state.at, state.held),
+            group: Group::default(),
+            base: 0,
+            suspects_key: false,
+            ended: false,
+            bounds: UuidBounds::of(&options.wanted),
+            types: Types::of(&options.wanted),
+            options: options.clone(),
+            source,
+            state,
+        })
+    }
+
+    /// A walk from `offset` on of a file whose last good UUID in front of that is known.
+    pub(super) fn behind(
+        source: Arc<dyn Source>,
+        options: &Options,
+        offset: u64,
+        last: Option<[u8; UUID_BYTES]>,
+    ) -> Result<Self> {
+        let mut walk = Self::new(source, options, Start::Offset(offset))?;
+        walk.state.last = last;
+        walk.state.checked = last.is_some();
+        Ok(walk)
+    }
+
+    /// The keys that a record may be under: the file's, or all where that is not known yet.
+    pub(super) fn candidate_keys(&self) -> Vec<(usize, Key)> {
+        let keys = self.options.keys.iter().copied().enumerate();
+        keys.filter(|(place, _)| self.state.key.is_none_or(|key| key == *place))
+            .collect()
+    }
+
+    /// The file's key, once a record has shown which it is.
+    pub(crate) fn file_key(&self) -> Key {
+        let key = self.options.keys.get(self.state.key.unwrap_or(0));
+        key.copied().unwrap_or_default()
+    }
+
+    fn active_rows(&self) -> ActiveRows<'_> {
+        ActiveRows {
+            base: self.base,
+            bytes: self.window.bytes(&*self.source, self.base),
+            records: self.group.given(),
+        }
+    }
+
+    /// Calls `take` with each record that the last step found, and with its checksum as it stands in the file.
+    ///
+    /// # Errors
+    /// Those of `take`.
+    pub(crate) fn each_stored(&self, mut take: impl FnMut(Stored<'_>) -> Result<()>) -> Result<()> {
+        let rows = self.active_rows();
+        (0..rows.len()).try_for_each(|row| take(rows.stored(row)))
+    }
+
+    fn advance(&mut self) -> Result<Advance> {
+        let (at, len) = (self.state.at, self.source.len());
+        if at >= len {
+            return Ok(self.at_end());
+        }
+        let header_bytes = usize::try_from(len - at)
+            .unwrap_or(usize::MAX)
+            .min(MAX_HEADER_BYTES);
+        self.window
+            .load(&*self.source, at, header_bytes, self.options.window_bytes)?;
+        self.group.parse(&Stretch {
+            bytes: self.window.bytes(&*self.source, at),
+            left: len - at,
+            limit: self.state.trust.min(self.options.window_bytes as u64),
+            last: self.state.last,
+        });
+        self.base = at;
+        if self.group.extents().is_empty() {
+            return self.advance_singly();
+        }
+        self.hash_group();
+        if self.commit_whole() {
+            return Ok(Advance::On);
+        }
+        self.commit_group()
+    }
+
+    fn at_end(&self) -> Advance {
+        match self.options.eof {
+            Eof::Final => Advance::End,
+            Eof::Growing => Advance::Wait,
+        }
+    }
+
+    fn hash_group(&mut self) {
+        if self.state.key.is_none() {
+            let bytes = self.window.bytes(&*self.source, self.base);
+            let checks = |key: &Key| self.group.first_checks(key, bytes);
+            self.state.key = self.options.keys.iter().position(checks);
+            if self.state.key.is_none() {
+                self.group.only_first();
+            }
+        }
+        let key = self.file_key();
+        let bytes = self.window.bytes(&*self.source, self.base);
+        self.group.hash(&key, bytes);
+    }
+
+    /// Takes in all of the group, if [`commit`](Self::commit) would take in each of its records and give it out.
+    fn commit_whole(&mut self) -> bool {
+        let bytes = self.window.bytes(&*self.source, self.base);
+        let uuid_at = |(offset, _): &Extent| bytes.get(*offset..)?.first_chunk::<UUID_BYTES>();
+        let extents = self.group.extents();
+        let (Some(first), Some(last)) = (
+            extents.first().and_then(uuid_at),
+            extents.last().and_then(uuid_at),
+        ) else {
+            return false;
+        };
+        let len = self.group.end() as u64;
+        // As long as all of them is longer than any of them.
+        let too_large = self.options.values && len > self.options.max_record_bytes;
+        // They ascend, so those between the first and the last are wanted where these are.
+        let wanted = self.bounds.contains(first) && self.bounds.contains(last);
+        if !self.group.is_sound() || !wanted || too_large {
+            return false;
+        }
+        self.state.last = Some(*last);
+        self.state.checked = true;
+        self.suspects_key = false;
+        self.state.trust = self.state.trust.saturating_add(len);
+        self.state.at = self.base + len;
+        if self.types.are_all() {
+            self.settled.cover_run(self.base, extents);
+            self.group.give_all();
+        } else {
+            self.settled.cover_records(self.base, extents);
+            let types = &self.types;
+            let type_at = |(offset, _): &Extent| type_of(bytes.get(*offset..).unwrap_or_default());
+            self.group
+                .give_those(|extent| types.contain(type_at(extent)));
+        }
+        true
+    }
+
+    /// Commits the records of the group up to the first whose checksum is wrong.
+    fn commit_group(&mut self) -> Result<Advance> {
+        for index in 0..self.group.extents().len() {
+            let Some(((offset, _), stored, computed)) = self.group.get(index) else {
+                break;
+            };
+            let position = self.base + offset as u64;
+            let bytes = self.window.bytes(&*self.source, position);
+            let Parsed::Record(header) = Header::parse(bytes, self.source.len() - position) else {
+                // It was parsed from these bytes: they are a map of a file that is written to.
+                return Err(self.changed());
+            };
+            if computed != stored {
+                if index > 0 {
+                    // It is met again, alone, when what was good before it has been handed out.
+                    self.state.trust = 0;
+                    return Ok(Advance::On);
+                }
+                let computed = self.file_key().disclosed(computed);
+                return self.damage(Finding::Checksum { stored, computed }, header.total());
+            }
+            if let Some(stop) = self.commit(Checked { position, header })? {
+                return Ok(stop);
+            }
+        }
+        Ok(Advance::On)
+    }
+
+    /// Takes in one record whose checksum is right. Gives what the advance has come to where it ends with this record.
+    pub(super) fn commit(&mut self, record: Checked) -> Result<Option<Advance>> {
+        let Checked { position, header } = record;
+        self.state.checked = true;
+        self.suspects_key = false;
+        let refused = if !uuid6::is_v6(&header.uuid) {
+            Some(Finding::BadUuid { uuid: header.uuid })
+        } else {
+            let last = self.state.last.filter(|last| header.uuid <= *last);
+            last.map(|last| Finding::OutOfOrder {
+                last,
+                uuid: header.uuid,
+            })
+        };
+        let end = position + header.total();
+        if let Some(finding) = refused {
+            if self.options.strict {
+                // Records before it are handed out first; it is met again then.
+                return if self.group.given().is_empty() {
+                    Err(self.damage_error(finding))
+                } else {
+                    Ok(Some(Advance::On))
+                };
+            }
+            self.cover(end, Kind::Corrupt, Some(finding.cause()));
+        } else {
+            if self.bounds.is_past(&header.uuid) {
+                return Ok(Some(Advance::End));
+            }
+            let wanted = self.bounds.contains(&header.uuid) && self.is_type_wanted(position);
+            if wanted && self.options.values && header.total() > self.options.max_record_bytes {
+                return if self.group.given().is_empty() {
+                    Err(self.too_large(&record))
+                } else {
+                    Ok(Some(Advance::On))
+                };
+            }
+            self.cover(end, Kind::Record, None);
+            self.state.last = Some(header.uuid);
+            if wanted {
+                let (offset, hashed) = (position - self.base, header.hashed());
+                if let (Ok(offset), Ok(hashed)) = (usize::try_from(offset), usize::try_from(hashed))
+                {
+                    self.group.give((offset, hashed));
+                }
+            }
+        }
+        self.state.trust = self.state.trust.saturating_add(header.total());
+        Ok(None)
+    }
+
+    /// What stands here is no record, or is one larger than the window.
+    fn advance_singly(&mut self) -> Result<Advance> {
+        let (at, len) = (self.state.at, self.source.len());
+        let bytes = self.window.bytes(&*self.source, at);
+        let uuid_is_zero = match bytes.first_chunk::<UUID_BYTES>() {
+            Some(uuid) => *uuid == [0; UUID_BYTES],
+            None => bytes.iter().all(|byte| *byte == 0),
+        };
+        if uuid_is_zero {
+            let until = self.search.data_end(&*self.source, &self.options)?;
+            if until > at {
+                return self.damage(Finding::Nonzero { until }, 0);
+            }
+            if self.options.eof == Eof::Growing {
+                return Ok(Advance::Wait);
+            }
+            self.cover(len, Kind::Unused, None);
+            return Ok(Advance::End);
+        }
+        match Header::parse(bytes, len - at) {
+            Parsed::Bad(finding) => self.damage(finding, 0),
+            Parsed::Record(header) => self.advance_large(header),
+            // The window holds the longest header there is, or the file's end.
+            Parsed::NeedMore => Err(self.changed()),
+        }
+    }
+
+    /// Damage begins at the next record. `hashed` is what was hashed to find out, in bytes.
+    pub(super) fn damage(&mut self, finding: Finding, hashed: u64) -> Result<Advance> {
+        let (at, len, cause) = (self.state.at, self.source.len(), finding.cause());
+        if at == 0 && cause == Cause::ChecksumMismatch {
+            self.suspects_key = self.nothing_checks()?;
+        }
+        if self.options.strict && self.options.eof == Eof::Final {
+            return Err(self.damage_error(finding));
+        }
+        let spent = self.state.spent;
+        self.state.spent += hashed;
+        self.state.trust = 0;
+        let resync = self.resync()?;
+        let (end, older) = match resync {
+            Resync::Lengths(end) => (end, false),
+            Resync::Nothing { end, older } => (end, older),
+            Resync::Followed(end) | Resync::Limit(end) => {
+                if self.options.strict {
+                    return Err(self.damage_error(finding));
+                }
+                self.cover(end, Kind::Corrupt, Some(cause));
+                if matches!(resync, Resync::Limit(_)) {
+                    self.cover(len, Kind::Corrupt, Some(Cause::SearchLimit));
+                }
+                return Ok(Advance::On);
+            }
+        };
+        if self.options.eof == Eof::Growing {
+            self.state.spent = spent;
+            return Ok(Advance::Wait);
+        }
+        let bytes_are_missing = matches!(cause, Cause::TruncatedHeader | Cause::LengthOutOfBounds);
+        let nothing_checks = !self.state.checked && !bytes_are_missing;
+        let kind = if older || nothing_checks {
+            Kind::Corrupt
+        } else {
+            Kind::TornTail
+        };
+        self.cover(end, kind, Some(cause));
+        if matches!(resync, Resync::Nothing { .. }) {
+            self.cover(len, Kind::Unused, None);
+        }
+        Ok(Advance::On)
+    }
+
+    /// Whether the type of the record at `position`, whose header is in the window, is wanted.
+    pub(super) fn is_type_wanted(&self, position: u64) -> bool {
+        let bytes = self.window.bytes(&*self.source, position);
+        self.types.contain(type_of(bytes))
+    }
+
+    fn cover(&mut self, end: u64, kind: Kind, cause: Option<Cause>) {
+        self.settled.cover(end, kind, cause);
+        self.state.at = end.max(self.state.at);
+    }
+
+    fn damage_error(&self, finding: Finding) -> Error {
+        Error::Damage(Box::new(Damage {
+            path: self.source.path().map(Into::into),
+            offset: self.state.at,
+            cause: finding.cause(),
+            finding,
+            wrong_key: self.suspects_key,
+        }))
+    }
+}
+
+impl Walk for ActiveWalk {
+    fn step(&mut self) -> Result<Step> {
+        self.options.poll()?;
+        self.group.take_back();
+        self.settled.clear();
+        loop {
+            if self.ended {
+                return Ok(Step::Done);
+            }
+            let advance = self.advance()?;
+            if matches!(advance, Advance::End) {
+                self.ended = true;
+                self.settled.finish();
+            }
+            if !self.group.given().is_empty() || !self.settled.is_empty() {
+                return Ok(Step::More);
+            }
+            if matches!(advance, Advance::Wait) {
+                return Ok(Step::Wait);
+            }
+        }
+    }
+
+    fn rows(&self) -> Box<dyn Rows + '_> {
+        Box::new(self.active_rows())
+    }
+
+    fn spans(&self) -> &[Span] {
+        self.settled.spans(self.base, self.group.extents())
+    }
+
+    fn record_run(&self) -> Option<RecordRun> {
+        self.settled.run()
+    }
+
+    fn checked(&self) -> format::Checked {
+        format::Checked::Checksum
+    }
+
+    fn offset(&self) -> u64 {
+        self.state.at
+    }
+
+    fn carry(&self) -> Carry {
+        let state = State {
+            held: self.settled.held(),
+            ..self.state.clone()
+        };
+        // A struct of numbers always has a JSON form.
+        Carry(serde_json::to_string(&state).unwrap_or_default())
+    }
+
+    fn suspects_key(&self) -> bool {
+        self.suspects_key
+    }
+}

@@ -1,0 +1,259 @@
+//! Appending to a new or an existing segment.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use uuid::Uuid;
+
+use super::encode::{encode_unhashed, put_checksum};
+use super::walk::ActiveWalk;
+use super::{COLUMNS, FORMAT, Sequence, Unhashed};
+use crate::checksum::Key;
+use crate::error::Result;
+use crate::format::{self, Column, Options, RecordId, Start, Step, Value, Walk, WriteOptions};
+use crate::ledger::{Kind, Span};
+use crate::output::Appender;
+use crate::source::Source;
+use crate::verbs::Report;
+
+/// Appends records to a segment. Two writers of one file keep each other out (by an advisory lock, on Unix).
+///
+/// Records are buffered: [`flush`](Self::flush) hands them to the operating system, [`sync`](Self::sync) to the disk.
+/// After an error of `flush` nothing is lost: it can be called again. Dropping a writer flushes it without reporting errors.
+#[derive(Debug)]
+pub struct Writer {
+    out: Appender,
+    /// Records in the buffer that have no checksum yet: they get it before any byte leaves the buffer.
+    unhashed: Unhashed,
+    key: Key,
+    sequence: Sequence,
+    found: Report,
+}
+
+impl Writer {
+    /// Opens a segment for appending. An existing one is walked first.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io) where the file exists without [`append`](WriteOptions::append), is being written to by another
+    /// writer, or cannot be opened or filled; [`Error::Damage`](crate::Error::Damage) where an existing file ends in damage (a torn tail only
+    /// without [`zero_torn_tail`](WriteOptions::zero_torn_tail)) or is probably under another key.
+    pub fn open(path: &Path, options: &WriteOptions) -> Result<Self> {
+        let mut writer = Self {
+            out: Appender::open(path, options.append)?,
+            unhashed: Unhashed::default(),
+            key: options.key,
+            sequence: Sequence::default(),
+            found: Report::new(&FORMAT, Some(path), 0),
+        };
+        let ready = writer.find_end(options);
+        let ready = ready.and_then(|()| writer.out.fill(options.preallocate));
+        match ready {
+            Ok(()) => Ok(writer),
+            Err(error) => {
+                writer.out.discard();
+                Err(error)
+            }
+        }
+    }
+
+    /// Walks what is there, to find the last UUID and where to go on.
+    fn find_end(&mut self, options: &WriteOptions) -> Result<()> {
+        let source = Arc::new(self.out.source()?);
+        let lenient = Options {
+            keys: vec![options.key],
+            strict: false,
+            values: false,
+            interrupt: options.interrupt.clone(),
+            ..Options::default()
+        };
+        let mut walk = ActiveWalk::new(source.clone(), &lenient, Start::Beginning)?;
+        self.found = Report::of(&FORMAT, &*source);
+        let mut end_span = None::<Span>;
+        while walk.step()? == Step::More {
+            self.found.add(&walk);
+            let used = walk
+                .spans()
+                .iter()
+                .rev()
+                .find(|span| span.kind != Kind::Unused);
+            end_span = used.copied().or(end_span);
+            let rows = walk.rows();
+            if let Some(Value::Uuid(uuid)) = rows.len().checked_sub(1).map(|row| rows.field(row, 0))
+            {
+                self.sequence.go_on_behind(uuid);
+            }
+        }
+        let Some(end) = end_span else { return Ok(()) };
+        self.out.go_to(end.end);
+        if end.kind == Kind::Record {
+            return Ok(());
+        }
+        if end.kind == Kind::TornTail
+            && options.zero_torn_tail
+            && !self.found.wrong_key()
+            && !self.holds_records(source.clone(), &lenient, end)?
+        {
+            self.out.zero(end.start, end.end)?;
+            self.out.go_to(end.start);
+            return self.sync();
+        }
+        // Once more, strictly, from where the damage begins: the error has all the numbers.
+        let strict = Options {
+            strict: true,
+            ..lenient
+        };
+        let mut walk = ActiveWalk::behind(source, &strict, end.start, self.sequence.last())?;
+        while walk.step()? == Step::More {}
+        Err(self.out.changed())
+    }
+
+    /// Whether a record that checks stands in a torn tail, whose own lengths, if they lead to its end, keep it from being
+    /// searched: zeros would take it for good.
+    fn holds_records(
+        &self,
+        source: Arc<dyn Source>,
+        lenient: &Options,
+        torn: Span,
+    ) -> Result<bool> {
+        let mut walk = ActiveWalk::behind(source, lenient, torn.start + 1, self.sequence.last())?;
+        while walk.step()? == Step::More {
+            if !walk.rows().is_empty() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Appends a record of this UUID, which must be of version 6 and greater than the last one.
+    ///
+    /// # Errors
+    /// [`Error::Usage`](crate::Error::Usage) for a UUID that does not ascend or is not of version 6, a type of more than 255 bytes, or a value of
+    /// more than 2^32-1 bytes: nothing is appended. [`Error::Io`](crate::Error::Io) where a full buffer could not be written: the record
+    /// itself is appended to the buffer.
+    pub fn append(&mut self, uuid: &Uuid, type_: &[u8], value: &[u8]) -> Result<()> {
+        self.out.check_synced()?;
+        self.sequence.check(uuid)?;
+        let record = encode_unhashed(self.out.buffer(), uuid.as_bytes(), type_, value)?;
+        self.unhashed.push(record);
+        self.sequence.go_on_behind(uuid.into_bytes());
+        if self.unhashed.is_full() {
+            self.settle();
+        }
+        if self.out.is_full() {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    /// Gives all records in the buffer their checksums.
+    fn settle(&mut self) {
+        let buffer = self.out.buffer();
+        for ((start, len), checksum) in self.unhashed.settle(&self.key, buffer) {
+            put_checksum(buffer, start + len, checksum);
+        }
+    }
+
+    /// The next UUID for [`append`](Self::append): of the present time, or just behind the last one.
+    ///
+    /// # Errors
+    /// [`Error::Usage`](crate::Error::Usage) where the last UUID is of the last time that there is.
+    pub fn next_uuid(&self) -> Result<Uuid> {
+        self.sequence.next()
+    }
+
+    /// Hands all records to the operating system: they survive the end of this process.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io); what could not be written is kept, and flushing again writes it to where it belongs.
+    pub fn flush(&mut self) -> Result<()> {
+        self.settle();
+        self.out.flush()
+    }
+
+    /// Hands all records to the disk: they survive a loss of power.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io). After a failed sync the disk's state is unknown, so every later call fails too: open the file again,
+    /// which walks it.
+    pub fn sync(&mut self) -> Result<()> {
+        self.settle();
+        self.out.sync()
+    }
+
+    /// Flushes, and closes the file.
+    ///
+    /// # Errors
+    /// As [`flush`](Self::flush).
+    pub fn close(mut self) -> Result<()> {
+        self.flush()
+    }
+
+    /// Where the next record will begin, in bytes from the start of the file.
+    #[must_use]
+    pub const fn position(&self) -> u64 {
+        self.out.position()
+    }
+
+    /// The last UUID in the segment.
+    #[must_use]
+    pub fn last_uuid(&self) -> Option<Uuid> {
+        self.sequence.last().map(Uuid::from_bytes)
+    }
+
+    /// What was in the file when it was opened.
+    #[must_use]
+    pub fn found(&self) -> &Report {
+        &self.found
+    }
+}
+
+impl Drop for Writer {
+    /// The appender writes what is left in the buffer.
+    fn drop(&mut self) {
+        self.settle();
+    }
+}
+
+impl format::Writer for Writer {
+    fn columns(&self) -> &'static [Column] {
+        COLUMNS
+    }
+
+    fn write(&mut self, fields: &[Value<'_>]) -> Result<Option<RecordId>> {
+        let (uuid, type_, value) = self.sequence.record(fields)?;
+        self.append(&uuid, type_, value)?;
+        Ok(Some(RecordId::Uuid(uuid.into_bytes())))
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        self.flush()
+    }
+
+    fn sync(&mut self) -> Result<()> {
+        self.sync()
+    }
+
+    fn close(&mut self) -> Result<()> {
+        self.flush()
+    }
+
+    fn abandon(&mut self) -> Result<()> {
+        self.flush()
+    }
+
+    fn path(&self) -> &Path {
+        self.out.path()
+    }
+
+    fn position(&self) -> Option<u64> {
+        Some(self.position())
+    }
+
+    fn last(&self) -> Option<RecordId> {
+        self.sequence.last().map(RecordId::Uuid)
+    }
+
+    fn found(&self) -> Option<&Report> {
+        Some(&self.found)
+    }
+}

@@ -1,0 +1,214 @@
+//! Giving out the records of a chunk that has been checked, a bounded number at a time.
+
+use super::header::{HEADER_BYTES, Header};
+use super::payload::{Decoding, Input, Piece, Pieces};
+use super::records::{Filter, Place, RECORD_HEADER_BYTES, parse};
+use crate::error::{Error, Result};
+use crate::limits::LIMITS;
+
+/// A chunk that has been checked and whose records are being given out.
+pub(super) struct Giving {
+    pub(super) position: u64,
+    pub(super) header: Header,
+    /// How many of its records have been dealt with.
+    pub(super) done: u64,
+    /// How many had been dealt with when this began: they are passed over.
+    skipped: u64,
+    /// Where in the content at hand the next record begins.
+    next: usize,
+    /// How many bytes of the content at hand are known to be right.
+    proven: usize,
+    /// How many bytes of a body that nobody wants are still to be passed over.
+    unwanted: u64,
+    second: Option<SecondPass>,
+}
+
+/// A content that is decoded once more, since it was too large to keep. Every piece has to be what it was when it was checked.
+struct SecondPass {
+    decoding: Decoding,
+    expected: Vec<u64>,
+    seen: Pieces,
+    /// Where in the whole content the content at hand begins.
+    base: u64,
+}
+
+impl Giving {
+    /// Of a chunk whose content is in the buffer.
+    pub(super) const fn whole(position: u64, header: Header, content: &[u8]) -> Self {
+        Self {
+            position,
+            header,
+            done: 0,
+            skipped: 0,
+            next: 0,
+            proven: content.len(),
+            unwanted: 0,
+            second: None,
+        }
+    }
+
+    /// Of a chunk whose content's pieces have these hashes.
+    pub(super) fn large(
+        input: &mut Input,
+        position: u64,
+        header: Header,
+        expected: Vec<u64>,
+    ) -> Result<Self> {
+        let start = position + HEADER_BYTES as u64;
+        let Ok(decoding) = Decoding::begin(input, start, header.payload_end(position))? else {
+            return Err(input.changed(position));
+        };
+        let second = SecondPass {
+            decoding,
+            expected,
+            seen: Pieces::new(input.buffered_bytes()),
+            base: 0,
+        };
+        Ok(Self {
+            second: Some(second),
+            ..Self::whole(position, header, &[])
+        })
+    }
+
+    /// Passes over so many records: they were given out before.
+    pub(super) const fn skip(&mut self, records: u64) {
+        self.skipped = records;
+    }
+
+    /// Whether all records have been dealt with.
+    pub(super) const fn is_done(&self) -> bool {
+        self.done >= self.header.records as u64
+    }
+
+    /// Makes `rows` the next records that are wanted: places in `content`. None are left if there are none.
+    pub(super) fn next(
+        &mut self,
+        input: &mut Input,
+        filter: &Filter,
+        content: &mut Vec<u8>,
+        rows: &mut Vec<Place>,
+    ) -> Result<()> {
+        rows.clear();
+        if !filter.overlaps(self.header.start, self.header.end()) {
+            self.done = self.header.records.into();
+        }
+        loop {
+            self.take_records(input, filter, content, rows)?;
+            if self.is_done() || !rows.is_empty() {
+                return Ok(());
+            }
+            self.decode_more(input, content)?;
+        }
+    }
+
+    /// Collects records as long as they are whole in the content at hand.
+    fn take_records(
+        &mut self,
+        input: &Input,
+        filter: &Filter,
+        content: &[u8],
+        rows: &mut Vec<Place>,
+    ) -> Result<()> {
+        let content = content.get(..self.proven).unwrap_or_default();
+        let mut bytes = 0;
+        while rows.len() < LIMITS.chunked_step_rows && !self.is_done() {
+            let pass = usize::try_from(self.unwanted).unwrap_or(usize::MAX);
+            let pass = pass.min(content.len() - self.next.min(content.len()));
+            self.next += pass;
+            self.unwanted -= pass as u64;
+            let Some((timestamp, parsed)) = content.get(self.next..).and_then(parse) else {
+                return Ok(());
+            };
+            let number = usize::try_from(self.done).unwrap_or(usize::MAX);
+            let len = input.lengths.get(number).copied().unwrap_or(parsed);
+            let offset = self.header.start.saturating_add_unsigned(self.done);
+            let wanted = self.done >= self.skipped && filter.contains(offset, timestamp);
+            let start = self.next + RECORD_HEADER_BYTES;
+            if !wanted || !input.options.values {
+                (self.next, self.unwanted) = (start, len.into());
+                if wanted {
+                    rows.push(Place {
+                        offset,
+                        timestamp,
+                        start,
+                        len: 0,
+                    });
+                }
+            } else {
+                let needed = u64::from(len) + RECORD_HEADER_BYTES as u64;
+                let too_large = needed > input.options.max_record_bytes;
+                let len = usize::try_from(len).unwrap_or(usize::MAX);
+                bytes += len;
+                if !rows.is_empty() && (too_large || bytes > LIMITS.chunked_step_bytes) {
+                    return Ok(());
+                }
+                if too_large {
+                    let what = format!(
+                        "the record of message offset {offset} in the chunk at offset {}",
+                        self.position
+                    );
+                    return Err(Error::record_too_large(
+                        input.source.path(),
+                        what,
+                        needed,
+                        input.options.max_record_bytes,
+                    ));
+                }
+                if content.len() - start < len {
+                    return Ok(());
+                }
+                rows.push(Place {
+                    offset,
+                    timestamp,
+                    start,
+                    len,
+                });
+                self.next = start + len;
+            }
+            self.done += 1;
+        }
+        Ok(())
+    }
+
+    /// Decodes the next piece in the second pass. What has been dealt with goes.
+    fn decode_more(&mut self, input: &mut Input, content: &mut Vec<u8>) -> Result<()> {
+        let position = self.position;
+        // The first pass has counted the records, so those of a buffered content do not end early.
+        let Some(second) = &mut self.second else {
+            return Err(input.changed(position));
+        };
+        content.drain(..self.next.min(content.len()));
+        second.base += self.next as u64;
+        self.next = 0;
+        content.shrink_to(
+            LIMITS
+                .second_pass_bytes
+                .max(content.len().saturating_mul(2)),
+        );
+        content.reserve(LIMITS.second_pass_bytes);
+        let before = content.len();
+        let piece = second.decoding.more(input, content)?;
+        second.seen.take(content.get(before..).unwrap_or_default());
+        let mut complete = second.seen.complete();
+        match piece {
+            Piece::More => {}
+            Piece::End => {
+                second.seen.finish();
+                complete = second.base + content.len() as u64;
+            }
+            Piece::Bad(_) => return Err(input.changed(position)),
+        }
+        let seen = &second.seen.hashes;
+        if second.expected.get(..seen.len()) != Some(seen) {
+            return Err(input.changed(position));
+        }
+        // Only whole pieces are proven; a frame that ends before its records do has changed.
+        let ended_early = matches!(piece, Piece::End) && seen.len() < second.expected.len();
+        let proven = usize::try_from(complete.saturating_sub(second.base)).unwrap_or(usize::MAX);
+        self.proven = proven.min(content.len());
+        if ended_early {
+            return Err(input.changed(position));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,343 @@
+//! The index beside a segment: a hint that says where chunks are, each item of which is checked when it is used.
+//!
+//! ```text
+//! index: (offset i64 ‖ file offset i64 ‖ checksum u32)*
+//! ```
+//! Big-endian. `offset` is the message offset of the first record of the chunk at `file offset`; `checksum` is CRC-32 (IEEE)
+//! of the 16 bytes before it. Whatever is wrong with an index, the segment is read without it.
+
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::FORMAT;
+use super::header::{ALIGNMENT, Header, Look};
+use super::state::Fate;
+use super::walk::ChunkedWalk;
+use crate::cursor::Cursor;
+use crate::error::{Error, Result};
+use crate::format::{Eof, IndexSource, Options, Start, Step, Walk, Wanted};
+use crate::ledger::{Cause, Kind, Span, Tiling};
+use crate::source::{Source, Window};
+use crate::verbs::Report;
+
+/// How many bytes an item has.
+pub const ITEM_BYTES: usize = 20;
+/// The extension of an index's file.
+pub const INDEX_EXTENSION: &str = "index";
+
+/// One item: where a chunk is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Item {
+    /// The message offset of the chunk's first record.
+    pub offset: i64,
+    /// Where the chunk begins in the segment's file, in bytes.
+    pub file_offset: i64,
+}
+
+impl Item {
+    /// The item of a chunk. One without records has none: its message offset is the next one's too, and an index ascends
+    /// strictly.
+    pub(super) fn of(header: &Header, position: u64) -> Option<Self> {
+        let file_offset = i64::try_from(position).ok()?;
+        (header.records > 0).then_some(Self {
+            offset: header.start,
+            file_offset,
+        })
+    }
+
+    /// The item that these bytes are, if its checksum is right.
+    #[must_use]
+    pub fn decode(bytes: &[u8; ITEM_BYTES]) -> Option<Self> {
+        let (checked, _) = bytes.split_last_chunk::<4>()?;
+        let mut cursor = Cursor::new(bytes);
+        let item = Self {
+            offset: cursor.i64_be()?,
+            file_offset: cursor.i64_be()?,
+        };
+        (cursor.u32_be()? == crc32fast::hash(checked)).then_some(item)
+    }
+
+    /// The item's bytes.
+    #[must_use]
+    pub fn encode(&self) -> [u8; ITEM_BYTES] {
+        let mut bytes = [0; ITEM_BYTES];
+        let mut fields = Vec::with_capacity(ITEM_BYTES);
+        fields.extend_from_slice(&self.offset.to_be_bytes());
+        fields.extend_from_slice(&self.file_offset.to_be_bytes());
+        fields.extend_from_slice(&crc32fast::hash(&fields).to_be_bytes());
+        bytes.copy_from_slice(&fields);
+        bytes
+    }
+
+    /// Whether both offsets are greater than those of `last`.
+    fn ascends(&self, last: Option<Self>) -> bool {
+        last.is_none_or(|last| self.offset > last.offset && self.file_offset > last.file_offset)
+    }
+
+    /// Where in `log` the chunk is, if a header that checks and has this start offset stands there.
+    pub(super) fn position(&self, log: &dyn Source) -> Result<Option<u64>> {
+        let Ok(position) = u64::try_from(self.file_offset) else {
+            return Ok(None);
+        };
+        if !position.is_multiple_of(ALIGNMENT) || position >= log.len() {
+            return Ok(None);
+        }
+        let header = Look::read(log, position)?.checked();
+        Ok(header
+            .filter(|header| header.start == self.offset)
+            .map(|_| position))
+    }
+}
+
+/// The index that `options` name for a segment, if there is one that can be read.
+pub(super) fn find(log: &dyn Source, options: &Options) -> Option<Arc<dyn Source>> {
+    match &options.index {
+        IndexSource::None => None,
+        IndexSource::Source(source) => Some(source.clone()),
+        IndexSource::Beside => log.beside(INDEX_EXTENSION).ok().flatten(),
+    }
+}
+
+/// Whether `options` name an index for a segment, and there is one, whatever it is worth.
+///
+/// # Errors
+/// [`Error::Io`] where that cannot be told.
+pub(crate) fn has_index(log: &dyn Source, options: &Options) -> Result<bool> {
+    match &options.index {
+        IndexSource::None => Ok(false),
+        IndexSource::Source(_) => Ok(true),
+        IndexSource::Beside => match log.beside(INDEX_EXTENSION) {
+            Ok(index) => Ok(index.is_some()),
+            // It is there, though it cannot be opened.
+            Err(Error::Io { source, .. }) if source.kind() == ErrorKind::PermissionDenied => {
+                Ok(true)
+            }
+            Err(error) => Err(error),
+        },
+    }
+}
+
+/// Where the index of the segment at `path` is; `None` where the segment itself is called so.
+#[must_use]
+pub fn beside(path: &Path) -> Option<PathBuf> {
+    let index = path.with_extension(INDEX_EXTENSION);
+    (index != path).then_some(index)
+}
+
+/// A range of an index's ledger, and the item that it is, if it is a good one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// The range; of [`Kind::Record`] where it is an item that holds.
+    pub span: Span,
+    /// The item.
+    pub item: Option<Item>,
+}
+
+/// An index's ledger, in bounded memory: an iterator over its ranges, each checked against the segment.
+pub struct Entries<'a> {
+    log: &'a dyn Source,
+    index: &'a dyn Source,
+    options: Options,
+    window: Window,
+    at: u64,
+    last: Option<Item>,
+    /// Whether any item's checksum was right.
+    checked: bool,
+    fate: Option<Fate>,
+    tiling: Tiling,
+    spans: Vec<Span>,
+    item: Option<Item>,
+    failed: bool,
+}
+
+impl<'a> Entries<'a> {
+    /// Of an index of the segment `log`.
+    #[must_use]
+    pub fn new(log: &'a dyn Source, index: &'a dyn Source, options: &Options) -> Self {
+        Self {
+            log,
+            index,
+            options: options.clone(),
+            window: Window::default(),
+            at: 0,
+            last: None,
+            checked: false,
+            fate: None,
+            tiling: Tiling::default(),
+            spans: Vec::new(),
+            item: None,
+            failed: false,
+        }
+    }
+
+    /// Whether any item that was looked at has the right checksum. Behind damage, all items up to the next that holds are.
+    pub(super) const fn has_checked(&self) -> bool {
+        self.checked
+    }
+
+    /// What stands at `at`: an item that holds, or why it does not.
+    fn examine(&mut self, at: u64) -> Result<std::result::Result<Item, Cause>> {
+        let left = usize::try_from(self.index.len() - at).unwrap_or(usize::MAX);
+        self.window.load(
+            self.index,
+            at,
+            left.min(ITEM_BYTES),
+            self.options.window_bytes,
+        )?;
+        let Some(bytes) = self.window.bytes(self.index, at).first_chunk() else {
+            return Ok(Err(Cause::TruncatedHeader));
+        };
+        let Some(item) = Item::decode(bytes) else {
+            return Ok(Err(Cause::ChecksumMismatch));
+        };
+        self.checked = true;
+        Ok(if item.position(self.log)?.is_none() {
+            Err(Cause::IndexDisagrees)
+        } else if !item.ascends(self.last) {
+            Err(Cause::OutOfOrder)
+        } else {
+            Ok(item)
+        })
+    }
+
+    /// Runs ahead, behind damage, to see whether an item that holds follows.
+    fn foresee(&mut self, mut at: u64) -> Result<Fate> {
+        while at < self.index.len() {
+            self.options.poll()?;
+            if self.examine(at)?.is_ok() {
+                return Ok(Fate::Corrupt);
+            }
+            at += ITEM_BYTES as u64;
+        }
+        Ok(if self.checked {
+            Fate::Torn
+        } else {
+            Fate::Unchecked
+        })
+    }
+
+    /// Settles the next item, or what is there instead.
+    fn advance(&mut self) -> Result<()> {
+        let at = self.at;
+        let end = (at + ITEM_BYTES as u64).min(self.index.len());
+        let cause = match self.examine(at)? {
+            Ok(item) => {
+                self.tiling.cover(end, Kind::Record, None, &mut self.spans);
+                (self.last, self.item, self.fate) = (Some(item), Some(item), None);
+                self.at = end;
+                return Ok(());
+            }
+            Err(cause) => cause,
+        };
+        let fate = match self.fate {
+            Some(fate) => fate,
+            None => {
+                let fate = self.foresee(end)?;
+                *self.fate.insert(fate)
+            }
+        };
+        let refused = matches!(cause, Cause::IndexDisagrees | Cause::OutOfOrder);
+        let missing = cause == Cause::TruncatedHeader;
+        let torn = fate == Fate::Torn || fate == Fate::Unchecked && missing;
+        let kind = if torn && !refused {
+            Kind::TornTail
+        } else {
+            Kind::Corrupt
+        };
+        self.tiling.cover(end, kind, Some(cause), &mut self.spans);
+        self.at = end;
+        Ok(())
+    }
+
+    fn next_entry(&mut self) -> Result<Option<Entry>> {
+        while self.spans.is_empty() && self.at < self.index.len() {
+            self.options.poll()?;
+            self.advance()?;
+        }
+        if self.spans.is_empty() {
+            self.tiling.finish(&mut self.spans);
+        }
+        if self.spans.is_empty() {
+            return Ok(None);
+        }
+        let span = self.spans.remove(0); // two at most
+        let item = if span.kind == Kind::Record {
+            self.item.take()
+        } else {
+            None
+        };
+        Ok(Some(Entry { span, item }))
+    }
+}
+
+impl Iterator for Entries<'_> {
+    type Item = Result<Entry>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.failed {
+            return None;
+        }
+        let entry = self.next_entry();
+        self.failed = entry.is_err();
+        entry.transpose()
+    }
+}
+
+/// An index, read whole.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Index {
+    /// The index's length, in bytes.
+    pub size: u64,
+    /// The items that hold, in order.
+    pub items: Vec<Item>,
+    /// The index's own ledger.
+    pub spans: Vec<Span>,
+}
+
+impl Index {
+    /// Reads an index of the segment `log`. Memory grows with the index; [`Entries`] gives the same one by one.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io), [`Error::Interrupted`](crate::Error::Interrupted); damage is in the ledger.
+    pub fn read(log: &dyn Source, index: &dyn Source, options: &Options) -> Result<Self> {
+        let mut read = Self {
+            size: index.len(),
+            ..Self::default()
+        };
+        for entry in Entries::new(log, index, options) {
+            let Entry { span, item } = entry?;
+            read.spans.push(span);
+            read.items.extend(item);
+        }
+        Ok(read)
+    }
+}
+
+/// Walks a segment, whatever its damage, and gives `put` the item of each good chunk that has records, in order: the
+/// segment's index, as a writer would have written it. Gives what was found in the segment.
+///
+/// # Errors
+/// [`Error::Io`](crate::Error::Io), [`Error::Limit`](crate::Error::Limit),
+/// [`Error::Interrupted`](crate::Error::Interrupted), and what `put` gives.
+pub fn build_index(
+    log: Arc<dyn Source>,
+    options: &Options,
+    mut put: impl FnMut(Item) -> Result<()>,
+) -> Result<Report> {
+    let options = Options {
+        format: Some(&FORMAT),
+        strict: false,
+        values: false,
+        wanted: Wanted::default(),
+        eof: Eof::Final,
+        ..options.clone()
+    };
+    let mut report = Report::of(&FORMAT, &*log);
+    let mut walk = ChunkedWalk::new(log, &options, Start::Beginning)?;
+    while walk.step()? == Step::More {
+        report.add(&walk);
+        walk.chunks().iter().copied().try_for_each(&mut put)?;
+    }
+    Ok(report)
+}

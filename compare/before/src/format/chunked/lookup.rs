@@ -1,0 +1,432 @@
+//! Finding records by message offset: only the chunks that hold them are decompressed.
+//!
+//! Chunks are found by their headers, hopping from one to the next; the index only says where to begin hopping. An answer
+//! counts where the headers around it check, ascend and lead from one to the next; where they do not, the segment is walked
+//! from there, or from its beginning, so that the answer is that of a scan. An index can lead past damage that a scan ends at. Headers hold no times: whoever looks for a time without message offsets reads all
+//! chunks.
+
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use super::header::{Header, Look, align};
+use super::index::{self, ITEM_BYTES, Item};
+use super::walk::ChunkedWalk;
+use super::{COLUMNS, FORMAT};
+use crate::error::{Error, Result};
+use crate::format::lookup::no_such_id;
+use crate::format::{
+    Found, Hits, Lookup, Options, RecordId, Rows, Start, Step, Value, Walk, Wanted,
+};
+use crate::limits::LIMITS;
+use crate::source::{Source, data_end};
+
+pub(super) struct ChunkedLookup {
+    source: Arc<dyn Source>,
+    options: Options,
+    index: Option<Arc<dyn Source>>,
+    known: Mutex<Known>,
+    data_end: OnceLock<u64>,
+}
+
+/// A place between two chunks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Gap {
+    /// Where the next chunk begins.
+    at: u64,
+    /// The message offset behind the one before.
+    end: u64,
+}
+
+/// Gaps that were reached by hopping from the file's beginning, in order: every n-th, n growing as they become many.
+#[derive(Debug)]
+struct Known {
+    gaps: Vec<Gap>,
+    every: u64,
+    since: u64,
+}
+
+impl Known {
+    /// The last of them but one in front of a message offset.
+    fn before(&self, offset: u64) -> Gap {
+        let place = self.gaps.partition_point(|gap| gap.end <= offset);
+        let gap = place.checked_sub(2).and_then(|place| self.gaps.get(place));
+        gap.copied().unwrap_or_default()
+    }
+
+    /// Remembers a gap that was reached, if it is its turn.
+    fn reach(&mut self, gap: Gap) {
+        if self.gaps.last().is_some_and(|last| last.at >= gap.at) {
+            return;
+        }
+        self.since += 1;
+        if self.since < self.every {
+            return;
+        }
+        self.since = 0;
+        self.gaps.push(gap);
+        if self.gaps.len() >= LIMITS.known_chunks {
+            let mut place = 0_usize;
+            self.gaps.retain(|_| {
+                place += 1;
+                place.is_multiple_of(2)
+            });
+            self.every = self.every.saturating_mul(2);
+        }
+    }
+}
+
+/// What a hop came to.
+enum Hop {
+    Chunk(Header),
+    /// Nothing but unused space follows.
+    End,
+    /// Damage.
+    Damage,
+    /// A chunk that does not ascend, or one before it says too much.
+    Disorder,
+}
+
+/// Where a message offset is.
+enum Located {
+    /// If anywhere, a walk from this gap on meets it; so too all greater ones below this one.
+    Behind(Gap, u64),
+    /// Nowhere: it falls into this gap, and the next chunk, if there is one, begins with this message offset.
+    Nowhere(Gap, Option<i64>),
+    /// Only a walk from the beginning can tell.
+    Unknown,
+}
+
+/// A record that owns its body.
+struct Owned {
+    position: u64,
+    offset: i64,
+    timestamp: i64,
+    value: Vec<u8>,
+}
+
+struct OwnedRows<'a>(&'a [Owned]);
+
+impl OwnedRows<'_> {
+    #[allow(
+        clippy::indexing_slicing,
+        reason = "a row beyond the rows is the caller's mistake, as with any slice"
+    )]
+    fn record(&self, row: usize) -> &Owned {
+        &self.0[row]
+    }
+}
+
+impl Found for Vec<Owned> {
+    fn rows(&self) -> Box<dyn Rows + '_> {
+        Box::new(OwnedRows(self))
+    }
+}
+
+impl Rows for OwnedRows<'_> {
+    fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    fn position(&self, row: usize) -> u64 {
+        self.record(row).position
+    }
+
+    fn value(&self, row: usize) -> &[u8] {
+        &self.record(row).value
+    }
+
+    fn timestamp(&self, row: usize) -> Option<i64> {
+        Some(self.record(row).timestamp)
+    }
+
+    fn field(&self, row: usize, column: usize) -> Value<'_> {
+        let record = self.record(row);
+        match column {
+            0 => Value::Int64(record.offset),
+            1 => Value::Timestamp(record.timestamp),
+            _ => Value::Binary(&record.value),
+        }
+    }
+}
+
+impl ChunkedLookup {
+    pub(super) fn new(source: Arc<dyn Source>, options: &Options) -> Self {
+        Self {
+            index: index::find(&*source, options),
+            source,
+            options: options.clone(),
+            known: Mutex::new(Known {
+                gaps: Vec::new(),
+                every: 1,
+                since: 0,
+            }),
+            data_end: OnceLock::new(),
+        }
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        // What is remembered stays true, whoever panicked.
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn data_end(&self) -> Result<u64> {
+        if let Some(end) = self.data_end.get() {
+            return Ok(*end);
+        }
+        let end = data_end(&*self.source, || self.options.poll())?;
+        Ok(*self.data_end.get_or_init(|| end))
+    }
+
+    /// The chunk behind a gap, by its header alone.
+    fn hop(&self, gap: Gap) -> Result<Hop> {
+        if gap.at >= self.source.len() {
+            return Ok(Hop::End);
+        }
+        Ok(match Look::read(&*self.source, gap.at)? {
+            Look::Sound(header) if header.disorder(gap.end).is_some() => Hop::Disorder,
+            Look::Sound(header) => Hop::Chunk(header),
+            Look::Zeros if self.data_end()? <= gap.at => Hop::End,
+            _ => Hop::Damage,
+        })
+    }
+
+    /// Hops from a gap to where `offset` is, and tells of each gap that is `met`.
+    fn seek(&self, mut gap: Gap, offset: u64, mut met: impl FnMut(Gap)) -> Result<Located> {
+        let mut before = gap;
+        loop {
+            self.options.poll()?;
+            met(gap);
+            let header = match self.hop(gap)? {
+                Hop::Chunk(header) => header,
+                Hop::End => return Ok(Located::Nowhere(gap, None)),
+                // The chunk in front of it has nothing to bear its header out, so the walk begins with that.
+                Hop::Damage => return Ok(Located::Behind(before, u64::MAX)),
+                Hop::Disorder => return Ok(Located::Unknown),
+            };
+            if offset < header.start.cast_unsigned() {
+                return Ok(
+                    if header.is_borne_out(&*self.source, gap.at, || self.data_end())? {
+                        Located::Nowhere(gap, Some(header.start))
+                    } else {
+                        Located::Behind(gap, offset + 1)
+                    },
+                );
+            }
+            if offset < header.end() {
+                return Ok(Located::Behind(gap, header.end()));
+            }
+            before = gap;
+            gap = Gap {
+                at: align(header.payload_end(gap.at)),
+                end: header.end(),
+            };
+        }
+    }
+
+    fn locate(&self, offset: u64) -> Result<Located> {
+        if let Some(located) = self.locate_by_index(offset)? {
+            return Ok(located);
+        }
+        let begin = self.known().before(offset);
+        self.seek(begin, offset, |gap| self.known().reach(gap))
+    }
+
+    /// Hops from where the index says; `None` where it does not help, or leads astray.
+    fn locate_by_index(&self, offset: u64) -> Result<Option<Located>> {
+        let Some(index) = self.index.as_deref() else {
+            return Ok(None);
+        };
+        let items = index.len() / ITEM_BYTES as u64;
+        // The items in front of `low` are at most `offset`, as far as the index can be believed.
+        let (mut low, mut high) = (0, items);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let near = middle..high.min(middle + LIMITS.near_index_items);
+            match first_item(index, near)? {
+                Some((place, item)) if is_at_most(item, offset) => low = place + 1,
+                _ => high = middle,
+            }
+        }
+        let mut before = (low.saturating_sub(LIMITS.near_index_items)..low).rev();
+        let Some((last_item, last)) =
+            self.next_chunk(index, &mut before, |item| is_at_most(item, offset))?
+        else {
+            return Ok(None);
+        };
+        // One chunk further in front: so two items must agree on where chunks are, and a chunk that is no part of the log
+        // is not taken for one.
+        let is_in_front =
+            |item: Item| item.offset < last_item.offset && item.file_offset < last_item.file_offset;
+        let first = self.next_chunk(index, &mut before, is_in_front)?;
+        let begin = Gap {
+            at: first.map_or(0, |(_, position)| position),
+            end: 0,
+        };
+        let mut lands = false;
+        let located = self.seek(begin, offset, |gap| lands |= gap.at == last)?;
+        let astray = !lands || matches!(located, Located::Unknown);
+        Ok((!astray).then_some(located))
+    }
+
+    /// The next of these items that is one of those `wanted` and that a chunk's header confirms, and where the chunk is.
+    fn next_chunk(
+        &self,
+        index: &dyn Source,
+        places: &mut impl Iterator<Item = u64>,
+        wanted: impl Fn(Item) -> bool,
+    ) -> Result<Option<(Item, u64)>> {
+        for place in places {
+            let item = first_item(index, place..place + 1)?.map(|(_, item)| item);
+            let Some(item) = item.filter(|item| wanted(*item)) else {
+                continue;
+            };
+            if let Some(position) = item.position(&*self.source)? {
+                return Ok(Some((item, position)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Steps through `walk` until every one of `offsets`, which ascend, is found, or it ends.
+    fn collect(mut walk: ChunkedWalk, offsets: &[u64], found: &mut Vec<Owned>) -> Result<()> {
+        let mut left = offsets.len();
+        while left > 0 && walk.step()? == Step::More {
+            let rows = walk.rows();
+            for row in 0..rows.len() {
+                let (Value::Int64(offset), Value::Timestamp(timestamp)) =
+                    (rows.field(row, 0), rows.field(row, 1))
+                else {
+                    continue;
+                };
+                if offsets.binary_search(&offset.cast_unsigned()).is_ok() {
+                    left -= 1;
+                    found.push(Owned {
+                        position: rows.position(row),
+                        offset,
+                        timestamp,
+                        value: rows.value(row).to_vec(),
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Finds those of `offsets`, which ascend, that are in the segment. What is found ascends too.
+    fn find(&self, offsets: &[u64]) -> Result<Vec<Owned>> {
+        let options = Options {
+            wanted: Wanted::default(),
+            values: true,
+            ..self.options.clone()
+        };
+        let (mut found, mut unknown) = (Vec::new(), Vec::new());
+        let mut rest = offsets;
+        while let Some(&offset) = rest.first() {
+            let behind = |end: u64| rest.partition_point(|offset| *offset < end);
+            let taken = match self.locate(offset)? {
+                Located::Unknown => {
+                    unknown.push(offset);
+                    1
+                }
+                Located::Nowhere(_, next) => {
+                    next.map_or(rest.len(), |next| behind(next.cast_unsigned()))
+                }
+                Located::Behind(gap, end) => {
+                    let taken = behind(end);
+                    let here = rest.get(..taken).unwrap_or_default();
+                    let last = here.last().copied().unwrap_or(offset);
+                    // It ends at the first good chunk behind them, should they not all be there.
+                    let mut walk =
+                        ChunkedWalk::behind(self.source.clone(), &options, gap.at, gap.end)?;
+                    walk.filter.offsets = offset..last + 1;
+                    Self::collect(walk, here, &mut found)?;
+                    taken
+                }
+            };
+            rest = rest.get(taken.max(1)..).unwrap_or_default();
+        }
+        if let (Some(&first), Some(&last)) = (unknown.first(), unknown.last()) {
+            let mut walk = ChunkedWalk::new(self.source.clone(), &options, Start::Beginning)?;
+            walk.filter.offsets = first..last + 1;
+            Self::collect(walk, &unknown, &mut found)?;
+        }
+        found.sort_by_key(|record| record.offset);
+        Ok(found)
+    }
+}
+
+impl Lookup for ChunkedLookup {
+    fn get(&self, ids: &[RecordId]) -> Result<Hits> {
+        let mut offsets = Vec::new();
+        for id in ids {
+            match *id {
+                // There are no negative ones.
+                RecordId::Offset(offset) => offsets.extend(u64::try_from(offset)),
+                _ => return Err(no_such_id(&FORMAT, id)),
+            }
+        }
+        offsets.sort_unstable();
+        offsets.dedup();
+        let found = self.find(&offsets)?;
+        let place = |id: &RecordId| match *id {
+            RecordId::Offset(offset) => found.binary_search_by_key(&offset, |own| own.offset).ok(),
+            _ => None,
+        };
+        let places = ids.iter().map(|id| place(id).map(|row| (0, row))).collect();
+        Ok(Hits {
+            sets: vec![Box::new(found)],
+            places,
+        })
+    }
+
+    fn range(&self, wanted: &Wanted) -> Result<Box<dyn Walk>> {
+        wanted.check(&FORMAT, COLUMNS)?;
+        let options = Options {
+            wanted: wanted.clone(),
+            ..self.options.clone()
+        };
+        let walk = ChunkedWalk::new(self.source.clone(), &options, Start::Beginning)?;
+        if wanted.offsets.is_none() {
+            return Ok(Box::new(walk));
+        }
+        let offsets = walk.filter.offsets.clone();
+        if offsets.is_empty() {
+            let end = self.source.len();
+            return Ok(Box::new(ChunkedWalk::behind(
+                self.source.clone(),
+                &options,
+                end,
+                0,
+            )?));
+        }
+        match self.locate(offsets.start)? {
+            Located::Unknown => Ok(Box::new(walk)),
+            Located::Behind(gap, _) | Located::Nowhere(gap, _) => {
+                let at = gap.at.min(self.source.len());
+                let walk = ChunkedWalk::behind(self.source.clone(), &options, at, gap.end)?;
+                Ok(Box::new(walk.hasten(offsets)))
+            }
+        }
+    }
+}
+
+/// Whether an item's chunk begins at `offset` or in front of it.
+fn is_at_most(item: Item, offset: u64) -> bool {
+    u64::try_from(item.offset).is_ok_and(|own| own <= offset)
+}
+
+/// The first of these items whose checksum is right, and its place.
+fn first_item(index: &dyn Source, places: std::ops::Range<u64>) -> Result<Option<(u64, Item)>> {
+    for place in places {
+        let mut bytes = [0; ITEM_BYTES];
+        match index.read_exact_at(place * ITEM_BYTES as u64, &mut bytes) {
+            Ok(()) => {}
+            // An index that cannot be read is as none.
+            Err(Error::Io { .. }) => return Ok(None),
+            Err(error) => return Err(error),
+        }
+        if let Some(item) = Item::decode(&bytes) {
+            return Ok(Some((place, item)));
+        }
+    }
+    Ok(None)
+}

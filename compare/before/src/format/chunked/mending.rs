@@ -1,0 +1,158 @@
+//! Making an existing index what its segment's chunks say, before more is appended.
+
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use super::index::{Entries, ITEM_BYTES, Item, beside};
+use crate::error::{Error, Result};
+use crate::format::{Options, WriteOptions};
+use crate::output::{Appender, Spool};
+use crate::source::{FileSource, Source, Window, data_end, open_regular};
+
+/// How much of an index is read or copied at a time.
+const COPY_BYTES: usize = 64 << 10;
+
+/// Where the index of the segment at `path` is.
+pub(super) fn index_path(path: &Path) -> Result<PathBuf> {
+    beside(path).ok_or_else(|| {
+        Error::Usage(format!(
+            "{} has the name of its own index: give the segment another extension, or write it with index=False",
+            crate::text::path(path)
+        ))
+    })
+}
+
+/// A new segment's index does not replace a file that happens to have its name.
+pub(super) fn refuse_existing(index: &Path) -> Result<()> {
+    match std::fs::symlink_metadata(index) {
+        Ok(metadata) if metadata.len() > 0 => Err(Error::io(
+            Some(index),
+            "a new segment's index would replace this file: move it away, or write the segment with index=False",
+            ErrorKind::AlreadyExists.into(),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Compares an index with what it should be, and keeps what is missing in it.
+pub(super) struct Mending {
+    path: PathBuf,
+    existing: Option<FileSource>,
+    window: Window,
+    /// How many bytes of the index are right.
+    right: u64,
+    /// What belongs behind them: as soon as there is anything.
+    missing: Option<Spool>,
+}
+
+impl Mending {
+    pub(super) fn new(path: PathBuf) -> Result<Self> {
+        let existing = match open_regular(&path) {
+            Ok(file) => Some(FileSource::new(file, &path)?),
+            Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => None,
+            Err(error) => return Err(error),
+        };
+        Ok(Self {
+            path,
+            existing,
+            window: Window::default(),
+            right: 0,
+            missing: None,
+        })
+    }
+
+    /// The next item that the index should have.
+    pub(super) fn expect(&mut self, item: &Item) -> Result<()> {
+        let bytes = item.encode();
+        let missing = match self.missing.take() {
+            Some(missing) => missing,
+            None if self.stands_next(&bytes)? => {
+                self.right += ITEM_BYTES as u64;
+                return Ok(());
+            }
+            None => Spool::create(&self.path)?,
+        };
+        let missing = self.missing.insert(missing);
+        missing.buffer().extend_from_slice(&bytes);
+        missing.flush_if_full()
+    }
+
+    fn stands_next(&mut self, item: &[u8; ITEM_BYTES]) -> Result<bool> {
+        let Some(existing) = &self.existing else {
+            return Ok(false);
+        };
+        if existing.len() < self.right + ITEM_BYTES as u64 {
+            return Ok(false);
+        }
+        self.window
+            .load(existing, self.right, ITEM_BYTES, COPY_BYTES)?;
+        Ok(self.window.bytes(existing, self.right).starts_with(item))
+    }
+
+    /// Writes what is missing, cuts off what is too much, and gives the index to be appended to.
+    pub(super) fn mend(mut self, log: &dyn Source, options: &WriteOptions) -> Result<Appender> {
+        let len = self.existing.as_ref().map_or(0, Source::len);
+        if let Some(existing) = self
+            .existing
+            .as_ref()
+            .filter(|_| self.right == 0 && len > 0)
+        {
+            self.refuse_foreign(log, existing, options)?;
+        }
+        let mut out = Appender::open(&self.path, true)?;
+        match self.write(&mut out, len) {
+            Ok(()) => Ok(out),
+            Err(error) => {
+                out.discard();
+                Err(error)
+            }
+        }
+    }
+
+    fn write(&mut self, out: &mut Appender, len: u64) -> Result<()> {
+        out.go_to(self.right);
+        if let Some(missing) = &mut self.missing {
+            let missing = missing.source()?;
+            let (mut window, mut at) = (Window::default(), 0);
+            while at < missing.len() {
+                let left = usize::try_from(missing.len() - at).unwrap_or(usize::MAX);
+                let piece = left.min(COPY_BYTES);
+                window.load(&missing, at, piece, piece)?;
+                let bytes = window.bytes(&missing, at).get(..piece);
+                out.buffer().extend_from_slice(bytes.unwrap_or_default());
+                out.flush_if_full()?;
+                at += piece as u64;
+            }
+        }
+        out.flush()?;
+        if out.position() < len {
+            out.truncate(out.position())?;
+        }
+        Ok(())
+    }
+
+    /// A file in which nothing is an index item, and that is not empty, is somebody else's.
+    fn refuse_foreign(
+        &self,
+        log: &dyn Source,
+        existing: &FileSource,
+        options: &WriteOptions,
+    ) -> Result<()> {
+        let reading = Options {
+            interrupt: options.interrupt.clone(),
+            ..Options::default()
+        };
+        let mut entries = Entries::new(log, existing, &reading);
+        let first = entries.next().transpose()?;
+        let is_short = existing.len() < ITEM_BYTES as u64;
+        let is_zero = data_end(existing, || reading.poll())? == 0;
+        if first.is_none() || entries.has_checked() || is_short || is_zero {
+            return Ok(());
+        }
+        Err(Error::io(
+            Some(&self.path),
+            "nothing in this file is an index item, so it is not replaced: move it away, or write the segment with index=False",
+            ErrorKind::InvalidData.into(),
+        ))
+    }
+}

@@ -1,0 +1,117 @@
+//! The chunked format: a log of zstd chunks of timestamped records, and a sparse index beside it.
+//!
+//! ```text
+//! chunk:   flags u8 ‖ length u32 ‖ start offset i64 ‖ record length u32 ‖ head crc i32 ‖ payload ‖ zero padding to 0x80
+//! payload: one zstd frame with content checksum, of record*
+//! record:  timestamp i64 ‖ length u32 ‖ body
+//! ```
+//! Integers are big-endian. `length` is the payload's bytes, `record length` the number of records; record i has the message
+//! offset `start offset + i`; head crc is CRC-32 (IEEE) of the 17 bytes before it; flags are 0. Timestamps are microseconds
+//! since 1970-01-01 UTC, in any order. Chunks begin at multiples of 0x80 and their start offsets ascend, with or without
+//! gaps. A zero header followed by zeros to the end is unused space. [`Index`] is the index.
+//! `docs/formats/chunked.md` has the whole story, with what a reader does about damage.
+
+mod giving;
+mod header;
+mod index;
+mod lookup;
+mod mending;
+mod part;
+mod payload;
+mod records;
+mod resync;
+mod salvage;
+mod state;
+mod suspects;
+mod walk;
+mod writer;
+
+pub(crate) use index::has_index;
+pub use index::{Entries, Entry, INDEX_EXTENSION, ITEM_BYTES, Index, Item, beside, build_index};
+pub use writer::Writer;
+
+use super::{Checked, Column, ColumnKind, Format, Likelihood, Options};
+use crate::compress;
+use crate::error::Result;
+use crate::source::{Source, Window};
+use header::{HEADER_BYTES, Header, Look};
+
+/// The format's entry in the table.
+pub static FORMAT: Format = Format {
+    name: "chunked",
+    extension: "chunks",
+    checked: Checked::Checksum,
+    has_plain_values: false,
+    open_options: &["index", "max_chunk_bytes", "limit_chunk_bytes"],
+    create_options: &[
+        "append",
+        "zero_torn_tail",
+        "chunk_bytes",
+        "chunk_records",
+        "level",
+        "index",
+    ],
+    columns: |_| COLUMNS,
+    detect,
+    walk: |source, options, start| Ok(Box::new(walk::ChunkedWalk::new(source, options, start)?)),
+    split: Some(part::split),
+    lookup: |source, options| Ok(Box::new(lookup::ChunkedLookup::new(source, options))),
+    create: |path, options| Ok(Box::new(Writer::open(path, options)?)),
+    salvage: salvage::salvage,
+    suspects: |source, options| {
+        let (source, options) = (source.clone(), options.clone());
+        Ok(Some(Box::new(suspects::ChunkedSuspects {
+            source,
+            options,
+        })))
+    },
+};
+
+const COLUMNS: &[Column] = &[
+    Column::optional("offset", ColumnKind::Int64),
+    Column::new("timestamp", ColumnKind::Timestamp),
+    Column::new("value", ColumnKind::Binary),
+];
+
+/// How much of a file whose first header does not check is searched for another.
+const DETECT_BYTES: usize = 64 << 10;
+
+/// Whether a header says that this is a segment: certainly if it is the first one, likely if it is a later one, or if the
+/// first one is damaged and a zstd frame stands behind it.
+fn detect(source: &dyn Source, _: &Options) -> Result<Likelihood> {
+    let len = source.len();
+    let want = usize::try_from(len).unwrap_or(usize::MAX).min(DETECT_BYTES);
+    let mut window = Window::default();
+    window.load(
+        source,
+        0,
+        want.min(HEADER_BYTES + compress::MAGIC.len()),
+        HEADER_BYTES,
+    )?;
+    let first = Look::at(0, window.bytes(source, 0), len);
+    if first.checked().is_some() {
+        let reason = "the first chunk header's CRC-32 is right".to_owned();
+        return Ok(Likelihood::Certain(reason));
+    }
+    let rest = window
+        .bytes(source, 0)
+        .get(HEADER_BYTES..)
+        .unwrap_or_default();
+    if matches!(first, Look::Wrong(..)) && rest.starts_with(&compress::MAGIC) {
+        let reason = "a zstd frame stands where the first chunk's payload should".to_owned();
+        return Ok(Likelihood::Likely(reason));
+    }
+    window.load(source, 0, want, want)?;
+    let bytes = window.bytes(source, 0);
+    let places = (0..want).step_by(resync::ALIGNMENT_BYTES);
+    let found = places.filter(|place| {
+        let header = bytes.get(*place..place + HEADER_BYTES);
+        header.and_then(Header::checked).is_some()
+    });
+    Ok(match found.take(1).next() {
+        Some(place) => Likelihood::Likely(format!(
+            "at offset {place} there is a chunk header whose CRC-32 is right"
+        )),
+        None => Likelihood::No,
+    })
+}

@@ -1,0 +1,285 @@
+//! A chunk's payload: decoded from the source piece by piece, and believed only when all of it has been checked.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use super::header::{HEADER_BYTES, Header};
+use super::records::Count;
+use crate::checksum::{Incremental, Key};
+use crate::compress::{Decoder, FrameHead, MAX_HEAD_BYTES};
+use crate::error::{Error, Finding, Result};
+use crate::format::Options;
+use crate::ledger::Cause;
+use crate::limits::LIMITS;
+use crate::source::{Source, Window};
+
+/// What payloads are read from and through.
+pub(super) struct Input {
+    pub(super) source: Arc<dyn Source>,
+    pub(super) options: Options,
+    pub(super) window: Window,
+    pub(super) decoder: Decoder,
+    /// The body lengths of the first records of the content that was checked last. Where a record begins depends on the length of
+    /// the one before, so that going from one to the next is mostly waiting: whoever does so again need not wait for these.
+    pub(super) lengths: Vec<u32>,
+}
+
+impl Input {
+    /// At least `min` bytes from `at` on. The caller has made sure that the file has them.
+    pub(super) fn load(&mut self, at: u64, min: usize) -> Result<&[u8]> {
+        self.window
+            .load(&*self.source, at, min, self.options.window_bytes)?;
+        Ok(self.window.bytes(&*self.source, at))
+    }
+
+    /// How many bytes of a content are buffered at most: whoever wants no bodies gets by with less memory.
+    pub(super) fn buffered_bytes(&self) -> u64 {
+        match self.options.values {
+            true => self.options.max_chunk_bytes,
+            false => self.options.max_chunk_bytes.min(LIMITS.unwanted_bytes),
+        }
+    }
+
+    /// That the file is not what it was a moment ago.
+    pub(super) fn changed(&self, position: u64) -> Error {
+        Error::changed(
+            self.source.path(),
+            &format!("the chunk at offset {position}"),
+        )
+    }
+}
+
+/// What decoding the next piece came to.
+pub(super) enum Piece {
+    /// There may be more.
+    More,
+    /// The frame is complete, its checksum right, and nothing stands behind it.
+    End,
+    /// The payload is not exactly one good frame.
+    Bad(Cow<'static, str>),
+}
+
+/// A frame being decoded: the bytes from `at` to `end` are left.
+pub(super) struct Decoding {
+    at: u64,
+    end: u64,
+    /// How many bytes the content has, if the frame's header says so and is to be believed.
+    stated: Option<u64>,
+}
+
+impl Decoding {
+    /// Begins with the frame that should lie at `start` to `end`.
+    pub(super) fn begin(
+        input: &mut Input,
+        start: u64,
+        end: u64,
+    ) -> Result<std::result::Result<Self, Cow<'static, str>>> {
+        let left = usize::try_from(end - start).unwrap_or(usize::MAX);
+        // Small payloads are decoded in one go, which zstd does without copying.
+        let whole = left.min(input.options.window_bytes.min(LIMITS.whole_payload_bytes));
+        let bytes = input.load(start, whole.max(left.min(MAX_HEAD_BYTES)))?;
+        let head = bytes.get(..left.min(MAX_HEAD_BYTES)).unwrap_or(bytes);
+        let begun = FrameHead::parse(head).and_then(|head| {
+            input.decoder.begin()?;
+            Ok(head)
+        });
+        Ok(match begun {
+            Ok(head) => Ok(Self {
+                at: start,
+                end,
+                stated: head.content_bytes,
+            }),
+            Err(bad) => Err(bad.0),
+        })
+    }
+
+    /// How many bytes of the payload are left to be decoded.
+    pub(super) const fn left(&self) -> u64 {
+        self.end - self.at
+    }
+
+    /// Appends the next piece of content to `out`, as far as its capacity goes.
+    pub(super) fn more(&mut self, input: &mut Input, out: &mut Vec<u8>) -> Result<Piece> {
+        if out.len() == out.capacity() {
+            out.reserve(LIMITS.payload_output_bytes);
+        }
+        let before = out.len();
+        loop {
+            input.options.poll()?;
+            let left = usize::try_from(self.left()).unwrap_or(usize::MAX);
+            input.window.load(
+                &*input.source,
+                self.at,
+                left.min(1),
+                input.options.window_bytes,
+            )?;
+            let bytes = input.window.bytes(&*input.source, self.at);
+            let bytes = bytes
+                .get(..left.min(LIMITS.payload_input_bytes))
+                .unwrap_or(bytes);
+            let progress = match input.decoder.decode(bytes, out) {
+                Ok(progress) => progress,
+                Err(bad) => return Ok(Piece::Bad(bad.0)),
+            };
+            self.at += progress.consumed as u64;
+            if progress.ended {
+                let left = self.left();
+                return Ok(if left == 0 {
+                    Piece::End
+                } else {
+                    Piece::Bad(format!("a zstd frame and {left} bytes behind it").into())
+                });
+            }
+            if out.len() > before {
+                return Ok(Piece::More);
+            }
+            if progress.consumed == 0 {
+                return Ok(Piece::Bad(if left == 0 {
+                    "a zstd frame that is cut off".into()
+                } else {
+                    "a zstd frame that does not go on".into()
+                }));
+            }
+        }
+    }
+}
+
+/// Hashes of a content's pieces of one size, however it comes: so that a second pass can tell that it sees the same.
+pub(super) struct Pieces {
+    size: u64,
+    filled: u64,
+    current: Incremental,
+    pub(super) hashes: Vec<u64>,
+}
+
+impl Pieces {
+    /// Pieces for a reader that buffers chunks of up to `max_chunk_bytes`.
+    pub(super) fn new(max_chunk_bytes: u64) -> Self {
+        Self {
+            size: max_chunk_bytes.clamp(4 << 10, 1 << 20),
+            filled: 0,
+            current: Incremental::new(&Key::DEFAULT),
+            hashes: Vec::new(),
+        }
+    }
+
+    pub(super) fn take(&mut self, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            let room = usize::try_from(self.size - self.filled).unwrap_or(usize::MAX);
+            let (now, later) = bytes.split_at(room.min(bytes.len()));
+            self.current.update(now);
+            self.filled += now.len() as u64;
+            bytes = later;
+            if self.filled == self.size {
+                self.finish();
+            }
+        }
+    }
+
+    /// Ends the last piece, unless it is empty.
+    pub(super) fn finish(&mut self) {
+        if self.filled > 0 {
+            let fresh = Incremental::new(&Key::DEFAULT);
+            self.hashes
+                .push(std::mem::replace(&mut self.current, fresh).finish());
+            self.filled = 0;
+        }
+    }
+
+    /// How many bytes the pieces that are complete have.
+    pub(super) const fn complete(&self) -> u64 {
+        self.hashes.len() as u64 * self.size
+    }
+}
+
+/// What the first look at a whole payload came to.
+pub(super) enum Checked {
+    /// It is good, and the content is in the buffer.
+    Whole,
+    /// It is good, but its content is too large to keep: the hashes of its pieces.
+    Large(Vec<u64>),
+    /// It is not what the header says.
+    Bad(Finding),
+}
+
+/// Checks the payload of the chunk of this header at `at`; `content` gets what is in it.
+///
+/// # Errors
+/// [`Error::Limit`] where the content is larger than the options allow.
+pub(super) fn check(
+    input: &mut Input,
+    header: &Header,
+    at: u64,
+    content: &mut Vec<u8>,
+) -> Result<Checked> {
+    let bad = |reason: Cow<'static, str>| {
+        let expected = format!(
+            "a payload of one zstd frame with content checksum, of exactly {} records",
+            header.records
+        );
+        Checked::Bad(Finding::words(Cause::PayloadInvalid, expected, reason))
+    };
+    input.lengths.clear();
+    content.clear();
+    content.shrink_to(LIMITS.kept_content_bytes);
+    let max = input.buffered_bytes();
+    let limit = input.options.limit_chunk_bytes;
+    let mut decoding =
+        match Decoding::begin(input, at + HEADER_BYTES as u64, header.payload_end(at))? {
+            Ok(decoding) => decoding,
+            Err(reason) => return Ok(bad(reason)),
+        };
+    // One byte more than may be buffered shows that there is more.
+    let most = usize::try_from(max).unwrap_or(usize::MAX).saturating_add(1);
+    let trusted = decoding
+        .stated
+        .unwrap_or_default()
+        .min(LIMITS.unverified_bytes);
+    content.reserve_exact(usize::try_from(trusted).unwrap_or_default().min(most));
+    let mut count = Count::new(header.records);
+    let mut pieces: Option<Pieces> = None;
+    let mut total = 0_u64;
+    loop {
+        if pieces.is_none() && content.len() == content.capacity() {
+            let room = content.len().max(LIMITS.payload_output_bytes);
+            content.reserve_exact(room.min(most.saturating_sub(content.len())).max(1));
+        }
+        let before = content.len();
+        let piece = decoding.more(input, content)?;
+        let fresh = content.get(before..).unwrap_or_default();
+        total += fresh.len() as u64;
+        if !count.take(fresh, &mut input.lengths) {
+            return Ok(bad("content that goes on behind the last of them".into()));
+        }
+        if total > limit {
+            return Err(Error::Limit {
+                path: input.source.path().map(Into::into),
+                what: format!("the content of the chunk at offset {at}"),
+                needed: decoding.stated.unwrap_or_default().max(total),
+                option: "limit_chunk_bytes",
+                limit,
+            });
+        }
+        if total > max {
+            let pieces = pieces.get_or_insert_with(|| Pieces::new(max));
+            pieces.take(content);
+            content.clear();
+            content.shrink_to(LIMITS.payload_input_bytes);
+        }
+        match piece {
+            Piece::More => {}
+            Piece::End => break,
+            Piece::Bad(reason) => return Ok(bad(reason)),
+        }
+    }
+    if let Some(reason) = count.at_end() {
+        return Ok(bad(reason.into()));
+    }
+    Ok(match pieces {
+        None => Checked::Whole,
+        Some(mut pieces) => {
+            pieces.finish();
+            Checked::Large(pieces.hashes)
+        }
+    })
+}

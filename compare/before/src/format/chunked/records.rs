@@ -1,0 +1,224 @@
+//! Records within a chunk's content, and those of one step as rows.
+
+use std::ops::Range;
+
+use crate::columns::ColumnBuffer;
+use crate::cursor::Cursor;
+use crate::format::{Bound, Rows, Value, Wanted};
+use crate::limits::LIMITS;
+
+/// timestamp, length.
+pub(super) const RECORD_HEADER_BYTES: usize = 12;
+
+/// The timestamp and body length of the record that `bytes` begin with.
+pub(super) fn parse(bytes: &[u8]) -> Option<(i64, u32)> {
+    let mut cursor = Cursor::new(bytes);
+    Some((cursor.i64_be()?, cursor.u32_be()?))
+}
+
+/// Keeps a body's length, if it is among the first.
+fn note(lengths: &mut Vec<u32>, len: u32) {
+    if lengths.len() < LIMITS.kept_lengths {
+        lengths.push(len);
+    }
+}
+
+/// Counts the records of a content that comes in pieces, however they are cut.
+#[derive(Debug)]
+pub(super) struct Count {
+    stated: u32,
+    begun: u32,
+    header: [u8; RECORD_HEADER_BYTES],
+    header_len: usize,
+    body_left: u64,
+}
+
+impl Count {
+    /// Of a chunk that states this many records.
+    pub(super) const fn new(stated: u32) -> Self {
+        Self {
+            stated,
+            begun: 0,
+            header: [0; RECORD_HEADER_BYTES],
+            header_len: 0,
+            body_left: 0,
+        }
+    }
+
+    /// Takes the next piece. Gives false as soon as there are bytes behind the last record that is stated. The body lengths of
+    /// the first records are added to `lengths`.
+    pub(super) fn take(&mut self, mut bytes: &[u8], lengths: &mut Vec<u32>) -> bool {
+        loop {
+            let skip = usize::try_from(self.body_left)
+                .unwrap_or(usize::MAX)
+                .min(bytes.len());
+            self.body_left -= skip as u64;
+            bytes = bytes.get(skip..).unwrap_or_default();
+            if bytes.is_empty() {
+                return true;
+            }
+            if self.header_len == 0 {
+                bytes = self.take_whole(bytes, lengths);
+                if self.body_left > 0 || bytes.is_empty() {
+                    continue;
+                }
+                if self.begun == self.stated {
+                    return false;
+                }
+                self.begun += 1;
+            }
+            // A header in two pieces, or more.
+            let missing = self.header.get_mut(self.header_len..).unwrap_or_default();
+            let take = missing.len().min(bytes.len());
+            for (to, from) in missing.iter_mut().zip(bytes) {
+                *to = *from;
+            }
+            bytes = bytes.get(take..).unwrap_or_default();
+            self.header_len += take;
+            if self.header_len == RECORD_HEADER_BYTES {
+                self.header_len = 0;
+                let len = parse(&self.header).map_or(0, |(_, len)| len);
+                note(lengths, len);
+                self.body_left = len.into();
+            }
+        }
+    }
+
+    /// Takes the records whose headers are whole, as far as they are stated: gives what is behind the last body, or none where
+    /// that is cut off.
+    fn take_whole<'a>(&mut self, mut bytes: &'a [u8], lengths: &mut Vec<u32>) -> &'a [u8] {
+        while self.begun < self.stated
+            && let Some((_, len)) = parse(bytes)
+        {
+            self.begun += 1;
+            note(lengths, len);
+            let bodies = bytes.get(RECORD_HEADER_BYTES..).unwrap_or_default();
+            match usize::try_from(len).ok().and_then(|len| bodies.get(len..)) {
+                Some(behind) => bytes = behind,
+                None => {
+                    self.body_left = u64::from(len) - bodies.len() as u64;
+                    return &[];
+                }
+            }
+        }
+        bytes
+    }
+
+    /// What is wrong with a content that ends here.
+    pub(super) fn at_end(&self) -> Option<String> {
+        if self.header_len > 0 || self.body_left > 0 {
+            return Some(format!(
+                "content that ends inside record {} of them",
+                self.begun
+            ));
+        }
+        (self.begun < self.stated).then(|| format!("content of {} records", self.begun))
+    }
+}
+
+/// Which records are wanted.
+#[derive(Clone, Debug)]
+pub(super) struct Filter {
+    /// Message offsets.
+    pub(super) offsets: Range<u64>,
+    since: i64,
+    until: Option<i64>,
+}
+
+impl Filter {
+    pub(super) fn of(wanted: &Wanted) -> Self {
+        let micros = |bound| match bound {
+            Some(Bound::Micros(micros)) => Some(micros),
+            // Refused before: these records have no UUID.
+            Some(Bound::Uuid(_)) | None => None,
+        };
+        Self {
+            offsets: wanted.offsets.clone().unwrap_or(0..u64::MAX),
+            since: micros(wanted.since).unwrap_or(i64::MIN),
+            until: micros(wanted.until),
+        }
+    }
+
+    pub(super) fn contains(&self, offset: i64, timestamp: i64) -> bool {
+        self.offsets.contains(&offset.cast_unsigned())
+            && timestamp >= self.since
+            && self.until.is_none_or(|until| timestamp < until)
+    }
+
+    /// Whether any of these message offsets is wanted.
+    pub(super) fn overlaps(&self, start: i64, end: u64) -> bool {
+        self.offsets.start < end && !self.is_past(start)
+    }
+
+    /// Whether neither this message offset nor a greater one is wanted.
+    pub(super) const fn is_past(&self, offset: i64) -> bool {
+        offset.cast_unsigned() >= self.offsets.end
+    }
+}
+
+/// A record of a good chunk, as a place in the content at hand.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    pub(super) offset: i64,
+    pub(super) timestamp: i64,
+    pub(super) start: usize,
+    pub(super) len: usize,
+}
+
+/// Records of the chunk at `position`.
+pub(super) struct ChunkRows<'a> {
+    pub(super) position: u64,
+    pub(super) content: &'a [u8],
+    pub(super) records: &'a [Place],
+}
+
+impl ChunkRows<'_> {
+    #[allow(
+        clippy::indexing_slicing,
+        reason = "a row beyond the rows is the caller's mistake, as with any slice"
+    )]
+    fn record(&self, row: usize) -> &Place {
+        &self.records[row]
+    }
+
+    fn body(&self, record: &Place) -> &[u8] {
+        let rest = self.content.get(record.start..).unwrap_or_default();
+        rest.get(..record.len).unwrap_or_default()
+    }
+}
+
+impl Rows for ChunkRows<'_> {
+    fn len(&self) -> usize {
+        self.records.len()
+    }
+
+    fn position(&self, _: usize) -> u64 {
+        self.position
+    }
+
+    fn value(&self, row: usize) -> &[u8] {
+        self.body(self.record(row))
+    }
+
+    fn timestamp(&self, row: usize) -> Option<i64> {
+        Some(self.record(row).timestamp)
+    }
+
+    fn field(&self, row: usize, column: usize) -> Value<'_> {
+        let record = self.record(row);
+        match column {
+            0 => Value::Int64(record.offset),
+            1 => Value::Timestamp(record.timestamp),
+            _ => Value::Binary(self.body(record)),
+        }
+    }
+
+    fn fill(&self, rows: Range<usize>, column: usize, buffer: &mut ColumnBuffer) {
+        let records = self.records.get(rows).unwrap_or_default().iter();
+        match column {
+            0 => buffer.extend_int64(records.map(|record| record.offset)),
+            1 => buffer.extend_int64(records.map(|record| record.timestamp)),
+            _ => buffer.extend_bytes(records.map(|record| self.body(record))),
+        }
+    }
+}

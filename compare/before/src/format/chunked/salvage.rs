@@ -1,0 +1,28 @@
+//! The good chunks of a damaged log, each with its padding: so the next begins at a multiple of the alignment again.
+
+use super::walk::ChunkedWalk;
+use crate::error::Result;
+use crate::format::{Salvage, Start, Step, Walk};
+use crate::ledger::{Cause, Kind};
+
+pub(super) fn salvage(salvage: &mut Salvage<'_>) -> Result<()> {
+    let mut walk = ChunkedWalk::new(salvage.source(), salvage.options(), Start::Beginning)?;
+    let mut is_behind_chunk = false;
+    while walk.step()? == Step::More {
+        for span in walk.spans() {
+            match (span.kind, span.cause) {
+                (Kind::Chunk | Kind::Unused, None) => salvage.carry(span.start..span.end)?,
+                // Where the chunk is lost, zeros in its place would be damage.
+                (Kind::Padding, None) if is_behind_chunk => salvage.carry(span.start..span.end)?,
+                (_, Some(Cause::NonzeroPadding)) if is_behind_chunk => {
+                    // Less than the alignment.
+                    let len = usize::try_from(span.len()).unwrap_or_default();
+                    salvage.put(&vec![0; len], None)?;
+                }
+                _ => {}
+            }
+            is_behind_chunk = span.kind == Kind::Chunk;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,48 @@
+//! The state of a walk between two steps.
+
+use serde::{Deserialize, Serialize};
+
+use super::part::Portion;
+use crate::ledger::Span;
+
+/// What is to become of damage, up to the next good chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Fate {
+    /// A good chunk follows, or the search for one was given up.
+    Corrupt,
+    /// None follows.
+    Torn,
+    /// None follows, and no header in the file checks at all.
+    Unchecked,
+}
+
+/// What a [`Carry`](crate::format::Carry) holds.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct State {
+    /// The offset of what comes next: a chunk if it is aligned, else padding.
+    pub(super) at: u64,
+    /// The message offset behind the last good chunk's last record.
+    pub(super) end: u64,
+    /// How many records of the chunk at `at` have been given out or passed over.
+    pub(super) given: u64,
+    /// Whether the CRC of any header was right.
+    pub(super) checked: bool,
+    /// What is to become of damage, where that is known.
+    pub(super) fate: Option<Fate>,
+    /// Bytes decompressed in search, counted towards the budget.
+    pub(super) spent: u64,
+    /// In front of this offset each search is made twice, once to learn the fate of damage, and so counts twice.
+    pub(super) twice_until: u64,
+    /// Damage up to `at` that might still grow.
+    pub(super) held: Option<Span>,
+    /// Whether to end at the first header behind the wanted offsets, unless damage makes it doubtful.
+    #[serde(default)]
+    pub(super) hasty: bool,
+    /// The part that this walk is of.
+    pub(super) portion: Option<Portion>,
+    /// That walk has ended: where it began may be in front of the part's end, if nothing in it is its own or is wanted.
+    #[serde(default)]
+    pub(super) is_over: bool,
+    /// Whether the last chunk in front of `at` was good, so that a part may end here.
+    pub(super) stands: bool,
+}

@@ -1,0 +1,167 @@
+//! What a damaged range of a log may have been: a chunk's header, its payload, padding.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::header::{ALIGNMENT, HEADER_BYTES, Header, Look, align};
+use super::payload::{Checked, Input, check};
+use crate::compress::Decoder;
+use crate::error::Result;
+use crate::format::Options;
+use crate::format::suspect::{MAX_TRIED_BYTES, Suspect, Suspects, Trial, read_piece};
+use crate::ledger::{Cause, Span};
+use crate::limits::LIMITS;
+use crate::source::{BytesSource, Source, Window};
+
+/// The most content of a chunk whose payload is guessed at, in bytes.
+const MAX_CONTENT_BYTES: u64 = 1 << 20;
+/// A zstd frame's descriptor, which says what the bytes behind it mean: with a wrong content size taken for a window size, which
+/// is never wrong, the frame decodes as well.
+const DESCRIPTOR: Range<usize> = 4..5;
+/// What a guess costs at least, as decoding so many bytes: zstd does not tell how much it had decoded when it met an error.
+const LEAST_WORK: u64 = 2 << 10;
+
+pub(super) struct ChunkedSuspects {
+    pub(super) source: Arc<dyn Source>,
+    pub(super) options: Options,
+}
+
+impl Suspects for ChunkedSuspects {
+    fn reads_alone(&self) -> bool {
+        true
+    }
+
+    fn suspects(&mut self, span: &Span) -> Result<Vec<Suspect>> {
+        if span.cause == Some(Cause::NonzeroPadding) {
+            return Ok(vec![Suspect::zeros("padding", span.start..span.end)]);
+        }
+        let (at, len) = (span.start, self.source.len());
+        if len.saturating_sub(at) < HEADER_BYTES as u64 {
+            return Ok(Vec::new());
+        }
+        let mut suspects = Vec::new();
+        match Look::read(&*self.source, at)?.checked() {
+            Some(header) => {
+                let end = header.payload_end(at);
+                if u64::from(header.length) <= MAX_TRIED_BYTES && end <= len {
+                    suspects.push(self.payload(header, at, end)?);
+                }
+            }
+            None => suspects.push(header_suspect(at, len)),
+        }
+        if span.len() <= MAX_TRIED_BYTES && !at.is_multiple_of(ALIGNMENT) {
+            suspects.push(Suspect::zeros("padding", span.start..span.end));
+        }
+        Ok(suspects)
+    }
+
+    fn alignment(&self) -> u64 {
+        ALIGNMENT
+    }
+
+    fn begins(&self, bytes: &[u8]) -> bool {
+        // Far enough from the end of any file: whether the payload fits is another question.
+        matches!(Look::at(0, bytes, u64::MAX), Look::Sound(_))
+    }
+}
+
+/// A header whose CRC-32 would be right.
+fn header_suspect(at: u64, len: u64) -> Suspect {
+    let check = move |bytes: &[u8]| Trial {
+        end: match Look::at(at, bytes, len) {
+            Look::Sound(header) => Some(align(header.payload_end(at)).min(len)),
+            _ => None,
+        },
+        work: HEADER_BYTES as u64,
+    };
+    Suspect::new("chunk header", at..at + HEADER_BYTES as u64, check)
+}
+
+impl ChunkedSuspects {
+    /// A payload that would be what its header says.
+    fn payload(&self, header: Header, at: u64, end: u64) -> Result<Suspect> {
+        let options = Options {
+            max_chunk_bytes: MAX_CONTENT_BYTES,
+            limit_chunk_bytes: MAX_CONTENT_BYTES,
+            window_bytes: usize::MAX,
+            ..self.options.clone()
+        };
+        let start = at + HEADER_BYTES as u64;
+        let mut head = Vec::new();
+        read_piece(&*self.source, &(at..start), &mut head)?;
+        let (after, mut content) = (align(end).min(self.source.len()), Vec::new());
+        let mut input = Input {
+            source: self.source.clone(),
+            options,
+            window: Window::default(),
+            decoder: Decoder::default(),
+            lengths: Vec::new(),
+        };
+        let check = move |bytes: &[u8]| {
+            input.source = Arc::new(BytesSource::new([head.as_slice(), bytes].concat()));
+            // zstd writes as much as there is room for before it returns, and tells nothing of it where it meets an error.
+            content.clear();
+            content.shrink_to(LIMITS.payload_output_bytes);
+            // A content beyond the limit is none that can be proven here.
+            let checked = check(&mut input, &header, 0, &mut content);
+            let is_good = matches!(checked, Ok(Checked::Whole | Checked::Large(_)));
+            Trial {
+                end: is_good.then_some(after),
+                work: LEAST_WORK + bytes.len() as u64 + content.len() as u64,
+            }
+        };
+        Ok(Suspect {
+            tried_last: DESCRIPTOR,
+            ..Suspect::new("chunk payload", start..end, check)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ledger::Kind;
+
+    /// A payload of blocks of one repeated byte, 128 KiB each, and behind them one of a type that there is not.
+    fn payload(blocks: usize) -> Vec<u8> {
+        const WINDOW_OF_128_KIB: u8 = 7 << 3;
+        const CHECKSUM: u8 = 0b100;
+        let mut payload = [&crate::compress::MAGIC[..], &[CHECKSUM, WINDOW_OF_128_KIB]].concat();
+        let repeated = [&((128_u32 << 10 << 3) | 0b10).to_le_bytes()[..3], b"a"].concat();
+        payload.extend(repeated.repeat(blocks));
+        payload.extend([0xff; 3]);
+        payload
+    }
+
+    #[test]
+    fn each_guess_costs_what_it_has_decoded() -> std::result::Result<(), Box<dyn std::error::Error>>
+    {
+        const BLOCKS: usize = 6;
+        let payload = payload(BLOCKS);
+        let header = Header {
+            flags: 0,
+            length: payload.len().try_into()?,
+            start: 0,
+            records: 1,
+        };
+        let source = Arc::new(BytesSource::new(
+            [header.encode(), payload.clone()].concat(),
+        ));
+        let span = Span {
+            start: 0,
+            end: source.len(),
+            kind: Kind::TornTail,
+            cause: Some(Cause::PayloadInvalid),
+        };
+        let options = Options::default();
+        let mut suspects = ChunkedSuspects { source, options }.suspects(&span)?;
+        let suspect = suspects.first_mut().ok_or("the payload is suspected")?;
+        for _ in 0..3 {
+            let trial = (suspect.check)(&payload);
+            assert_eq!(trial.end, None);
+            // Nobody knows of the last piece.
+            assert!(trial.work >= (BLOCKS as u64) << 16, "{trial:?}");
+        }
+        Ok(())
+    }
+}

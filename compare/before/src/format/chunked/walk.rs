@@ -1,0 +1,476 @@
+//! The walk: header, payload, padding, header; each damaged range as far as the fine print says.
+
+use std::sync::Arc;
+
+use super::FORMAT;
+use super::giving::Giving;
+use super::header::{ALIGNMENT, HEADER_BYTES, Header, Look, align};
+use super::index::Item;
+use super::payload::{Checked, Input, check};
+use super::records::{ChunkRows, Filter, Place};
+use super::resync::Extent;
+use super::state::{Fate, State};
+use crate::compress::Decoder;
+use crate::error::{Damage, Error, Finding, Result};
+use crate::format::{self, Carry, Eof, Options, Rows, Start, Step, Walk};
+use crate::ledger::{Cause, Kind, Span, Tiling};
+use crate::source::{Source, Window};
+
+pub(super) struct ChunkedWalk {
+    pub(super) input: Input,
+    pub(super) filter: Filter,
+    pub(super) state: State,
+    /// The window that searching reads through.
+    pub(super) probe: Window,
+    pub(super) data_end: Option<u64>,
+    /// The content of the chunk that is being given out, or that was last looked at.
+    pub(super) content: Vec<u8>,
+    /// The chunk whose content that is.
+    pub(super) giving: Option<Giving>,
+    tiling: Tiling,
+    position: u64,
+    records: Vec<Place>,
+    chunks: Vec<Item>,
+    spans: Vec<Span>,
+    failed: Option<Damage>,
+    pub(super) ended: bool,
+}
+
+/// What one advance came to.
+enum Advance {
+    On,
+    Wait,
+    End,
+}
+
+/// What stands at an offset.
+pub(super) enum Found {
+    /// The file's end.
+    End,
+    /// Zeros to the file's end.
+    Unused,
+    /// The beginning of something that the file has not grown around yet.
+    Growing,
+    /// Zeros up to the next chunk, which end here.
+    Padding(u64),
+    /// A good chunk, now the one that is being given out.
+    Chunk(Header),
+    /// Damage, and how far it reaches.
+    Damage(Finding, Extent),
+}
+
+impl ChunkedWalk {
+    pub(super) fn new(
+        source: Arc<dyn Source>,
+        options: &Options,
+        start: Start<'_>,
+    ) -> Result<Self> {
+        let state = match start {
+            Start::Part(part) => return Self::in_part(source, options, part.portion()?),
+            Start::Beginning => State::default(),
+            Start::Offset(offset) if offset.is_multiple_of(ALIGNMENT) => State {
+                at: offset,
+                ..State::default()
+            },
+            Start::Offset(offset) => {
+                return Err(Error::Usage(format!(
+                    "no chunk begins at offset {offset}: chunks begin at multiples of {ALIGNMENT}"
+                )));
+            }
+            Start::Carry(Carry(json)) => serde_json::from_str(json).map_err(|error| {
+                Error::Usage(format!(
+                    "this is not a point from which a chunked segment can be read on: {error}"
+                ))
+            })?,
+        };
+        Self::from_state(source, options, state)
+    }
+
+    /// A walk from `at` on of a file whose last good chunk in front of that ended with the message offset `end`.
+    pub(super) fn behind(
+        source: Arc<dyn Source>,
+        options: &Options,
+        at: u64,
+        end: u64,
+    ) -> Result<Self> {
+        let state = State {
+            at,
+            end,
+            checked: at > 0,
+            ..State::default()
+        };
+        Self::from_state(source, options, state)
+    }
+
+    pub(super) fn from_state(
+        source: Arc<dyn Source>,
+        options: &Options,
+        state: State,
+    ) -> Result<Self> {
+        if state.at > source.len() {
+            let message = format!(
+                "cannot start at offset {} of a file of {} bytes",
+                state.at,
+                source.len()
+            );
+            return Err(Error::Usage(message));
+        }
+        let mut window = Window::default();
+        if let Some(portion) = state.portion {
+            window.read_ahead_until(portion.until);
+        }
+        Ok(Self {
+            input: Input {
+                source,
+                options: options.clone(),
+                window,
+                decoder: Decoder::default(),
+                lengths: Vec::new(),
+            },
+            filter: Filter::of(&options.wanted),
+            tiling: Tiling::resume(state.at, state.held),
+            ended: state.is_over,
+            state,
+            probe: Window::default(),
+            data_end: None,
+            content: Vec::new(),
+            giving: None,
+            position: 0,
+            records: Vec::new(),
+            chunks: Vec::new(),
+            spans: Vec::new(),
+            failed: None,
+        })
+    }
+
+    /// Gives these message offsets alone, and ends at the first header behind them.
+    pub(super) fn hasten(mut self, offsets: std::ops::Range<u64>) -> Self {
+        self.filter.offsets = offsets;
+        self.state.hasty = true;
+        self
+    }
+
+    /// The good chunks that the last step came to the end of, as index items.
+    pub(super) fn chunks(&self) -> &[Item] {
+        &self.chunks
+    }
+
+    /// Looks at what stands at `at`, the last good chunk having ended with the message offset `end`.
+    pub(super) fn examine(&mut self, at: u64, end: u64) -> Result<Found> {
+        let len = self.input.source.len();
+        let left = usize::try_from(len - at).unwrap_or(usize::MAX);
+        if left == 0 {
+            return Ok(Found::End);
+        }
+        if !at.is_multiple_of(ALIGNMENT) {
+            return self.examine_padding(at, align(at).min(len));
+        }
+        let bytes = self.input.load(at, left.min(HEADER_BYTES))?;
+        let look = Look::at(at, bytes, len);
+        self.state.checked |= look.checked().is_some();
+        if let Look::Sound(header) = &look
+            && self.state.hasty
+            && self.state.fate.is_none()
+            && self.filter.is_past(header.start)
+            && header.is_borne_out(&*self.input.source.clone(), at, || self.data_end())?
+        {
+            return Ok(Found::End);
+        }
+        Ok(match look {
+            Look::Zeros => {
+                let until = self.data_end()?;
+                if until > at {
+                    Found::Damage(Finding::Nonzero { until }, Extent::Search(None))
+                } else {
+                    Found::Unused
+                }
+            }
+            Look::Truncated(finding) => Found::Damage(finding, Extent::Tail),
+            Look::Wrong(header, finding) => Found::Damage(finding, Extent::Search(Some(header))),
+            Look::Refused(header, finding) => {
+                let payload_end = header.payload_end(at);
+                let extent = if payload_end <= len {
+                    Extent::Known(payload_end)
+                } else {
+                    Extent::Tail
+                };
+                Found::Damage(finding, extent)
+            }
+            Look::Sound(header) => {
+                let finding = match self.check(&header, at)? {
+                    Some(finding) => Some(finding),
+                    None => header.disorder(end),
+                };
+                match finding {
+                    Some(finding) => {
+                        self.giving = None;
+                        Found::Damage(finding, Extent::Known(header.payload_end(at)))
+                    }
+                    None => Found::Chunk(header),
+                }
+            }
+        })
+    }
+
+    fn examine_padding(&mut self, at: u64, end: u64) -> Result<Found> {
+        if self.input.options.eof == Eof::Growing && end < align(at) {
+            return Ok(Found::Growing);
+        }
+        let len = usize::try_from(end - at).unwrap_or(usize::MAX);
+        let bytes = self.input.load(at, len)?;
+        let padding = bytes.get(..len).unwrap_or(bytes);
+        Ok(match padding.iter().position(|byte| *byte != 0) {
+            None => Found::Padding(end),
+            Some(place) => {
+                let finding = Finding::words(
+                    Cause::NonzeroPadding,
+                    format!("padding of zeros up to offset {end}"),
+                    format!("another byte at offset {}", at + place as u64),
+                );
+                Found::Damage(finding, Extent::Known(end))
+            }
+        })
+    }
+
+    /// Checks the payload of the chunk at `at`, and makes it the one whose content is at hand.
+    fn check(&mut self, header: &Header, at: u64) -> Result<Option<Finding>> {
+        self.giving = None;
+        let giving = match check(&mut self.input, header, at, &mut self.content)? {
+            Checked::Bad(finding) => return Ok(Some(finding)),
+            Checked::Whole => Giving::whole(at, *header, &self.content),
+            Checked::Large(pieces) => Giving::large(&mut self.input, at, *header, pieces)?,
+        };
+        self.giving = Some(giving);
+        Ok(None)
+    }
+
+    fn advance(&mut self) -> Result<Advance> {
+        let at = self.state.at;
+        let growing = self.input.options.eof == Eof::Growing;
+        if self.is_behind_part() {
+            return Ok(Advance::End);
+        }
+        if let Some(giving) = &self.giving
+            && giving.position == at
+        {
+            // Checked before, on the way to it or in an earlier step.
+            if self.filter.is_past(giving.header.start) {
+                return Ok(Advance::End);
+            }
+            self.give()?;
+            return Ok(Advance::On);
+        }
+        Ok(match self.examine(at, self.state.end)? {
+            Found::End | Found::Growing | Found::Unused if growing && !self.is_past(at) => {
+                Advance::Wait
+            }
+            Found::End | Found::Growing => Advance::End,
+            Found::Unused => {
+                self.cover(self.input.source.len(), Kind::Unused, None);
+                Advance::End
+            }
+            Found::Padding(end) => {
+                self.cover(end, Kind::Padding, None);
+                Advance::On
+            }
+            Found::Chunk(header) if self.filter.is_past(header.start) => Advance::End,
+            Found::Chunk(_) => {
+                self.give()?;
+                Advance::On
+            }
+            Found::Damage(finding, extent) => self.damage(finding, extent)?,
+        })
+    }
+
+    /// Whether the walk is at its end because of what is wanted, not because of what there is.
+    fn is_past(&self, at: u64) -> bool {
+        self.state.hasty && at < self.input.source.len()
+    }
+
+    /// Gives out the next records of the chunk at hand.
+    fn give(&mut self) -> Result<()> {
+        let Some(giving) = &mut self.giving else {
+            return Err(self.input.changed(self.state.at));
+        };
+        if giving.done < self.state.given {
+            giving.skip(self.state.given);
+        }
+        giving.next(
+            &mut self.input,
+            &self.filter,
+            &mut self.content,
+            &mut self.records,
+        )?;
+        let (position, header, done) = (giving.position, giving.header, giving.done);
+        self.position = position;
+        if !giving.is_done() {
+            self.state.given = done;
+            return Ok(());
+        }
+        self.giving = None;
+        self.state.given = 0;
+        self.state.end = header.end();
+        self.state.fate = None;
+        self.state.stands = true;
+        self.cover(header.payload_end(position), Kind::Chunk, None);
+        self.chunks.extend(Item::of(&header, position));
+        Ok(())
+    }
+
+    /// Enters damage in the ledger, or raises it.
+    fn damage(&mut self, finding: Finding, extent: Extent) -> Result<Advance> {
+        let (at, cause) = (self.state.at, finding.cause());
+        self.check_part(at, extent)?;
+        let options = &self.input.options;
+        let (strict, growing) = (options.strict, options.eof == Eof::Growing);
+        // What checks and is refused is that, whatever follows.
+        let refused = matches!(
+            cause,
+            Cause::OutOfOrder | Cause::UnsupportedFlags | Cause::OffsetOutOfBounds
+        );
+        let settled = refused && matches!(extent, Extent::Known(_));
+        if strict && (settled || !growing) {
+            return Err(self.fail(finding));
+        }
+        let before = (self.state.spent, self.state.twice_until);
+        let reach = self.reach(at, extent)?;
+        let fate = match self.state.fate {
+            _ if settled || reach.limited => Fate::Corrupt,
+            Some(fate) => fate,
+            None => {
+                let fate = self.foresee(reach.end)?;
+                if growing && fate != Fate::Corrupt {
+                    (self.state.spent, self.state.twice_until) = before;
+                    return Ok(Advance::Wait);
+                }
+                if strict {
+                    return Err(self.fail(finding));
+                }
+                *self.state.fate.insert(fate)
+            }
+        };
+        let missing = matches!(cause, Cause::TruncatedHeader | Cause::LengthOutOfBounds);
+        let torn = fate == Fate::Torn || fate == Fate::Unchecked && missing;
+        let kind = if torn && !refused {
+            Kind::TornTail
+        } else {
+            Kind::Corrupt
+        };
+        self.cover(reach.end, kind, Some(cause));
+        if reach.limited {
+            self.cover(
+                self.input.source.len(),
+                Kind::Corrupt,
+                Some(Cause::SearchLimit),
+            );
+        }
+        Ok(Advance::On)
+    }
+
+    /// Runs ahead from `at`, behind damage, to see whether a good chunk follows. What is found there is met again, so that
+    /// nothing of it need be kept, however much it is.
+    fn foresee(&mut self, mut at: u64) -> Result<Fate> {
+        let spent = self.state.spent;
+        // Only a chunk that is good tells.
+        let hasty = std::mem::take(&mut self.state.hasty);
+        self.state.twice_until = u64::MAX;
+        let fate = loop {
+            match self.examine(at, self.state.end)? {
+                Found::End | Found::Growing | Found::Unused if self.state.checked => {
+                    break Fate::Torn;
+                }
+                Found::End | Found::Growing | Found::Unused => break Fate::Unchecked,
+                Found::Chunk(_) => break Fate::Corrupt,
+                Found::Padding(end) => at = end,
+                Found::Damage(_, extent) => {
+                    let reach = self.reach(at, extent)?;
+                    if reach.limited {
+                        break Fate::Corrupt;
+                    }
+                    at = reach.end;
+                }
+            }
+        };
+        // A search that ended at `at` is made again too.
+        self.state.twice_until = at.saturating_add(1);
+        self.state.spent = spent;
+        self.state.hasty = hasty;
+        Ok(fate)
+    }
+
+    fn cover(&mut self, end: u64, kind: Kind, cause: Option<Cause>) {
+        self.tiling.cover(end, kind, cause, &mut self.spans);
+        self.state.at = end.max(self.state.at);
+    }
+
+    /// From now on every step fails with this damage.
+    fn fail(&mut self, finding: Finding) -> Error {
+        let damage = Damage {
+            path: self.input.source.path().map(Into::into),
+            offset: self.state.at,
+            cause: finding.cause(),
+            finding,
+            wrong_key: false,
+        };
+        self.failed = Some(damage.clone());
+        Error::Damage(Box::new(damage))
+    }
+}
+
+impl Walk for ChunkedWalk {
+    fn step(&mut self) -> Result<Step> {
+        self.input.options.poll()?;
+        self.records.clear();
+        self.chunks.clear();
+        self.spans.clear();
+        if let Some(damage) = &self.failed {
+            return Err(Error::Damage(Box::new(damage.clone())));
+        }
+        loop {
+            if self.ended {
+                return Ok(Step::Done);
+            }
+            let advance = self.advance()?;
+            if matches!(advance, Advance::End) {
+                self.ended = true;
+                self.tiling.finish(&mut self.spans);
+            }
+            if !self.records.is_empty() || !self.spans.is_empty() {
+                return Ok(Step::More);
+            }
+            if matches!(advance, Advance::Wait) {
+                return Ok(Step::Wait);
+            }
+        }
+    }
+
+    fn rows(&self) -> Box<dyn Rows + '_> {
+        Box::new(ChunkRows {
+            position: self.position,
+            content: &self.content,
+            records: &self.records,
+        })
+    }
+
+    fn spans(&self) -> &[Span] {
+        &self.spans
+    }
+
+    fn checked(&self) -> format::Checked {
+        FORMAT.checked
+    }
+
+    fn offset(&self) -> u64 {
+        self.state.at
+    }
+
+    fn carry(&self) -> Carry {
+        let state = State {
+            held: self.tiling.held(),
+            is_over: self.ended && self.state.portion.is_some(),
+            ..self.state.clone()
+        };
+        // A struct of numbers always has a JSON form.
+        Carry(serde_json::to_string(&state).unwrap_or_default())
+    }
+}

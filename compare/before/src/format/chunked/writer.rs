@@ -1,0 +1,443 @@
+//! Appending to a new or an existing segment, and keeping its index.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use super::header::{Header, OFFSETS_END, align};
+use super::index::Item;
+use super::mending::{Mending, index_path, refuse_existing};
+use super::records::RECORD_HEADER_BYTES;
+use super::walk::ChunkedWalk;
+use super::{COLUMNS, FORMAT};
+use crate::compress::{Encoder, bound};
+use crate::error::{Error, Result};
+use crate::format::{self, Column, Options, RecordId, Start, Step, Value, Walk, WriteOptions};
+use crate::ledger::{Kind, Span};
+use crate::output::Appender;
+use crate::source::Source;
+use crate::verbs::Report;
+
+/// The most bytes that a chunk's records may have, so that their frame's length fits in 32 bits whatever is in them.
+const MAX_CONTENT_BYTES: usize = 0xfeff_0000;
+
+/// Appends records to a segment, and items to the index beside it. Two writers of one file keep each other out (by an
+/// advisory lock, on Unix).
+///
+/// Records are collected into chunks. [`flush`](Self::flush) closes the current chunk and hands everything to the operating
+/// system, [`sync`](Self::sync) to the disk: the segment first, then the index, so that the index never says more than there
+/// is. After an error of `flush` nothing is lost: it can be called again. Dropping a writer flushes it without reporting
+/// errors.
+#[derive(Debug)]
+pub struct Writer {
+    out: Appender,
+    index: Option<Appender>,
+    encoder: Encoder,
+    chunk_bytes: usize,
+    chunk_records: u32,
+    /// The records of the current chunk, how many they are, and the first one's message offset.
+    content: Vec<u8>,
+    records: u32,
+    start: i64,
+    /// A chunk's compressed records, kept for its memory.
+    frame: Vec<u8>,
+    /// The least message offset that the next record can have; 2^63 where there is none.
+    next: u64,
+    last: Option<i64>,
+    found: Report,
+    closed: bool,
+}
+
+impl Writer {
+    /// Opens a segment for appending. An existing one is walked first, and its index is mended.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for options that cannot be; [`Error::Io`] where the file exists without
+    /// [`append`](WriteOptions::append), is being written to by another writer, cannot be opened, or stands beside a file
+    /// that is called like its index and is none; [`Error::Damage`] where an existing file ends in damage (a torn tail only
+    /// without [`zero_torn_tail`](WriteOptions::zero_torn_tail)).
+    pub fn open(path: &Path, options: &WriteOptions) -> Result<Self> {
+        let chunk_bytes = usize::try_from(options.chunk_bytes)
+            .ok()
+            .filter(|bytes| (1..=Options::LIMIT_CHUNK_BYTES).contains(&(*bytes as u64)))
+            .ok_or_else(|| {
+                Error::Usage(format!(
+                    "chunk_bytes is {}: it is 1 to {}, the most that readers take by default",
+                    options.chunk_bytes,
+                    Options::LIMIT_CHUNK_BYTES
+                ))
+            })?;
+        if options.chunk_records == 0 {
+            return Err(Error::Usage(
+                "chunk_records is 0: it is at least 1".to_owned(),
+            ));
+        }
+        let encoder = Encoder::new(options.level).ok_or_else(|| {
+            let levels = zstd::compression_level_range();
+            Error::Usage(format!(
+                "there is no zstd level {}: it is {} to {}",
+                options.level,
+                levels.start(),
+                levels.end()
+            ))
+        })?;
+        let index = options.index.then(|| index_path(path)).transpose()?;
+        if let Some(index) = index.as_deref().filter(|_| !options.append) {
+            refuse_existing(index)?;
+        }
+        let out = Appender::open(path, options.append)?;
+        let mut writer = Self {
+            out,
+            index: None,
+            encoder,
+            chunk_bytes,
+            chunk_records: options.chunk_records,
+            content: Vec::new(),
+            records: 0,
+            start: 0,
+            frame: Vec::new(),
+            next: 0,
+            last: None,
+            found: Report::new(&FORMAT, Some(path), 0),
+            closed: false,
+        };
+        match writer.prepare(index, options) {
+            Ok(()) => Ok(writer),
+            Err(error) => {
+                writer.out.discard();
+                Err(error)
+            }
+        }
+    }
+
+    fn prepare(&mut self, index: Option<PathBuf>, options: &WriteOptions) -> Result<()> {
+        let mut mending = index.map(Mending::new).transpose()?;
+        self.find_end(options, mending.as_mut())?;
+        if let Some(mending) = mending {
+            self.index = Some(mending.mend(&self.out.source()?, options)?);
+        }
+        Ok(())
+    }
+
+    /// Walks what is there, to find the last message offset, the index, and where to go on.
+    fn find_end(
+        &mut self,
+        options: &WriteOptions,
+        mut mending: Option<&mut Mending>,
+    ) -> Result<()> {
+        let source: Arc<dyn Source> = Arc::new(self.out.source()?);
+        let lenient = Options {
+            strict: false,
+            values: false,
+            interrupt: options.interrupt.clone(),
+            ..Options::default()
+        };
+        let mut walk = ChunkedWalk::new(source.clone(), &lenient, Start::Beginning)?;
+        self.found = Report::of(&FORMAT, &*source);
+        let mut end = 0;
+        let mut tail = Tail::default();
+        while walk.step()? == Step::More {
+            self.found.add(&walk);
+            for span in walk.spans() {
+                if span.kind != Kind::Unused {
+                    end = span.end;
+                }
+                tail.add(*span);
+            }
+            if let Some(mending) = mending.as_deref_mut() {
+                walk.chunks()
+                    .iter()
+                    .try_for_each(|item| mending.expect(item))?;
+            }
+        }
+        self.next = walk.state.end;
+        self.last = self
+            .next
+            .checked_sub(1)
+            .and_then(|last| i64::try_from(last).ok());
+        let torn = tail.torn.filter(|_| tail.corrupt.is_none());
+        match torn {
+            Some(torn) if options.zero_torn_tail => {
+                self.out.truncate(torn.start)?;
+                end = torn.start;
+            }
+            _ => {
+                if let Some(damage) = tail.blocking(options.zero_torn_tail) {
+                    return Err(self.refuse(source, lenient, damage.start));
+                }
+            }
+        }
+        // What is left of the last padding is written with the next chunk.
+        self.out.go_to(end);
+        if torn.is_some() { self.sync() } else { Ok(()) }
+    }
+
+    /// The error of damage that nothing can be appended behind: read once more, strictly, so that it has all the numbers.
+    fn refuse(&self, source: Arc<dyn Source>, lenient: Options, at: u64) -> Error {
+        let strict = Options {
+            strict: true,
+            ..lenient
+        };
+        let walked = ChunkedWalk::behind(source, &strict, at, self.next).and_then(|mut walk| {
+            while walk.step()? == Step::More {}
+            Ok(())
+        });
+        match walked {
+            Err(error) => error,
+            Ok(()) => self.out.changed(),
+        }
+    }
+
+    /// Appends a record. `offset` is its message offset, `None` being the next one; `timestamp` is in microseconds since
+    /// 1970-01-01 UTC, `None` being now. Gives the message offset.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for a message offset that does not ascend or is negative, and a value that fits into no chunk: nothing
+    /// is appended. [`Error::Io`] where a full chunk could not be written: the record itself is appended to the buffer.
+    pub fn append(
+        &mut self,
+        offset: Option<i64>,
+        timestamp: Option<i64>,
+        value: &[u8],
+    ) -> Result<i64> {
+        self.out.check_synced()?;
+        self.index.as_ref().map_or(Ok(()), Appender::check_synced)?;
+        if self.closed {
+            return Err(Error::Usage("the writer is closed".to_owned()));
+        }
+        let offset = self.offset_of(offset)?;
+        let record_bytes = value.len().saturating_add(RECORD_HEADER_BYTES);
+        let length = u32::try_from(value.len())
+            .ok()
+            .filter(|_| record_bytes <= MAX_CONTENT_BYTES)
+            .ok_or_else(|| {
+                Error::Usage(format!(
+                    "the value has {} bytes: at most {} fit into a chunk",
+                    value.len(),
+                    MAX_CONTENT_BYTES - RECORD_HEADER_BYTES
+                ))
+            })?;
+        let timestamp = match timestamp {
+            Some(timestamp) => timestamp,
+            None => now_micros()?,
+        };
+        let gap = offset.cast_unsigned() != self.next;
+        // A large record has a chunk of its own, so that the small ones in front of it need not wait for its decompression.
+        let is_large = record_bytes >= self.chunk_bytes;
+        if gap || is_large {
+            self.close_chunk()?;
+        }
+        if self.records == 0 {
+            self.start = offset;
+        }
+        self.content.extend_from_slice(&timestamp.to_be_bytes());
+        self.content.extend_from_slice(&length.to_be_bytes());
+        self.content.extend_from_slice(value);
+        self.records += 1;
+        self.next = offset.cast_unsigned() + 1;
+        self.last = Some(offset);
+        if self.content.len() >= self.chunk_bytes || self.records >= self.chunk_records {
+            self.close_chunk()?;
+            self.out.flush_if_full()?;
+            self.flush_index()?;
+        }
+        Ok(offset)
+    }
+
+    /// The message offset of the next record.
+    fn offset_of(&self, given: Option<i64>) -> Result<i64> {
+        if self.next >= OFFSETS_END {
+            return Err(Error::Usage(
+                "the last message offset, 2^63-1, is taken: begin another segment".to_owned(),
+            ));
+        }
+        let next = i64::try_from(self.next).unwrap_or(i64::MAX);
+        match given {
+            None => Ok(next),
+            Some(offset) if offset >= next => Ok(offset),
+            Some(offset) => Err(Error::Usage(format!(
+                "the message offset {offset} does not ascend: it is {next} or greater. Sort by offset first, or leave offset out"
+            ))),
+        }
+    }
+
+    /// Ends the current chunk, if it has any records, and puts it and its index item into the buffers.
+    fn close_chunk(&mut self) -> Result<()> {
+        if self.records == 0 {
+            return Ok(());
+        }
+        self.encoder
+            .encode(&self.content, &mut self.frame)
+            .map_err(|error| self.out.failed("cannot compress a chunk", error))?;
+        let length = u32::try_from(self.frame.len()).map_err(|_| {
+            Error::Usage(format!(
+                "a chunk has {} bytes compressed: at most 2^32-1 fit",
+                self.frame.len()
+            ))
+        })?;
+        let header = Header {
+            flags: 0,
+            length,
+            start: self.start,
+            records: self.records,
+        };
+        pad(&mut self.out);
+        let position = self.out.position();
+        self.out.buffer().extend_from_slice(&header.encode());
+        self.out.buffer().extend_from_slice(&self.frame);
+        pad(&mut self.out);
+        if let (Some(index), Some(item)) = (&mut self.index, Item::of(&header, position)) {
+            index.buffer().extend_from_slice(&item.encode());
+        }
+        self.records = 0;
+        self.content.clear();
+        self.content.shrink_to(self.chunk_bytes.saturating_mul(2));
+        self.frame.clear();
+        self.frame
+            .shrink_to(bound(self.chunk_bytes).saturating_mul(2));
+        Ok(())
+    }
+
+    /// Writes the index's items, as far as the chunks that they are of have been written.
+    fn flush_index(&mut self) -> Result<()> {
+        match &mut self.index {
+            Some(index) if self.out.is_flushed() => index.flush(),
+            _ => Ok(()),
+        }
+    }
+
+    /// Closes the current chunk and hands everything to the operating system: it survives the end of this process.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; what could not be written is kept, and flushing again writes it to where it belongs.
+    pub fn flush(&mut self) -> Result<()> {
+        self.close_chunk()?;
+        self.out.flush()?;
+        self.flush_index()
+    }
+
+    /// Hands everything to the disk: it survives a loss of power.
+    ///
+    /// # Errors
+    /// [`Error::Io`]. After a failed sync the disk's state is unknown, so every later call fails too: open the file again,
+    /// which walks it.
+    pub fn sync(&mut self) -> Result<()> {
+        self.close_chunk()?;
+        self.out.sync()?;
+        self.index.as_mut().map_or(Ok(()), Appender::sync)
+    }
+
+    /// What was in the file when it was opened.
+    #[must_use]
+    pub fn found(&self) -> &Report {
+        &self.found
+    }
+}
+
+/// Zeros up to the next offset at which a chunk can begin.
+fn pad(out: &mut Appender) {
+    let position = out.position();
+    let padding = usize::try_from(align(position) - position).unwrap_or_default();
+    let len = out.buffer().len();
+    out.buffer().resize(len + padding, 0);
+}
+
+fn now_micros() -> Result<i64> {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since
+        .ok()
+        .and_then(|since| i64::try_from(since.as_micros()).ok())
+        .ok_or_else(|| Error::Usage("the clock is before 1970: give a timestamp".to_owned()))
+}
+
+/// What stands behind the last good chunk.
+#[derive(Default)]
+struct Tail {
+    torn: Option<Span>,
+    corrupt: Option<Span>,
+}
+
+impl Tail {
+    fn add(&mut self, span: Span) {
+        match span.kind {
+            Kind::Chunk => *self = Self::default(),
+            Kind::TornTail => self.torn = self.torn.or(Some(span)),
+            Kind::Corrupt => self.corrupt = self.corrupt.or(Some(span)),
+            _ => {}
+        }
+    }
+
+    /// The first damage that hinders appending, torn tails being cut off or not.
+    fn blocking(&self, torn_is_cut: bool) -> Option<Span> {
+        let torn = self.torn.filter(|_| !torn_is_cut);
+        let both = [torn, self.corrupt];
+        both.into_iter().flatten().min_by_key(|span| span.start)
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        // Who wants to know calls `flush`. Where it failed no item may say that its chunk is there.
+        if self.flush().is_err()
+            && let Some(index) = &mut self.index
+        {
+            index.forget();
+        }
+    }
+}
+
+impl format::Writer for Writer {
+    fn columns(&self) -> &'static [Column] {
+        COLUMNS
+    }
+
+    fn write(&mut self, fields: &[Value<'_>]) -> Result<Option<RecordId>> {
+        let [offset, timestamp, Value::Binary(value)] = fields else {
+            return Err(Error::Usage("value is needed".to_owned()));
+        };
+        let offset = match offset {
+            Value::Int64(offset) => Some(*offset),
+            _ => None,
+        };
+        let timestamp = match timestamp {
+            Value::Timestamp(timestamp) => Some(*timestamp),
+            _ => None,
+        };
+        let offset = self.append(offset, timestamp, value)?;
+        Ok(Some(RecordId::Offset(offset)))
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        self.flush()
+    }
+
+    fn sync(&mut self) -> Result<()> {
+        self.sync()
+    }
+
+    fn close(&mut self) -> Result<()> {
+        self.flush()?;
+        self.closed = true;
+        Ok(())
+    }
+
+    fn abandon(&mut self) -> Result<()> {
+        format::Writer::close(self)
+    }
+
+    fn path(&self) -> &Path {
+        self.out.path()
+    }
+
+    fn position(&self) -> Option<u64> {
+        Some(align(self.out.position()))
+    }
+
+    fn last(&self) -> Option<RecordId> {
+        self.last.map(RecordId::Offset)
+    }
+
+    fn found(&self) -> Option<&Report> {
+        Some(&self.found)
+    }
+}

@@ -1,0 +1,82 @@
+//! What records are made of: columns, their kinds, and values.
+
+/// One column of a format's records, or one field of a structured column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// Its name, the same in Arrow, Python, Spark and the command line.
+    pub name: &'static str,
+    /// What its values are.
+    pub kind: ColumnKind,
+    /// Whether records can be written without: it follows from the rest, or may be missing.
+    pub optional: bool,
+}
+
+impl Column {
+    /// A column of this name and kind.
+    #[must_use]
+    pub const fn new(name: &'static str, kind: ColumnKind) -> Self {
+        Self {
+            name,
+            kind,
+            optional: false,
+        }
+    }
+
+    /// A column that records can be written without.
+    #[must_use]
+    pub const fn optional(name: &'static str, kind: ColumnKind) -> Self {
+        Self {
+            name,
+            kind,
+            optional: true,
+        }
+    }
+}
+
+/// What a column's values are. Any value may also be [`Value::Null`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ColumnKind {
+    /// 16 bytes in network byte order.
+    Uuid,
+    /// Microseconds since 1970-01-01 UTC, signed.
+    Timestamp,
+    /// Bytes shown as text, see [`text::escape`](crate::text::escape).
+    Text,
+    /// Bytes.
+    Binary,
+    /// A signed 64-bit integer.
+    Int64,
+    /// An unsigned 64-bit integer.
+    UInt64,
+    /// A truth value.
+    Boolean,
+    /// Values of one kind, any number of them, in order.
+    List(&'static Self),
+    /// One value of each of these fields.
+    Struct(&'static [Column]),
+}
+
+/// One value of one record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Value<'a> {
+    /// No value.
+    Null,
+    /// A UUID's 16 bytes in network byte order.
+    Uuid([u8; 16]),
+    /// Microseconds since 1970-01-01 UTC.
+    Timestamp(i64),
+    /// Bytes that are meant to be text.
+    Text(&'a [u8]),
+    /// Bytes.
+    Binary(&'a [u8]),
+    /// A signed 64-bit integer.
+    Int64(i64),
+    /// An unsigned 64-bit integer.
+    UInt64(u64),
+    /// A truth value.
+    Boolean(bool),
+    /// Values of one kind.
+    List(Vec<Self>),
+    /// The values of a structure's fields, in their order.
+    Struct(Vec<Self>),
+}

@@ -1,0 +1,92 @@
+//! Reading what somebody may replace meanwhile: no damage is told, and nothing missed, of a file that is another by now.
+
+use std::sync::Arc;
+
+use super::{Carry, Checked, Hits, Lookup, RecordId, Rows, Step, Walk, Wanted};
+use crate::error::{Error, Result};
+use crate::ledger::{RecordRun, Span};
+use crate::source::Source;
+
+/// A walk that has its source [confirm](Source::confirm) what it read before it tells of damage, and at its end.
+///
+/// Passes on every method of [`Walk`], also those that have a default.
+pub(super) struct ConfirmedWalk {
+    pub(super) walk: Box<dyn Walk>,
+    pub(super) source: Arc<dyn Source>,
+}
+
+impl Walk for ConfirmedWalk {
+    fn step(&mut self) -> Result<Step> {
+        let step = confirmed_damage(self.walk.step(), &*self.source)?;
+        if step != Step::More || self.walk.found_damage() {
+            self.source.confirm()?;
+        }
+        Ok(step)
+    }
+
+    fn rows(&self) -> Box<dyn Rows + '_> {
+        self.walk.rows()
+    }
+
+    fn spans(&self) -> &[Span] {
+        self.walk.spans()
+    }
+
+    fn record_run(&self) -> Option<RecordRun> {
+        self.walk.record_run()
+    }
+
+    fn front_end(&self) -> u64 {
+        self.walk.front_end()
+    }
+
+    fn checked(&self) -> Checked {
+        self.walk.checked()
+    }
+
+    fn offset(&self) -> u64 {
+        self.walk.offset()
+    }
+
+    fn carry(&self) -> Carry {
+        self.walk.carry()
+    }
+
+    fn suspects_key(&self) -> bool {
+        self.walk.suspects_key()
+    }
+}
+
+/// Likewise of looking up, where what is not found counts like damage.
+pub(super) struct ConfirmedLookup {
+    pub(super) lookup: Box<dyn Lookup>,
+    pub(super) source: Arc<dyn Source>,
+}
+
+impl Lookup for ConfirmedLookup {
+    fn get(&self, ids: &[RecordId]) -> Result<Hits> {
+        let hits = confirmed_damage(self.lookup.get(ids), &*self.source)?;
+        if hits.places.iter().any(Option::is_none) {
+            self.source.confirm()?;
+        }
+        Ok(hits)
+    }
+
+    fn prepare(&self) -> Result<()> {
+        self.lookup.prepare()
+    }
+
+    fn range(&self, wanted: &Wanted) -> Result<Box<dyn Walk>> {
+        let walk = confirmed_damage(self.lookup.range(wanted), &*self.source)?;
+        let source = self.source.clone();
+        Ok(Box::new(ConfirmedWalk { walk, source }))
+    }
+}
+
+/// The same result, unless it is damage of a file that is another by now.
+fn confirmed_damage<T>(result: Result<T>, source: &dyn Source) -> Result<T> {
+    if let Err(Error::Damage(_)) = &result {
+        source.confirm()?;
+    }
+    result
+}

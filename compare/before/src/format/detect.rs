@@ -1,0 +1,97 @@
+//! Which format a file is of.
+
+use super::{FORMATS, Format, Options};
+use crate::error::{Error, Result};
+use crate::source::Source;
+
+/// How likely a file is of a format, from its content alone.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Likelihood {
+    /// Nothing speaks for it.
+    No,
+    /// Its structure fits.
+    Likely(String),
+    /// A checksum holds.
+    Certain(String),
+}
+
+/// What [`detect`] found.
+#[derive(Clone, Debug)]
+pub struct Detection {
+    /// The format, if one is likely and no other is as likely.
+    pub format: Option<&'static Format>,
+    /// Whether a checksum proves it.
+    pub certain: bool,
+    /// Why, for a person.
+    pub reason: String,
+}
+
+/// Finds a file's format by its content, and by its extension where the content does not tell.
+///
+/// # Errors
+/// [`Error::Io`].
+pub fn detect(source: &dyn Source, options: &Options) -> Result<Detection> {
+    let (mut certain, mut likely) = (Vec::new(), Vec::new());
+    for &format in FORMATS {
+        match (format.detect)(source, options)? {
+            Likelihood::Certain(reason) => certain.push((format, reason)),
+            Likelihood::Likely(reason) => likely.push((format, reason)),
+            Likelihood::No => {}
+        }
+    }
+    let is_certain = !certain.is_empty();
+    let found = if is_certain { certain } else { likely };
+    let extension = source
+        .path()
+        .and_then(|path| path.extension())
+        .and_then(|extension| extension.to_str());
+    let by_name = FORMATS
+        .iter()
+        .find(|format| Some(format.extension) == extension);
+    let names: Vec<_> = found.iter().map(|(format, _)| format.name).collect();
+    let (format, certain, reason) = match (found.as_slice(), by_name) {
+        ([(format, reason)], _) => (Some(*format), is_certain, reason.clone()),
+        (_, Some(format)) if names.is_empty() || names.contains(&format.name) => {
+            let reason = format!(
+                "the extension is .{}; the content alone does not tell",
+                format.extension
+            );
+            (Some(*format), false, reason)
+        }
+        ([], _) => (
+            None,
+            false,
+            "the content is like none of the formats".to_owned(),
+        ),
+        _ => (
+            None,
+            false,
+            format!("the content could be {}", names.join(" or ")),
+        ),
+    };
+    Ok(Detection {
+        format,
+        certain,
+        reason,
+    })
+}
+
+/// The format that `options` name, or else the one that is detected.
+///
+/// # Errors
+/// [`Error::Format`] where none can be told; [`Error::Io`].
+pub fn resolve(source: &dyn Source, options: &Options) -> Result<&'static Format> {
+    if let Some(format) = options.format {
+        return Ok(format);
+    }
+    let detection = detect(source, options)?;
+    detection.format.ok_or_else(|| {
+        let names: Vec<_> = FORMATS.iter().map(|format| format.name).collect();
+        let message = format!(
+            "cannot tell the format: {}. Expected one of {}: name it with format= (or a file extension) if you know it",
+            detection.reason,
+            names.join(", "),
+        );
+        Error::Format { path: source.path().map(Into::into), message }
+    })
+}

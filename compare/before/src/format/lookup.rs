@@ -1,0 +1,251 @@
+//! Finding records without reading a whole file.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::copied::{Copied, CopiedRow};
+use super::{Bound, Format, Options, Rows, Start, Step, Value, Walk, Wanted, open};
+use crate::error::{Error, Result};
+use crate::source::Source;
+
+/// What one record is found by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RecordId {
+    /// Its UUID, in network byte order: active, sealed.
+    Uuid([u8; 16]),
+    /// Its message offset: chunked.
+    Offset(i64),
+    /// Its place among the messages of a tenant in a partition, the first being 0: tenant.
+    Message {
+        /// The partition's ID.
+        partition: u32,
+        /// The tenant's ID.
+        tenant: Vec<u8>,
+        /// The place within the tenant's block.
+        index: u64,
+    },
+    /// Its sequence number: oplog.
+    Seq(u64),
+}
+
+/// Records that own what they are made of.
+pub trait Found: Send {
+    /// The records.
+    fn rows(&self) -> Box<dyn Rows + '_>;
+}
+
+/// What looking up several records gave.
+#[derive(Default)]
+pub struct Hits {
+    /// Records that were found, in any order and number of sets.
+    pub sets: Vec<Box<dyn Found>>,
+    /// For each that was asked for the set and the row in it; `None` where there is no such record.
+    pub places: Vec<Option<(usize, usize)>>,
+}
+
+impl Hits {
+    /// Calls `look` with the records that were asked for, in that order, as many at once as lie side by side in one set, or are
+    /// not there: the rows, and how many records that is.
+    pub fn runs(&self, mut look: impl FnMut(Option<(&dyn Rows, Range<usize>)>, usize)) {
+        let sets: Vec<_> = self.sets.iter().map(|set| set.rows()).collect();
+        let follows =
+            |before: &Option<(usize, usize)>, next: &Option<(usize, usize)>| match (before, next) {
+                (Some((set, row)), Some((other, next))) => set == other && row + 1 == *next,
+                (None, None) => true,
+                _ => false,
+            };
+        for run in self.places.chunk_by(follows) {
+            let first = run.first().copied().flatten();
+            let rows = first.and_then(|(set, row)| Some((&**sets.get(set)?, row..row + run.len())));
+            look(rows, run.len());
+        }
+    }
+
+    /// Calls `look` with each record that was asked for, in that order.
+    pub fn each(&self, mut look: impl FnMut(Option<(&dyn Rows, usize)>)) {
+        let sets: Vec<_> = self.sets.iter().map(|set| set.rows()).collect();
+        for place in &self.places {
+            let found = place.and_then(|(set, row)| sets.get(set).map(|rows| (&**rows, row)));
+            look(found);
+        }
+    }
+}
+
+/// Finds records of one open file. What has been proven of an index once holds as long as this lives.
+pub trait Lookup: Send + Sync {
+    /// Finds records, in any order, also the same one twice. What is found has been checked like by a walk, and what is not
+    /// found is not there, as far as the format can prove that.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for an identifier that the format does not have; as [`open`] and [`Walk::step`]. Reading strictly,
+    /// damage at which a record might have stood is an error.
+    fn get(&self, ids: &[RecordId]) -> Result<Hits>;
+
+    /// Reads now what makes looking up as fast as it gets, in memory as [`Options`] bound it. Otherwise that happens once so many
+    /// records were looked up that it would have paid.
+    ///
+    /// # Errors
+    /// [`Error::Io`], [`Error::Interrupted`].
+    fn prepare(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// A walk over the wanted records that reads no more of the file than it must, and so gives no ledger of the rest: the
+    /// ranges that it gives are those that a walk through all of the file would give of what was read, which need not touch.
+    ///
+    /// # Errors
+    /// As [`open`].
+    fn range(&self, wanted: &Wanted) -> Result<Box<dyn Walk>>;
+}
+
+/// A look-up in formats without an index: by walking.
+pub(super) struct Scan {
+    format: &'static Format,
+    source: Arc<dyn Source>,
+    options: Options,
+}
+
+impl Scan {
+    pub(super) fn new(format: &'static Format, source: Arc<dyn Source>, options: &Options) -> Self {
+        let options = Options {
+            format: Some(format),
+            prune: false, // which is what this is for
+            ..options.clone()
+        };
+        Self {
+            format,
+            source,
+            options,
+        }
+    }
+
+    /// What these identifiers are values of, and what a walk has to meet to come past all of them.
+    fn plan(&self, ids: &[RecordId]) -> Result<Plan> {
+        let mut plan = Plan {
+            column: 0,
+            wanted: Wanted::default(),
+            missing: BTreeMap::new(),
+            ascends: false,
+        };
+        for (place, id) in ids.iter().enumerate() {
+            let (name, key) = match *id {
+                RecordId::Uuid(uuid) => ("uuid", u128::from_be_bytes(uuid)),
+                RecordId::Seq(seq) => ("seq", seq.into()),
+                _ => return Err(no_such_id(self.format, id)),
+            };
+            let columns = self.format.columns(&self.options);
+            let column = columns.iter().position(|own| own.name == name);
+            plan.column = column.ok_or_else(|| no_such_id(self.format, id))?;
+            plan.ascends = name == "uuid";
+            plan.missing.entry(key).or_default().push(place);
+        }
+        if let Some((first, _)) = plan.missing.first_key_value().filter(|_| plan.ascends) {
+            plan.wanted.since = Some(Bound::Uuid(first.to_be_bytes()));
+        }
+        Ok(plan)
+    }
+}
+
+/// What is looked for in one walk.
+struct Plan {
+    /// The column that has it.
+    column: usize,
+    wanted: Wanted,
+    /// What has not been met, with the places among all that were asked for.
+    missing: BTreeMap<u128, Vec<usize>>,
+    /// Whether records ascend by it, so that behind a greater one it does not come any more.
+    ascends: bool,
+}
+
+/// The number that an identifier's value is.
+fn number(value: &Value<'_>) -> Option<u128> {
+    match *value {
+        Value::Uuid(uuid) => Some(u128::from_be_bytes(uuid)),
+        Value::Int64(number) => u128::try_from(number).ok(),
+        _ => None,
+    }
+}
+
+impl Lookup for Scan {
+    fn get(&self, ids: &[RecordId]) -> Result<Hits> {
+        let mut plan = self.plan(ids)?;
+        let mut hits = Hits {
+            sets: Vec::new(),
+            places: vec![None; ids.len()],
+        };
+        let mut found = Copied::default();
+        if plan.missing.is_empty() {
+            return Ok(hits);
+        }
+        let columns = self.format.columns(&self.options);
+        let mut walk = self.range(&plan.wanted)?;
+        while !plan.missing.is_empty() && walk.step()? == Step::More {
+            let rows = walk.rows();
+            for row in 0..rows.len() {
+                let Some(own) = number(&rows.field(row, plan.column)) else {
+                    continue;
+                };
+                if plan.ascends {
+                    // What is smaller and was not met is not there.
+                    plan.missing = plan.missing.split_off(&own);
+                }
+                let Some(places) = plan.missing.remove(&own) else {
+                    continue;
+                };
+                for place in places {
+                    if let Some(place) = hits.places.get_mut(place) {
+                        *place = Some((0, found.0.len()));
+                    }
+                }
+                found.0.push(CopiedRow::of(&*rows, row, columns));
+                if plan.missing.is_empty() {
+                    break;
+                }
+            }
+        }
+        hits.sets.push(Box::new(found));
+        Ok(hits)
+    }
+
+    fn range(&self, wanted: &Wanted) -> Result<Box<dyn Walk>> {
+        let options = Options {
+            wanted: wanted.clone(),
+            ..self.options.clone()
+        };
+        open(self.source.clone(), &options, Start::Beginning)
+    }
+}
+
+/// A look-up that refuses to look for what records do not have, whatever the format.
+pub(super) struct Guarded {
+    pub(super) format: &'static Format,
+    pub(super) options: Options,
+    pub(super) lookup: Box<dyn Lookup>,
+}
+
+impl Lookup for Guarded {
+    fn get(&self, ids: &[RecordId]) -> Result<Hits> {
+        self.lookup.get(ids)
+    }
+
+    fn prepare(&self) -> Result<()> {
+        self.lookup.prepare()
+    }
+
+    fn range(&self, wanted: &Wanted) -> Result<Box<dyn Walk>> {
+        wanted.check(self.format, self.format.columns(&self.options))?;
+        self.lookup.range(wanted)
+    }
+}
+
+/// The error of an identifier that is another format's.
+pub(super) fn no_such_id(format: &Format, id: &RecordId) -> Error {
+    let what = match id {
+        RecordId::Uuid(_) => "a UUID",
+        RecordId::Offset(_) => "an offset",
+        RecordId::Message { .. } => "partition, tenant and index",
+        RecordId::Seq(_) => "a sequence number",
+    };
+    Error::Usage(format!("{} records are not found by {what}", format.name))
+}

@@ -1,0 +1,286 @@
+//! What a walk notes of an index or table of contents until it can say it: stretches of it with a cause each, in few bytes, which
+//! go to a temporary file where there are many.
+
+use serde::de::{Error as _, SeqAccess, Visitor};
+use serde::ser::{Error as _, SerializeSeq};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::error::Result;
+use crate::ledger::Cause;
+use crate::limits::LIMITS;
+use crate::output::Spool;
+
+/// The most that a note takes: two numbers of seven bits to a byte, and the cause.
+const MAX_NOTE_BYTES: usize = 2 * 10 + 1;
+
+/// A stretch and what is wrong with it. What it is counted in, bytes or entries, is the format's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Note {
+    /// Where it begins.
+    pub(super) start: u64,
+    /// Where it ends.
+    pub(super) end: u64,
+    pub(super) cause: Cause,
+}
+
+/// Notes that ascend. Those that touch and have the same cause are one.
+#[derive(Debug)]
+pub(super) struct Notes {
+    spool: Spool,
+    /// Where the last of those in the spool ends.
+    spooled: u64,
+    first: Option<Note>,
+    /// The last one, which may still grow, is in no spool yet.
+    last: Option<Note>,
+}
+
+impl Default for Notes {
+    fn default() -> Self {
+        Self {
+            spool: Spool::aside(),
+            spooled: 0,
+            first: None,
+            last: None,
+        }
+    }
+}
+
+impl Notes {
+    /// Adds a note behind those that are there.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io) where they are many and there is no room for a temporary file.
+    pub(super) fn push(&mut self, note: Note) -> Result<()> {
+        let is_only = self.first == self.last;
+        match &mut self.last {
+            Some(last) if last.end == note.start && last.cause == note.cause => {
+                last.end = note.end;
+            }
+            last => {
+                if let Some(last) = last.replace(note) {
+                    let out = self.spool.buffer();
+                    put(out, last.start.saturating_sub(self.spooled));
+                    put(out, last.end.saturating_sub(last.start));
+                    let code = Cause::ALL.iter().position(|cause| *cause == last.cause);
+                    out.push(
+                        code.and_then(|code| code.try_into().ok())
+                            .unwrap_or(u8::MAX),
+                    );
+                    self.spooled = last.end;
+                    self.spool.flush_if_full()?;
+                    return Ok(());
+                }
+            }
+        }
+        if is_only {
+            self.first = self.last;
+        }
+        Ok(())
+    }
+
+    /// The first one. Where it can still grow, as far as it is known.
+    pub(super) const fn first(&self) -> Option<Note> {
+        self.first
+    }
+
+    /// Where the last one ends; 0 where there are none.
+    pub(super) fn end(&self) -> u64 {
+        self.last.map_or(0, |last| last.end)
+    }
+
+    pub(super) const fn is_empty(&self) -> bool {
+        self.last.is_none()
+    }
+
+    /// All of them, in order.
+    pub(super) const fn iter(&self) -> Iter<'_> {
+        Iter {
+            notes: self,
+            place: Place::START,
+        }
+    }
+
+    /// The note at a place, which then is that of the next.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io) where they cannot be read.
+    pub(super) fn next(&self, place: &mut Place) -> Result<Option<Note>> {
+        if place.read >= self.spool.len() {
+            let last = self.last.filter(|last| last.start >= place.end);
+            place.end = u64::MAX;
+            return Ok(last);
+        }
+        let held = place.bytes.get(place.used..).unwrap_or_default();
+        if held.len() < MAX_NOTE_BYTES {
+            self.spool
+                .read(place.read, LIMITS.notes_read_bytes, &mut place.bytes)?;
+            place.used = 0;
+        }
+        let mut at = place.used;
+        let skip = take(&place.bytes, &mut at);
+        let len = take(&place.bytes, &mut at);
+        let code = place.bytes.get(at).copied().unwrap_or_default();
+        at += 1;
+        let start = place.end.saturating_add(skip);
+        let end = start.saturating_add(len);
+        place.read += (at - place.used) as u64;
+        (place.used, place.end) = (at, end);
+        let cause = Cause::ALL.get(usize::from(code)).copied();
+        Ok(cause.map(|cause| Note { start, end, cause }))
+    }
+}
+
+/// How far notes have been read.
+#[derive(Debug, Default)]
+pub(super) struct Place {
+    /// How many bytes of the spool.
+    read: u64,
+    /// Where the note before ended.
+    end: u64,
+    bytes: Vec<u8>,
+    used: usize,
+}
+
+impl Place {
+    const START: Self = Self {
+        read: 0,
+        end: 0,
+        bytes: Vec::new(),
+        used: 0,
+    };
+}
+
+/// Notes, one after the other.
+pub(super) struct Iter<'a> {
+    notes: &'a Notes,
+    place: Place,
+}
+
+impl Iterator for Iter<'_> {
+    type Item = Result<Note>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.notes.next(&mut self.place).transpose()
+    }
+}
+
+/// Appends a number, seven bits to a byte, the lowest first.
+fn put(out: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        out.push(number.to_le_bytes()[0] | 0x80);
+        number >>= 7;
+    }
+    out.push(number.to_le_bytes()[0]);
+}
+
+/// The number at `at`, which then is behind it.
+fn take(bytes: &[u8], at: &mut usize) -> u64 {
+    let mut number = 0;
+    for shift in (0..u64::BITS).step_by(7) {
+        let byte = bytes.get(*at).copied().unwrap_or_default();
+        *at += 1;
+        number |= u64::from(byte & 0x7f) << shift;
+        if byte < 0x80 {
+            break;
+        }
+    }
+    number
+}
+
+impl Serialize for Notes {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        let mut list = serializer.serialize_seq(None)?;
+        for note in self.iter() {
+            list.serialize_element(&note.map_err(S::Error::custom)?)?;
+        }
+        list.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for Notes {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        struct Ascending;
+
+        impl<'de> Visitor<'de> for Ascending {
+            type Value = Notes;
+
+            fn expecting(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                out.write_str("notes that ascend")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(
+                self,
+                mut list: A,
+            ) -> std::result::Result<Notes, A::Error> {
+                let mut notes = Notes::default();
+                while let Some(note) = list.next_element::<Note>()? {
+                    if note.start < notes.end() || note.end <= note.start {
+                        return Err(A::Error::custom("notes do not ascend"));
+                    }
+                    notes.push(note).map_err(A::Error::custom)?;
+                }
+                Ok(notes)
+            }
+        }
+
+        deserializer.deserialize_seq(Ascending)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CAUSES: [Cause; 3] = [Cause::ChecksumMismatch, Cause::WrongKey, Cause::OutOfOrder];
+
+    /// Every third note touches the one before and has its cause.
+    fn many(count: u64) -> (Notes, Vec<Note>) {
+        let (mut notes, mut plain, mut at) = (Notes::default(), Vec::<Note>::new(), 0_u64);
+        for number in 0..count {
+            let start = at + if number % 3 == 0 { 0 } else { number * number };
+            at = start + 1 + number % 300;
+            let cause = CAUSES.into_iter().cycle().nth((number / 3 % 3) as usize);
+            let note = Note {
+                start,
+                end: at,
+                cause: cause.unwrap_or(Cause::WrongKey),
+            };
+            assert!(notes.push(note).is_ok());
+            match plain.last_mut() {
+                Some(last) if last.end == note.start && last.cause == note.cause => {
+                    last.end = note.end;
+                }
+                _ => plain.push(note),
+            }
+        }
+        (notes, plain)
+    }
+
+    #[test]
+    fn notes_come_back_as_they_were_put_also_from_a_file() {
+        // The last lot takes more than a spool's buffer.
+        for count in [0, 1, 2, 3, 50, 300_000] {
+            let (notes, plain) = many(count);
+            assert_eq!(notes.is_empty(), plain.is_empty());
+            assert_eq!(notes.first(), plain.first().copied());
+            assert_eq!(notes.end(), plain.last().map_or(0, |last| last.end));
+            let read: Result<Vec<_>> = notes.iter().collect();
+            assert_eq!(read.ok(), Some(plain));
+        }
+    }
+
+    #[test]
+    fn notes_survive_as_json_and_false_ones_are_refused() {
+        let (notes, plain) = many(50);
+        let json = serde_json::to_string(&notes).unwrap_or_default();
+        let back: Notes = serde_json::from_str(&json).unwrap_or_default();
+        let read: Result<Vec<_>> = back.iter().collect();
+        assert_eq!(read.ok(), Some(plain));
+        for json in [
+            r#"[{"start":1,"end":1,"cause":"wrong_key"}]"#,
+            r#"[{"start":5,"end":6,"cause":"wrong_key"},{"start":5,"end":7,"cause":"wrong_key"}]"#,
+        ] {
+            assert!(serde_json::from_str::<Notes>(json).is_err(), "{json}");
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! The walk of those who want what no record can be.
+
+use super::{Carry, Checked, Format, Rows, Step, Value, Walk};
+use crate::ledger::Span;
+use crate::source::Source;
+
+/// Reads nothing of a file.
+pub(super) struct Nothing {
+    checked: Checked,
+    len: u64,
+}
+
+impl Nothing {
+    pub(super) fn new(format: &Format, source: &dyn Source) -> Self {
+        Self {
+            checked: format.checked,
+            len: source.len(),
+        }
+    }
+}
+
+struct NoRows;
+
+impl Rows for NoRows {
+    fn len(&self) -> usize {
+        0
+    }
+
+    fn position(&self, _: usize) -> u64 {
+        0
+    }
+
+    fn value(&self, _: usize) -> &[u8] {
+        &[]
+    }
+
+    fn field(&self, _: usize, _: usize) -> Value<'_> {
+        Value::Null
+    }
+}
+
+impl Walk for Nothing {
+    fn step(&mut self) -> crate::error::Result<Step> {
+        Ok(Step::Done)
+    }
+
+    fn rows(&self) -> Box<dyn Rows + '_> {
+        Box::new(NoRows)
+    }
+
+    fn spans(&self) -> &[Span] {
+        &[]
+    }
+
+    fn checked(&self) -> Checked {
+        self.checked
+    }
+
+    fn offset(&self) -> u64 {
+        self.len
+    }
+
+    /// Any will do: whoever goes on wants nothing either.
+    fn carry(&self) -> Carry {
+        Carry("{}".to_owned())
+    }
+}

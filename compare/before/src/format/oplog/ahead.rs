@@ -1,0 +1,176 @@
+//! Looking ahead: large messages before they are trusted with memory, and the framing behind a corrupt one.
+
+use super::compact::{MAX_UINT_BYTES, Read, Reader, Stop};
+use super::draft::{Reference, Scope};
+use super::message::{Frame, Message, Record, dangling_finding};
+use super::pieces::Pieces;
+use super::rows::{Large, changed};
+use super::walk::{Advance, OplogWalk};
+use crate::error::Result;
+use crate::format::Eof;
+use crate::limits::LIMITS;
+
+/// How many lengths are followed before it is asked whether to stop.
+const HOPS_AT_ONCE: usize = 1 << 16;
+
+impl OplogWalk {
+    /// A message that is not whole in the window.
+    pub(super) fn advance_large(&mut self, head: u64, len: u64) -> Result<Advance> {
+        let position = self.state.at;
+        let total = usize::try_from(head.saturating_add(len)).unwrap_or(usize::MAX);
+        if total as u64 <= LIMITS.unverified_bytes {
+            // Never less than a window, so that the buffer keeps its size.
+            let want = self.options.window_bytes;
+            self.window.load(&*self.source, position, total, want)?;
+            return Ok(Advance::On);
+        }
+        let (message, dangling) = match self.read_in_pieces(position + head, len) {
+            Ok(read) => read,
+            Err(Stop::Error(error)) => return Err(*error),
+            Err(Stop::Fault(fault)) => return self.corrupt(*fault),
+        };
+        if let Some((place, reference)) = dangling
+            && self.options.strict
+        {
+            return Err(self.damage_error(dangling_finding(place, reference)));
+        }
+        let record = Record {
+            position,
+            head,
+            len,
+            seq: Some(self.state.seq),
+            dangling: dangling.is_some(),
+            message,
+        };
+        if self.options.values {
+            if total as u64 > self.options.max_record_bytes || total == usize::MAX {
+                return Err(self.too_large(&record));
+            }
+            // What is given out is decoded from these very bytes, once more.
+            self.window.load(&*self.source, position, total, total)?;
+            return Ok(Advance::On);
+        }
+        self.keep_keys(&record)?;
+        self.take(record.clone());
+        self.large = Some(Large::new(
+            self.source.clone(),
+            record,
+            self.options.max_record_bytes,
+        ));
+        Ok(Advance::On)
+    }
+
+    /// The message whose first byte is at `start`, and its first reference that leads nowhere.
+    fn read_in_pieces(
+        &mut self,
+        start: u64,
+        len: u64,
+    ) -> Read<(Message, Option<(u64, Reference)>)> {
+        let dialect = self.options.dialect;
+        let message = Message::read(&mut self.pieces(start).reader(len), dialect)?;
+        let Some((references, clock)) = message.references() else {
+            return Ok((message, None));
+        };
+        let scope = Scope {
+            seq: Some(self.state.seq),
+            keys: &self.state.keys,
+            resolved: None,
+        };
+        let pieces = Pieces {
+            source: &*self.source,
+            options: &self.options,
+            window: &mut self.search,
+            start,
+        };
+        let mut reader = Reader::new(pieces, clock.at, len);
+        let dangling = references.dangling(&mut reader, scope)?;
+        Ok((message, dangling))
+    }
+
+    fn keep_keys(&mut self, record: &Record) -> Result<()> {
+        let Some(keys) = record.message.keys() else {
+            return Ok(());
+        };
+        let mut piece = Vec::new();
+        self.state.keys.begin(self.state.seq, keys.len)?;
+        let mut at = keys.at;
+        while at < keys.end() {
+            self.options.poll()?;
+            let len = (keys.end() - at).min(LIMITS.keys_ahead_bytes);
+            piece.resize(usize::try_from(len).unwrap_or_default(), 0);
+            self.source
+                .read_exact_at(record.start().saturating_add(at), &mut piece)?;
+            self.state.keys.extend(&piece)?;
+            at += len;
+        }
+        Ok(())
+    }
+
+    fn pieces(&mut self, start: u64) -> Pieces<'_> {
+        Pieces {
+            source: &*self.source,
+            options: &self.options,
+            window: &mut self.search,
+            start,
+        }
+    }
+
+    /// Where the buffer behind a corrupt one begins, if reading may go on there: the corrupt one is not empty, the next
+    /// decodes, and the lengths from there, none of them 0, lead exactly to the end of the file.
+    pub(super) fn next_if_proven(&mut self) -> Result<Option<u64>> {
+        let position = self.state.at;
+        let (Frame::Whole { head, len }, file) = (self.frame(position)?, self.source.len()) else {
+            return Err(changed(&*self.source, position));
+        };
+        let next = position + head + len;
+        if len == 0 || next >= file {
+            return Ok(None);
+        }
+        let decodes = match self.frame(next)? {
+            Frame::Whole { head, len } => {
+                let dialect = self.options.dialect;
+                match Message::read(&mut self.pieces(next + head).reader(len), dialect) {
+                    Ok(_) => true,
+                    Err(Stop::Fault(_)) => false,
+                    Err(Stop::Error(error)) => return Err(*error),
+                }
+            }
+            _ => false,
+        };
+        Ok((decodes && self.lengths_lead_to_the_end(next)?).then_some(next))
+    }
+
+    /// Follows the lengths from `start` on. What is proven once holds: no length is looked at twice.
+    fn lengths_lead_to_the_end(&mut self, start: u64) -> Result<bool> {
+        let file = self.source.len();
+        let mut at = self.state.chain_end.max(start);
+        let mut hops = 0_usize;
+        while at < file {
+            hops += 1;
+            if hops.is_multiple_of(HOPS_AT_ONCE) {
+                self.options.poll()?;
+            }
+            match self.frame(at)? {
+                Frame::Whole { head, len } if len > 0 => at += head + len,
+                _ => {
+                    if self.options.eof == Eof::Growing {
+                        self.state.chain_end = at;
+                    }
+                    return Ok(false);
+                }
+            }
+        }
+        self.state.chain_end = at;
+        Ok(true)
+    }
+
+    fn frame(&mut self, at: u64) -> Result<Frame> {
+        let left = self.source.len().saturating_sub(at);
+        let head = usize::try_from(left)
+            .unwrap_or(usize::MAX)
+            .min(MAX_UINT_BYTES);
+        self.pieces(at)
+            .load(0, head)
+            .map(|bytes| Frame::parse(bytes, left))
+    }
+}

@@ -1,0 +1,189 @@
+//! Messages of version 2 to bytes.
+
+use super::v2;
+use crate::error::{Error, Result};
+use crate::format::Value;
+use crate::format::oplog::compact::{put_buffer, put_uint};
+use crate::format::oplog::encode::heads;
+use crate::format::oplog::fields::{absent, all, binary, fixed, list, parts, present, uint};
+
+/// Appends a message of version 2.
+pub(in crate::format::oplog) fn encode(out: &mut Vec<u8>, fields: &[Value<'_>]) -> Result<()> {
+    let [
+        _,
+        version,
+        checkpointer,
+        checkpoint,
+        clock,
+        abi,
+        batch,
+        value,
+        keys,
+        max_supported_version,
+        optimistic,
+        digest,
+        trace,
+        extra,
+        flags,
+    ] = all(fields)?;
+    let version = uint(version, "version")?;
+    if version != 2 {
+        return Err(Error::Usage(format!(
+            "version {version} of the dialect autobase cannot be written: only version 2 can. Versions 0 and 1 are read only"
+        )));
+    }
+    let none = "version 2 of the dialect autobase has no such field";
+    absent(checkpointer, "checkpointer", none)?;
+    absent(abi, "abi", none)?;
+    absent(keys, "keys", none)?;
+    absent(max_supported_version, "max_supported_version", none)?;
+
+    put_uint(out, 2);
+    heads(out, clock)?;
+    put_uint(out, uint(batch, "batch")?);
+    let value = present(value).map_or(Ok([].as_slice()), |value| binary(value, "value"))?;
+    put_buffer(out, value);
+
+    let (checkpoint, digest, trace) = (present(checkpoint), present(digest), present(trace));
+    let optimistic = match optimistic {
+        Value::Null => false,
+        Value::Boolean(optimistic) => *optimistic,
+        _ => {
+            return Err(Error::Usage(
+                "optimistic has to be a truth value".to_owned(),
+            ));
+        }
+    };
+    let implied = flag(checkpoint.is_some(), v2::CHECKPOINT)
+        | flag(digest.is_some(), v2::DIGEST)
+        | flag(optimistic, v2::OPTIMISTIC)
+        | flag(trace.is_some(), v2::TRACE);
+    put_uint(out, all_flags(flags, implied)?);
+    let mut frame = Vec::new();
+    if let Some(given) = checkpoint {
+        put_checkpoint(&mut frame, given)?;
+        put_buffer(out, &frame);
+        frame.clear();
+    }
+    if let Some(given) = digest {
+        put_digest(&mut frame, given)?;
+        put_buffer(out, &frame);
+        frame.clear();
+    }
+    if let Some(given) = trace {
+        put_trace(&mut frame, given)?;
+        put_buffer(out, &frame);
+    }
+    if let Some(extra) = present(extra) {
+        out.extend_from_slice(binary(extra, "extra")?);
+    }
+    Ok(())
+}
+
+const fn flag(set: bool, flag: u64) -> u64 {
+    if set { flag } else { 0 }
+}
+
+/// The outer flags: those that the fields imply, and of those given the ones that are not known.
+fn all_flags(given: &Value<'_>, implied: u64) -> Result<u64> {
+    let given = present(given).map_or(Ok(0), |given| uint(given, "flags"))?;
+    let contradicted = given & v2::KNOWN & !implied;
+    if contradicted != 0 {
+        return Err(Error::Usage(format!(
+            "flags {given} promises what checkpoint, digest, optimistic and trace do not have (bits {contradicted:#x}): leave flags out, or give the fields"
+        )));
+    }
+    Ok(given & !v2::KNOWN | implied)
+}
+
+fn put_checkpoint(out: &mut Vec<u8>, checkpoint: &Value<'_>) -> Result<()> {
+    let [system, encryption, user] = parts(checkpoint, "checkpoint")?;
+    let user = present(user);
+    let flags = flag(present(system).is_some(), v2::SYSTEM)
+        | flag(present(encryption).is_some(), v2::ENCRYPTION)
+        | flag(user.is_some(), v2::USER);
+    put_uint(out, flags);
+    for (view, name) in [
+        (system, "checkpoint.system"),
+        (encryption, "checkpoint.encryption"),
+    ] {
+        if let Some(view) = present(view) {
+            put_checkpointer(out, view, name)?;
+        }
+    }
+    if let Some(user) = user {
+        let views = list(user, "checkpoint.user")?;
+        put_uint(out, views.len() as u64);
+        for view in views {
+            put_checkpointer(out, view, "an item of checkpoint.user")?;
+        }
+    }
+    Ok(())
+}
+
+fn put_checkpointer(out: &mut Vec<u8>, view: &Value<'_>, name: &str) -> Result<()> {
+    let [checkpointer, signature, length] = parts(view, name)?;
+    let checkpointer = uint(checkpointer, format_args!("the checkpointer of {name}"))?;
+    let checkpoint = if (signature, length) == (&Value::Null, &Value::Null) {
+        None
+    } else {
+        let signature = fixed::<64>(signature, format_args!("the signature of {name}"))?;
+        Some((
+            signature,
+            uint(length, format_args!("the length of {name}"))?,
+        ))
+    };
+    let mut flags = 0;
+    if checkpointer != 0 {
+        flags |= v2::HAS_CHECKPOINTER;
+    }
+    if checkpoint.is_some() {
+        flags |= v2::HAS_CHECKPOINT;
+    }
+    out.push(flags);
+    if checkpointer != 0 {
+        put_uint(out, checkpointer);
+    }
+    if let Some((signature, length)) = checkpoint {
+        out.extend_from_slice(signature);
+        put_uint(out, length);
+    }
+    Ok(())
+}
+
+fn put_digest(out: &mut Vec<u8>, digest: &Value<'_>) -> Result<()> {
+    let [pointer, key] = parts(digest, "digest")?;
+    let (pointer, key) = (uint(pointer, "digest.pointer")?, present(key));
+    let flags = flag(pointer != 0, v2::HAS_POINTER) | flag(key.is_some(), v2::HAS_KEY);
+    put_uint(out, flags);
+    if pointer != 0 {
+        put_uint(out, pointer);
+    }
+    if let Some(key) = key {
+        out.extend_from_slice(fixed::<32>(key, "digest.key")?);
+    }
+    Ok(())
+}
+
+fn put_trace(out: &mut Vec<u8>, trace: &Value<'_>) -> Result<()> {
+    let [system, encryption, user] = parts(trace, "trace")?;
+    put_uints(out, system, "trace.system")?;
+    put_uints(out, encryption, "trace.encryption")?;
+    let views = list(user, "trace.user")?;
+    put_uint(out, views.len() as u64);
+    for item in views {
+        let [view, blocks] = parts(item, "an item of trace.user")?;
+        put_uint(out, uint(view, "a view of trace.user")?);
+        put_uints(out, blocks, "the blocks of a view of trace.user")?;
+    }
+    Ok(())
+}
+
+fn put_uints(out: &mut Vec<u8>, values: &Value<'_>, name: &str) -> Result<()> {
+    let values = list(values, name)?;
+    put_uint(out, values.len() as u64);
+    for value in values {
+        put_uint(out, uint(value, format_args!("an item of {name}"))?);
+    }
+    Ok(())
+}

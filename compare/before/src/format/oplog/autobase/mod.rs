@@ -1,0 +1,239 @@
+//! Messages of the dialect `autobase`: what the npm package of that name reads and writes.
+//!
+//! ```text
+//! node:    heads array(key fixed32 ‖ length uint) ‖ batch uint ‖ value buffer, of length 0 where there is none
+//! message: version uint ‖ as that version has it
+//! ```
+//! Version 2 is read and written; versions 0 and 1, which are older, are read.
+
+mod encode;
+mod old;
+mod v2;
+
+pub(super) use encode::encode;
+
+use super::columns::{
+    BATCH, CHECKPOINT, CLOCK, DIGEST, EXTRA, FLAGS, KEYS, MAX_SUPPORTED_VERSION, OPTIMISTIC, TRACE,
+    VALUE, VERSION,
+};
+use super::compact::{Body, Bytes, Counts, Fault, Items, KEY_BYTES, Read, Reader, Run};
+use super::draft::{head, heads};
+use crate::format::Value;
+
+const SIGNATURE_BYTES: u64 = 64;
+
+/// Where the fields of a message are. What its version lacks is `None`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Message {
+    version: u64,
+    node: Node,
+    checkpoint: Option<Checkpoint>,
+    digest: Option<Digest>,
+    max_supported_version: Option<u64>,
+    optimistic: Option<bool>,
+    trace: Option<Trace>,
+    /// What stands behind the fields that are known.
+    extra: Option<Run>,
+    /// The outer flags, known and unknown.
+    flags: u64,
+}
+
+/// What all versions have.
+#[derive(Clone, Copy, Debug, Default)]
+struct Node {
+    heads: Items,
+    batch: u64,
+    value: Run,
+}
+
+/// How far each view is signed.
+#[derive(Clone, Copy, Debug)]
+struct Checkpoint {
+    system: Option<Checkpointer>,
+    encryption: Option<Checkpointer>,
+    user: Option<Items>,
+}
+
+/// A view's checkpoint, or how many messages ago there was one.
+#[derive(Clone, Copy, Debug)]
+struct Checkpointer {
+    checkpointer: u64,
+    /// The signature and the length.
+    checkpoint: Option<(Run, u64)>,
+}
+
+/// A key, or how many messages ago there was one.
+#[derive(Clone, Copy, Debug)]
+struct Digest {
+    pointer: u64,
+    key: Option<Run>,
+}
+
+/// Which blocks of which view made this message.
+#[derive(Clone, Copy, Debug)]
+struct Trace {
+    system: Items,
+    encryption: Items,
+    user: Items,
+}
+
+impl Message {
+    /// Reads and checks a whole message.
+    pub(super) fn read<B: Bytes>(reader: &mut Reader<B>) -> Read<Self> {
+        match reader.uint("version")? {
+            0 => old::read_v0(reader),
+            1 => old::read_v1(reader),
+            2 => v2::read(reader),
+            version => Err(Fault::Version { version }.into()),
+        }
+    }
+
+    pub(super) const fn value(&self) -> Run {
+        self.node.value
+    }
+
+    /// How many items its arrays have, those of a view's blocks as far as the views are counted.
+    pub(super) fn items(&self) -> u64 {
+        let trace = self.trace.map_or(0, |trace| {
+            let own = trace.system.count.saturating_add(trace.encryption.count);
+            own.saturating_add(trace.user.count)
+        });
+        let user = self.checkpoint.and_then(|checkpoint| checkpoint.user);
+        let user = user.map_or(0, |user| user.count);
+        self.node
+            .heads
+            .count
+            .saturating_add(trace)
+            .saturating_add(user)
+    }
+
+    /// A column of unsigned integers; `None` of any other, and where the message has none.
+    pub(super) const fn number(&self, column: usize) -> Option<u64> {
+        match column {
+            VERSION => Some(self.version),
+            BATCH => Some(self.node.batch),
+            MAX_SUPPORTED_VERSION => self.max_supported_version,
+            FLAGS => Some(self.flags),
+            _ => None,
+        }
+    }
+
+    pub(super) const fn clock_count(&self) -> u64 {
+        self.node.heads.count
+    }
+
+    /// Whether a column of structures or of lists is null.
+    pub(super) const fn lacks(&self, column: usize) -> bool {
+        match column {
+            CHECKPOINT => self.checkpoint.is_none(),
+            KEYS => true,
+            DIGEST => self.digest.is_none(),
+            TRACE => self.trace.is_none(),
+            _ => false,
+        }
+    }
+
+    /// A column but for the sequence number.
+    pub(super) fn field<'a>(&self, body: Body<'a>, column: usize) -> Read<Value<'a>> {
+        let binary = |run: Option<Run>| run.map_or(Value::Null, |run| Value::Binary(body.get(run)));
+        Ok(match column {
+            CHECKPOINT => match &self.checkpoint {
+                Some(checkpoint) => self.checkpoint_field(body, checkpoint)?,
+                None => Value::Null,
+            },
+            CLOCK => heads(body, self.node.heads)?,
+            VALUE => binary(Some(self.node.value).filter(|value| value.len > 0)),
+            OPTIMISTIC => self.optimistic.map_or(Value::Null, Value::Boolean),
+            DIGEST => self.digest.map_or(Value::Null, |digest| {
+                Value::Struct(vec![Value::UInt64(digest.pointer), binary(digest.key)])
+            }),
+            TRACE => match &self.trace {
+                Some(trace) => trace.field(body)?,
+                None => Value::Null,
+            },
+            EXTRA => binary(self.extra),
+            _ => self.number(column).map_or(Value::Null, Value::UInt64),
+        })
+    }
+
+    fn checkpoint_field<'a>(&self, body: Body<'a>, checkpoint: &Checkpoint) -> Read<Value<'a>> {
+        let view = |view: Option<Checkpointer>| view.map_or(Value::Null, |view| view.field(body));
+        let user = checkpoint.user.map_or(Ok(Value::Null), |user| {
+            list(body, user, |reader| {
+                let view = if self.version == 2 {
+                    v2::checkpointer(reader)?
+                } else {
+                    old::checkpointer(reader)?
+                };
+                Ok(view.field(body))
+            })
+        });
+        Ok(Value::Struct(vec![
+            view(checkpoint.system),
+            view(checkpoint.encryption),
+            user?,
+        ]))
+    }
+}
+
+impl Node {
+    fn read<B: Bytes>(reader: &mut Reader<B>) -> Read<Self> {
+        Ok(Self {
+            heads: reader.items("clock", KEY_BYTES + 1, |reader| head(reader).map(drop))?,
+            batch: reader.counted(Counts::Batch, "batch")?,
+            value: reader.buffer("value")?,
+        })
+    }
+}
+
+impl Checkpointer {
+    fn field<'a>(&self, body: Body<'a>) -> Value<'a> {
+        let (signature, length) = match self.checkpoint {
+            Some((run, length)) => (Value::Binary(body.get(run)), Value::UInt64(length)),
+            None => (Value::Null, Value::Null),
+        };
+        Value::Struct(vec![Value::UInt64(self.checkpointer), signature, length])
+    }
+}
+
+impl Trace {
+    fn field<'a>(&self, body: Body<'a>) -> Read<Value<'a>> {
+        let user = list(body, self.user, |reader| {
+            let (view, blocks) = v2::view(reader)?;
+            Ok(Value::Struct(vec![
+                Value::UInt64(view),
+                uints(body, blocks)?,
+            ]))
+        })?;
+        Ok(Value::Struct(vec![
+            uints(body, self.system)?,
+            uints(body, self.encryption)?,
+            user,
+        ]))
+    }
+}
+
+/// The signature and length of an index checkpoint.
+fn index_checkpoint<B: Bytes>(reader: &mut Reader<B>) -> Read<(Run, u64)> {
+    let signature = reader.run(SIGNATURE_BYTES, "a checkpoint's signature")?;
+    Ok((signature, reader.uint("a checkpoint's length")?))
+}
+
+fn uints<'a>(body: Body<'a>, items: Items) -> Read<Value<'a>> {
+    list(body, items, |reader| {
+        reader.uint("an item").map(Value::UInt64)
+    })
+}
+
+/// An array that has been read before, as values.
+fn list<'a>(
+    body: Body<'a>,
+    items: Items,
+    mut item: impl FnMut(&mut Reader<Body<'a>>) -> Read<Value<'a>>,
+) -> Read<Value<'a>> {
+    let mut reader = body.reader(items.at);
+    (0..items.count)
+        .map(|_| item(&mut reader))
+        .collect::<Read<_>>()
+        .map(Value::List)
+}

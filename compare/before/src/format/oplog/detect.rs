@@ -1,0 +1,62 @@
+//! Whether a file could be an oplog. There is no magic: that lengths fit and messages decode is all that can be seen.
+
+use super::compact::{Body, MAX_UINT_BYTES};
+use super::message::{Frame, Message};
+use super::pieces::Pieces;
+use crate::error::Result;
+use crate::format::{Likelihood, Options};
+use crate::source::{Source, Window};
+
+/// How many messages are looked at.
+const MESSAGES: usize = 16;
+/// Messages that end behind this offset are not decoded.
+const DECODED_BYTES: usize = 256 << 10;
+
+/// Likely where the first messages lie within the file and decode in the dialect of the options, at least one of them.
+pub(super) fn detect(source: &dyn Source, options: &Options) -> Result<Likelihood> {
+    let (mut first, mut hops) = (Window::default(), Window::default());
+    let front = usize::try_from(source.len())
+        .unwrap_or(usize::MAX)
+        .min(DECODED_BYTES);
+    first.load(source, 0, front, front)?;
+    let front = first.bytes(source, 0).get(..front).unwrap_or_default();
+    let (mut at, mut decoded) = (0, 0);
+    for _ in 0..MESSAGES {
+        let left = source.len() - at;
+        if left == 0 {
+            break;
+        }
+        let mut pieces = Pieces {
+            source,
+            options,
+            window: &mut hops,
+            start: at,
+        };
+        let head = usize::try_from(left)
+            .unwrap_or(usize::MAX)
+            .min(MAX_UINT_BYTES);
+        let Frame::Whole { head, len } = Frame::parse(pieces.load(0, head)?, left) else {
+            return Ok(Likelihood::No);
+        };
+        let body = usize::try_from(at + head)
+            .ok()
+            .zip(usize::try_from(len).ok())
+            .and_then(|(start, len)| front.get(start..)?.get(..len));
+        let decodes = body.map(|body| {
+            let mut reader = Body::new(body).reader(0);
+            Message::read(&mut reader, options.dialect).is_ok()
+        });
+        if len == 0 || decodes == Some(false) {
+            return Ok(Likelihood::No);
+        }
+        decoded += usize::from(decodes.is_some());
+        at += head + len;
+    }
+    Ok(if decoded > 0 {
+        let dialect = options.dialect.as_str();
+        let reason = format!("the first messages decode in the dialect {dialect}: {decoded}");
+        Likelihood::Likely(reason)
+    } else {
+        Likelihood::No
+    })
+}

@@ -1,0 +1,261 @@
+//! Messages of the dialects `draft` and `draft-1.1`: where their fields are, and what they hold.
+//!
+//! ```text
+//! system:    version uint ‖ checkpointer uint ‖ [tree hash fixed32 ‖ length uint, where checkpointer is 0]
+//! draft:     system ‖ clock array(key fixed32 ‖ length uint) ‖ abi uint ‖ batch uint ‖ value buffer
+//! draft-1.1: system ‖ clock array(seq uint ‖ offset uint ‖ length uint) ‖ abi uint ‖ batch uint ‖ value buffer
+//!            ‖ keys array(fixed32)
+//! ```
+
+use super::columns::{ABI, BATCH, CHECKPOINT, CHECKPOINTER, CLOCK, KEYS, VALUE, VERSION};
+use super::compact::{Body, Bytes, Counts, Items, KEY_BYTES, Read, Reader, Run};
+use super::keys::{Key, KeyTable};
+use crate::format::Value;
+
+/// What System has, and where the tree hash is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct System {
+    pub(super) version: u64,
+    pub(super) checkpointer: u64,
+    /// The tree hash and the length, where there is a checkpoint.
+    pub(super) checkpoint: Option<(Run, u64)>,
+}
+
+/// Where the fields of a message are.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Message {
+    system: System,
+    pub(super) clock: Items,
+    abi: u64,
+    batch: u64,
+    pub(super) value: Run,
+    /// The keys, end to end; `None` in `draft`.
+    pub(super) keys: Option<Items>,
+}
+
+/// A clock entry of `draft-1.1`: the key at `offset` among those of message `seq`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Reference {
+    pub(super) seq: u64,
+    pub(super) offset: u64,
+    length: u64,
+}
+
+/// What a reference can refer to, seen from one message.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Scope<'a> {
+    /// The message's own sequence number. Without it nothing resolves.
+    pub(super) seq: Option<u64>,
+    /// The keys of the messages in front of it, perhaps also its own and later ones.
+    pub(super) keys: &'a KeyTable,
+    /// What each clock entry leads to, where the keys are not all in memory.
+    pub(super) resolved: Option<&'a [Option<Key>]>,
+}
+
+impl System {
+    #[inline]
+    pub(super) fn read<B: Bytes>(reader: &mut Reader<B>) -> Read<Self> {
+        let version = reader.uint("version")?;
+        let checkpointer = reader.counted(Counts::Back, "checkpointer")?;
+        let checkpoint = if checkpointer == 0 {
+            let hash = reader.run(KEY_BYTES, "the checkpoint's tree hash")?;
+            Some((hash, reader.uint("the checkpoint's length")?))
+        } else {
+            None
+        };
+        Ok(Self {
+            version,
+            checkpointer,
+            checkpoint,
+        })
+    }
+}
+
+impl Message {
+    /// Reads and checks a whole message, but for where references lead.
+    #[inline]
+    pub(super) fn read<B: Bytes>(reader: &mut Reader<B>, references: bool) -> Read<Self> {
+        let system = System::read(reader)?;
+        let clock = if references {
+            reader.items("clock", 3, |reader| Reference::read(reader).map(drop))?
+        } else {
+            reader.items("clock", KEY_BYTES + 1, |reader| head(reader).map(drop))?
+        };
+        let message = Self {
+            system,
+            clock,
+            abi: reader.uint("abi")?,
+            batch: reader.counted(Counts::Batch, "batch")?,
+            value: reader.buffer("value")?,
+            keys: if references {
+                Some(keys(reader)?)
+            } else {
+                None
+            },
+        };
+        reader.finish()?;
+        Ok(message)
+    }
+
+    /// How many keys the message declares.
+    pub(super) fn key_count(&self) -> u64 {
+        self.keys.map_or(0, |keys| keys.count)
+    }
+
+    /// The first clock entry, by its place, that refers to nothing. `reader` stands at the first one.
+    pub(super) fn dangling<B: Bytes>(
+        &self,
+        reader: &mut Reader<B>,
+        scope: Scope<'_>,
+    ) -> Read<Option<(u64, Reference)>> {
+        if self.keys.is_none() {
+            return Ok(None);
+        }
+        for place in 0..self.clock.count {
+            let reference = Reference::read(reader)?;
+            let own = scope.seq == Some(reference.seq) && reference.offset < self.key_count();
+            if !own && !scope.has_before(reference)? {
+                return Ok(Some((place, reference)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// A column of unsigned integers; `None` of any other.
+    pub(super) const fn number(&self, column: usize) -> Option<u64> {
+        match column {
+            VERSION => Some(self.system.version),
+            CHECKPOINTER => Some(self.system.checkpointer),
+            ABI => Some(self.abi),
+            BATCH => Some(self.batch),
+            _ => None,
+        }
+    }
+
+    /// Whether a column of structures or of lists is null.
+    pub(super) const fn lacks(&self, column: usize) -> bool {
+        match column {
+            CHECKPOINT => self.system.checkpoint.is_none(),
+            KEYS => self.keys.is_none(),
+            _ => false,
+        }
+    }
+
+    /// A column but for the sequence number.
+    pub(super) fn field<'a>(
+        &self,
+        body: Body<'a>,
+        column: usize,
+        scope: Scope<'a>,
+    ) -> Read<Value<'a>> {
+        Ok(match column {
+            CHECKPOINT => self
+                .system
+                .checkpoint
+                .map_or(Value::Null, |(hash, length)| {
+                    Value::Struct(vec![Value::Binary(body.get(hash)), Value::UInt64(length)])
+                }),
+            CLOCK if self.keys.is_some() => self.references(body, scope)?,
+            CLOCK => heads(body, self.clock)?,
+            VALUE => Value::Binary(body.get(self.value)),
+            KEYS => self.keys.map_or(Value::Null, |keys| {
+                let run = |place| Run {
+                    at: keys.at + place * KEY_BYTES,
+                    len: KEY_BYTES,
+                };
+                let key = |place| Value::Binary(body.get(run(place)));
+                Value::List((0..keys.count).map(key).collect())
+            }),
+            _ => self.number(column).map_or(Value::Null, Value::UInt64),
+        })
+    }
+
+    /// The clock of `draft-1.1`, with the keys that its references lead to.
+    fn references<'a>(&self, body: Body<'a>, scope: Scope<'a>) -> Read<Value<'a>> {
+        let mut reader = body.reader(self.clock.at);
+        let entry = |place| {
+            let reference = Reference::read(&mut reader)?;
+            let key = if scope.seq == Some(reference.seq) {
+                self.own_key(body, reference.offset)
+            } else {
+                scope.key(place, reference).map(<[u8; 32]>::as_slice)
+            };
+            Ok(Value::Struct(vec![
+                key.map_or(Value::Null, Value::Binary),
+                Value::UInt64(reference.length),
+                Value::UInt64(reference.seq),
+                Value::UInt64(reference.offset),
+            ]))
+        };
+        (0..self.clock.count)
+            .map(entry)
+            .collect::<Read<_>>()
+            .map(Value::List)
+    }
+
+    fn own_key<'a>(&self, body: Body<'a>, offset: u64) -> Option<&'a [u8]> {
+        let keys = self.keys.filter(|keys| offset < keys.count)?;
+        Some(body.get(Run {
+            at: keys.at + offset * KEY_BYTES,
+            len: KEY_BYTES,
+        }))
+    }
+}
+
+impl Reference {
+    pub(super) fn read<B: Bytes>(reader: &mut Reader<B>) -> Read<Self> {
+        Ok(Self {
+            seq: reader.counted(Counts::Number, "a clock entry's seq")?,
+            offset: reader.uint("a clock entry's offset")?,
+            length: reader.uint("a clock entry's length")?,
+        })
+    }
+}
+
+impl<'a> Scope<'a> {
+    /// Whether there is such a key of an earlier message: a later one's is not to be had, even where it is known already.
+    fn has_before(&self, reference: Reference) -> crate::error::Result<bool> {
+        match self.seq.filter(|own| reference.seq < *own) {
+            Some(_) => self.keys.has(reference.seq, reference.offset),
+            None => Ok(false),
+        }
+    }
+
+    /// The key that the clock entry at `place` refers to, of an earlier message.
+    fn key(&self, place: u64, reference: Reference) -> Option<&'a Key> {
+        self.seq.filter(|own| reference.seq < *own)?;
+        match self.resolved {
+            Some(resolved) => resolved.get(usize::try_from(place).ok()?)?.as_ref(),
+            None => self.keys.get_early(reference.seq, reference.offset),
+        }
+    }
+}
+
+fn keys<B: Bytes>(reader: &mut Reader<B>) -> Read<Items> {
+    let count = reader.count("keys", KEY_BYTES)?;
+    let run = reader.run(count * KEY_BYTES, "keys")?;
+    Ok(Items { at: run.at, count })
+}
+
+/// A clock entry that holds its key.
+#[inline]
+pub(super) fn head<B: Bytes>(reader: &mut Reader<B>) -> Read<(Run, u64)> {
+    let key = reader.run(KEY_BYTES, "a clock entry's key")?;
+    Ok((key, reader.uint("a clock entry's length")?))
+}
+
+/// A clock whose entries hold their keys.
+pub(super) fn heads<'a>(body: Body<'a>, clock: Items) -> Read<Value<'a>> {
+    let mut reader = body.reader(clock.at);
+    let entry = |_| {
+        let (key, length) = head(&mut reader)?;
+        Ok(Value::Struct(vec![
+            Value::Binary(body.get(key)),
+            Value::UInt64(length),
+        ]))
+    };
+    (0..clock.count)
+        .map(entry)
+        .collect::<Read<_>>()
+        .map(Value::List)
+}

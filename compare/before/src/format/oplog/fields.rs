@@ -1,0 +1,119 @@
+//! The fields of a message to be written, taken apart.
+
+use std::fmt::Display;
+
+use super::compact::MAX_ITEMS;
+use crate::error::{Error, Result};
+use crate::format::Value;
+use crate::format::writer::missing;
+
+/// A value of another kind than the field has.
+fn wrong(name: impl Display, expected: &str, value: &Value<'_>) -> Error {
+    let found = match value {
+        Value::Null => return missing(name),
+        Value::Uuid(_) => "a UUID",
+        Value::Timestamp(_) => "a timestamp",
+        Value::Text(_) => "text",
+        Value::Binary(_) => "bytes",
+        Value::Int64(_) => "a signed integer",
+        Value::UInt64(_) => "an unsigned integer",
+        Value::Boolean(_) => "a truth value",
+        Value::List(_) => "a list",
+        Value::Struct(_) => "a structure",
+    };
+    Error::Usage(format!("{name} has to be {expected}, and is {found}"))
+}
+
+pub(super) fn uint(value: &Value<'_>, name: impl Display) -> Result<u64> {
+    match value {
+        Value::UInt64(number) => Ok(*number),
+        other => Err(wrong(name, "an unsigned integer", other)),
+    }
+}
+
+pub(super) fn binary<'v>(value: &Value<'v>, name: impl Display) -> Result<&'v [u8]> {
+    match value {
+        Value::Binary(bytes) => Ok(bytes),
+        other => Err(wrong(name, "bytes", other)),
+    }
+}
+
+/// Exactly `N` bytes.
+pub(super) fn fixed<'v, const N: usize>(
+    value: &Value<'v>,
+    name: impl Display,
+) -> Result<&'v [u8; N]> {
+    let bytes = binary(value, &name)?;
+    bytes.try_into().map_err(|_| {
+        let len = bytes.len();
+        Error::Usage(format!("{name} has {len} bytes: it has to have {N}"))
+    })
+}
+
+/// A list of as many items as an array can have.
+pub(super) fn list<'a, 'v>(value: &'a Value<'v>, name: impl Display) -> Result<&'a [Value<'v>]> {
+    match value {
+        Value::List(items) => {
+            check_count(items.len(), name)?;
+            Ok(items)
+        }
+        other => Err(wrong(name, "a list", other)),
+    }
+}
+
+pub(super) fn check_count(count: usize, name: impl Display) -> Result<()> {
+    if count as u64 > MAX_ITEMS {
+        return Err(Error::Usage(format!(
+            "{name} has {count} items: at most {MAX_ITEMS} fit"
+        )));
+    }
+    Ok(())
+}
+
+/// A structure of `N` fields.
+pub(super) fn parts<'a, 'v, const N: usize>(
+    value: &'a Value<'v>,
+    name: impl Display,
+) -> Result<&'a [Value<'v>; N]> {
+    match value {
+        Value::Struct(values) => values.as_slice().try_into().map_err(|_| {
+            let count = values.len();
+            Error::Usage(format!("{name} has {count} fields: it has to have {N}"))
+        }),
+        other => Err(wrong(name, "a structure", other)),
+    }
+}
+
+/// All columns of a message.
+pub(super) fn all<'a, 'v, const N: usize>(fields: &'a [Value<'v>]) -> Result<&'a [Value<'v>; N]> {
+    fields.try_into().map_err(|_| {
+        let count = fields.len();
+        Error::Usage(format!("a message has {N} fields, not {count}"))
+    })
+}
+
+/// What is there of an optional field.
+pub(super) fn present<'a, 'v>(value: &'a Value<'v>) -> Option<&'a Value<'v>> {
+    Some(value).filter(|value| **value != Value::Null)
+}
+
+/// That nothing is given of what the layout has no place for.
+pub(super) fn absent(value: &Value<'_>, name: &str, why: &str) -> Result<()> {
+    match present(value) {
+        None => Ok(()),
+        Some(_) => Err(Error::Usage(format!(
+            "{name} cannot be written: {why}. Leave it out"
+        ))),
+    }
+}
+
+/// The sequence number, if one is given.
+pub(super) fn seq(value: &Value<'_>) -> Result<Option<u64>> {
+    match value {
+        Value::Null => Ok(None),
+        Value::Int64(number) => u64::try_from(*number)
+            .map(Some)
+            .map_err(|_| Error::Usage(format!("seq is {number}: it cannot be negative"))),
+        other => Err(wrong("seq", "a signed integer", other)),
+    }
+}

@@ -1,0 +1,103 @@
+//! Keys for which a table has no room in memory: in temporary files, found by a short list of signposts.
+
+use super::keys::{KEY_BYTES, Key};
+use crate::cursor::Cursor;
+use crate::error::Result;
+use crate::limits::LIMITS;
+use crate::output::Spool;
+
+/// A sequence number and the place of the first key, each a `u64`.
+pub(super) const OWNER_BYTES: usize = 16;
+
+/// The keys behind those in memory.
+#[derive(Debug)]
+pub(super) struct LateKeys {
+    /// How many keys are in front of these.
+    first: u64,
+    owners: Spool,
+    keys: Spool,
+    /// The sequence number of every [`Limits::late_key_stride`](crate::limits::Limits::late_key_stride)th owner.
+    signposts: Vec<u64>,
+}
+
+/// A message with keys, and the place of its first key.
+fn owner(cursor: &mut Cursor<'_>) -> Option<(u64, u64)> {
+    Some((cursor.u64_be()?, cursor.u64_be()?))
+}
+
+impl LateKeys {
+    /// None yet, behind so many others.
+    pub(super) fn new(first: u64) -> Self {
+        Self {
+            first,
+            owners: Spool::aside(),
+            keys: Spool::aside(),
+            signposts: Vec::new(),
+        }
+    }
+
+    /// The place behind the last key.
+    const fn end(&self) -> u64 {
+        self.first + self.keys.len() / KEY_BYTES as u64
+    }
+
+    /// Begins the keys of the next message.
+    pub(super) fn begin(&mut self, seq: u64) -> Result<()> {
+        let count = self.owners.len() / OWNER_BYTES as u64;
+        if count.is_multiple_of(LIMITS.late_key_stride) {
+            self.signposts.push(seq);
+        }
+        let place = self.end();
+        let out = self.owners.buffer();
+        out.extend_from_slice(&seq.to_be_bytes());
+        out.extend_from_slice(&place.to_be_bytes());
+        self.owners.flush_if_full()
+    }
+
+    /// Adds keys of the message begun last.
+    pub(super) fn extend(&mut self, keys: &[u8]) -> Result<()> {
+        self.keys.buffer().extend_from_slice(keys);
+        self.keys.flush_if_full()
+    }
+
+    /// The places of a message's keys: from the first on, and below the end.
+    pub(super) fn find(&self, seq: u64) -> Result<Option<(u64, u64)>> {
+        let behind = self.signposts.partition_point(|signpost| *signpost <= seq);
+        let Some(stretch) = behind.checked_sub(1) else {
+            return Ok(None);
+        };
+        let stretch_bytes = LIMITS.late_key_stride * OWNER_BYTES as u64;
+        // One more says where the last one's keys end.
+        let most = usize::try_from(stretch_bytes).unwrap_or_default() + OWNER_BYTES;
+        let mut bytes = Vec::with_capacity(most);
+        let at = (stretch as u64).saturating_mul(stretch_bytes);
+        self.owners.read(at, most, &mut bytes)?;
+        let owners = bytes.as_chunks::<OWNER_BYTES>().0;
+        let parse = |bytes: &[u8; OWNER_BYTES]| owner(&mut Cursor::new(bytes)).unwrap_or_default();
+        let place = owners.partition_point(|bytes| parse(bytes).0 < seq);
+        let own = owners.get(place).map(parse).filter(|own| own.0 == seq);
+        let next = owners.get(place + 1).map(parse);
+        Ok(own.map(|own| (own.1, next.map_or(self.end(), |next| next.1))))
+    }
+
+    /// The key at a place.
+    pub(super) fn key(&self, place: u64) -> Result<Option<Key>> {
+        let at = place
+            .saturating_sub(self.first)
+            .saturating_mul(KEY_BYTES as u64);
+        let mut bytes = Vec::with_capacity(KEY_BYTES);
+        self.keys.read(at, KEY_BYTES, &mut bytes)?;
+        Ok(bytes.first_chunk().copied())
+    }
+
+    /// Appends all owners and keys to those that are in front of them.
+    pub(super) fn append_to(&self, owners: &mut Vec<(u64, u64)>, keys: &mut Vec<u8>) -> Result<()> {
+        let mut bytes = Vec::new();
+        self.owners.read(0, usize::MAX, &mut bytes)?;
+        let mut cursor = Cursor::new(&bytes);
+        owners.extend(std::iter::from_fn(|| owner(&mut cursor)));
+        self.keys.read(0, usize::MAX, &mut bytes)?;
+        keys.extend_from_slice(&bytes);
+        Ok(())
+    }
+}

@@ -1,0 +1,55 @@
+//! The oplog format: the messages of an Autobase oplog, end to end.
+//!
+//! ```text
+//! file:   (length uint ‖ message)*        the first message has the sequence number 0
+//! uint:   u8 up to 0xfc, or 0xfd ‖ u16, 0xfe ‖ u32, 0xff ‖ u64, little-endian
+//! ```
+//! How a message is laid out depends on the dialect, which the file does not tell. There are no checksums and no magic: all
+//! that is known to be right is that lengths fit and messages decode to their last byte.
+//!
+//! In the dialect `draft-1.1` messages refer to keys that earlier ones declared. A walk keeps them all, the first
+//! in memory, those behind in temporary files, and its [`Carry`](super::Carry) holds them.
+
+mod ahead;
+mod autobase;
+mod columns;
+mod compact;
+mod detect;
+mod draft;
+mod encode;
+mod fields;
+mod keys;
+mod late_keys;
+mod message;
+mod pieces;
+mod renumber;
+mod resolved;
+mod rows;
+mod salvage;
+mod single;
+mod walk;
+mod writer;
+
+pub use single::{Single, System, decode_message, decode_system, encode_message};
+pub use writer::Writer;
+
+use super::lookup::Scan;
+use super::{Checked, Format};
+
+/// The format's entry in the table.
+pub static FORMAT: Format = Format {
+    name: "oplog",
+    extension: "oplog",
+    checked: Checked::Structure,
+    has_plain_values: true,
+    open_options: &["dialect"],
+    create_options: &["append", "zero_torn_tail", "dialect"],
+    columns: |options| columns::columns(options.dialect),
+    detect: detect::detect,
+    walk: |source, options, start| Ok(Box::new(walk::OplogWalk::new(source, options, start)?)),
+    split: None,
+    lookup: |source, options| Ok(Box::new(Scan::new(&FORMAT, source, options))),
+    create: |path, options| Ok(Box::new(Writer::open(path, options)?)),
+    salvage: salvage::salvage,
+    suspects: |_, _| Ok(None),
+};

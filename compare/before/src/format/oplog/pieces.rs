@@ -1,0 +1,42 @@
+//! A message that is read in pieces, where it is too large to be trusted with memory.
+
+use super::compact::{Bytes, Reader};
+use crate::error::Result;
+use crate::format::Options;
+use crate::limits::LIMITS;
+use crate::source::{Source, Window};
+
+/// The bytes of a source from an offset on, through a window that is kept between two messages, so that short messages one
+/// behind the other are read once.
+pub(super) struct Pieces<'a> {
+    pub(super) source: &'a dyn Source,
+    pub(super) options: &'a Options,
+    pub(super) window: &'a mut Window,
+    /// Where the message begins, in bytes from the start of the file.
+    pub(super) start: u64,
+}
+
+impl<'a> Pieces<'a> {
+    /// Reads the message of `len` bytes that begins there. They are all in the source.
+    pub(super) const fn reader(self, len: u64) -> Reader<Pieces<'a>> {
+        Reader::new(self, 0, len)
+    }
+
+    /// The bytes from here on, at least `min` of them.
+    pub(super) fn load(&mut self, at: u64, min: usize) -> Result<&[u8]> {
+        let offset = self.start.saturating_add(at);
+        if self.window.bytes(self.source, offset).len() < min {
+            self.options.poll()?;
+            self.window
+                .load(self.source, offset, min, LIMITS.oplog_piece_bytes)?;
+        }
+        Ok(self.window.bytes(self.source, offset))
+    }
+}
+
+impl Bytes for Pieces<'_> {
+    fn run(&mut self, at: u64, len: usize) -> Result<&[u8]> {
+        self.load(at, len)
+            .map(|bytes| bytes.get(..len).unwrap_or_default())
+    }
+}

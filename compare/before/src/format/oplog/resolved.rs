@@ -1,0 +1,59 @@
+//! What the references of a step's messages lead to, where the keys are not all in memory.
+
+use super::compact::{Body, Read, Stop};
+use super::draft::Reference;
+use super::keys::{Key, KeyTable};
+use super::message::Record;
+use crate::error::Error;
+
+/// The keys that the clock entries of several messages lead to, one message's behind the other's.
+#[derive(Debug, Default)]
+pub(super) struct Resolved {
+    keys: Vec<Option<Key>>,
+    /// Where each message's begin.
+    starts: Vec<usize>,
+    /// Why they could not all be had.
+    pub(super) failure: Option<Error>,
+}
+
+impl Resolved {
+    /// Of these messages, whose bytes `body` gives.
+    pub(super) fn of<'a>(
+        records: &[Record],
+        table: &KeyTable,
+        body: impl Fn(&Record) -> Option<Body<'a>>,
+    ) -> Self {
+        let mut resolved = Self::default();
+        for record in records {
+            resolved.starts.push(resolved.keys.len());
+            let read = body(record).map_or(Ok(()), |body| resolved.add(record, table, body));
+            if let Err(Stop::Error(error)) = read {
+                resolved.failure.get_or_insert(*error);
+            }
+        }
+        resolved
+    }
+
+    fn add(&mut self, record: &Record, table: &KeyTable, body: Body<'_>) -> Read<()> {
+        let Some((_, clock)) = record.message.references() else {
+            return Ok(());
+        };
+        let mut reader = body.reader(clock.at);
+        for _ in 0..clock.count {
+            let reference = Reference::read(&mut reader)?;
+            // The message's own keys are in itself.
+            let earlier = record.seq.is_some_and(|own| reference.seq < own);
+            self.keys.push(match earlier {
+                true => table.get(reference.seq, reference.offset)?,
+                false => None,
+            });
+        }
+        Ok(())
+    }
+
+    /// Those of the message at this place.
+    pub(super) fn row(&self, row: usize) -> &[Option<Key>] {
+        let start = self.starts.get(row).copied().unwrap_or_default();
+        self.keys.get(start..).unwrap_or_default()
+    }
+}

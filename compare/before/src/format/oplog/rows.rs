@@ -1,0 +1,228 @@
+//! The messages of one step, as slices of the walk's window.
+
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+use super::columns::{
+    ABI, BATCH, CHECKPOINT, CHECKPOINTER, CLOCK, DIGEST, FLAGS, KEYS, MAX_SUPPORTED_VERSION, SEQ,
+    TRACE, VALUE, VERSION,
+};
+use super::compact::{Body, Run};
+use super::keys::{Key, KeyTable};
+use super::message::Record;
+use super::resolved::Resolved;
+use crate::columns::ColumnBuffer;
+use crate::error::{Error, Result};
+use crate::format::{Rows, Value};
+use crate::ledger::Cause;
+use crate::source::Source;
+
+/// A message that is too large to be kept for nothing, in a walk that does not want values: what it has beside its value is
+/// read when somebody asks for it.
+pub(super) struct Large {
+    source: Arc<dyn Source>,
+    record: Record,
+    /// How many bytes may be read then.
+    limit: u64,
+    loaded: OnceLock<Result<Vec<u8>>>,
+    /// It does not decode any more: the file has changed.
+    changed: OnceLock<()>,
+}
+
+impl Large {
+    pub(super) const fn new(source: Arc<dyn Source>, record: Record, limit: u64) -> Self {
+        Self {
+            source,
+            record,
+            limit,
+            loaded: OnceLock::new(),
+            changed: OnceLock::new(),
+        }
+    }
+
+    fn body(&self) -> Option<Body<'_>> {
+        let cut = self.record.message.value();
+        let loaded = self.loaded.get_or_init(|| self.load(cut));
+        let bytes = loaded.as_ref().ok()?;
+        Some(Body::without(bytes, cut))
+    }
+
+    /// All but the value.
+    fn load(&self, cut: Run) -> Result<Vec<u8>> {
+        let (front, back) = (cut.at, self.record.len.saturating_sub(cut.end()));
+        let needed = front.saturating_add(back);
+        let fits = |len| usize::try_from(len).ok().filter(|_| needed <= self.limit);
+        let (Some(front), Some(back)) = (fits(front), fits(back)) else {
+            let what = format!(
+                "the message at offset {} without its value",
+                self.record.position
+            );
+            return Err(Error::record_too_large(
+                self.source.path(),
+                what,
+                needed,
+                self.limit,
+            ));
+        };
+        let mut bytes = vec![0; front.saturating_add(back)];
+        let (front, back) = bytes.split_at_mut(front);
+        let start = self.record.start();
+        self.source.read_exact_at(start, front)?;
+        self.source
+            .read_exact_at(start.saturating_add(cut.end()), back)?;
+        Ok(bytes)
+    }
+
+    /// Why fields could not be given out, if that was so.
+    pub(super) fn into_failure(self) -> Option<Error> {
+        if self.changed.get().is_some() {
+            return Some(changed(&*self.source, self.record.position));
+        }
+        self.loaded.into_inner()?.err()
+    }
+}
+
+pub(super) fn changed(source: &dyn Source, position: u64) -> Error {
+    Error::changed(source.path(), &format!("the message at offset {position}"))
+}
+
+/// Where the bytes of messages are.
+#[derive(Clone, Copy)]
+pub(super) enum Bodies<'a> {
+    /// In memory, from this offset of the file on.
+    From(u64, &'a [u8]),
+    /// In the file, there being one message only.
+    Large(&'a Large),
+}
+
+/// Messages, and the keys that they may refer to.
+pub(super) struct OplogRows<'a> {
+    pub(super) records: &'a [Record],
+    pub(super) bodies: Bodies<'a>,
+    /// Whether values are wanted.
+    pub(super) values: bool,
+    pub(super) keys: &'a KeyTable,
+    /// What references lead to, once it is asked for and if the keys are not all in memory.
+    pub(super) resolved: &'a OnceLock<Resolved>,
+}
+
+impl<'a> OplogRows<'a> {
+    #[allow(
+        clippy::indexing_slicing,
+        reason = "a row beyond the rows is the caller's mistake, as with any slice"
+    )]
+    fn record(&self, row: usize) -> &'a Record {
+        &self.records[row]
+    }
+
+    /// What the clock entries of a row lead to, if the keys are not all in memory.
+    fn resolved_of(&self, row: usize, column: usize) -> Option<&'a [Option<Key>]> {
+        if self.keys.is_in_memory() || column != CLOCK {
+            return None;
+        }
+        let all = || Resolved::of(self.records, self.keys, |record| self.body(record));
+        Some(self.resolved.get_or_init(all).row(row))
+    }
+
+    fn body(&self, record: &Record) -> Option<Body<'a>> {
+        match self.bodies {
+            Bodies::Large(large) => large.body(),
+            Bodies::From(base, bytes) => {
+                let start = usize::try_from(record.start().checked_sub(base)?).ok()?;
+                let len = usize::try_from(record.len).ok()?;
+                Some(Body::new(bytes.get(start..start.checked_add(len)?)?))
+            }
+        }
+    }
+}
+
+impl Rows for OplogRows<'_> {
+    fn len(&self) -> usize {
+        self.records.len()
+    }
+
+    fn position(&self, row: usize) -> u64 {
+        self.record(row).position
+    }
+
+    fn value(&self, row: usize) -> &[u8] {
+        let record = self.record(row);
+        match self.bodies {
+            Bodies::Large(_) => &[],
+            Bodies::From(..) => self
+                .body(record)
+                .map_or(&[], |body| body.get(record.message.value())),
+        }
+    }
+
+    fn weight(&self, row: usize) -> usize {
+        let record = self.record(row);
+        let unwanted = if self.values {
+            0
+        } else {
+            record.message.value().len
+        };
+        let bytes = record.len.saturating_sub(unwanted);
+        usize::try_from(bytes.saturating_add(record.message.spread())).unwrap_or(usize::MAX)
+    }
+
+    fn cause(&self, row: usize) -> Option<Cause> {
+        self.record(row).cause()
+    }
+
+    fn field(&self, row: usize, column: usize) -> Value<'_> {
+        let record = self.record(row);
+        if column == SEQ {
+            return record
+                .field(Body::new(&[]), column, self.keys, None)
+                .unwrap_or(Value::Null);
+        }
+        let Some(body) = self.body(record) else {
+            return Value::Null;
+        };
+        let resolved = self.resolved_of(row, column);
+        let field = record.field(body, column, self.keys, resolved);
+        match (field, self.bodies) {
+            (Ok(value), _) => value,
+            (Err(_), Bodies::Large(large)) => {
+                // The walk's next step says so.
+                let _ = large.changed.set(());
+                Value::Null
+            }
+            (Err(_), Bodies::From(..)) => Value::Null,
+        }
+    }
+
+    fn fill(&self, rows: Range<usize>, column: usize, buffer: &mut ColumnBuffer) {
+        let message = |row| &self.record(row).message;
+        match (column, self.bodies) {
+            (VERSION | CHECKPOINTER | ABI | BATCH | MAX_SUPPORTED_VERSION | FLAGS, _) => {
+                buffer.extend_optional_uint64(rows.map(|row| message(row).number(column)));
+            }
+            (VALUE, Bodies::From(..)) if rows.clone().all(|row| message(row).has_value()) => {
+                buffer.extend_bytes(rows.map(|row| self.value(row)));
+            }
+            (CHECKPOINT | KEYS | DIGEST | TRACE, _) => {
+                let mut nulls = 0;
+                for row in rows {
+                    if message(row).lacks(column) {
+                        nulls += 1;
+                        continue;
+                    }
+                    buffer.push_nulls(std::mem::take(&mut nulls));
+                    buffer.push(&self.field(row, column));
+                }
+                buffer.push_nulls(nulls);
+            }
+            (CLOCK, _) => {
+                for row in rows {
+                    match message(row).clock_count() {
+                        0 => buffer.push_list(&[]),
+                        _ => buffer.push(&self.field(row, column)),
+                    }
+                }
+            }
+            _ => self.push_fields(rows, column, buffer),
+        }
+    }
+}

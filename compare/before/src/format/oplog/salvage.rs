@@ -1,0 +1,138 @@
+//! The good messages of a damaged oplog, one behind the other. Where one is lost that others follow, those get other numbers,
+//! which is done only if it is asked for, and only if all that counts by them can follow.
+
+use super::compact::{Reader, Stop, put_uint};
+use super::message::{Message, Record};
+use super::pieces::Pieces;
+use super::renumber::{Dropped, Edit, Renumbering};
+use super::rows::changed;
+use super::walk::OplogWalk;
+use crate::error::{self, Error, Result};
+use crate::format::{Salvage, Start, Step, Walk};
+use crate::ledger::{Cause, Kind, Span};
+use crate::source::Window;
+
+pub(super) fn salvage(salvage: &mut Salvage<'_>) -> Result<()> {
+    let dropped = find_dropped(salvage)?;
+    let mut walk = OplogWalk::new(salvage.source(), salvage.options(), Start::Beginning)?;
+    let mut window = Window::default();
+    while walk.step()? == Step::More {
+        if dropped.is_empty() {
+            for span in walk.spans().iter().filter(|span| span.kind == Kind::Record) {
+                salvage.carry(span.start..span.end)?;
+            }
+            continue;
+        }
+        for record in &walk.records {
+            let edits = edits(salvage, record, &dropped, &mut window)?;
+            put_message(salvage, record, &edits)?;
+        }
+    }
+    Ok(())
+}
+
+/// The messages that are lost though others follow, by their numbers.
+fn find_dropped(salvage: &mut Salvage<'_>) -> Result<Dropped> {
+    let mut walk = OplogWalk::new(salvage.source(), salvage.options(), Start::Beginning)?;
+    let (mut dropped, mut seq, mut last) = (Dropped::default(), 0_u64, None::<Span>);
+    let mut dangling = None;
+    while walk.step()? == Step::More {
+        for span in walk.spans() {
+            if span.kind == Kind::Record {
+                if let Some(lost) = last.take() {
+                    if !salvage.renumbers() {
+                        return Err(refuse_dropping(salvage, seq - 1, &lost));
+                    }
+                    dropped.push(seq - 1);
+                }
+                if span.cause == Some(Cause::DanglingReference) {
+                    dangling.get_or_insert((seq, span.start));
+                }
+            } else {
+                last = Some(*span);
+            }
+            seq += 1;
+        }
+        salvage.looked(walk.offset())?;
+    }
+    match dangling.filter(|_| !dropped.is_empty()) {
+        Some((seq, at)) => Err(Error::Usage(format!(
+            "{}: message {seq} at offset {at} cannot be renumbered: its clock refers to a key that is not there, and what it meant could not be told any more. Nothing was written",
+            name(salvage)
+        ))),
+        None => Ok(dropped),
+    }
+}
+
+fn refuse_dropping(salvage: &Salvage<'_>, seq: u64, lost: &Span) -> Error {
+    let cause = lost.cause.map_or("damaged", Cause::as_str);
+    Error::Usage(format!(
+        "{}: message {seq} at offset {} is damaged ({cause}), and sound messages follow: without it they would have other numbers than their references say. Nothing was written. renumber (--renumber) drops it and rewrites those references",
+        name(salvage),
+        lost.start
+    ))
+}
+
+fn name(salvage: &Salvage<'_>) -> String {
+    error::name(&salvage.source().path().map(Into::into))
+}
+
+/// What has to change in a message so that it means what it did.
+fn edits(
+    salvage: &Salvage<'_>,
+    record: &Record,
+    dropped: &Dropped,
+    window: &mut Window,
+) -> Result<Vec<Edit>> {
+    let (source, options) = (salvage.source(), salvage.options());
+    let (seq, mut edits, mut refusal) = (record.seq.unwrap_or_default(), Vec::new(), None);
+    let bytes = Renumbering {
+        pieces: Pieces {
+            source: &*source,
+            options,
+            window,
+            start: record.start(),
+        },
+        dropped,
+        dialect: options.dialect,
+        seq,
+        edits: &mut edits,
+        refusal: &mut refusal,
+    };
+    match Message::read(&mut Reader::new(bytes, 0, record.len), options.dialect) {
+        Ok(_) => {}
+        Err(Stop::Error(error)) => return Err(*error),
+        // It has been decoded before.
+        Err(Stop::Fault(_)) => return Err(changed(&*source, record.position)),
+    }
+    match refusal {
+        None => Ok(edits),
+        Some(why) => Err(Error::Usage(format!(
+            "{}: message {seq} at offset {} cannot be renumbered: {why}. Nothing was written",
+            name(salvage),
+            record.position
+        ))),
+    }
+}
+
+/// A message with the length in front of it.
+fn put_message(salvage: &mut Salvage<'_>, record: &Record, edits: &[Edit]) -> Result<()> {
+    let saved: u64 = edits.iter().map(Edit::saved).sum();
+    if edits.is_empty() {
+        return salvage.carry(record.position..record.end());
+    }
+    let mut at = if saved == 0 {
+        record.position
+    } else {
+        let mut head = Vec::new();
+        put_uint(&mut head, record.len.saturating_sub(saved));
+        salvage.put(&head, None)?;
+        record.start()
+    };
+    for edit in edits {
+        salvage.carry(at..record.start() + edit.run.at)?;
+        salvage.put(&edit.bytes(), None)?;
+        at = record.start() + edit.run.end();
+    }
+    salvage.carry(at..record.end())
+}

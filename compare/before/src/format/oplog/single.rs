@@ -1,0 +1,137 @@
+//! Single messages from anywhere: bodies in another format, a column of a table, a message of a queue.
+
+use std::sync::OnceLock;
+
+use super::compact::{Body, Stop};
+use super::draft;
+use super::encode::Naming;
+use super::keys::KeyTable;
+use super::message::Record;
+use super::resolved::Resolved;
+use super::rows::{Bodies, OplogRows};
+use super::{autobase, encode, fields};
+use crate::error::{Damage, Error, Result};
+use crate::format::{Dialect, Found, Rows, Value};
+
+/// One message that decodes, over its bytes.
+pub struct Single<B> {
+    bytes: B,
+    record: Record,
+    keys: KeyTable,
+    resolved: OnceLock<Resolved>,
+}
+
+impl<B: AsRef<[u8]> + Send> Found for Single<B> {
+    fn rows(&self) -> Box<dyn Rows + '_> {
+        Box::new(OplogRows {
+            records: std::slice::from_ref(&self.record),
+            bodies: Bodies::From(0, self.bytes.as_ref()),
+            values: true,
+            keys: &self.keys,
+            resolved: &self.resolved,
+        })
+    }
+}
+
+/// Decodes a message that stands alone, without the length that frames it in a file. `seq` is its sequence number, if that is
+/// known: it becomes the column `seq`, and a message of `draft-1.1` can then refer to its own keys. References to other
+/// messages' keys, without it all of them, lead nowhere: the key is null, and the row has a
+/// [cause](Rows::cause).
+///
+/// # Errors
+/// [`Error::Damage`] where the bytes are no message of this dialect, with the offset within the message.
+pub fn decode_message<B: AsRef<[u8]> + Send>(
+    bytes: B,
+    dialect: Dialect,
+    seq: Option<u64>,
+) -> Result<Single<B>> {
+    let body = bytes.as_ref();
+    let keys = KeyTable::default();
+    let record = Record::read(Body::new(body), body.len() as u64, dialect, seq, &keys);
+    Ok(Single {
+        record: record.map_err(damage)?,
+        bytes,
+        keys,
+        resolved: OnceLock::new(),
+    })
+}
+
+/// Encodes a message that stands alone, without the length that frames it in a file: a value for each of the dialect's
+/// columns, as [`Writer::write`](crate::format::Writer::write) takes them.
+///
+/// In `draft-1.1`, `seq` is needed where the message refers to its own keys. Clock entries that give `seq` and `offset` of
+/// another message are written so, as nothing is known of that message here. In `autobase` version 2 is written.
+///
+/// # Errors
+/// [`Error::Usage`] for what the dialect cannot hold.
+pub fn encode_message(fields: &[Value<'_>], dialect: Dialect) -> Result<Vec<u8>> {
+    let mut out = Vec::new();
+    let seq = fields.first().map_or(Ok(None), fields::seq)?;
+    match dialect {
+        Dialect::Autobase => autobase::encode(&mut out, fields)?,
+        Dialect::Draft | Dialect::Draft11 => {
+            let naming = Naming {
+                seq,
+                declared: None,
+            };
+            encode::encode(&mut out, fields, dialect, naming)?;
+        }
+    }
+    Ok(out)
+}
+
+/// The part of a message that is never encrypted, and the rest as it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct System<'a> {
+    /// The layout's version.
+    pub version: u64,
+    /// How many messages ago there was a checkpoint; 0 where it is in this one.
+    pub checkpointer: u64,
+    /// The checkpoint's tree hash and length.
+    pub checkpoint: Option<(&'a [u8], u64)>,
+    /// Node, clock through value or keys, which may be encrypted.
+    pub node: &'a [u8],
+}
+
+/// Decodes the System part of a message that stands alone, and leaves Node as it is.
+///
+/// # Errors
+/// [`Error::Damage`] where the bytes end before System does, with the offset within the message; [`Error::Usage`] for the
+/// dialect `autobase`, whose version 2 has Node first.
+pub fn decode_system(bytes: &[u8], dialect: Dialect) -> Result<System<'_>> {
+    if dialect == Dialect::Autobase {
+        return Err(Error::Usage(
+            "System cannot be decoded alone in the dialect autobase: in its version 2 Node comes first. Decode the whole message, decrypted"
+                .to_owned(),
+        ));
+    }
+    let body = Body::new(bytes);
+    let mut reader = body.reader(0);
+    let system = draft::System::read(&mut reader).map_err(damage)?;
+    let left = reader.left();
+    let node = reader.run(left, "node").map_err(damage)?;
+    Ok(System {
+        version: system.version,
+        checkpointer: system.checkpointer,
+        checkpoint: system
+            .checkpoint
+            .map(|(hash, length)| (body.get(hash), length)),
+        node: body.get(node),
+    })
+}
+
+fn damage(stop: Stop) -> Error {
+    match stop {
+        Stop::Error(error) => *error,
+        Stop::Fault(fault) => {
+            let finding = fault.finding();
+            Error::Damage(Box::new(Damage {
+                path: None,
+                offset: fault.at(),
+                cause: finding.cause(),
+                finding,
+                wrong_key: false,
+            }))
+        }
+    }
+}

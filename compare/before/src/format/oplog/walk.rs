@@ -1,0 +1,385 @@
+//! The walk: hop from buffer to buffer, decode each, and where one does not decode, go on only if the framing proves itself.
+
+use std::sync::{Arc, OnceLock};
+
+use serde::{Deserialize, Serialize};
+
+use super::compact::{Body, Fault, MAX_UINT_BYTES, Stop};
+use super::draft::Scope;
+use super::keys::KeyTable;
+use super::message::{Frame, Record, dangling_finding};
+use super::resolved::Resolved;
+use super::rows::{Bodies, Large, OplogRows, changed};
+use crate::error::{Damage, Error, Finding, Result};
+use crate::format::{self, Carry, Eof, Options, Rows, Start, Step, Walk};
+use crate::ledger::{Kind, Span, Tiling};
+use crate::limits::LIMITS;
+use crate::source::{Source, Window};
+
+/// What a [`Carry`] holds. It grows with the keys of a `draft-1.1` oplog, since any later message may refer to them.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(super) struct State<K = KeyTable> {
+    /// The offset of the next buffer.
+    pub(super) at: u64,
+    /// The next message's sequence number.
+    pub(super) seq: u64,
+    /// The offset up to which the lengths are known to lead from one buffer to the next, none of them 0.
+    pub(super) chain_end: u64,
+    /// The keys declared so far.
+    pub(super) keys: K,
+    /// Damage up to `at` that might still grow.
+    held: Option<Span>,
+}
+
+pub(super) struct OplogWalk {
+    pub(super) source: Arc<dyn Source>,
+    pub(super) options: Options,
+    pub(super) state: State,
+    pub(super) window: Window,
+    /// For looking ahead, so that the window stays where it is.
+    pub(super) search: Window,
+    tiling: Tiling,
+    pub(super) records: Vec<Record>,
+    /// The offset of the first byte of the window that `records` lie in.
+    base: u64,
+    pub(super) large: Option<Large>,
+    /// What the references of `records` lead to, if somebody asked.
+    resolved: OnceLock<Resolved>,
+    spans: Vec<Span>,
+    ended: bool,
+}
+
+/// What one advance came to.
+pub(super) enum Advance {
+    On,
+    Wait,
+    End,
+}
+
+impl OplogWalk {
+    pub(super) fn new(
+        source: Arc<dyn Source>,
+        options: &Options,
+        start: Start<'_>,
+    ) -> Result<Self> {
+        let state = match start {
+            Start::Carry(Carry(json)) => serde_json::from_str(json).map_err(|error| {
+                Error::Usage(format!(
+                    "this is not a point from which an oplog can be read on: {error}"
+                ))
+            })?,
+            // A part of an oplog is all of it.
+            Start::Beginning | Start::Offset(_) | Start::Part(_) => State::default(),
+        };
+        if state.at > source.len() {
+            return Err(Error::Usage(format!(
+                "cannot start at offset {} of a file of {} bytes",
+                state.at,
+                source.len()
+            )));
+        }
+        let walk = Self {
+            window: Window::default(),
+            search: Window::default(),
+            tiling: Tiling::resume(state.at, state.held),
+            records: Vec::new(),
+            base: state.at,
+            large: None,
+            resolved: OnceLock::new(),
+            spans: Vec::new(),
+            ended: false,
+            options: options.clone(),
+            source,
+            state,
+        };
+        match start {
+            Start::Offset(offset) => walk.skip_to(offset),
+            _ => Ok(walk),
+        }
+    }
+
+    /// Goes on where a message begins. Its sequence number, and the keys that it may refer to, are known only by the messages
+    /// in front of it, so those are read.
+    fn skip_to(mut self, offset: u64) -> Result<Self> {
+        let lenient = Options {
+            strict: false,
+            values: false,
+            ..self.options.clone()
+        };
+        let asked = std::mem::replace(&mut self.options, lenient);
+        while self.state.at < offset {
+            self.options.poll()?;
+            self.begin_step();
+            match self.advance(offset)? {
+                Advance::On => {}
+                Advance::Wait | Advance::End => break,
+            }
+        }
+        self.begin_step();
+        if self.state.at != offset {
+            return Err(Error::Usage(format!(
+                "cannot start at offset {offset}: no message begins there. Start at the position of a record, or at 0"
+            )));
+        }
+        self.tiling = Tiling::resume(offset, None);
+        self.options = asked;
+        Ok(self)
+    }
+
+    fn begin_step(&mut self) {
+        self.records.clear();
+        self.spans.clear();
+        self.large = None;
+        self.resolved = OnceLock::new();
+    }
+
+    /// Goes on until something is found, in front of `limit` if not to the end.
+    fn advance(&mut self, limit: u64) -> Result<Advance> {
+        let (at, len) = (self.state.at, self.source.len());
+        if at >= len {
+            return Ok(match self.options.eof {
+                Eof::Final => Advance::End,
+                Eof::Growing => Advance::Wait,
+            });
+        }
+        let head = usize::try_from(len - at)
+            .unwrap_or(usize::MAX)
+            .min(MAX_UINT_BYTES);
+        self.window
+            .load(&*self.source, at, head, self.options.window_bytes)?;
+        self.base = at;
+        let first = loop {
+            match self.next_in_window() {
+                Ok(Some(record)) => {
+                    if let Some(advance) = self.commit(record)? {
+                        return Ok(advance);
+                    }
+                    let read = self.state.at - self.base;
+                    let full = self.records.len() >= LIMITS.oplog_step_rows
+                        || read >= self.options.window_bytes as u64
+                        || self.state.at >= limit.min(len);
+                    if full {
+                        return Ok(Advance::On);
+                    }
+                }
+                other => break other,
+            }
+        };
+        if !self.records.is_empty() {
+            // What stands here is met again, when what is good in front of it has been handed out.
+            return Ok(Advance::On);
+        }
+        match first {
+            Ok(_) => self.advance_singly(),
+            Err(Stop::Error(error)) => Err(*error),
+            Err(Stop::Fault(fault)) => self.corrupt(*fault),
+        }
+    }
+
+    /// The next message, if it is whole in the window.
+    fn next_in_window(&self) -> std::result::Result<Option<Record>, Stop> {
+        let at = self.state.at;
+        let bytes = self.window.bytes(&*self.source, at);
+        let Frame::Whole { head, len } = Frame::parse(bytes, self.source.len() - at) else {
+            return Ok(None);
+        };
+        let body = usize::try_from(head)
+            .ok()
+            .zip(usize::try_from(len).ok())
+            .and_then(|(head, len)| bytes.get(head..)?.get(..len));
+        let Some(body) = body else {
+            return Ok(None);
+        };
+        let (dialect, seq) = (self.options.dialect, Some(self.state.seq));
+        let mut record = Record::read(Body::new(body), len, dialect, seq, &self.state.keys)?;
+        (record.position, record.head) = (at, head);
+        Ok(Some(record))
+    }
+
+    /// Takes in a message that decodes and is in the window. Gives what the advance has come to where it ends there.
+    fn commit(&mut self, record: Record) -> Result<Option<Advance>> {
+        let total = record.end() - record.position;
+        let too_large = self.options.values && total > self.options.max_record_bytes;
+        let refused = record.dangling && self.options.strict;
+        if (too_large || refused) && !self.records.is_empty() {
+            return Ok(Some(Advance::On));
+        }
+        if refused {
+            let body = Body::new(self.window.bytes(&*self.source, record.start()));
+            return Err(self.dangling_error(&record, body));
+        }
+        if too_large {
+            return Err(self.too_large(&record));
+        }
+        if let Some(keys) = record.message.keys() {
+            let body = Body::new(self.window.bytes(&*self.source, record.start()));
+            self.state.keys.begin(self.state.seq, keys.len)?;
+            self.state.keys.extend(body.get(keys))?;
+        }
+        self.take(record);
+        Ok(None)
+    }
+
+    /// Takes in a message whose keys are in the table.
+    pub(super) fn take(&mut self, record: Record) {
+        self.cover(record.end(), Kind::Record, record.cause());
+        self.state.seq += 1;
+        self.records.push(record);
+    }
+
+    fn dangling_error(&self, record: &Record, body: Body<'_>) -> Error {
+        let scope = Scope {
+            seq: record.seq,
+            keys: &self.state.keys,
+            resolved: None,
+        };
+        match record.message.dangling(body, scope) {
+            Ok(Some((place, reference))) => self.damage_error(dangling_finding(place, reference)),
+            Ok(None) | Err(_) => changed(&*self.source, record.position),
+        }
+    }
+
+    /// What stands here is no whole buffer, or is one larger than the window.
+    fn advance_singly(&mut self) -> Result<Advance> {
+        let (at, len) = (self.state.at, self.source.len());
+        let available = len - at;
+        match Frame::parse(self.window.bytes(&*self.source, at), available) {
+            Frame::Truncated { needed } => self.torn(Finding::Truncated { needed, available }),
+            Frame::TooLong { needed } => self.torn(Finding::TooLong { needed, available }),
+            Frame::Whole { head, len } => self.advance_large(head, len),
+            // The window holds the longest length there is, or the file's end.
+            Frame::NeedMore => Err(changed(&*self.source, at)),
+        }
+    }
+
+    /// The file ends inside the buffer that begins here.
+    fn torn(&mut self, finding: Finding) -> Result<Advance> {
+        if self.options.eof == Eof::Growing {
+            return Ok(Advance::Wait);
+        }
+        if self.options.strict {
+            return Err(self.damage_error(finding));
+        }
+        let len = self.source.len();
+        self.cover(len, Kind::TornTail, Some(finding.cause()));
+        Ok(Advance::On)
+    }
+
+    /// The buffer that begins here is whole and does not decode.
+    pub(super) fn corrupt(&mut self, fault: Fault) -> Result<Advance> {
+        let growing = self.options.eof == Eof::Growing;
+        if self.options.strict && !growing {
+            return Err(self.damage_error(fault.finding()));
+        }
+        let goes_on = self.next_if_proven()?;
+        if goes_on.is_none() && growing {
+            return Ok(Advance::Wait);
+        }
+        if self.options.strict {
+            return Err(self.damage_error(fault.finding()));
+        }
+        let end = goes_on.unwrap_or(self.source.len());
+        self.cover(end, Kind::Corrupt, Some(fault.cause()));
+        self.state.seq += 1;
+        Ok(Advance::On)
+    }
+
+    fn cover(&mut self, end: u64, kind: Kind, cause: Option<crate::ledger::Cause>) {
+        self.tiling.cover(end, kind, cause, &mut self.spans);
+        self.state.at = end.max(self.state.at);
+    }
+
+    pub(super) fn damage_error(&self, finding: Finding) -> Error {
+        Error::Damage(Box::new(Damage {
+            path: self.source.path().map(Into::into),
+            offset: self.state.at,
+            cause: finding.cause(),
+            finding,
+            wrong_key: false,
+        }))
+    }
+
+    pub(super) fn too_large(&self, record: &Record) -> Error {
+        Error::record_too_large(
+            self.source.path(),
+            format!("the message at offset {}", record.position),
+            record.end() - record.position,
+            self.options.max_record_bytes,
+        )
+    }
+}
+
+impl Walk for OplogWalk {
+    fn step(&mut self) -> Result<Step> {
+        self.options.poll()?;
+        let unresolved = self.resolved.take().and_then(|resolved| resolved.failure);
+        let unread = self.large.take().and_then(Large::into_failure);
+        if let Some(failure) = unresolved.or(unread) {
+            self.ended = true;
+            self.begin_step();
+            return Err(failure);
+        }
+        self.begin_step();
+        loop {
+            if self.ended {
+                return Ok(Step::Done);
+            }
+            let advance = self.advance(u64::MAX)?;
+            if matches!(advance, Advance::End) {
+                self.ended = true;
+                self.tiling.finish(&mut self.spans);
+            }
+            if !self.records.is_empty() || !self.spans.is_empty() {
+                return Ok(Step::More);
+            }
+            if matches!(advance, Advance::Wait) {
+                return Ok(Step::Wait);
+            }
+        }
+    }
+
+    fn rows(&self) -> Box<dyn Rows + '_> {
+        let bodies = match &self.large {
+            Some(large) => Bodies::Large(large),
+            None => Bodies::From(self.base, self.window.bytes(&*self.source, self.base)),
+        };
+        Box::new(OplogRows {
+            records: &self.records,
+            bodies,
+            values: self.options.values,
+            keys: &self.state.keys,
+            resolved: &self.resolved,
+        })
+    }
+
+    fn spans(&self) -> &[Span] {
+        &self.spans
+    }
+
+    fn checked(&self) -> format::Checked {
+        format::Checked::Structure
+    }
+
+    fn offset(&self) -> u64 {
+        self.state.at
+    }
+
+    fn carry(&self) -> Carry {
+        let State {
+            at,
+            seq,
+            chain_end,
+            ref keys,
+            ..
+        } = self.state;
+        let state = State {
+            at,
+            seq,
+            chain_end,
+            keys,
+            held: self.tiling.held(),
+        };
+        // Numbers and text always have a JSON form; keys that cannot be read back have none.
+        Carry(serde_json::to_string(&state).unwrap_or_default())
+    }
+}

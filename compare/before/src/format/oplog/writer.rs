@@ -1,0 +1,187 @@
+//! Appending to a new or an existing oplog.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::columns::columns;
+use super::compact::put_buffer;
+use super::encode::{Naming, encode};
+use super::keys::Key;
+use super::walk::OplogWalk;
+use super::{FORMAT, autobase, fields};
+use crate::error::{Error, Result};
+use crate::format::{
+    self, Column, Dialect, Options, RecordId, Start, Step, Value, Walk, WriteOptions,
+};
+use crate::ledger::{Kind, Span};
+use crate::output::Appender;
+use crate::verbs::Report;
+
+/// How much room for encoding is kept from one message to the next, in bytes.
+const KEPT_BYTES: usize = 1 << 20;
+
+/// Appends messages to an oplog. Two writers of one file keep each other out (by an advisory lock, on Unix).
+///
+/// Messages are buffered: [`flush`](format::Writer::flush) hands them to the operating system,
+/// [`sync`](format::Writer::sync) to the disk. Dropping a writer flushes it without reporting errors.
+///
+/// In `draft-1.1` a writer keeps every key of the file in memory, with the place where it was declared first.
+#[derive(Debug)]
+pub struct Writer {
+    out: Appender,
+    dialect: Dialect,
+    /// The next message's sequence number.
+    seq: u64,
+    /// Where each key was declared first.
+    declared: HashMap<Key, (u64, u64)>,
+    /// The message being encoded: nothing of it is in the file until all of it is right.
+    message: Vec<u8>,
+    found: Report,
+}
+
+impl Writer {
+    /// Opens an oplog for appending. An existing one is walked first.
+    ///
+    /// # Errors
+    /// [`Error::Io`] where the file exists without [`append`](WriteOptions::append), is being written to by another
+    /// writer, or cannot be opened; [`Error::Damage`] where an existing file ends in damage (a torn tail only without
+    /// [`zero_torn_tail`](WriteOptions::zero_torn_tail), which cuts it off).
+    pub fn open(path: &Path, options: &WriteOptions) -> Result<Self> {
+        let mut writer = Self {
+            out: Appender::open(path, options.append)?,
+            dialect: options.dialect,
+            seq: 0,
+            declared: HashMap::new(),
+            message: Vec::new(),
+            found: Report::new(&FORMAT, Some(path), 0),
+        };
+        match writer.find_end(options) {
+            Ok(()) => Ok(writer),
+            Err(error) => {
+                writer.out.discard();
+                Err(error)
+            }
+        }
+    }
+
+    /// Walks what is there, to find the next sequence number, the keys, and where to go on.
+    fn find_end(&mut self, options: &WriteOptions) -> Result<()> {
+        let source = Arc::new(self.out.source()?);
+        let lenient = Options {
+            dialect: self.dialect,
+            strict: false,
+            values: false,
+            interrupt: options.interrupt.clone(),
+            ..Options::default()
+        };
+        let mut walk = OplogWalk::new(source.clone(), &lenient, Start::Beginning)?;
+        self.found = Report::of(&FORMAT, &*source);
+        let mut end_span = None::<Span>;
+        while walk.step()? == Step::More {
+            self.found.add(&walk);
+            end_span = walk.spans().last().copied().or(end_span);
+        }
+        let Some(end) = end_span else { return Ok(()) };
+        self.seq = walk.state.seq;
+        self.declared = walk.state.keys.places()?;
+        self.out.go_to(end.end);
+        if end.kind == Kind::Record {
+            return Ok(());
+        }
+        if end.kind == Kind::TornTail && options.zero_torn_tail {
+            self.out.truncate(end.start)?;
+            self.out.go_to(end.start);
+            return self.out.sync();
+        }
+        // Once more, strictly, from where the damage begins: the error has all the numbers.
+        let strict = Options {
+            strict: true,
+            ..lenient
+        };
+        let mut walk = OplogWalk::new(source, &strict, Start::Offset(end.start))?;
+        while walk.step()? == Step::More {}
+        Err(self.out.changed())
+    }
+
+    /// Appends a message: a value for each column of the dialect. Gives its sequence number.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for a message that the dialect cannot hold, or a `seq` that is not the next: nothing is appended.
+    /// [`Error::Io`] where a full buffer could not be written: the message itself is appended to the buffer.
+    pub fn append(&mut self, fields: &[Value<'_>]) -> Result<u64> {
+        self.out.check_synced()?;
+        let seq = self.seq;
+        if let Some(given) = fields.first().map_or(Ok(None), fields::seq)?
+            && given != seq
+        {
+            return Err(Error::Usage(format!(
+                "seq is {given}, and the next message in the file is {seq}: leave seq out"
+            )));
+        }
+        self.message.clear();
+        let keys = match self.dialect {
+            Dialect::Autobase => {
+                autobase::encode(&mut self.message, fields)?;
+                Vec::new()
+            }
+            Dialect::Draft | Dialect::Draft11 => {
+                let naming = Naming {
+                    seq: Some(seq),
+                    declared: Some(&self.declared),
+                };
+                encode(&mut self.message, fields, self.dialect, naming)?
+            }
+        };
+        put_buffer(self.out.buffer(), &self.message);
+        self.message.shrink_to(KEPT_BYTES);
+        for (offset, key) in (0..).zip(keys) {
+            self.declared.entry(key).or_insert((seq, offset));
+        }
+        self.seq += 1;
+        self.out.flush_if_full()?;
+        Ok(seq)
+    }
+}
+
+impl format::Writer for Writer {
+    fn columns(&self) -> &'static [Column] {
+        columns(self.dialect)
+    }
+
+    fn write(&mut self, fields: &[Value<'_>]) -> Result<Option<RecordId>> {
+        self.append(fields).map(|seq| Some(RecordId::Seq(seq)))
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        self.out.flush()
+    }
+
+    fn sync(&mut self) -> Result<()> {
+        self.out.sync()
+    }
+
+    fn close(&mut self) -> Result<()> {
+        self.out.flush()
+    }
+
+    fn abandon(&mut self) -> Result<()> {
+        self.out.flush()
+    }
+
+    fn path(&self) -> &Path {
+        self.out.path()
+    }
+
+    fn position(&self) -> Option<u64> {
+        Some(self.out.position())
+    }
+
+    fn last(&self) -> Option<RecordId> {
+        self.seq.checked_sub(1).map(RecordId::Seq)
+    }
+
+    fn found(&self) -> Option<&Report> {
+        Some(&self.found)
+    }
+}

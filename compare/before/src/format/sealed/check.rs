@@ -1,0 +1,497 @@
+//! Whether an entry's message counts: the only place that says so, for walks and look-ups alike.
+
+use uuid::Uuid;
+
+use super::front::Front;
+use super::reader::Reader;
+use super::run::{Run, Trust};
+use super::trailer::Trailer;
+use super::{Entry, Message, Parsed, UUID_BYTES};
+use crate::error::{Error, Finding, Result};
+use crate::format::Options;
+use crate::ledger::Cause;
+use crate::limits::LIMITS;
+use crate::source::Source;
+use crate::uuid6;
+
+/// A look at a message counts as so many bytes where it is near the one before, and where it has to be fetched.
+const NEAR_COST: u64 = 64;
+const FAR_COST: u64 = 512;
+/// A message so near behind where the one that was looked at before begins needs no fetching.
+const NEAR_BYTES: u64 = 4 << 10;
+
+/// How many entries are gone through between two looks at whether to stop.
+pub(super) const POLL_EVERY: u64 = 1 << 12;
+
+/// How much of a message is handed out.
+pub(super) const fn handed_out(message: &Message, options: &Options) -> u64 {
+    if options.values {
+        message.header.total()
+    } else {
+        message.header.value_start()
+    }
+}
+
+/// What came before an entry: the last good message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Prior {
+    pub(super) last: Option<[u8; UUID_BYTES]>,
+    /// Where it ends; before the first, where the data begins.
+    pub(super) end: u64,
+}
+
+/// Why an entry's message does not count. The numbers are those that its [`Finding`] shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fault {
+    OutOfBounds,
+    /// It begins before the last good message ends.
+    Overlap,
+    Truncated {
+        needed: u64,
+        left: u64,
+    },
+    TooLong {
+        needed: u64,
+        left: u64,
+    },
+    Checksum {
+        stored: u64,
+        computed: u64,
+    },
+    BadUuid,
+    /// Its UUID is not greater than this one, the last good one.
+    NotAbove([u8; UUID_BYTES]),
+    /// Its UUID is greater than this one, which comes behind it.
+    Ahead([u8; UUID_BYTES]),
+    /// It ends here, and neither of the next two entries bears that out.
+    Unconfirmed {
+        end: u64,
+        expected: u64,
+    },
+    /// Too much was hashed in vain already.
+    SearchLimit,
+}
+
+impl Fault {
+    pub(super) const fn cause(self) -> Cause {
+        match self {
+            Self::OutOfBounds => Cause::OffsetOutOfBounds,
+            Self::Overlap | Self::NotAbove(_) | Self::Ahead(_) => Cause::OutOfOrder,
+            Self::Truncated { .. } => Cause::TruncatedHeader,
+            Self::TooLong { .. } => Cause::LengthOutOfBounds,
+            Self::Checksum { .. } => Cause::ChecksumMismatch,
+            Self::BadUuid => Cause::BadUuid,
+            Self::Unconfirmed { .. } => Cause::IndexDisagrees,
+            Self::SearchLimit => Cause::SearchLimit,
+        }
+    }
+
+    /// The numbers for a person.
+    pub(super) fn finding(self, front: &Front, entry: &Entry, prior: &Prior) -> Finding {
+        let Entry { uuid, offset } = *entry;
+        let cause = self.cause();
+        let name = Uuid::from_bytes(uuid);
+        match self {
+            Self::OutOfBounds => Finding::words(
+                cause,
+                format!(
+                    "an offset from {} on and below {}, where the messages are",
+                    front.data_start, front.data_end
+                ),
+                format!("{offset} in the index entry of {name}"),
+            ),
+            Self::Overlap => Finding::words(
+                cause,
+                format!(
+                    "an offset of at least {}, where the message before ends",
+                    prior.end
+                ),
+                format!("{offset} in the index entry of {name}"),
+            ),
+            Self::Truncated { needed, left } => Finding::words(
+                cause,
+                format!("at least {needed} bytes for the lengths and type of {name}"),
+                format!("{left} bytes left in the data"),
+            ),
+            Self::TooLong { needed, left } => Finding::words(
+                cause,
+                format!("{needed} bytes, as the lengths of {name} say"),
+                format!("{left} bytes left in the data"),
+            ),
+            Self::Checksum { stored, computed } => Finding::Checksum {
+                stored,
+                computed: front.key.disclosed(computed),
+            },
+            Self::BadUuid => Finding::BadUuid { uuid },
+            Self::NotAbove(last) => Finding::OutOfOrder { last, uuid },
+            Self::Ahead(next) => Finding::words(
+                cause,
+                format!(
+                    "a UUID smaller than the next one, {}",
+                    Uuid::from_bytes(next)
+                ),
+                name.to_string(),
+            ),
+            Self::Unconfirmed { end, expected } => Finding::words(
+                cause,
+                format!(
+                    "the message of {name} to end at {expected}, where the index says that the next one begins"
+                ),
+                format!("lengths that end it at {end}"),
+            ),
+            Self::SearchLimit => Finding::words(
+                cause,
+                format!("at most {} bytes hashed in vain", budget(front)),
+                format!(
+                    "an index whose entries would take more: {name} and those behind it are not looked at"
+                ),
+            ),
+        }
+    }
+}
+
+pub(super) const fn budget(front: &Front) -> u64 {
+    LIMITS
+        .search_bytes
+        .saturating_add(front.len.saturating_mul(LIMITS.search_bytes_per_byte))
+}
+
+/// The next entry that is evidence: what was found when it was last looked for.
+#[derive(Clone, Copy, Debug)]
+struct Evidence {
+    /// Entries from this one on were looked at.
+    from: u64,
+    /// Its number and UUID, if there is one.
+    next: Option<(u64, [u8; UUID_BYTES])>,
+}
+
+/// What stands at `place` as an entry's message, where the data has `left` bytes.
+pub(super) fn message(
+    number: u64,
+    entry: &Entry,
+    place: u64,
+    parsed: Parsed,
+    left: u64,
+) -> std::result::Result<Message, Fault> {
+    match parsed {
+        Parsed::Message(header) => Ok(Message {
+            number,
+            uuid: entry.uuid,
+            position: place,
+            header,
+        }),
+        Parsed::Truncated(needed) => Err(Fault::Truncated { needed, left }),
+        Parsed::TooLong(needed) => Err(Fault::TooLong { needed, left }),
+    }
+}
+
+/// Refuses a message that is larger than what is to be given out.
+///
+/// # Errors
+/// [`Error::Limit`].
+pub(super) fn admit(source: &dyn Source, message: &Message, options: &Options) -> Result<()> {
+    let total = message.header.total();
+    if options.values && total > options.max_record_bytes {
+        return Err(Error::record_too_large(
+            source.path(),
+            format!("the message at offset {}", message.position),
+            total,
+            options.max_record_bytes,
+        ));
+    }
+    Ok(())
+}
+
+/// A message that lies within the data, if its checksum is right.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Claim {
+    pub(super) message: Message,
+    /// The checksum in the trailer.
+    pub(super) stored: u64,
+}
+
+impl Claim {
+    /// What the message comes to, its checksum being `computed`.
+    pub(super) fn judge(self, computed: u64, prior: &Prior) -> std::result::Result<Message, Fault> {
+        let Self { message, stored } = self;
+        if computed != stored {
+            Err(Fault::Checksum { stored, computed })
+        } else if !uuid6::is_v6(&message.uuid) {
+            Err(Fault::BadUuid)
+        } else if let Some(last) = prior.last.filter(|last| message.uuid <= *last) {
+            Err(Fault::NotAbove(last))
+        } else {
+            Ok(message)
+        }
+    }
+}
+
+/// Checks messages of one file.
+pub(super) struct Checker {
+    pub(super) reader: Reader,
+    /// Reads entries ahead of those that are being checked.
+    scout: Reader,
+    pub(super) front: Front,
+    /// Bytes hashed in vain.
+    pub(super) spent: u64,
+    /// What the looks of the check that is going on cost, and where the last one was.
+    cost: u64,
+    looked_at: u64,
+    evidence: Option<Evidence>,
+    /// Made when it is first needed: a look-up needs none.
+    pub(super) run: Option<Box<Run>>,
+    pub(super) trust: Trust,
+    /// The most that `spent` would have been had what was being hashed been in vain.
+    pub(super) peak: u64,
+}
+
+impl Checker {
+    pub(super) const fn new(reader: Reader, scout: Reader, front: Front) -> Self {
+        Self {
+            reader,
+            scout,
+            front,
+            spent: 0,
+            cost: 0,
+            looked_at: 0,
+            evidence: None,
+            run: None,
+            trust: Trust::FULL,
+            peak: 0,
+        }
+    }
+
+    /// Whether the message of entry number `number` counts if it stands at `place`.
+    pub(super) fn check(
+        &mut self,
+        number: u64,
+        entry: &Entry,
+        place: u64,
+        prior: &Prior,
+    ) -> Result<std::result::Result<Message, Fault>> {
+        if !self.front.in_bounds(place) {
+            return Ok(Err(Fault::OutOfBounds));
+        }
+        self.cost = 0;
+        let checked = match self.front.trailer {
+            Some(trailer) => self.check_by_checksum(&trailer, number, entry, place, prior)?,
+            None => self.check_by_structure(number, entry, place, prior)?,
+        };
+        match checked {
+            Ok(message) => self.trust.gain(message.header.total()),
+            Err(_) => {
+                self.spent = self.spent.saturating_add(self.cost);
+                self.peak = self.peak.max(self.spent);
+                self.trust.lose();
+            }
+        }
+        Ok(checked)
+    }
+
+    /// The last look was at a message that stands here.
+    pub(super) const fn looked_at(&mut self, position: u64) {
+        self.looked_at = position;
+    }
+
+    /// What stands at `at`, its cost noted.
+    fn look(&mut self, at: u64) -> Result<Parsed> {
+        let near = self.looked_at..=self.looked_at.saturating_add(NEAR_BYTES);
+        self.cost += if near.contains(&at) {
+            NEAR_COST
+        } else {
+            FAR_COST
+        };
+        self.looked_at = at;
+        self.reader.header(at, self.front.data_end)
+    }
+
+    /// With a trailer, by its checksum.
+    fn check_by_checksum(
+        &mut self,
+        trailer: &Trailer,
+        number: u64,
+        entry: &Entry,
+        place: u64,
+        prior: &Prior,
+    ) -> Result<std::result::Result<Message, Fault>> {
+        if place < prior.end {
+            return Ok(Err(Fault::Overlap));
+        }
+        let message = match self.parse(number, entry, place)? {
+            Ok(message) => message,
+            Err(fault) => return Ok(Err(fault)),
+        };
+        let len = message.header.total();
+        let spent = self.spent.saturating_add(len);
+        self.peak = self.peak.max(spent);
+        if spent > budget(&self.front) {
+            return Ok(Err(Fault::SearchLimit));
+        }
+        let stored = self.reader.checksum(trailer.checksum_at(number))?;
+        let computed = self.reader.hash(&self.front.key, &entry.uuid, place, len)?;
+        let judged = Claim { message, stored }.judge(computed, prior);
+        if let Err(Fault::Checksum { .. }) = judged {
+            self.spent = spent;
+        }
+        Ok(judged)
+    }
+
+    /// Without a trailer, by what the entries around it say.
+    fn check_by_structure(
+        &mut self,
+        number: u64,
+        entry: &Entry,
+        place: u64,
+        prior: &Prior,
+    ) -> Result<std::result::Result<Message, Fault>> {
+        if !uuid6::is_v6(&entry.uuid) {
+            return Ok(Err(Fault::BadUuid));
+        }
+        if let Some(last) = prior.last.filter(|last| entry.uuid <= *last) {
+            return Ok(Err(Fault::NotAbove(last)));
+        }
+        let next = self.next_evidence(number)?;
+        let is_behind_last = |next: &[u8; UUID_BYTES]| prior.last.is_none_or(|last| *next > last);
+        if let Some(next) = next.filter(|next| *next < entry.uuid && is_behind_last(next)) {
+            return Ok(Err(Fault::Ahead(next)));
+        }
+        if place < prior.end {
+            return Ok(Err(Fault::Overlap));
+        }
+        let message = match self.parse(number, entry, place)? {
+            Ok(message) => message,
+            Err(fault) => return Ok(Err(fault)),
+        };
+        let (end, expected) = (message.end(), self.beginning(number + 1)?);
+        Ok(if end == expected || self.next_confirms(number, end)? {
+            Ok(message)
+        } else {
+            Err(Fault::Unconfirmed { end, expected })
+        })
+    }
+
+    /// What stands at `place`, as this entry's message.
+    fn parse(
+        &mut self,
+        number: u64,
+        entry: &Entry,
+        place: u64,
+    ) -> Result<std::result::Result<Message, Fault>> {
+        let data_end = self.front.data_end;
+        let left = data_end - place;
+        if self.spent > budget(&self.front) {
+            return Ok(Err(Fault::SearchLimit));
+        }
+        Ok(message(number, entry, place, self.look(place)?, left))
+    }
+
+    /// Where the message of an entry begins by its offset; behind the last entry, where the data ends.
+    pub(super) fn beginning(&mut self, number: u64) -> Result<u64> {
+        let Front {
+            entries, data_end, ..
+        } = self.front;
+        if number >= entries {
+            return Ok(data_end);
+        }
+        Ok(self.reader.entry(number, entries)?.offset)
+    }
+
+    /// Whether what stands at `end` ends where the entry after the next begins. The last entry has no next.
+    fn next_confirms(&mut self, number: u64, end: u64) -> Result<bool> {
+        let data_end = self.front.data_end;
+        if number + 1 >= self.front.entries || end >= data_end {
+            return Ok(false);
+        }
+        let expected = self.beginning(number + 2)?;
+        Ok(match self.look(end)? {
+            Parsed::Message(header) => end + header.total() == expected,
+            _ => false,
+        })
+    }
+
+    /// The UUID of the next entry behind this one whose offset is in bounds and whose UUID is of version 6.
+    fn next_evidence(&mut self, number: u64) -> Result<Option<[u8; UUID_BYTES]>> {
+        let known = self.evidence.filter(|known| {
+            known.from <= number && known.next.is_none_or(|(next, _)| number < next)
+        });
+        let next = match known {
+            Some(known) => known.next,
+            None => {
+                let next = self.find_evidence(number + 1)?;
+                self.evidence = Some(Evidence { from: number, next });
+                next
+            }
+        };
+        Ok(next.map(|(_, uuid)| uuid))
+    }
+
+    fn find_evidence(&mut self, from: u64) -> Result<Option<(u64, [u8; UUID_BYTES])>> {
+        let entries = self.front.entries;
+        for number in from..entries {
+            if (number - from) % POLL_EVERY == POLL_EVERY - 1 {
+                self.reader.poll()?;
+            }
+            // The next one or two are in view already.
+            let reader = if number <= from + 1 {
+                &mut self.reader
+            } else {
+                &mut self.scout
+            };
+            let entry = reader.entry(number, entries)?;
+            if self.front.in_bounds(entry.offset) && uuid6::is_v6(&entry.uuid) {
+                return Ok(Some((number, entry.uuid)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Makes what is handed out of a message that counts part of the reader's window: its lengths and type, and its value where
+    /// values are wanted. Gives how many bytes that is. Moves the window, unless they are there already.
+    ///
+    /// # Errors
+    /// [`Error::Limit`] for a message that is larger than what is to be given out.
+    pub(super) fn bring_checked(&mut self, message: &Message, options: &Options) -> Result<u64> {
+        let (position, total) = (message.position, message.header.total());
+        admit(&*self.reader.source, message, options)?;
+        let len = handed_out(message, options);
+        if self.reader.held(position, len).is_some() {
+            return Ok(len);
+        }
+        self.reader.bring_whole(position, len)?;
+        if let Some(trailer) = self.front.trailer.filter(|_| options.values) {
+            // What is handed out is what is hashed: these very bytes, once more.
+            let stored = self.reader.checksum(trailer.checksum_at(message.number))?;
+            let key = self.front.key;
+            if self.reader.hash(&key, &message.uuid, position, total)? != stored {
+                return Err(self.reader.changed(position));
+            }
+        }
+        Ok(len)
+    }
+
+    /// Whether nothing in front of an entry whose message checks at its own offset can keep the walk from giving it: with
+    /// checksums if the entry before it is smaller; without, and only in an index that ascends, if the message before it ends
+    /// where it begins.
+    pub(super) fn stands_alone(&mut self, number: u64, entry: &Entry) -> Result<bool> {
+        let Some(before) = number.checked_sub(1) else {
+            return Ok(true);
+        };
+        let before = self.reader.entry(before, self.front.entries)?;
+        if self.front.trailer.is_some() {
+            return Ok(before.uuid < entry.uuid);
+        }
+        if !self.front.in_bounds(before.offset) {
+            return Ok(false);
+        }
+        let parsed = self.reader.header(before.offset, self.front.data_end)?;
+        Ok(match parsed {
+            Parsed::Message(header) => before.offset + header.total() == entry.offset,
+            _ => false,
+        })
+    }
+
+    /// Entry number `number`, wherever the checking is.
+    pub(super) fn entry_elsewhere(&mut self, number: u64) -> Result<Entry> {
+        self.scout.entry(number, self.front.entries)
+    }
+}

@@ -1,0 +1,62 @@
+//! Whether a file is a sealed segment, by a few short looks at it.
+
+use super::index::{Told, told};
+use super::reader::read_array;
+use super::trailer::Trailer;
+use super::{ENTRY_BYTES, Entry, Header, MAX_HEADER_BYTES, Parsed};
+use crate::error::Result;
+use crate::format::{Likelihood, Options};
+use crate::source::{Source, Window};
+use crate::uuid6;
+
+/// Certainly, if the trailer's key check is right under one of the keys; likely by its magic and count, or, without a trailer, if
+/// entry 0 leads behind a terminator and to a message.
+pub(super) fn detect(source: &dyn Source, options: &Options) -> Result<Likelihood> {
+    if source.len() < ENTRY_BYTES as u64 {
+        return Ok(Likelihood::No);
+    }
+    let (Told::Count(count) | Told::Unproven(count)) = told(source)? else {
+        return Ok(Likelihood::No);
+    };
+    let data_start = (count + 1) * ENTRY_BYTES as u64;
+    let mut is_under_another_key = false;
+    for key in &options.keys {
+        let found = Trailer::read(source, key, count, data_start)?;
+        let Some(trailer) = found.filter(|trailer| trailer.fields_right() > 1) else {
+            continue;
+        };
+        if trailer.key_check_is_right {
+            let reason = "the key check of its trailer is right".to_owned();
+            return Ok(Likelihood::Certain(reason));
+        }
+        is_under_another_key = true;
+    }
+    if is_under_another_key {
+        let reason = "it ends in a trailer with the magic and the count of its entries".to_owned();
+        return Ok(Likelihood::Likely(reason));
+    }
+    let first = Entry::parse(&read_array(source, 0)?);
+    let terminator: [u8; ENTRY_BYTES] = read_array(source, data_start - ENTRY_BYTES as u64)?;
+    let is_index = count > 0
+        && uuid6::is_v6(&first.uuid)
+        && first.offset == data_start
+        && terminator == [0; ENTRY_BYTES];
+    if !is_index {
+        return Ok(Likelihood::No);
+    }
+    let left = source.len() - data_start;
+    let len = usize::try_from(left)
+        .unwrap_or(usize::MAX)
+        .min(MAX_HEADER_BYTES);
+    let mut window = Window::default();
+    window.load(source, data_start, len, len)?;
+    Ok(
+        match Header::parse(window.bytes(source, data_start), left) {
+            Parsed::Message(_) => Likelihood::Likely(
+                "the first entry of its index leads behind a terminator and to a message"
+                    .to_owned(),
+            ),
+            _ => Likelihood::No,
+        },
+    )
+}

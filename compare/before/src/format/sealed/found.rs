@@ -1,0 +1,74 @@
+//! Messages that were looked up.
+
+use std::sync::Arc;
+
+use super::check::{Checker, admit};
+use super::rows::SealedRows;
+use super::{Message, UUID_BYTES};
+use crate::error::Result;
+use crate::format::{Found, Options, Rows};
+use crate::source::Source;
+
+/// Messages that were looked up.
+pub(super) struct FoundMessages {
+    source: Arc<dyn Source>,
+    in_memory: bool,
+    messages: Vec<Message>,
+    /// Their bytes, where the source does not have them in memory.
+    bytes: Vec<Vec<u8>>,
+}
+
+impl FoundMessages {
+    pub(super) fn new(source: Arc<dyn Source>, capacity: usize) -> Self {
+        Self {
+            in_memory: source.as_slice().is_some(),
+            source,
+            messages: Vec::with_capacity(capacity),
+            bytes: Vec::new(),
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.messages.len()
+    }
+
+    pub(super) fn uuids(&self) -> impl Iterator<Item = [u8; UUID_BYTES]> {
+        self.messages.iter().map(|message| message.uuid)
+    }
+
+    /// Takes in a message that was checked.
+    pub(super) fn take(
+        &mut self,
+        checker: &mut Checker,
+        message: Message,
+        options: &Options,
+    ) -> Result<()> {
+        if self.in_memory {
+            admit(&*self.source, &message, options)?;
+        } else {
+            let len = checker.bring_checked(&message, options)?;
+            let reader = &checker.reader;
+            let held = reader.held(message.position, len);
+            let bytes = held.ok_or_else(|| reader.changed(message.position))?;
+            self.bytes.push(bytes.to_vec());
+        }
+        self.messages.push(message);
+        Ok(())
+    }
+}
+
+impl Found for FoundMessages {
+    fn rows(&self) -> Box<dyn Rows + '_> {
+        let whole = self.source.as_slice();
+        Box::new(SealedRows {
+            messages: &self.messages,
+            bytes_of: move |row: usize, message: &Message| match whole {
+                Some(bytes) => usize::try_from(message.position)
+                    .ok()
+                    .and_then(|start| bytes.get(start..))
+                    .unwrap_or_default(),
+                None => self.bytes.get(row).map(Vec::as_slice).unwrap_or_default(),
+            },
+        })
+    }
+}

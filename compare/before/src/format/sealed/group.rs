@@ -1,0 +1,277 @@
+//! Looking for several UUIDs in turns in a segment that is in memory: what each waits for from there, all of a group wait for
+//! together.
+
+use super::check::{Checker, Claim, Fault, message};
+use super::lookup::{SealedLookup, Sought};
+use super::search::Search;
+use super::table::Near;
+use super::{ENTRY_BYTES, Entry, Header, Message, UUID_BYTES};
+use crate::checksum::batch::Batch;
+use crate::checksum::hash;
+use crate::cursor::Cursor;
+use crate::error::Result;
+use crate::limits::LIMITS;
+use crate::prefetch::{CACHE_LINE_BYTES, prefetch_read, prefetch_run};
+
+/// How much of a message is asked for before its length is known, at most.
+const MAX_AHEAD_BYTES: usize = 512;
+
+/// What looking for several takes, kept from one time to the next.
+#[derive(Debug, Default)]
+pub(super) struct Group {
+    searches: Vec<Search>,
+    found: Vec<Found>,
+    /// Offsets that are asked for next. Put together first: what is between two requests keeps the processor from having more
+    /// of them going on, since each may wait for its address to be translated.
+    ahead: Vec<usize>,
+    /// UUIDs and their messages, one behind the other, and where each is.
+    bytes: Vec<u8>,
+    extents: Vec<(usize, usize)>,
+    claims: Vec<(usize, Claim)>,
+    batch: Batch,
+    hashes: Vec<u64>,
+    /// How long the last message was, in bytes.
+    usual: usize,
+}
+
+/// What a search came to.
+#[derive(Clone, Copy, Debug)]
+struct Found {
+    number: u64,
+    /// The entry of that number, if it has the UUID.
+    entry: Option<Entry>,
+    /// What its message was found to be, once that is known.
+    checked: Option<std::result::Result<Message, Fault>>,
+    /// Whether nothing in front of it can keep the walk from giving it.
+    is_alone: bool,
+}
+
+/// A segment in memory.
+#[derive(Clone, Copy)]
+struct Segment<'a> {
+    bytes: &'a [u8],
+    /// The index, without its terminator.
+    entries: &'a [[u8; ENTRY_BYTES]],
+}
+
+impl<'a> Segment<'a> {
+    fn new(bytes: &'a [u8], entries: u64) -> Self {
+        let all = bytes.as_chunks().0;
+        Self {
+            bytes,
+            entries: all.get(..place(entries)).unwrap_or_default(),
+        }
+    }
+
+    fn entry(&self, number: u64) -> Option<Entry> {
+        self.entries.get(place(number)).map(Entry::parse)
+    }
+
+    /// The bytes from an offset on.
+    fn from(&self, offset: u64) -> &'a [u8] {
+        self.bytes.get(place(offset)..).unwrap_or_default()
+    }
+
+    /// Asks for what stands at these offsets, and forgets them.
+    fn prefetch(&self, offsets: &mut Vec<usize>) {
+        offsets
+            .iter()
+            .for_each(|offset| prefetch_read(self.bytes, *offset));
+        offsets.clear();
+    }
+}
+
+/// A number of the file as a place in memory; what is too large for one is nowhere.
+fn place(at: u64) -> usize {
+    usize::try_from(at).unwrap_or(usize::MAX)
+}
+
+impl Group {
+    /// Looks for these UUIDs, at most [`Limits::lookup_group`](crate::limits::Limits::lookup_group), in the segment that `bytes` are, and hands what that comes to to `take`, in
+    /// their order.
+    pub(super) fn find(
+        &mut self,
+        lookup: &SealedLookup,
+        checker: &mut Checker,
+        bytes: &[u8],
+        uuids: &[[u8; UUID_BYTES]],
+        mut take: impl FnMut(&mut Checker, Sought) -> Result<()>,
+    ) -> Result<()> {
+        let segment = Segment::new(bytes, lookup.front.entries);
+        self.search(lookup, segment, uuids)?;
+        self.fetch(lookup, segment);
+        self.check(lookup, checker, segment)?;
+        for found in &self.found {
+            let checked = found.entry.zip(found.checked);
+            take(
+                checker,
+                lookup.conclude(found.number, checked, found.is_alone)?,
+            )?;
+        }
+        Ok(())
+    }
+
+    /// Searches for all of them, a look each in turns.
+    fn search(
+        &mut self,
+        lookup: &SealedLookup,
+        segment: Segment<'_>,
+        uuids: &[[u8; UUID_BYTES]],
+    ) -> Result<()> {
+        self.searches.clear();
+        if let (Some(table), [_, _, ..]) = (lookup.guide.table(), uuids) {
+            uuids.iter().for_each(|uuid| table.prefetch(uuid));
+        }
+        self.ahead.clear();
+        for uuid in uuids {
+            let (search, near) = lookup.search(uuid, |number| Ok(segment.entry(number)))?;
+            ask_next(&search, &mut self.ahead);
+            self.searches.push(search);
+            if let ([_], Some(near)) = (uuids, near) {
+                self.ask_about(lookup, near);
+            }
+        }
+        while !self.ahead.is_empty() {
+            segment.prefetch(&mut self.ahead);
+            for search in &mut self.searches {
+                let Some(place) = search.place() else {
+                    continue;
+                };
+                if search.finish(segment.entries) {
+                    continue;
+                }
+                if let Some(seen) = segment.entry(place) {
+                    search.saw(&seen.uuid);
+                    ask_next(search, &mut self.ahead);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks for what a search that is about to end will come to, with nothing else to wait for: for where the message and its
+    /// checksum should be, and the ones beside them.
+    fn ask_about(&mut self, lookup: &SealedLookup, Near { number, offset }: Near) {
+        let usual = self.usual.min(MAX_AHEAD_BYTES / 3);
+        let from = place(offset).saturating_sub(usual);
+        let lines = (from..=from.saturating_add(3 * usual)).step_by(CACHE_LINE_BYTES);
+        self.ahead.extend(lines);
+        if let Some(trailer) = &lookup.front.trailer {
+            let checksum = trailer.checksum_at(number);
+            self.ahead.push(place(checksum));
+        }
+    }
+
+    /// Asks for the messages of the entries that were found.
+    fn fetch(&mut self, lookup: &SealedLookup, segment: Segment<'_>) {
+        self.found.clear();
+        for search in &self.searches {
+            let number = search.answer();
+            let entry = segment.entry(number);
+            let entry = entry.filter(|entry| entry.uuid == *search.wanted());
+            if let Some(entry) = &entry {
+                self.ahead.push(place(entry.offset));
+                if let Some(trailer) = &lookup.front.trailer {
+                    self.ahead.push(place(trailer.checksum_at(number)));
+                }
+            }
+            self.found.push(Found {
+                number,
+                entry,
+                checked: None,
+                is_alone: false,
+            });
+        }
+        segment.prefetch(&mut self.ahead);
+        let usual = self.usual.min(MAX_AHEAD_BYTES);
+        for entry in self.found.iter().filter_map(|found| found.entry) {
+            // The first line is asked for.
+            let behind = place(entry.offset).saturating_add(CACHE_LINE_BYTES);
+            prefetch_run(
+                segment.bytes,
+                behind,
+                usual.saturating_sub(CACHE_LINE_BYTES),
+            );
+        }
+    }
+
+    /// Checks the messages: short ones together.
+    fn check(
+        &mut self,
+        lookup: &SealedLookup,
+        checker: &mut Checker,
+        segment: Segment<'_>,
+    ) -> Result<()> {
+        let (front, prior) = (&lookup.front, lookup.nothing_before());
+        self.bytes.clear();
+        self.extents.clear();
+        self.claims.clear();
+        for (row, found) in self.found.iter_mut().enumerate() {
+            let (number, Some(entry)) = (found.number, &found.entry) else {
+                continue;
+            };
+            let is_near = front.trailer.filter(|_| front.in_bounds(entry.offset));
+            if let Some(trailer) = is_near {
+                let (rest, left) = (segment.from(entry.offset), front.data_end - entry.offset);
+                let parsed = Header::parse(rest, left);
+                let checksum = segment.from(trailer.checksum_at(number));
+                match (
+                    message(number, entry, entry.offset, parsed, left),
+                    Cursor::new(checksum).u64_be(),
+                ) {
+                    (Ok(message), Some(stored))
+                        if message.header.total() <= LIMITS.copied_bytes =>
+                    {
+                        self.usual = place(message.header.total());
+                        let start = self.bytes.len();
+                        self.bytes.extend_from_slice(&entry.uuid);
+                        self.bytes
+                            .extend_from_slice(rest.get(..self.usual).unwrap_or_default());
+                        self.extents.push((start, UUID_BYTES + self.usual));
+                        self.claims.push((row, Claim { message, stored }));
+                        let before = number
+                            .checked_sub(1)
+                            .and_then(|before| segment.entry(before));
+                        found.is_alone = before.is_none_or(|before| before.uuid < entry.uuid);
+                        continue;
+                    }
+                    (Err(fault), _) => {
+                        found.checked = Some(Err(fault));
+                        continue;
+                    }
+                    _ => {}
+                }
+            }
+            checker.spent = 0; // what other look-ups hashed in vain is not this one's
+            let checked = checker.check(number, entry, entry.offset, &prior)?;
+            found.is_alone = checked.is_ok() && checker.stands_alone(number, entry)?;
+            found.checked = Some(checked);
+        }
+        if let [_] = self.claims.as_slice() {
+            self.hashes.clear();
+            self.hashes.push(hash(&front.key, &self.bytes));
+        } else {
+            self.batch
+                .hash(&front.key, &self.bytes, &self.extents, &mut self.hashes);
+        }
+        for ((row, claim), computed) in self.claims.iter().zip(&self.hashes) {
+            if let Some(found) = self.found.get_mut(*row) {
+                found.checked = Some(claim.judge(*computed, &prior));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Adds the offsets of what a search looks at next.
+fn ask_next(search: &Search, ahead: &mut Vec<usize>) {
+    let offset = |number: u64| place(number).saturating_mul(ENTRY_BYTES);
+    match (search.few(), search.place()) {
+        (Some([first, last]), _) => {
+            ahead.extend((offset(first)..offset(last)).step_by(CACHE_LINE_BYTES));
+            ahead.push(offset(last));
+        }
+        (None, Some(next)) => ahead.push(offset(next)),
+        (None, None) => {}
+    }
+}

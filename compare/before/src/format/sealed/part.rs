@@ -1,0 +1,305 @@
+//! Parts of a segment: stretches of entries, with their ranges of the index and their messages.
+//!
+//! Only of a segment whose index ascends, as its trailer proves where the key is known. So the last good message before an
+//! entry has a smaller UUID and, unless messages overlap, ends in front of it: where an entry's message checks at its own
+//! offset, the walk goes on behind it as if that were all it knew.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::check::{Checker, POLL_EVERY, Prior};
+use super::front::Front;
+use super::index::survey_each;
+use super::reader::{Reader, read_array};
+use super::search::Search;
+use super::trailer::Foot;
+use super::walk::{SealedWalk, State};
+use super::{CHECKSUM_BYTES, ENTRY_BYTES, Entry, Message};
+use crate::error::Result;
+use crate::format::part::{self, another_file, budget_share, exhausted, inseparable, over_budget};
+use crate::format::{Options, UuidBounds};
+use crate::limits::LIMITS;
+use crate::source::Source;
+use crate::uuid6::ticks;
+
+/// What an entry takes in index and trailer, in bytes.
+const ENTRY_AND_CHECKSUM: u64 = (ENTRY_BYTES + CHECKSUM_BYTES) as u64;
+
+/// A stretch of entries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Portion {
+    /// What the trailer says, so that a part of another file is refused.
+    foot: Foot,
+    /// The first entry.
+    from: u64,
+    /// The entry behind the last.
+    until: u64,
+}
+
+/// How far the walk of a part is.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(super) struct Progress {
+    pub(super) portion: Portion,
+    /// Where its first message begins or can begin.
+    start: u64,
+    /// The most that was hashed in vain, or would have been.
+    pub(super) peak: u64,
+}
+
+impl Portion {
+    /// Whether it can be one of this file.
+    pub(super) fn fits(&self, front: &Front) -> bool {
+        front
+            .trailer
+            .is_some_and(|trailer| trailer.foot == self.foot)
+            && self.from < self.until
+            && self.until <= front.entries
+    }
+}
+
+/// Splits a segment. Reads the index and the checksums once.
+pub(super) fn split(
+    source: &Arc<dyn Source>,
+    options: &Options,
+    target: u64,
+) -> Result<Vec<part::Portion>> {
+    let front = Front::open(source, options)?;
+    let Some(trailer) = front.trailer else {
+        return Ok(Vec::new());
+    };
+    let (mut cuts, mut last) = (vec![(0, front.data_start)], (0, front.data_start));
+    let mut visit = |number: u64, offset: u64| {
+        let (began, start) = cuts.last().copied().unwrap_or_default();
+        if extent(number - began, start, offset) > target && last.0 > began {
+            cuts.push(last);
+        }
+        last = (number, offset);
+    };
+    let survey = survey_each(&**source, options, &front, |number, entry| {
+        visit(number, entry.offset);
+    })?;
+    visit(front.entries, front.data_end);
+    // Under a key that is not given the hash cannot be told; that the index ascends is enough for parts to be exact.
+    let is_sound = match survey.hash {
+        Some(hash) if trailer.key_check_is_right => {
+            trailer.finding(&front.key, front.entries, hash).is_none()
+        }
+        _ => trailer.count_is_right && trailer.magic_is_right,
+    };
+    if !survey.ascends || !is_sound || !front.terminator_is_zero {
+        return Ok(Vec::new());
+    }
+    let ends = cuts.iter().skip(1).copied();
+    let ends = ends.chain([(front.entries, front.data_end)]);
+    let portion = |(&(from, start), (until, end)): (&(u64, u64), (u64, u64))| {
+        let bytes = extent(until - from, start, end);
+        let portion = Portion {
+            foot: trailer.foot,
+            from,
+            until,
+        };
+        part::Portion::new(bytes, portion)
+    };
+    Ok(cuts.iter().zip(ends).map(portion).collect())
+}
+
+/// How many bytes of the file so many entries take whose messages lie between these offsets.
+const fn extent(entries: u64, start: u64, end: u64) -> u64 {
+    end.saturating_sub(start)
+        .saturating_add(entries.saturating_mul(ENTRY_AND_CHECKSUM))
+}
+
+impl State {
+    /// At the beginning of a part: behind the first of its entries, or the one in front of them, whose message stands.
+    pub(super) fn in_part(
+        source: &Arc<dyn Source>,
+        front: &Front,
+        options: &Options,
+        portion: Portion,
+    ) -> Result<Self> {
+        if !portion.fits(front) {
+            return Err(another_file(source.path()));
+        }
+        let mut state = Self::before(front, portion.from, front.data_start);
+        let progress = |start| Progress {
+            portion,
+            start,
+            peak: 0,
+        };
+        state.part = Some(progress(front.data_start));
+        let reader = || Reader::sparse(source.clone(), options);
+        let mut checker = Checker::new(reader(), reader(), *front);
+        let bounds = UuidBounds::of(&options.wanted);
+        let first = checker.first_wanted(options, &portion)?;
+        let least = portion
+            .from
+            .max(first.saturating_sub(LIMITS.run_in_entries))
+            .max(1);
+        for next in (least..=first).rev().filter(|_| first > portion.from) {
+            if let Some(message) = checker.standing(next - 1)?
+                && checker.joins(&message, portion.until)?
+            {
+                state.begin_behind(&message);
+                // The next part begins there.
+                state.ended =
+                    next == portion.until || checker.is_unwanted(next, portion.until, &bounds)?;
+                return Ok(state);
+            }
+        }
+        if portion.from == 0 {
+            state.ended = options.prune && checker.is_unwanted(0, portion.until, &bounds)?;
+            return Ok(state);
+        }
+        for next in portion.from..portion.until {
+            if next.is_multiple_of(POLL_EVERY) {
+                options.poll()?;
+            }
+            if let Some(message) = checker.standing(next - 1)? {
+                state.begin_behind(&message);
+                state.part = Some(progress(message.end()));
+                // The walk of the whole has ended in front of it.
+                state.ended = bounds.is_past(&message.uuid)
+                    || options.prune && checker.is_unwanted(next, portion.until, &bounds)?;
+                return Ok(state);
+            }
+        }
+        // The part before goes on through all of it.
+        state.ended = true;
+        Ok(state)
+    }
+
+    /// Begins behind a message that stands.
+    const fn begin_behind(&mut self, message: &Message) {
+        self.from = message.number + 1;
+        self.next = self.from;
+        self.last = Some(message.uuid);
+        self.end = message.end();
+        self.counted = true;
+        self.stands = true;
+    }
+}
+
+impl Checker {
+    /// The first entry of a part that can be wanted, or the one behind it, as far as the rest need not be read.
+    fn first_wanted(&mut self, options: &Options, portion: &Portion) -> Result<u64> {
+        let bounds = UuidBounds::of(&options.wanted);
+        let Some(since) = bounds.since().filter(|_| options.prune) else {
+            return Ok(portion.from);
+        };
+        let mut uuid = |number| Ok(self.entry_elsewhere(number)?.uuid);
+        let times = ticks(&uuid(portion.from)?)..ticks(&uuid(portion.until - 1)?);
+        let mut search = Search::new(since, portion.from..portion.until, times);
+        while let Some(place) = search.place() {
+            search.saw(&uuid(place)?);
+        }
+        Ok(search.answer())
+    }
+
+    /// The message of an entry, if it checks where the entry says that it is, whatever is in front of it.
+    fn standing(&mut self, number: u64) -> Result<Option<Message>> {
+        let entry = self.entry_elsewhere(number)?;
+        let nothing = Prior {
+            last: None,
+            end: self.front.data_start,
+        };
+        match self.check(number, &entry, entry.offset, &nothing)? {
+            Ok(message) => Ok(Some(message)),
+            Err(_) => Ok(None),
+        }
+    }
+
+    /// Whether a message that checks at its own offset ends where the next one begins, of entries in front of `until`. If not,
+    /// something is damaged, perhaps its entry: empty messages check wherever bytes are zero.
+    pub(super) fn joins(&mut self, message: &Message, until: u64) -> Result<bool> {
+        let next = message.number + 1;
+        Ok(next >= until || self.entry_elsewhere(next)?.offset == message.end())
+    }
+
+    /// Whether the index says that no message of a part is wanted, which begins at one entry and ends in front of another.
+    fn is_unwanted(&mut self, from: u64, until: u64, bounds: &UuidBounds) -> Result<bool> {
+        if bounds.is_past(&self.entry_elsewhere(from)?.uuid) {
+            return Ok(true);
+        }
+        let last = self.entry_elsewhere(until - 1)?.uuid;
+        // Where the last one does not stand, the part goes on behind it.
+        Ok(bounds.since().is_some_and(|since| last < since) && self.standing(until - 1)?.is_some())
+    }
+}
+
+impl SealedWalk {
+    /// Reads nothing ahead behind the part that is walked, if it is one.
+    pub(super) fn keep_to_part(&mut self) -> Result<()> {
+        if let Some(Progress { portion, .. }) = self.state.part {
+            let until = portion.until;
+            let is_last = until >= self.front().entries;
+            let data_until = match is_last {
+                true => self.front().data_end,
+                false => {
+                    let entry = read_array(self.source(), self.front().entry_at(until))?;
+                    Entry::parse(&entry).offset
+                }
+            };
+            self.checker.reader.read_ahead_until(until, data_until);
+        }
+        Ok(())
+    }
+
+    /// Whether the part ends in front of the next entry: there the next one begins.
+    pub(super) fn is_behind_part(&mut self) -> Result<bool> {
+        let next = self.state.next;
+        let is_behind = |part: Progress| next >= part.portion.until;
+        if !self.state.part.is_some_and(is_behind) {
+            return Ok(false);
+        }
+        if self.state.stands {
+            return Ok(true);
+        }
+        // Made again later if it comes to that, so it is not counted.
+        let (spent, peak) = (self.checker.spent, self.checker.peak);
+        let standing = self.checker.standing(next.saturating_sub(1))?;
+        (self.checker.spent, self.checker.peak) = (spent, peak);
+        match standing {
+            Some(message) => Err(inseparable(
+                self.source().path(),
+                &format!(
+                    "the message at offset {} checks, but overlaps another in front of it",
+                    message.position
+                ),
+            )),
+            None => Ok(false),
+        }
+    }
+
+    /// How many of so many entries are left of the part; behind it they are looked at one by one.
+    pub(super) fn left_of_part(&self, most: usize) -> usize {
+        let Some(part) = self.state.part else {
+            return most;
+        };
+        let left = part.portion.until.saturating_sub(self.state.next).max(1);
+        usize::try_from(left).map_or(most, |left| left.min(most))
+    }
+
+    /// The search budget is exhausted: in a part, whether it is for the whole walk, others decide.
+    pub(super) fn exhaust_part(&self) -> Result<()> {
+        match self.state.part {
+            Some(_) => Err(exhausted(self.source().path())),
+            None => Ok(()),
+        }
+    }
+
+    /// At the end of a part: refuses it if the whole walk may have ended a search in it or behind it.
+    pub(super) fn end_part(&self) -> Result<()> {
+        let Some(part) = self.state.part else {
+            return Ok(());
+        };
+        let entries = self.state.next - self.state.from;
+        let bytes = extent(entries, part.start, self.state.end);
+        let share = budget_share(bytes, self.front().len);
+        if self.checker.spent > 0 && self.checker.peak > share {
+            let path = self.source().path();
+            return Err(over_budget(path, self.checker.peak, share));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,99 @@
+//! Checked messages, as slices of what was read of the file.
+
+use std::ops::Range;
+
+use super::Message;
+use crate::columns::ColumnBuffer;
+use crate::format::{Rows, Value};
+use crate::uuid6;
+
+impl Message {
+    /// The type, of the message's bytes.
+    pub(super) fn type_bytes<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
+        let rest = bytes.get(1..).unwrap_or_default();
+        rest.get(..self.header.type_len.into()).unwrap_or_default()
+    }
+
+    /// The value, of the message's bytes; empty where they were not read.
+    fn value_bytes<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
+        let place = |offset| usize::try_from(offset).ok();
+        place(self.header.value_start())
+            .zip(place(self.header.total()))
+            .and_then(|(start, end)| bytes.get(start..end))
+            .unwrap_or_default()
+    }
+
+    fn field<'a>(&self, bytes: &'a [u8], column: usize) -> Value<'a> {
+        match column {
+            0 => Value::Uuid(self.uuid),
+            1 => Value::Timestamp(uuid6::timestamp_micros(&self.uuid)),
+            2 => Value::Text(self.type_bytes(bytes)),
+            _ => Value::Binary(self.value_bytes(bytes)),
+        }
+    }
+}
+
+/// Messages and where their bytes are: `bytes_of` gives those from a message's beginning on.
+pub(super) struct SealedRows<'a, F> {
+    pub(super) messages: &'a [Message],
+    pub(super) bytes_of: F,
+}
+
+impl<'a, F: Fn(usize, &Message) -> &'a [u8]> SealedRows<'a, F> {
+    #[allow(
+        clippy::indexing_slicing,
+        reason = "a row beyond the rows is the caller's mistake, as with any slice"
+    )]
+    fn message(&self, row: usize) -> (&Message, &'a [u8]) {
+        let message = &self.messages[row];
+        (message, (self.bytes_of)(row, message))
+    }
+}
+
+impl<'a, F: Fn(usize, &Message) -> &'a [u8]> Rows for SealedRows<'a, F> {
+    fn len(&self) -> usize {
+        self.messages.len()
+    }
+
+    fn position(&self, row: usize) -> u64 {
+        self.message(row).0.position
+    }
+
+    fn value(&self, row: usize) -> &[u8] {
+        let (message, bytes) = self.message(row);
+        message.value_bytes(bytes)
+    }
+
+    fn timestamp(&self, row: usize) -> Option<i64> {
+        Some(uuid6::timestamp_micros(&self.message(row).0.uuid))
+    }
+
+    fn times(&self) -> Option<(i64, i64)> {
+        // UUIDs of version 6 are ordered by time.
+        let uuids = || {
+            self.messages
+                .iter()
+                .map(|message| u128::from_be_bytes(message.uuid))
+        };
+        let time = |uuid: u128| uuid6::timestamp_micros(&uuid.to_be_bytes());
+        uuids().min().map(time).zip(uuids().max().map(time))
+    }
+
+    fn field(&self, row: usize, column: usize) -> Value<'_> {
+        let (message, bytes) = self.message(row);
+        message.field(bytes, column)
+    }
+
+    fn fill(&self, rows: Range<usize>, column: usize, buffer: &mut ColumnBuffer) {
+        let messages = self.messages.get(rows.clone()).unwrap_or_default().iter();
+        let whole = rows.map(|row| self.message(row));
+        match column {
+            0 => buffer.extend_uuids(messages.map(|message| &message.uuid)),
+            1 => {
+                buffer.extend_int64(messages.map(|message| uuid6::timestamp_micros(&message.uuid)))
+            }
+            2 => buffer.extend_text(whole.map(|(message, bytes)| message.type_bytes(bytes))),
+            _ => buffer.extend_bytes(whole.map(|(message, bytes)| message.value_bytes(bytes))),
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! Messages that stand one behind the other as the index says, checked together: nearly all of a good segment.
+
+use super::check::{Checker, Prior, budget};
+use super::front::Front;
+use super::{CHECKSUM_BYTES, ENTRY_BYTES, Entry, Header, Message, Parsed, UUID_BYTES};
+use crate::checksum::Key;
+use crate::checksum::batch::Batch;
+use crate::error::Result;
+use crate::limits::LIMITS;
+use crate::uuid6;
+
+/// A pattern needs a constant.
+const ENOUGH_MESSAGES: usize = LIMITS.enough_run_messages;
+
+/// What a run is collected from.
+struct Stretch<'a> {
+    /// The number of the first entry.
+    number: u64,
+    entries: &'a [[u8; ENTRY_BYTES]],
+    /// Their checksums, of which some may be missing at the end.
+    checksums: &'a [[u8; CHECKSUM_BYTES]],
+    /// What is at hand of the data behind the last good message, behind so many bytes of what is in front of it.
+    bytes: &'a [u8],
+    lead: usize,
+    /// How much data there is behind it.
+    left: u64,
+    prior: Prior,
+}
+
+/// How many bytes may be hashed together: as many as were found good since the last failure. So what a failure makes worthless
+/// is never more than what was good before it, and hostile files stay linear.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Trust(usize);
+
+impl Trust {
+    /// Before anything failed.
+    pub(super) const FULL: Self = Self(LIMITS.run_bytes);
+
+    /// Something failed.
+    pub(super) const fn lose(&mut self) {
+        self.0 = 0;
+    }
+
+    /// So many bytes were found good.
+    pub(super) fn gain(&mut self, bytes: u64) {
+        let bytes = usize::try_from(bytes).unwrap_or(LIMITS.run_bytes);
+        self.0 = self.0.saturating_add(bytes).min(LIMITS.run_bytes);
+    }
+}
+
+/// Messages that are checked together, and what that takes.
+#[derive(Debug, Default)]
+pub(super) struct Run {
+    messages: Vec<Message>,
+    stored: Vec<u64>,
+    /// What is hashed of each: its UUID, and where it is.
+    uuids: Vec<[u8; UUID_BYTES]>,
+    extents: Vec<(usize, usize)>,
+    /// How many bytes that is of all.
+    bytes: usize,
+    hashes: Vec<u64>,
+    batch: Batch,
+}
+
+impl Checker {
+    /// The messages of entry number `number` and of those behind it, at most `most`, that [`check`](Self::check) would find good
+    /// one after the other: as far as that can be told at once, of what is in view and stands directly behind the last good one.
+    pub(super) fn check_run(
+        &mut self,
+        number: u64,
+        most: usize,
+        prior: &Prior,
+    ) -> Result<&[Message]> {
+        let Front {
+            entries,
+            data_end,
+            key,
+            trailer,
+            ..
+        } = self.front;
+        let is_cheap = self.spent.saturating_add(LIMITS.run_bytes as u64) <= budget(&self.front);
+        let Some(trailer) = trailer.filter(|_| is_cheap) else {
+            return Ok(&[]);
+        };
+        self.reader.checksum(trailer.checksum_at(number))?;
+        let count = usize::try_from(entries.saturating_sub(number)).unwrap_or(usize::MAX);
+        let run = self.run.get_or_insert_default();
+        let (lead, bytes) = self.reader.bytes_led(prior.end);
+        run.check(
+            &key,
+            &Stretch {
+                number,
+                entries: self
+                    .reader
+                    .entries_in_view(number, count.min(most).min(LIMITS.run_messages)),
+                checksums: self.reader.checksums_in_view(trailer.checksum_at(number)),
+                bytes,
+                lead,
+                left: data_end.saturating_sub(prior.end),
+                prior: *prior,
+            },
+            &mut self.trust,
+        );
+        Ok(&run.messages)
+    }
+}
+
+impl Run {
+    /// Collects messages as long as each lies whole in what is at hand, and stands where the one before it ends, its
+    /// UUID behind that one's. Keeps those in front of the first whose checksum is wrong.
+    fn check(&mut self, key: &Key, stretch: &Stretch<'_>, trust: &mut Trust) {
+        self.collect(stretch, *trust);
+        self.batch.hash_headed(
+            key,
+            &self.uuids,
+            stretch.bytes,
+            &self.extents,
+            &mut self.hashes,
+        );
+        let pairs = self.stored.iter().zip(&self.hashes);
+        let good = pairs.take_while(|(stored, hash)| stored == hash).count();
+        if good < self.messages.len() {
+            self.messages.truncate(good);
+            trust.lose();
+        } else {
+            trust.gain(self.bytes as u64);
+        }
+    }
+
+    fn collect(&mut self, stretch: &Stretch<'_>, trust: Trust) {
+        self.messages.clear();
+        self.stored.clear();
+        self.uuids.clear();
+        self.extents.clear();
+        self.bytes = 0;
+        let Stretch {
+            number,
+            bytes,
+            lead,
+            left,
+            prior,
+            ..
+        } = *stretch;
+        let (mut at, mut last) = (0_usize, prior.last);
+        let pairs = stretch.entries.iter().zip(stretch.checksums);
+        for (number, (entry, stored)) in (number..).zip(pairs).take(LIMITS.run_messages) {
+            let Entry { uuid, offset } = Entry::parse(entry);
+            let position = prior.end + at as u64;
+            let ascends = last.is_none_or(|last| uuid > last) && uuid6::is_v6(&uuid);
+            let (rest, left) = (bytes.get(lead + at..).unwrap_or_default(), left - at as u64);
+            let header = match Header::parse(rest, left) {
+                Parsed::Message(header) if ascends && offset == position => header,
+                _ => break,
+            };
+            let room = match self.messages.len() {
+                ..ENOUGH_MESSAGES => trust.0,
+                _ => trust.0.min(LIMITS.near_run_bytes),
+            };
+            let room = room.saturating_sub(self.bytes + UUID_BYTES);
+            let len = usize::try_from(header.total()).unwrap_or(usize::MAX);
+            let Some(message) = rest.get(..len).filter(|_| len <= room) else {
+                break;
+            };
+            self.uuids.push(uuid);
+            self.extents.push((lead + at, message.len()));
+            self.bytes += UUID_BYTES + message.len();
+            self.stored.push(u64::from_be_bytes(*stored));
+            self.messages.push(Message {
+                number,
+                uuid,
+                position,
+                header,
+            });
+            last = Some(uuid);
+            at += message.len();
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! The good messages of a damaged segment, behind an index that is made anew, in front of the checksums that they were checked
+//! by. A segment without a usable trailer gets none: a checksum of bytes that nothing proved would pass them off as proven.
+
+use super::trailer::{Foot, key_check};
+use super::walk::SealedWalk;
+use super::{ENTRY_BYTES, MAGIC, UUID_BYTES};
+use crate::checksum::Incremental;
+use crate::cursor::Cursor;
+use crate::error::Result;
+use crate::format::salvage::Entries;
+use crate::format::{Salvage, Start, Step, Walk};
+use crate::output::Spool;
+
+/// A message as it is put aside: UUID, where it begins, where it ends, checksum.
+const KEPT_BYTES: usize = UUID_BYTES + 3 * 8;
+/// How much of the index is written at once: whole entries and checksums.
+const PIECE_BYTES: usize = ENTRY_BYTES << 12;
+
+struct Kept {
+    uuid: [u8; UUID_BYTES],
+    position: u64,
+    end: u64,
+    checksum: u64,
+}
+
+impl Kept {
+    fn parse(bytes: &[u8; KEPT_BYTES]) -> Self {
+        let mut cursor = Cursor::new(bytes);
+        // The array is as long as all of them.
+        Self {
+            uuid: cursor.array().copied().unwrap_or_default(),
+            position: cursor.u64_be().unwrap_or_default(),
+            end: cursor.u64_be().unwrap_or_default(),
+            checksum: cursor.u64_be().unwrap_or_default(),
+        }
+    }
+}
+
+pub(super) fn salvage(salvage: &mut Salvage<'_>) -> Result<()> {
+    let mut walk = SealedWalk::open(salvage.source(), salvage.options(), Start::Beginning)?;
+    let front = *walk.front();
+    let (mut kept, mut count, mut first) = (salvage.aside()?, 0_u64, None);
+    while walk.step()? == Step::More {
+        for message in &walk.messages {
+            let checksum = match &front.trailer {
+                Some(trailer) => {
+                    let at = trailer.checksum_at(message.number);
+                    walk.checker.reader.checksum(at)?
+                }
+                None => 0,
+            };
+            first.get_or_insert(message.position);
+            count += 1;
+            let out = kept.buffer();
+            out.extend_from_slice(&message.uuid);
+            for number in [message.position, message.end(), checksum] {
+                out.extend_from_slice(&number.to_be_bytes());
+            }
+            kept.flush_if_full()?;
+        }
+        salvage.looked(walk.offset())?;
+    }
+    let mut hasher = Incremental::new(&front.key);
+    put_index(salvage, &mut kept, count, first, &mut hasher)?;
+    let mut messages = Entries::new(&mut kept)?;
+    while let Some(bytes) = messages.next()? {
+        let Kept { position, end, .. } = Kept::parse(&bytes);
+        salvage.carry(position..end)?;
+    }
+    let Some(trailer) = front.trailer else {
+        return Ok(());
+    };
+    let is_whole = count == front.entries;
+    let mut at = trailer.start;
+    let mut put = |salvage: &mut Salvage<'_>, bytes: &[u8]| {
+        let instead = Some(at).filter(|_| is_whole);
+        at += bytes.len() as u64;
+        salvage.put(bytes, instead)
+    };
+    let (mut messages, mut piece) = (Entries::new(&mut kept)?, Vec::new());
+    while let Some(bytes) = messages.next()? {
+        piece.extend_from_slice(&Kept::parse(&bytes).checksum.to_be_bytes());
+        if piece.len() >= PIECE_BYTES {
+            hasher.update(&piece);
+            put(salvage, &piece)?;
+            piece.clear();
+        }
+    }
+    hasher.update(&piece);
+    put(salvage, &piece)?;
+    let foot = Foot {
+        key_check: key_check(&front.key),
+        count,
+        index_hash: hasher.finish(),
+        magic: MAGIC,
+    };
+    put(salvage, &foot.to_bytes())
+}
+
+/// Entries and terminator. `first` is where the first message was.
+fn put_index(
+    salvage: &mut Salvage<'_>,
+    kept: &mut Spool,
+    count: u64,
+    first: Option<u64>,
+    hasher: &mut Incremental,
+) -> Result<()> {
+    let until = first.unwrap_or_else(|| salvage.source().len());
+    let mut offset = (count + 1) * ENTRY_BYTES as u64;
+    let (mut messages, mut piece) = (Entries::new(kept)?, Vec::new());
+    let mut put = |piece: &mut Vec<u8>| {
+        hasher.update(piece);
+        let put = salvage.put_in_front(piece, until);
+        piece.clear();
+        put
+    };
+    while let Some(bytes) = messages.next()? {
+        let kept = Kept::parse(&bytes);
+        piece.extend_from_slice(&kept.uuid);
+        piece.extend_from_slice(&offset.to_be_bytes());
+        offset += kept.end - kept.position;
+        if piece.len() >= PIECE_BYTES {
+            put(&mut piece)?;
+        }
+    }
+    piece.extend_from_slice(&[0; ENTRY_BYTES]);
+    put(&mut piece)
+}

@@ -1,0 +1,323 @@
+//! Finding a place among sorted UUIDs: by where its time would stand if times were spread evenly, and by halving where they are
+//! not.
+
+use std::cmp::Ordering;
+use std::ops::Range;
+
+use super::{ENTRY_BYTES, UUID_BYTES};
+use crate::uuid6;
+
+/// How many more looks a search may take than halving would.
+const SPARE_LOOKS: u32 = 3;
+/// So few places are halved: they are side by side in memory.
+const FEW: u64 = 12;
+/// So many guesses in a row that were far off end the guessing.
+const MAX_MISSES: u32 = 2;
+
+/// A search for the first of some ascending UUIDs that is not smaller than one. It says where it wants to look, and is told
+/// what stands there, so that many can go on in turns.
+///
+/// Evenly spread times take a handful of looks. However they are spread, there are never more than [`SPARE_LOOKS`] beyond those
+/// of halving: a guess is made only while halving could still make up for it. If UUIDs do not ascend, the answer is some
+/// place, found as fast.
+#[derive(Clone, Debug)]
+pub(super) struct Search {
+    wanted: [u8; UUID_BYTES],
+    /// What is wanted stands at `low` or behind it, and not behind `high`.
+    low: u64,
+    high: u64,
+    /// A time that is not later than any from `low` on, and one that is not earlier than any in front of `high`.
+    below: u64,
+    above: u64,
+    looks_left: u32,
+    /// Guesses in a row that should have narrowed the search down, and did not.
+    misses: u32,
+    next: Look,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Look {
+    place: u64,
+    /// Whether it is where the answer should be near, and not just the middle.
+    is_guess: bool,
+}
+
+/// How many looks halving takes among so many places.
+const fn halvings(places: u64) -> u32 {
+    u64::BITS - places.leading_zeros()
+}
+
+impl Search {
+    /// A search among UUIDs of these numbers, whose times are between those of `times`. The answer is one of the numbers, or
+    /// the end, if all are smaller.
+    pub(super) fn new(wanted: [u8; UUID_BYTES], among: Range<u64>, times: Range<u64>) -> Self {
+        let mut search = Self {
+            wanted,
+            low: among.start,
+            high: among.end.max(among.start),
+            below: times.start,
+            above: times.end,
+            looks_left: 0,
+            misses: 0,
+            next: Look {
+                place: among.start,
+                is_guess: false,
+            },
+        };
+        search.looks_left = halvings(search.high - search.low) + SPARE_LOOKS;
+        search.choose();
+        search
+    }
+
+    /// What is looked for.
+    pub(super) const fn wanted(&self) -> &[u8; UUID_BYTES] {
+        &self.wanted
+    }
+
+    /// Where to look next; `None` once the answer is known.
+    pub(super) const fn place(&self) -> Option<u64> {
+        if self.low < self.high {
+            Some(self.next.place)
+        } else {
+            None
+        }
+    }
+
+    /// The answer, once it is known.
+    pub(super) const fn answer(&self) -> u64 {
+        self.low
+    }
+
+    /// Ends a search that has come to a few places, `entries` being all that there are: looks at all of these at once, without
+    /// waiting for one to choose the next. `false` where there are more than a few.
+    pub(super) fn finish(&mut self, entries: &[[u8; ENTRY_BYTES]]) -> bool {
+        let size = self.high - self.low;
+        let place = |at| usize::try_from(at).unwrap_or(usize::MAX);
+        let few = entries.get(place(self.low)..place(self.high));
+        let Some(few) = few.filter(|_| size <= FEW) else {
+            return false;
+        };
+        let wanted = u128::from_be_bytes(self.wanted);
+        let is_smaller = |entry: &[u8; ENTRY_BYTES]| {
+            let uuid = entry.first_chunk().copied().unwrap_or_default();
+            u64::from(u128::from_be_bytes(uuid) < wanted)
+        };
+        self.low += few.iter().map(is_smaller).sum::<u64>();
+        self.high = self.low;
+        true
+    }
+
+    /// The first and the last of the places that are left, where these are a few.
+    pub(super) const fn few(&self) -> Option<[u64; 2]> {
+        let size = self.high - self.low;
+        if size > 0 && size <= FEW {
+            Some([self.low, self.high - 1])
+        } else {
+            None
+        }
+    }
+
+    /// Takes in which UUID stands where it wanted to look.
+    pub(super) fn saw(&mut self, uuid: &[u8; UUID_BYTES]) {
+        let Look { place, is_guess } = self.next;
+        let size = self.high - self.low;
+        let time = uuid6::ticks(uuid);
+        if !is_guess && self.misses >= MAX_MISSES && self.is_halfway(time) {
+            self.misses = 0; // evenly spread here
+        }
+        match u128::from_be_bytes(*uuid).cmp(&u128::from_be_bytes(self.wanted)) {
+            Ordering::Less => (self.low, self.below) = (place + 1, time),
+            Ordering::Greater => (self.high, self.above) = (place, time),
+            Ordering::Equal => (self.low, self.high) = (place, place),
+        }
+        if is_guess {
+            let is_miss = self.high - self.low > size / 4;
+            self.misses = if is_miss { self.misses + 1 } else { 0 };
+        }
+        self.looks_left = self.looks_left.saturating_sub(1);
+        self.choose();
+    }
+
+    /// Whether the middle has about the time in the middle.
+    fn is_halfway(&self, time: u64) -> bool {
+        let whole = self.above.saturating_sub(self.below);
+        let part = time.saturating_sub(self.below);
+        part.abs_diff(whole / 2) <= whole / 16
+    }
+
+    fn choose(&mut self) {
+        let size = self.high - self.low;
+        let can_guess = size > FEW && self.misses < MAX_MISSES && self.looks_left > halvings(size);
+        let guess = if can_guess { self.guess(size) } else { None };
+        self.next = guess.unwrap_or(Look {
+            place: self.low + size / 2,
+            is_guess: false,
+        });
+    }
+
+    /// Where the wanted time would stand, and a little beyond, seen from the nearer end: errors grow with the distance, and an
+    /// answer between that end and the guess leaves hardly any places.
+    fn guess(&self, size: u64) -> Option<Look> {
+        let whole = self.above.checked_sub(self.below)?;
+        let part = uuid6::ticks(&self.wanted)
+            .checked_sub(self.below)?
+            .min(whole);
+        // 32 bits of both are as good as all.
+        let spare = u64::BITS
+            .saturating_sub(whole.leading_zeros())
+            .saturating_sub(u32::BITS);
+        let aim = size
+            .checked_mul(part >> spare)?
+            .checked_div(whole >> spare)?
+            .min(size);
+        let from_low = aim <= size / 2;
+        let distance = if from_low { aim } else { size - aim };
+        // From far away a guess cannot leave few, and is as near as can be; what it misses by is then seen from near.
+        let is_far = distance > size / 8;
+        let beyond = match is_far {
+            true => 0,
+            false => (1 << (halvings(distance).div_ceil(2))) << (2 * self.misses),
+        };
+        let aim = if from_low {
+            aim.saturating_add(beyond)
+        } else {
+            aim.saturating_sub(beyond)
+        };
+        Some(Look {
+            place: self.low + aim.min(size - 1),
+            is_guess: !is_far,
+        })
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
+mod tests {
+    use super::*;
+
+    /// UUIDs of these times, their second halves distinct and ascending.
+    fn uuids(times: impl IntoIterator<Item = u64>) -> Vec<[u8; UUID_BYTES]> {
+        let uuid = |(number, time): (usize, u64)| {
+            let mut uuid = [0; UUID_BYTES];
+            uuid[..8].copy_from_slice(&time.to_be_bytes());
+            uuid[8..].copy_from_slice(&(2 * number as u64 + 1).to_be_bytes());
+            uuid
+        };
+        times.into_iter().enumerate().map(uuid).collect()
+    }
+
+    /// Looks for one UUID, and gives its place and how many looks that took.
+    fn look_for(uuids: &[[u8; UUID_BYTES]], wanted: [u8; UUID_BYTES]) -> (u64, u32) {
+        let time = |uuid: Option<&[u8; UUID_BYTES]>| uuid.map_or(0, uuid6::ticks);
+        let times = time(uuids.first())..time(uuids.last());
+        let mut search = Search::new(wanted, 0..uuids.len() as u64, times);
+        let mut looks = 0;
+        while let Some(place) = search.place() {
+            search.saw(&uuids[usize::try_from(place).unwrap()]);
+            looks += 1;
+        }
+        (search.answer(), looks)
+    }
+
+    /// Looks for many of the UUIDs, and for those just above them. Gives the most looks that took, and how many on average.
+    fn looks(uuids: &[[u8; UUID_BYTES]]) -> (u32, f64) {
+        let (mut most, mut all, mut searches) = (0, 0, 0);
+        for step in 0..uuids.len().min(2000) {
+            let place = step * uuids.len() / uuids.len().min(2000);
+            for (delta, behind) in [(0_u128, 0), (1, 1)] {
+                let wanted = u128::from_be_bytes(uuids[place]) + delta;
+                let (found, count) = look_for(uuids, wanted.to_be_bytes());
+                assert_eq!(found, place as u64 + behind);
+                (most, all, searches) = (most.max(count), all + count, searches + 1);
+            }
+        }
+        (most, f64::from(all) / f64::from(searches))
+    }
+
+    /// A fixed sequence without a pattern.
+    fn scattered() -> impl Iterator<Item = u64> {
+        std::iter::successors(Some(1_u64), |number| {
+            Some(
+                number
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1_442_695_040_888_963_407),
+            )
+        })
+    }
+
+    #[test]
+    fn evenly_spread_times_take_a_handful_of_looks() {
+        let regular =
+            uuids((0..1 << 18).map(|number| 0x1ee0_0000_0000_0000 + number * (1000 << 16)));
+        let (most, average) = looks(&regular);
+        assert!(average <= 4.0, "{most} at most, {average} on average");
+        let mut times: Vec<_> = scattered().take(1 << 18).collect();
+        times.sort_unstable();
+        let (most, average) = looks(&uuids(times));
+        assert!(average <= 7.0, "{most} at most, {average} on average");
+    }
+
+    #[test]
+    fn no_spread_takes_more_looks_than_halving_and_a_few() {
+        let count = 1_u64 << 16;
+        let mut bursts: Vec<_> = scattered()
+            .take(64)
+            .flat_map(|start| (0..1024).map(move |at| start / 2 + at))
+            .collect();
+        bursts.sort_unstable();
+        let spreads: [Vec<u64>; 6] = [
+            std::iter::repeat_n(7, 1 << 16).collect(),
+            (0..count)
+                .map(|number| 1_u64 << (number * 63 / count))
+                .collect(),
+            (0..count)
+                .map(|number| u64::MAX - (1_u64 << (63 - number * 63 / count)))
+                .collect(),
+            (0..count)
+                .map(|number| {
+                    if number + 1 == count {
+                        u64::MAX
+                    } else {
+                        number
+                    }
+                })
+                .collect(),
+            scattered()
+                .take(1 << 16)
+                .map(|time| time >> (time % 64))
+                .collect(),
+            bursts,
+        ];
+        for mut times in spreads {
+            times.sort_unstable();
+            let uuids = uuids(times);
+            let (most, average) = looks(&uuids);
+            assert!(
+                most <= halvings(count) + SPARE_LOOKS,
+                "{most} at most, {average} on average"
+            );
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn the_place_is_where_halving_finds_it(mut times: Vec<u64>, wanted: u64) {
+            times.sort_unstable();
+            let uuids = uuids(times);
+            let mut target = [0; UUID_BYTES];
+            target[..8].copy_from_slice(&wanted.to_be_bytes());
+            let expected = uuids.partition_point(|uuid| *uuid < target) as u64;
+            proptest::prop_assert_eq!(look_for(&uuids, target).0, expected);
+        }
+
+        #[test]
+        fn what_does_not_ascend_ends_as_fast(times: Vec<u64>, wanted: u64) {
+            let uuids = uuids(times);
+            let mut target = [0; UUID_BYTES];
+            target[..8].copy_from_slice(&wanted.to_be_bytes());
+            let (found, count) = look_for(&uuids, target);
+            proptest::prop_assert!(found <= uuids.len() as u64);
+            proptest::prop_assert!(count <= halvings(uuids.len() as u64) + SPARE_LOOKS);
+        }
+    }
+}

@@ -1,0 +1,305 @@
+//! What a damaged range of a segment may have been: a message, an index entry, the terminator, the trailer.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::front::Front;
+use super::reader::Reader;
+use super::trailer::{Foot, Trailer, key_check};
+use super::{ENTRY_BYTES, Entry, FOOT_BYTES, Header, MAGIC, MAX_HEADER_BYTES, Parsed, UUID_BYTES};
+use crate::checksum::{Incremental, Key};
+use crate::cursor::Cursor;
+use crate::error::Result;
+use crate::format::Options;
+use crate::format::suspect::{
+    MAX_LENGTHS_TRIED_BYTES, MAX_MISPLACED, MAX_TRIED_BYTES, Misplaced, Suspect, Suspects, Trial,
+    read_piece,
+};
+use crate::ledger::{Cause, Span};
+use crate::source::Source;
+use crate::uuid6;
+
+/// How many entries one range is explained by.
+const MAX_ENTRIES: u64 = 8;
+/// How many entries in a row a search passes over because their offsets are none.
+const MAX_PASSED: u64 = 64;
+
+pub(super) struct SealedSuspects {
+    source: Arc<dyn Source>,
+    options: Options,
+    front: Front,
+    trailer: Trailer,
+    reader: Reader,
+}
+
+impl SealedSuspects {
+    /// `None` where the segment has no checksums.
+    pub(super) fn open(source: &Arc<dyn Source>, options: &Options) -> Result<Option<Self>> {
+        let front = Front::open(source, options)?;
+        Ok(front.trailer.map(|trailer| Self {
+            source: source.clone(),
+            options: options.clone(),
+            front,
+            trailer,
+            reader: Reader::sparse(source.clone(), options),
+        }))
+    }
+}
+
+impl Suspects for SealedSuspects {
+    fn suspects(&mut self, span: &Span) -> Result<Vec<Suspect>> {
+        let Front {
+            entries,
+            data_start,
+            ..
+        } = self.front;
+        let terminator = self.front.entry_at(entries);
+        if span.start >= self.trailer.start {
+            return self.foot(span);
+        }
+        if span.start == terminator {
+            return Ok(vec![Suspect::zeros("terminator", terminator..data_start)]);
+        }
+        let mut suspects = Vec::new();
+        if span.start < terminator {
+            let first = span.start / ENTRY_BYTES as u64;
+            for number in first..entries.min(first + MAX_ENTRIES) {
+                if self.front.entry_at(number) < span.end {
+                    suspects.push(self.entry(number)?);
+                }
+            }
+            return Ok(suspects);
+        }
+        let first = self.first_entry_from(span.start)?;
+        for number in first..entries.min(first + MAX_ENTRIES) {
+            let entry = self.reader.entry(number, entries)?;
+            if span.start <= entry.offset && entry.offset < span.end {
+                suspects.push(self.message(number, &entry, span.end)?);
+            }
+        }
+        Ok(suspects)
+    }
+
+    fn misplaced(&mut self, span: &Span) -> Result<Vec<Misplaced>> {
+        let entries = self.front.entries;
+        let mut found = Vec::new();
+        // Other causes are of an entry that is wrong itself, or of a message that is whole.
+        let is_elsewhere = matches!(
+            span.cause,
+            Some(Cause::ChecksumMismatch | Cause::LengthOutOfBounds | Cause::IndexDisagrees)
+        );
+        if span.start >= self.trailer.start || !is_elsewhere {
+            return Ok(found);
+        }
+        let is_of_index = span.start < self.front.entry_at(entries);
+        let mut number = if is_of_index {
+            span.start / ENTRY_BYTES as u64
+        } else {
+            self.first_entry_from(span.start)?
+        };
+        // One entry that is wrong about its message is wrong itself. Where data has moved, the next one is wrong as well.
+        let witnesses = if is_of_index { 2 } else { 1 };
+        while number + witnesses <= entries && found.len() < MAX_MISPLACED {
+            let mut expected = Vec::new();
+            for own in number..number + witnesses {
+                let entry = self.reader.entry(own, entries)?;
+                let stored = self.reader.checksum(self.trailer.checksum_at(own))?;
+                expected.push((entry, stored));
+            }
+            let Some((first, _)) = expected.first().copied() else {
+                break;
+            };
+            let front = self.front;
+            let mut reader = Reader::sparse(self.source.clone(), &self.options);
+            found.push(Misplaced {
+                what: "message",
+                offset: first.offset,
+                check: Box::new(move |at| {
+                    let mut all = Trial::NOTHING;
+                    for (entry, stored) in &expected {
+                        let moved = entry.offset.wrapping_sub(first.offset);
+                        let at = at.wrapping_add(moved);
+                        let trial = stands_at(&mut reader, &front, entry, *stored, at)?;
+                        all.work += trial.work;
+                        all.end = trial.end;
+                        if trial.end.is_none() {
+                            break;
+                        }
+                    }
+                    Ok(all)
+                }),
+            });
+            number += 1;
+        }
+        Ok(found)
+    }
+}
+
+/// Whether an entry's message stands at `at`, by its checksum.
+fn stands_at(
+    reader: &mut Reader,
+    front: &Front,
+    entry: &Entry,
+    stored: u64,
+    at: u64,
+) -> Result<Trial> {
+    if !front.in_bounds(at) || !uuid6::is_v6(&entry.uuid) {
+        return Ok(Trial::NOTHING);
+    }
+    let Parsed::Message(header) = reader.header(at, front.data_end)? else {
+        return Ok(Trial::NOTHING);
+    };
+    let work = header.total();
+    if work > MAX_LENGTHS_TRIED_BYTES {
+        return Ok(Trial::NOTHING);
+    }
+    let is_right = reader.hash(&front.key, &entry.uuid, at, work)? == stored;
+    Ok(Trial {
+        end: is_right.then_some(at + work),
+        work,
+    })
+}
+
+impl SealedSuspects {
+    /// The first entry whose message begins at `offset` or behind it. Offsets that are none are passed over; where others
+    /// mislead the search, nothing is found that checks.
+    fn first_entry_from(&mut self, offset: u64) -> Result<u64> {
+        let entries = self.front.entries;
+        let (mut low, mut high) = (0, entries);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            let (mut number, mut is_before) = (middle, false);
+            while number < high.min(middle + MAX_PASSED) {
+                let found = self.reader.entry(number, entries)?.offset;
+                if self.front.in_bounds(found) {
+                    is_before = found < offset;
+                    break;
+                }
+                number += 1;
+            }
+            if is_before {
+                low = number + 1;
+            } else {
+                high = middle;
+            }
+        }
+        Ok(low)
+    }
+
+    fn entry_range(&self, number: u64) -> Range<u64> {
+        self.front.entry_at(number)..self.front.entry_at(number + 1)
+    }
+
+    fn checksum_range(&self, number: u64) -> Range<u64> {
+        self.trailer.checksum_at(number)..self.trailer.checksum_at(number + 1)
+    }
+
+    /// The message of an entry, at its offset: damaged itself, or its UUID or checksum.
+    fn message(&mut self, number: u64, entry: &Entry, span_end: u64) -> Result<Suspect> {
+        let (entries, data_end) = (self.front.entries, self.front.data_end);
+        let next = match number + 1 < entries {
+            true => self.reader.entry(number + 1, entries)?.offset,
+            false => data_end,
+        };
+        let start = entry.offset;
+        let end = if start < next && next <= data_end {
+            next
+        } else {
+            span_end
+        };
+        let piece = start..end.min(start.saturating_add(MAX_LENGTHS_TRIED_BYTES));
+        let mut bytes = Vec::new();
+        read_piece(&*self.source, &piece, &mut bytes)?;
+        let stated = match Header::parse(&bytes, bytes.len() as u64) {
+            Parsed::Message(header) => usize::try_from(header.total()).ok(),
+            _ => None,
+        };
+        let (len, lengths) = (bytes.len(), MAX_HEADER_BYTES.min(bytes.len()));
+        let whole = stated.filter(|total| *total as u64 <= MAX_TRIED_BYTES);
+        let key = self.front.key;
+        let check = move |bytes: &[u8]| message_checks(&key, start, len, bytes);
+        Ok(Suspect {
+            elsewhere: vec![self.entry_range(number), self.checksum_range(number)],
+            tried: whole.unwrap_or(lengths).max(lengths),
+            stated,
+            ..Suspect::new("message", piece, check)
+        })
+    }
+
+    /// An entry whose offset or UUID may be damaged: its message is read from where it would point.
+    fn entry(&mut self, number: u64) -> Result<Suspect> {
+        let stored = self.reader.checksum(self.trailer.checksum_at(number))?;
+        let (front, mut reader) = (
+            self.front,
+            Reader::sparse(self.source.clone(), &self.options),
+        );
+        let range = self.entry_range(number);
+        let end = range.end;
+        let check = move |bytes: &[u8]| {
+            let Some(entry) = bytes.first_chunk().map(Entry::parse) else {
+                return Trial::NOTHING;
+            };
+            // What cannot be read proves nothing.
+            let found = stands_at(&mut reader, &front, &entry, stored, entry.offset);
+            let Trial { end: found, work } = found.unwrap_or(Trial::NOTHING);
+            Trial {
+                end: found.map(|_| end),
+                work,
+            }
+        };
+        Ok(Suspect::new("index entry", range, check))
+    }
+
+    /// The fixed part of the trailer.
+    fn foot(&self, span: &Span) -> Result<Vec<Suspect>> {
+        if span.cause == Some(Cause::WrongKey) {
+            return Ok(Vec::new());
+        }
+        let (key, count) = (self.front.key, self.front.entries);
+        let index_hash = self
+            .front
+            .index_hash(&*self.source, &self.options, &self.trailer)?;
+        let end = self.front.len;
+        let right = Foot {
+            key_check: key_check(&key),
+            count,
+            index_hash,
+            magic: MAGIC,
+        };
+        let right = right.to_bytes();
+        let check = move |bytes: &[u8]| Trial {
+            end: (bytes == right).then_some(end),
+            work: 0,
+        };
+        let foot = end - FOOT_BYTES as u64..end;
+        Ok(vec![Suspect::new("trailer", foot, check)])
+    }
+}
+
+/// Whether a message of at most `len` bytes at `start`, its entry and its checksum, one behind the other, fit together.
+fn message_checks(key: &Key, start: u64, len: usize, bytes: &[u8]) -> Trial {
+    let Some((message, rest)) = bytes.split_at_checked(len) else {
+        return Trial::NOTHING;
+    };
+    let mut cursor = Cursor::new(rest);
+    let (Some(entry), Some(stored)) = (
+        cursor.array::<ENTRY_BYTES>().map(Entry::parse),
+        cursor.u64_be(),
+    ) else {
+        return Trial::NOTHING;
+    };
+    let Parsed::Message(header) = Header::parse(message, len as u64) else {
+        return Trial::NOTHING;
+    };
+    if entry.offset != start || !uuid6::is_v6(&entry.uuid) {
+        return Trial::NOTHING;
+    }
+    let total = usize::try_from(header.total()).unwrap_or(usize::MAX);
+    let mut hasher = Incremental::new(key);
+    hasher.update(&entry.uuid);
+    hasher.update(message.get(..total).unwrap_or(message));
+    Trial {
+        end: (hasher.finish() == stored).then_some(start + header.total()),
+        work: header.total() + UUID_BYTES as u64,
+    }
+}

@@ -1,0 +1,338 @@
+//! Writing a segment whole.
+
+use std::io::{BufWriter, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use uuid::Uuid;
+
+use super::trailer::{Foot, key_check};
+use super::{COLUMNS, ENTRY_BYTES, Entry, MAGIC, UUID_BYTES};
+use crate::checksum::{Incremental, Key};
+use crate::error::{Error, Result};
+use crate::format::active::{Sequence, Stored, Unhashed, encode_message};
+use crate::format::{self, Column, Interrupt, RecordId, Value, WriteOptions};
+use crate::output::{NewFile, Spool};
+use crate::source::{FileSource, Source};
+
+/// Where the system keeps files in large pages, what is written in pieces of whole ones is kept so, and a map of it takes fewer
+/// translations: looking up waits for them as much as for memory.
+const LARGE_PAGE_BYTES: usize = 2 << 20;
+/// How much is copied between two looks at whether to stop: whole entries, and whole large pages.
+const PIECE_BYTES: usize = ENTRY_BYTES << 18;
+const _: () = assert!(PIECE_BYTES.is_multiple_of(LARGE_PAGE_BYTES));
+
+/// Writes messages, in the order of their UUIDs, to a segment that appears under its name when the writer is closed, readable
+/// by its owner alone. Dropping the writer leaves nothing.
+///
+/// The index comes first in the file and is known last, so messages, entries and checksums are put aside in files without a
+/// name, and memory stays flat.
+#[derive(Debug)]
+pub struct Writer {
+    path: PathBuf,
+    overwrite: bool,
+    key: Key,
+    has_trailer: bool,
+    interrupt: Option<Interrupt>,
+    sequence: Sequence,
+    /// UUIDs, and offsets that count from where the data begins.
+    entries: Spool,
+    messages: Spool,
+    checksums: Spool,
+    /// Messages, each with its UUID in front, that are still to be hashed: then they go to `messages`.
+    scratch: Vec<u8>,
+    unhashed: Unhashed,
+    /// The bytes of all messages, which is where the next one begins.
+    data_bytes: u64,
+    /// The file to be; `None` after it could not be put in its place.
+    new: Option<NewFile>,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Open,
+    Complete,
+    Abandoned,
+}
+
+impl Writer {
+    /// Begins a segment that will be `path`.
+    ///
+    /// # Errors
+    /// [`Error::Io`] where `path` exists without [`overwrite`](WriteOptions::overwrite), or its folder cannot be written to.
+    pub fn create(path: &Path, options: &WriteOptions) -> Result<Self> {
+        let new = NewFile::create(path, options.overwrite)?;
+        Ok(Self {
+            path: path.to_path_buf(),
+            overwrite: options.overwrite,
+            key: options.key,
+            has_trailer: options.trailer,
+            interrupt: options.interrupt.clone(),
+            sequence: Sequence::default(),
+            entries: Spool::create(path)?,
+            messages: Spool::create(path)?,
+            checksums: Spool::create(path)?,
+            scratch: Vec::new(),
+            unhashed: Unhashed::default(),
+            data_bytes: 0,
+            new: Some(new),
+            state: State::Open,
+        })
+    }
+
+    /// Adds a message of this UUID, which must be of version 6 and greater than the last one.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for a UUID that does not ascend or is not of version 6, a type of more than 255 bytes, or a value of
+    /// more than 2^32-1 bytes: nothing is added. [`Error::Io`] where a full buffer could not be written: the message itself
+    /// is in the buffer.
+    pub fn append(&mut self, uuid: &Uuid, type_: &[u8], value: &[u8]) -> Result<()> {
+        self.check_next(uuid)?;
+        let start = self.scratch.len();
+        self.scratch.extend_from_slice(uuid.as_bytes());
+        if let Err(error) = encode_message(&mut self.scratch, type_, value) {
+            self.scratch.truncate(start);
+            return Err(error);
+        }
+        self.unhashed.push((start, self.scratch.len() - start));
+        self.enter(uuid, self.scratch.len() - start - UUID_BYTES);
+        if self.unhashed.is_full() {
+            self.settle();
+        }
+        self.flush_if_full()
+    }
+
+    /// Adds a record of an active segment with the checksum that it has there.
+    ///
+    /// # Errors
+    /// As [`append`](Self::append).
+    pub(crate) fn append_stored(&mut self, record: &Stored<'_>) -> Result<()> {
+        let uuid = Uuid::from_bytes(record.uuid);
+        self.check_next(&uuid)?;
+        self.settle();
+        let before = self.messages.buffer().len();
+        encode_message(self.messages.buffer(), record.type_, record.value)?;
+        let len = self.messages.buffer().len() - before;
+        let checksum = record.checksum.to_be_bytes();
+        self.checksums.buffer().extend_from_slice(&checksum);
+        self.enter(&uuid, len);
+        self.flush_if_full()
+    }
+
+    fn check_next(&self, uuid: &Uuid) -> Result<()> {
+        if self.state != State::Open {
+            return Err(Error::Usage(format!(
+                "{} is closed: nothing can be written to it any more",
+                crate::text::path(&self.path)
+            )));
+        }
+        self.sequence.check(uuid)
+    }
+
+    /// Enters a message of so many bytes in the index.
+    fn enter(&mut self, uuid: &Uuid, len: usize) {
+        let entries = self.entries.buffer();
+        entries.extend_from_slice(uuid.as_bytes());
+        entries.extend_from_slice(&self.data_bytes.to_be_bytes());
+        self.data_bytes += len as u64;
+        self.sequence.go_on_behind(uuid.into_bytes());
+    }
+
+    /// Hashes the messages that are still to be hashed, and puts them behind the others.
+    fn settle(&mut self) {
+        let (messages, checksums) = (self.messages.buffer(), self.checksums.buffer());
+        for ((start, len), checksum) in self.unhashed.settle(&self.key, &self.scratch) {
+            let message = self.scratch.get(start + UUID_BYTES..start + len);
+            messages.extend_from_slice(message.unwrap_or_default());
+            checksums.extend_from_slice(&checksum.to_be_bytes());
+        }
+        self.scratch.clear();
+        self.scratch.shrink_to(PIECE_BYTES);
+    }
+
+    fn flush_if_full(&mut self) -> Result<()> {
+        self.entries.flush_if_full()?;
+        self.messages.flush_if_full()?;
+        self.checksums.flush_if_full()
+    }
+
+    /// The next UUID for [`append`](Self::append): of the present time, or just behind the last one.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] where the last UUID is of the last time that there is.
+    pub fn next_uuid(&self) -> Result<Uuid> {
+        self.sequence.next()
+    }
+
+    /// Says under which key the checksums are that were carried over.
+    pub(crate) fn set_key(&mut self, key: Key) {
+        self.settle();
+        self.key = key;
+    }
+
+    /// Completes the file, and gives it its name. Closing again does nothing.
+    ///
+    /// # Errors
+    /// [`Error::Io`], also where a file of that name has appeared meanwhile and is not to be overwritten. All that was
+    /// written is kept, and closing again begins the file anew.
+    pub fn close(&mut self) -> Result<()> {
+        match self.state {
+            State::Open => {
+                self.assemble()?;
+                self.commit()
+            }
+            State::Complete => Ok(()),
+            State::Abandoned => Err(Error::Usage(format!(
+                "{} was abandoned: there is nothing to complete",
+                crate::text::path(&self.path)
+            ))),
+        }
+    }
+
+    /// Writes the whole file, and gives it back to be read: it does not have its name yet.
+    pub(crate) fn assemble(&mut self) -> Result<FileSource> {
+        self.settle();
+        let mut new = match self.new.take() {
+            Some(new) => new,
+            None => NewFile::create(&self.path, self.overwrite)?,
+        };
+        self.lay_out(&mut new)?;
+        let source = new.source()?;
+        self.new = Some(new);
+        Ok(source)
+    }
+
+    /// The checksums that were given, in the order of the messages.
+    pub(crate) fn checksums(&mut self) -> Result<FileSource> {
+        self.settle();
+        self.checksums.source()
+    }
+
+    /// Gives the file that was written its name.
+    pub(crate) fn commit(&mut self) -> Result<()> {
+        if let Some(new) = self.new.take() {
+            new.commit()?;
+            self.state = State::Complete;
+        }
+        Ok(())
+    }
+
+    /// Index, terminator, messages and trailer, one behind the other.
+    fn lay_out(&mut self, new: &mut NewFile) -> Result<()> {
+        let count = self.entries.len() / ENTRY_BYTES as u64;
+        let data_start = (count + 1) * ENTRY_BYTES as u64;
+        let failed = |error| Error::io(Some(&self.path), "cannot write the new file", error);
+        let file = new.file();
+        file.set_len(0).map_err(failed)?;
+        file.seek(SeekFrom::Start(0)).map_err(failed)?;
+        let mut out = BufWriter::new(file);
+        let mut index = Incremental::new(&self.key);
+        let mut write = |bytes: &[u8], index: Option<&mut Incremental>| {
+            if let Some(index) = index {
+                index.update(bytes);
+            }
+            out.write_all(bytes).map_err(failed)
+        };
+        let (entries, messages, checksums) = (
+            self.entries.source()?,
+            self.messages.source()?,
+            self.checksums.source()?,
+        );
+        each_piece(&entries, 0, self.interrupt.as_ref(), |bytes| {
+            for entry in bytes.as_chunks_mut::<ENTRY_BYTES>().0 {
+                let offset = data_start + Entry::parse(entry).offset;
+                if let Some(place) = entry.last_chunk_mut() {
+                    *place = offset.to_be_bytes();
+                }
+            }
+            write(bytes, Some(&mut index))
+        })?;
+        write(&[0; ENTRY_BYTES], Some(&mut index))?;
+        each_piece(&messages, data_start, self.interrupt.as_ref(), |bytes| {
+            write(bytes, None)
+        })?;
+        if self.has_trailer {
+            let data_end = data_start + self.data_bytes;
+            each_piece(&checksums, data_end, self.interrupt.as_ref(), |bytes| {
+                write(bytes, Some(&mut index))
+            })?;
+            let foot = Foot {
+                key_check: key_check(&self.key),
+                count,
+                index_hash: index.finish(),
+                magic: MAGIC,
+            };
+            write(&foot.to_bytes(), None)?;
+        }
+        out.flush().map_err(failed)
+    }
+}
+
+/// Calls `take` with all bytes of a source, in pieces, all but the last of which end where a large page of a file ends that
+/// they are written to from `offset` on. From 0 on they are whole entries.
+fn each_piece(
+    source: &FileSource,
+    offset: u64,
+    interrupt: Option<&Interrupt>,
+    mut take: impl FnMut(&mut [u8]) -> Result<()>,
+) -> Result<()> {
+    let (mut at, mut buffer) = (0, Vec::new());
+    // The first begins within a large page.
+    let mut piece = PIECE_BYTES as u64 - offset % LARGE_PAGE_BYTES as u64;
+    while at < source.len() {
+        if interrupt.is_some_and(|interrupt| (interrupt.0)()) {
+            return Err(Error::Interrupted);
+        }
+        let left = piece.min(source.len() - at);
+        buffer.resize(usize::try_from(left).unwrap_or(PIECE_BYTES), 0);
+        source.read_exact_at(at, &mut buffer)?;
+        take(&mut buffer)?;
+        (at, piece) = (at + left, PIECE_BYTES as u64);
+    }
+    Ok(())
+}
+
+impl format::Writer for Writer {
+    fn columns(&self) -> &'static [Column] {
+        COLUMNS
+    }
+
+    fn write(&mut self, fields: &[Value<'_>]) -> Result<Option<RecordId>> {
+        let (uuid, type_, value) = self.sequence.record(fields)?;
+        self.append(&uuid, type_, value)?;
+        Ok(Some(RecordId::Uuid(uuid.into_bytes())))
+    }
+
+    /// Nothing of the file can be seen before it is closed; what is buffered is put aside.
+    fn flush(&mut self) -> Result<()> {
+        self.settle();
+        self.entries.flush()?;
+        self.messages.flush()?;
+        self.checksums.flush()
+    }
+
+    /// As [`flush`](Self::flush): what is put aside does not outlive its writer, on disk or not.
+    fn sync(&mut self) -> Result<()> {
+        format::Writer::flush(self)
+    }
+
+    fn close(&mut self) -> Result<()> {
+        self.close()
+    }
+
+    fn abandon(&mut self) -> Result<()> {
+        if self.state == State::Open {
+            self.state = State::Abandoned;
+            self.new = None;
+        }
+        Ok(())
+    }
+
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn last(&self) -> Option<RecordId> {
+        self.sequence.last().map(RecordId::Uuid)
+    }
+}

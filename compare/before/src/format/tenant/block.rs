@@ -1,0 +1,253 @@
+//! The bytes of one tenant block: tenant IDs, and the one decoder of a block's lengths.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use crate::error::Result;
+use crate::ledger::Cause;
+use crate::limits::LIMITS;
+use crate::source::Source;
+
+/// Number of messages and tenant ID length.
+pub(super) const BLOCK_HEADER_BYTES: u64 = 8;
+
+/// A tenant ID: where it stands, and its bytes unless it is too long to be kept.
+#[derive(Clone, Debug)]
+pub(super) struct Name {
+    pub(super) at: u64,
+    pub(super) len: u32,
+    bytes: Option<Arc<[u8]>>,
+}
+
+impl Name {
+    /// The tenant ID of `len` bytes at `at`, which the caller knows to lie within the source. `read` gives its bytes, if they are
+    /// asked for.
+    pub(super) fn new(
+        at: u64,
+        len: u32,
+        read: impl FnOnce(usize) -> Result<Arc<[u8]>>,
+    ) -> Result<Self> {
+        let short = usize::try_from(len)
+            .ok()
+            .filter(|_| len <= LIMITS.kept_tenant_bytes);
+        let bytes = match short {
+            Some(0) => Some(Arc::default()),
+            Some(len) => Some(read(len)?),
+            None => None,
+        };
+        Ok(Self { at, len, bytes })
+    }
+
+    /// The tenant ID of `len` bytes at `at`, read from the source.
+    pub(super) fn read(source: &dyn Source, at: u64, len: u32) -> Result<Self> {
+        Self::new(at, len, |len| {
+            let mut bytes = vec![0; len];
+            source.read_exact_at(at, &mut bytes)?;
+            Ok(bytes.into())
+        })
+    }
+
+    /// The bytes, where they are kept.
+    pub(super) const fn bytes(&self) -> Option<&Arc<[u8]>> {
+        self.bytes.as_ref()
+    }
+
+    /// Orders two tenant IDs by their bytes.
+    pub(super) fn compare(&self, source: &dyn Source, other: &Self) -> Result<Ordering> {
+        if let (Some(own), Some(other)) = (&self.bytes, &other.bytes) {
+            return Ok(own.cmp(other));
+        }
+        let common = self.len.min(other.len);
+        let (mut done, mut own_piece, mut other_piece) = (0, Vec::new(), Vec::new());
+        while done < common {
+            let piece = LIMITS.tenant_piece_bytes.min(common - done);
+            for (name, buffer) in [(self, &mut own_piece), (other, &mut other_piece)] {
+                buffer.resize(usize::try_from(piece).unwrap_or_default(), 0);
+                source.read_exact_at(name.at + u64::from(done), buffer)?;
+            }
+            match own_piece.cmp(&other_piece) {
+                Ordering::Equal => done += piece,
+                unequal => return Ok(unequal),
+            }
+        }
+        Ok(self.len.cmp(&other.len))
+    }
+
+    /// Whether this is the tenant ID of these bytes.
+    pub(super) fn is(&self, source: &dyn Source, wanted: &[u8]) -> Result<bool> {
+        if let Some(own) = &self.bytes {
+            return Ok(**own == *wanted);
+        }
+        if u64::from(self.len) != wanted.len() as u64 {
+            return Ok(false);
+        }
+        let (mut at, mut buffer) = (self.at, Vec::new());
+        for piece in wanted.chunks(LIMITS.tenant_piece_bytes as usize) {
+            buffer.resize(piece.len(), 0);
+            source.read_exact_at(at, &mut buffer)?;
+            if buffer != piece {
+                return Ok(false);
+            }
+            at += piece.len() as u64;
+        }
+        Ok(true)
+    }
+}
+
+/// A block's numbers, once it has decoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Shape {
+    /// How many messages it has.
+    pub(super) messages: u32,
+    /// The length of its tenant ID in bytes.
+    pub(super) tenant_len: u32,
+    /// The length of the whole block in bytes.
+    pub(super) len: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Field {
+    Messages,
+    TenantLen,
+    MessageLen,
+    None,
+}
+
+/// Decodes a block's lengths from bytes that come in pieces of any size. Content can be passed over unseen.
+#[derive(Clone, Debug)]
+pub(super) struct Decoder {
+    /// The field that comes behind the content that is left.
+    next: Field,
+    /// Bytes of a field that was cut by the end of a piece.
+    partial: [u8; 4],
+    partial_len: usize,
+    /// How many bytes of content come first.
+    skip: u64,
+    messages: u32,
+    tenant_len: u32,
+    left: u32,
+    /// How many bytes were decoded.
+    len: u64,
+}
+
+impl Decoder {
+    pub(super) const fn new() -> Self {
+        Self {
+            next: Field::Messages,
+            partial: [0; 4],
+            partial_len: 0,
+            skip: 0,
+            messages: 0,
+            tenant_len: 0,
+            left: 0,
+            len: 0,
+        }
+    }
+
+    /// Whether the block has been decoded to its end.
+    pub(super) fn is_done(&self) -> bool {
+        self.next == Field::None && self.skip == 0
+    }
+
+    /// How many bytes of content come next, whose value does not matter.
+    pub(super) const fn content(&self) -> u64 {
+        self.skip
+    }
+
+    /// Passes over the content that comes next.
+    pub(super) const fn pass(&mut self) {
+        self.len += self.skip;
+        self.skip = 0;
+    }
+
+    /// Where in the block the next field stands, the content in front of it having been passed over.
+    pub(super) const fn offset(&self) -> u64 {
+        self.len
+    }
+
+    /// Decodes the next piece. What is behind the block's end is not looked at.
+    pub(super) fn feed(&mut self, bytes: &[u8]) {
+        let mut rest = bytes;
+        loop {
+            let passed = usize::try_from(self.skip)
+                .unwrap_or(usize::MAX)
+                .min(rest.len());
+            self.skip -= passed as u64;
+            self.len += passed as u64;
+            rest = rest.get(passed..).unwrap_or_default();
+            if self.skip > 0 || self.next == Field::None || rest.is_empty() {
+                return;
+            }
+            if let (0, Some((field, behind))) = (self.partial_len, rest.split_first_chunk::<4>()) {
+                rest = behind;
+                self.len += 4;
+                self.take(u32::from_be_bytes(*field));
+                continue;
+            }
+            for (own, byte) in self
+                .partial
+                .iter_mut()
+                .skip(self.partial_len)
+                .zip(rest.iter())
+            {
+                *own = *byte;
+            }
+            let taken = rest.len().min(4 - self.partial_len);
+            self.partial_len += taken;
+            self.len += taken as u64;
+            rest = rest.get(taken..).unwrap_or_default();
+            if self.partial_len < 4 {
+                return;
+            }
+            self.partial_len = 0;
+            self.take(u32::from_be_bytes(self.partial));
+        }
+    }
+
+    fn take(&mut self, value: u32) {
+        match self.next {
+            Field::Messages => {
+                self.messages = value;
+                self.left = value;
+                self.next = Field::TenantLen;
+                return;
+            }
+            Field::TenantLen => self.tenant_len = value,
+            Field::MessageLen => self.left -= 1,
+            Field::None => return,
+        }
+        self.skip = value.into();
+        self.next = if self.left == 0 {
+            Field::None
+        } else {
+            Field::MessageLen
+        };
+    }
+
+    /// What the block has, decoded to its end.
+    pub(super) const fn shape(&self) -> Shape {
+        Shape {
+            messages: self.messages,
+            tenant_len: self.tenant_len,
+            len: self.len,
+        }
+    }
+
+    /// What a block of exactly `len` bytes has, all of which were fed; or why it is none.
+    pub(super) fn finish(&self, len: u64) -> std::result::Result<Shape, Cause> {
+        if self.is_done() {
+            return if self.len == len {
+                Ok(self.shape())
+            } else {
+                Err(Cause::CountMismatch)
+            };
+        }
+        // It ends exactly where a further message should begin.
+        let between = self.next == Field::MessageLen && self.skip == 0 && self.partial_len == 0;
+        Err(if between {
+            Cause::CountMismatch
+        } else {
+            Cause::LengthOutOfBounds
+        })
+    }
+}

@@ -1,0 +1,174 @@
+//! Which partitions and tenants a segment has, from its table of contents where that is to be believed.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::VERSION_1;
+use super::front::Front;
+use super::toc::TOC_START;
+use super::walk::{Kept, TenantWalk};
+use crate::error::Result;
+use crate::format::{Options, Step, Walk, Wanted};
+use crate::source::Source;
+
+/// The messages of one tenant in one partition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Block {
+    /// Where the block begins in the file.
+    pub position: u64,
+    /// The partition's ID.
+    pub partition: u32,
+    /// The tenant's ID.
+    pub tenant: Vec<u8>,
+    /// How many messages there are.
+    pub messages: u32,
+}
+
+/// What a segment has, without its messages.
+#[derive(Clone, Debug)]
+pub struct Contents {
+    blocks: Vec<Block>,
+    partitions: Vec<u32>,
+    proven: bool,
+}
+
+impl Contents {
+    /// Reads the table of contents, and in version 1, whose table names no tenants, the headers of the blocks. Where the table is
+    /// damaged the whole file is walked.
+    ///
+    /// # Errors
+    /// [`Error::Damage`](crate::Error::Damage) where the file had to be walked and `options` are strict;
+    /// [`Error::Io`](crate::Error::Io), [`Error::Interrupted`](crate::Error::Interrupted).
+    pub fn read(source: Arc<dyn Source>, options: &Options) -> Result<Self> {
+        let front = Arc::new(Front::read(&*source, options)?);
+        let direct = front.leads_directly();
+        if !direct || front.version == VERSION_1 {
+            return Self::walk(source, options, front, direct);
+        }
+        let (mut blocks, mut entries) = (Vec::new(), front.begin(options));
+        while let Some(entry) = entries.next(&*source)? {
+            let kept = Kept {
+                position: entry.offset,
+                partition: entry.partition,
+                tenant: entry.tenant,
+                messages: entry.messages,
+                checked: None,
+            };
+            blocks.push(kept.into_block(&*source)?);
+        }
+        let mut partitions: Vec<_> = blocks.iter().map(|block| block.partition).collect();
+        partitions.dedup();
+        Ok(Self {
+            blocks,
+            partitions,
+            proven: true,
+        })
+    }
+
+    /// From the blocks themselves; `direct`: those of version 1 that are where the table of contents says, or else all.
+    fn walk(
+        source: Arc<dyn Source>,
+        options: &Options,
+        front: Arc<Front>,
+        mut direct: bool,
+    ) -> Result<Self> {
+        let options = Options {
+            values: false,
+            // No messages: where blocks begin is enough.
+            wanted: Wanted {
+                tenants: Some(Vec::new()),
+                ..Wanted::default()
+            },
+            ..options.clone()
+        };
+        let mut walk = TenantWalk::at(source.clone(), &options, front, TOC_START, None);
+        if direct {
+            walk.go_directly();
+        }
+        let (mut blocks, mut partitions) = (Vec::new(), BTreeSet::new());
+        loop {
+            let step = walk.step()?;
+            if direct && !walk.direct {
+                // It has begun anew, through the whole file.
+                blocks.clear();
+                partitions.clear();
+                direct = false;
+            }
+            for kept in walk.kept.drain(..) {
+                partitions.insert(kept.partition);
+                blocks.push(kept.into_block(&*source)?);
+            }
+            partitions.extend(walk.kept_partitions.drain(..).map(|kept| kept.partition));
+            if step != Step::More {
+                break;
+            }
+        }
+        Ok(Self {
+            blocks,
+            partitions: partitions.into_iter().collect(),
+            proven: false,
+        })
+    }
+
+    /// The blocks, in the order of the file.
+    #[must_use]
+    pub fn blocks(&self) -> &[Block] {
+        &self.blocks
+    }
+
+    /// The partitions' IDs, ascending; in version 1 also those without tenants.
+    #[must_use]
+    pub fn partitions(&self) -> &[u32] {
+        &self.partitions
+    }
+
+    /// The tenants' IDs of all partitions, ascending, each once.
+    #[must_use]
+    pub fn tenants(&self) -> Vec<&[u8]> {
+        let tenants: BTreeSet<_> = self
+            .blocks
+            .iter()
+            .map(|block| block.tenant.as_slice())
+            .collect();
+        tenants.into_iter().collect()
+    }
+
+    /// Whether a checksum proves that there are these blocks and no others.
+    #[must_use]
+    pub const fn is_proven(&self) -> bool {
+        self.proven
+    }
+}
+
+/// Every block that reading keeps, whatever is damaged, in the order of the file; also those without messages.
+///
+/// # Errors
+/// [`Error::Io`](crate::Error::Io), [`Error::Interrupted`](crate::Error::Interrupted).
+pub fn blocks(source: Arc<dyn Source>, options: &Options) -> Result<Vec<Block>> {
+    let options = Options {
+        strict: false,
+        ..options.clone()
+    };
+    let front = Arc::new(Front::read(&*source, &options)?);
+    let mut contents = Contents::walk(source, &options, front, false)?;
+    Ok(std::mem::take(&mut contents.blocks))
+}
+
+impl Kept {
+    fn into_block(self, source: &dyn Source) -> Result<Block> {
+        let tenant = match self.tenant.bytes() {
+            Some(bytes) => bytes.to_vec(),
+            None => {
+                let mut bytes = vec![0; usize::try_from(self.tenant.len).unwrap_or_default()];
+                source.read_exact_at(self.tenant.at, &mut bytes)?;
+                bytes
+            }
+        };
+        Ok(Block {
+            position: self.position,
+            partition: self.partition,
+            tenant,
+            messages: self.messages,
+        })
+    }
+}

@@ -1,0 +1,49 @@
+//! Numbers and IDs to bytes: the table of contents and the headers in front of messages.
+
+use super::{MAGIC, VERSION_1};
+
+/// Appends magic, version and the number of entries of the table of contents.
+pub(super) fn file_header(out: &mut Vec<u8>, version: u16, entries: u32) {
+    out.extend_from_slice(&MAGIC.to_be_bytes());
+    out.extend_from_slice(&version.to_be_bytes());
+    out.extend_from_slice(&entries.to_be_bytes());
+}
+
+/// What an entry of the table of contents says: of version 1 partition, offset and length alone.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TocEntry {
+    pub(super) partition: u32,
+    pub(super) tenant_len: u32,
+    pub(super) messages: u32,
+    pub(super) offset: u64,
+    pub(super) length: u64,
+    pub(super) crc: u32,
+}
+
+impl TocEntry {
+    /// Appends what stands in front of the tenant ID.
+    pub(super) fn head(&self, out: &mut Vec<u8>, version: u16) {
+        out.extend_from_slice(&self.partition.to_be_bytes());
+        if version != VERSION_1 {
+            out.extend_from_slice(&self.tenant_len.to_be_bytes());
+        }
+    }
+
+    /// Appends what stands behind the tenant ID.
+    pub(super) fn tail(&self, out: &mut Vec<u8>, version: u16) {
+        if version != VERSION_1 {
+            out.extend_from_slice(&self.messages.to_be_bytes());
+        }
+        out.extend_from_slice(&self.offset.to_be_bytes());
+        out.extend_from_slice(&self.length.to_be_bytes());
+        if version != VERSION_1 {
+            out.extend_from_slice(&self.crc.to_be_bytes());
+        }
+    }
+}
+
+/// Appends a block's number of messages and tenant ID length; the tenant ID and the messages follow.
+pub(super) fn block_header(out: &mut Vec<u8>, messages: u32, tenant_len: u32) {
+    out.extend_from_slice(&messages.to_be_bytes());
+    out.extend_from_slice(&tenant_len.to_be_bytes());
+}

@@ -1,0 +1,374 @@
+//! The front of a file: magic, version, table of contents and number of partitions, read once when the file is opened.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use super::block::Name;
+use super::encode::{TocEntry, file_header};
+use super::toc::{Ahead, Entries, Entry, TOC_START, V1_ENTRY_BYTES};
+use super::{MAGIC, VERSION_1, VERSION_2};
+use crate::cursor::Cursor;
+use crate::error::Result;
+use crate::format::Options;
+use crate::ledger::{Cause, Kind};
+use crate::limits::LIMITS;
+use crate::source::Source;
+
+/// The number of partitions, and of tenants in front of a partition's first block.
+pub(super) const COUNT_BYTES: u64 = 4;
+/// How many entries are read between two looks at whether to stop.
+const POLL_ENTRIES: u64 = 4096;
+
+/// What the front of a file says, and how far it is to be believed.
+#[derive(Debug)]
+pub(super) struct Front {
+    /// The length of the file.
+    pub(super) len: u64,
+    pub(super) version: u16,
+    /// The magic in the file.
+    pub(super) magic: u32,
+    /// The number of entries that the file states.
+    pub(super) stated: u32,
+    /// How many entries are read: version 1 those of the number that is believed, version 2 those that fit.
+    pub(super) entries: u64,
+    /// Where the number of partitions stands; `None` where the table does not fit.
+    pub(super) toc_end: Option<u64>,
+    /// Version 2: the CRC-32 behind the entries, and that of the bytes in front of it.
+    pub(super) stored_crc: u32,
+    pub(super) computed_crc: u32,
+    /// What the whole file, or everything in front of the first good block, is because of the front; `None` if it can be read.
+    pub(super) broken: Option<Cause>,
+    /// Whether nothing in the file can be read.
+    pub(super) refused: bool,
+    /// How many partitions the entries name: one is a run of entries with its ID.
+    pub(super) partitions: u64,
+    /// The number of partitions that stands in the file.
+    pub(super) partitions_found: Option<u32>,
+    /// Where the last entry stands whose block does not begin behind the one of the entry before it. From there on the blocks
+    /// that the entries name lie one behind the other.
+    pub(super) disorder: Option<u64>,
+    /// Whether (partition, tenant) ascend from entry to entry (version 1: partition).
+    pub(super) ascending: bool,
+    /// Version 1: the last entry whose partition begins in front of the end of the file.
+    pub(super) last_within: Option<u64>,
+    /// The bytes through the last entry, if they are few enough.
+    pub(super) kept: Arc<[u8]>,
+}
+
+impl Front {
+    /// Reads the front. Of a table of contents larger than what is kept each entry is read once here, and once by the walk.
+    pub(super) fn read(source: &dyn Source, options: &Options) -> Result<Self> {
+        Self::read_up_to(source, options, u64::MAX)
+    }
+
+    /// Reads the front, but of a table of contents of version 2 that reaches beyond `limit` no more than that: it then passes for
+    /// one that does not fit.
+    pub(super) fn read_up_to(source: &dyn Source, options: &Options, limit: u64) -> Result<Self> {
+        let mut front = Self {
+            len: source.len(),
+            version: 0,
+            magic: 0,
+            stated: 0,
+            entries: 0,
+            toc_end: None,
+            stored_crc: 0,
+            computed_crc: 0,
+            broken: Some(Cause::TruncatedHeader),
+            refused: true,
+            partitions: 0,
+            partitions_found: None,
+            disorder: None,
+            ascending: true,
+            last_within: None,
+            kept: Arc::default(),
+        };
+        if front.len < TOC_START {
+            return Ok(front);
+        }
+        let mut head = [0; 10];
+        source.read_exact_at(0, &mut head)?;
+        let mut cursor = Cursor::new(&head);
+        front.magic = cursor.u32_be().unwrap_or_default();
+        let version = cursor.array().copied().unwrap_or_default();
+        front.version = u16::from_be_bytes(version);
+        front.stated = cursor.u32_be().unwrap_or_default();
+        match front.version {
+            VERSION_1 => front.read_v1(source, options)?,
+            VERSION_2 => front.read_v2(source, options, limit)?,
+            _ if front.magic == MAGIC => front.broken = Some(Cause::UnsupportedVersion),
+            _ => front.broken = Some(Cause::BadMagic),
+        }
+        Ok(front)
+    }
+
+    /// The number of entries of version 1 is believed if what stands where it leads agrees, or else what other numbers agree on.
+    fn read_v1(&mut self, source: &dyn Source, options: &Options) -> Result<()> {
+        let first_offset = match source.len() >= TOC_START + V1_ENTRY_BYTES {
+            true => Some(u64_at(source, TOC_START + 4)?),
+            false => None,
+        };
+        let end = |entries: u64| TOC_START + V1_ENTRY_BYTES * entries;
+        let agrees = |entries: u64| -> Result<bool> {
+            let found = self.count_at(source, end(entries))?;
+            Ok(found.is_some_and(|found| u64::from(found) == entries))
+        };
+        let stated = u64::from(self.stated);
+        let by_offset = first_offset
+            .and_then(|offset| offset.checked_sub(end(0) + COUNT_BYTES))
+            .filter(|bytes| bytes % V1_ENTRY_BYTES == 0)
+            .map(|bytes| bytes / V1_ENTRY_BYTES)
+            .filter(|entries| u32::try_from(*entries).is_ok());
+        let entries = if by_offset == Some(stated) || agrees(stated)? {
+            stated
+        } else {
+            match by_offset {
+                Some(entries) if entries > 0 && agrees(entries)? => entries,
+                _ => stated,
+            }
+        };
+        if end(entries) > self.len {
+            self.broken = Some(Cause::LengthOutOfBounds);
+            return Ok(());
+        }
+        self.broken = None;
+        self.refused = false;
+        self.toc_end = Some(end(entries));
+        self.entries = entries;
+        self.partitions = entries;
+        self.partitions_found = self.count_at(source, end(entries))?;
+        let mut cursor = self.begin(options);
+        let (mut last, mut read) = (None::<Entry>, 0_u64);
+        while let Some(entry) = cursor.next(source)? {
+            if let Some(last) = &last {
+                self.ascending &= entry.partition > last.partition;
+                self.note_order(last, &entry);
+            }
+            if entry.offset < self.len {
+                self.last_within = Some(entry.at);
+            }
+            last = Some(entry);
+            read += 1;
+            if read.is_multiple_of(POLL_ENTRIES) {
+                options.poll()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The table of contents of version 2 is sound if the magic is right, it fits, and its CRC-32 is right.
+    fn read_v2(&mut self, source: &dyn Source, options: &Options, limit: u64) -> Result<()> {
+        self.refused = false;
+        let mut kept = Vec::new();
+        file_header(&mut kept, self.version, self.stated);
+        // The magic as it is in the file, which need not be the right one.
+        kept.splice(..4, self.magic.to_be_bytes());
+        let mut crc = crc32fast::Hasher::new();
+        crc.update(&kept);
+        let mut keep = source.as_slice().is_none();
+        let (mut last, mut bytes) = (None::<Entry>, Vec::new());
+        self.entries = self.stated.into();
+        let mut cursor = self.begin(options);
+        self.entries = 0;
+        while let Some(entry) = cursor.next(source)?.filter(|entry| entry.end <= limit) {
+            bytes.clear();
+            entry.fields().head(&mut bytes, self.version);
+            match entry.tenant.bytes() {
+                Some(tenant) => bytes.extend_from_slice(tenant),
+                None => {
+                    crc.update(&bytes);
+                    bytes.clear();
+                    hash_run(source, options, &mut crc, &entry.tenant)?;
+                    keep = false;
+                }
+            }
+            entry.fields().tail(&mut bytes, self.version);
+            crc.update(&bytes);
+            keep &= kept.len() + bytes.len() <= LIMITS.kept_toc_bytes;
+            if keep {
+                kept.extend_from_slice(&bytes);
+            }
+            match &last {
+                None => self.partitions = 1,
+                Some(last) => {
+                    self.note_order(last, &entry);
+                    self.partitions += u64::from(entry.partition != last.partition);
+                    self.ascending &= match entry.partition.cmp(&last.partition) {
+                        Ordering::Equal => {
+                            last.tenant.compare(source, &entry.tenant)? == Ordering::Less
+                        }
+                        order => order == Ordering::Greater,
+                    };
+                }
+            }
+            last = Some(entry);
+            self.entries += 1;
+            if self.entries.is_multiple_of(POLL_ENTRIES) {
+                options.poll()?;
+            }
+        }
+        let entries_end = cursor.at;
+        let fits = self.entries == u64::from(self.stated) && self.len - entries_end >= COUNT_BYTES;
+        if fits {
+            self.stored_crc = self.count_at(source, entries_end)?.unwrap_or_default();
+            self.computed_crc = crc.finalize();
+            self.toc_end = Some(entries_end + COUNT_BYTES);
+            self.partitions_found = self.count_at(source, entries_end + COUNT_BYTES)?;
+        }
+        self.broken = if self.magic != MAGIC {
+            Some(Cause::BadMagic)
+        } else if !fits {
+            Some(Cause::LengthOutOfBounds)
+        } else if self.stored_crc != self.computed_crc {
+            Some(Cause::HeaderChecksumMismatch)
+        } else {
+            None
+        };
+        if keep {
+            self.kept = kept.into();
+        }
+        Ok(())
+    }
+
+    fn note_order(&mut self, last: &Entry, entry: &Entry) {
+        if entry.offset < last.block_end() {
+            self.disorder = Some(entry.at);
+        }
+    }
+
+    /// The u32 at `at`; `None` where the file ends before.
+    fn count_at(&self, source: &dyn Source, at: u64) -> Result<Option<u32>> {
+        if self.len.saturating_sub(at) < COUNT_BYTES {
+            return Ok(None);
+        }
+        u32_at(source, at).map(Some)
+    }
+
+    /// The entries, from the first on.
+    pub(super) fn begin(&self, options: &Options) -> Entries {
+        self.from(options, TOC_START, self.entries)
+    }
+
+    /// The `left` entries from the one at `at` on.
+    pub(super) fn from(&self, options: &Options, at: u64, left: u64) -> Entries {
+        Entries::new(
+            self.version,
+            at,
+            left,
+            options.window_bytes,
+            self.kept.clone(),
+        )
+    }
+
+    /// Whether the table of contents can be believed, as far as a file of this version can show that.
+    pub(super) const fn is_sound(&self) -> bool {
+        self.broken.is_none()
+    }
+
+    /// Where the first block (version 1: the first partition) can begin.
+    pub(super) fn first_block(&self) -> u64 {
+        match self.toc_end {
+            Some(end) if self.version == VERSION_1 => end + COUNT_BYTES,
+            Some(end) if self.is_sound() => end + 2 * COUNT_BYTES,
+            _ => TOC_START,
+        }
+    }
+
+    /// Whether a block can begin at `at`.
+    pub(super) fn in_bounds(&self, at: u64) -> bool {
+        (self.first_block()..self.len).contains(&at)
+    }
+
+    /// Where the ranges end that only the whole walk can show: behind the number of partitions.
+    pub(super) fn end(&self) -> u64 {
+        match self.toc_end {
+            Some(end) if self.is_sound() => (end + COUNT_BYTES).min(self.len),
+            _ => 0,
+        }
+    }
+
+    /// What the number of partitions is.
+    pub(super) fn partitions_verdict(&self) -> (Kind, Option<Cause>) {
+        match self.partitions_found {
+            Some(found) if u64::from(found) == self.partitions => (Kind::Header, None),
+            Some(_) => (Kind::Corrupt, Some(Cause::CountMismatch)),
+            None => (Kind::TornTail, Some(Cause::TruncatedHeader)),
+        }
+    }
+
+    /// Whether the file ends behind the table of contents, and that names nothing that could show it.
+    pub(super) fn ends_behind_nothing(&self) -> bool {
+        self.entries == 0 && self.toc_end == Some(self.len)
+    }
+
+    /// How many entries the partition has whose first one this is; `None` for its other entries. `before` is the partition of
+    /// the entry in front of it, `ahead` goes through the entries only once.
+    pub(super) fn partition_begins(
+        &self,
+        source: &dyn Source,
+        ahead: &mut Ahead,
+        entry: &Entry,
+        before: Option<u32>,
+    ) -> Result<Option<u64>> {
+        if before == Some(entry.partition) {
+            return Ok(None);
+        }
+        ahead.go_behind(source, entry)?;
+        let mut entries = 1;
+        while ahead
+            .next(source)?
+            .is_some_and(|next| next.partition == entry.partition)
+        {
+            ahead.pass();
+            entries += 1;
+        }
+        Ok(Some(entries))
+    }
+}
+
+impl Entry {
+    fn fields(&self) -> TocEntry {
+        TocEntry {
+            partition: self.partition,
+            tenant_len: self.tenant.len,
+            messages: self.messages,
+            offset: self.offset,
+            length: self.length,
+            crc: self.crc,
+        }
+    }
+}
+
+/// The u32 at `at`, which lies within the source.
+pub(super) fn u32_at(source: &dyn Source, at: u64) -> Result<u32> {
+    let mut bytes = [0; 4];
+    source.read_exact_at(at, &mut bytes)?;
+    Ok(u32::from_be_bytes(bytes))
+}
+
+fn u64_at(source: &dyn Source, at: u64) -> Result<u64> {
+    let mut bytes = [0; 8];
+    source.read_exact_at(at, &mut bytes)?;
+    Ok(u64::from_be_bytes(bytes))
+}
+
+/// Hashes a tenant ID that is too long to be kept.
+fn hash_run(
+    source: &dyn Source,
+    options: &Options,
+    crc: &mut crc32fast::Hasher,
+    name: &Name,
+) -> Result<()> {
+    let (mut at, end) = (name.at, name.at + u64::from(name.len));
+    let mut piece = Vec::new();
+    while at < end {
+        options.poll()?;
+        piece.resize(
+            usize::try_from(LIMITS.tenant_read_bytes.min(end - at)).unwrap_or_default(),
+            0,
+        );
+        source.read_exact_at(at, &mut piece)?;
+        crc.update(&piece);
+        at += piece.len() as u64;
+    }
+    Ok(())
+}

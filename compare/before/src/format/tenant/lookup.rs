@@ -1,0 +1,381 @@
+//! Finding messages by the table of contents: only it and the blocks that are asked for are read.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
+
+use super::FORMAT;
+use super::VERSION_1;
+use super::blocks::Verdict;
+use super::front::{COUNT_BYTES, Front};
+use super::layout::Origin;
+use super::partitions;
+use super::ranges::{self, count_is_wrong};
+use super::rows::FoundMessages;
+use super::toc::{Entry, TOC_START};
+use super::walk::{Advance, TenantWalk};
+use crate::error::{Damage, Error, Finding, Result};
+use crate::format::lookup::no_such_id;
+use crate::format::{Hits, Lookup, Options, RecordId, Step, Value, Walk, Wanted};
+use crate::ledger::{Cause, Kind};
+use crate::limits::LIMITS;
+use crate::source::Source;
+
+/// Looks messages up in one file. The table of contents is read and checked once.
+pub(super) struct TocLookup {
+    source: Arc<dyn Source>,
+    options: Options,
+    known: OnceLock<Known>,
+}
+
+/// What is known of the file once it has been looked at.
+struct Known {
+    front: Arc<Front>,
+    /// Some entries: partition, tenant, where the entry begins, and how many are left from there on.
+    signposts: Vec<(u32, Arc<[u8]>, u64, u64)>,
+}
+
+/// The messages asked for, by partition, tenant and index, with their places among all that were asked for.
+type Asked = BTreeMap<u32, BTreeMap<Vec<u8>, BTreeMap<u64, Vec<usize>>>>;
+
+impl TocLookup {
+    pub(super) fn new(source: Arc<dyn Source>, options: &Options) -> Self {
+        Self {
+            source,
+            options: options.clone(),
+            known: OnceLock::new(),
+        }
+    }
+
+    fn known(&self) -> Result<&Known> {
+        if let Some(known) = self.known.get() {
+            return Ok(known);
+        }
+        let front = Arc::new(Front::read(&*self.source, &self.options)?);
+        let (mut signposts, mut stride) = (Vec::new(), LIMITS.signpost_stride);
+        if front.leads_directly() {
+            let mut entries = front.begin(&self.options);
+            let (mut at, mut left, mut count) = (entries.at, entries.left, 0_u64);
+            while let Some(entry) = entries.next(&*self.source)? {
+                if signposts.len() >= LIMITS.signposts {
+                    let mut place = 0_u64;
+                    signposts.retain(|_| {
+                        place += 1;
+                        !place.is_multiple_of(2)
+                    });
+                    stride = stride.saturating_mul(2);
+                }
+                if count.is_multiple_of(stride)
+                    && entry.tenant.len <= LIMITS.signpost_tenant_bytes
+                    && let Some(tenant) = entry.tenant.bytes()
+                {
+                    signposts.push((entry.partition, tenant.clone(), at, left));
+                }
+                (at, left, count) = (entries.at, entries.left, count + 1);
+            }
+        }
+        Ok(self.known.get_or_init(|| Known { front, signposts }))
+    }
+
+    /// The walk through what one tenant has; `None` where the table of contents does not name it.
+    fn walk_tenant(
+        &self,
+        known: &Known,
+        partition: u32,
+        tenant: &[u8],
+        options: &Options,
+    ) -> Result<Option<TenantWalk>> {
+        let is_v1 = known.front.version == VERSION_1;
+        let behind = known.signposts.partition_point(|(own, id, ..)| {
+            if is_v1 {
+                *own <= partition
+            } else {
+                (*own, &**id) <= (partition, tenant)
+            }
+        });
+        let signpost = behind
+            .checked_sub(1)
+            .and_then(|place| known.signposts.get(place));
+        let (at, left) = signpost.map_or((TOC_START, known.front.entries), |(_, _, at, left)| {
+            (*at, *left)
+        });
+        let mut entries = known.front.from(&self.options, at, left);
+        while let Some(entry) = entries.next(&*self.source)? {
+            if entry.partition > partition {
+                break;
+            }
+            if entry.partition == partition && (is_v1 || entry.tenant.is(&*self.source, tenant)?) {
+                let front = known.front.clone();
+                let mut walk =
+                    TenantWalk::at(self.source.clone(), options, front, entry.at, Some(1));
+                walk.go_directly();
+                return Ok(Some(walk));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Finds messages of one tenant.
+    fn get_of(
+        &self,
+        known: &Known,
+        partition: u32,
+        tenant: Vec<u8>,
+        indexes: BTreeMap<u64, Vec<usize>>,
+        hits: &mut Hits,
+        found: &mut FoundMessages,
+    ) -> Result<()> {
+        let wanted = Wanted {
+            partitions: Some(vec![partition]),
+            tenants: Some(vec![tenant.clone()]),
+            ..Wanted::default()
+        };
+        let options = self.options(wanted, self.options.strict);
+        let Some(mut walk) = self.walk_tenant(known, partition, &tenant, &options)? else {
+            return Ok(());
+        };
+        let mut missing: usize = indexes.values().map(Vec::len).sum();
+        let asked = Asked::from([(partition, BTreeMap::from([(tenant, indexes)]))]);
+        while missing > 0 && walk.step()? == Step::More {
+            missing -= take_rows(&walk, &asked, hits, found);
+        }
+        Ok(())
+    }
+
+    fn options(&self, wanted: Wanted, strict: bool) -> Options {
+        Options {
+            format: Some(&FORMAT),
+            wanted,
+            values: true,
+            strict,
+            ..self.options.clone()
+        }
+    }
+
+    /// Finds messages by walking the whole file.
+    fn scan(&self, asked: &Asked, hits: &mut Hits, found: &mut FoundMessages) -> Result<()> {
+        let wanted = Wanted {
+            partitions: Some(asked.keys().copied().collect()),
+            tenants: Some(asked.values().flat_map(BTreeMap::keys).cloned().collect()),
+            ..Wanted::default()
+        };
+        let options = self.options(wanted, false);
+        let front = self.known()?.front.clone();
+        let mut walk = TenantWalk::at(
+            self.source.clone(),
+            &options,
+            front.clone(),
+            TOC_START,
+            None,
+        );
+        let mut is_damaged = false;
+        while walk.step()? == Step::More {
+            is_damaged |= walk.found_damage();
+            take_rows(&walk, asked, hits, found);
+        }
+        if self.options.strict && is_damaged && hits.places.contains(&None) {
+            // What was not found might have stood where the damage is.
+            let options = self.options(Wanted::default(), true);
+            let mut walk = TenantWalk::at(self.source.clone(), &options, front, TOC_START, None);
+            while walk.step()? == Step::More {}
+        }
+        Ok(())
+    }
+}
+
+/// Takes over the messages of a walk's last step that were asked for. Gives how many places they fill.
+fn take_rows(
+    walk: &TenantWalk,
+    asked: &Asked,
+    hits: &mut Hits,
+    found: &mut FoundMessages,
+) -> usize {
+    let rows = walk.rows();
+    let mut filled = 0;
+    for row in 0..rows.len() {
+        let (Value::Int64(partition), Value::Text(tenant), Value::Int64(index)) =
+            (rows.field(row, 0), rows.field(row, 1), rows.field(row, 2))
+        else {
+            continue;
+        };
+        let (Ok(partition), Ok(index)) = (u32::try_from(partition), u32::try_from(index)) else {
+            continue;
+        };
+        let places = asked
+            .get(&partition)
+            .and_then(|tenants| tenants.get(tenant))
+            .and_then(|indexes| indexes.get(&index.into()));
+        let Some(places) = places else { continue };
+        found.tenant(partition, tenant);
+        let own = found.push(rows.position(row), index, rows.value(row));
+        for place in places {
+            if let Some(place) = hits.places.get_mut(*place)
+                && place.is_none()
+            {
+                *place = Some((0, own));
+                filled += 1;
+            }
+        }
+    }
+    filled
+}
+
+impl Lookup for TocLookup {
+    fn get(&self, ids: &[RecordId]) -> Result<Hits> {
+        let mut asked = Asked::new();
+        for (place, id) in ids.iter().enumerate() {
+            let RecordId::Message {
+                partition,
+                tenant,
+                index,
+            } = id
+            else {
+                return Err(no_such_id(&FORMAT, id));
+            };
+            let tenants = asked.entry(*partition).or_default();
+            let indexes = tenants.entry(tenant.clone()).or_default();
+            indexes.entry(*index).or_default().push(place);
+        }
+        let known = self.known()?;
+        let mut found = FoundMessages::default();
+        let mut hits = Hits {
+            sets: Vec::new(),
+            places: vec![None; ids.len()],
+        };
+        if known.front.leads_directly() {
+            for (partition, tenants) in asked {
+                for (tenant, indexes) in tenants {
+                    self.get_of(known, partition, tenant, indexes, &mut hits, &mut found)?;
+                }
+            }
+        } else {
+            self.scan(&asked, &mut hits, &mut found)?;
+        }
+        hits.sets.push(Box::new(found));
+        Ok(hits)
+    }
+
+    fn range(&self, wanted: &Wanted) -> Result<Box<dyn Walk>> {
+        let front = self.known()?.front.clone();
+        // Damage that the front shows is reported with the rest of the file's, unless somebody only looks something up.
+        let direct =
+            front.leads_directly() && !(self.options.prune && ranges::front_is_damaged(&front));
+        let options = Options {
+            format: Some(&FORMAT),
+            wanted: wanted.clone(),
+            ..self.options.clone()
+        };
+        let mut walk = TenantWalk::at(self.source.clone(), &options, front, TOC_START, None);
+        if direct {
+            walk.go_directly();
+        }
+        Ok(Box::new(walk))
+    }
+}
+
+impl Front {
+    /// Whether a look-up can go by the table of contents: it is to be believed, its order says where to look, and no two of its
+    /// entries mean the same bytes.
+    pub(super) fn leads_directly(&self) -> bool {
+        self.is_sound() && self.ascending && self.disorder.is_none() && !count_is_wrong(self)
+    }
+}
+
+impl TenantWalk {
+    /// Goes only to the blocks that are wanted, by the table of contents, and gives a ledger of these and of the front.
+    pub(super) fn go_directly(&mut self) {
+        self.direct = true;
+        if self.options.strict && ranges::front_is_damaged(&self.front) {
+            self.ranges.leave_front();
+        }
+    }
+
+    pub(super) fn advance_direct(&mut self) -> Result<Advance> {
+        let Some(entry) = self.peek()?.cloned() else {
+            return Ok(Advance::End);
+        };
+        let is_v1 = self.front.version == VERSION_1;
+        let wanted = if is_v1 {
+            self.wanted.has_partition(entry.partition)
+        } else {
+            self.wants(entry.partition, &entry.tenant)?
+        };
+        if !wanted {
+            self.ranges.leave_entry(entry.at, entry.end)?;
+            self.pass();
+            return Ok(Advance::On);
+        }
+        let cause = if is_v1 {
+            match self.judge_partition(&entry)? {
+                partitions::Verdict::Good {
+                    at,
+                    tenants,
+                    end,
+                    agrees: true,
+                } => {
+                    self.pass();
+                    self.ranges.skip_to(at);
+                    let count_end = at + COUNT_BYTES;
+                    self.ranges
+                        .cover(count_end, Kind::Header, None, Origin::None);
+                    self.begin_part(&entry, at, tenants, end, None)?;
+                    return Ok(Advance::On);
+                }
+                partitions::Verdict::Failed(cause, _) => cause,
+                partitions::Verdict::Good { .. } => Cause::IndexDisagrees,
+                partitions::Verdict::Cut { .. } => Cause::LengthOutOfBounds,
+            }
+        } else {
+            match self.judge(&entry)? {
+                Verdict::Yield => return Ok(Advance::Yield),
+                Verdict::Good(good) if self.agrees(&entry, &good)? => {
+                    self.pass();
+                    self.ranges.skip_to(good.at);
+                    let end = good.at + good.shape.len;
+                    self.ranges.cover(end, Kind::Block, None, Origin::None);
+                    self.keep(&entry, good)?;
+                    return Ok(Advance::On);
+                }
+                Verdict::Good(_) => Cause::IndexDisagrees,
+                Verdict::Failed(cause) => cause,
+            }
+        };
+        self.ranges.flush();
+        if !self.messages.is_empty() || !self.ranges.spans.is_empty() {
+            return Ok(Advance::Yield); // what is good goes first
+        }
+        if self.options.strict {
+            return Err(self.entry_error(&entry, cause)?);
+        }
+        self.go_through()
+    }
+
+    /// The damage that keeps an entry's messages from being given out.
+    fn entry_error(&self, entry: &Entry, cause: Cause) -> Result<Error> {
+        let of_entry = matches!(cause, Cause::IndexDisagrees | Cause::OffsetOutOfBounds);
+        let finding: Finding = self.entry_finding(entry, cause)?;
+        Ok(Error::Damage(Box::new(Damage {
+            path: self.source.path().map(Into::into),
+            offset: if of_entry { entry.at } else { entry.offset },
+            cause,
+            finding,
+            wrong_key: false,
+        })))
+    }
+
+    /// Goes on through the whole file, since a block that is not where its entry says may be where only such a walk finds it.
+    fn go_through(&mut self) -> Result<Advance> {
+        let (given, until) = (self.given, self.ranges.at());
+        let kept = std::mem::take(&mut self.kept);
+        *self = Self::at(
+            self.source.clone(),
+            &self.options,
+            self.front.clone(),
+            TOC_START,
+            None,
+        );
+        self.ranges.leave_good(until);
+        self.skip = given;
+        drop(kept);
+        Ok(Advance::On)
+    }
+}

@@ -1,0 +1,100 @@
+//! The tenant format: messages by partition, then by tenant, behind a table of contents.
+//!
+//! ```text
+//! segment:    magic "TSEG" ‖ version u16 ‖ table of contents ‖ partitions
+//! partitions: number of partitions u32 ‖ (number of tenants u32 ‖ block*)*
+//! block:      number of messages u32 ‖ tenant ID length u32 ‖ tenant ID ‖ (length u32 ‖ content)*
+//!
+//! version 1:  number of partitions u32 ‖ (partition ID u32 ‖ offset u64 ‖ length u64)*
+//! version 2:  number of blocks u32 ‖ (partition ID u32 ‖ tenant ID length u32 ‖ tenant ID ‖ number of messages u32 ‖
+//!             offset u64 ‖ length u64 ‖ block CRC-32 u32)* ‖ CRC-32 u32 of everything in front of it
+//! ```
+//! Integers are unsigned and big-endian. Partitions ascend by ID, tenants within them by the bytes of their ID. A block's CRC-32
+//! is of its partition's ID and its bytes; version 1 has no checksums. `docs/formats/tenant.md` has the whole story, with what
+//! a reader does about damage.
+
+mod block;
+mod blocks;
+mod contents;
+mod encode;
+mod explain;
+mod front;
+mod give;
+mod layout;
+mod lookup;
+mod marks;
+mod part;
+mod partitions;
+mod probe;
+mod ranges;
+mod rows;
+mod runs;
+mod salvage;
+mod start;
+mod suspects;
+mod toc;
+mod walk;
+mod writer;
+
+pub use contents::{Block, Contents, blocks};
+pub use writer::Writer;
+
+use super::{Checked, Column, ColumnKind, Format, Likelihood, Options};
+use crate::error::Result;
+use crate::source::Source;
+
+/// The format's entry in the table.
+pub static FORMAT: Format = Format {
+    name: "tenant",
+    extension: "tenant",
+    checked: Checked::Checksum,
+    has_plain_values: true,
+    open_options: &[],
+    create_options: &["overwrite", "version", "memory_bytes"],
+    columns: |_| COLUMNS,
+    detect,
+    walk: |source, options, start| Ok(Box::new(walk::TenantWalk::new(source, options, start)?)),
+    split: Some(part::split),
+    lookup: |source, options| Ok(Box::new(lookup::TocLookup::new(source, options))),
+    create: |path, options| Ok(Box::new(Writer::create(path, options)?)),
+    salvage: salvage::salvage,
+    suspects: |source, options| {
+        Ok(suspects::TenantSuspects::open(source, options)?.map(|own| Box::new(own) as _))
+    },
+};
+
+const COLUMNS: &[Column] = &[
+    Column::new("partition", ColumnKind::Int64),
+    Column::new("tenant", ColumnKind::Text),
+    Column::optional("index", ColumnKind::Int64),
+    Column::new("value", ColumnKind::Binary),
+];
+
+/// "TSEG".
+const MAGIC: u32 = 0x5453_4547;
+const VERSION_1: u16 = 1;
+const VERSION_2: u16 = 2;
+/// A longer table of contents is not read to tell what a file is.
+const DETECT_BYTES: u64 = 1 << 20;
+
+/// Whether the magic says that this is a segment: certainly if the table of contents is short and its CRC-32 right.
+fn detect(source: &dyn Source, options: &Options) -> Result<Likelihood> {
+    let mut head = [0; 6];
+    if source.len() < toc::TOC_START {
+        return Ok(Likelihood::No);
+    }
+    source.read_exact_at(0, &mut head)?;
+    if head.first_chunk() != Some(&MAGIC.to_be_bytes()) {
+        return Ok(Likelihood::No);
+    }
+    if head.ends_with(&VERSION_2.to_be_bytes()) {
+        let front = front::Front::read_up_to(source, options, DETECT_BYTES)?;
+        if front.is_sound() {
+            let reason = "the CRC-32 of the table of contents is right".to_owned();
+            return Ok(Likelihood::Certain(reason));
+        }
+    }
+    Ok(Likelihood::Likely(
+        "it begins with the magic TSEG".to_owned(),
+    ))
+}

@@ -1,0 +1,350 @@
+//! The ranges of a walk: those of the data in file order, and those of the front when the walk has shown what they are.
+
+use serde::{Deserialize, Serialize};
+
+use super::front::Front;
+use super::layout::Origin;
+use super::marks::{Marks, Next};
+use super::toc::TOC_START;
+use super::{MAGIC, VERSION_1};
+use crate::error::Result;
+use crate::ledger::{Cause, Kind, Span, Tiling};
+use crate::limits::LIMITS;
+
+/// What entries are marked with that were not followed: no damaged entry is.
+const NOT_FOLLOWED: Cause = Cause::Unreferenced;
+
+/// The ranges found so far.
+#[derive(Debug)]
+pub(super) struct Ranges {
+    /// Those of the latest step.
+    pub(super) spans: Vec<Span>,
+    tiling: Tiling,
+    state: Saved,
+    /// Entries that are damaged.
+    marks: Marks,
+    /// The ranges of the front that are being given.
+    front: Option<FrontRanges>,
+    /// What the range is that ends where the data begins.
+    front_last: (Kind, Option<Cause>),
+    front_end: u64,
+}
+
+/// What is known between two steps.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Saved {
+    /// Up to where the data's ranges are known.
+    at: u64,
+    held: Option<Span>,
+    /// Whether the data's first range is known.
+    begun: bool,
+    /// The data's first range, if it and the front's last are one.
+    joint: Option<Span>,
+    /// The first damage among the data's ranges.
+    first: Option<(Span, Origin)>,
+    /// Once all ranges of the data have been given: up to where those of the front have.
+    front_at: Option<u64>,
+    /// In front of this no range of the data is given but damage.
+    #[serde(default)]
+    given_until: u64,
+    /// Whether an entry is marked because it is damaged.
+    #[serde(default)]
+    marked: bool,
+    /// A part: the stretch of the table that its front is.
+    stretch: Option<Stretch>,
+}
+
+/// A stretch of the table of contents: where it begins, and where it ends, if that is not behind all of the front.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(super) struct Stretch {
+    pub(super) start: u64,
+    pub(super) end: Option<u64>,
+}
+
+impl Ranges {
+    /// No ranges yet; the first one begins at `at`.
+    pub(super) fn new(front: &Front, at: u64, front_end: u64) -> Self {
+        let saved = Saved {
+            at,
+            ..Saved::default()
+        };
+        Self::restore(front, saved, Marks::default(), front_end)
+    }
+
+    pub(super) fn restore(front: &Front, saved: Saved, marks: Marks, front_end: u64) -> Self {
+        Self {
+            spans: Vec::new(),
+            tiling: Tiling::resume(saved.at, saved.held),
+            state: saved,
+            marks,
+            front: None,
+            front_last: front.partitions_verdict(),
+            front_end,
+        }
+    }
+
+    /// The ranges of a part, whose front is this stretch; the first one of its data begins at `at`.
+    pub(super) fn of_part(front: &Front, at: u64, stretch: Stretch) -> Self {
+        let saved = Saved {
+            at,
+            stretch: Some(stretch),
+            ..Saved::default()
+        };
+        Self::restore(front, saved, Marks::default(), front.end())
+    }
+
+    /// The part's front ends in front of this entry.
+    pub(super) const fn end_stretch(&mut self, entry: u64) {
+        if let Some(stretch) = &mut self.state.stretch {
+            stretch.end = Some(entry);
+        }
+    }
+
+    /// Leaves the front out.
+    pub(super) const fn leave_front(&mut self) {
+        self.front_end = 0;
+    }
+
+    /// Leaves an entry out that is not followed: its bytes are those that were written, but whether it is right is not known.
+    pub(super) fn leave_entry(&mut self, start: u64, end: u64) -> Result<()> {
+        if self.front_end == 0 {
+            return Ok(());
+        }
+        self.marks.push(start, end, NOT_FOLLOWED)
+    }
+
+    /// Goes on at `at`: what is in front of it has not been read.
+    pub(super) fn skip_to(&mut self, at: u64) {
+        if at != self.state.at {
+            self.flush();
+            self.tiling = Tiling::resume(at, None);
+            self.state.at = at;
+        }
+    }
+
+    /// Gives the data's range that is held back: what comes next does not touch it.
+    pub(super) fn flush(&mut self) {
+        let before = self.spans.len();
+        self.tiling.finish(&mut self.spans);
+        self.settle(before);
+    }
+
+    /// Good ranges in front of `until` were given by a walk before this one. Which they were it has not kept: this one gives none
+    /// of those again.
+    pub(super) const fn leave_good(&mut self, until: u64) {
+        self.state.given_until = until;
+    }
+
+    /// The offset up to which ranges come last.
+    pub(super) const fn front_end(&self) -> u64 {
+        self.front_end
+    }
+
+    pub(super) fn save(&self) -> Saved {
+        Saved {
+            held: self.tiling.held(),
+            ..self.state.clone()
+        }
+    }
+
+    pub(super) const fn marks(&self) -> &Marks {
+        &self.marks
+    }
+
+    /// Up to where the data's ranges are known.
+    pub(super) const fn at(&self) -> u64 {
+        self.state.at
+    }
+
+    /// Whether any damage has shown itself.
+    pub(super) fn is_damaged(&self) -> bool {
+        self.state.first.is_some() || self.state.marked
+    }
+
+    /// Covers the data's bytes up to `end`.
+    pub(super) fn cover(&mut self, end: u64, kind: Kind, cause: Option<Cause>, origin: Origin) {
+        if end <= self.state.at {
+            return;
+        }
+        if cause.is_some() && self.state.first.is_none() {
+            let start = self.state.at;
+            self.state.first = Some((
+                Span {
+                    start,
+                    end,
+                    kind,
+                    cause,
+                },
+                origin,
+            ));
+        }
+        self.state.at = end;
+        let before = self.spans.len();
+        self.tiling.cover(end, kind, cause, &mut self.spans);
+        self.settle(before);
+    }
+
+    /// Holds and leaves back what is not to be given of the data's ranges from this place on.
+    fn settle(&mut self, place: usize) {
+        self.hold_first(place);
+        let until = self.state.given_until;
+        if until > 0 {
+            let own = self.spans.drain(place..);
+            let own = own.filter(|span| span.is_damage() || span.end > until);
+            // What was given of a range was all that had been read of it.
+            let rest = own.map(|span| match span.is_damage() {
+                true => span,
+                false => Span {
+                    start: span.start.max(until),
+                    ..span
+                },
+            });
+            let rest: Vec<_> = rest.collect();
+            self.spans.extend(rest);
+        }
+    }
+
+    /// Keeps the data's first range back if the front's last one goes on in it.
+    fn hold_first(&mut self, place: usize) {
+        let Some(first) = self.spans.get(place).filter(|_| !self.state.begun) else {
+            return;
+        };
+        self.state.begun = true;
+        let joins = first.start == self.front_end && (first.kind, first.cause) == self.front_last;
+        // The front's last range may be another part's.
+        if joins && self.front_end > 0 && self.state.stretch.is_none() && first.kind != Kind::Block
+        {
+            self.state.joint = Some(self.spans.remove(place));
+        }
+    }
+
+    /// A damaged entry. A walk that began within the file has no say on those.
+    pub(super) fn mark(&mut self, start: u64, end: u64, cause: Cause) -> Result<()> {
+        if self.front_end == 0 {
+            return Ok(());
+        }
+        self.state.marked = true;
+        self.marks.push(start, end, cause)
+    }
+
+    /// Whether all ranges of the data have been given.
+    pub(super) const fn is_at_front(&self) -> bool {
+        self.state.front_at.is_some()
+    }
+
+    /// Gives the data's range that was held back, and then the front's ranges, some with each call. `false` where there are no
+    /// more.
+    pub(super) fn finish(&mut self, front: &Front) -> Result<bool> {
+        let given = match self.state.front_at {
+            Some(at) => at,
+            None => {
+                self.flush();
+                self.marks.sort();
+                0
+            }
+        };
+        let mut more = self.front_end > 0;
+        let mut ranges = self.front.take().unwrap_or_default();
+        let before = self.spans.len();
+        while more && self.spans.len() < before + LIMITS.front_step_spans {
+            let first = self.spans.len();
+            more = self.lay_front(front, &mut ranges)?;
+            // A walk that was taken up again has given some of them already.
+            if self.spans.get(first).is_some_and(|span| span.start < given) {
+                let own = self.spans.drain(first..);
+                let own: Vec<_> = own.filter(|span| span.start >= given).collect();
+                self.spans.extend(own);
+            }
+        }
+        let at = self.spans.get(before..).and_then(<[Span]>::last);
+        self.state.front_at = Some(at.map_or(given, |last| last.end));
+        self.front = Some(ranges);
+        Ok(more)
+    }
+
+    /// Lays the front up to the next damaged entry, or, where there is none, to its end: then `false`.
+    fn lay_front(&mut self, front: &Front, ranges: &mut FrontRanges) -> Result<bool> {
+        let tiling = &mut ranges.tiling;
+        let damaged = |is_damaged: bool, cause| match is_damaged {
+            true => (Kind::Corrupt, Some(cause)),
+            false => (Kind::Header, None),
+        };
+        let stretch = self.state.stretch;
+        if let Some(Stretch { start, .. }) = stretch.filter(|stretch| stretch.start > TOC_START)
+            && !ranges.begun
+        {
+            ranges.begun = true;
+            *tiling = Tiling::resume(start, None);
+        }
+        let mut cover = |end, kind, cause| tiling.cover(end, kind, cause, &mut self.spans);
+        if !ranges.begun {
+            ranges.begun = true;
+            let (kind, cause) = damaged(front.magic != MAGIC, Cause::BadMagic);
+            cover(4, kind, cause);
+            cover(6, Kind::Header, None);
+            let (kind, cause) = damaged(count_is_wrong(front), Cause::CountMismatch);
+            cover(TOC_START, kind, cause);
+        }
+        if let Some(mark) = self.marks.next(&mut ranges.marks)? {
+            cover(mark.start, Kind::Header, None);
+            if mark.cause == NOT_FOLLOWED {
+                tiling.finish(&mut self.spans);
+                *tiling = Tiling::resume(mark.end, None);
+                return Ok(true);
+            }
+            cover(mark.end, Kind::Corrupt, Some(mark.cause));
+            return Ok(true);
+        }
+        if let Some(end) = stretch.and_then(|stretch| stretch.end) {
+            cover(end, Kind::Header, None);
+            tiling.finish(&mut self.spans);
+            return Ok(false);
+        }
+        cover(front.toc_end.unwrap_or(front.len), Kind::Header, None);
+        let (kind, cause) = front.partitions_verdict();
+        cover(self.front_end, kind, cause);
+        if let Some(joint) = &self.state.joint {
+            cover(joint.end, joint.kind, joint.cause);
+        }
+        tiling.finish(&mut self.spans);
+        Ok(false)
+    }
+
+    /// The first damage in the file, once everything has been walked, and where it comes from if it is not of the front.
+    pub(super) fn first_damage(&mut self, front: &Front) -> Result<Option<(Span, Origin)>> {
+        self.marks.sort();
+        let mut more = self.front_end > 0;
+        let mut ranges = FrontRanges::default();
+        let mut first = None;
+        while more && first.is_none() {
+            self.spans.clear();
+            more = self.lay_front(front, &mut ranges)?;
+            first = self.spans.iter().find(|span| span.is_damage()).copied();
+        }
+        self.spans.clear();
+        let first = first.filter(|first| first.start < self.front_end);
+        let first = first.map(|span| (span, Origin::None));
+        Ok(first.or(self.state.first))
+    }
+}
+
+/// How far the front's ranges have been laid.
+#[derive(Debug, Default)]
+struct FrontRanges {
+    begun: bool,
+    tiling: Tiling,
+    marks: Next,
+}
+
+/// Whether the front alone shows damage.
+pub(super) fn front_is_damaged(front: &Front) -> bool {
+    front.magic != MAGIC
+        || count_is_wrong(front)
+        || front.toc_end != Some(front.len) && front.partitions_verdict().1.is_some()
+}
+
+/// Whether the number of entries is not the right one, or promises what is not there.
+pub(super) fn count_is_wrong(front: &Front) -> bool {
+    let stated = u64::from(front.stated);
+    front.version == VERSION_1 && stated != front.entries || front.ends_behind_nothing()
+}

@@ -1,0 +1,444 @@
+//! Messages grouped by partition and tenant: in memory, and, past a limit, in temporary files that are merged again.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use crate::cursor::Cursor;
+use crate::error::{Error, Result};
+use crate::format::Interrupt;
+use crate::limits::LIMITS;
+use crate::output::Spool;
+use crate::source::{FileSource, Source, Window};
+
+/// What a tenant takes in memory beside its ID and messages, about.
+const TENANT_BYTES: u64 = 128;
+
+/// The messages that one tenant in one partition has in one run.
+#[derive(Clone, Debug)]
+pub(super) struct Group {
+    pub(super) partition: u32,
+    pub(super) tenant: Vec<u8>,
+    pub(super) messages: u32,
+    /// The index that was given for the first of them, if one was given for any.
+    pub(super) first: Option<u64>,
+    /// How many bytes they have, lengths and contents.
+    pub(super) bytes: u64,
+}
+
+/// The messages of one tenant in memory.
+#[derive(Debug, Default)]
+struct Held {
+    messages: u32,
+    first: Option<u64>,
+    bytes: Vec<u8>,
+}
+
+/// Messages in memory, by partition and tenant.
+#[derive(Debug, Default)]
+pub(super) struct Memory {
+    tenants: BTreeMap<u32, BTreeMap<Vec<u8>, Held>>,
+    /// About how many bytes all that takes.
+    pub(super) bytes: u64,
+}
+
+impl Memory {
+    /// Appends a message to its tenant's. `complete`: these are all that the tenant has so far. Gives the message's index, if that
+    /// is known.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for an index that is not the next one, or more messages than a block holds.
+    pub(super) fn push(
+        &mut self,
+        partition: u32,
+        tenant: &[u8],
+        index: Option<u64>,
+        value: &[u8],
+        complete: bool,
+    ) -> Result<Option<u64>> {
+        let value_len = u32::try_from(value.len()).map_err(|_| too_long("value", value.len()))?;
+        let held = self
+            .tenants
+            .get(&partition)
+            .and_then(|tenants| tenants.get(tenant));
+        let before = held.map_or(0, |held| held.messages);
+        let first = held.and_then(|held| held.first).or(complete.then_some(0));
+        let messages = before.checked_add(1).ok_or_else(|| {
+            Error::Usage(format!(
+                "partition {partition} has {before} messages of this tenant: no more fit in a block"
+            ))
+        })?;
+        let next = first.map(|first| first.saturating_add(before.into()));
+        let first = match (index, next) {
+            (Some(index), Some(next)) if index != next => {
+                return Err(Error::Usage(format!(
+                    "index {index} is not the next one of this tenant in partition {partition}, which is {next}: write its \
+                     messages in order, or leave index out"
+                )));
+            }
+            (Some(index), None) => Some(index.checked_sub(before.into()).ok_or_else(|| {
+                Error::Usage(format!(
+                    "index {index} is too low: {before} messages of this tenant in partition {partition} came before"
+                ))
+            })?),
+            _ => held.and_then(|held| held.first),
+        };
+        self.name(partition, tenant)?;
+        let tenants = self.tenants.entry(partition).or_default();
+        if let Some(held) = tenants.get_mut(tenant) {
+            let before = held.bytes.capacity();
+            if value.len() > before {
+                held.bytes.reserve_exact(value.len() + 4);
+            }
+            held.bytes.extend_from_slice(&value_len.to_be_bytes());
+            held.bytes.extend_from_slice(value);
+            self.bytes += (held.bytes.capacity() - before) as u64;
+            held.messages = messages;
+            held.first = first;
+        }
+        Ok(next)
+    }
+
+    /// Makes sure that the tenant is there, with or without messages.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for a tenant ID that is too long.
+    pub(super) fn name(&mut self, partition: u32, tenant: &[u8]) -> Result<()> {
+        u32::try_from(tenant.len()).map_err(|_| too_long("tenant ID", tenant.len()))?;
+        let tenants = self.tenants.entry(partition).or_default();
+        if !tenants.contains_key(tenant) {
+            tenants.insert(tenant.to_vec(), Held::default());
+            self.bytes += TENANT_BYTES + tenant.len() as u64;
+        }
+        Ok(())
+    }
+
+    fn groups(&self) -> impl Iterator<Item = (Group, &[u8])> {
+        self.tenants.iter().flat_map(|(partition, tenants)| {
+            tenants.iter().map(|(tenant, held)| {
+                let group = Group {
+                    partition: *partition,
+                    tenant: tenant.clone(),
+                    messages: held.messages,
+                    first: held.first,
+                    bytes: held.bytes.len() as u64,
+                };
+                (group, held.bytes.as_slice())
+            })
+        })
+    }
+}
+
+fn too_long(what: &str, len: usize) -> Error {
+    Error::Usage(format!(
+        "the {what} has {len} bytes: at most {} fit",
+        u32::MAX
+    ))
+}
+
+/// Groups in a temporary file, ascending by partition and tenant.
+struct Run(FileSource);
+
+impl fmt::Debug for Run {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Run")
+    }
+}
+
+/// Everything that was put into temporary files: runs that are older come first, and those of a higher level are older.
+#[derive(Debug)]
+pub(super) struct Spilled {
+    levels: Vec<Vec<Run>>,
+    path: PathBuf,
+    interrupt: Option<Interrupt>,
+}
+
+impl Spilled {
+    /// Nothing yet; files will be beside `path`.
+    pub(super) fn new(path: &Path, interrupt: Option<Interrupt>) -> Self {
+        Self {
+            levels: Vec::new(),
+            path: path.to_path_buf(),
+            interrupt,
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.levels.iter().all(Vec::is_empty)
+    }
+
+    /// Puts what is in memory into a new run. Where that fails memory is as it was.
+    pub(super) fn add(&mut self, memory: &mut Memory) -> Result<()> {
+        let mut out = self.begin()?;
+        for (group, bytes) in memory.groups() {
+            out.head(&group)?;
+            out.write(bytes)?;
+        }
+        let run = out.finish()?;
+        *memory = Memory::default();
+        self.push(0, run)?;
+        Ok(())
+    }
+
+    fn begin(&self) -> Result<RunWriter> {
+        Ok(RunWriter(Spool::create(&self.path)?))
+    }
+
+    /// Adds a run; where there are many of a level they become one of the next.
+    fn push(&mut self, level: usize, run: Run) -> Result<()> {
+        let (mut level, mut run) = (level, Some(run));
+        while let Some(own) = run.take() {
+            if self.levels.len() <= level {
+                self.levels.resize_with(level + 1, Vec::new);
+            }
+            let Some(runs) = self.levels.get_mut(level) else {
+                break;
+            };
+            runs.push(own);
+            if runs.len() < LIMITS.merged_runs {
+                break;
+            }
+            let merged = self.merge_level(level)?;
+            if let Some(runs) = self.levels.get_mut(level) {
+                runs.clear();
+            }
+            run = Some(merged);
+            level += 1;
+        }
+        Ok(())
+    }
+
+    fn merge_level(&self, level: usize) -> Result<Run> {
+        let runs = self.levels.get(level).map_or(&[][..], Vec::as_slice);
+        let mut merge = Merge::of_runs(runs.iter(), self.interrupt.as_ref())?;
+        let mut out = self.begin()?;
+        while let Some(group) = merge.next_group()? {
+            out.head(&group)?;
+            merge.copy(|bytes| out.write(bytes))?;
+        }
+        out.finish()
+    }
+
+    /// All groups, ascending, those of one tenant joined in the order in which they came.
+    pub(super) fn merge<'a>(&'a self, memory: &'a Memory) -> Result<Merge<'a>> {
+        let runs = self.levels.iter().rev().flatten();
+        let mut merge = Merge::of_runs(runs, self.interrupt.as_ref())?;
+        let groups = From::Memory(Box::new(memory.groups()), &[]);
+        merge.inputs.push(Input::new(groups)?);
+        merge.is_complete = true;
+        Ok(merge)
+    }
+}
+
+/// Writes a run.
+struct RunWriter(Spool);
+
+impl RunWriter {
+    fn head(&mut self, group: &Group) -> Result<()> {
+        let tenant_len = u32::try_from(group.tenant.len())
+            .map_err(|_| too_long("tenant ID", group.tenant.len()))?;
+        let out = self.0.buffer();
+        out.extend_from_slice(&group.partition.to_be_bytes());
+        out.extend_from_slice(&tenant_len.to_be_bytes());
+        out.extend_from_slice(&group.messages.to_be_bytes());
+        out.push(u8::from(group.first.is_some()));
+        out.extend_from_slice(&group.first.unwrap_or_default().to_be_bytes());
+        out.extend_from_slice(&group.bytes.to_be_bytes());
+        out.extend_from_slice(&group.tenant);
+        self.0.flush_if_full()
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        self.0.buffer().extend_from_slice(bytes);
+        self.0.flush_if_full()
+    }
+
+    fn finish(mut self) -> Result<Run> {
+        self.0.source().map(Run)
+    }
+}
+
+/// What stands in front of a group's tenant ID in a run.
+const HEAD_BYTES: usize = 29;
+
+/// One of the sorted inputs of a merge, at one of its groups.
+struct Input<'a> {
+    head: Option<Group>,
+    from: From<'a>,
+}
+
+enum From<'a> {
+    /// A run, and where its next bytes are: those of the group's messages.
+    Run(&'a FileSource, u64, Window),
+    /// Groups that are still in memory, and the bytes of this one.
+    Memory(Box<dyn Iterator<Item = (Group, &'a [u8])> + 'a>, &'a [u8]),
+}
+
+impl<'a> Input<'a> {
+    fn new(from: From<'a>) -> Result<Self> {
+        let mut input = Self { head: None, from };
+        input.advance()?;
+        Ok(input)
+    }
+
+    /// Goes on to the next group; the bytes of this one have been read or passed over.
+    fn advance(&mut self) -> Result<()> {
+        self.head = None;
+        match &mut self.from {
+            From::Memory(groups, bytes) => {
+                if let Some((group, own)) = groups.next() {
+                    (self.head, *bytes) = (Some(group), own);
+                }
+            }
+            From::Run(file, at, _) if *at >= file.len() => {}
+            From::Run(file, at, window) => {
+                window.load(*file, *at, HEAD_BYTES, LIMITS.run_read_bytes)?;
+                let mut cursor = Cursor::new(window.bytes(*file, *at));
+                let numbers = (|| {
+                    Some((
+                        (cursor.u32_be()?, cursor.u32_be()?, cursor.u32_be()?),
+                        (cursor.u8()?, cursor.u64_be()?, cursor.u64_be()?),
+                    ))
+                })();
+                let ((partition, tenant_len, messages), (has_first, first, bytes)) =
+                    numbers.unwrap_or_default();
+                *at += HEAD_BYTES as u64;
+                let tenant_bytes = usize::try_from(tenant_len).unwrap_or(usize::MAX);
+                window.load(*file, *at, tenant_bytes, LIMITS.run_read_bytes)?;
+                let tenant = window.bytes(*file, *at).get(..tenant_bytes);
+                self.head = Some(Group {
+                    partition,
+                    tenant: tenant.unwrap_or_default().to_vec(),
+                    messages,
+                    first: (has_first == 1).then_some(first),
+                    bytes,
+                });
+                *at += u64::from(tenant_len);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether this input is at a group of that tenant.
+    fn is_at(&self, group: &Group) -> bool {
+        let head = self.head.as_ref();
+        head.is_some_and(|head| (head.partition, &head.tenant) == (group.partition, &group.tenant))
+    }
+}
+
+/// Groups of several sorted inputs, joined and ascending.
+pub(super) struct Merge<'a> {
+    inputs: Vec<Input<'a>>,
+    /// The group that is next to be copied or passed over.
+    current: Option<Group>,
+    interrupt: Option<&'a Interrupt>,
+    /// Whether the inputs are all that there is, so that every tenant's first message is number 0.
+    is_complete: bool,
+}
+
+impl<'a> Merge<'a> {
+    fn of_runs(
+        runs: impl Iterator<Item = &'a Run>,
+        interrupt: Option<&'a Interrupt>,
+    ) -> Result<Self> {
+        let inputs = runs.map(|run| Input::new(From::Run(&run.0, 0, Window::default())));
+        Ok(Self {
+            inputs: inputs.collect::<Result<_>>()?,
+            current: None,
+            interrupt,
+            is_complete: false,
+        })
+    }
+
+    /// The next group, joined. The one before has been copied, or is passed over.
+    pub(super) fn next_group(&mut self) -> Result<Option<Group>> {
+        if matches!(self.interrupt, Some(interrupt) if (interrupt.0)()) {
+            return Err(Error::Interrupted);
+        }
+        if self.current.is_some() {
+            self.pass()?;
+        }
+        let heads = self.inputs.iter().filter_map(|input| input.head.as_ref());
+        let least = heads.min_by(|one, other| {
+            (one.partition, &one.tenant).cmp(&(other.partition, &other.tenant))
+        });
+        let Some(mut joined) = least.cloned() else {
+            return Ok(None);
+        };
+        let (mut messages, mut bytes, mut first) = (0_u32, 0_u64, None);
+        if self.is_complete {
+            first = Some(0);
+        }
+        let inputs = self.inputs.iter().filter(|input| input.is_at(&joined));
+        for head in inputs.filter_map(|input| input.head.as_ref()) {
+            if let Some(index) = head.first {
+                let own = index.checked_sub(messages.into());
+                if own.is_none() || first.is_some() && first != own {
+                    return Err(wrong_index(joined.partition, index, messages));
+                }
+                first = own;
+            }
+            messages = messages.checked_add(head.messages).ok_or_else(|| {
+                Error::Usage(format!(
+                    "a tenant in partition {} has more than {} messages: no more fit in a block",
+                    joined.partition,
+                    u32::MAX
+                ))
+            })?;
+            bytes = bytes.saturating_add(head.bytes);
+        }
+        (joined.messages, joined.bytes, joined.first) = (messages, bytes, first);
+        self.current = Some(joined.clone());
+        Ok(Some(joined))
+    }
+
+    /// Gives the bytes of the group's messages.
+    pub(super) fn copy(&mut self, mut out: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        let Some(group) = self.current.take() else {
+            return Ok(());
+        };
+        for input in self.inputs.iter_mut().filter(|input| input.is_at(&group)) {
+            let bytes = input.head.as_ref().map_or(0, |head| head.bytes);
+            match &mut input.from {
+                From::Memory(_, bytes) => out(bytes)?,
+                From::Run(file, at, window) => {
+                    let end = *at + bytes;
+                    while *at < end {
+                        if matches!(self.interrupt, Some(interrupt) if (interrupt.0)()) {
+                            return Err(Error::Interrupted);
+                        }
+                        let rest = usize::try_from(end - *at).unwrap_or(usize::MAX);
+                        let piece = rest.min(LIMITS.run_read_bytes);
+                        window.load(*file, *at, piece, LIMITS.run_read_bytes)?;
+                        out(window.bytes(*file, *at).get(..piece).unwrap_or_default())?;
+                        *at += piece as u64;
+                    }
+                }
+            }
+            input.advance()?;
+        }
+        Ok(())
+    }
+
+    /// Goes on without looking at the group's messages.
+    fn pass(&mut self) -> Result<()> {
+        let Some(group) = self.current.take() else {
+            return Ok(());
+        };
+        for input in self.inputs.iter_mut().filter(|input| input.is_at(&group)) {
+            let bytes = input.head.as_ref().map_or(0, |head| head.bytes);
+            if let From::Run(_, at, _) = &mut input.from {
+                *at += bytes;
+            }
+            input.advance()?;
+        }
+        Ok(())
+    }
+}
+
+fn wrong_index(partition: u32, index: u64, before: u32) -> Error {
+    Error::Usage(format!(
+        "index {index} was given for a message of a tenant in partition {partition} that does not follow those before it, of \
+         which {before} are at hand: write a tenant's messages in order, or leave index out"
+    ))
+}

@@ -1,0 +1,189 @@
+//! What a damaged range of a segment of version 2 may have been: the table of contents, a block, a number.
+
+use std::sync::Arc;
+
+use super::front::{COUNT_BYTES, Front};
+use super::toc::Entry;
+use super::{VERSION_1, VERSION_2};
+use crate::error::Result;
+use crate::format::Options;
+use crate::format::suspect::{
+    MAX_LENGTHS_TRIED_BYTES, MAX_MISPLACED, MAX_TRIED_BYTES, Misplaced, Suspect, Suspects, Trial,
+    read_piece,
+};
+use crate::ledger::{Cause, Span};
+use crate::limits::LIMITS;
+use crate::source::{BytesSource, Source};
+
+pub(super) struct TenantSuspects {
+    source: Arc<dyn Source>,
+    options: Options,
+    front: Front,
+}
+
+impl TenantSuspects {
+    /// `None` where the segment has no checksums.
+    pub(super) fn open(source: &Arc<dyn Source>, options: &Options) -> Result<Option<Self>> {
+        let front = Front::read(&**source, options)?;
+        let has_checksums = front.version != VERSION_1;
+        Ok(has_checksums.then(|| Self {
+            source: source.clone(),
+            options: options.clone(),
+            front,
+        }))
+    }
+}
+
+impl Suspects for TenantSuspects {
+    fn suspects(&mut self, span: &Span) -> Result<Vec<Suspect>> {
+        if !self.front.is_sound() {
+            return match span.start {
+                0 => self.table(),
+                _ => Ok(Vec::new()),
+            };
+        }
+        if span.cause == Some(Cause::CountMismatch) && span.len() == COUNT_BYTES {
+            return self.count(span);
+        }
+        let entries = self.entries_within(span, 1)?;
+        let short = entries
+            .iter()
+            .filter(|entry| entry.length <= MAX_TRIED_BYTES);
+        Ok(short.map(block).collect())
+    }
+
+    fn misplaced(&mut self, span: &Span) -> Result<Vec<Misplaced>> {
+        // Other causes are of an entry that is wrong itself, or of a block that is whole.
+        let is_elsewhere = matches!(
+            span.cause,
+            Some(Cause::ChecksumMismatch | Cause::LengthOutOfBounds)
+        );
+        if !self.front.is_sound() || !is_elsewhere {
+            return Ok(Vec::new());
+        }
+        let entries = self.entries_within(span, MAX_MISPLACED)?;
+        let short = entries
+            .into_iter()
+            .filter(|entry| entry.length <= MAX_LENGTHS_TRIED_BYTES);
+        Ok(short.map(|entry| self.moved(entry)).collect())
+    }
+}
+
+/// Whether a block has the CRC-32 that its entry states.
+fn block_checks(entry: &Entry, at: u64, bytes: &[u8]) -> Trial {
+    let mut crc = crc32fast::Hasher::new();
+    crc.update(&entry.partition.to_be_bytes());
+    crc.update(bytes);
+    Trial {
+        end: (crc.finalize() == entry.crc).then_some(at + bytes.len() as u64),
+        work: bytes.len() as u64,
+    }
+}
+
+/// The block of an entry of a table of contents that is sound.
+fn block(entry: &Entry) -> Suspect {
+    let entry = entry.clone();
+    let body = entry.offset..entry.block_end();
+    let check = move |bytes: &[u8]| block_checks(&entry, entry.offset, bytes);
+    Suspect::new("block", body, check)
+}
+
+impl TenantSuspects {
+    /// The first entries that stand in the range, or whose blocks, which lie within the file, touch it.
+    fn entries_within(&self, span: &Span, most: usize) -> Result<Vec<Entry>> {
+        let (mut entries, mut found) = (self.front.begin(&self.options), Vec::new());
+        entries.left = entries.left.min(LIMITS.suspect_entries);
+        while found.len() < most
+            && let Some(entry) = entries.next(&*self.source)?
+        {
+            let is_it = entry.at >= span.start && entry.at < span.end;
+            let touches = entry.offset < span.end && span.start < entry.block_end();
+            if (is_it || touches) && entry.block_end() <= self.front.len {
+                found.push(entry);
+            }
+        }
+        Ok(found)
+    }
+
+    /// The block of an entry, wherever it stands.
+    fn moved(&self, entry: Entry) -> Misplaced {
+        let (source, mut bytes) = (self.source.clone(), Vec::new());
+        Misplaced {
+            what: "block",
+            offset: entry.offset,
+            check: Box::new(move |at| {
+                let end = at.saturating_add(entry.length);
+                if end > source.len() {
+                    return Ok(Trial::NOTHING);
+                }
+                bytes.clear();
+                read_piece(&*source, &(at..end), &mut bytes)?;
+                Ok(block_checks(&entry, at, &bytes))
+            }),
+        }
+    }
+
+    /// The front, from the magic to the table's CRC-32.
+    fn table(&self) -> Result<Vec<Suspect>> {
+        let len = self.front.toc_end.unwrap_or(MAX_TRIED_BYTES);
+        if len > MAX_TRIED_BYTES {
+            return Ok(Vec::new());
+        }
+        let range = 0..self.front.len.min(MAX_TRIED_BYTES);
+        let options = Options {
+            interrupt: None,
+            ..self.options.clone()
+        };
+        let tried = usize::try_from(len.min(range.end)).unwrap_or(usize::MAX);
+        let check = move |bytes: &[u8]| {
+            let source = BytesSource::new(bytes);
+            // A buffer can always be read.
+            let front = Front::read(&source, &options).ok();
+            let end = front
+                .filter(|front| front.version == VERSION_2 && front.is_sound())
+                .and_then(|front| front.toc_end);
+            Trial {
+                end,
+                work: tried as u64,
+            }
+        };
+        Ok(vec![Suspect {
+            tried,
+            ..Suspect::new("table of contents", range, check)
+        }])
+    }
+
+    /// The number of partitions or, in front of a block, that of a partition's tenants: the table of contents has both.
+    fn count(&self, span: &Span) -> Result<Vec<Suspect>> {
+        let expected = if self.front.toc_end == Some(span.start) {
+            Some(self.front.partitions)
+        } else {
+            self.tenants_from(span.end)?
+        };
+        let Some(expected) = expected.and_then(|count| u32::try_from(count).ok()) else {
+            return Ok(Vec::new());
+        };
+        let end = span.end;
+        let check = move |bytes: &[u8]| Trial {
+            end: (bytes == expected.to_be_bytes()).then_some(end),
+            work: 0,
+        };
+        Ok(vec![Suspect::new("count", span.start..end, check)])
+    }
+
+    /// How many tenants the partition has whose first block begins here.
+    fn tenants_from(&self, offset: u64) -> Result<Option<u64>> {
+        let mut entries = self.front.begin(&self.options);
+        entries.left = entries.left.min(LIMITS.suspect_entries);
+        let mut found = None::<(u32, u64)>;
+        while let Some(entry) = entries.next(&*self.source)? {
+            match &mut found {
+                Some((partition, tenants)) if *partition == entry.partition => *tenants += 1,
+                Some(_) => break,
+                None if entry.offset == offset => found = Some((entry.partition, 1)),
+                None => {}
+            }
+        }
+        Ok(found.map(|(_, tenants)| tenants))
+    }
+}

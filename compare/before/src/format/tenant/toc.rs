@@ -1,0 +1,222 @@
+//! The table of contents: its entries, one after the other, in windows.
+
+use std::sync::Arc;
+
+use super::block::Name;
+use crate::cursor::Cursor;
+use crate::error::Result;
+use crate::source::{Source, Window};
+
+/// Where the first entry begins: behind magic, version and number of entries.
+pub(super) const TOC_START: u64 = 10;
+/// Partition ID, offset and length.
+pub(super) const V1_ENTRY_BYTES: u64 = 20;
+/// An entry of version 2 without its tenant ID.
+pub(super) const V2_ENTRY_BYTES: u64 = 32;
+/// Partition ID and tenant ID length.
+const V2_HEAD_BYTES: u64 = 8;
+
+/// One entry. Of version 1 tenant, messages and CRC are empty.
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    /// Where the entry begins.
+    pub(super) at: u64,
+    /// Where it ends.
+    pub(super) end: u64,
+    pub(super) partition: u32,
+    pub(super) tenant: Name,
+    pub(super) messages: u32,
+    /// Where the block (version 1: the partition) begins.
+    pub(super) offset: u64,
+    /// How many bytes it has.
+    pub(super) length: u64,
+    pub(super) crc: u32,
+}
+
+impl Entry {
+    /// Where the block ends if the entry is right, or the greatest offset there is.
+    pub(super) const fn block_end(&self) -> u64 {
+        self.offset.saturating_add(self.length)
+    }
+}
+
+/// Goes through the entries. It never reads behind the table as long as the number of entries is right.
+#[derive(Debug)]
+pub(super) struct Entries {
+    version: u16,
+    /// Where the next entry begins.
+    pub(super) at: u64,
+    /// How many entries are left, as far as their number is right.
+    pub(super) left: u64,
+    window_bytes: usize,
+    window: Window,
+    /// The file's first bytes, if they are kept.
+    kept: Arc<[u8]>,
+}
+
+impl Entries {
+    /// The `left` entries from the one at `at` on; `kept` are the file's first bytes, as far as they are in memory.
+    pub(super) fn new(
+        version: u16,
+        at: u64,
+        left: u64,
+        window_bytes: usize,
+        kept: Arc<[u8]>,
+    ) -> Self {
+        Self {
+            version,
+            at,
+            left,
+            window_bytes,
+            window: Window::default(),
+            kept,
+        }
+    }
+
+    /// The `len` bytes at `at`, which lie within the source.
+    fn load<'a>(&'a mut self, source: &'a dyn Source, at: u64, len: u64) -> Result<&'a [u8]> {
+        let len = usize::try_from(len).unwrap_or(usize::MAX);
+        let kept = usize::try_from(at)
+            .ok()
+            .and_then(|start| start.checked_add(len).map(|end| (start, end)));
+        if let Some((start, end)) = kept.filter(|(_, end)| *end <= self.kept.len()) {
+            return Ok(self.kept.get(start..end).unwrap_or_default());
+        }
+        // Every entry that is left has at least so many bytes: nothing behind the table is read.
+        let least = if self.version == 1 {
+            V1_ENTRY_BYTES
+        } else {
+            V2_ENTRY_BYTES
+        };
+        let want = self.left.saturating_mul(least).saturating_sub(at - self.at);
+        let want = usize::try_from(want)
+            .unwrap_or(usize::MAX)
+            .min(self.window_bytes);
+        self.window.load(source, at, len, want)?;
+        Ok(self.window.bytes(source, at).get(..len).unwrap_or_default())
+    }
+
+    /// The next entry; `None` behind the last, or where the next one would reach beyond the file.
+    pub(super) fn next(&mut self, source: &dyn Source) -> Result<Option<Entry>> {
+        if self.left == 0 {
+            return Ok(None);
+        }
+        let entry = if self.version == 1 {
+            self.next_v1(source)?
+        } else {
+            self.next_v2(source)?
+        };
+        let Some(entry) = entry else {
+            self.left = 0;
+            return Ok(None);
+        };
+        self.at = entry.end;
+        self.left -= 1;
+        Ok(Some(entry))
+    }
+
+    /// The next entry, which stays the next.
+    pub(super) fn look(&mut self, source: &dyn Source) -> Result<Option<Entry>> {
+        let (at, left) = (self.at, self.left);
+        let next = self.next(source)?;
+        (self.at, self.left) = (at, left);
+        Ok(next)
+    }
+
+    fn next_v1(&mut self, source: &dyn Source) -> Result<Option<Entry>> {
+        let at = self.at;
+        if source.len().saturating_sub(at) < V1_ENTRY_BYTES {
+            return Ok(None);
+        }
+        let mut cursor = Cursor::new(self.load(source, at, V1_ENTRY_BYTES)?);
+        let fields = (|| Some((cursor.u32_be()?, cursor.u64_be()?, cursor.u64_be()?)))();
+        let (partition, offset, length) = fields.unwrap_or_default();
+        Ok(Some(Entry {
+            at,
+            end: at + V1_ENTRY_BYTES,
+            partition,
+            tenant: Name::new(at, 0, |_| Ok(Arc::default()))?,
+            messages: 0,
+            offset,
+            length,
+            crc: 0,
+        }))
+    }
+
+    fn next_v2(&mut self, source: &dyn Source) -> Result<Option<Entry>> {
+        let (at, available) = (self.at, source.len().saturating_sub(self.at));
+        if available < V2_ENTRY_BYTES {
+            return Ok(None);
+        }
+        let mut cursor = Cursor::new(self.load(source, at, V2_HEAD_BYTES)?);
+        let fields = (|| Some((cursor.u32_be()?, cursor.u32_be()?)))();
+        let (partition, tenant_len) = fields.unwrap_or_default();
+        let len = V2_ENTRY_BYTES + u64::from(tenant_len);
+        if available < len {
+            return Ok(None);
+        }
+        let tenant = Name::new(at + V2_HEAD_BYTES, tenant_len, |_| {
+            Ok(self
+                .load(source, at + V2_HEAD_BYTES, tenant_len.into())?
+                .into())
+        })?;
+        let rest = at + V2_HEAD_BYTES + u64::from(tenant_len);
+        let mut cursor = Cursor::new(self.load(source, rest, V2_ENTRY_BYTES - V2_HEAD_BYTES)?);
+        let fields = (|| {
+            Some((
+                cursor.u32_be()?,
+                cursor.u64_be()?,
+                cursor.u64_be()?,
+                cursor.u32_be()?,
+            ))
+        })();
+        let (messages, offset, length, crc) = fields.unwrap_or_default();
+        Ok(Some(Entry {
+            at,
+            end: at + len,
+            partition,
+            tenant,
+            messages,
+            offset,
+            length,
+            crc,
+        }))
+    }
+}
+
+/// Looks ahead at entries, each read once however often it is looked at.
+#[derive(Debug)]
+pub(super) struct Ahead {
+    entries: Entries,
+    next: Option<Entry>,
+}
+
+impl Ahead {
+    pub(super) const fn new(entries: Entries) -> Self {
+        Self {
+            entries,
+            next: None,
+        }
+    }
+
+    /// The entry that is looked at; `None` behind the last.
+    pub(super) fn next(&mut self, source: &dyn Source) -> Result<Option<&Entry>> {
+        if self.next.is_none() {
+            self.next = self.entries.next(source)?;
+        }
+        Ok(self.next.as_ref())
+    }
+
+    /// Goes on to the entry behind it.
+    pub(super) fn pass(&mut self) {
+        self.next = None;
+    }
+
+    /// Goes on to the first entry behind `entry`, unless it is behind that already.
+    pub(super) fn go_behind(&mut self, source: &dyn Source, entry: &Entry) -> Result<()> {
+        while self.next(source)?.is_some_and(|next| next.at <= entry.at) {
+            self.pass();
+        }
+        Ok(())
+    }
+}

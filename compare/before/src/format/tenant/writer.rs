@@ -1,0 +1,401 @@
+//! Writing a whole segment: messages in any order, grouped, behind a table of contents.
+
+use std::path::{Path, PathBuf};
+
+use super::encode::{TocEntry, block_header, file_header};
+use super::front::COUNT_BYTES;
+use super::runs::{Group, Memory, Spilled};
+use super::toc::{TOC_START, V1_ENTRY_BYTES, V2_ENTRY_BYTES};
+use super::{COLUMNS, VERSION_1, VERSION_2};
+use crate::disk::Handle;
+use crate::error::{Error, Result};
+use crate::format::writer::missing;
+use crate::format::{self, Column, RecordId, Value, WriteOptions};
+use crate::output::{NewFile, WriteBuffer};
+
+/// Collects messages, and writes them as a segment when it is closed: until then nothing is there under its name.
+///
+/// Messages of one tenant in one partition stay in the order in which they are written. Past
+/// [`memory_bytes`](WriteOptions::memory_bytes) messages are put into temporary files in the same folder; the segment is the
+/// same, byte for byte. From then on an index that is not the next one may show only when the writer is closed.
+#[derive(Debug)]
+pub struct Writer {
+    path: PathBuf,
+    options: WriteOptions,
+    memory: Memory,
+    spilled: Spilled,
+    /// The file that the segment will be written to: taken, and begun anew should closing have to go on.
+    out: Option<NewFile>,
+    closed: bool,
+}
+
+impl Writer {
+    /// Begins a segment at `path`.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for a version other than 1 and 2; [`Error::Io`] where the file exists without
+    /// [`overwrite`](WriteOptions::overwrite), or its folder cannot be written to.
+    pub fn create(path: &Path, options: &WriteOptions) -> Result<Self> {
+        if ![VERSION_1, VERSION_2].contains(&options.version) {
+            return Err(Error::Usage(format!(
+                "there is no version {} of the tenant format: it is 1 or 2",
+                options.version
+            )));
+        }
+        Ok(Self {
+            out: Some(NewFile::create(path, options.overwrite)?),
+            path: path.to_path_buf(),
+            memory: Memory::default(),
+            spilled: Spilled::new(path, options.interrupt.clone()),
+            options: options.clone(),
+            closed: false,
+        })
+    }
+
+    /// Adds a message of a tenant in a partition; `index`, if it is given, must be the number of messages that the tenant has
+    /// there so far. Gives the index, where that is known without looking into temporary files.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for another index, a tenant ID or value of more than 2^32-1 bytes, more than 2^32-1 messages, or a writer
+    /// that is closed: nothing is added. [`Error::Io`] where a temporary file could not be written: the message is added.
+    pub fn append(
+        &mut self,
+        partition: u32,
+        tenant: &[u8],
+        index: Option<u64>,
+        value: &[u8],
+    ) -> Result<Option<u64>> {
+        self.check_open()?;
+        let complete = self.spilled.is_empty();
+        let index = self
+            .memory
+            .push(partition, tenant, index, value, complete)?;
+        self.spill_if_full()?;
+        Ok(index)
+    }
+
+    /// Adds a tenant to a partition, which it keeps even if it gets no messages.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for a tenant ID of more than 2^32-1 bytes, or a writer that is closed; [`Error::Io`] where a temporary file
+    /// could not be written: the tenant is added.
+    pub fn add_tenant(&mut self, partition: u32, tenant: &[u8]) -> Result<()> {
+        self.check_open()?;
+        self.memory.name(partition, tenant)?;
+        self.spill_if_full()
+    }
+
+    fn check_open(&self) -> Result<()> {
+        if self.closed {
+            return Err(Error::Usage(
+                "the writer is closed: create another segment".to_owned(),
+            ));
+        }
+        Ok(())
+    }
+
+    fn spill_if_full(&mut self) -> Result<()> {
+        if self.memory.bytes > self.options.memory_bytes {
+            self.spilled.add(&mut self.memory)?;
+        }
+        Ok(())
+    }
+
+    /// Writes the segment, and gives it its name.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; [`Error::Usage`] for an index that turns out to be wrong, or more blocks than a segment holds;
+    /// [`Error::Interrupted`]. Everything is kept, and closing again begins to write anew.
+    pub fn close(&mut self) -> Result<()> {
+        if self.closed {
+            return Ok(());
+        }
+        let mut out = match self.out.take() {
+            Some(out) => out,
+            None => NewFile::create(&self.path, self.options.overwrite)?,
+        };
+        self.write_segment(out.file())?;
+        out.commit()?;
+        self.forget();
+        Ok(())
+    }
+
+    /// Leaves nothing: no segment, no temporary file.
+    pub fn abandon(&mut self) {
+        self.out = None;
+        self.forget();
+    }
+
+    fn forget(&mut self) {
+        self.closed = true;
+        self.memory = Memory::default();
+        self.spilled = Spilled::new(&self.path, None);
+    }
+
+    fn write_segment(&self, file: &Handle) -> Result<()> {
+        let version = self.options.version;
+        let plan = self.plan()?;
+        let toc_end = TOC_START + plan.toc_bytes;
+        let mut toc = Region::new(&self.path, 0);
+        let mut data = Region::new(&self.path, toc_end);
+        let mut head = Vec::new();
+        let entries = if version == VERSION_1 {
+            plan.partitions
+        } else {
+            plan.blocks
+        };
+        file_header(&mut head, version, entries);
+        let mut toc_crc = crc32fast::Hasher::new();
+        toc_crc.update(&head);
+        toc.write(file, &head)?;
+        data.write(file, &plan.partitions.to_be_bytes())?;
+        let mut merge = self.spilled.merge(&self.memory)?;
+        let mut partition = None::<Partition>;
+        while let Some(group) = merge.next_group()? {
+            let tenant_len = u32::try_from(group.tenant.len()).unwrap_or(u32::MAX);
+            if partition.as_ref().map(|own| own.id) != Some(group.partition) {
+                self.end_partition(file, partition.take(), &mut data, &mut toc)?;
+                partition = Some(Partition {
+                    id: group.partition,
+                    at: data.at(),
+                    tenants: 0,
+                });
+                // Their number follows when it is known.
+                data.write(file, &[0; 4])?;
+            }
+            if let Some(partition) = &mut partition {
+                partition.tenants += 1; // at most as many as there are blocks
+            }
+            let offset = data.at();
+            let mut crc = crc32fast::Hasher::new();
+            crc.update(&group.partition.to_be_bytes());
+            head.clear();
+            block_header(&mut head, group.messages, tenant_len);
+            for bytes in [&head, &group.tenant] {
+                crc.update(bytes);
+                data.write(file, bytes)?;
+            }
+            merge.copy(|bytes| {
+                crc.update(bytes);
+                data.write(file, bytes)
+            })?;
+            if version == VERSION_2 {
+                let entry = TocEntry {
+                    partition: group.partition,
+                    tenant_len,
+                    messages: group.messages,
+                    offset,
+                    length: data.at() - offset,
+                    crc: crc.finalize(),
+                };
+                head.clear();
+                entry.head(&mut head, version);
+                head.extend_from_slice(&group.tenant);
+                entry.tail(&mut head, version);
+                toc_crc.update(&head);
+                toc.write(file, &head)?;
+            }
+        }
+        self.end_partition(file, partition.take(), &mut data, &mut toc)?;
+        if version == VERSION_2 {
+            toc.write(file, &toc_crc.finalize().to_be_bytes())?;
+        }
+        toc.flush(file)?;
+        data.flush(file)
+    }
+
+    /// The number of tenants, now that it is known, and in version 1 the partition's entry.
+    fn end_partition(
+        &self,
+        file: &Handle,
+        partition: Option<Partition>,
+        data: &mut Region<'_>,
+        toc: &mut Region<'_>,
+    ) -> Result<()> {
+        let Some(partition) = partition else {
+            return Ok(());
+        };
+        data.patch(file, partition.at, partition.tenants.to_be_bytes())?;
+        if self.options.version == VERSION_1 {
+            let entry = TocEntry {
+                partition: partition.id,
+                tenant_len: 0,
+                messages: 0,
+                offset: partition.at,
+                length: data.at() - partition.at,
+                crc: 0,
+            };
+            let mut bytes = Vec::new();
+            entry.head(&mut bytes, VERSION_1);
+            entry.tail(&mut bytes, VERSION_1);
+            toc.write(file, &bytes)?;
+        }
+        Ok(())
+    }
+
+    /// How large the table of contents will be. Of temporary files this reads what stands in front of the messages.
+    fn plan(&self) -> Result<Plan> {
+        let (mut partitions, mut blocks, mut toc_bytes) = (0_u32, 0_u32, 0_u64);
+        let mut merge = self.spilled.merge(&self.memory)?;
+        let mut last = None;
+        while let Some(Group {
+            partition, tenant, ..
+        }) = merge.next_group()?
+        {
+            blocks = blocks.checked_add(1).ok_or_else(|| {
+                Error::Usage(format!(
+                    "there are more than {} tenants in partitions: write several segments",
+                    u32::MAX
+                ))
+            })?;
+            if last != Some(partition) {
+                partitions += 1; // at most as many as there are blocks
+                last = Some(partition);
+                toc_bytes += if self.options.version == VERSION_1 {
+                    V1_ENTRY_BYTES
+                } else {
+                    0
+                };
+            }
+            if self.options.version == VERSION_2 {
+                toc_bytes += V2_ENTRY_BYTES + tenant.len() as u64;
+            }
+        }
+        if self.options.version == VERSION_2 {
+            toc_bytes += COUNT_BYTES;
+        }
+        Ok(Plan {
+            partitions,
+            blocks,
+            toc_bytes,
+        })
+    }
+}
+
+struct Plan {
+    partitions: u32,
+    blocks: u32,
+    /// From the first entry on, the CRC-32 included.
+    toc_bytes: u64,
+}
+
+/// The partition that is being written.
+struct Partition {
+    id: u32,
+    /// Where its number of tenants stands.
+    at: u64,
+    tenants: u32,
+}
+
+/// Part of the file that is written from its beginning to its end, with a buffer of its own.
+struct Region<'a> {
+    path: &'a Path,
+    buffer: WriteBuffer,
+}
+
+impl<'a> Region<'a> {
+    const fn new(path: &'a Path, start: u64) -> Self {
+        Self {
+            path,
+            buffer: WriteBuffer::new(start),
+        }
+    }
+
+    /// Where the next byte will be.
+    const fn at(&self) -> u64 {
+        self.buffer.end()
+    }
+
+    fn write(&mut self, file: &Handle, bytes: &[u8]) -> Result<()> {
+        self.buffer.bytes().extend_from_slice(bytes);
+        if self.buffer.is_full() {
+            self.flush(file)?;
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self, file: &Handle) -> Result<()> {
+        let (bytes, at) = (self.buffer.len(), self.buffer.start());
+        self.buffer.write_to(file).map_err(|error| {
+            let action = format!("cannot write {bytes} bytes of the new file at offset {at}");
+            Error::io(Some(self.path), action, error)
+        })
+    }
+
+    /// Changes four bytes that were written before.
+    fn patch(&mut self, file: &Handle, at: u64, bytes: [u8; 4]) -> Result<()> {
+        self.buffer.patch(file, at, bytes).map_err(|error| {
+            let action = format!("cannot write 4 bytes of the new file at offset {at}");
+            Error::io(Some(self.path), action, error)
+        })
+    }
+}
+
+impl format::Writer for Writer {
+    fn columns(&self) -> &'static [Column] {
+        COLUMNS
+    }
+
+    fn write(&mut self, fields: &[Value<'_>]) -> Result<Option<RecordId>> {
+        let (partition, tenant, index, value) = match fields {
+            [Value::Int64(partition), Value::Text(tenant), index, value] => {
+                (partition, *tenant, index, value)
+            }
+            [Value::Int64(_), ..] => return Err(missing("tenant")),
+            _ => return Err(missing("partition")),
+        };
+        let partition = u32::try_from(*partition).map_err(|_| {
+            Error::Usage(format!(
+                "there is no partition {partition}: IDs are from 0 to {}",
+                u32::MAX
+            ))
+        })?;
+        let index = match index {
+            Value::Null => None,
+            Value::Int64(index) => Some(u64::try_from(*index).map_err(|_| {
+                Error::Usage(format!(
+                    "index {index} is negative: leave index out, or count from 0"
+                ))
+            })?),
+            other => {
+                return Err(Error::Usage(format!("{other:?} is no index")));
+            }
+        };
+        let value = match value {
+            Value::Binary(value) => *value,
+            // Nothing to write, but a tenant that there is.
+            _ if index.is_none() => {
+                self.add_tenant(partition, tenant)?;
+                return Ok(None);
+            }
+            _ => return Err(missing("value")),
+        };
+        let index = self.append(partition, tenant, index, value)?;
+        Ok(index.map(|index| RecordId::Message {
+            partition,
+            tenant: tenant.to_vec(),
+            index,
+        }))
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    fn sync(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    fn close(&mut self) -> Result<()> {
+        self.close()
+    }
+
+    fn abandon(&mut self) -> Result<()> {
+        self.abandon();
+        Ok(())
+    }
+
+    fn path(&self) -> &Path {
+        &self.path
+    }
+}

@@ -1,0 +1,272 @@
+//! A file that is appended to, with a buffer in front of it.
+
+use std::fs::OpenOptions;
+use std::io::ErrorKind;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use super::write_buffer::BUFFER_BYTES;
+use super::{WriteBuffer, folder};
+use crate::disk::{self, Handle};
+use crate::error::{Error, Result};
+use crate::source::FileSource;
+
+/// Appends bytes to a file. Two appenders of one file keep each other out (by an advisory lock, on Unix).
+///
+/// Bytes are buffered: [`flush`](Self::flush) hands them to the operating system, [`sync`](Self::sync) to the disk.
+/// After an error of `flush` nothing is lost: it can be called again. A fork of the process that opened it writes nothing.
+#[derive(Debug)]
+pub(crate) struct Appender {
+    file: Handle,
+    path: PathBuf,
+    buffer: WriteBuffer,
+    /// The file was not there before.
+    is_new: bool,
+    /// The file's name is known to be on the disk.
+    is_named: bool,
+    /// A sync failed: what the disk holds is no longer known.
+    unsynced: bool,
+}
+
+impl Appender {
+    /// Opens a file for writing, at its beginning: [`go_to`](Self::go_to) moves on.
+    ///
+    /// # Errors
+    /// [`Error::Io`] where the file exists without `append`, is being written to by another writer, or cannot be opened.
+    pub(crate) fn open(path: &Path, append: bool) -> Result<Self> {
+        let failed = |error| Error::io(Some(path), "cannot open for writing", error);
+        let mut open = OpenOptions::new();
+        open.read(true).write(true).truncate(false);
+        let created = Handle::open(path, open.clone().create_new(true));
+        let (file, is_new) = match created {
+            Err(error) if append && error.kind() == ErrorKind::AlreadyExists => {
+                (Handle::open(path, &open).map_err(failed)?, false)
+            }
+            created => (created.map_err(failed)?, true),
+        };
+        file.lock().map_err(failed)?;
+        Ok(Self {
+            file,
+            path: path.to_path_buf(),
+            buffer: WriteBuffer::new(0),
+            is_new,
+            is_named: false,
+            unsynced: false,
+        })
+    }
+
+    /// As a fork of the process that opened it has it.
+    #[cfg(test)]
+    pub(crate) const fn disown(&mut self) {
+        self.file.disown();
+    }
+
+    /// Removes the file if it was not there before: where opening it came to nothing, it would only be in the way.
+    pub(crate) fn discard(&mut self) {
+        self.forget();
+        if self.is_new && self.file.is_own() {
+            let _ = std::fs::remove_file(&self.path); // what hinders that hinders the next one, who says so
+        }
+    }
+
+    /// What is in the file, to be walked before anything is appended.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(crate) fn source(&self) -> Result<FileSource> {
+        let file = self
+            .file
+            .try_clone()
+            .map_err(|error| self.failed("cannot read", error))?;
+        FileSource::of(file, &self.path)
+    }
+
+    /// Goes on at this offset. Nothing may be in the buffer.
+    pub(crate) fn go_to(&mut self, offset: u64) {
+        self.buffer.go_to(offset);
+    }
+
+    /// Forgets the bytes that are not in the file yet.
+    pub(crate) fn forget(&mut self) {
+        self.buffer.go_to(self.buffer.start());
+    }
+
+    /// To append to: the bytes that are not in the file yet, which may have padding in front of them.
+    pub(crate) const fn buffer(&mut self) -> &mut Vec<u8> {
+        self.buffer.bytes()
+    }
+
+    /// Whether it is time to flush.
+    pub(crate) const fn is_full(&self) -> bool {
+        self.buffer.is_full()
+    }
+
+    /// Flushes where the buffer is full.
+    ///
+    /// # Errors
+    /// As [`flush`](Self::flush).
+    pub(crate) fn flush_if_full(&mut self) -> Result<()> {
+        if self.is_full() { self.flush() } else { Ok(()) }
+    }
+
+    /// Fills the file with zeros up to `len` bytes. Written, not only reserved: so a full disk shows now. The file is as long
+    /// as it was where that fails.
+    pub(crate) fn fill(&mut self, len: u64) -> Result<()> {
+        let present = self
+            .file
+            .len()
+            .map_err(|error| self.failed("cannot stat", error))?;
+        let filled = pieces(present, len).try_for_each(|piece| self.zero_piece(piece));
+        if filled.is_err() {
+            let _ = self.file.set_len(present); // the first error is the one to tell of
+        }
+        filled
+    }
+
+    /// Overwrites the bytes from `start` to `end` with zeros, the last first: what is left where that is cut short is a shorter
+    /// torn tail, and not one whose beginning is gone.
+    pub(crate) fn zero(&self, start: u64, end: u64) -> Result<()> {
+        pieces(start, end)
+            .rev()
+            .try_for_each(|piece| self.zero_piece(piece))
+    }
+
+    fn zero_piece(&self, piece: Range<u64>) -> Result<()> {
+        let (at, bytes) = (piece.start, piece.end - piece.start);
+        let zeros = vec![0; usize::try_from(bytes).unwrap_or_default()];
+        let action = format!("cannot write {bytes} zeros at offset {at}");
+        let written = self.file.write_all_at(&zeros, at);
+        written.map_err(|error| self.failed(&action, error))
+    }
+
+    /// Cuts the file off at this length.
+    pub(crate) fn truncate(&self, len: u64) -> Result<()> {
+        self.file
+            .set_len(len)
+            .map_err(|error| self.failed(&format!("cannot cut off at offset {len}"), error))
+    }
+
+    /// Hands all bytes to the operating system: they survive the end of this process.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; what could not be written is kept, and flushing again writes it to where it belongs.
+    pub(crate) fn flush(&mut self) -> Result<()> {
+        self.check_synced()?;
+        let (bytes, at) = (self.buffer.len(), self.buffer.start());
+        self.buffer.write_to(&self.file).map_err(|error| {
+            let action = format!(
+                "cannot write {bytes} bytes at offset {at}, and keeps them to be flushed again"
+            );
+            self.failed(&action, error)
+        })
+    }
+
+    /// Hands all bytes to the disk: they survive a loss of power.
+    ///
+    /// # Errors
+    /// [`Error::Io`]. After a failed sync the disk's state is unknown, so every later call fails too: open the file again,
+    /// which walks it.
+    pub(crate) fn sync(&mut self) -> Result<()> {
+        self.flush()?;
+        let synced = self.file.sync_data().and_then(|()| {
+            if self.is_named {
+                return Ok(());
+            }
+            disk::sync_folder(folder(&self.path))
+        });
+        self.unsynced = synced.is_err();
+        self.is_named = synced.is_ok();
+        synced.map_err(|error| {
+            let action =
+                "cannot sync, so what the disk holds is unknown: see to the disk, then open the file again";
+            self.failed(action, error)
+        })
+    }
+
+    /// Whether all bytes have been handed to the operating system.
+    pub(crate) const fn is_flushed(&self) -> bool {
+        self.buffer.len() == 0
+    }
+
+    /// Where the next byte will be, in bytes from the start of the file.
+    pub(crate) const fn position(&self) -> u64 {
+        self.buffer.end()
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Refuses to go on after a failed sync.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    #[inline]
+    pub(crate) fn check_synced(&self) -> Result<()> {
+        if self.unsynced {
+            return Err(self.unsynced_before());
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn unsynced_before(&self) -> Error {
+        let error = std::io::Error::other(
+            "an earlier sync failed, so what the disk holds is unknown: see to the disk, then open the file again",
+        );
+        self.failed("cannot write", error)
+    }
+
+    /// That the damage which appending was to be refused for is gone.
+    pub(crate) fn changed(&self) -> Error {
+        let error = std::io::Error::new(
+            ErrorKind::InvalidData,
+            "the file changed while it was walked",
+        );
+        self.failed("cannot append", error)
+    }
+
+    pub(crate) fn failed(&self, action: &str, error: std::io::Error) -> Error {
+        Error::io(Some(&self.path), action, error)
+    }
+}
+
+/// The bytes from `start` to `end` in pieces that are written at once.
+fn pieces(start: u64, end: u64) -> impl DoubleEndedIterator<Item = Range<u64>> {
+    const PIECE_BYTES: u64 = BUFFER_BYTES as u64;
+    let count = end.saturating_sub(start).div_ceil(PIECE_BYTES);
+    (0..count).map(move |number| {
+        let at = start + number * PIECE_BYTES;
+        at..end.min(at.saturating_add(PIECE_BYTES))
+    })
+}
+
+impl Drop for Appender {
+    fn drop(&mut self) {
+        if !self.is_flushed() {
+            let _ = self.flush(); // who wants to know calls `flush`
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_lie_side_by_side() {
+        const MIB: u64 = 1 << 20;
+        let laid = |start, end| {
+            let ends = pieces(start, end).map(|piece| (piece.start, piece.end));
+            ends.collect::<Vec<_>>()
+        };
+        assert_eq!(laid(5, 5), []);
+        assert_eq!(laid(6, 5), []);
+        assert_eq!(laid(5, 6), [(5, 6)]);
+        assert_eq!(laid(5, 5 + MIB), [(5, 5 + MIB)]);
+        assert_eq!(laid(5, 6 + MIB), [(5, 5 + MIB), (5 + MIB, 6 + MIB)]);
+        assert_eq!(laid(0, 2 * MIB), [(0, MIB), (MIB, 2 * MIB)]);
+        let backwards = pieces(7, 2 * MIB + 9).rev().map(|piece| piece.start);
+        assert!(backwards.eq([7 + 2 * MIB, 7 + MIB, 7]));
+    }
+}

@@ -1,0 +1,140 @@
+//! The only room that writes files: in place behind what is there, or whole and then under their name.
+
+mod appender;
+mod new_file;
+mod spool;
+mod staging;
+mod together;
+mod write_buffer;
+
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+
+pub(crate) use appender::Appender;
+pub(crate) use new_file::NewFile;
+pub(crate) use spool::Spool;
+pub(crate) use staging::Staging;
+pub(crate) use together::commit_together;
+pub(crate) use write_buffer::WriteBuffer;
+
+/// What is told where a new file does not come to its name.
+const NOT_PLACED: &str = "cannot put the new file in its place, and removes it";
+/// What is told where it does, and that alone could not be synced.
+const NOT_SYNCED: &str = "the new file is complete and in its place, but a loss of power may undo that: its folder cannot be synced";
+
+/// The longest name that still takes what is put around it: file systems take 255 bytes.
+const LONGEST_NAME_BYTES: usize = 200;
+
+/// How the name of a temporary file begins that stands beside the one that it is for.
+fn prefix(path: &Path) -> OsString {
+    let name = path
+        .file_name()
+        .filter(|name| name.len() <= LONGEST_NAME_BYTES)
+        .unwrap_or(OsStr::new("seglake"));
+    let mut prefix = OsString::from(".");
+    prefix.push(name);
+    prefix.push(".");
+    prefix
+}
+
+/// The folder that a file is in.
+fn folder(path: &Path) -> &Path {
+    path.parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .unwrap_or(Path::new("."))
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(folder).unwrap();
+        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        names.collect()
+    }
+
+    #[test]
+    fn a_file_is_in_a_folder() {
+        for (path, expected) in [
+            ("new", "."),
+            ("./new", "."),
+            ("a/new", "a"),
+            ("/new", "/"),
+            ("/a/b/new", "/a/b"),
+        ] {
+            assert_eq!(folder(Path::new(path)), Path::new(expected), "{path}");
+        }
+    }
+
+    #[test]
+    fn temporary_names_begin_like_the_file_if_that_leaves_room() {
+        let long = "n".repeat(LONGEST_NAME_BYTES);
+        for (name, expected) in [
+            ("a/new.sealed".to_owned(), ".new.sealed.".to_owned()),
+            (long.clone(), format!(".{long}.")),
+            (format!("{long}n"), ".seglake.".to_owned()),
+            ("/".to_owned(), ".seglake.".to_owned()),
+        ] {
+            assert_eq!(prefix(Path::new(&name)), *expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_new_file_that_is_dropped_is_removed_by_its_own_process() {
+        for is_own in [true, false] {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("new");
+            let mut file = NewFile::create(&path, false).unwrap();
+            assert_eq!(names(folder.path()).len(), 1);
+            if !is_own {
+                file.file().disown();
+            }
+            drop(file);
+            assert_eq!(names(folder.path()).is_empty(), is_own);
+        }
+    }
+
+    #[test]
+    fn a_new_log_that_is_discarded_is_removed_by_its_own_process() {
+        for (is_new, is_own, stays) in [
+            (true, true, false),
+            (true, false, true),
+            (false, true, true),
+        ] {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("log");
+            if !is_new {
+                fs::write(&path, b"there before").unwrap();
+            }
+            let mut log = Appender::open(&path, true).unwrap();
+            log.buffer().extend_from_slice(b"not to be written");
+            if !is_own {
+                log.disown();
+            }
+            log.discard();
+            drop(log);
+            assert_eq!(names(folder.path()).len(), usize::from(stays));
+            if stays {
+                let before: &[u8] = if is_new { b"" } else { b"there before" };
+                assert_eq!(fs::read(&path).unwrap(), before);
+            }
+        }
+    }
+
+    #[test]
+    fn a_private_folder_is_removed_by_its_own_process() {
+        for is_own in [true, false] {
+            let folder = tempfile::tempdir().unwrap();
+            let mut staging = Staging::create(&folder.path().join("new"), false).unwrap();
+            if !is_own {
+                staging.disown();
+            }
+            drop(staging);
+            assert_eq!(names(folder.path()).is_empty(), is_own);
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! A file that appears under its name when it is complete, and not at all otherwise.
+
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use tempfile::TempPath;
+
+use super::{NOT_PLACED, NOT_SYNCED, folder, prefix};
+use crate::disk::{self, Handle};
+use crate::error::{Error, Result};
+use crate::source::FileSource;
+
+/// A file being written beside its final place, under a name of its own, readable by its owner alone. It is created
+/// exclusively, so no link is followed. Dropping it removes it, but for a fork of the process that began it.
+#[derive(Debug)]
+pub(crate) struct NewFile {
+    file: Handle,
+    /// Until it is put in its place.
+    temporary: Option<TempPath>,
+    path: PathBuf,
+    overwrite: bool,
+}
+
+impl NewFile {
+    /// Begins a file that will be `path`.
+    ///
+    /// # Errors
+    /// [`Error::Io`] where `path` exists and is not to be overwritten, or its folder cannot be written to.
+    pub(crate) fn create(path: &Path, overwrite: bool) -> Result<Self> {
+        let failed = |error| Error::io(Some(path), "cannot open for writing", error);
+        if !overwrite && std::fs::symlink_metadata(path).is_ok() {
+            return Err(failed(ErrorKind::AlreadyExists.into()));
+        }
+        if path.file_name().is_none() {
+            return Err(failed(ErrorKind::IsADirectory.into()));
+        }
+        let prefix = prefix(path);
+        let mut builder = tempfile::Builder::new();
+        let builder = builder.prefix(&prefix).suffix(".tmp");
+        let made = disk::temporary(|| builder.tempfile_in(folder(path))).map_err(failed)?;
+        let (file, temporary) = made.into_parts();
+        Ok(Self {
+            file: Handle::new(file),
+            temporary: Some(temporary),
+            path: path.to_path_buf(),
+            overwrite,
+        })
+    }
+
+    /// The file, to be written to.
+    pub(crate) const fn file(&mut self) -> &mut Handle {
+        &mut self.file
+    }
+
+    /// What has been written, to be read before the file gets its name.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(crate) fn source(&self) -> Result<FileSource> {
+        let file = self.file.try_clone();
+        let file =
+            file.map_err(|error| Error::io(Some(&self.path), "cannot read it back", error))?;
+        FileSource::of(file, &self.path)
+    }
+
+    /// Where it will be.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Syncs the file and gives it its name. Where that fails the file is removed, and what was there before is as it was; but
+    /// where the name alone could not be synced, the file stays in its place, complete.
+    ///
+    /// # Errors
+    /// [`Error::Io`], also where a file of that name has appeared meanwhile and is not to be overwritten.
+    pub(crate) fn commit(self) -> Result<()> {
+        self.sync()?;
+        let path = self.path.clone();
+        self.place()?;
+        disk::sync_folder(folder(&path)).map_err(|error| Error::io(Some(&path), NOT_SYNCED, error))
+    }
+
+    /// Hands the file to the disk.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub(super) fn sync(&self) -> Result<()> {
+        let synced = self.file.sync_all();
+        synced.map_err(|error| Error::io(Some(&self.path), NOT_PLACED, error))
+    }
+
+    /// Gives the file its name, which does not last before its folder is synced.
+    ///
+    /// # Errors
+    /// As [`commit`](Self::commit).
+    pub(super) fn place(mut self) -> Result<()> {
+        if let Some(temporary) = self.temporary.take() {
+            disk::persist(temporary, &self.path, self.overwrite)
+                .map_err(|error| Error::io(Some(&self.path), NOT_PLACED, error))?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for NewFile {
+    fn drop(&mut self) {
+        if let Some(temporary) = &mut self.temporary
+            && !self.file.is_own()
+        {
+            temporary.disable_cleanup(true);
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! Bytes that are put aside until it is known where they belong.
+
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+
+use super::{WriteBuffer, folder};
+use crate::disk::Handle;
+use crate::error::{Error, Result};
+use crate::source::FileSource;
+
+/// A file without a name, in the folder of the one that is to be made of it, with a buffer in front. It vanishes with its
+/// writer, however that ends.
+#[derive(Debug)]
+pub(crate) struct Spool {
+    /// There is none before the first flush where none was asked for.
+    file: Option<Handle>,
+    /// The file that is to be, where there is one.
+    path: Option<PathBuf>,
+    buffer: WriteBuffer,
+}
+
+impl Spool {
+    /// An empty spool for the file that will be `path`.
+    ///
+    /// # Errors
+    /// [`Error::Io`] where its folder cannot be written to.
+    pub(crate) fn create(path: &Path) -> Result<Self> {
+        let file = Handle::nameless(folder(path)).map_err(|error| {
+            Error::io(Some(path), "cannot open a temporary file beside it", error)
+        })?;
+        Ok(Self {
+            file: Some(file),
+            path: Some(path.to_path_buf()),
+            buffer: WriteBuffer::new(0),
+        })
+    }
+
+    /// An empty spool of nothing that is to be a file: in memory as long as it fits into the buffer, then in the system's
+    /// folder for temporary files.
+    pub(crate) fn aside() -> Self {
+        Self {
+            file: None,
+            path: None,
+            buffer: WriteBuffer::new(0),
+        }
+    }
+
+    /// To append to: the bytes that are not in the file yet, which may have padding in front of them.
+    pub(crate) const fn buffer(&mut self) -> &mut Vec<u8> {
+        self.buffer.bytes()
+    }
+
+    /// How many bytes there are.
+    pub(crate) const fn len(&self) -> u64 {
+        self.buffer.end()
+    }
+
+    /// Flushes where the buffer is full.
+    ///
+    /// # Errors
+    /// As [`flush`](Self::flush).
+    pub(crate) fn flush_if_full(&mut self) -> Result<()> {
+        if self.buffer.is_full() {
+            self.flush()
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Hands all bytes to the operating system.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; what could not be written is kept, and flushing again writes it to where it belongs.
+    pub(crate) fn flush(&mut self) -> Result<()> {
+        let bytes = self.buffer.len();
+        let path = beside(self.path.as_deref());
+        let failed = |error| {
+            let action = format!(
+                "cannot put {bytes} bytes into a temporary file beside it, and keeps them to try again"
+            );
+            Error::io(Some(&path), action, error)
+        };
+        let file = match &mut self.file {
+            Some(file) => file,
+            none => none.insert(Handle::nameless(folder(&path)).map_err(failed)?),
+        };
+        self.buffer.write_to(file).map_err(failed)
+    }
+
+    /// All bytes, to be read.
+    ///
+    /// # Errors
+    /// As [`flush`](Self::flush).
+    pub(crate) fn source(&mut self) -> Result<FileSource> {
+        self.flush()?;
+        let file = match &self.file {
+            Some(file) => file.try_clone(),
+            None => Err(std::io::ErrorKind::NotFound.into()),
+        };
+        let file = file.map_err(|error| self.unreadable(error))?;
+        FileSource::of(file, &beside(self.path.as_deref()))
+    }
+
+    /// Makes `out` at most `most` bytes from `at` on, none behind the last.
+    ///
+    /// # Errors
+    /// [`Error::Io`] where they cannot be read.
+    pub(crate) fn read(&self, at: u64, most: usize, out: &mut Vec<u8>) -> Result<()> {
+        out.clear();
+        let start = self.buffer.start();
+        let in_file = start.saturating_sub(at);
+        let len = usize::try_from(in_file).unwrap_or(usize::MAX).min(most);
+        if len > 0 {
+            out.resize(len, 0);
+            let read = match &self.file {
+                Some(file) => file.read_exact_at(out, at),
+                None => Err(std::io::ErrorKind::NotFound.into()),
+            };
+            read.map_err(|error| self.unreadable(error))?;
+        }
+        let skip = usize::try_from(at.saturating_sub(start)).unwrap_or(usize::MAX);
+        let rest = self.buffer.held().get(skip..).unwrap_or_default();
+        out.extend_from_slice(rest.get(..most - len).unwrap_or(rest));
+        Ok(())
+    }
+
+    fn unreadable(&self, error: std::io::Error) -> Error {
+        let action = "cannot read what was put into a temporary file beside it";
+        Error::io(Some(&beside(self.path.as_deref())), action, error)
+    }
+}
+
+/// What a temporary file is beside, for its folder and for errors. The system's folder is asked for no earlier than it is
+/// needed: most spools stay empty, and a walk may make one for each record.
+fn beside(path: Option<&Path>) -> Cow<'_, Path> {
+    path.map_or_else(
+        || Cow::from(std::env::temp_dir().join("seglake")),
+        Cow::from,
+    )
+}

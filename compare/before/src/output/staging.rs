@@ -1,0 +1,130 @@
+//! Files that are made by writers which write in place, and put into their places when all are complete.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+
+use super::{NOT_PLACED, NOT_SYNCED, folder};
+use crate::disk::{self, Owner};
+use crate::error::{Error, Result};
+
+/// A private folder beside a file that is to be. Dropping it removes it with all that is in it, but for a fork of the process
+/// that began it.
+#[derive(Debug)]
+pub(crate) struct Staging {
+    inside: TempDir,
+    path: PathBuf,
+    overwrite: bool,
+    owner: Owner,
+}
+
+impl Staging {
+    /// Begins what will be `path`.
+    ///
+    /// # Errors
+    /// [`Error::Io`] where `path` exists and is not to be overwritten, or its folder cannot be written to.
+    pub(crate) fn create(path: &Path, overwrite: bool) -> Result<Self> {
+        let failed = |error| Error::io(Some(path), "cannot open for writing", error);
+        if !overwrite && fs::symlink_metadata(path).is_ok() {
+            return Err(failed(ErrorKind::AlreadyExists.into()));
+        }
+        let mut builder = tempfile::Builder::new();
+        let builder = builder.prefix(".seglake.").suffix(".tmp");
+        let inside = disk::temporary(|| builder.tempdir_in(folder(path))).map_err(failed)?;
+        Ok(Self {
+            inside,
+            path: path.to_path_buf(),
+            overwrite,
+            owner: Owner::here(),
+        })
+    }
+
+    /// As a fork of the process that began it has it.
+    #[cfg(test)]
+    pub(crate) const fn disown(&mut self) {
+        self.owner = Owner::elsewhere();
+    }
+
+    /// Where to write the file until then: of the same name, in the private folder.
+    pub(crate) fn inside(&self) -> PathBuf {
+        self.inside
+            .path()
+            .join(self.path.file_name().unwrap_or_default())
+    }
+
+    /// The same error, naming the place where a file was to be instead of the private folder, which nobody knows of.
+    pub(crate) fn outside(&self, error: Error) -> Error {
+        match error {
+            Error::Io {
+                path: Some(path),
+                action,
+                source,
+            } if path.starts_with(self.inside.path()) => {
+                let place = self.place(&path);
+                // What is in its place there, is not in its place here.
+                let is_there = action == NOT_SYNCED;
+                let action = if is_there {
+                    NOT_PLACED.to_owned()
+                } else {
+                    action
+                };
+                Error::io(Some(&place), action, source)
+            }
+            error => error,
+        }
+    }
+
+    /// Moves all files to where they belong, the one that was begun last: once it is there, the others are.
+    ///
+    /// # Errors
+    /// [`Error::Io`], also where one of them exists and is not to be overwritten. Nothing is left behind then, but where files
+    /// were to be overwritten perhaps those that go with the one that was begun. Where the names alone could not be synced, all
+    /// files stay in their places, complete.
+    pub(crate) fn commit(self) -> Result<()> {
+        let failed = |action: &str, error| Error::io(Some(&self.path), action, error);
+        let main = self.inside();
+        let mut files =
+            disk::read_folder(self.inside.path()).map_err(|error| failed(NOT_PLACED, error))?;
+        files.sort_by_key(|file| *file == main);
+        let mut placed = Vec::new();
+        for file in files {
+            let place = self.place(&file);
+            if let Err(error) = self.put(&file, &place) {
+                for place in placed.iter().filter(|_| !self.overwrite) {
+                    let _ = fs::remove_file(place); // the first error is the one to tell of
+                }
+                return Err(failed(NOT_PLACED, error));
+            }
+            placed.push(place);
+        }
+        disk::sync_folder(folder(&self.path)).map_err(|error| failed(NOT_SYNCED, error))
+    }
+
+    /// Where a file of the private folder belongs.
+    fn place(&self, file: &Path) -> PathBuf {
+        folder(&self.path).join(file.file_name().unwrap_or_default())
+    }
+
+    fn put(&self, file: &Path, place: &Path) -> std::io::Result<()> {
+        if self.overwrite {
+            return disk::rename(file, place);
+        }
+        // A link fails where there is a file already, which a rename would replace. The other name goes with the folder.
+        match disk::hard_link(file, place) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => Err(error),
+            Ok(()) => Ok(()),
+            Err(_) if fs::symlink_metadata(place).is_ok() => Err(ErrorKind::AlreadyExists.into()),
+            Err(_) => disk::rename(file, place),
+        }
+    }
+}
+
+impl Drop for Staging {
+    fn drop(&mut self) {
+        if !self.owner.is_here() {
+            self.inside.disable_cleanup(true);
+        }
+    }
+}

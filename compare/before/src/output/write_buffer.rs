@@ -1,0 +1,161 @@
+//! Bytes on their way into a file.
+
+use std::io;
+
+use crate::disk::Handle;
+use crate::limits::LIMITS;
+use crate::prefetch::CACHE_LINE_BYTES;
+
+pub(super) const BUFFER_BYTES: usize = LIMITS.write_buffer_bytes;
+
+/// Bytes that belong one behind the other in a file, collected so that they are written a mebibyte at a time.
+#[derive(Debug)]
+pub(crate) struct WriteBuffer {
+    /// Where the first of them belongs.
+    at: u64,
+    /// They stand behind `padding` zeros, so that their addresses are those in the file but for whole cache lines: so they are copied
+    /// into the page cache fastest.
+    bytes: Vec<u8>,
+    padding: usize,
+}
+
+impl WriteBuffer {
+    /// Nothing yet; the first byte will be at this offset.
+    pub(crate) const fn new(at: u64) -> Self {
+        Self {
+            at,
+            bytes: Vec::new(),
+            padding: 0,
+        }
+    }
+
+    /// To append to: the bytes that are not in the file yet, behind padding.
+    pub(crate) const fn bytes(&mut self) -> &mut Vec<u8> {
+        &mut self.bytes
+    }
+
+    /// The same, to be looked at.
+    pub(crate) fn held(&self) -> &[u8] {
+        self.bytes.get(self.padding..).unwrap_or_default()
+    }
+
+    /// How many bytes are not in the file yet.
+    pub(crate) const fn len(&self) -> usize {
+        self.bytes.len() - self.padding
+    }
+
+    /// Where the first of these belongs.
+    pub(crate) const fn start(&self) -> u64 {
+        self.at
+    }
+
+    /// Where the next byte will be.
+    pub(crate) const fn end(&self) -> u64 {
+        self.at + self.len() as u64
+    }
+
+    /// Whether it is time to write.
+    pub(crate) const fn is_full(&self) -> bool {
+        self.len() >= BUFFER_BYTES
+    }
+
+    /// Writes all of them. Where that fails they are kept, and writing again puts them where they belong.
+    pub(crate) fn write_to(&mut self, file: &Handle) -> io::Result<()> {
+        file.write_all_at(self.held(), self.at)?;
+        self.go_to(self.end());
+        Ok(())
+    }
+
+    /// Forgets all of them; the next byte will be at this offset.
+    pub(crate) fn go_to(&mut self, at: u64) {
+        self.at = at;
+        self.bytes.clear();
+        self.bytes.shrink_to(BUFFER_BYTES * 2);
+        let within_line = usize::try_from(at % CACHE_LINE_BYTES as u64).unwrap_or_default();
+        self.padding = if self.bytes.capacity() < CACHE_LINE_BYTES {
+            0 // no memory yet that would have an address
+        } else {
+            within_line.wrapping_sub(self.bytes.as_ptr().addr()) % CACHE_LINE_BYTES
+        };
+        self.bytes.resize(self.padding, 0);
+    }
+
+    /// Changes bytes that were given before, whether they are in the file already or not. Both ends are on the same side.
+    pub(crate) fn patch(&mut self, file: &Handle, at: u64, bytes: [u8; 4]) -> io::Result<()> {
+        let place = at
+            .checked_sub(self.at)
+            .and_then(|place| usize::try_from(place).ok());
+        let own = place.and_then(|place| self.bytes.get_mut(self.padding + place..));
+        match own.and_then(<[u8]>::first_chunk_mut) {
+            Some(own) => *own = bytes,
+            None => file.write_all_at(&bytes, at)?,
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    /// Memory is kept for the next bytes, but not what one large record took.
+    #[test]
+    fn two_mebibytes_are_kept_at_most() {
+        let file = Handle::nameless(&std::env::temp_dir()).unwrap();
+        let mut buffer = WriteBuffer::new(0);
+        buffer.bytes().resize(BUFFER_BYTES * 3 / 2, 1);
+        let usual = buffer.bytes.capacity();
+        buffer.write_to(&file).unwrap();
+        assert_eq!(buffer.bytes.capacity(), usual);
+        buffer.bytes().resize(BUFFER_BYTES * 8, 1);
+        buffer.write_to(&file).unwrap();
+        assert_eq!(buffer.bytes.capacity(), BUFFER_BYTES * 2);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn what_is_given_is_written_to_where_it_belongs(start in 0..200_u64, pieces: Vec<(Vec<u8>, bool)>) {
+            let file = Handle::nameless(&std::env::temp_dir()).unwrap();
+            let (mut buffer, mut expected) = (WriteBuffer::new(start), Vec::new());
+            for (bytes, is_flushed) in pieces {
+                buffer.bytes().extend_from_slice(&bytes);
+                expected.extend_from_slice(&bytes);
+                if is_flushed {
+                    buffer.write_to(&file).unwrap();
+                    proptest::prop_assert_eq!(buffer.len(), 0);
+                    // Where there is memory, the next byte lies in a cache line where it will lie in the file's page.
+                    let next = buffer.bytes.as_ptr().addr() + buffer.bytes.len();
+                    let distance = next.abs_diff(usize::try_from(buffer.end()).unwrap());
+                    proptest::prop_assert!(
+                        distance.is_multiple_of(CACHE_LINE_BYTES) || buffer.bytes.capacity() < CACHE_LINE_BYTES
+                    );
+                }
+                proptest::prop_assert_eq!(buffer.end(), start + expected.len() as u64);
+                proptest::prop_assert!(expected.ends_with(buffer.held()));
+            }
+            buffer.write_to(&file).unwrap();
+            let mut written = vec![0; expected.len()];
+            file.read_exact_at(&mut written, start).unwrap();
+            proptest::prop_assert_eq!(written, expected);
+        }
+
+        #[test]
+        fn bytes_are_forgotten_and_changed_on_either_side(flushed: [u8; 100], kept: [u8; 50], place in 0..47_u64) {
+            let file = Handle::nameless(&std::env::temp_dir()).unwrap();
+            let mut buffer = WriteBuffer::new(3);
+            buffer.bytes().extend_from_slice(&flushed);
+            buffer.write_to(&file).unwrap();
+            buffer.bytes().extend_from_slice(&kept);
+            buffer.patch(&file, 3 + place, [1, 2, 3, 4]).unwrap();
+            buffer.patch(&file, 103 + place, [5, 6, 7, 8]).unwrap();
+            let at = usize::try_from(place).unwrap();
+            proptest::prop_assert_eq!(buffer.held().get(at..at + 4), Some(&[5, 6, 7, 8][..]));
+            let mut written = [0; 4];
+            file.read_exact_at(&mut written, 3 + place).unwrap();
+            proptest::prop_assert_eq!(written, [1, 2, 3, 4]);
+            buffer.go_to(buffer.start());
+            proptest::prop_assert_eq!((buffer.len(), buffer.end()), (0, 103));
+        }
+    }
+}

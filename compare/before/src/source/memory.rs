@@ -1,0 +1,104 @@
+//! Sources whose bytes are in memory: a buffer, or a file that the operating system maps.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use super::Source;
+use crate::error::{Error, Result};
+
+/// A buffer as a source.
+#[derive(Debug)]
+pub struct BytesSource<B> {
+    bytes: B,
+    path: Option<PathBuf>,
+}
+
+impl<B: AsRef<[u8]> + Send + Sync> BytesSource<B> {
+    /// A source of `bytes`, which errors call `<buffer>`.
+    pub const fn new(bytes: B) -> Self {
+        Self { bytes, path: None }
+    }
+}
+
+impl<B: AsRef<[u8]> + Send + Sync> Source for BytesSource<B> {
+    fn len(&self) -> u64 {
+        self.bytes.as_ref().len() as u64
+    }
+
+    fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+
+    fn as_slice(&self) -> Option<&[u8]> {
+        Some(self.bytes.as_ref())
+    }
+
+    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+        let bytes = usize::try_from(offset)
+            .ok()
+            .and_then(|start| {
+                self.bytes
+                    .as_ref()
+                    .get(start..start.checked_add(buffer.len())?)
+            })
+            .ok_or_else(|| out_of_bounds(self, offset, buffer.len()))?;
+        buffer.copy_from_slice(bytes);
+        Ok(())
+    }
+}
+
+pub(super) fn out_of_bounds(source: &dyn Source, offset: u64, len: usize) -> Error {
+    let action = format!(
+        "cannot read {len} bytes at offset {offset} of {}",
+        source.len()
+    );
+    Error::io(
+        source.path(),
+        action,
+        std::io::ErrorKind::UnexpectedEof.into(),
+    )
+}
+
+/// A mapped file as a source: no copy, and random access at the price of a page fault.
+///
+/// Use it for files that nobody changes, on disks that do not fail. Where another process truncates the file, or a page cannot
+/// be read, touching that page kills this one (`SIGBUS` on Unix); where another process writes to it, what was checked may
+/// differ from what is returned. The system is not told to read ahead: a map is for looking up.
+#[derive(Debug)]
+pub struct MappedSource(BytesSource<memmap2::Mmap>);
+
+impl MappedSource {
+    /// Maps `file`, which errors call `path`.
+    ///
+    /// # Errors
+    /// [`Error::Io`] where the file cannot be mapped.
+    #[allow(unsafe_code)]
+    pub fn new(file: &File, path: &Path) -> Result<Self> {
+        // SAFETY: the map is only read. That the bytes stay as they are while they are borrowed is the caller's to see to,
+        // as for every map of a file: the type's docs say so, and nothing maps unless it is asked to.
+        let bytes = unsafe { memmap2::Mmap::map(file) }
+            .map_err(|error| Error::io(Some(path), "cannot map the file", error))?;
+        Ok(Self(BytesSource {
+            bytes,
+            path: Some(path.to_path_buf()),
+        }))
+    }
+}
+
+impl Source for MappedSource {
+    fn len(&self) -> u64 {
+        self.0.len()
+    }
+
+    fn path(&self) -> Option<&Path> {
+        self.0.path()
+    }
+
+    fn as_slice(&self) -> Option<&[u8]> {
+        self.0.as_slice()
+    }
+
+    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()> {
+        self.0.read_exact_at(offset, buffer)
+    }
+}

@@ -1,0 +1,46 @@
+//! Where a file's data ends and its zeros begin.
+
+use super::{Source, Window};
+use crate::error::Result;
+
+const PIECE_BYTES: usize = 1 << 20;
+
+/// The offset behind the last byte that is not zero. Read backwards from the end, piece by piece; `poll` is asked before
+/// each whether to stop.
+///
+/// # Errors
+/// [`Error::Io`](crate::Error::Io), and what `poll` gives.
+pub(crate) fn data_end(source: &dyn Source, mut poll: impl FnMut() -> Result<()>) -> Result<u64> {
+    let mut window = Window::default();
+    let mut end = source.len();
+    while end > 0 {
+        poll()?;
+        let piece = usize::try_from(end).unwrap_or(usize::MAX).min(PIECE_BYTES);
+        let start = end - piece as u64;
+        window.load(source, start, piece, piece)?;
+        let bytes = window.bytes(source, start);
+        if let Some(last) = last_nonzero(bytes.get(..piece).unwrap_or_default()) {
+            return Ok(start + last as u64 + 1);
+        }
+        end = start;
+    }
+    Ok(0)
+}
+
+fn last_nonzero(bytes: &[u8]) -> Option<usize> {
+    const BLOCK: usize = 4096;
+    let mut end = bytes.len();
+    while end > 0 {
+        let start = end.saturating_sub(BLOCK);
+        let block = bytes.get(start..end)?;
+        // Folding looks at whole vectors; only the one block that is not zero is gone through byte by byte.
+        if block.iter().fold(0, |all, byte| all | byte) != 0 {
+            return block
+                .iter()
+                .rposition(|byte| *byte != 0)
+                .map(|place| start + place);
+        }
+        end = start;
+    }
+    None
+}

@@ -1,0 +1,139 @@
+//! Bytes that are meant to be text, shown so that different bytes always show differently; and text that is fit for a message.
+
+use std::borrow::Cow;
+use std::fmt::Write;
+use std::path::Path;
+
+/// Types and tenant IDs as text: UTF-8, with `\xNN` (lower-case hex) for each byte that is not part of valid UTF-8, and
+/// `\x5c` for a backslash.
+///
+/// ```
+/// assert_eq!(seglake::text::escape(b"order.created"), "order.created");
+/// assert_eq!(seglake::text::escape(b"a\xffb\\"), r"a\xffb\x5c");
+/// ```
+#[must_use]
+pub fn escape(bytes: &[u8]) -> Cow<'_, str> {
+    if let Ok(text) = std::str::from_utf8(bytes)
+        && !bytes.contains(&b'\\')
+    {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(bytes.len() + 16);
+    for chunk in bytes.utf8_chunks() {
+        for character in chunk.valid().chars() {
+            match character {
+                '\\' => out.push_str(r"\x5c"),
+                other => out.push(other),
+            }
+        }
+        for byte in chunk.invalid() {
+            // Writing to a String cannot fail.
+            let _ = write!(out, r"\x{byte:02x}");
+        }
+    }
+    Cow::Owned(out)
+}
+
+/// The bytes that [`escape`] shows as `text`; `None` where no bytes show so (a backslash that begins no `\xNN`).
+#[must_use]
+pub fn unescape(text: &str) -> Option<Vec<u8>> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut parts = text.split('\\');
+    out.extend_from_slice(parts.next().unwrap_or_default().as_bytes());
+    for part in parts {
+        let hex = part.strip_prefix('x')?;
+        let (digits, rest) = hex.split_at_checked(2)?;
+        if !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+            return None;
+        }
+        out.push(u8::from_str_radix(digits, 16).ok()?);
+        out.extend_from_slice(rest.as_bytes());
+    }
+    Some(out)
+}
+
+/// A text with every character spelled out that is not printable (`\n`, `\x1b`, `\u202e`): control characters, line breaks,
+/// and all that changes how text reads without being seen. Error messages go to terminals and into logs, and what they quote
+/// may be somebody else's. Backslashes stay as they are, so this is for people to read and cannot be reversed.
+///
+/// ```
+/// assert_eq!(seglake::text::printable("order\u{1b}[31m\n"), r"order\x1b[31m\n");
+/// ```
+#[must_use]
+pub fn printable(text: &str) -> Cow<'_, str> {
+    if text.chars().all(is_printable) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    for character in text.chars() {
+        // Writing to a String cannot fail.
+        let _ = match (character, u32::from(character)) {
+            _ if is_printable(character) => write!(out, "{character}"),
+            ('\n', _) => write!(out, r"\n"),
+            ('\r', _) => write!(out, r"\r"),
+            ('\t', _) => write!(out, r"\t"),
+            (_, code @ ..0x100) => write!(out, r"\x{code:02x}"),
+            (_, code @ ..0x1_0000) => write!(out, r"\u{code:04x}"),
+            (_, code) => write!(out, r"\U{code:08x}"),
+        };
+    }
+    Cow::Owned(out)
+}
+
+/// A path as [`printable`] text, with `\xNN` for each byte that is not part of valid UTF-8.
+#[must_use]
+pub fn path(path: &Path) -> String {
+    let mut out = String::new();
+    for chunk in path.as_os_str().as_encoded_bytes().utf8_chunks() {
+        out.push_str(&printable(chunk.valid()));
+        for byte in chunk.invalid() {
+            let _ = write!(out, r"\x{byte:02x}");
+        }
+    }
+    out
+}
+
+fn is_printable(character: char) -> bool {
+    if character.is_ascii() {
+        return !character.is_ascii_control();
+    }
+    // The standard library's `Debug` knows which are. Behind a letter, since it also escapes accents that begin a text.
+    let text: String = ['a', character].into_iter().collect();
+    text.escape_debug().count() == 2
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_terminal_would_act_on_is_spelled_out() {
+        for (text, shown) in [
+            ("größe 東京 🙂 e\u{301}", "größe 東京 🙂 e\u{301}"),
+            ("a\tb\r\nc\0\u{7f}", r"a\tb\r\nc\x00\x7f"),
+            ("\u{9b}31m\u{85}", r"\x9b31m\x85"),
+            ("\u{202e}gpj.exe\u{2069}", r"\u202egpj.exe\u2069"),
+            ("\u{2028}\u{200b}\u{feff}\u{a0}", r"\u2028\u200b\ufeff\xa0"),
+            ("\u{e0041}", r"\U000e0041"),
+            (r#"back\slash "quoted" 'so'"#, r#"back\slash "quoted" 'so'"#),
+        ] {
+            assert_eq!(printable(text), shown);
+            assert_eq!(path(Path::new(text)), shown);
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_path_that_is_no_text_is_shown() {
+        use std::os::unix::ffi::OsStrExt;
+        let name = std::ffi::OsStr::from_bytes(b"a\xff\x1b\xc3\xa4");
+        assert_eq!(path(Path::new(name)), r"a\xff\x1bä");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn different_bytes_show_differently(bytes: Vec<u8>) {
+            assert_eq!(unescape(&escape(&bytes)).as_deref(), Some(bytes.as_slice()));
+        }
+    }
+}

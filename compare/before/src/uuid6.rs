@@ -1,0 +1,224 @@
+//! UUID version 6 (RFC 9562): time-ordered, so that comparing bytes compares times.
+//!
+//! The time is a count of 100 ns ticks since 1582-10-15 UTC, 60 bits of it, most significant first.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use uuid::{Timestamp, Uuid};
+
+/// 100 ns ticks from 1582-10-15 to 1970-01-01 UTC.
+const UNIX_EPOCH_TICKS: u64 = 0x01b2_1dd2_1381_4000;
+const MAX_TICKS: u64 = (1 << 60) - 1;
+const CLOCK_SEQUENCE_BITS: u32 = 14;
+const TICKS_PER_MICROSECOND: u64 = 10;
+
+/// Whether the 16 bytes, in network byte order, are a UUID of version 6, variant 10.
+#[must_use]
+pub const fn is_v6(uuid: &[u8; 16]) -> bool {
+    uuid[6] >> 4 == 6 && uuid[8] >> 6 == 0b10
+}
+
+/// The first half as a number, its first byte the most significant: of greater UUIDs it is no less.
+#[must_use]
+pub(crate) const fn first_half(uuid: &[u8; 16]) -> u64 {
+    // As one number, which takes one load; byte by byte the compiler does not see that.
+    (u128::from_be_bytes(*uuid) >> 64) as u64
+}
+
+/// The time of a version-6 UUID in microseconds since 1970-01-01 UTC: ticks divided by ten, rounded down.
+#[must_use]
+pub const fn timestamp_micros(uuid: &[u8; 16]) -> i64 {
+    // The epoch is a whole number of microseconds, so that each can be rounded by itself; 60 bits of ticks do not overflow.
+    const UNIX_EPOCH_MICROS: u64 = UNIX_EPOCH_TICKS / TICKS_PER_MICROSECOND;
+    const { assert!(UNIX_EPOCH_TICKS.is_multiple_of(TICKS_PER_MICROSECOND)) };
+    (ticks(uuid) / TICKS_PER_MICROSECOND).cast_signed() - UNIX_EPOCH_MICROS.cast_signed()
+}
+
+/// Its time in 100 ns since 1582-10-15 UTC, whatever its version says.
+pub(crate) const fn ticks(uuid: &[u8; 16]) -> u64 {
+    let head = first_half(uuid);
+    head >> 16 << 12 | head & 0x0fff
+}
+
+/// The least 16 bytes that a version-6 UUID of the time `micros` (microseconds since 1970-01-01 UTC) or later can be: a
+/// bound for comparing, not a UUID to use. Times before 1582-10-15 give the least of all; `None` behind the last time that
+/// 60 bits hold.
+#[must_use]
+pub fn lower_bound(micros: i64) -> Option<[u8; 16]> {
+    let ticks = gregorian(micros)?;
+    let mut bound = [0; 16];
+    bound[..8].copy_from_slice(&(ticks >> 12 << 16 | 0x6000 | ticks & 0x0fff).to_be_bytes());
+    Some(bound)
+}
+
+/// Microseconds since 1970 as ticks since 1582, times before that as 0.
+fn gregorian(micros: i64) -> Option<u64> {
+    let ticks =
+        i128::from(micros) * i128::from(TICKS_PER_MICROSECOND) + i128::from(UNIX_EPOCH_TICKS);
+    u64::try_from(ticks.max(0))
+        .ok()
+        .filter(|ticks| *ticks <= MAX_TICKS)
+}
+
+/// Generates ascending version-6 UUIDs, also within one tick and when the clock steps back: the time is then one tick
+/// behind the last. Clock sequence and node are random, the node marked as no hardware address (RFC 9562, 6.10).
+#[derive(Debug)]
+pub struct Generator {
+    /// Ticks of the last UUID.
+    last: Mutex<u64>,
+    /// The time last given to [`at`](Self::at), and how many UUIDs of it came before.
+    given: Mutex<(i64, u64)>,
+    clock_sequence: u16,
+    node: [u8; 6],
+}
+
+impl Default for Generator {
+    fn default() -> Self {
+        let [a, b, c, d, e, f, .., y, z] = Uuid::new_v4().into_bytes();
+        // The multicast bit says that this is no hardware address.
+        let node = [a | 1, b, c, d, e, f];
+        let clock_sequence = u16::from_be_bytes([y, z]);
+        Self {
+            last: Mutex::new(0),
+            given: Mutex::new((i64::MIN, 0)),
+            clock_sequence,
+            node,
+        }
+    }
+}
+
+impl Generator {
+    /// The next UUID of the present time.
+    #[must_use]
+    pub fn now(&self) -> Uuid {
+        self.at_or_behind(present())
+    }
+
+    /// The next UUID, of the present time or one tick behind `last`, whichever is later; `None` where no version-6 UUID
+    /// has a later time than `last`.
+    #[must_use]
+    pub fn after(&self, last: &[u8; 16]) -> Option<Uuid> {
+        let floor = ticks(last) + 1;
+        (floor <= MAX_TICKS).then(|| self.at_or_behind(present().max(floor)))
+    }
+
+    /// A UUID of the time `micros` (microseconds since 1970-01-01 UTC), greater than those of earlier calls with the same
+    /// time; `None` where 60 bits of ticks since 1582-10-15 UTC cannot hold it, or behind 163,840 calls with one time in a row.
+    #[must_use]
+    pub fn at(&self, micros: i64) -> Option<Uuid> {
+        let ticks = gregorian(micros).filter(|ticks| *ticks > 0)?;
+        let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = if given.0 == micros { given.1 + 1 } else { 0 };
+        let tick_of_ten = count >> CLOCK_SEQUENCE_BITS;
+        let clock_sequence = u16::try_from(count & ((1 << CLOCK_SEQUENCE_BITS) - 1)).ok()?;
+        if tick_of_ten >= 10 || ticks + tick_of_ten > MAX_TICKS {
+            return None;
+        }
+        *given = (micros, count);
+        Some(Uuid::new_v6(
+            Timestamp::from_gregorian_time(ticks + tick_of_ten, clock_sequence),
+            &self.node,
+        ))
+    }
+
+    fn at_or_behind(&self, ticks: u64) -> Uuid {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        *last = ticks.max(*last + 1).min(MAX_TICKS);
+        Uuid::new_v6(
+            Timestamp::from_gregorian_time(*last, self.clock_sequence),
+            &self.node,
+        )
+    }
+}
+
+/// Ticks of now since 1582-10-15 UTC.
+fn present() -> u64 {
+    let since_epoch = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    u64::try_from(since_epoch.as_nanos() / 100)
+        .unwrap_or(MAX_TICKS)
+        .saturating_add(UNIX_EPOCH_TICKS)
+        .min(MAX_TICKS)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ascends_within_a_tick_and_when_the_clock_steps_back() {
+        let generator = Generator::default();
+        let now = present();
+        let uuids: Vec<_> = [now, now, now - 1_000_000, now]
+            .map(|ticks| generator.at_or_behind(ticks))
+            .into();
+        assert!(uuids.is_sorted_by(|a, b| a < b), "{uuids:?}");
+        assert!(uuids.iter().all(|uuid| is_v6(uuid.as_bytes())));
+        let far = Uuid::new_v6(
+            Timestamp::from_gregorian_time(now + 50_000_000, 7),
+            &[0xff; 6],
+        );
+        assert!(
+            generator
+                .after(far.as_bytes())
+                .is_some_and(|next| next > far)
+        );
+        assert_eq!(generator.after(&[0xff; 16]), None);
+    }
+
+    #[test]
+    fn bounds_are_the_least_of_their_time() {
+        let bound = lower_bound(-1).unwrap();
+        assert_eq!(timestamp_micros(&bound), -1);
+        assert_eq!(lower_bound(i64::MIN), lower_bound(-12_219_292_800_000_000));
+        assert_eq!(lower_bound(i64::MAX), None);
+        assert_eq!(Generator::default().at(i64::MIN), None);
+    }
+
+    #[test]
+    fn one_time_gives_ascending_uuids_of_that_time() {
+        let generator = Generator::default();
+        let uuids: Vec<_> = (0..40_000)
+            .map_while(|_| generator.at(1_357_034_400_000_000))
+            .collect();
+        assert_eq!(uuids.len(), 40_000);
+        assert!(uuids.is_sorted_by(|a, b| a < b));
+        assert!(
+            uuids
+                .iter()
+                .all(|uuid| timestamp_micros(uuid.as_bytes()) == 1_357_034_400_000_000)
+        );
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn version_and_variant_are_those_of_the_uuid_crate(uuid: [u8; 16]) {
+            let near = [uuid[6] & 0x0f | 0x60, uuid[8] & 0x3f | 0x80];
+            for (version, variant) in [
+                (uuid[6], uuid[8]),
+                (near[0], uuid[8]),
+                (uuid[6], near[1]),
+                (near[0], near[1]),
+            ] {
+                let mut uuid = uuid;
+                (uuid[6], uuid[8]) = (version, variant);
+                let other = Uuid::from_bytes(uuid);
+                let expected = other.get_version_num() == 6 && other.get_variant() == uuid::Variant::RFC4122;
+                proptest::prop_assert_eq!(is_v6(&uuid), expected);
+            }
+        }
+
+        #[test]
+        fn times_are_those_of_the_uuid_crate(ticks in 0..=MAX_TICKS, sequence: u16, node: [u8; 6]) {
+            let uuid = Uuid::new_v6(Timestamp::from_gregorian_time(ticks, sequence), &node);
+            let micros = timestamp_micros(uuid.as_bytes());
+            proptest::prop_assert_eq!(super::ticks(uuid.as_bytes()), ticks);
+            proptest::prop_assert_eq!(uuid.get_timestamp().unwrap().to_gregorian().0, ticks);
+            proptest::prop_assert!(lower_bound(micros).unwrap() <= *uuid.as_bytes());
+            proptest::prop_assert!(lower_bound(micros + 1).is_none_or(|bound| bound > *uuid.as_bytes()));
+        }
+    }
+}

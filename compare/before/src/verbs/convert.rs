@@ -1,0 +1,368 @@
+//! Any format to any other, losing nothing that is not given up by name.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::Report;
+use crate::error::{Error, Result};
+use crate::format::{
+    self, Column, ColumnKind, Format, Options, Rows, Start, Step, Value, Wanted, WriteOptions,
+    tenant,
+};
+use crate::output::Staging;
+use crate::source::Source;
+use crate::uuid6::Generator;
+
+/// What becomes of the records.
+#[derive(Clone, Debug)]
+pub struct Conversion<'a> {
+    /// The format to write.
+    pub to: &'static Format,
+    /// How to write it. [`WriteOptions::append`] is not for this.
+    pub write: WriteOptions,
+    /// Columns of the source that may be lost; fields of structures as `clock.seq`.
+    pub drop: &'a [String],
+    /// Values for columns that the source does not have, the same for all records. Null where the writer is to make them:
+    /// UUIDs and times of the present.
+    pub set: &'a [(String, Value<'a>)],
+    /// Replace an existing file. Otherwise it is an error.
+    pub overwrite: bool,
+}
+
+/// Where the values of a column to be written come from.
+#[derive(Clone, Debug)]
+enum From {
+    /// A column of the source, by its place, with the fields of structures picked.
+    Column(usize, Pick),
+    /// A value that was given, by its place.
+    Set(usize),
+    /// A new UUID of the time in this column.
+    Time(usize),
+    /// Nothing: it follows from the rest.
+    Nothing,
+}
+
+/// Which parts of a value are taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Pick {
+    /// It is taken as it is.
+    Whole,
+    /// Of each item this.
+    Items(Box<Self>),
+    /// These fields, null where there is none.
+    Fields(Vec<Option<(usize, Self)>>),
+}
+
+impl Pick {
+    /// How a value of one kind becomes one of another, and the names of fields that are lost on the way. `None` where the
+    /// kinds do not fit.
+    /// Fields that are dropped are not taken.
+    fn between(
+        source: ColumnKind,
+        to: ColumnKind,
+        name: &str,
+        drop: &[String],
+    ) -> Option<(Self, Vec<String>)> {
+        let is_under = |dropped: &String| {
+            let rest = dropped.strip_prefix(name);
+            rest.is_some_and(|rest| rest.starts_with('.'))
+        };
+        match (source, to) {
+            (source, to) if source == to && !drop.iter().any(is_under) => {
+                Some((Self::Whole, Vec::new()))
+            }
+            (ColumnKind::List(source), ColumnKind::List(to)) => {
+                let (pick, lost) = Self::between(*source, *to, name, drop)?;
+                Some((Self::Items(Box::new(pick)), lost))
+            }
+            (ColumnKind::Struct(source), ColumnKind::Struct(to)) => {
+                let (mut picks, mut lost) = (Vec::new(), Vec::new());
+                for field in to {
+                    let found = source
+                        .iter()
+                        .enumerate()
+                        .find(|(_, own)| own.name == field.name)
+                        .filter(|(_, own)| !drop.contains(&format!("{name}.{}", own.name)));
+                    picks.push(match found {
+                        Some((place, own)) => {
+                            let name = format!("{name}.{}", own.name);
+                            let (pick, under) = Self::between(own.kind, field.kind, &name, drop)?;
+                            lost.extend(under);
+                            Some((place, pick))
+                        }
+                        None => None,
+                    });
+                }
+                let unused = source
+                    .iter()
+                    .filter(|own| !to.iter().any(|field| field.name == own.name));
+                lost.extend(unused.map(|own| format!("{name}.{}", own.name)));
+                Some((Self::Fields(picks), lost))
+            }
+            _ => None,
+        }
+    }
+
+    fn of<'a>(&self, value: Value<'a>) -> Value<'a> {
+        match (self, value) {
+            (Self::Items(pick), Value::List(items)) => {
+                Value::List(items.into_iter().map(|item| pick.of(item)).collect())
+            }
+            (Self::Fields(picks), Value::Struct(values)) => {
+                let field = |pick: &Option<(usize, Self)>| match pick {
+                    Some((place, pick)) => values
+                        .get(*place)
+                        .map_or(Value::Null, |value| pick.of(value.clone())),
+                    None => Value::Null,
+                };
+                Value::Struct(picks.iter().map(field).collect())
+            }
+            (_, value) => value,
+        }
+    }
+}
+
+/// Where each column to be written comes from. Refuses what would be lost, or is missing.
+fn plan(source: &[Column], to: &[Column], conversion: &Conversion<'_>) -> Result<Vec<From>> {
+    let place = |name: &str| source.iter().position(|own| own.name == name);
+    let is_dropped = |name: &str| conversion.drop.iter().any(|dropped| dropped == name);
+    let (mut plan, mut lost, mut missing) = (Vec::new(), Vec::new(), Vec::new());
+    let mut taken = vec![false; source.len()];
+    for column in to {
+        let given = conversion
+            .set
+            .iter()
+            .position(|(name, _)| name == column.name);
+        let own = place(column.name)
+            .filter(|_| !is_dropped(column.name))
+            .and_then(|place| source.get(place).map(|own| (place, own.kind)));
+        let fits = own.and_then(|(place, kind)| {
+            Pick::between(kind, column.kind, column.name, conversion.drop).map(|pick| (place, pick))
+        });
+        plan.push(match (given, fits, column.name) {
+            (Some(_), Some(_), name) => {
+                return Err(Error::Usage(format!(
+                    "{name} is to be set, but the records have one: drop {name} to lose it"
+                )));
+            }
+            (Some(given), None, _) => From::Set(given),
+            (None, Some((place, (pick, under))), _) => {
+                lost.extend(under.into_iter().filter(|name| !is_dropped(name)));
+                taken
+                    .iter_mut()
+                    .skip(place)
+                    .take(1)
+                    .for_each(|taken| *taken = true);
+                From::Column(place, pick)
+            }
+            // The time of a record without a UUID becomes that of a new one.
+            (None, None, "uuid") if place("timestamp").is_some() && !is_dropped("timestamp") => {
+                From::Time(place("timestamp").unwrap_or_default())
+            }
+            (None, None, _) if column.optional => From::Nothing,
+            (None, None, name) => {
+                missing.push(name);
+                From::Nothing
+            }
+        });
+    }
+    let unknown = conversion
+        .set
+        .iter()
+        .find(|(name, _)| !to.iter().any(|own| own.name == name));
+    if let Some((name, _)) = unknown {
+        return Err(Error::Usage(format!(
+            "{} records have no {name} to be set: they have {}",
+            conversion.to.name,
+            names(to)
+        )));
+    }
+    let is_field = |name: &str| {
+        name.contains('.') && place(name.split('.').next().unwrap_or_default()).is_some()
+    };
+    let unknown = conversion
+        .drop
+        .iter()
+        .find(|name| place(name).is_none() && !is_field(name));
+    if let Some(name) = unknown {
+        return Err(Error::Usage(format!(
+            "the records have no {name} to be dropped: they have {}",
+            names(source)
+        )));
+    }
+    let unused = source
+        .iter()
+        .zip(&taken)
+        .filter(|(own, taken)| !**taken && !is_dropped(own.name));
+    lost.extend(unused.map(|(own, _)| own.name.to_owned()));
+    if lost.is_empty() && missing.is_empty() {
+        return Ok(plan);
+    }
+    Err(Error::Columns {
+        format: conversion.to.name,
+        lost,
+        missing,
+    })
+}
+
+fn names(columns: &[Column]) -> String {
+    let names: Vec<_> = columns.iter().map(|column| column.name).collect();
+    names.join(", ")
+}
+
+/// Writes the records of a file to a new one of another format, which appears when it is complete. `progress` is told again
+/// and again how many bytes of the source are done; its error ends the converting. Gives what was found in the source.
+///
+/// Reading strictly, damage ends the converting and nothing is written; else what is sound is converted, and the report tells
+/// of the rest. A file under a wrong key is never converted.
+///
+/// # Errors
+/// [`Error::Columns`] where columns would be lost or are missing, [`Error::Usage`] where a record cannot be held; those of
+/// reading, and of
+/// [`create`](format::create).
+pub fn convert(
+    source: Arc<dyn Source>,
+    options: &Options,
+    destination: &Path,
+    conversion: &Conversion<'_>,
+    mut progress: impl FnMut(u64) -> Result<()>,
+) -> Result<Report> {
+    let format = format::resolve(&*source, options)?;
+    let options = Options {
+        format: Some(format),
+        ..options.clone()
+    };
+    let columns = format.columns(&options);
+    let written = conversion.to.columns(&Options {
+        dialect: conversion.write.dialect,
+        ..Options::default()
+    });
+    let plan = plan(columns, written, conversion)?;
+    let staging = Staging::create(destination, conversion.overwrite)?;
+    let inside = staging.inside();
+    let converted = write(source, &options, &inside, conversion, &plan, &mut progress);
+    let report = converted.map_err(|error| staging.outside(error))?;
+    staging.commit()?;
+    Ok(report)
+}
+
+/// Writes the new file, at `path`.
+fn write(
+    source: Arc<dyn Source>,
+    options: &Options,
+    path: &Path,
+    conversion: &Conversion<'_>,
+    plan: &[From],
+    progress: &mut impl FnMut(u64) -> Result<()>,
+) -> Result<Report> {
+    let format = format::resolve(&*source, options)?;
+    let mut writer = format::create(conversion.to, path, &conversion.write)?;
+    if *format == tenant::FORMAT && *conversion.to == tenant::FORMAT {
+        keep_empty_tenants(source.clone(), options, &mut *writer)?;
+    }
+    let generator = Generator::default();
+    let mut report = Report::of(format, &*source);
+    let mut walk = format::open(source, options, Start::Beginning)?;
+    while walk.step()? == Step::More {
+        report.add(&*walk);
+        let rows = walk.rows();
+        for row in 0..rows.len() {
+            refuse_incomplete(&*rows, row)?;
+            let fields = plan
+                .iter()
+                .map(|from| value(from, &*rows, row, conversion, &generator))
+                .collect::<Result<Vec<_>>>()?;
+            writer
+                .write(&fields)
+                .map_err(|error| at(error, rows.position(row)))?;
+        }
+        drop(rows);
+        progress(walk.offset())?;
+    }
+    if report.wrong_key() {
+        return Err(Error::Usage(
+            "no record checks although the structure is sound: this is probably the wrong key, and nothing was converted"
+                .to_owned(),
+        ));
+    }
+    writer.sync()?;
+    writer.close()?;
+    Ok(report)
+}
+
+/// Tenants without messages: no record tells of them.
+fn keep_empty_tenants(
+    source: Arc<dyn Source>,
+    options: &Options,
+    writer: &mut dyn format::Writer,
+) -> Result<()> {
+    for block in tenant::blocks(source, options)? {
+        let Wanted {
+            partitions,
+            tenants,
+            ..
+        } = &options.wanted;
+        let wanted = partitions
+            .as_ref()
+            .is_none_or(|own| own.contains(&block.partition))
+            && tenants
+                .as_ref()
+                .is_none_or(|own| own.contains(&block.tenant));
+        if block.messages == 0 && wanted {
+            let partition = Value::Int64(block.partition.into());
+            let tenant = Value::Text(&block.tenant);
+            writer.write(&[partition, tenant, Value::Null, Value::Null])?;
+        }
+    }
+    Ok(())
+}
+
+/// A record that is given out though something of it is missing would pass for a whole one in another file.
+fn refuse_incomplete(rows: &dyn Rows, row: usize) -> Result<()> {
+    match rows.cause(row) {
+        None => Ok(()),
+        Some(cause) => Err(Error::Usage(format!(
+            "the record at offset {} is incomplete ({cause}): it cannot be converted without hiding that",
+            rows.position(row)
+        ))),
+    }
+}
+
+fn value<'a>(
+    from: &From,
+    rows: &'a dyn Rows,
+    row: usize,
+    conversion: &'a Conversion<'_>,
+    generator: &Generator,
+) -> Result<Value<'a>> {
+    Ok(match from {
+        From::Column(place, pick) => pick.of(rows.field(row, *place)),
+        From::Set(place) => conversion
+            .set
+            .get(*place)
+            .map_or(Value::Null, |(_, value)| value.clone()),
+        From::Time(place) => match rows.field(row, *place) {
+            Value::Timestamp(micros) => {
+                let uuid = generator.at(micros).ok_or_else(|| {
+                    Error::Usage(format!(
+                        "no UUID of version 6 has the time {micros} of the record at offset {}",
+                        rows.position(row)
+                    ))
+                })?;
+                Value::Uuid(uuid.into_bytes())
+            }
+            other => other,
+        },
+        From::Nothing => Value::Null,
+    })
+}
+
+/// A record that cannot be written, with where it is.
+fn at(error: Error, position: u64) -> Error {
+    match error {
+        Error::Usage(message) => {
+            Error::Usage(format!("the record at offset {position}: {message}"))
+        }
+        error => error,
+    }
+}

@@ -1,0 +1,130 @@
+//! Single flipped bits, found by trying all of them: the one after which the checksum is right is the one.
+
+use super::budget::Budget;
+use super::reason::{Certainty, Explanation, Reason};
+use crate::error::Result;
+use crate::format::suspect::{Suspect, Suspects};
+use crate::ledger::Span;
+use crate::source::Source;
+
+/// How many bits one range is repaired by: touching damaged records are one range, each with a bit of its own.
+const MAX_REPAIRS: usize = 16;
+
+/// A single bit that, flipped back, makes something check. A proposal: nothing applies it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Repair {
+    /// The absolute offset of the byte.
+    pub offset: u64,
+    /// The bit's number in it, 0 being the least significant.
+    pub bit: u32,
+    /// The byte as it is.
+    pub old: u8,
+    /// The byte with the bit flipped.
+    pub new: u8,
+    /// What then checks, for a person: `record`, `chunk header`.
+    pub checks: &'static str,
+    /// Where that begins, as an absolute offset.
+    pub start: u64,
+    /// Where it ends.
+    pub end: u64,
+}
+
+/// The bits that mend a range, or what it begins with.
+pub(super) fn repairs(
+    source: &dyn Source,
+    suspects: &mut dyn Suspects,
+    span: &Span,
+    budget: &mut Budget,
+) -> Result<Vec<Repair>> {
+    let mut found: Vec<Repair> = Vec::new();
+    let mut rest = *span;
+    while found.len() < MAX_REPAIRS && rest.start < rest.end {
+        let mut next = None;
+        for mut suspect in suspects.suspects(&rest)? {
+            next = flipped(source, &mut suspect, budget)?;
+            if next.is_some() {
+                break;
+            }
+        }
+        let Some(repair) = next else { break };
+        // What follows may have a bit of its own. An entry or a checksum elsewhere does not take the range further.
+        let within = rest.start <= repair.start && repair.start < rest.end;
+        rest.start = if within {
+            repair.end.max(rest.start + 1)
+        } else {
+            rest.end
+        };
+        found.push(repair);
+    }
+    Ok(found)
+}
+
+/// The bit that makes this suspect check, if one does.
+fn flipped(
+    source: &dyn Source,
+    suspect: &mut Suspect,
+    budget: &mut Budget,
+) -> Result<Option<Repair>> {
+    let mut bytes = suspect.read(source)?;
+    budget.begin();
+    // What checks as it is was damaged by something else than a bit.
+    match budget.attempt(suspect, &bytes) {
+        Some(trial) if trial.end.is_none() => {}
+        _ => return Ok(None),
+    }
+    for (place, offset) in suspect.places() {
+        let Some(&old) = bytes.get(place) else { break };
+        for bit in 0..8 {
+            let new = old ^ 1 << bit;
+            set(&mut bytes, place, new);
+            let Some(trial) = budget.attempt(suspect, &bytes) else {
+                return Ok(None);
+            };
+            if let Some(end) = trial.end {
+                return Ok(Some(Repair {
+                    offset,
+                    bit,
+                    old,
+                    new,
+                    checks: suspect.what,
+                    start: suspect.body.start,
+                    end,
+                }));
+            }
+        }
+        set(&mut bytes, place, old);
+    }
+    Ok(None)
+}
+
+fn set(bytes: &mut [u8], place: usize, to: u8) {
+    if let Some(byte) = bytes.get_mut(place) {
+        *byte = to;
+    }
+}
+
+/// What repairs show.
+pub(super) fn explanation(repairs: Vec<Repair>) -> Explanation {
+    let bits: Vec<_> = repairs
+        .iter()
+        .map(|repair| {
+            let Repair {
+                offset,
+                bit,
+                old,
+                new,
+                checks,
+                start,
+                ..
+            } = repair;
+            format!(
+                "with bit {bit} of the byte at {offset} flipped back ({old:#04x} to {new:#04x}) the {checks} at {start} checks"
+            )
+        })
+        .collect();
+    let evidence = bits.join("; ");
+    Explanation {
+        repairs,
+        ..Explanation::new(Reason::FlippedBit, Certainty::Proven, evidence)
+    }
+}

@@ -1,0 +1,322 @@
+//! What damage probably comes from: for each damaged range a reason from a closed list, what shows it, and the records around.
+//!
+//! A step of its own behind verifying: sound files never pay for it. It reads and writes nothing but the file's own bytes, and
+//! its work is bounded: so many ranges, so many bytes read around each, so many bytes hashed in all.
+
+mod budget;
+mod content;
+mod flips;
+mod neighbours;
+mod reason;
+mod region;
+mod sectors;
+mod shift;
+mod stale;
+
+use std::sync::Arc;
+
+pub use flips::Repair;
+pub use neighbours::Neighbour;
+pub use reason::{Certainty, Reason};
+
+use super::{Report, verify};
+use crate::error::Result;
+use crate::format::suspect::Suspects;
+use crate::format::{Checked, Format, Options, Wanted};
+use crate::ledger::{Cause, Kind, Span};
+use crate::source::{PatchedSource, Source};
+use budget::Budget;
+use reason::Explanation;
+use region::Region;
+
+/// Whether the file with all proposals applied is sound is looked at up to this size, in bytes: that takes another pass.
+const MAX_CONFIRMED_BYTES: u64 = 1 << 30;
+
+/// How much explaining may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DiagnoseOptions {
+    /// How many damaged ranges are explained: the first ones.
+    pub ranges: usize,
+    /// How many bytes may be hashed or decoded in trials, over all ranges.
+    pub work_bytes: u64,
+}
+
+impl Default for DiagnoseOptions {
+    fn default() -> Self {
+        Self {
+            ranges: 100,
+            work_bytes: 1 << 30,
+        }
+    }
+}
+
+/// What probably happened to one damaged range.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Diagnosis {
+    /// The range, as the report has it.
+    pub span: Span,
+    /// What probably happened.
+    pub reason: Reason,
+    /// How sure that is; `None` where nothing shows what happened.
+    pub certainty: Option<Certainty>,
+    /// What shows it, in words, with the numbers.
+    pub evidence: String,
+    /// The last good record in front of the range.
+    pub before: Option<Neighbour>,
+    /// The first good record behind it.
+    pub after: Option<Neighbour>,
+    /// Single bits that, flipped back, would make it check. They are proposed; nothing is changed.
+    pub repairs: Vec<Repair>,
+}
+
+impl Diagnosis {
+    /// What to do about it.
+    #[must_use]
+    pub const fn next(&self) -> &'static str {
+        self.reason.next()
+    }
+}
+
+/// Explains the first damaged ranges of a file that was verified with these options. Reads the file once more, up to the record
+/// behind the last of them, and once again where single bits are proposed, to see what they mend. `progress` is told again and
+/// again how many bytes are done of the first of these; its error ends the explaining.
+///
+/// # Errors
+/// [`Error::Io`](crate::Error::Io), [`Error::Interrupted`](crate::Error::Interrupted).
+pub fn diagnose(
+    source: &Arc<dyn Source>,
+    options: &Options,
+    report: &Report,
+    how: &DiagnoseOptions,
+    progress: impl FnMut(u64) -> Result<()>,
+) -> Result<Vec<Diagnosis>> {
+    let spans: Vec<Span> = report.damage.iter().take(how.ranges).copied().collect();
+    if spans.is_empty() {
+        return Ok(Vec::new());
+    }
+    let options = Options {
+        format: Some(report.format),
+        strict: false,
+        values: false,
+        wanted: Wanted::default(),
+        ..options.clone()
+    };
+    let around = neighbours::around(source, &options, &spans, progress)?;
+    let mut case = Case {
+        source,
+        options: &options,
+        report,
+        budget: Budget::new(how.work_bytes),
+        searched: Budget::new(how.work_bytes),
+        suspects: None,
+    };
+    let whole_file = case.whole_file()?;
+    if whole_file.is_none() {
+        case.suspects = report.format.suspects(source, &options)?;
+    }
+    let mut found = Vec::with_capacity(spans.len());
+    for (span, (before, after)) in spans.into_iter().zip(around) {
+        options.poll()?;
+        let explanation = match &whole_file {
+            Some(explanation) => explanation.clone(),
+            None => case.explain(&span)?,
+        };
+        found.push(Diagnosis {
+            span,
+            reason: explanation.reason,
+            certainty: explanation.certainty,
+            evidence: explanation.evidence,
+            before,
+            after,
+            repairs: explanation.repairs,
+        });
+    }
+    confirm(source, &options, &mut found)?;
+    Ok(found)
+}
+
+/// What is known of the file whose ranges are explained.
+struct Case<'a> {
+    source: &'a Arc<dyn Source>,
+    options: &'a Options,
+    report: &'a Report,
+    budget: Budget,
+    /// What searching damaged ranges for whole records may take: counted by what it takes at worst, hardly ever by what it does.
+    searched: Budget,
+    /// `None` where no checksum would prove anything.
+    suspects: Option<Box<dyn Suspects>>,
+}
+
+impl Case<'_> {
+    const fn format(&self) -> &'static Format {
+        self.report.format
+    }
+
+    /// What explains everything at once: the key, the dialect, a file of something else.
+    fn whole_file(&self) -> Result<Option<Explanation>> {
+        if self.report.wrong_key() {
+            return Ok(Some(Explanation::new(
+                Reason::WrongKey,
+                Certainty::Likely,
+                "no checksum in the file is right, and the structure is sound to its end",
+            )));
+        }
+        if let Some(found) = content::other_dialect(self.source, self.options, self.format())? {
+            return Ok(Some(found));
+        }
+        if self.report.records > 0 {
+            return Ok(None);
+        }
+        content::other_file(self.source, self.options, self.format())
+    }
+
+    /// What explains one range: what a checksum proves first, then what its bytes look like, then what its kind says.
+    fn explain(&mut self, span: &Span) -> Result<Explanation> {
+        let has_checksums = self.suspects.is_some();
+        if let Some(found) = reason::of_cause(span, has_checksums) {
+            return Ok(found);
+        }
+        if let Some(found) = self.by_proof(span)? {
+            return Ok(found);
+        }
+        let region = Region::around(&**self.source, span)?;
+        if let Some(found) = sectors::constant(&region, span) {
+            return Ok(found);
+        }
+        if let Some(suspects) = &self.suspects
+            && suspects.reads_alone()
+            && let Some(found) = stale::explain(self.options, &region, span, &mut self.searched)?
+        {
+            return Ok(found);
+        }
+        let by_bytes = content::other_content(&region, span)
+            .or_else(|| sectors::duplicated(&region, span))
+            .or_else(|| match &self.suspects {
+                Some(suspects) => shift::unaligned(&**suspects, &region, span),
+                None => None,
+            });
+        if let Some(found) = by_bytes {
+            return Ok(found);
+        }
+        let is_last = self
+            .report
+            .damage
+            .iter()
+            .all(|other| other.start <= span.start);
+        if span.kind == Kind::TornTail && is_last {
+            let stated = self.stated_end(span)?;
+            return Ok(shift::torn(self.format(), &region, span, stated));
+        }
+        if let Some(suspects) = &mut self.suspects
+            && suspects.reads_alone()
+            && let Some(found) = shift::missing(&mut **suspects, span)?
+        {
+            return Ok(found);
+        }
+        Ok(self.unexplained(span))
+    }
+
+    /// Where what begins the range would end by its own lengths.
+    fn stated_end(&mut self, span: &Span) -> Result<Option<u64>> {
+        let Some(suspects) = &mut self.suspects else {
+            return Ok(None);
+        };
+        let suspects = suspects.suspects(span)?;
+        let mut ends = suspects.iter().filter_map(|suspect| {
+            let stated = suspect.stated? as u64;
+            suspect.body.start.checked_add(stated)
+        });
+        Ok(ends.next())
+    }
+
+    /// What a checksum proves: bits flipped, sectors moved, bytes inserted, all of it moved.
+    fn by_proof(&mut self, span: &Span) -> Result<Option<Explanation>> {
+        let Some(suspects) = &mut self.suspects else {
+            return Ok(None);
+        };
+        let (source, budget) = (&**self.source, &mut self.budget);
+        let repairs = flips::repairs(source, &mut **suspects, span, budget)?;
+        if !repairs.is_empty() {
+            return Ok(Some(flips::explanation(repairs)));
+        }
+        for suspect in &mut suspects.suspects(span)? {
+            let bytes = suspect.read(source)?;
+            // What checks as it is was refused for something else than its bytes.
+            if !suspect.by_checksum || (suspect.check)(&bytes).end.is_some() {
+                continue;
+            }
+            self.options.poll()?;
+            let mut found = shift::line_ends(source, suspect, budget)?;
+            if found.is_none() {
+                found = shift::inserted(source, suspect, span, budget)?;
+            }
+            if found.is_none() {
+                found = sectors::moved(source, suspect, span, budget)?;
+            }
+            if found.is_some() {
+                return Ok(found);
+            }
+        }
+        for misplaced in suspects.misplaced(span)? {
+            let found = shift::misplaced(misplaced, source.len(), budget)?;
+            if found.is_some() {
+                return Ok(found);
+            }
+        }
+        Ok(None)
+    }
+
+    fn unexplained(&self, span: &Span) -> Explanation {
+        let evidence = if self.report.checked == Checked::Structure {
+            "the file has no checksums, so that nothing would prove what was there"
+        } else if self.budget.is_spent() {
+            "the damage is so dense that trying what it may come from was given up"
+        } else if span.cause == Some(Cause::SearchLimit) {
+            "what follows was not looked at"
+        } else {
+            "no single flipped bit and no moved, zeroed or copied sector explains it"
+        };
+        Explanation::unknown(evidence)
+    }
+}
+
+/// Sees what the proposals would mend together: ranges without an explanation that are sound then follow from the others.
+fn confirm(source: &Arc<dyn Source>, options: &Options, found: &mut [Diagnosis]) -> Result<()> {
+    let repairs = found.iter().flat_map(|diagnosis| &diagnosis.repairs);
+    let patches: Vec<_> = repairs.map(|repair| (repair.offset, repair.new)).collect();
+    if patches.is_empty() || source.len() > MAX_CONFIRMED_BYTES {
+        return Ok(());
+    }
+    let all = if patches.len() > 1 {
+        "with all proposals"
+    } else {
+        "then"
+    };
+    let patched = Arc::new(PatchedSource::new(source.clone(), patches));
+    let report = verify(patched, options, |_| Ok(()))?;
+    for diagnosis in found {
+        let Span { start, end, .. } = diagnosis.span;
+        let mut left = report.damage.iter();
+        let left = left.find(|span| span.start < end && start < span.end);
+        match (diagnosis.reason, left) {
+            (Reason::FlippedBit, Some(left)) => {
+                let from = left.start.max(start);
+                let rest = format!("; what stands from {from} on stays damaged");
+                diagnosis.evidence.push_str(&rest);
+            }
+            (Reason::FlippedBit, None) if report.is_sound() => {
+                diagnosis.evidence.push_str("; the whole file is sound ");
+                diagnosis.evidence.push_str(all);
+            }
+            (Reason::Unknown, None) if !report.truncated => {
+                diagnosis.reason = Reason::Consequence;
+                diagnosis.certainty = Some(Certainty::Proven);
+                diagnosis.evidence =
+                    "it is sound once the bits that are proposed elsewhere are flipped back"
+                        .to_owned();
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,105 @@
+//! The good records around damaged ranges.
+
+use std::sync::Arc;
+
+use crate::error::Result;
+use crate::format::{Column, Options, RecordId, Rows, Start, Step, Value, open};
+use crate::ledger::Span;
+use crate::source::Source;
+
+/// A record beside damage: which one it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Neighbour {
+    /// Where it begins, as an absolute offset; for records within a compressed chunk, where the chunk does.
+    pub position: u64,
+    /// What it is found by.
+    pub id: Option<RecordId>,
+    /// Its time in microseconds since 1970-01-01 UTC, where the format has one.
+    pub timestamp: Option<i64>,
+}
+
+impl Neighbour {
+    pub(super) fn of(rows: &dyn Rows, row: usize, columns: &[Column]) -> Self {
+        Self {
+            position: rows.position(row),
+            id: id(rows, row, columns),
+            timestamp: rows.timestamp(row),
+        }
+    }
+}
+
+/// What a record is found by: by the names of the columns that it has.
+fn id(rows: &dyn Rows, row: usize, columns: &[Column]) -> Option<RecordId> {
+    let field = |name: &str| {
+        let place = columns.iter().position(|column| column.name == name)?;
+        Some(rows.field(row, place))
+    };
+    if let Some(Value::Uuid(uuid)) = field("uuid") {
+        return Some(RecordId::Uuid(uuid));
+    }
+    if let Some(Value::Int64(offset)) = field("offset") {
+        return Some(RecordId::Offset(offset));
+    }
+    if let Some(Value::Int64(seq)) = field("seq") {
+        return u64::try_from(seq).ok().map(RecordId::Seq);
+    }
+    match (field("partition")?, field("tenant")?, field("index")?) {
+        (Value::Int64(partition), Value::Text(tenant), Value::Int64(index)) => {
+            Some(RecordId::Message {
+                partition: u32::try_from(partition).ok()?,
+                tenant: tenant.to_vec(),
+                index: u64::try_from(index).ok()?,
+            })
+        }
+        _ => None,
+    }
+}
+
+/// The records in front of a range and behind it.
+pub(super) type Around = (Option<Neighbour>, Option<Neighbour>);
+
+/// The good records around each of these ranges, which are in file order. Ends behind the last of them.
+pub(super) fn around(
+    source: &Arc<dyn Source>,
+    options: &Options,
+    spans: &[Span],
+    mut progress: impl FnMut(u64) -> Result<()>,
+) -> Result<Vec<Around>> {
+    let columns = options.format.map(|format| format.columns(options));
+    let columns = columns.unwrap_or_default();
+    let mut found: Vec<Around> = vec![(None, None); spans.len()];
+    let mut walk = open(source.clone(), options, Start::Beginning)?;
+    // Records come in file order, so the ranges in front of this one have all that they will get.
+    let mut settled = 0;
+    while settled < spans.len() && walk.step()? == Step::More {
+        let rows = walk.rows();
+        for (span, (before, after)) in spans.iter().zip(&mut found).skip(settled) {
+            if let Some(row) = first_from(&*rows, span.start).checked_sub(1) {
+                *before = Some(Neighbour::of(&*rows, row, columns));
+            }
+            let behind = first_from(&*rows, span.end);
+            if behind < rows.len() && after.is_none() {
+                *after = Some(Neighbour::of(&*rows, behind, columns));
+            }
+        }
+        drop(rows);
+        let left = found.iter().skip(settled);
+        settled += left.take_while(|(_, after)| after.is_some()).count();
+        progress(walk.offset())?;
+    }
+    Ok(found)
+}
+
+/// The first row that begins at `offset` or behind it; the number of rows where there is none.
+fn first_from(rows: &dyn Rows, offset: u64) -> usize {
+    let (mut low, mut high) = (0, rows.len());
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if rows.position(middle) < offset {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    low
+}

@@ -1,0 +1,172 @@
+//! The closed list of reasons, and how sure one is.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::flips::Repair;
+use crate::ledger::{Cause, Span, words};
+
+words! {
+    /// What probably happened to a damaged range: a closed list, the same for every format.
+    Reason {
+        /// One bit differs from what was written: with it flipped back the checksum is right.
+        FlippedBit = "flipped_bit",
+        /// A whole sector, or several, reads as zeros.
+        ZeroedSector = "zeroed_sector",
+        /// A whole sector, or several, reads as 0xff, as erased flash does.
+        ErasedSector = "erased_sector",
+        /// The bytes that belong into a sector stand in another one.
+        MovedSector = "moved_sector",
+        /// A sector holds a copy of another one.
+        DuplicatedSector = "duplicated_sector",
+        /// Whole records that check stand here once more.
+        DuplicatedRecords = "duplicated_records",
+        /// Whole records that check, but are older than those in front of them.
+        StaleData = "stale_data",
+        /// Bytes that do not belong here push the rest back.
+        InsertedBytes = "inserted_bytes",
+        /// Bytes are missing, so that the rest has moved forward.
+        MissingBytes = "missing_bytes",
+        /// The last write was not finished.
+        InterruptedWrite = "interrupted_write",
+        /// The file is cut off.
+        Truncated = "truncated",
+        /// The file was copied as text: line ends or characters were converted.
+        TextConversion = "text_conversion",
+        /// The file's checksums are under another key.
+        WrongKey = "wrong_key",
+        /// The messages are of another dialect.
+        OtherDialect = "other_dialect",
+        /// The bytes are of something else: another format, another program's file, text.
+        OtherContent = "other_content",
+        /// The checksum is right: the bytes are as they were written, and what wrote them is at fault.
+        AsWritten = "as_written",
+        /// A record names a key of an earlier one that is not there.
+        LostReference = "lost_reference",
+        /// It is sound as soon as other damage is repaired.
+        Consequence = "consequence",
+        /// Nothing shows what happened.
+        Unknown = "unknown",
+    }
+}
+
+words! {
+    /// How sure a reason is.
+    Certainty {
+        /// A checksum shows it.
+        Proven = "proven",
+        /// It would be a rare coincidence otherwise.
+        Likely = "likely",
+        /// The bytes are consistent with it, and with other reasons as well.
+        Possible = "possible",
+    }
+}
+
+impl Reason {
+    /// What to do about it, for the person on call.
+    #[must_use]
+    pub const fn next(self) -> &'static str {
+        match self {
+            Self::FlippedBit => {
+                "try the proposal on a copy and verify that; then test memory (ECC log, memtest) and disk (SMART)"
+            }
+            Self::ZeroedSector | Self::ErasedSector => {
+                "what was there is gone: restore it from a copy; look at the disk (SMART, kernel log) and at what unmounted uncleanly"
+            }
+            Self::MovedSector | Self::DuplicatedSector => {
+                "a write went to the wrong place: keep the file as it is, look at disk, controller and file system, and check other files there"
+            }
+            Self::DuplicatedRecords => {
+                "nothing is lost if the same records stand in front: look for a write that was retried, or two writers"
+            }
+            Self::StaleData => {
+                "look for a clock that was set back, two writers, or a disk that lost writes; the records there can be copied out with `seglake extract`"
+            }
+            Self::InsertedBytes | Self::MissingBytes => {
+                "the copy is not what was written: make it again from the source, in binary mode; look at what joined or cut the file"
+            }
+            Self::InterruptedWrite => {
+                "every record in front is whole: let the program that writes the file clear the tail, or `seglake recover SRC DST`"
+            }
+            Self::Truncated => {
+                "copy the file again from its source; `seglake recover SRC DST` keeps what is there"
+            }
+            Self::TextConversion => "copy the file again, in binary mode",
+            Self::WrongKey => {
+                "read it with the key that it was written with (--key-file, SEGLAKE_KEY); change nothing in the file"
+            }
+            Self::OtherDialect => "read it with the dialect that it was written in (--dialect)",
+            Self::OtherContent => {
+                "find out what wrote it there: another program, a wrong path, a file system that mixed files up"
+            }
+            Self::AsWritten => {
+                "not the disk: look at the program that wrote it, or read it with a version that knows it"
+            }
+            Self::LostReference => {
+                "find the part of the oplog in front of it; the messages themselves are whole"
+            }
+            Self::Consequence => "repair the other damage first",
+            Self::Unknown => {
+                "keep the file as it is; restore it from a copy, or `seglake recover SRC DST` keeps what checks"
+            }
+        }
+    }
+}
+
+/// A reason and what shows it.
+#[derive(Clone, Debug)]
+pub(super) struct Explanation {
+    pub(super) reason: Reason,
+    pub(super) certainty: Option<Certainty>,
+    pub(super) evidence: String,
+    pub(super) repairs: Vec<Repair>,
+}
+
+impl Explanation {
+    pub(super) fn new(reason: Reason, certainty: Certainty, evidence: impl Into<String>) -> Self {
+        Self {
+            reason,
+            certainty: Some(certainty),
+            evidence: evidence.into(),
+            repairs: Vec::new(),
+        }
+    }
+
+    pub(super) fn unknown(evidence: impl Into<String>) -> Self {
+        Self {
+            reason: Reason::Unknown,
+            certainty: None,
+            evidence: evidence.into(),
+            repairs: Vec::new(),
+        }
+    }
+}
+
+/// What the cause alone says. A UUID is only looked at where the checksum is right, if there is one.
+pub(super) fn of_cause(span: &Span, has_checksums: bool) -> Option<Explanation> {
+    let as_written = |what: &str| {
+        let evidence =
+            format!("its checksum is right, so the bytes are as they were written: {what}");
+        Some(Explanation::new(
+            Reason::AsWritten,
+            Certainty::Proven,
+            evidence,
+        ))
+    };
+    match span.cause? {
+        Cause::UnsupportedFlags => {
+            as_written("a header with flags that this version does not know")
+        }
+        Cause::BadUuid if has_checksums => as_written("a UUID that is not of version 6"),
+        Cause::DanglingReference => Some(Explanation::new(
+            Reason::LostReference,
+            Certainty::Likely,
+            "the message is whole, but no message in front declares the key that it names",
+        )),
+        Cause::SearchLimit => Some(Explanation::unknown(
+            "the search for sound records was given up here; what follows was not looked at",
+        )),
+        _ => None,
+    }
+}

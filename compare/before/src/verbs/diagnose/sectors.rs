@@ -1,0 +1,249 @@
+//! Sectors: blocks of 512 or 4,096 bytes at multiples of their size, which disks write and lose as a whole.
+
+use std::ops::Range;
+
+use super::budget::Budget;
+use super::reason::{Certainty, Explanation, Reason};
+use super::region::Region;
+use crate::error::Result;
+use crate::format::suspect::Suspect;
+use crate::ledger::{Kind, Span};
+use crate::source::Source;
+
+/// From the larger on: what fits both is a page.
+const SECTORS: [u64; 2] = [4096, 512];
+/// Beyond a sector's ends its neighbours may by chance go on with the same bytes, so many at most.
+const CHANCE_BYTES: u64 = 16;
+/// Padding and small numbers begin and end with zeros of their own: so many at most.
+const ZEROS_BYTES: u64 = 128;
+/// Of a record with a sector from elsewhere so much is its own: less could be the same by chance.
+const MIN_KEPT_BYTES: u64 = 20;
+/// How many sectors of one range are looked for elsewhere.
+const MAX_SECTORS: u64 = 64;
+/// A sector of fewer different bytes is not told from others like it.
+const MIN_DIFFERENT_BYTES: usize = 8;
+
+const fn floor(offset: u64, size: u64) -> u64 {
+    offset / size * size
+}
+
+const fn ceil(offset: u64, size: u64) -> u64 {
+    floor(offset.saturating_add(size - 1), size)
+}
+
+/// A run of zeros or of 0xff that begins and ends where sectors do.
+pub(super) fn constant(region: &Region, span: &Span) -> Option<Explanation> {
+    for (byte, reason) in [(0x00, Reason::ZeroedSector), (0xff, Reason::ErasedSector)] {
+        for run in runs(region, span, byte) {
+            let inner = ceil(run.start, 512)..floor(run.end, 512);
+            let is_within = inner.start < span.end.min(inner.end) && span.start < inner.end;
+            // Zeros to the end are what a write that was interrupted never reached.
+            let goes_on = run.end == region.end();
+            let is_last = run.end == region.file_len || span.kind == Kind::TornTail;
+            if !is_within || byte == 0 && goes_on && is_last {
+                continue;
+            }
+            let at_end = if goes_on { 0 } else { run.end - inner.end };
+            let slack = [inner.start - run.start, at_end];
+            let near = slack.iter().filter(|slack| **slack <= CHANCE_BYTES).count();
+            let certainty = match near {
+                2 => Certainty::Likely,
+                1 if slack.iter().all(|slack| *slack <= ZEROS_BYTES) => Certainty::Possible,
+                _ => continue,
+            };
+            let size = size_of(&inner);
+            let evidence = format!(
+                "bytes {} to {} are {byte:#04x} throughout: {}{} of {size} bytes",
+                inner.start,
+                inner.end,
+                if goes_on { "at least " } else { "" },
+                sectors((inner.end - inner.start) / size)
+            );
+            return Some(Explanation::new(reason, certainty, evidence));
+        }
+    }
+    None
+}
+
+fn sectors(count: u64) -> String {
+    match count {
+        1 => "one sector".to_owned(),
+        count => format!("{count} sectors"),
+    }
+}
+
+/// The sector size that a run of sectors is in.
+fn size_of(run: &Range<u64>) -> u64 {
+    let fits = |size: &u64| run.start.is_multiple_of(*size) && run.end.is_multiple_of(*size);
+    SECTORS.into_iter().find(fits).unwrap_or(512)
+}
+
+/// The runs of one byte value that touch the range and are at least a sector long, in file order, with what of them is around it.
+fn runs(region: &Region, span: &Span, byte: u8) -> Vec<Range<u64>> {
+    let (mut found, mut start) = (Vec::new(), None::<u64>);
+    let from = span.start.saturating_sub(4096).max(region.start);
+    let to = region.end();
+    let bytes = region.get(from..to);
+    let mut close = |start: Option<u64>, end: u64| {
+        if let Some(start) = start
+            && end - start >= 512
+            && start < span.end
+            && span.start < end
+        {
+            found.push(start..end);
+        }
+    };
+    for (at, own) in (from..).zip(bytes) {
+        if *own == byte {
+            start.get_or_insert(at);
+        } else {
+            close(start.take(), at);
+        }
+    }
+    close(start, to);
+    found
+}
+
+/// Sectors that hold the same as others nearby, and whose neighbours do not.
+pub(super) fn duplicated(region: &Region, span: &Span) -> Option<Explanation> {
+    for size in SECTORS {
+        let first = floor(span.start, size).max(ceil(region.start, size));
+        for nth in 0..MAX_SECTORS {
+            let at = first.saturating_add(nth * size);
+            if at >= span.end {
+                break;
+            }
+            if let Some(other) = same_elsewhere(region, at, size) {
+                let evidence =
+                    format!("the {size} bytes at {at}, a sector, are the same as those at {other}");
+                return Some(Explanation::new(
+                    Reason::DuplicatedSector,
+                    Certainty::Likely,
+                    evidence,
+                ));
+            }
+        }
+    }
+    None
+}
+
+/// Where else the sector at `at` stands. Not one of a longer repetition, which would be what the records hold.
+fn same_elsewhere(region: &Region, at: u64, size: u64) -> Option<u64> {
+    let sector = whole(region, at, size)?;
+    let mut seen = [false; 256];
+    for byte in sector {
+        if let Some(seen) = seen.get_mut(usize::from(*byte)) {
+            *seen = true;
+        }
+    }
+    if seen.iter().filter(|seen| **seen).count() < MIN_DIFFERENT_BYTES {
+        return None;
+    }
+    let mut other = ceil(region.start, size);
+    while other.saturating_add(size) <= region.end() {
+        if other != at && whole(region, other, size) == Some(sector) {
+            let (before, behind) = common_around(region, at, other, size);
+            let stands_alone = before <= CHANCE_BYTES && behind <= CHANCE_BYTES;
+            return stands_alone.then_some(other);
+        }
+        other += size;
+    }
+    None
+}
+
+fn whole(region: &Region, at: u64, size: u64) -> Option<&[u8]> {
+    let bytes = region.get(at..at.saturating_add(size));
+    (bytes.len() as u64 == size).then_some(bytes)
+}
+
+/// How many bytes are the same in front of two equal sectors, and behind them.
+fn common_around(region: &Region, at: u64, other: u64, size: u64) -> (u64, u64) {
+    let front = |at: u64| region.get(at.saturating_sub(size)..at).iter().rev();
+    let back = |at: u64| region.get(at + size..at.saturating_add(2 * size)).iter();
+    let same = |(own, other): &(&u8, &u8)| own == other;
+    let before = front(at).zip(front(other)).take_while(same).count();
+    let behind = back(at).zip(back(other)).take_while(same).count();
+    (before as u64, behind as u64)
+}
+
+/// A sector whose right bytes stand in another one: with these in its place the checksum is right.
+pub(super) fn moved(
+    source: &dyn Source,
+    suspect: &mut Suspect,
+    span: &Span,
+    budget: &mut Budget,
+) -> Result<Option<Explanation>> {
+    let Range { start, end } = suspect.body;
+    let body_end = end;
+    // Its lengths say how much of it there is. Where they do not, they are in the sector themselves.
+    let stated = suspect
+        .stated
+        .and_then(|stated| start.checked_add(stated as u64));
+    let end = match stated.filter(|stated| *stated <= end) {
+        Some(stated) => stated,
+        None => end.min(ceil(start + 1, SECTORS[0])),
+    };
+    let region = Region::around(source, span)?;
+    let mut bytes = suspect.read(source)?;
+    budget.begin();
+    for size in SECTORS {
+        let mut target = floor(start, size);
+        while target < end {
+            let own = target.max(start)..(target + size).min(end);
+            let mut other = ceil(region.start, size);
+            while other.saturating_add(size) <= region.end() {
+                let from = other + (own.start - target);
+                let theirs = region.get(from..from + (own.end - own.start));
+                let place = own.start - start;
+                let kept = replace(&mut bytes, place, theirs);
+                let Some(trial) = budget.attempt(suspect, &bytes) else {
+                    return Ok(None);
+                };
+                // All of it from elsewhere would only show that there is another one.
+                let is_mostly_own = trial.end.is_some_and(|end| {
+                    let end = end.min(body_end);
+                    own.start - start + end.saturating_sub(own.end) >= MIN_KEPT_BYTES
+                });
+                if is_mostly_own && other != target {
+                    let evidence = format!(
+                        "with the {size} bytes at {other} in place of those at {target} the {} at {start} checks",
+                        suspect.what
+                    );
+                    let reason = Reason::MovedSector;
+                    return Ok(Some(Explanation::new(reason, Certainty::Proven, evidence)));
+                }
+                replace(&mut bytes, place, &kept);
+                other += size;
+            }
+            target += size;
+        }
+    }
+    Ok(None)
+}
+
+/// Replaces the bytes from `at` on, and gives what was there.
+fn replace(bytes: &mut [u8], at: u64, by: &[u8]) -> Vec<u8> {
+    let place = usize::try_from(at).unwrap_or(usize::MAX);
+    let rest = bytes.get_mut(place..).unwrap_or_default();
+    let (own, by) = match rest.split_at_mut_checked(by.len()) {
+        Some((own, _)) => (own, by),
+        None => (rest, &[][..]),
+    };
+    let kept = own.to_vec();
+    if own.len() == by.len() {
+        own.copy_from_slice(by);
+    }
+    kept
+}
+
+/// Where the zeros begin with which a torn tail ends that was to be longer, if that is where a sector does.
+pub(super) fn zeros_from(region: &Region, span: &Span) -> Option<u64> {
+    if span.kind != Kind::TornTail || span.end >= region.file_len {
+        return None;
+    }
+    let behind = region.get(span.end..region.file_len).iter();
+    let zeros = behind.take_while(|byte| **byte == 0).count() as u64;
+    let boundary = ceil(span.end, 512);
+    let is_near = boundary - span.end <= CHANCE_BYTES;
+    (is_near && span.end + zeros > boundary).then_some(boundary)
+}

@@ -1,0 +1,81 @@
+//! A file's ledger in file order.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use crate::error::Result;
+use crate::format::{Options, Start, Step, Walk, Wanted, open};
+use crate::ledger::Span;
+use crate::source::Source;
+
+/// The ranges of a file, in file order, each once: an iterator. What an index or table of contents is worth only the walk
+/// through its file shows, so files that have one are walked twice.
+pub struct Ledger {
+    walk: Box<dyn Walk>,
+    /// The walk that is to follow, if this is the first of two.
+    second: Option<Box<dyn Walk>>,
+    /// Ranges that are known and not given out yet.
+    ready: VecDeque<Span>,
+    /// The first walk gives those that begin before this offset, the second the others.
+    front_end: u64,
+}
+
+impl Ledger {
+    /// Begins to read a file, whatever its damage.
+    ///
+    /// # Errors
+    /// As [`open`], and those of a whole walk.
+    pub fn new(source: Arc<dyn Source>, options: &Options) -> Result<Self> {
+        let options = Options {
+            strict: false,
+            values: false,
+            wanted: Wanted::default(),
+            ..options.clone()
+        };
+        let walk = open(source.clone(), &options, Start::Beginning)?;
+        let front_end = walk.front_end();
+        let second = match front_end {
+            0 => None,
+            _ => Some(open(source, &options, Start::Beginning)?),
+        };
+        let mut ledger = Self {
+            walk,
+            second,
+            ready: VecDeque::new(),
+            front_end,
+        };
+        ledger.fill()?;
+        Ok(ledger)
+    }
+
+    /// Makes the next ranges ready, if there are any.
+    fn fill(&mut self) -> Result<()> {
+        while self.ready.is_empty() {
+            let is_first = self.second.is_some();
+            if self.walk.step()? == Step::More {
+                let spans = self.walk.spans().iter();
+                let own = spans.filter(|span| (span.start < self.front_end) == is_first);
+                self.ready.extend(own);
+            } else {
+                match self.second.take() {
+                    Some(second) => self.walk = second,
+                    None => break,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn advance(&mut self) -> Result<Option<Span>> {
+        self.fill()?;
+        Ok(self.ready.pop_front())
+    }
+}
+
+impl Iterator for Ledger {
+    type Item = Result<Span>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.advance().transpose()
+    }
+}

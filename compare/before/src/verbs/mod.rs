@@ -1,0 +1,20 @@
+//! What can be done with any format: one file a verb.
+
+mod convert;
+mod diagnose;
+mod index;
+mod ledger;
+mod recover;
+mod report;
+mod seal;
+mod stretches;
+mod verify;
+
+pub use convert::{Conversion, convert};
+pub use diagnose::{Certainty, DiagnoseOptions, Diagnosis, Neighbour, Reason, Repair, diagnose};
+pub use index::{Indexed, index};
+pub use ledger::Ledger;
+pub use recover::{Recovered, Recovery, recover, undo_recover};
+pub use report::Report;
+pub use seal::{SealOptions, seal};
+pub use verify::{verify, verify_in_parts, verify_parallel};

@@ -1,0 +1,257 @@
+//! The manifest beside a quarantine: where each byte of the damaged file is now.
+//!
+//! JSON Lines. The first line says what file it is about; each other line is a stretch of that file, in order, without gaps.
+
+use std::io::Write;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::ledger::{Cause, Kind};
+use crate::source::{FileSource, Source, Window};
+use crate::text;
+
+/// The version of this layout.
+pub(super) const VERSION: u32 = 1;
+/// What the first line begins with.
+const WHAT: &str = "seglake recover";
+/// No line is longer: the rest of such a file is not read.
+const MAX_LINE_BYTES: usize = 1 << 16;
+/// How much is read at once.
+const WINDOW_BYTES: usize = 1 << 20;
+
+/// The first line.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Header {
+    manifest: String,
+    pub(super) version: u32,
+    /// How the damaged file was read.
+    pub(super) options: How,
+    /// The damaged file.
+    pub(super) original: Sum,
+    /// What was recovered.
+    pub(super) recovered: Sum,
+    /// What was put aside.
+    pub(super) quarantine: Sum,
+}
+
+impl Header {
+    pub(super) fn new(options: How, original: Sum, recovered: Sum, quarantine: Sum) -> Self {
+        Self {
+            manifest: WHAT.to_owned(),
+            version: VERSION,
+            options,
+            original,
+            recovered,
+            quarantine,
+        }
+    }
+}
+
+/// How a file was read and recovered. Putting it together again does not need it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct How {
+    pub(super) format: String,
+    /// How the messages of an oplog are laid out; null for other formats.
+    pub(super) dialect: Option<String>,
+    pub(super) renumber: bool,
+    pub(super) force: bool,
+}
+
+/// What a file is known by.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Sum {
+    /// Its name at the time, for people: without its folder, and with what does not print spelled out.
+    pub(super) name: String,
+    pub(super) bytes: u64,
+    /// HighwayHash-64 of all its bytes under the public default key, in hexadecimal.
+    pub(super) hash: String,
+}
+
+impl Sum {
+    pub(super) fn new(path: Option<&Path>, bytes: u64, hash: u64) -> Self {
+        let name = path.and_then(Path::file_name).unwrap_or_default();
+        Self {
+            name: text::path(Path::new(name)),
+            bytes,
+            hash: format!("{hash:016x}"),
+        }
+    }
+
+    pub(super) fn set_hash(&mut self, hash: u64) {
+        self.hash = format!("{hash:016x}");
+    }
+
+    /// Whether a file of this length and hash is the one that is meant.
+    pub(super) fn is_of(&self, bytes: u64, hash: u64) -> bool {
+        self.bytes == bytes && self.hash == format!("{hash:016x}")
+    }
+}
+
+/// A stretch of the damaged file: bytes `start` to `end`, half-open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Piece {
+    pub(super) start: u64,
+    pub(super) end: u64,
+    #[serde(flatten)]
+    pub(super) place: Place,
+}
+
+/// Where a stretch is now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "in", rename_all = "lowercase")]
+pub(super) enum Place {
+    /// In the recovered file, from this offset on.
+    Recovered { at: u64 },
+    /// In the quarantine, from this offset on.
+    Quarantine {
+        at: u64,
+        /// What the ledger calls it.
+        kind: Kind,
+        /// Why it is damage; null for what was sound but is written anew, as an index is.
+        cause: Option<Cause>,
+    },
+}
+
+impl Piece {
+    pub(super) const fn len(&self) -> u64 {
+        self.end.saturating_sub(self.start)
+    }
+
+    /// Where its bytes begin, in whichever file they are.
+    pub(super) const fn at(&self) -> u64 {
+        match self.place {
+            Place::Recovered { at } | Place::Quarantine { at, .. } => at,
+        }
+    }
+
+    /// Whether `next` goes on where this one ends, in both files and in what is said of it.
+    fn is_continued_by(&self, next: &Self) -> bool {
+        let goes_on = match (self.place, next.place) {
+            (Place::Recovered { .. }, Place::Recovered { .. }) => true,
+            (
+                Place::Quarantine { kind, cause, .. },
+                Place::Quarantine {
+                    kind: next_kind,
+                    cause: next_cause,
+                    ..
+                },
+            ) => (kind, cause) == (next_kind, next_cause),
+            _ => false,
+        };
+        goes_on && self.end == next.start && self.at().checked_add(self.len()) == Some(next.at())
+    }
+}
+
+/// Writes pieces, those that go on as one.
+pub(super) struct Pieces<W> {
+    out: W,
+    held: Option<Piece>,
+}
+
+impl<W: Write> Pieces<W> {
+    pub(super) const fn new(out: W) -> Self {
+        Self { out, held: None }
+    }
+
+    pub(super) fn add(&mut self, piece: Piece) -> std::io::Result<()> {
+        match &mut self.held {
+            Some(held) if held.is_continued_by(&piece) => held.end = piece.end,
+            held => {
+                if let Some(whole) = held.replace(piece) {
+                    write_line(&mut self.out, &whole)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn finish(mut self) -> std::io::Result<()> {
+        if let Some(last) = self.held.take() {
+            write_line(&mut self.out, &last)?;
+        }
+        self.out.flush()
+    }
+}
+
+pub(super) fn write_line(out: &mut impl Write, line: &impl Serialize) -> std::io::Result<()> {
+    serde_json::to_writer(&mut *out, line)?;
+    out.write_all(b"\n")
+}
+
+/// Reads a manifest, line by line.
+pub(super) struct Manifest {
+    source: FileSource,
+    window: Window,
+    at: u64,
+    number: u64,
+}
+
+impl Manifest {
+    pub(super) fn new(source: FileSource) -> Self {
+        Self {
+            source,
+            window: Window::default(),
+            at: 0,
+            number: 0,
+        }
+    }
+
+    /// The first line.
+    ///
+    /// # Errors
+    /// [`Error::Format`] where this is no manifest, or one of another version; [`Error::Io`].
+    pub(super) fn header(&mut self) -> Result<Header> {
+        let header: Option<Header> = self.next_line()?;
+        let header = header.filter(|header| header.manifest == WHAT);
+        let header = header.ok_or_else(|| self.refuse("this is no manifest of a recovery"))?;
+        if header.version != VERSION {
+            return Err(self.refuse(&format!(
+                "the manifest has version {}, and version {VERSION} is known: use the seglake that wrote it, or a newer one",
+                header.version
+            )));
+        }
+        Ok(header)
+    }
+
+    /// The next piece; `None` behind the last.
+    ///
+    /// # Errors
+    /// [`Error::Format`] where the line is none; [`Error::Io`].
+    pub(super) fn piece(&mut self) -> Result<Option<Piece>> {
+        self.next_line()
+    }
+
+    fn next_line<T: for<'a> Deserialize<'a>>(&mut self) -> Result<Option<T>> {
+        let left = usize::try_from(self.source.len() - self.at).unwrap_or(usize::MAX);
+        if left == 0 {
+            return Ok(None);
+        }
+        self.number += 1;
+        let most = left.min(MAX_LINE_BYTES);
+        self.window
+            .load(&self.source, self.at, most, WINDOW_BYTES)?;
+        let bytes = self.window.bytes(&self.source, self.at);
+        let mut lines = bytes
+            .get(..most)
+            .unwrap_or(bytes)
+            .splitn(2, |byte| *byte == b'\n');
+        let (Some(line), Some(_)) = (lines.next(), lines.next()) else {
+            return Err(self.refuse("the line does not end: the manifest is cut off, or is none"));
+        };
+        let next = self.at + line.len() as u64 + 1;
+        let parsed =
+            serde_json::from_slice(line).map_err(|error| self.refuse(&error.to_string()))?;
+        self.at = next;
+        Ok(Some(parsed))
+    }
+
+    /// The error of what stands in the line that was read last.
+    pub(super) fn refuse(&self, why: &str) -> Error {
+        Error::Format {
+            path: self.source.path().map(Into::into),
+            message: format!("line {}: {why}", self.number),
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! Where the files of a recovery are, none of which may be another.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::Recovery;
+use crate::error::{Error, Result};
+use crate::format::{Format, Options, chunked};
+use crate::source::Source;
+use crate::text;
+
+/// What a quarantine is called behind the name of the recovered file.
+const QUARANTINE: &str = ".quarantine";
+/// What a manifest is called behind the name of its quarantine.
+const MANIFEST: &str = ".manifest.jsonl";
+
+/// The files that are written.
+#[derive(Clone, Debug)]
+pub(super) struct Places {
+    pub(super) recovered: PathBuf,
+    pub(super) quarantine: PathBuf,
+    pub(super) manifest: PathBuf,
+    /// Of a chunked log that has an index.
+    pub(super) index: Option<PathBuf>,
+}
+
+/// The quarantine that goes with a recovered file unless another is named.
+pub(super) fn default_quarantine(recovered: &Path) -> PathBuf {
+    behind(recovered, QUARANTINE)
+}
+
+/// The manifest that goes with a quarantine.
+pub(super) fn manifest(quarantine: &Path) -> PathBuf {
+    behind(quarantine, MANIFEST)
+}
+
+fn behind(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(suffix);
+    name.into()
+}
+
+impl Places {
+    /// Settles where everything is.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] where two of them, or one of them and the source or its index, are the same file, by whatever name.
+    pub(super) fn new(
+        source: &dyn Source,
+        format: &Format,
+        options: &Options,
+        recovered: &Path,
+        recovery: &Recovery,
+    ) -> Result<Self> {
+        let quarantine = match &recovery.quarantine {
+            Some(quarantine) => quarantine.clone(),
+            None => default_quarantine(recovered),
+        };
+        let has_index = *format == chunked::FORMAT && chunked::has_index(source, options)?;
+        let index = match chunked::beside(recovered) {
+            Some(index) => Some(index).filter(|_| has_index),
+            None if has_index => {
+                return Err(Error::Usage(format!(
+                    "{} has the name of its own index: give the new file another extension",
+                    text::path(recovered)
+                )));
+            }
+            None => None,
+        };
+        let places = Self {
+            recovered: recovered.to_path_buf(),
+            manifest: manifest(&quarantine),
+            quarantine,
+            index,
+        };
+        let source_index = source.path().and_then(chunked::beside);
+        refuse_same(&[
+            ("the file that is read", source.path()),
+            (
+                "the index of the file that is read",
+                source_index.as_deref().filter(|_| has_index),
+            ),
+            ("the recovered file", Some(&places.recovered)),
+            ("the quarantine", Some(&places.quarantine)),
+            ("the manifest", Some(&places.manifest)),
+            ("the index of the recovered file", places.index.as_deref()),
+        ])?;
+        Ok(places)
+    }
+}
+
+/// Refuses two names of one file.
+///
+/// # Errors
+/// [`Error::Usage`].
+pub(super) fn refuse_same(files: &[(&str, Option<&Path>)]) -> Result<()> {
+    let named = files
+        .iter()
+        .filter_map(|(what, path)| path.map(|path| (*what, path)));
+    let known: Vec<_> = named
+        .map(|(what, path)| (what, path, Identity::of(path)))
+        .collect();
+    for (number, (what, path, identity)) in known.iter().enumerate() {
+        let others = known.iter().take(number);
+        for (other, other_path, other_identity) in others {
+            if identity.is_same(other_identity) {
+                return Err(Error::Usage(format!(
+                    "{}: {what} would be {other}, {}: name another file",
+                    text::path(path),
+                    text::path(other_path)
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What a file is, by whatever name.
+struct Identity {
+    /// Its path without links, as far as it exists.
+    path: PathBuf,
+    /// Device and number, of a file that exists.
+    node: Option<(u64, u64)>,
+}
+
+impl Identity {
+    fn of(path: &Path) -> Self {
+        let folder = path
+            .parent()
+            .filter(|folder| !folder.as_os_str().is_empty())
+            .unwrap_or(Path::new("."));
+        let in_folder = |folder: PathBuf| folder.join(path.file_name().unwrap_or_default());
+        let canonical = fs::canonicalize(path)
+            .or_else(|_| fs::canonicalize(folder).map(in_folder))
+            .unwrap_or_else(|_| path.to_path_buf());
+        Self {
+            path: canonical,
+            node: node(path),
+        }
+    }
+
+    fn is_same(&self, other: &Self) -> bool {
+        self.path == other.path || self.node.is_some() && self.node == other.node
+    }
+}
+
+#[cfg(unix)]
+fn node(path: &Path) -> Option<(u64, u64)> {
+    use std::os::unix::fs::MetadataExt;
+    let metadata = fs::metadata(path).ok()?;
+    Some((metadata.dev(), metadata.ino()))
+}
+
+#[cfg(not(unix))]
+const fn node(_: &Path) -> Option<(u64, u64)> {
+    None
+}

@@ -1,0 +1,71 @@
+//! Which stretches of a file have been read, and the ranges at their ends: where two stretches meet, two ranges can be one.
+
+use crate::ledger::Span;
+
+/// A stretch of ranges in file order. Whoever prunes leaves gaps in it: what is in those is of no other part either.
+#[derive(Clone, Copy, Debug)]
+struct Stretch {
+    first: Span,
+    last: Span,
+}
+
+/// Stretches: those of one walk in the order in which it gave them, of several walks in file order.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Stretches(Vec<Stretch>);
+
+impl Stretches {
+    /// Adds the next ranges of a walk.
+    pub(super) fn extend(&mut self, spans: &[Span]) {
+        for run in spans.chunk_by(|span, next| span.end <= next.start) {
+            let (Some(first), Some(last)) = (run.first(), run.last()) else {
+                continue;
+            };
+            match self.0.last_mut() {
+                Some(stretch) if stretch.last.end <= first.start => stretch.last = *last,
+                _ => self.0.push(Stretch {
+                    first: *first,
+                    last: *last,
+                }),
+            }
+        }
+    }
+
+    /// Adds the stretches of another walk, of another part of the file. Gives the ranges that were two.
+    pub(super) fn merge(&mut self, other: &Self) -> Vec<Span> {
+        let mut all = std::mem::take(&mut self.0);
+        all.extend_from_slice(&other.0);
+        all.sort_by_key(|stretch| stretch.first.start);
+        let mut joined = Vec::new();
+        for next in all {
+            match self.0.last_mut() {
+                Some(last) if last.last.end == next.first.start => {
+                    joined.extend(last.append(&next))
+                }
+                _ => self.0.push(next),
+            }
+        }
+        joined
+    }
+}
+
+impl Stretch {
+    /// Adds the stretch behind this one. If its first range and the last one here are one, gives that.
+    fn append(&mut self, next: &Self) -> Option<Span> {
+        let (before, behind) = (self.last, next.first);
+        let is_one =
+            before.kind.joins() && (before.kind, before.cause) == (behind.kind, behind.cause);
+        if !is_one {
+            self.last = next.last;
+            return None;
+        }
+        let span = Span {
+            end: behind.end,
+            ..before
+        };
+        if self.first == before {
+            self.first = span;
+        }
+        self.last = if next.last == behind { span } else { next.last };
+        Some(span)
+    }
+}

@@ -1,0 +1,266 @@
+//! Checking every record of a file.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use super::Report;
+use crate::error::{Error, Result};
+use crate::format::{
+    Format, Interrupt, Options, Part, Start, Step, Wanted, open, part_bytes, resolve, split,
+};
+use crate::limits::LIMITS;
+use crate::source::Source;
+
+/// Parts are at most this large, in bytes, unless there would be very many.
+const MOST_BYTES: u64 = 64 << 20;
+/// How long is waited for threads between two looks at whether to stop, and two words about progress.
+const WAIT: Duration = Duration::from_millis(50);
+
+/// Reads a file to its end, whatever is damaged, and reports. `progress` is told again and again how many bytes are
+/// done; its error ends the verifying.
+///
+/// # Errors
+/// [`Error::Format`](crate::Error::Format), [`Error::Io`](crate::Error::Io),
+/// [`Error::Interrupted`](crate::Error::Interrupted). Damage is no error: it is in the report.
+pub fn verify(
+    source: Arc<dyn Source>,
+    options: &Options,
+    progress: impl FnMut(u64) -> Result<()>,
+) -> Result<Report> {
+    let (format, options) = for_verifying(&*source, options)?;
+    verify_whole(source, format, &options, progress)
+}
+
+/// As [`verify`], with so many threads, as far as the file has [parts](crate::format::split) of 1 MiB or more: the same report.
+/// Each thread takes as much memory as one does: some 8 MiB.
+///
+/// `progress` is called by the calling thread alone. It begins again at 0 where damage turns out to be of a kind that only one
+/// walk of the whole file can tell.
+///
+/// # Errors
+/// As [`verify`]; [`Error::Io`](crate::Error::Io) also where no thread can be had.
+pub fn verify_parallel(
+    source: Arc<dyn Source>,
+    options: &Options,
+    threads: usize,
+    progress: impl FnMut(u64) -> Result<()>,
+) -> Result<Report> {
+    let bytes = part_bytes(LIMITS.least_part_bytes, MOST_BYTES, source.len(), threads);
+    verify_in_parts(source, options, threads, bytes, progress)
+}
+
+/// As [`verify_parallel`], in parts of about so many bytes: tests have short files.
+///
+/// # Errors
+/// As [`verify_parallel`].
+#[doc(hidden)]
+pub fn verify_in_parts(
+    source: Arc<dyn Source>,
+    options: &Options,
+    threads: usize,
+    bytes: u64,
+    mut progress: impl FnMut(u64) -> Result<()>,
+) -> Result<Report> {
+    let (format, options) = for_verifying(&*source, options)?;
+    let parts = match threads {
+        0 | 1 => Vec::new(),
+        _ => split(source.clone(), &options, bytes)?,
+    };
+    if parts.len() > 1 {
+        let crew = Crew::new(&source, format, &options, &parts);
+        match crew.verify(threads, &mut progress) {
+            // What a part was refused for, or raised, says nothing of the whole.
+            Err(Error::Usage(_) | Error::Limit { .. }) => {}
+            done => return done,
+        }
+    }
+    verify_whole(source, format, &options, progress)
+}
+
+fn for_verifying(source: &dyn Source, options: &Options) -> Result<(&'static Format, Options)> {
+    let format = resolve(source, options)?;
+    let options = Options {
+        format: Some(format),
+        strict: false,
+        values: false,
+        wanted: Wanted::default(),
+        ..options.clone()
+    };
+    Ok((format, options))
+}
+
+fn verify_whole(
+    source: Arc<dyn Source>,
+    format: &'static Format,
+    options: &Options,
+    mut progress: impl FnMut(u64) -> Result<()>,
+) -> Result<Report> {
+    let mut report = Report::of(format, &*source);
+    let mut walk = open(source, options, Start::Beginning)?;
+    while walk.step()? == Step::More {
+        report.add(&*walk);
+        progress(walk.offset())?;
+    }
+    report.note(&*walk);
+    Ok(report)
+}
+
+/// Threads that verify the parts of a file, and what they have found.
+struct Crew<'a> {
+    source: &'a Arc<dyn Source>,
+    format: &'static Format,
+    /// With an interrupt that stops the threads.
+    options: Options,
+    /// The caller's, who is asked by the calling thread.
+    asked: &'a Options,
+    parts: &'a [Part],
+    next: AtomicUsize,
+    /// How many bytes are in a report.
+    done: AtomicU64,
+    stopped: Arc<AtomicBool>,
+    found: Mutex<Found>,
+    changed: Condvar,
+}
+
+struct Found {
+    /// On the parts that are done.
+    report: Report,
+    /// The failure that is first in the file, and in which part.
+    failed: Option<(usize, Error)>,
+    /// How many threads have not ended.
+    threads: usize,
+}
+
+/// Runs when it is dropped: however what it stands in is left.
+struct Finally<F: Fn()>(F);
+
+impl<F: Fn()> Drop for Finally<F> {
+    fn drop(&mut self) {
+        self.0();
+    }
+}
+
+impl<'a> Crew<'a> {
+    fn new(
+        source: &'a Arc<dyn Source>,
+        format: &'static Format,
+        asked: &'a Options,
+        parts: &'a [Part],
+    ) -> Self {
+        let stopped = Arc::new(AtomicBool::new(false));
+        Self {
+            source,
+            format,
+            options: Options {
+                interrupt: Some(Interrupt::once(&stopped)),
+                ..asked.clone()
+            },
+            asked,
+            parts,
+            next: AtomicUsize::new(0),
+            done: AtomicU64::new(0),
+            stopped,
+            found: Mutex::new(Found {
+                report: Report::of(format, &**source),
+                failed: None,
+                threads: 0,
+            }),
+            changed: Condvar::new(),
+        }
+    }
+
+    fn verify(
+        self,
+        threads: usize,
+        progress: &mut impl FnMut(u64) -> Result<()>,
+    ) -> Result<Report> {
+        std::thread::scope(|scope| {
+            // The scope waits for its threads.
+            let _stop = Finally(|| self.stop());
+            for _ in 0..threads.min(self.parts.len()) {
+                self.lock().threads += 1;
+                std::thread::Builder::new()
+                    .name("seglake-verify".to_owned())
+                    .spawn_scoped(scope, || self.work())
+                    .map_err(|error| {
+                        Error::io(None, "cannot start a thread to verify with", error)
+                    })?;
+            }
+            self.wait(progress)
+        })?;
+        let found = self.found.into_inner();
+        let found = found.unwrap_or_else(PoisonError::into_inner);
+        match found.failed {
+            Some((_, error)) => Err(error),
+            None => Ok(found.report),
+        }
+    }
+
+    fn stop(&self) {
+        self.stopped.store(true, Ordering::Release);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Found> {
+        self.found.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until the threads have ended.
+    fn wait(&self, progress: &mut impl FnMut(u64) -> Result<()>) -> Result<()> {
+        loop {
+            let threads = {
+                let are_going = |found: &mut Found| found.threads > 0;
+                let waited = self
+                    .changed
+                    .wait_timeout_while(self.lock(), WAIT, are_going);
+                waited.unwrap_or_else(PoisonError::into_inner).0.threads
+            };
+            self.asked.poll()?;
+            progress(self.done.load(Ordering::Relaxed))?;
+            if threads == 0 {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Verifies parts until none is left.
+    fn work(&self) {
+        let _ended = Finally(|| {
+            self.lock().threads -= 1;
+            self.changed.notify_all();
+        });
+        while !self.stopped.load(Ordering::Acquire) {
+            let place = self.next.fetch_add(1, Ordering::Relaxed);
+            let Some(part) = self.parts.get(place) else {
+                return;
+            };
+            let report = self.read(part);
+            let mut found = self.lock();
+            match report {
+                Ok(report) => found.report.merge(&report),
+                // Told to stop, by whoever knows why.
+                Err(Error::Interrupted) if self.stopped.load(Ordering::Acquire) => return,
+                Err(error) => {
+                    let first = found.failed.as_ref().map(|(first, _)| *first);
+                    if first.is_none_or(|first| place < first) {
+                        found.failed = Some((place, error));
+                    }
+                    self.stop();
+                }
+            }
+        }
+    }
+
+    fn read(&self, part: &Part) -> Result<Report> {
+        let mut report = Report::of(self.format, &**self.source);
+        let mut walk = open(self.source.clone(), &self.options, Start::Part(part))?;
+        while walk.step()? == Step::More {
+            let before = report.bytes;
+            report.add(&*walk);
+            self.done
+                .fetch_add(report.bytes - before, Ordering::Relaxed);
+        }
+        report.note(&*walk);
+        Ok(report)
+    }
+}
