@@ -77,6 +77,7 @@ mod sealed_torn;
 #[cfg(all(unix, feature = "faults"))]
 mod steps;
 mod tenant;
+mod tenant_ledger;
 mod tenant_limits;
 mod tenant_lookup;
 mod tenant_names;
