@@ -336,3 +336,91 @@ fn strict_reading_gives_no_damage_where_a_step_is_full() {
         assert_eq!(error.cause, Cause::ChecksumMismatch, "{blocks}");
     }
 }
+
+/// Every entry leads into the same long chain of lengths, which runs past the end of the file. Following it counts too.
+#[test]
+fn lengths_followed_in_vain_stay_within_the_search_budget() {
+    let (entries, fields) = (1300_u32, 256_usize);
+    let mut bytes = b"TSEG\0\x02".to_vec();
+    bytes.extend_from_slice(&entries.to_be_bytes());
+    let data = 10 + u64::from(entries) * 32 + 4 + 8;
+    for entry in 0..entries {
+        bytes.extend_from_slice(&entry.to_be_bytes());
+        bytes.extend_from_slice(&[0; 8]);
+        bytes.extend_from_slice(&(data + 12 * u64::from(entry)).to_be_bytes());
+        bytes.extend_from_slice(&12_u64.to_be_bytes());
+        bytes.extend_from_slice(&[0; 4]);
+    }
+    let crc = crc32fast::hash(&bytes);
+    bytes.extend_from_slice(&crc.to_be_bytes());
+    bytes.extend_from_slice(&entries.to_be_bytes());
+    bytes.extend_from_slice(&[0; 4]);
+    // A thousand messages each, no tenant ID, and a first message that reaches over the other entries' blocks.
+    for entry in 0..entries {
+        let first = 12 * (entries - 1 - entry);
+        for number in [1000, 0, first] {
+            bytes.extend_from_slice(&number.to_be_bytes());
+        }
+    }
+    // Messages so long that the length of the next one has to be fetched.
+    for field in 0..fields {
+        let len = [4096, 5000][field % 2];
+        bytes.extend_from_slice(&u32::try_from(len).unwrap().to_be_bytes());
+        bytes.resize(bytes.len() + len, 0);
+    }
+    let (records, spans) = scan(source(&bytes), &lenient()).unwrap();
+    assert_eq!(records, []);
+    let causes: Vec<_> = spans.iter().filter_map(|span| span.cause).collect();
+    assert!(causes.contains(&Cause::SearchLimit), "{causes:?}");
+}
+
+/// Following lengths that are near each other costs no more of the budget than twice the bytes that are passed.
+#[test]
+fn a_block_of_many_messages_that_moved_is_found() {
+    let all: Vec<_> = (0..300_000_u32)
+        .map(|number| (1, b"large".to_vec(), number.to_be_bytes().repeat(2)))
+        .collect();
+    let segment = encode(2, &all);
+    let mut bytes = segment.bytes.clone();
+    let (at, len) = segment.numbers()[3 + 3];
+    bytes[at..at + len].copy_from_slice(&20_u64.to_be_bytes());
+    segment.seal(&mut bytes);
+    let (records, _) = scan(source(&bytes), &lenient()).unwrap();
+    assert!(records == segment.messages, "{} messages", records.len());
+}
+
+#[test]
+fn a_step_gives_at_most_65_536_messages() {
+    let all: Vec<_> = (0..70_000).map(|_| (1, b"many".to_vec(), vec![])).collect();
+    let segment = encode(2, &all);
+    let mut walk = open(source(&segment.bytes), &lenient(), Start::Beginning).unwrap();
+    let mut records = Vec::new();
+    while walk.step().unwrap() == Step::More {
+        assert!(walk.rows().len() <= 1 << 16, "{}", walk.rows().len());
+        collect(&*walk, &mut records);
+    }
+    assert!(records == segment.messages);
+}
+
+/// The table of contents is damaged, and each entry names a small block far from the one before. Fetching it counts too.
+#[test]
+fn blocks_fetched_in_vain_stay_within_the_search_budget() {
+    let entries = 300_000_u32;
+    let mut bytes = b"TSEG\0\x02".to_vec();
+    bytes.extend_from_slice(&entries.to_be_bytes());
+    let data = 10 + u64::from(entries) * 32 + 4 + 8;
+    for entry in 0..entries {
+        bytes.extend_from_slice(&entry.to_be_bytes());
+        bytes.extend_from_slice(&[0; 8]);
+        let place = u64::from(entry % 2) * 10_000;
+        bytes.extend_from_slice(&(data + place).to_be_bytes());
+        bytes.extend_from_slice(&8_u64.to_be_bytes());
+        bytes.extend_from_slice(&[0; 4]);
+    }
+    // The checksum of the table of contents is 0 too, and the blocks have no messages.
+    bytes.resize(bytes.len() + 12 + 20_000, 0);
+    let (records, spans) = scan(source(&bytes), &lenient()).unwrap();
+    assert_eq!(records, []);
+    let causes: Vec<_> = spans.iter().filter_map(|span| span.cause).collect();
+    assert!(causes.contains(&Cause::SearchLimit), "{causes:?}");
+}
