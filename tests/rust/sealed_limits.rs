@@ -202,3 +202,24 @@ fn hashing_in_vain_stays_within_the_search_budget() {
         (data_start as u64, Cause::ChecksumMismatch)
     );
 }
+
+/// Without a trailer a message counts by where it ends. Entries that all name the same message, which ends far away, cost two
+/// looks each. So many of them leave nothing of the search budget for the sound ones after them.
+#[test]
+fn looking_in_vain_stays_within_the_search_budget() {
+    for (stray, sound) in [(1000, 10), (300_000, 0)] {
+        let mut records: Vec<Record> = (0..stray + 10)
+            .map(|tick| (uuid(tick), vec![], vec![]))
+            .collect();
+        records[0].2 = vec![0; 64 << 10];
+        let mut bytes = segment(&Key::DEFAULT, &records, false);
+        let data_start = 24 * (stray + 11);
+        let index = usize::try_from(24 * stray).unwrap();
+        for entry in bytes[..index].chunks_exact_mut(24) {
+            entry[16..].copy_from_slice(&data_start.to_be_bytes());
+        }
+        let (found, ledger) = scan_sorted(source(&bytes), &lenient()).unwrap();
+        assert_covers(&ledger, bytes.len());
+        assert_eq!(found.len(), sound, "{stray}");
+    }
+}
