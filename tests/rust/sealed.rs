@@ -330,6 +330,31 @@ fn a_start_that_fits_no_file_is_refused() {
     }
 }
 
+/// A message that is not where its entry says is found by walking the file up to it, also where reading is strict or filtered.
+#[test]
+fn a_start_at_a_message_that_moved_is_found_and_any_other_is_refused() {
+    let records: Vec<Record> = (0..5)
+        .map(|tick| (uuid(tick), b"t".to_vec(), vec![3; 20]))
+        .collect();
+    let mut bytes = segment(&Key::DEFAULT, &records, true);
+    bytes[24 + 23] += 1;
+    let position = 24 * 6 + 26;
+    let wanted = Wanted {
+        types: Some(vec![b"other".to_vec()]),
+        ..Wanted::default()
+    };
+    for wanted in [Wanted::default(), wanted] {
+        let options = Options {
+            strict: true,
+            wanted,
+            ..lenient()
+        };
+        open(source(&bytes), &options, Start::Offset(position)).unwrap();
+        let refused = open(source(&bytes), &options, Start::Offset(position + 2));
+        assert!(matches!(refused, Err(Error::Usage(_))));
+    }
+}
+
 #[test]
 fn sound_files_of_other_formats_are_not_claimed() {
     let vectors = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/vectors");

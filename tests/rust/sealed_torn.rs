@@ -92,6 +92,26 @@ fn a_message_beyond_the_data_tells_how_long_it_is() {
     }
 }
 
+#[test]
+fn a_message_whose_lengths_lie_beyond_the_data_tells_how_long_those_are() {
+    let records: Vec<_> = (1..4).map(record).collect();
+    for trailer in [true, false] {
+        let mut bytes = segment(&Key::DEFAULT, &records, trailer);
+        bytes[24 * 4 + 2 * 33] = 200;
+        let strict = Options {
+            strict: true,
+            ..lenient()
+        };
+        let Err(Error::Damage(damage)) = scan(source(&bytes), &strict) else {
+            panic!("damage is raised")
+        };
+        assert_eq!(damage.cause, Cause::TruncatedHeader);
+        let expected = damage.finding.expected();
+        assert!(expected.starts_with("at least 205 bytes"), "{expected}");
+        assert_eq!(damage.finding.actual(), "33 bytes left in the data");
+    }
+}
+
 /// Where key check and index hash are damaged, the key under which messages count is the file's, whatever is to be given out.
 #[test]
 fn of_several_keys_it_is_the_one_under_which_messages_count() {
