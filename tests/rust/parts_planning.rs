@@ -284,6 +284,35 @@ fn a_part_that_takes_more_than_its_share_of_the_search_budget_is_refused() {
     assert!(rest > 290, "{rest}");
 }
 
+/// Pruning passes over blocks that are not wanted, and over no other.
+#[test]
+fn a_damaged_block_that_is_wanted_is_in_the_ledger_of_its_part() {
+    let messages = (0..100).map(|partition| (partition, b"t".to_vec(), vec![9; 900]));
+    let segment = tenant_segments::encode(2, &messages.collect::<Vec<_>>());
+    let own = &segment.messages[42];
+    let mut bytes = segment.bytes.clone();
+    bytes[usize::try_from(own.position).unwrap() + 100] ^= 1;
+    let options = Options {
+        prune: true,
+        wanted: Wanted {
+            partitions: Some(vec![42]),
+            ..Wanted::default()
+        },
+        ..tenant_segments::lenient()
+    };
+    let source = source(&bytes);
+    let parts = split(source.clone(), &options, 10_000).unwrap();
+    assert!(parts.len() > 5, "{}", parts.len());
+    let seen = parts
+        .iter()
+        .map(|part| read(&source, &options, Start::Part(part)));
+    let spans: Vec<_> = seen.flat_map(|seen| seen.spans).collect();
+    let damage: Vec<_> = spans.iter().filter(|span| span.is_damage()).collect();
+    let cause = Some(Cause::ChecksumMismatch);
+    let found = damage.iter().map(|span| (span.end, span.cause));
+    assert!(found.eq([(own.block_end, cause)]), "{damage:?}");
+}
+
 /// Where only what is wanted is to be read, parts in which nothing is are not; the records are the same.
 #[test]
 fn parts_without_wanted_records_are_not_read() {
@@ -292,6 +321,8 @@ fn parts_without_wanted_records_are_not_read() {
         .collect();
     let mut sealed = segments::segment(&Key::DEFAULT, &records, true);
     let mut log = chunked::segment(200, 2, 4500);
+    let tenants = (0..205).map(|partition| (partition, b"t".to_vec(), vec![9; 9000]));
+    let mut tenants = tenant_segments::encode(2, &tenants.collect::<Vec<_>>()).bytes;
     let bound = |tick| Some(Bound::Uuid(uuid(tick)));
     for damaged in [false, true] {
         if damaged {
@@ -300,6 +331,9 @@ fn parts_without_wanted_records_are_not_read() {
             }
             for at in (3000..log.len()).step_by(50_001) {
                 log[at / 0x80 * 0x80 + 40] ^= 1;
+            }
+            for at in (tenants.len() - 1_790_000..tenants.len()).step_by(50_001) {
+                tenants[at] ^= 1;
             }
         }
         let by_uuid = [
@@ -321,6 +355,13 @@ fn parts_without_wanted_records_are_not_read() {
             .map(|wanted| (&sealed, segments::lenient(), wanted))
             .into_iter();
         let cases = cases.chain(by_offset.map(|wanted| (&log, chunked::lenient(), wanted)));
+        let by_partition = [vec![0, 1], vec![100], vec![204], vec![3, 197]];
+        let by_partition = by_partition.map(|partitions| Wanted {
+            partitions: Some(partitions),
+            ..Wanted::default()
+        });
+        let of_tenants = |wanted| (&tenants, tenant_segments::lenient(), wanted);
+        let cases = cases.chain(by_partition.map(of_tenants));
         for (bytes, options, wanted) in cases {
             let all = Options {
                 wanted,
