@@ -107,6 +107,39 @@ fn every_message_is_found_and_nothing_else() {
     assert!(matches!(refused, Err(Error::Usage(_))));
 }
 
+/// The table of contents is remembered here and there, so that a look-up need not go through all of it.
+#[test]
+fn of_thousands_of_entries_each_is_found_and_little_is_read() {
+    for version in [1, 2] {
+        let all: Vec<_> = (0..3000_u32)
+            .map(|number| {
+                // An entry of version 1 is a partition, one of version 2 a tenant.
+                let partition = if version == 1 { number } else { number / 1000 };
+                let tenant = format!("{number:04}").into_bytes();
+                (partition, tenant, number.to_be_bytes().to_vec())
+            })
+            .collect();
+        let segment = encode(version, &all);
+        let counting = Counting::new(segment.bytes.clone());
+        let options = Options {
+            window_bytes: 1 << 10,
+            ..options(true)
+        };
+        let lookup = lookup(counting.clone(), &options).unwrap();
+        lookup.get(&[id(&segment.messages[0])]).unwrap();
+        counting.take();
+        for message in segment.messages.iter().step_by(37) {
+            let hits = lookup.get(&[id(message)]).unwrap();
+            hits.each(|hit| {
+                let (rows, row) = hit.unwrap();
+                assert_eq!(rows.position(row), message.position);
+            });
+            let read = counting.take().0;
+            assert!(read < 20_000, "{read} bytes read");
+        }
+    }
+}
+
 /// The block of a message: where it begins and ends.
 fn block(segment: &Segment, place: usize) -> std::ops::Range<u64> {
     let message = &segment.messages[place];

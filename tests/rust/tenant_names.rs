@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::common::chunked::noise;
 use crate::common::{Windowed, source};
 use crate::tenant_segments::{encode, lenient, scan, strict_error};
-use seglake::format::{Options, RecordId, Wanted, lookup};
+use seglake::format::{Options, RecordId, Start, Step, Value, Wanted, lookup, open};
 use seglake::ledger::Cause;
 use seglake::source::Source;
 
@@ -129,5 +129,33 @@ fn long_names_are_wanted_and_looked_up() {
                 }
             }
         }
+    }
+}
+
+#[test]
+fn without_values_a_name_longer_than_32_mib_is_null() {
+    let name = noise(3, (32 << 20) + 1);
+    let segment = encode(2, &[(7, name.clone(), b"value".to_vec())]);
+    for values in [true, false] {
+        let options = Options {
+            values,
+            strict: true,
+            ..lenient()
+        };
+        let mut walk = open(source(&segment.bytes), &options, Start::Beginning).unwrap();
+        let mut seen = 0;
+        while walk.step().unwrap() == Step::More {
+            let rows = walk.rows();
+            for row in 0..rows.len() {
+                let expected = if values {
+                    Value::Text(&name)
+                } else {
+                    Value::Null
+                };
+                assert!(rows.field(row, 1) == expected, "with values: {values}");
+                seen += 1;
+            }
+        }
+        assert_eq!(seen, 1);
     }
 }

@@ -3,10 +3,12 @@
 use std::fs;
 use std::path::Path;
 
-use crate::tenant_segments::{encode, messages};
+use crate::common::source;
+use crate::tenant_segments::{encode, lenient, messages};
 use proptest::prelude::*;
 use seglake::Error;
 use seglake::format::{RecordId, Value, WriteOptions, create, tenant};
+use seglake::verbs::{Conversion, convert};
 
 fn options(version: u16, memory_bytes: u64) -> WriteOptions {
     WriteOptions {
@@ -222,4 +224,30 @@ fn an_interrupt_ends_the_writing_and_leaves_nothing() {
     assert!(matches!(writer.close(), Err(Error::Interrupted)));
     drop(writer);
     assert_eq!(names(folder.path()), Vec::<String>::new());
+}
+
+/// A tenant without messages is in no record.
+#[test]
+fn converting_keeps_tenants_without_messages() {
+    let folder = tempfile::tempdir().unwrap();
+    let (old, new) = (folder.path().join("old"), folder.path().join("new"));
+    for version in [1, 2] {
+        let mut writer = create(&tenant::FORMAT, &old, &options(version, 1 << 20)).unwrap();
+        for (tenant, value) in [(b"a", Value::Binary(b"value")), (b"b", Value::Null)] {
+            let fields = [Value::Int64(3), Value::Text(tenant), Value::Null, value];
+            writer.write(&fields).unwrap();
+        }
+        writer.close().unwrap();
+        let conversion = Conversion {
+            to: &tenant::FORMAT,
+            write: options(version, 1 << 20),
+            drop: &[],
+            set: &[],
+            overwrite: true,
+        };
+        let bytes = fs::read(&old).unwrap();
+        convert(source(&bytes), &lenient(), &new, &conversion, |_| Ok(())).unwrap();
+        assert_eq!(fs::read(&new).unwrap(), bytes);
+        fs::remove_file(&old).unwrap();
+    }
 }
