@@ -9,8 +9,8 @@ use crate::common::chunked::{
 use crate::common::counting::Counting;
 use crate::common::{Windowed, assert_covers, source};
 use seglake::Error;
-use seglake::format::{Eof, Options, Start, Step, Wanted, open};
-use seglake::ledger::{Cause, Kind};
+use seglake::format::{Bound, Eof, Options, RecordId, Start, Step, Wanted, lookup, open};
+use seglake::ledger::{Cause, Kind, Span};
 
 const ALIGNMENT: usize = 0x80;
 const HEADER_BYTES: usize = 21;
@@ -269,4 +269,49 @@ fn a_range_of_a_growing_file_ends_behind_what_is_wanted() {
             assert_eq!(end, last, "{prune}, {until}");
         }
     }
+}
+
+/// Damage at the end of the file is a torn tail only if the checksum of an earlier header is right.
+#[test]
+fn a_range_says_of_damage_what_the_whole_scan_says() {
+    for (chunks, kind) in [(0, Kind::Corrupt), (1, Kind::TornTail)] {
+        let mut bytes = segment(chunks, 3, 10);
+        let at = bytes.len();
+        push_records(&mut bytes, 3 * chunks, &[(0, b"lost")]);
+        bytes[at + 5] ^= 1;
+        let damage = |spans: &[Span]| {
+            let span = spans.iter().find(|span| span.is_damage()).unwrap();
+            (span.start, span.kind, span.cause)
+        };
+        let whole = scan(source(&bytes), &lenient()).unwrap().1;
+        let wanted = Wanted {
+            offsets: Some(3 * chunks.cast_unsigned()..u64::MAX),
+            ..Wanted::default()
+        };
+        let lookup = lookup(source(&bytes), &lenient()).unwrap();
+        let mut walk = lookup.range(&wanted).unwrap();
+        let mut spans = Vec::new();
+        while walk.step().unwrap() == Step::More {
+            spans.extend_from_slice(walk.spans());
+        }
+        let cause = Some(Cause::HeaderChecksumMismatch);
+        assert_eq!(damage(&whole), (at as u64, kind, cause));
+        assert_eq!(damage(&spans), damage(&whole));
+    }
+}
+
+#[test]
+fn a_look_up_by_offset_finds_what_the_options_do_not_want() {
+    let bytes = segment(3, 3, 10);
+    let options = Options {
+        wanted: Wanted {
+            until: Some(Bound::Micros(20)),
+            ..Wanted::default()
+        },
+        ..lenient()
+    };
+    let lookup = lookup(source(&bytes), &options).unwrap();
+    let ids = [1, 7].map(RecordId::Offset);
+    let hits = lookup.get(&ids).unwrap();
+    assert!(hits.places.iter().all(Option::is_some), "{:?}", hits.places);
 }
