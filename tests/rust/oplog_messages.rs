@@ -313,6 +313,27 @@ fn what_cannot_be_encoded_is_refused_by_name() {
     );
 }
 
+/// A reference of three bytes becomes a key of 32 and a number of 8.
+#[test]
+fn many_references_weigh_what_they_take_in_columns() {
+    for (count, least) in [(10, 0), (1000, 1000 * 40)] {
+        let message = Plain {
+            clock: vec![(1, 1); count],
+            ..Plain::default()
+        };
+        let mut fields = message.fields(Dialect::Draft11);
+        fields[0] = Value::Int64(1);
+        let bytes = encode_message(&fields, Dialect::Draft11).unwrap();
+        let single = decode_message(bytes.as_slice(), Dialect::Draft11, Some(1)).unwrap();
+        let weight = single.rows().weight(0);
+        assert!(
+            weight >= bytes.len() + least,
+            "{weight} for {}",
+            bytes.len()
+        );
+    }
+}
+
 proptest! {
     #[test]
     fn any_bytes_are_a_message_or_damage(bytes: Vec<u8>, dialect in messages::dialects()) {

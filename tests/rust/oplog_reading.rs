@@ -100,6 +100,27 @@ fn reading_on_from_a_position_knows_number_and_keys() {
 }
 
 #[test]
+fn what_is_before_the_start_is_neither_raised_nor_too_large() {
+    let front = plain(&[b"one", &[b'2'; 100]]);
+    let bad = framed(b"\0\x01\0\0\0\xfd\xff\xff");
+    let bytes = [front.clone(), bad.clone(), plain(&[b"three", b"four"])].concat();
+    let options = Options {
+        strict: true,
+        max_record_bytes: 50,
+        ..lenient(Dialect::Draft)
+    };
+    let start = (front.len() + bad.len()) as u64;
+    let mut walk = open(source(&bytes), &options, Start::Offset(start)).unwrap();
+    let mut records = Vec::new();
+    while walk.step().unwrap() == Step::More {
+        collect(&*walk, Dialect::Draft, &mut records);
+    }
+    assert_eq!(values(&records), ["7468726565", "666f7572"]);
+    let whole = scan(source(&bytes), &options);
+    assert!(matches!(whole, Err(Error::Limit { .. })), "{whole:?}");
+}
+
+#[test]
 fn a_carry_that_fits_no_file_is_refused() {
     let state = |at: u64, keys: &str| {
         let json = format!(r#"{{"at":{at},"seq":0,"chain_end":0,"keys":{keys},"held":null}}"#);
