@@ -179,7 +179,8 @@ fn a_write_that_was_interrupted() {
         bytes.resize(20_000, 0);
     });
     let found = assert_reason(&sound, &preallocated, Reason::InterruptedWrite);
-    assert!(found[0].evidence.contains("9216"), "{}", shown(&found));
+    let evidence = "what was written ends at 9216, where a sector ends";
+    assert!(found[0].evidence.contains(evidence), "{}", shown(&found));
     let sound = chunked(10, 1000);
     let bytes = sound.damaged(|bytes| bytes.truncate(9001));
     assert_reason(&sound, &bytes, Reason::InterruptedWrite);

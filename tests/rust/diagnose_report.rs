@@ -9,7 +9,7 @@ use crate::diagnoses::{
     active, assert_reason, checksummed, chunked, positions, repairs, sealed, shown, tenant,
 };
 use proptest::prelude::*;
-use seglake::format::RecordId;
+use seglake::format::{Options, RecordId};
 use seglake::source::Source;
 use seglake::verbs::{Certainty, DiagnoseOptions, Diagnosis, Reason, diagnose, verify};
 
@@ -181,4 +181,19 @@ fn what_the_proposals_mend_is_said() {
     assert!(said(&one).ends_with("; the whole file is sound then"));
     assert!(said(&two).ends_with("; the whole file is sound with all proposals"));
     assert!(said(&part).ends_with(&format!("; what stands from {} on stays damaged", at[3])));
+}
+
+/// The beginning of the file no longer shows its format.
+#[test]
+fn a_file_is_read_as_what_the_report_is_of() {
+    let sound = active(10, 100, 0);
+    let bytes = sound.damaged(|bytes| bytes[..300].fill(0xff));
+    let (report, found) = sound.explained(&bytes);
+    let options = Options {
+        format: None,
+        ..sound.options()
+    };
+    let how = DiagnoseOptions::default();
+    let again = diagnose(&source(&bytes), &options, &report, &how, |_| Ok(())).unwrap();
+    assert_eq!(shown(&again), shown(&found));
 }
