@@ -69,6 +69,13 @@ fn hold(rows: &dyn Rows, columns: &[Column], range: &Range<usize>) {
         let (fitting, weight) = rows.fitting(range.start, room);
         let weights: Vec<_> = range.clone().map(|row| rows.weight(row)).collect();
         assert_eq!(weight, weights[..fitting].iter().sum::<usize>());
+        let bodies = range.clone().map(|row| rows.value(row).len());
+        assert!(
+            weights
+                .iter()
+                .zip(bodies)
+                .all(|(weight, body)| *weight >= body)
+        );
         assert!(weight <= bytes || empty && fitting == 1);
         assert!(fitting == range.len() || weight + weights[fitting] > bytes);
     }
@@ -211,5 +218,29 @@ proptest! {
             }
         }
         prop_assert_eq!(messages.next(), None);
+    }
+}
+
+/// A value that is not asked for may be of any size.
+#[test]
+fn a_record_that_is_too_large_has_its_other_columns() {
+    let bytes = crate::common::segment(&Key::DEFAULT, &[("type", vec![7; 1000])]);
+    let options = Options {
+        max_record_bytes: 100,
+        ..of_active()
+    };
+    for (column, is_given) in [("uuid", true), ("value", false)] {
+        let names = [column.to_owned()];
+        let selection =
+            Selection::new(&active::FORMAT, &options, Some(&names), UuidType::Fixed).unwrap();
+        let limits = Limits {
+            bytes: 1 << 20,
+            rows: 10,
+        };
+        let mut batches = Batches::new(source(&bytes), &options, selection, limits).unwrap();
+        match batches.next().unwrap() {
+            Ok(batch) => assert!(is_given && batch.num_rows() == 1),
+            Err(error) => assert!(!is_given, "{error}"),
+        }
     }
 }

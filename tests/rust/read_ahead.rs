@@ -166,6 +166,22 @@ fn a_jump_reads_a_little_and_what_is_near_nothing_more() {
 }
 
 #[test]
+fn jumps_that_read_much_read_nothing_ahead() {
+    let store = Store::new(40 * MIB);
+    let ahead = ReadAhead::new(store.clone());
+    for jump in 0..10 {
+        check(&store, &ahead, (jump * 7 % 10) * 4 * MIB, 500 * KIB);
+    }
+    drop(ahead);
+    // Each thread that reads ahead has the store until it ends.
+    while Arc::strong_count(&store) > 1 {
+        thread::yield_now();
+    }
+    let most = 10 * (500 * KIB + ReadAhead::LEAST_BYTES);
+    assert!(store.bytes_read() <= most, "{:?}", store.reads());
+}
+
+#[test]
 fn a_scan_reads_each_byte_once_and_more_at_a_time() {
     let store = Store::new(64 * MIB);
     let ahead = ReadAhead::new(store.clone());

@@ -256,6 +256,14 @@ mod tests {
     }
 
     #[test]
+    fn a_path_is_shown_as_it_is_where_it_is_text() {
+        assert_eq!(
+            path_text(OsStr::new("logs/a \u{e4}.seg")),
+            "logs/a \u{e4}.seg"
+        );
+    }
+
+    #[test]
     fn columns_that_are_not_asked_for_are_not_touched() {
         let options = Options::default();
         for (names, touched) in [

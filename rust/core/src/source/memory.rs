@@ -102,3 +102,22 @@ impl Source for MappedSource {
         self.0.read_exact_at(offset, buffer)
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mapped_file_is_read_as_its_bytes() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), b"some bytes").unwrap();
+        let mapped = MappedSource::new(file.as_file(), file.path()).unwrap();
+        assert_eq!(mapped.as_slice().unwrap(), b"some bytes");
+        let mut buffer = [0; 5];
+        mapped.read_exact_at(5, &mut buffer).unwrap();
+        assert_eq!(&buffer, b"bytes");
+        assert_eq!((mapped.len(), mapped.path()), (10, Some(file.path())));
+        assert!(mapped.read_exact_at(6, &mut buffer).is_err());
+    }
+}
