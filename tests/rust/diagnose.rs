@@ -8,7 +8,7 @@ use crate::diagnoses::{
     shown, tenant,
 };
 use seglake::checksum::Key;
-use seglake::format::{Options, active as format_active, oplog};
+use seglake::format::{Dialect, Options, active as format_active, oplog};
 use seglake::ledger::Kind;
 use seglake::verbs::{Certainty, Diagnosis, Reason};
 
@@ -97,6 +97,19 @@ fn sectors_that_changed_places() {
             shown(&found)
         );
     }
+}
+
+/// The record begins with the sector, so the sector that is in its place has other lengths.
+#[test]
+fn the_first_sector_of_the_file_is_in_another_ones_place() {
+    let sound = active(8, 500, 0);
+    let bytes = sound.damaged(|bytes| {
+        let (front, back) = bytes.split_at_mut(3072);
+        front[..512].swap_with_slice(&mut back[..512]);
+    });
+    let (_, found) = sound.explained(&bytes);
+    let first = found.iter().find(|own| own.span.start == 0).unwrap();
+    assert_eq!(first.reason, Reason::MovedSector, "{}", shown(&found));
 }
 
 #[test]
@@ -345,13 +358,31 @@ fn an_oplog_of_another_dialect() {
     );
 }
 
+/// The message decodes in the dialect `autobase` as well.
+#[test]
+fn an_oplog_that_decodes_is_not_of_another_dialect() {
+    let options = Options {
+        format: Some(&oplog::FORMAT),
+        dialect: Dialect::Draft11,
+        strict: false,
+        ..Options::default()
+    };
+    let (_, found) = explained(
+        source(b"\x0a\x00\x01\x01\x01\x01\x00\x00\x00\x00\x00"),
+        &options,
+    );
+    let reasons: Vec<_> = found.iter().map(|own| own.reason).collect();
+    assert_eq!(reasons, [Reason::LostReference], "{}", shown(&found));
+}
+
 #[test]
 fn an_entry_that_is_wrong_itself_moves_nothing() {
-    // An offset of several damaged bits, and the same entry twice.
+    // An offset of several damaged bits, one that is a little more, and the same entry twice.
     let sound = sealed(8, 60, true);
     let offset = sound.damaged(|bytes| bytes[24 * 3 + 22..24 * 4].copy_from_slice(&[0x7f, 0x35]));
+    let near = sound.damaged(|bytes| bytes[24 + 23] += 33);
     let twice = sound.damaged(|bytes| bytes.copy_within(24 * 3..24 * 4, 24 * 4));
-    for bytes in [offset, twice] {
+    for bytes in [offset, near, twice] {
         let (report, found) = sound.explained(&bytes);
         assert!(!report.is_sound() && !found.is_empty());
         let is_moved =
