@@ -202,6 +202,30 @@ fn no_walk_begins_after_the_block_that_an_entry_names() {
     }
 }
 
+/// The first entry names bytes of the table of contents, where no message begins.
+#[test]
+fn no_walk_begins_before_the_blocks() {
+    for count in [2, 3, 9] {
+        let segment = partitions(count);
+        let mut bytes = segment.bytes.clone();
+        set(&segment, &mut bytes, 0, OFFSET, 0);
+        set(&segment, &mut bytes, 0, LENGTH, 49);
+        segment.seal(&mut bytes);
+        for strict in [false, true] {
+            let options = Options {
+                strict,
+                ..lenient()
+            };
+            for offset in 0..49 {
+                let begun = open(source(&bytes), &options, Start::Offset(offset));
+                let refused = begun.and_then(|mut walk| walk.step());
+                let is_usage = matches!(refused, Err(Error::Usage(_)));
+                assert!(is_usage, "{count}, {strict}, {offset}: {refused:?}");
+            }
+        }
+    }
+}
+
 /// Blocks are pending while a later entry may still name an earlier block. Some thousand pending ones end the search. After the
 /// last entry that is out of order nothing is pending.
 #[test]

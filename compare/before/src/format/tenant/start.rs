@@ -89,7 +89,8 @@ impl TenantWalk {
             let Some(entry) = entries.next(&*source)? else {
                 return Err(no_message(offset));
             };
-            if (entry.offset..entry.block_end()).contains(&offset) {
+            let names_it = (entry.offset..entry.block_end()).contains(&offset);
+            if names_it && front.in_bounds(entry.offset) {
                 let mut walk = Self::at(source, options, front, at, Some(left));
                 walk.before = before;
                 walk.end = Some(entry.offset);
