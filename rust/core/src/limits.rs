@@ -21,7 +21,7 @@ limits! {
     // Searching behind damage: rule 34 of FORMATS.md.
 
     /// What one scan may hash or decode in vain, in bytes, beside its share of the file's length.
-    search_bytes: u64 = 256 << 20, fuzzing 256;
+    search_bytes: u64 = 256 << 20, fuzzing 4 << 10;
     /// That share: so many bytes for each byte of the file. Decoding a block costs up to two for each of its bytes.
     search_bytes_per_byte: u64 = 2, fuzzing 2;
     /// Up to this much is spent on any candidate; from then on, on plausible ones alone.
