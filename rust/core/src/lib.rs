@@ -30,6 +30,7 @@ pub mod columns;
 mod compress;
 mod cursor;
 mod disk;
+mod engine;
 pub mod error;
 #[cfg(feature = "faults")]
 pub mod faults;

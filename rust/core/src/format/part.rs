@@ -209,17 +209,6 @@ pub(crate) fn part_bytes(least: u64, most: u64, size: u64, threads: usize) -> u6
         .max(size.div_ceil(LIMITS.parts))
 }
 
-/// What of a search budget is a part's own: two bytes for each of its bytes, and its share of what a file has beside that. As
-/// long as no part exceeds its own, the whole walk does not exceed its budget either, and none of them ends a search that
-/// another does not. A part that turns out to have exceeded it is refused: whether the whole walk would have gone on, the
-/// other parts decide.
-pub(super) fn budget_share(bytes: u64, size: u64) -> u64 {
-    let beside = LIMITS.search_bytes;
-    let share = u128::from(beside) * u128::from(bytes) / u128::from(size.max(1));
-    let share = u64::try_from(share).unwrap_or(beside).min(beside);
-    share.saturating_add(bytes.saturating_mul(LIMITS.search_bytes_per_byte))
-}
-
 /// A part whose end cannot be told as the whole walk would.
 pub(super) fn inseparable(path: Option<&Path>, why: &str) -> Error {
     let name = crate::error::name(&path.map(Path::to_path_buf));
@@ -228,7 +217,7 @@ pub(super) fn inseparable(path: Option<&Path>, why: &str) -> Error {
     ))
 }
 
-/// A part in which more was hashed in vain than is its [share](budget_share).
+/// A part in which more was hashed in vain than is its [share](crate::engine::Budget::share).
 pub(super) fn over_budget(path: Option<&Path>, spent: u64, share: u64) -> Error {
     inseparable(
         path,

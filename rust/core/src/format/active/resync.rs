@@ -211,17 +211,7 @@ impl ActiveWalk {
 
     /// Takes so much from the budget, if it is left.
     fn spend(&mut self, bytes: u64) -> bool {
-        let budget = LIMITS.search_bytes.saturating_add(
-            self.source
-                .len()
-                .saturating_mul(LIMITS.search_bytes_per_byte),
-        );
-        let spent = self.state.spent.saturating_add(bytes);
-        let affordable = spent <= budget;
-        if affordable {
-            self.state.spent = spent;
-        }
-        affordable
+        self.state.budget.try_spend(bytes, self.source.len())
     }
 
     /// Searches byte by byte for a good record at `from` or behind it.
@@ -269,9 +259,7 @@ impl ActiveWalk {
                 continue; // that one such record checks is known, and more of them change nothing
             }
             let end = position + header.total();
-            if self.state.spent >= LIMITS.generous_search_bytes
-                && header.total() > LIMITS.plausible_bytes
-            {
+            if self.state.budget.wants_plausible(header.total()) {
                 if !self.spend(LOOK_BYTES) {
                     return Ok(Hit::Limit(position));
                 }

@@ -10,6 +10,7 @@ use super::rows::{ActiveRows, Stored, type_of};
 use super::settled::Settled;
 use super::{Header, MAX_HEADER_BYTES, Parsed, UUID_BYTES};
 use crate::checksum::Key;
+use crate::engine::Budget;
 use crate::error::{Damage, Error, Finding, Result};
 use crate::format::{self, Carry, Eof, Options, Rows, Start, Step, Types, UuidBounds, Walk};
 use crate::ledger::{Cause, Kind, RecordRun, Span};
@@ -35,7 +36,7 @@ pub(super) struct State {
     /// Whether any record's checksum was right.
     pub(super) checked: bool,
     /// Bytes hashed in vain.
-    pub(super) spent: u64,
+    pub(super) budget: Budget,
     /// How many bytes may be hashed together behind the next record: what was committed since the last failure. So what
     /// a failure makes worthless is never more than what was good before it, and hostile files stay linear.
     trust: u64,
@@ -88,7 +89,7 @@ impl ActiveWalk {
             last: None,
             key,
             checked: false,
-            spent: 0,
+            budget: Budget::default(),
             trust: u64::MAX,
             held: None,
         };
@@ -369,8 +370,8 @@ impl ActiveWalk {
         if self.options.strict && self.options.eof == Eof::Final {
             return Err(self.damage_error(finding));
         }
-        let spent = self.state.spent;
-        self.state.spent += hashed;
+        let budget = self.state.budget;
+        self.state.budget.spend(hashed);
         self.state.trust = 0;
         let resync = self.resync()?;
         let (end, older) = match resync {
@@ -388,7 +389,7 @@ impl ActiveWalk {
             }
         };
         if self.options.eof == Eof::Growing {
-            self.state.spent = spent;
+            self.state.budget = budget;
             return Ok(Advance::Wait);
         }
         let bytes_are_missing = matches!(cause, Cause::TruncatedHeader | Cause::LengthOutOfBounds);

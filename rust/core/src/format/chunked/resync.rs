@@ -114,18 +114,9 @@ impl ChunkedWalk {
 
     /// Whether exactly the bytes behind the damaged header at `at`, up to `end`, are one good frame.
     fn try_payload(&mut self, at: u64, end: u64) -> Result<Trial> {
-        let budget = LIMITS.search_bytes.saturating_add(
-            self.input
-                .source
-                .len()
-                .saturating_mul(LIMITS.search_bytes_per_byte),
-        );
         let share = if at < self.state.twice_until { 2 } else { 1 };
-        let allowed = budget.saturating_sub(self.state.spent) / share;
-        if self.state.spent >= LIMITS.generous_search_bytes
-            && end - at > LIMITS.plausible_bytes
-            && !self.follows_plausibly(align(end))?
-        {
+        let allowed = self.state.budget.left(self.input.source.len()) / share;
+        if self.state.budget.wants_plausible(end - at) && !self.follows_plausibly(align(end))? {
             return Ok(Trial::Not);
         }
         self.giving = None; // the decoder is for this now
@@ -148,7 +139,7 @@ impl ChunkedWalk {
                 Piece::Bad(_) => break (Trial::Not, work),
             }
         };
-        self.state.spent = self.state.spent.saturating_add(work.saturating_mul(share));
+        self.state.budget.spend(work.saturating_mul(share));
         Ok(trial)
     }
 

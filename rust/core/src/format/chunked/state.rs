@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::part::Portion;
+use crate::engine::Budget;
 use crate::ledger::Span;
 
 /// What is to become of damage, up to the next good chunk.
@@ -30,7 +31,7 @@ pub(super) struct State {
     /// What is to become of damage, where that is known.
     pub(super) fate: Option<Fate>,
     /// Bytes decompressed in search, counted towards the budget.
-    pub(super) spent: u64,
+    pub(super) budget: Budget,
     /// In front of this offset each search is made twice, once to learn the fate of damage, and so counts twice.
     pub(super) twice_until: u64,
     /// Damage up to `at` that might still grow.

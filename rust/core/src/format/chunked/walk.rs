@@ -332,7 +332,7 @@ impl ChunkedWalk {
         if strict && (settled || !growing) {
             return Err(self.fail(finding));
         }
-        let before = (self.state.spent, self.state.twice_until);
+        let before = (self.state.budget, self.state.twice_until);
         let reach = self.reach(at, extent)?;
         let fate = match self.state.fate {
             _ if settled || reach.limited => Fate::Corrupt,
@@ -340,7 +340,7 @@ impl ChunkedWalk {
             None => {
                 let fate = self.foresee(reach.end)?;
                 if growing && fate != Fate::Corrupt {
-                    (self.state.spent, self.state.twice_until) = before;
+                    (self.state.budget, self.state.twice_until) = before;
                     return Ok(Advance::Wait);
                 }
                 if strict {
@@ -370,7 +370,7 @@ impl ChunkedWalk {
     /// Runs ahead from `at`, behind damage, to see whether a good chunk follows. What is found there is met again, so that
     /// nothing of it need be kept, however much it is.
     fn foresee(&mut self, mut at: u64) -> Result<Fate> {
-        let spent = self.state.spent;
+        let budget = self.state.budget;
         // Only a chunk that is good tells.
         let hasty = std::mem::take(&mut self.state.hasty);
         self.state.twice_until = u64::MAX;
@@ -393,7 +393,7 @@ impl ChunkedWalk {
         };
         // A search that ended at `at` is made again too.
         self.state.twice_until = at.saturating_add(1);
-        self.state.spent = spent;
+        self.state.budget = budget;
         self.state.hasty = hasty;
         Ok(fate)
     }

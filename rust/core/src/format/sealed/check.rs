@@ -7,10 +7,10 @@ use super::reader::Reader;
 use super::run::{Run, Trust};
 use super::trailer::Trailer;
 use super::{Entry, Message, Parsed, UUID_BYTES};
+use crate::engine::Budget;
 use crate::error::{Error, Finding, Result};
 use crate::format::Options;
 use crate::ledger::Cause;
-use crate::limits::LIMITS;
 use crate::source::Source;
 use crate::uuid6;
 
@@ -151,9 +151,7 @@ impl Fault {
 }
 
 pub(super) const fn budget(front: &Front) -> u64 {
-    LIMITS
-        .search_bytes
-        .saturating_add(front.len.saturating_mul(LIMITS.search_bytes_per_byte))
+    Budget::total(front.len)
 }
 
 /// The next entry that is evidence: what was found when it was last looked for.

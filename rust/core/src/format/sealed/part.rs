@@ -16,8 +16,9 @@ use super::search::Search;
 use super::trailer::Foot;
 use super::walk::{SealedWalk, State};
 use super::{CHECKSUM_BYTES, ENTRY_BYTES, Entry, Message};
+use crate::engine::Budget;
 use crate::error::Result;
-use crate::format::part::{self, another_file, budget_share, exhausted, inseparable, over_budget};
+use crate::format::part::{self, another_file, exhausted, inseparable, over_budget};
 use crate::format::{Options, UuidBounds};
 use crate::limits::LIMITS;
 use crate::source::Source;
@@ -295,7 +296,7 @@ impl SealedWalk {
         };
         let entries = self.state.next - self.state.from;
         let bytes = extent(entries, part.start, self.state.end);
-        let share = budget_share(bytes, self.front().len);
+        let share = Budget::share(bytes, self.front().len);
         if self.checker.spent > 0 && self.checker.peak > share {
             let path = self.source().path();
             return Err(over_budget(path, self.checker.peak, share));

@@ -16,9 +16,10 @@ use super::probe::{Probe, block_crc};
 use super::ranges::{Ranges, Stretch, front_is_damaged};
 use super::toc::{Ahead, Entry, TOC_START};
 use super::walk::TenantWalk;
+use crate::engine::Budget;
 use crate::error::{Error, Result};
 use crate::format::Options;
-use crate::format::part::{self, another_file, budget_share, exhausted, inseparable, over_budget};
+use crate::format::part::{self, another_file, exhausted, inseparable, over_budget};
 use crate::limits::LIMITS;
 use crate::source::Source;
 
@@ -353,7 +354,7 @@ impl TenantWalk {
         };
         let blocks = self.ranges.at().saturating_sub(start.1);
         let bytes = blocks.saturating_add(next.saturating_sub(start.0));
-        let share = budget_share(bytes, self.front.len);
+        let share = Budget::share(bytes, self.front.len);
         if self.probe.spent > 0 && self.probe.peak > share {
             return Err(over_budget(self.source.path(), self.probe.peak, share));
         }

@@ -2,6 +2,7 @@
 //! is passed over, and checksums are computed in pieces.
 
 use super::block::{BLOCK_HEADER_BYTES, Decoder, Name, Shape};
+use crate::engine::Budget;
 use crate::error::Result;
 use crate::format::Options;
 use crate::limits::LIMITS;
@@ -51,10 +52,7 @@ pub(super) struct Probe {
 impl Probe {
     /// How much may still be spent.
     pub(super) fn left(&self, source: &dyn Source) -> u64 {
-        LIMITS
-            .search_bytes
-            .saturating_add(source.len().saturating_mul(LIMITS.search_bytes_per_byte))
-            .saturating_sub(self.spent)
+        Budget::total(source.len()).saturating_sub(self.spent)
     }
 
     /// Whether so much can be spent.

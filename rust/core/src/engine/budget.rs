@@ -1,0 +1,94 @@
+//! The search budget (rule 34): searching stays cheap, also in hostile files.
+
+use serde::{Deserialize, Serialize};
+
+use crate::limits::LIMITS;
+
+/// What the searches of one scan have spent so far: bytes hashed or decoded in vain.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Budget {
+    spent: u64,
+}
+
+impl Budget {
+    /// What one scan of a file of `len` bytes may spend.
+    pub(crate) const fn total(len: u64) -> u64 {
+        LIMITS
+            .search_bytes
+            .saturating_add(len.saturating_mul(LIMITS.search_bytes_per_byte))
+    }
+
+    /// What of that is the own share of a part of `bytes` bytes: as much for each of its bytes, and its share of what a file has
+    /// beside that. As long as no part exceeds its own, the whole walk does not exceed its budget either, and none of them ends
+    /// a search that another does not. A part that turns out to have exceeded it is refused: whether the whole walk would have
+    /// gone on, the other parts decide.
+    pub(crate) fn share(bytes: u64, len: u64) -> u64 {
+        let beside = LIMITS.search_bytes;
+        let share = u128::from(beside) * u128::from(bytes) / u128::from(len.max(1));
+        let share = u64::try_from(share).unwrap_or(beside).min(beside);
+        share.saturating_add(bytes.saturating_mul(LIMITS.search_bytes_per_byte))
+    }
+
+    /// What may still be spent in a file of `len` bytes.
+    pub(crate) const fn left(self, len: u64) -> u64 {
+        Self::total(len).saturating_sub(self.spent)
+    }
+
+    /// Spends so many bytes in a file of `len` bytes, if that much is left.
+    pub(crate) const fn try_spend(&mut self, bytes: u64, len: u64) -> bool {
+        let spent = self.spent.saturating_add(bytes);
+        let is_left = spent <= Self::total(len);
+        if is_left {
+            self.spent = spent;
+        }
+        is_left
+    }
+
+    /// Counts what turned out to be in vain.
+    pub(crate) const fn spend(&mut self, bytes: u64) {
+        self.spent = self.spent.saturating_add(bytes);
+    }
+
+    /// Whether a candidate of so many bytes is tried only where what follows it is plausible: much was spent already, and it is
+    /// long.
+    pub(crate) const fn wants_plausible(self, bytes: u64) -> bool {
+        self.spent >= LIMITS.generous_search_bytes && bytes > LIMITS.plausible_bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn no_more_is_spent_than_there_is(len in 0..1_u64 << 60, wishes in prop::collection::vec(any::<u64>(), 0..20)) {
+            let mut budget = Budget::default();
+            for bytes in wishes {
+                let left = budget.left(len);
+                prop_assert_eq!(budget.try_spend(bytes, len), bytes <= left);
+                prop_assert_eq!(budget.left(len), if bytes <= left { left - bytes } else { left });
+            }
+        }
+
+        #[test]
+        fn the_shares_of_all_parts_are_no_more_than_the_whole(sizes in prop::collection::vec(0..1_u64 << 50, 1..20)) {
+            let len = sizes.iter().sum();
+            let shares: u64 = sizes.iter().map(|bytes| Budget::share(*bytes, len)).sum();
+            prop_assert!(shares <= Budget::total(len));
+        }
+    }
+
+    #[test]
+    fn long_candidates_have_to_be_plausible_once_much_was_spent() {
+        let mut budget = Budget::default();
+        budget.spend(LIMITS.generous_search_bytes - 1);
+        assert!(!budget.wants_plausible(u64::MAX));
+        budget.spend(1);
+        assert!(budget.wants_plausible(LIMITS.plausible_bytes + 1));
+        assert!(!budget.wants_plausible(LIMITS.plausible_bytes));
+    }
+}
