@@ -1,11 +1,12 @@
-//! The sizes and counts at which reading changes its way of working, all in one place.
+//! Thresholds of reading and writing.
 //!
-//! What is read does not depend on them, but for the search budget and [`Limits::unwanted_bytes`]. In fuzzing builds
-//! (`--cfg fuzzing`) they are tiny, so that small inputs reach every side of each.
+//! Most change only speed and memory. These change results: the search budget (`search_*`, `generous_search_bytes`,
+//! `plausible_bytes`, `pending_blocks`), `wrong_key_records`, `suspect_entries`, `max_parts` and `unwanted_bytes`.
+//! Fuzzing builds (`--cfg fuzzing`) have tiny values, so that small inputs reach both sides of each threshold.
 
 macro_rules! limits {
     ($($(#[doc = $doc:literal])+ $name:ident: $kind:ty = $shipped:expr, fuzzing $tiny:expr;)+) => {
-        /// The thresholds of reading. [`LIMITS`] has their values.
+        /// The thresholds. [`LIMITS`] has their values.
         pub(crate) struct Limits {
             $($(#[doc = $doc])+ pub(crate) $name: $kind,)+
         }
@@ -18,7 +19,7 @@ macro_rules! limits {
 }
 
 limits! {
-    // Searching behind damage: rule 34 of FORMATS.md.
+    // Searching after damage: "The search budget" in docs/formats (rule 34).
 
     /// What one scan may hash or decode in vain, in bytes, beside its share of the file's length.
     search_bytes: u64 = 256 << 20, fuzzing 4 << 10;
@@ -35,39 +36,40 @@ limits! {
     /// Looks at what follows a candidate read whole stretches of this length: those at candidates side by side often fall
     /// into one. At least as long as the longest header.
     look_piece_bytes: u64 = 4 << 10, fuzzing 512;
-    /// So many records whose lengths and UUIDs are sound while not one checksum is right are not damage but another key's.
+    /// This many records with sound lengths and UUIDs and no right checksum mean a wrong key, not damage.
     wrong_key_records: usize = 8, fuzzing 2;
     /// How much of a chunk's content is decoded at a time only to see whether it is right.
     trial_piece_bytes: usize = 128 << 10, fuzzing 64;
 
     // What a length may claim, and what is kept.
 
-    /// A longer record is hashed or decoded in pieces before it is read whole, so that a length that lies costs no memory. So
-    /// much room is made beforehand for a content whose frame says that it has that many bytes.
+    /// A longer record is hashed or decoded in pieces first, so that a false length costs no memory. Also the most room that
+    /// is made for the content size that a frame states.
     unverified_bytes: u64 = 8 << 20, fuzzing 256;
     /// So much of a content, or of a tenant ID, is kept at most where no bodies are wanted. A longer tenant ID reads as null.
     unwanted_bytes: u64 = 32 << 20, fuzzing 256;
+    // Steps and buffers of all formats.
+
     /// How much of what was noted of an index is read at once.
     notes_read_bytes: usize = 16 << 10, fuzzing 32;
-    /// How many ranges of the front a step gives at most, and two.
+    /// A step ends after this many ranges of the index or table of contents. It may give two more.
     front_step_spans: usize = 1 << 14, fuzzing 2;
 
     /// Bytes that are written are collected up to this many first.
     write_buffer_bytes: usize = 1 << 20, fuzzing 64;
 
-    // Parts of a file: rule 35.
+    // Parts of a file (rule 35).
 
     /// No part need be smaller, in bytes: each costs something by itself.
     least_part_bytes: u64 = 1 << 20, fuzzing 64;
     /// How many parts there are at most: each takes some hundred bytes until it is read.
-    parts: u64 = 1 << 16, fuzzing 8;
+    max_parts: u64 = 1 << 16, fuzzing 8;
 
     // Active segments.
 
     /// How many records are hashed together at most: enough to fill every lane of a processor, few enough to stay in its cache.
     group_records: usize = 512, fuzzing 8;
-    /// A group ends where it has so many bytes: what one of the hasher's windows has, while which it asks for those behind. So
-    /// they are at hand when the next group is parsed ...
+    /// A group ends at this many bytes: one window of the hasher, which prefetches the next ...
     group_bytes: usize = 128 << 10, fuzzing 512;
     /// ... but it does not end there before it has so many records.
     least_group_records: usize = 64, fuzzing 4;
@@ -114,7 +116,7 @@ limits! {
     /// How many entries of an index are read at once: 3 KiB.
     index_block_entries: u64 = 128, fuzzing 2;
     /// How many of these blocks are kept: 192 KiB.
-    index_blocks: usize = 64, fuzzing 2;
+    max_index_blocks: usize = 64, fuzzing 2;
 
     // Tenant segments.
 
@@ -124,11 +126,11 @@ limits! {
     tenant_step_spans: usize = 1 << 14, fuzzing 4;
     /// A block of up to so many windows is checked in memory, and given out from there; a larger one is read twice.
     whole_block_windows: u64 = 8, fuzzing 1;
-    /// How many blocks and ranges wait to be laid at most before nothing is looked for behind the last good block any more,
-    /// where the entries name blocks one behind the other, and before the search ends, where they do not.
+    /// How many blocks and ranges are pending at most. With more, a block after the last good one is no longer searched for if
+    /// the entries are in order, and the search ends if they are not.
     pending_blocks: usize = 1 << 12, fuzzing 3;
     /// How much of a block is decoded in the window that it was checked in.
-    held_block_bytes: usize = 4 << 10, fuzzing 16;
+    buffered_block_bytes: usize = 4 << 10, fuzzing 16;
     /// The most pieces that a block is checked in, so that what is kept of each stays small.
     block_pieces: u64 = 1 << 16, fuzzing 4;
     /// The most that is read ahead of lengths and tenant IDs.
@@ -146,15 +148,15 @@ limits! {
     /// Every so many entries the table of contents is remembered, so that a look-up need not go through all of it again.
     signpost_stride: u64 = 256, fuzzing 2;
     /// Where so many are remembered, every other is forgotten.
-    signposts: usize = 16 << 10, fuzzing 3;
+    max_signposts: usize = 16 << 10, fuzzing 3;
     /// A longer tenant ID is not remembered.
     signpost_tenant_bytes: u32 = 256, fuzzing 8;
     /// How many entries are gone through for one range: a table of contents cannot be searched but from its beginning.
     suspect_entries: u64 = 1 << 16, fuzzing 8;
     /// So many sorted runs become one while writing, so that few files are open at once.
-    merged_runs: usize = 32, fuzzing 2;
+    max_merged_sort_runs: usize = 32, fuzzing 2;
     /// How much of a run is read at once.
-    run_read_bytes: usize = 256 << 10, fuzzing 64;
+    sort_run_read_bytes: usize = 256 << 10, fuzzing 64;
 
     // Chunked segments.
 
@@ -178,7 +180,7 @@ limits! {
     /// How many items of an index are looked at in search of one whose checksum is right.
     near_index_items: u64 = 16, fuzzing 2;
     /// How many chunks that hopping met are remembered.
-    known_chunks: usize = 64 << 10, fuzzing 2;
+    max_known_chunks: usize = 64 << 10, fuzzing 2;
 
     // Oplogs.
 

@@ -7,7 +7,7 @@ use seglake::format::{Column, Dialect, Found, Options, Value, oplog};
 use crate::error::raise;
 use crate::field_in::{FieldIn, buffer_bytes};
 use crate::fields::Fields;
-use crate::record::{Maker, Record, to_python};
+use crate::record::{Record, RecordMaker, to_python};
 
 fn columns(dialect: Dialect) -> &'static [Column] {
     oplog::FORMAT.columns(&Options {
@@ -39,7 +39,7 @@ pub(crate) fn decode_message(
     let dialect = dialect_of(py, dialect)?;
     let bytes = buffer_bytes(data, "data")?;
     let single = oplog::decode_message(bytes, dialect, seq).map_err(|error| raise(py, error))?;
-    Maker::new(oplog::FORMAT.name, columns(dialect)).record(py, &*single.rows(), 0)
+    RecordMaker::new(oplog::FORMAT.name, columns(dialect)).record(py, &*single.rows(), 0)
 }
 
 /// Decodes the part of a message that is never encrypted and returns a dict of `version`, `checkpointer`, `checkpoint` (a dict

@@ -22,7 +22,7 @@ use crate::index::Index;
 use crate::ledger::Ledger;
 use crate::lookup::LazyLookup;
 use crate::passes::{Pass, Passes, Shared};
-use crate::record::{Maker, Record};
+use crate::record::{Record, RecordMaker};
 use crate::records::Records;
 use crate::reopening::Reopening;
 use crate::report::Report;
@@ -126,7 +126,7 @@ impl Reader {
 
     /// The records that were looked up.
     fn found(&self, py: Python<'_>, hits: &Hits) -> PyResult<Vec<Option<Py<Record>>>> {
-        let mut maker = Maker::new(self.format.name, self.columns());
+        let mut maker = RecordMaker::new(self.format.name, self.columns());
         let (mut found, mut failed) = (Vec::with_capacity(hits.places.len()), None);
         hits.each(|hit| {
             let record = hit.map(|(rows, row)| maker.record(py, rows, row));

@@ -13,9 +13,10 @@ use seglake::text::escape;
 use crate::texts::{Text, Texts};
 use crate::value::{time_to_python, uuid_to_python};
 
-/// The column of the message, which all formats have.
+/// The column of a record's value, which all formats have.
 const VALUE: &str = "value";
-/// The most columns before the message that a record keeps without memory of their own. Only oplogs have more.
+/// Records with at most this many columns before `value` keep their fields in the object, without an allocation. Only oplogs have
+/// more.
 const FEW: usize = 3;
 
 /// A checked record. Its attributes are the columns of its format; those that are structures are dicts, or lists of them.
@@ -23,7 +24,7 @@ const FEW: usize = 3;
 pub(crate) struct Record {
     format: &'static str,
     columns: &'static [Column],
-    fields: Fields,
+    fields: OwnFields,
     // A member of the object rather than a getter: Python reads it without a call.
     /// The message; None where an oplog's has none.
     #[pyo3(get)]
@@ -33,8 +34,8 @@ pub(crate) struct Record {
 }
 
 /// One field for each column, in their order.
-enum Fields {
-    /// Those of the columns before the message, which is the last column. Those without a column are not used.
+enum OwnFields {
+    /// The columns before `value`, which is the last column. Places without a column are not used.
     Few([Field; FEW]),
     Many(Box<[Field]>),
 }
@@ -90,20 +91,20 @@ pub(crate) fn to_python<'py>(
 }
 
 /// Makes the records of one file.
-pub(crate) struct Maker {
+pub(crate) struct RecordMaker {
     format: &'static str,
     columns: &'static [Column],
-    /// The place of the message's column.
-    value: Option<usize>,
+    /// The place of the column `value`.
+    value_column: Option<usize>,
     texts: Texts,
 }
 
-impl Maker {
+impl RecordMaker {
     pub(crate) fn new(format: &'static str, columns: &'static [Column]) -> Self {
         Self {
             format,
             columns,
-            value: columns.iter().position(|column| column.name == VALUE),
+            value_column: columns.iter().position(|column| column.name == VALUE),
             texts: Texts::default(),
         }
     }
@@ -116,16 +117,16 @@ impl Maker {
         row: usize,
     ) -> PyResult<Py<Record>> {
         let count = self.columns.len();
-        let is_last = self.value.is_some_and(|place| place + 1 == count);
+        let is_last = self.value_column.is_some_and(|place| place + 1 == count);
         let fields = if count <= FEW + 1 && is_last {
             let mut field = |place| self.field(py, rows, row, place);
-            Fields::Few([field(0)?, field(1)?, field(2)?])
+            OwnFields::Few([field(0)?, field(1)?, field(2)?])
         } else {
             let many = (0..count).map(|place| self.field(py, rows, row, place));
-            Fields::Many(many.collect::<PyResult<_>>()?)
+            OwnFields::Many(many.collect::<PyResult<_>>()?)
         };
         // Nothing to drop, as messages are bytes or null.
-        let value = ManuallyDrop::new(self.value.map(|place| rows.field(row, place)));
+        let value = ManuallyDrop::new(self.value_column.map(|place| rows.field(row, place)));
         let value = match *value {
             Some(Value::Binary(bytes)) => PyBytes::new(py, bytes).into_any().unbind(),
             Some(Value::Null) => py.None(),
@@ -142,8 +143,8 @@ impl Maker {
         Py::new(py, record)
     }
 
-    /// The field of a column; of none, and of the message's, what stands for the message. Inlined, so that fields are not copied
-    /// on their way into the record.
+    /// The field of a column; [`Field::Value`] for the column `value` and for a place without a column. Inlined, so that fields are
+    /// written straight into the record.
     #[inline(always)]
     fn field(
         &mut self,
@@ -155,7 +156,7 @@ impl Maker {
         let Some(column) = self.columns.get(place) else {
             return Ok(Field::Value);
         };
-        if self.value == Some(place) {
+        if self.value_column == Some(place) {
             return Ok(Field::Value);
         }
         // Only what becomes Other has anything to drop.
@@ -183,8 +184,8 @@ impl Record {
     /// Its columns with their fields.
     fn fields(&self) -> impl Iterator<Item = (&'static Column, &Field)> {
         let fields: &[Field] = match &self.fields {
-            Fields::Few(fields) => fields,
-            Fields::Many(fields) => fields,
+            OwnFields::Few(fields) => fields,
+            OwnFields::Many(fields) => fields,
         };
         let field = |place| fields.get(place).unwrap_or(&Field::Value);
         let columns = self.columns.iter().enumerate();

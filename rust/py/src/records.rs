@@ -10,9 +10,9 @@ use seglake::verbs;
 use crate::error::raise;
 use crate::exclusive::{Exclusive, InUse};
 use crate::passes::{Pass, Shared};
-use crate::record::{Maker, Record};
+use crate::record::{Record, RecordMaker};
 
-/// How many records are made at once, and how many bytes they weigh at most: less than the processor's nearest cache has.
+/// Up to 32 records are made at once, of at most 16 KiB, which fits the nearest cache. `empty`: a larger record is made alone.
 const AHEAD: Room = Room {
     rows: 32,
     bytes: 16 << 10,
@@ -23,7 +23,7 @@ struct State {
     walk: Box<dyn Walk>,
     next_row: usize,
     report: verbs::Report,
-    maker: Maker,
+    maker: RecordMaker,
     /// Records that were made and not given out yet.
     made: VecDeque<Py<Record>>,
 }
@@ -92,7 +92,7 @@ impl Records {
                 walk,
                 next_row: 0,
                 report,
-                maker: Maker::new(format, columns),
+                maker: RecordMaker::new(format, columns),
                 made: VecDeque::new(),
             })),
             lenient,

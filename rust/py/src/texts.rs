@@ -41,7 +41,7 @@ impl Text {
     }
 }
 
-/// The texts of the last records, at most one for each length and last byte modulo [`PLACES`].
+/// The texts of the last records. Texts with the same length + last byte, modulo [`PLACES`], replace each other.
 #[derive(Default)]
 pub(crate) struct Texts([Option<Arc<Text>>; PLACES]);
 

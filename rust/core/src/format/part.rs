@@ -206,7 +206,7 @@ pub fn split(source: Arc<dyn Source>, options: &Options, target_bytes: u64) -> R
 pub(crate) fn part_bytes(least: u64, most: u64, size: u64, threads: usize) -> u64 {
     (size / PARTS_PER_THREAD.saturating_mul(threads.max(1) as u64))
         .clamp(least, most)
-        .max(size.div_ceil(LIMITS.parts))
+        .max(size.div_ceil(LIMITS.max_parts))
 }
 
 /// A part whose end cannot be told as the whole walk would.
@@ -253,7 +253,7 @@ mod tests {
         assert_eq!(part_bytes(4 << 20, 8 << 20, 48 << 20, 2), 4 << 20);
         assert_eq!(part_bytes(1, 1 << 20, 48 << 20, 2), 1 << 20);
         for size in [u64::MAX, 1 << 50, 1 << 30] {
-            assert!(size / part_bytes(1, 1, size, 1) <= LIMITS.parts);
+            assert!(size / part_bytes(1, 1, size, 1) <= LIMITS.max_parts);
         }
     }
 }

@@ -6,9 +6,10 @@ use crate::disk::Handle;
 use crate::limits::LIMITS;
 use crate::prefetch::CACHE_LINE_BYTES;
 
+/// [`Limits::write_buffer_bytes`](crate::limits::Limits::write_buffer_bytes).
 pub(super) const BUFFER_BYTES: usize = LIMITS.write_buffer_bytes;
 
-/// Bytes that belong one behind the other in a file, collected so that they are written a mebibyte at a time.
+/// Bytes that follow one another in a file, collected and written [`BUFFER_BYTES`] at a time.
 #[derive(Debug)]
 pub(crate) struct WriteBuffer {
     /// Where the first of them belongs.

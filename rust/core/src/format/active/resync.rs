@@ -15,6 +15,8 @@ use crate::uuid6;
 const HASH_BYTES: u64 = 64;
 const LOOK_BYTES: u64 = 128;
 
+const _: () = assert!(LIMITS.look_piece_bytes >= MAX_HEADER_BYTES as u64);
+
 /// Where damage ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Resync {

@@ -63,7 +63,7 @@ impl Known {
         }
         self.since = 0;
         self.gaps.push(gap);
-        if self.gaps.len() >= LIMITS.known_chunks {
+        if self.gaps.len() >= LIMITS.max_known_chunks {
             let mut place = 0_usize;
             self.gaps.retain(|_| {
                 place += 1;

@@ -98,6 +98,7 @@ pub(super) fn each_piece(
     end: u64,
     mut look: impl FnMut(&[u8]) -> bool,
 ) -> Result<()> {
+    const { assert!(LIMITS.sealed_piece_bytes >= ENTRY_BYTES) };
     const WHOLE_ENTRIES: usize = LIMITS.sealed_piece_bytes / ENTRY_BYTES * ENTRY_BYTES;
     let (mut window, mut at) = (Window::default(), start);
     while at < end {

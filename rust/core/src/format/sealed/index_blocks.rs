@@ -27,10 +27,10 @@ impl IndexBlocks {
         count: u64,
     ) -> Result<Option<Entry>> {
         if self.0.is_empty() {
-            self.0.resize_with(LIMITS.index_blocks, Block::default);
+            self.0.resize_with(LIMITS.max_index_blocks, Block::default);
         }
         let wanted = number / LIMITS.index_block_entries;
-        let place = usize::try_from(wanted % LIMITS.index_blocks as u64).unwrap_or_default();
+        let place = usize::try_from(wanted % LIMITS.max_index_blocks as u64).unwrap_or_default();
         let Some(block) = self.0.get_mut(place) else {
             return Ok(None);
         };

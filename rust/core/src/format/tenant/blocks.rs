@@ -13,6 +13,9 @@ use crate::error::Result;
 use crate::ledger::{Cause, Kind};
 use crate::limits::LIMITS;
 
+/// The CRC-32 of the table of contents.
+const CRC_BYTES: u64 = 4;
+
 /// A block that counts.
 pub(super) struct Good {
     pub(super) at: u64,
@@ -63,9 +66,10 @@ impl TenantWalk {
             self.exhaust_part()?;
         }
         if self.limited && self.front.is_sound() && !matches!(verdict, Verdict::Good(_)) {
-            // The rest is one range, whatever the entries that are left say of it; where nothing is left, they are.
+            // The search ended. The bytes that are left become one range. If none are left, the entries not looked at are damage.
             if !self.layout.give_up(entry.at, self.entries.left + 1) {
-                let end = self.front.toc_end.map(|end| end - COUNT_BYTES); // without its CRC
+                // What is called the end of the table of contents has its CRC-32 before it.
+                let end = self.front.toc_end.map(|end| end - CRC_BYTES);
                 self.ranges
                     .mark(entry.at, end.unwrap_or(entry.end), Cause::SearchLimit)?;
             }
@@ -122,7 +126,7 @@ impl TenantWalk {
         let before_next = next.map(|next| next.saturating_sub(COUNT_BYTES));
         match before_next.filter(|_| in_order) {
             Some(until) if is_crowded => {
-                // A block behind the last good one is not looked for in what is laid here.
+                // Later searches start at `Layout::at`: a block in the bytes that are laid here is not found.
                 self.lay(until)?;
             }
             Some(until) => self.lay(until.min(self.end.unwrap_or_default()))?,
@@ -469,7 +473,7 @@ impl TenantWalk {
         let mut decoder = Decoder::new();
         // What an entry names was read just now.
         let held = self.data.bytes(&*source, place);
-        decoder.feed(held.get(..LIMITS.held_block_bytes).unwrap_or(held));
+        decoder.feed(held.get(..LIMITS.buffered_block_bytes).unwrap_or(held));
         if decoder.is_done() {
             self.probe.spent = self.probe.spent.saturating_add(decoder.offset());
             return Ok(Some(decoder.shape()));

@@ -185,8 +185,8 @@ impl Layout {
         self.blocks.len() + self.claims.len()
     }
 
-    /// What nothing else takes, up to the end of the file, is what the search did not come to: so many `entries` from the one at
-    /// `toc_at` on are not looked at. False where everything is laid already.
+    /// Claims the rest of the file as one range that the search did not come to, of so many `entries` from the one at `toc_at`
+    /// on. False if no byte is left.
     pub(super) fn give_up(&mut self, toc_at: u64, entries: u64) -> bool {
         let claim = Claim {
             start: self.at,

@@ -56,7 +56,7 @@ impl TocLookup {
             let mut entries = front.begin(&self.options);
             let (mut at, mut left, mut count) = (entries.at, entries.left, 0_u64);
             while let Some(entry) = entries.next(&*self.source)? {
-                if signposts.len() >= LIMITS.signposts {
+                if signposts.len() >= LIMITS.max_signposts {
                     let mut place = 0_u64;
                     signposts.retain(|_| {
                         place += 1;

@@ -195,7 +195,7 @@ impl Spilled {
                 break;
             };
             runs.push(own);
-            if runs.len() < LIMITS.merged_runs {
+            if runs.len() < LIMITS.max_merged_sort_runs {
                 break;
             }
             let merged = self.merge_level(level)?;
@@ -292,7 +292,7 @@ impl<'a> Input<'a> {
             }
             From::Run(file, at, _) if *at >= file.len() => {}
             From::Run(file, at, window) => {
-                window.load(*file, *at, HEAD_BYTES, LIMITS.run_read_bytes)?;
+                window.load(*file, *at, HEAD_BYTES, LIMITS.sort_run_read_bytes)?;
                 let mut cursor = Cursor::new(window.bytes(*file, *at));
                 let numbers = (|| {
                     Some((
@@ -304,7 +304,7 @@ impl<'a> Input<'a> {
                     numbers.unwrap_or_default();
                 *at += HEAD_BYTES as u64;
                 let tenant_bytes = usize::try_from(tenant_len).unwrap_or(usize::MAX);
-                window.load(*file, *at, tenant_bytes, LIMITS.run_read_bytes)?;
+                window.load(*file, *at, tenant_bytes, LIMITS.sort_run_read_bytes)?;
                 let tenant = window.bytes(*file, *at).get(..tenant_bytes);
                 self.head = Some(Group {
                     partition,
@@ -408,8 +408,8 @@ impl<'a> Merge<'a> {
                             return Err(Error::Interrupted);
                         }
                         let rest = usize::try_from(end - *at).unwrap_or(usize::MAX);
-                        let piece = rest.min(LIMITS.run_read_bytes);
-                        window.load(*file, *at, piece, LIMITS.run_read_bytes)?;
+                        let piece = rest.min(LIMITS.sort_run_read_bytes);
+                        window.load(*file, *at, piece, LIMITS.sort_run_read_bytes)?;
                         out(window.bytes(*file, *at).get(..piece).unwrap_or_default())?;
                         *at += piece as u64;
                     }
