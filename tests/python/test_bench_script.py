@@ -15,7 +15,7 @@ import bench_history
 
 ROOT = Path(__file__).resolve().parents[2]
 RATIOS = ROOT / "benches" / "ratios" / "src"
-NOT_SUITES = {"compare", "logs", "main", "messages"}
+NOT_SUITES = {"compare", "logs", "main", "messages", "segments"}
 """The modules of benches/ratios that are not suites."""
 PYTHON_SUITES = ["python_arrow", "python_lookup"]
 

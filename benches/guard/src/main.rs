@@ -11,6 +11,9 @@ mod paths;
 #[allow(dead_code, reason = "it serves the ratios too")]
 #[path = "../../ratios/src/messages.rs"]
 mod messages;
+#[allow(dead_code, reason = "it serves the ratios too")]
+#[path = "../../ratios/src/segments.rs"]
+mod segments;
 
 use paths::{MIB, PATHS};
 

@@ -6,13 +6,17 @@ use std::sync::Arc;
 
 use seglake::checksum::{Key, hash_many};
 use seglake::columns::{Batches, Limits, Selection, UuidType};
-use seglake::format::{Lookup, Options, RecordId, WriteOptions, active, chunked, lookup, sealed};
+use seglake::format::{
+    Bound, Format, Lookup, Options, RecordId, Start, Step, Wanted, WriteOptions, active, chunked,
+    lookup, open, oplog, resolve, sealed, split, tenant,
+};
 use seglake::source::{BytesSource, FileSource, Source, open_regular};
 use seglake::verbs::verify;
 use tempfile::TempDir;
 use uuid::Uuid;
 
 use crate::messages::{Lengths, Messages, Random, Segment, TYPE};
+use crate::segments::{self, Fields, oplog_fields, sealed_fields, tenant_fields};
 
 /// How many MiB of messages there are where nothing else is asked for: few, since valgrind is slow.
 pub(crate) const MIB: usize = 4;
@@ -84,6 +88,87 @@ pub(crate) const PATHS: &[Path] = &[
     path("verify chunked, 128 B", "record", AVX2, |bytes| {
         verifying(written(&chunked::FORMAT, "a.chunked", bytes))
     }),
+    path(
+        "verify sealed without trailer, 128 B",
+        "record",
+        AVX2,
+        |bytes| {
+            let options = WriteOptions {
+                trailer: false,
+                ..WriteOptions::default()
+            };
+            verifying(segment(&sealed::FORMAT, &options, sealed_fields, bytes))
+        },
+    ),
+    path("verify tenant 1, 128 B", "record", AVX2, |bytes| {
+        let options = WriteOptions {
+            version: 1,
+            ..WriteOptions::default()
+        };
+        verifying(segment(&tenant::FORMAT, &options, tenant_fields, bytes))
+    }),
+    path("verify tenant 2, 128 B", "record", AVX2, |bytes| {
+        verifying(tenant_segment(bytes))
+    }),
+    path("verify oplog, 128 B", "record", AVX2, |bytes| {
+        verifying(oplog_segment(bytes))
+    }),
+    path(
+        "read active in windows of 16 KiB",
+        "record",
+        AVX2,
+        |bytes| in_windows(active(Lengths::Each(128), bytes)),
+    ),
+    path(
+        "read tenant 2 in windows of 16 KiB",
+        "record",
+        AVX2,
+        |bytes| in_windows(tenant_segment(bytes)),
+    ),
+    path(
+        "read chunked in windows of 16 KiB",
+        "record",
+        AVX2,
+        |bytes| in_windows(written(&chunked::FORMAT, "a.chunked", bytes)),
+    ),
+    path("read oplog in windows of 16 KiB", "record", AVX2, |bytes| {
+        in_windows(oplog_segment(bytes))
+    }),
+    path("sealed in parts", "record", AVX2, |bytes| {
+        in_parts(written(&sealed::FORMAT, "a.sealed", bytes))
+    }),
+    path("tenant 2 in parts", "record", AVX2, |bytes| {
+        in_parts(tenant_segment(bytes))
+    }),
+    path("chunked in parts", "record", AVX2, |bytes| {
+        in_parts(written(&chunked::FORMAT, "a.chunked", bytes))
+    }),
+    path("sealed pruned by time", "record", AVX2, |bytes| {
+        let (source, records) = written(&sealed::FORMAT, "a.sealed", bytes);
+        let times = times(&source);
+        let wanted = Wanted {
+            since: Some(Bound::Micros(times[records / 4])),
+            until: Some(Bound::Micros(times[records / 2])),
+            ..Wanted::default()
+        };
+        pruned(source, wanted)
+    }),
+    path("tenant 2 pruned by tenant", "record", AVX2, |bytes| {
+        let wanted = Wanted {
+            tenants: Some(vec![b"tenant-03".to_vec()]),
+            ..Wanted::default()
+        };
+        pruned(tenant_segment(bytes).0, wanted)
+    }),
+    path("chunked pruned by offset", "record", AVX2, |bytes| {
+        let (source, records) = written(&chunked::FORMAT, "a.chunked", bytes);
+        let records = records as u64;
+        let wanted = Wanted {
+            offsets: Some(records / 4..records / 2),
+            ..Wanted::default()
+        };
+        pruned(source, wanted)
+    }),
     path("Arrow, 128 B", "record", AVX2, |bytes| {
         batches(Lengths::Each(128), bytes)
     }),
@@ -100,6 +185,126 @@ pub(crate) const PATHS: &[Path] = &[
         writing(&chunked::FORMAT, "a.chunked", bytes)
     }),
 ];
+
+/// A file with the messages of an active segment, as a writer with these options makes it.
+fn segment(
+    format: &'static Format,
+    options: &WriteOptions,
+    fields: Fields,
+    bytes: usize,
+) -> (Arc<dyn Source>, usize) {
+    let folder = tempfile::tempdir().unwrap();
+    let messages = Segment::active(Lengths::Each(128), bytes);
+    let written = segments::write(format, options, folder.path(), &messages, fields);
+    (
+        Arc::new(BytesSource::new(written.bytes)),
+        messages.records.len(),
+    )
+}
+
+fn tenant_segment(bytes: usize) -> (Arc<dyn Source>, usize) {
+    let options = WriteOptions::default();
+    segment(&tenant::FORMAT, &options, tenant_fields, bytes)
+}
+
+fn oplog_segment(bytes: usize) -> (Arc<dyn Source>, usize) {
+    let options = WriteOptions::default();
+    segment(&oplog::FORMAT, &options, oplog_fields, bytes)
+}
+
+/// The options for a source, its format among them, which is told by its bytes once.
+fn options(source: &Arc<dyn Source>) -> Options {
+    let format = resolve(&**source, &Options::default()).unwrap();
+    Options {
+        format: Some(format),
+        ..Options::default()
+    }
+}
+
+/// Goes through all records, and gives how many there are.
+fn count(source: &Arc<dyn Source>, options: &Options, start: Start<'_>) -> usize {
+    let mut walk = open(source.clone(), options, start).unwrap();
+    let mut records = 0;
+    while walk.step().unwrap() == Step::More {
+        let rows = walk.rows();
+        records += rows.len();
+        black_box(rows.len().checked_sub(1).map(|last| rows.value(last).len()));
+    }
+    records
+}
+
+/// A source whose bytes are copied into windows.
+struct Windowed(Arc<dyn Source>);
+
+impl Source for Windowed {
+    fn len(&self) -> u64 {
+        self.0.len()
+    }
+
+    fn path(&self) -> Option<&FilePath> {
+        None
+    }
+
+    fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> seglake::Result<()> {
+        self.0.read_exact_at(offset, buffer)
+    }
+}
+
+fn in_windows((source, records): (Arc<dyn Source>, usize)) -> Prepared {
+    let options = Options {
+        window_bytes: 16 << 10,
+        ..options(&source)
+    };
+    let source: Arc<dyn Source> = Arc::new(Windowed(source));
+    Prepared {
+        units: records,
+        round: Box::new(move || {
+            assert_eq!(count(&source, &options, Start::Beginning), records);
+        }),
+    }
+}
+
+/// Eight parts, found anew each time.
+fn in_parts((source, records): (Arc<dyn Source>, usize)) -> Prepared {
+    let options = options(&source);
+    Prepared {
+        units: records,
+        round: Box::new(move || {
+            let parts = split(source.clone(), &options, source.len() / 8).unwrap();
+            assert!(parts.len() > 1);
+            let count = |part| count(&source, &options, Start::Part(part));
+            assert_eq!(parts.iter().map(count).sum::<usize>(), records);
+        }),
+    }
+}
+
+/// The records that are wanted, and no more of the file than it takes.
+fn pruned(source: Arc<dyn Source>, wanted: Wanted) -> Prepared {
+    let options = Options {
+        wanted,
+        prune: true,
+        ..options(&source)
+    };
+    let records = count(&source, &options, Start::Beginning);
+    assert!(records > 0);
+    Prepared {
+        units: records,
+        round: Box::new(move || {
+            assert_eq!(count(&source, &options, Start::Beginning), records);
+        }),
+    }
+}
+
+/// The times of all records, in microseconds.
+fn times(source: &Arc<dyn Source>) -> Vec<i64> {
+    let mut walk = open(source.clone(), &options(source), Start::Beginning).unwrap();
+    let mut times = Vec::new();
+    while walk.step().unwrap() == Step::More {
+        let rows = walk.rows();
+        times.extend((0..rows.len()).filter_map(|row| rows.timestamp(row)));
+    }
+    times
+}
 
 fn active(lengths: Lengths, bytes: usize) -> (Arc<dyn Source>, usize) {
     let segment = Segment::active(lengths, bytes);

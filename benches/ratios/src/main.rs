@@ -12,6 +12,7 @@ mod lookup;
 mod messages;
 mod scale;
 mod scan;
+mod segments;
 mod threads;
 mod walks;
 

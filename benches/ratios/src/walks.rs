@@ -1,35 +1,32 @@
 //! Verifying sealed and tenant segments and oplogs, compared with the checks of each format alone, without a report, a search or an
 //! order; sealed segments also with the crate `highway`. Chunked segments have a suite of their own.
 
-use std::fs;
 use std::hint::black_box;
-use std::path::Path;
-use std::sync::Arc;
 
 use highway::{HighwayHash, HighwayHasher};
 use seglake::checksum::Key;
 use seglake::checksum::batch::Batch;
-use seglake::format::{
-    Format, Options, Start, Step, Value, WriteOptions, create, open, oplog, sealed, tenant,
-};
-use seglake::source::{BytesSource, Source};
-use seglake::verbs::verify;
+use seglake::format::{WriteOptions, oplog, sealed, tenant};
 
 use crate::compare::{Beside, Comparison, Work};
-use crate::messages::{Lengths, SEGMENT_BYTES, Segment, TYPE};
+use crate::messages::{Lengths, SEGMENT_BYTES, Segment};
+use crate::segments::{oplog_fields, sealed_fields, tenant_fields, write};
 
-/// Messages of a tenant in a partition, and tenants of a partition.
-const TENANT_MESSAGES: usize = 256;
-const TENANTS: usize = 64;
 /// The shares of the limits' speeds to reach.
 const HASHING_TARGET: f64 = 0.85;
 const TARGET: f64 = 0.5;
 
 pub(crate) fn run(comparison: &mut Comparison) {
-    let folder = tempfile::tempdir().unwrap();
+    let (folder, options) = (tempfile::tempdir().unwrap(), WriteOptions::default());
     for (name, lengths) in Lengths::ALL {
         let segment = Segment::active(lengths, SEGMENT_BYTES);
-        let file = write(&sealed::FORMAT, folder.path(), &segment, sealed_fields);
+        let file = write(
+            &sealed::FORMAT,
+            &options,
+            folder.path(),
+            &segment,
+            sealed_fields,
+        );
         let (mut batch, mut hashes) = (Batch::new(), Vec::new());
         let what = format!("verify sealed, {name}");
         let bytes = Work::Bytes(file.bytes.len());
@@ -49,7 +46,13 @@ pub(crate) fn run(comparison: &mut Comparison) {
             || file.verify(),
             || one_by_one(&segment),
         );
-        let file = write(&tenant::FORMAT, folder.path(), &segment, tenant_fields);
+        let file = write(
+            &tenant::FORMAT,
+            &options,
+            folder.path(),
+            &segment,
+            tenant_fields,
+        );
         let blocks = Block::all(&file.bytes);
         comparison.run(
             format!("verify tenant, {name}"),
@@ -59,7 +62,13 @@ pub(crate) fn run(comparison: &mut Comparison) {
             || file.verify(),
             || blocks.iter().for_each(|block| block.check(&file.bytes)),
         );
-        let file = write(&oplog::FORMAT, folder.path(), &segment, oplog_fields);
+        let file = write(
+            &oplog::FORMAT,
+            &options,
+            folder.path(),
+            &segment,
+            oplog_fields,
+        );
         comparison.run(
             format!("verify oplog, {name}"),
             Beside::Limit("parsing its fields by hand"),
@@ -68,96 +77,6 @@ pub(crate) fn run(comparison: &mut Comparison) {
             || file.verify(),
             || assert_eq!(parse_oplog(&file.bytes), file.records),
         );
-    }
-}
-
-/// A segment of some format, in memory.
-struct Written {
-    format: &'static Format,
-    bytes: Arc<[u8]>,
-    records: u64,
-}
-
-impl Written {
-    fn verify(&self) {
-        let source: Arc<dyn Source> = Arc::new(BytesSource::new(self.bytes.clone()));
-        let options = Options {
-            format: Some(self.format),
-            ..Options::default()
-        };
-        let report = verify(source, &options, |_| Ok(())).unwrap();
-        assert!(report.is_sound());
-        assert_eq!(report.records, self.records);
-    }
-}
-
-/// The fields of message number `number`, which has this UUID and value in the active segment.
-type Fields = fn(number: usize, uuid: Value<'_>, value: &[u8], write: &mut dyn FnMut(&[Value<'_>]));
-
-fn sealed_fields(_: usize, uuid: Value<'_>, value: &[u8], write: &mut dyn FnMut(&[Value<'_>])) {
-    write(&[uuid, Value::Null, Value::Text(TYPE), Value::Binary(value)]);
-}
-
-fn tenant_fields(number: usize, _: Value<'_>, value: &[u8], write: &mut dyn FnMut(&[Value<'_>])) {
-    let block = number / TENANT_MESSAGES;
-    let partition = i64::try_from(block / TENANTS).unwrap();
-    let tenant = format!("tenant-{:02}", block % TENANTS);
-    write(&[
-        Value::Int64(partition),
-        Value::Text(tenant.as_bytes()),
-        Value::Null,
-        Value::Binary(value),
-    ]);
-}
-
-/// Of a writer that knows of two others.
-fn oplog_fields(number: usize, _: Value<'_>, value: &[u8], write: &mut dyn FnMut(&[Value<'_>])) {
-    let head = |byte| {
-        Value::Struct(vec![
-            Value::Binary(if byte == 0 { &[0; 32] } else { &[1; 32] }),
-            Value::UInt64(number as u64),
-        ])
-    };
-    write(&[
-        Value::Null,
-        Value::UInt64(1),
-        Value::UInt64(1),
-        Value::Null,
-        Value::List(vec![head(0), head(1)]),
-        Value::UInt64(0),
-        Value::UInt64(1),
-        Value::Binary(value),
-        Value::Null,
-    ]);
-}
-
-/// Writes the messages of an active segment in another format.
-fn write(format: &'static Format, folder: &Path, segment: &Segment, fields: Fields) -> Written {
-    let path = folder.join(format.name);
-    let mut writer = create(format, &path, &WriteOptions::default()).unwrap();
-    let mut walk = open(segment.source(), &Options::default(), Start::Beginning).unwrap();
-    let mut records = 0;
-    while walk.step().unwrap() == Step::More {
-        let rows = walk.rows();
-        for row in 0..rows.len() {
-            fields(
-                records,
-                rows.field(row, 0),
-                rows.value(row),
-                &mut |fields| {
-                    writer.write(fields).unwrap();
-                },
-            );
-            records += 1;
-        }
-    }
-    writer.close().unwrap();
-    let bytes = fs::read(&path).unwrap().into();
-    fs::remove_file(&path).unwrap();
-    Written {
-        format,
-        bytes,
-        records: records as u64,
     }
 }
 
