@@ -111,8 +111,9 @@ fuzz: $(VENV)/.fuzz ## Look for bytes that break a property, FUZZ_SECONDS (60) f
 corpus: $(VENV)/.fuzz ## Copy the inputs that fuzzing found into fuzz/corpus, without redundant ones
 	$(BIN)/python scripts/fuzz.py minimise
 
-# With tiny limits, which small inputs reach, and with those that ship, where reads and memory are compared too.
-compare: $(VENV)/.requirements ## Compare the crate with the copy of it in compare/before, on COMPARE_MUTATIONS (10000) for each format
+# Two passes: with tiny thresholds, which small inputs reach, then with those that ship, where reads and memory are compared too.
+# Together they take some 5 to 15 minutes.
+compare: $(VENV)/.requirements ## Compare what the crate and compare/before read and write, on COMPARE_MUTATIONS (10000) changed files a format
 	RUSTFLAGS="--cfg fuzzing" $(CARGO) run --quiet --locked --release --manifest-path compare/Cargo.toml --target-dir compare/target/tiny -- --mutations $(COMPARE_MUTATIONS) $(COMPARE_ARGS)
 	$(CARGO) run --quiet --locked --release --manifest-path compare/Cargo.toml -- --mutations $(COMPARE_MUTATIONS) $(COMPARE_ARGS)
 

@@ -101,6 +101,14 @@ impl Observer<'_> {
         }
     }
 
+    /// The name of a section: oplogs are read in every dialect.
+    fn named(&self, section: &str) -> String {
+        match self.format.name {
+            "oplog" => format!("{section}, {}", self.dialect.as_str()),
+            _ => section.to_owned(),
+        }
+    }
+
     fn whole(&self) -> Arc<dyn Source> {
         Arc::new(BytesSource::new(self.bytes.to_vec()))
     }
@@ -124,7 +132,7 @@ impl Observer<'_> {
             let why = why.or_else(|| panic.downcast_ref::<&str>().map(|why| (*why).to_owned()));
             (T::default(), format!("panic: {}", why.unwrap_or_default()))
         });
-        let name = format!("{} {name}", self.dialect.as_str());
+        let name = self.named(name);
         // What is written down takes memory too, the same on both sides.
         self.sections.push(Section {
             name,
@@ -144,7 +152,7 @@ impl Observer<'_> {
             let _ = writeln!(seen, "{read:?}");
             seen
         });
-        let name = format!("{} {name} reads", self.dialect.as_str());
+        let name = self.named(&format!("{name} reads"));
         self.sections.push(Section {
             name,
             seen,
@@ -262,7 +270,7 @@ impl Observer<'_> {
         self.section("report", |draw, seen| {
             let report = match verify(source.clone(), &options, |_| Ok(())) {
                 Ok(report) => report,
-                Err(error) => return told(seen, &error),
+                Err(error) => return write_error(seen, &error),
             };
             let _ = writeln!(
                 seen,
@@ -286,7 +294,7 @@ impl Observer<'_> {
                 Ok(found) => found.iter().for_each(|found| {
                     let _ = writeln!(seen, "{found:?}");
                 }),
-                Err(error) => told(seen, &error),
+                Err(error) => write_error(seen, &error),
             }
         });
     }
@@ -346,7 +354,7 @@ impl Observer<'_> {
                     Ok(made) => {
                         let _ = writeln!(seen, "{} {}", made.items, made.size);
                     }
-                    Err(error) => return told(seen, &error),
+                    Err(error) => return write_error(seen, &error),
                 }
                 let mut bytes = fs::read(&path).unwrap_or_default();
                 let _ = writeln!(seen, "{bytes:?}");
@@ -373,7 +381,7 @@ impl Observer<'_> {
             let target = *draw.of_these(&TARGETS);
             let parts = match split(source.clone(), &options, target) {
                 Ok(parts) => parts,
-                Err(error) => return told(seen, &error),
+                Err(error) => return write_error(seen, &error),
             };
             let choosing = draw.below(3) == 0;
             let own = Options {
@@ -434,13 +442,13 @@ impl Observer<'_> {
                             if let Err(error) =
                                 undo_recover(&source, None, &back, false, &options, |_, _| Ok(()))
                             {
-                                told(seen, &error);
+                                write_error(seen, &error);
                             }
                         }
                     }
-                    Err(error) => told(seen, &error),
+                    Err(error) => write_error(seen, &error),
                 }
-                take_files(&folder, seen);
+                write_and_remove_files(&folder, seen);
             }
         });
         if format.name == "active" {
@@ -461,9 +469,9 @@ impl Observer<'_> {
                     ..options
                 };
                 if let Err(error) = seal(source, &options, &path, &how, |_| Ok(())) {
-                    told(seen, &error);
+                    write_error(seen, &error);
                 }
-                take_files(&folder, seen);
+                write_and_remove_files(&folder, seen);
             });
         }
         self.section("converted", |draw, seen| {
@@ -522,15 +530,15 @@ impl Observer<'_> {
                 Ok(report) => {
                     let _ = writeln!(seen, "{} {:?}", report.records, report.damage);
                 }
-                Err(error) => told(seen, &error),
+                Err(error) => write_error(seen, &error),
             }
-            take_files(&folder, seen);
+            write_and_remove_files(&folder, seen);
         });
     }
 }
 
 /// Writes down the files of a folder, and removes them.
-fn take_files(folder: &Path, seen: &mut String) {
+fn write_and_remove_files(folder: &Path, seen: &mut String) {
     let mut paths: Vec<PathBuf> = fs::read_dir(folder)
         .expect("a folder")
         .map(|entry| entry.expect("an entry").path())
@@ -549,16 +557,17 @@ fn take_files(folder: &Path, seen: &mut String) {
     }
 }
 
-fn told(seen: &mut String, error: &Error) {
+fn write_error(seen: &mut String, error: &Error) {
     let _ = writeln!(seen, "{error} {error:?}");
 }
 
-/// Walks, and writes down rows and ranges, those of all steps together. Gives where to go on if the file is growing.
+/// Walks a source, and writes its rows and then its ranges to `seen`. Before step `resume_at` the walk is opened again from its
+/// carry. Gives the carry if the file may still grow.
 fn walk(
     source: Arc<dyn Source>,
     options: &Options,
     start: Start<'_>,
-    mut again: Option<usize>,
+    mut resume_at: Option<usize>,
     seen: &mut String,
     read: &mut Read,
 ) -> Option<Carry> {
@@ -566,28 +575,28 @@ fn walk(
     let mut walk = match open(source.clone(), options, start) {
         Ok(walk) => walk,
         Err(error) => {
-            told(seen, &error);
+            write_error(seen, &error);
             return None;
         }
     };
     let mut found_damage = false;
     let (mut step, mut waits) = (0, None);
     loop {
-        if again == Some(step) {
+        if resume_at == Some(step) {
             let carry = walk.carry();
             walk = match open(source.clone(), options, Start::Carry(&carry)) {
                 Ok(walk) => walk,
                 Err(error) => {
-                    told(seen, &error);
+                    write_error(seen, &error);
                     return None;
                 }
             };
-            again = None;
+            resume_at = None;
         }
         step += 1;
         match walk.step() {
             Ok(Step::More) => {
-                note(&*walk, options, &mut rows, read);
+                write_rows(&*walk, options, &mut rows, read);
                 found_damage |= walk.found_damage();
                 for span in walk.spans() {
                     let _ = writeln!(spans, "{span:?}");
@@ -602,10 +611,10 @@ fn walk(
                 break;
             }
             Err(error) => {
-                told(&mut spans, &error);
+                write_error(&mut spans, &error);
                 // It fails again in the same way, or is at its end.
                 match walk.step() {
-                    Err(error) => told(&mut spans, &error),
+                    Err(error) => write_error(&mut spans, &error),
                     Ok(step) => {
                         let _ = writeln!(spans, "{step:?}");
                     }
@@ -628,7 +637,7 @@ fn walk(
     waits
 }
 
-fn note(walk: &dyn Walk, options: &Options, out: &mut String, read: &mut Read) {
+fn write_rows(walk: &dyn Walk, options: &Options, out: &mut String, read: &mut Read) {
     let rows = walk.rows();
     let columns = options.format.expect("a format").columns(options).len();
     for row in 0..rows.len() {
@@ -774,13 +783,13 @@ fn look_up(
         let found = match lookup(source.clone(), &own) {
             Ok(found) => found,
             Err(error) => {
-                told(seen, &error);
+                write_error(seen, &error);
                 continue;
             }
         };
         let mut tell = |ids: &[RecordId]| match found.get(ids) {
-            Ok(hits) => hit(&hits, options, seen),
-            Err(error) => told(seen, &error),
+            Ok(hits) => write_hits(&hits, options, seen),
+            Err(error) => write_error(seen, &error),
         };
         for _ in 0..4 {
             if !ids.is_empty() {
@@ -793,7 +802,7 @@ fn look_up(
             Ok(mut walk) => loop {
                 match walk.step() {
                     Ok(Step::More) => {
-                        note(&*walk, &own, seen, &mut Read::default());
+                        write_rows(&*walk, &own, seen, &mut Read::default());
                         for span in walk.spans() {
                             let _ = writeln!(seen, "{span:?}");
                         }
@@ -803,17 +812,17 @@ fn look_up(
                         break;
                     }
                     Err(error) => {
-                        told(seen, &error);
+                        write_error(seen, &error);
                         break;
                     }
                 }
             },
-            Err(error) => told(seen, &error),
+            Err(error) => write_error(seen, &error),
         }
     }
 }
 
-fn hit(hits: &Hits, options: &Options, seen: &mut String) {
+fn write_hits(hits: &Hits, options: &Options, seen: &mut String) {
     let columns = options.format.expect("a format").columns(options).len();
     hits.each(|hit| {
         let _ = match hit {
