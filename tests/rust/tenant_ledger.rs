@@ -226,6 +226,45 @@ fn no_walk_begins_before_the_blocks() {
     }
 }
 
+/// The entry by which a walk begins fails, and the next one names a good block in front of where the walk began. What is damaged
+/// behind it is told all the same.
+#[test]
+fn a_walk_from_a_message_tells_of_damage_behind_it() {
+    let segment = partitions(5);
+    let mut bytes = segment.bytes.clone();
+    let (third, end) = block(&segment, 2);
+    // Entry 0 claims the third block and fails.
+    set(&segment, &mut bytes, 0, OFFSET, third - 1);
+    set(&segment, &mut bytes, 0, LENGTH, end - third + 1);
+    segment.seal(&mut bytes);
+    damage(&segment, &mut bytes, 3);
+    let (_, all) = scan(source(&bytes), &lenient()).unwrap();
+    let lost = all.iter().find(|span| span.start == block(&segment, 3).0);
+    assert_eq!(
+        lost.map(|span| span.cause),
+        Some(Some(Cause::ChecksumMismatch))
+    );
+    let start = Start::Offset(segment.messages[2].position);
+    let (mut found, mut strict) = (Vec::new(), None);
+    let mut walk = open(source(&bytes), &lenient(), start).unwrap();
+    while walk.step().unwrap() == Step::More {
+        found.extend_from_slice(walk.spans());
+    }
+    assert!(found.iter().any(|span| Some(span) == lost), "{found:?}");
+    let options = Options {
+        strict: true,
+        ..lenient()
+    };
+    let mut walk = open(source(&bytes), &options, start).unwrap();
+    while strict.is_none() {
+        match walk.step() {
+            Ok(Step::More) => {}
+            ended => strict = Some(ended),
+        }
+    }
+    assert!(matches!(strict, Some(Err(Error::Damage(_)))), "{strict:?}");
+}
+
 /// Blocks are pending while a later entry may still name an earlier block. Some thousand pending ones end the search. After the
 /// last entry that is out of order nothing is pending.
 #[test]

@@ -8,7 +8,7 @@ use crate::common::{Windowed, assert_covers, source};
 use crate::tenant_segments::{collect, encode, lenient, scan, strict_error, varied};
 use seglake::Error;
 use seglake::format::{Options, Start, Step, open};
-use seglake::ledger::Cause;
+use seglake::ledger::{Cause, Span};
 use seglake::source::Source;
 use seglake::verbs::verify;
 
@@ -188,6 +188,7 @@ fn hostile_entries_stay_within_the_search_budget() {
 fn entries_that_are_not_looked_at_are_damage_also_where_no_byte_is_left() {
     let own = block(b't', b"own");
     let step = 4 + own.len();
+    // Each block is pending with its count: 2 × 2,048 pass the limit of 4,096.
     for blocks in 2045..2050 {
         let data = 10 + (blocks + 2) * ENTRY_BYTES + 4 + 4;
         let entries: Vec<_> = (0..blocks + 2)
@@ -264,8 +265,8 @@ fn front(entries: &[Vec<u8>], partitions: u32) -> Vec<u8> {
     out
 }
 
-/// The first block stands far behind, then come more entries that fail than are kept in mind, then one that names a good block in
-/// front of the first one. A good block does not lie before the end of the last one, however much is waiting.
+/// The first block stands far behind, then come more failing entries than may be pending, then one that names a good block before
+/// the first one. A good block does not lie before the end of the last one, however much is waiting.
 #[test]
 fn blocks_stay_in_order_however_many_ranges_wait() {
     for failing in [100, 2046, 2047, 2048, 5000] {
@@ -298,10 +299,91 @@ fn blocks_stay_in_order_however_many_ranges_wait() {
     }
 }
 
+/// Many blocks are pending when the search ends, and only laying them shows the first damage.
+#[test]
+fn where_too_many_blocks_are_pending_the_strict_error_is_of_the_ledgers_first_damage() {
+    let own = block(b't', b"own");
+    let step = 4 + own.len();
+    for damaged in [None, Some(7)] {
+        let blocks = 2100;
+        let data = 10 + (blocks + 2) * ENTRY_BYTES + 4 + 4;
+        let entries: Vec<_> = (0..blocks + 2)
+            .map(|number| {
+                let place = if number < blocks { number } else { 0 };
+                let partition = u32::try_from(number).unwrap();
+                entry(partition, b't', 1, data + place * step + 4, &own)
+            })
+            .collect();
+        let mut bytes = front(&entries, u32::try_from(blocks).unwrap() + 2);
+        for _ in 0..blocks {
+            bytes.extend_from_slice(&1_u32.to_be_bytes());
+            bytes.extend_from_slice(&own);
+        }
+        if let Some(number) = damaged {
+            bytes[data + (number + 1) * step - 1] ^= 1;
+        }
+        let (_, mut spans) = scan(source(&bytes), &lenient()).unwrap();
+        spans.sort_by_key(|span| span.start);
+        assert_covers(&spans, bytes.len());
+        let first = spans.iter().find(|span| span.is_damage()).unwrap();
+        let error = strict_error(source(&bytes)).unwrap();
+        assert_eq!(
+            (error.offset, Some(error.cause)),
+            (first.start, first.cause)
+        );
+    }
+}
+
+/// All entries but the first name the same block behind the last good one: its CRC-32 is right, but its long tenant ID does not
+/// ascend, which takes comparing all of it.
+#[test]
+fn comparing_long_tenant_ids_in_vain_stays_within_the_search_budget() {
+    let id = |last: u8| [&vec![b'a'; 1 << 20][..], &[last]].concat();
+    let block = |id: &[u8]| {
+        let len = u32::try_from(id.len()).unwrap();
+        [&0_u32.to_be_bytes()[..], &len.to_be_bytes(), id].concat()
+    };
+    let (high, low) = (block(&id(b'b')), block(&id(b'a')));
+    let crc = |block: &[u8]| crc32fast::hash(&[&1_u32.to_be_bytes()[..], block].concat());
+    let lying = 1000_u32;
+    let toc_end = 10 + 32 + id(b'b').len() + usize::try_from(lying).unwrap() * 32 + 4;
+    let mut bytes = b"TSEG\0\x02".to_vec();
+    bytes.extend_from_slice(&(lying + 1).to_be_bytes());
+    let mut put = |id: &[u8], offset: usize, len: usize, crc: u32| {
+        bytes.extend_from_slice(&1_u32.to_be_bytes());
+        bytes.extend_from_slice(&u32::try_from(id.len()).unwrap().to_be_bytes());
+        bytes.extend_from_slice(id);
+        bytes.extend_from_slice(&0_u32.to_be_bytes());
+        bytes.extend_from_slice(&(offset as u64).to_be_bytes());
+        bytes.extend_from_slice(&(len as u64).to_be_bytes());
+        bytes.extend_from_slice(&crc.to_be_bytes());
+    };
+    put(&id(b'b'), toc_end + 8, high.len(), crc(&high));
+    for _ in 0..lying {
+        put(b"", 1, 5, crc(&low));
+    }
+    let crc = crc32fast::hash(&bytes);
+    bytes.extend_from_slice(&crc.to_be_bytes());
+    assert_eq!(bytes.len(), toc_end);
+    bytes.extend_from_slice(&1_u32.to_be_bytes());
+    bytes.extend_from_slice(&(lying + 1).to_be_bytes());
+    bytes.extend_from_slice(&[high, low].concat());
+    let counting = Counting::new(bytes);
+    let (_, spans) = scan(counting.clone(), &lenient()).unwrap();
+    assert!(spans.iter().any(Span::is_damage));
+    let budget = (256 << 20) + 2 * counting.len();
+    let read = counting.take().0;
+    assert!(
+        read <= budget + 8 * counting.len(),
+        "{read} bytes read for a budget of {budget}"
+    );
+}
+
 /// A step ends at so many ranges; strictly, also where damage is the last of them.
 #[test]
 fn strict_reading_gives_no_damage_where_a_step_is_full() {
     let empty = [&0_u32.to_be_bytes()[..], &1_u32.to_be_bytes(), b"t"].concat();
+    // Two ranges a block: 16,384 end a step.
     for blocks in 8189..8194 {
         let data = 10 + (blocks + 3) * ENTRY_BYTES + 4 + 4;
         let step = 4 + empty.len();

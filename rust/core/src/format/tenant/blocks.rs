@@ -73,6 +73,9 @@ impl TenantWalk {
                 self.ranges
                     .mark(entry.at, end.unwrap_or(entry.end), Cause::SearchLimit)?;
             }
+            // Nobody who goes on, to find the first damage, gives up again.
+            self.next = None;
+            self.entries.left = 0;
             self.end_of_blocks()?;
             return Ok(Advance::End);
         }
@@ -275,10 +278,13 @@ impl TenantWalk {
     /// Finds the block that an entry means: where it says, or behind the last good block. The cause is why it is not what the
     /// entry says.
     pub(super) fn judge(&mut self, entry: &Entry) -> Result<Verdict> {
+        let laid = self.layout.at();
         let good_end = match &self.last {
             Some(_) => self.end.unwrap_or_default(),
             None => 0,
         };
+        // A walk that begins within the file knows no good block at first, but has nothing in front of where it begins.
+        let good_end = good_end.max(laid);
         let in_place = self.front.in_bounds(entry.offset) && entry.offset >= good_end;
         let cause = if !self.front.in_bounds(entry.offset) {
             Cause::OffsetOutOfBounds
@@ -300,7 +306,6 @@ impl TenantWalk {
                 .end
                 .into_iter()
                 .flat_map(|end| [end, end + COUNT_BYTES]);
-            let laid = self.layout.at();
             places.extend(behind.filter(|place| *place != entry.offset && *place >= laid));
         }
         for place in places {
@@ -444,6 +449,17 @@ impl TenantWalk {
             return Ok(None);
         }
         let tenant = tenant_of(&*source, place, &shape)?;
+        let compared = match &self.last {
+            Some((partition, last)) if *partition == entry.partition => last.len.min(tenant.len),
+            _ => 0,
+        };
+        // Entry after entry may name this block in vain.
+        let cost = 2 * u64::from(compared);
+        if !self.probe.affords(&*source, cost) {
+            self.limited = true;
+            return Ok(None);
+        }
+        self.probe.spent = self.probe.spent.saturating_add(cost);
         if !self.ascends(entry.partition, &tenant)? {
             return Ok(None);
         }
