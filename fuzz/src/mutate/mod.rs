@@ -61,7 +61,7 @@ pub fn mutate(
     bytes.len()
 }
 
-/// Any bytes changed, up to this many.
+/// Applies `change` to bytes of any kind; they may grow to `max`.
 fn change_bytes(change: Change, bytes: &mut Vec<u8>, max: usize, draw: &mut Draw) {
     let size = bytes.len();
     bytes.resize(max.max(size), 0);
