@@ -13,7 +13,7 @@ MIB = 1 << 20
 
 
 def test_records_keep_their_order_and_fields(tmp_path: Path) -> None:
-    # 100 types share few places among the texts that are kept. Values of 0 to 40 kB end a turn early or late, or fill it alone.
+    # 100 types share few places among the texts that are kept. Values of 0 to 40 kB end a turn early or fill it.
     names = [f"{number:02}" for number in range(100)]
     expected = [(names[number * 7 % 100], b"v" * (number * 997 % 40_000)) for number in range(500)]
     path = tmp_path / "many.active"
