@@ -182,27 +182,33 @@ fn hostile_entries_stay_within_the_search_budget() {
     );
 }
 
-/// Good blocks to the end of the file, and then entries that name one of them again: out of order, so that all blocks wait until
-/// no more are waited for. No byte is left that could say that these entries were not looked at, so they do.
-#[test]
-fn entries_that_are_not_looked_at_are_damage_also_where_no_byte_is_left() {
+/// Good blocks to the end of the file, and then two entries that name the first one again: out of order, so that all blocks wait until
+/// no more are waited for. Gives also how many bytes a block and its count take.
+fn disordered(blocks: usize) -> (Vec<u8>, usize) {
     let own = block(b't', b"own");
     let step = 4 + own.len();
+    let data = 10 + (blocks + 2) * ENTRY_BYTES + 4 + 4;
+    let entries: Vec<_> = (0..blocks + 2)
+        .map(|number| {
+            let place = if number < blocks { number } else { 0 };
+            let partition = u32::try_from(number).unwrap();
+            entry(partition, b't', 1, data + place * step + 4, &own)
+        })
+        .collect();
+    let mut bytes = front(&entries, u32::try_from(blocks).unwrap() + 2);
+    for _ in 0..blocks {
+        bytes.extend_from_slice(&1_u32.to_be_bytes());
+        bytes.extend_from_slice(&own);
+    }
+    (bytes, step)
+}
+
+/// No byte is left that could say that the last entries were not looked at, so they do.
+#[test]
+fn entries_that_are_not_looked_at_are_damage_also_where_no_byte_is_left() {
     // Each block is pending with its count: 2 × 2,048 pass the limit of 4,096.
     for blocks in 2045..2050 {
-        let data = 10 + (blocks + 2) * ENTRY_BYTES + 4 + 4;
-        let entries: Vec<_> = (0..blocks + 2)
-            .map(|number| {
-                let place = if number < blocks { number } else { 0 };
-                let partition = u32::try_from(number).unwrap();
-                entry(partition, b't', 1, data + place * step + 4, &own)
-            })
-            .collect();
-        let mut bytes = front(&entries, u32::try_from(blocks).unwrap() + 2);
-        for _ in 0..blocks {
-            bytes.extend_from_slice(&1_u32.to_be_bytes());
-            bytes.extend_from_slice(&own);
-        }
+        let (bytes, _) = disordered(blocks);
         let (records, mut spans) = scan(source(&bytes), &lenient()).unwrap();
         spans.sort_by_key(|span| span.start);
         assert_covers(&spans, bytes.len());
@@ -302,25 +308,12 @@ fn blocks_stay_in_order_however_many_ranges_wait() {
 /// Many blocks are pending when the search ends, and only laying them shows the first damage.
 #[test]
 fn where_too_many_blocks_are_pending_the_strict_error_is_of_the_ledgers_first_damage() {
-    let own = block(b't', b"own");
-    let step = 4 + own.len();
     for damaged in [None, Some(7)] {
         let blocks = 2100;
-        let data = 10 + (blocks + 2) * ENTRY_BYTES + 4 + 4;
-        let entries: Vec<_> = (0..blocks + 2)
-            .map(|number| {
-                let place = if number < blocks { number } else { 0 };
-                let partition = u32::try_from(number).unwrap();
-                entry(partition, b't', 1, data + place * step + 4, &own)
-            })
-            .collect();
-        let mut bytes = front(&entries, u32::try_from(blocks).unwrap() + 2);
-        for _ in 0..blocks {
-            bytes.extend_from_slice(&1_u32.to_be_bytes());
-            bytes.extend_from_slice(&own);
-        }
+        let (mut bytes, step) = disordered(blocks);
         if let Some(number) = damaged {
-            bytes[data + (number + 1) * step - 1] ^= 1;
+            let end = bytes.len() - (blocks - number - 1) * step;
+            bytes[end - 1] ^= 1;
         }
         let (_, mut spans) = scan(source(&bytes), &lenient()).unwrap();
         spans.sort_by_key(|span| span.start);
