@@ -90,14 +90,13 @@ fn run(mut args: Vec<String>) -> Result<u64, String> {
             let names: Vec<_> = FORMATS.iter().map(|format| format.name).collect();
             Err(format!("{other}: not a format: {}", names.join(", ")))
         }
-        ([], []) => Ok(FORMATS
-            .iter()
-            .map(|format| compare_format(format, mutations, seed))
-            .sum()),
-        (some, []) => Ok(some
-            .iter()
-            .map(|format| compare_format(format, mutations, seed))
-            .sum()),
+        (chosen, []) => {
+            let formats = if chosen.is_empty() { FORMATS } else { chosen };
+            let differing = formats
+                .iter()
+                .map(|format| compare_format(format, mutations, seed));
+            Ok(differing.sum())
+        }
     }
 }
 
