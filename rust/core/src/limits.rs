@@ -48,13 +48,13 @@ limits! {
     unverified_bytes: u64 = 8 << 20, fuzzing 256;
     /// So much of a content, or of a tenant ID, is kept at most where no bodies are wanted. A longer tenant ID reads as null.
     unwanted_bytes: u64 = 32 << 20, fuzzing 256;
+
     // Steps and buffers of all formats.
 
     /// How much of what was noted of an index is read at once.
     notes_read_bytes: usize = 16 << 10, fuzzing 32;
     /// A step ends after this many ranges of the index or table of contents. It may give two more.
     front_step_spans: usize = 1 << 14, fuzzing 2;
-
     /// Bytes that are written are collected up to this many first.
     write_buffer_bytes: usize = 1 << 20, fuzzing 64;
 
