@@ -39,6 +39,7 @@ pub mod ledger;
 mod limits;
 mod output;
 mod prefetch;
+mod record;
 pub mod source;
 pub mod text;
 pub mod uuid6;

@@ -9,9 +9,10 @@ use arrow_array::{
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{ArrowError, DataType, Field, TimeUnit};
 
-use super::{ColumnBuffer, UuidType, Values};
 use crate::error::Error;
-use crate::format::{Column, ColumnKind};
+use crate::record::views::{fitted, too_long};
+use crate::record::{Column, ColumnKind};
+use crate::record::{ColumnBuffer, UuidType, Values};
 
 pub(super) fn data_type(kind: ColumnKind, uuids: UuidType) -> DataType {
     match (kind, uuids) {
@@ -107,18 +108,6 @@ fn text(
         let offsets = OffsetBuffer::new_unchecked(ScalarBuffer::from(offsets));
         StringArray::new_unchecked(offsets, data, nulls)
     })
-}
-
-pub(super) fn too_long(bytes: usize) -> ArrowError {
-    ArrowError::OffsetOverflowError(bytes)
-}
-
-/// What was reserved and is not needed goes, where that is much.
-pub(super) fn fitted<T>(mut values: Vec<T>) -> Vec<T> {
-    if values.len() < values.capacity() / 2 {
-        values.shrink_to_fit();
-    }
-    values
 }
 
 fn mismatch(data_type: &DataType) -> ArrowError {

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::{ArrowError, SchemaRef};
 
-use super::ColumnBuffer;
 use super::selection::{MAX_DATA_BYTES, Selection, path_text};
 use super::side_by_side::{SideBySide, bytes_of_parts};
-use super::views::Home;
 use crate::error::{Error, Result};
-use crate::format::{Options, Room, Start, Step, Walk, nothing, open, resolve, split};
+use crate::format::{Options, Start, Step, Walk, nothing, open, resolve, split};
 use crate::ledger::Span;
+use crate::record::ColumnBuffer;
+use crate::record::Room;
+use crate::record::views::Home;
 use crate::source::Source;
 use crate::verbs::Report;
 

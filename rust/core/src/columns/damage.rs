@@ -6,9 +6,9 @@ use arrow_array::RecordBatch;
 use arrow_schema::{Field, Schema, SchemaRef};
 
 use super::arrays::{array, data_type, internal};
-use super::{ColumnBuffer, UuidType};
 use crate::error::Result;
-use crate::format::{Column, ColumnKind, RecordId, Value};
+use crate::record::{Column, ColumnKind, RecordId, Value};
+use crate::record::{ColumnBuffer, UuidType};
 use crate::verbs::{Neighbour, Repair, Report};
 
 const NEIGHBOUR: ColumnKind = ColumnKind::Struct(&[

@@ -9,10 +9,11 @@ use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
 use super::arrays::{array, data_type, internal};
-use super::views::{Home, Views};
-use super::{ColumnBuffer, UuidType, Values};
 use crate::error::{Error, Result};
-use crate::format::{ColumnKind, Format, Hits, Options, Rows};
+use crate::format::{Format, Hits, Options};
+use crate::record::views::{Home, Views};
+use crate::record::{ColumnBuffer, UuidType, Values};
+use crate::record::{ColumnKind, Rows};
 use crate::source::Source;
 use crate::text::escape;
 
@@ -230,7 +231,8 @@ mod tests {
     use std::cell::RefCell;
 
     use super::*;
-    use crate::format::{Value, active};
+    use crate::format::active;
+    use crate::record::Value;
 
     /// Rows that note which of their columns were asked for.
     #[derive(Default)]

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use super::{Carry, Checked, Hits, Lookup, RecordId, Rows, Step, Walk, Wanted};
+use super::{Carry, Checked, Hits, Lookup, Step, Walk, Wanted};
 use crate::error::{Error, Result};
 use crate::ledger::{RecordRun, Span};
+use crate::record::{RecordId, Rows};
 use crate::source::Source;
 
 /// A walk that has its source [confirm](Source::confirm) what it read before it tells of damage, and at its end.

@@ -4,36 +4,10 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::copied::{Copied, CopiedRow};
-use super::{Bound, Format, Options, Rows, Start, Step, Value, Walk, Wanted, open};
+use super::{Bound, Format, Options, Start, Step, Walk, Wanted, open};
 use crate::error::{Error, Result};
+use crate::record::{Copied, CopiedRow, Found, RecordId, Rows, Value};
 use crate::source::Source;
-
-/// What one record is found by.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum RecordId {
-    /// Its UUID, in network byte order: active, sealed.
-    Uuid([u8; 16]),
-    /// Its message offset: chunked.
-    Offset(i64),
-    /// Its place among the messages of a tenant in a partition, the first being 0: tenant.
-    Message {
-        /// The partition's ID.
-        partition: u32,
-        /// The tenant's ID.
-        tenant: Vec<u8>,
-        /// The place within the tenant's block.
-        index: u64,
-    },
-    /// Its sequence number: oplog.
-    Seq(u64),
-}
-
-/// Records that own what they are made of.
-pub trait Found: Send {
-    /// The records.
-    fn rows(&self) -> Box<dyn Rows + '_>;
-}
 
 /// What looking up several records gave.
 #[derive(Default)]

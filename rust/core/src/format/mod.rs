@@ -2,9 +2,7 @@
 
 pub mod active;
 pub mod chunked;
-mod column;
 mod confirmed;
-mod copied;
 mod detect;
 mod lookup;
 mod notes;
@@ -23,18 +21,18 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-pub use column::{Column, ColumnKind, Value};
 pub use detect::{Detection, Likelihood, detect, resolve};
-pub use lookup::{Found, Hits, Lookup, RecordId};
+pub use lookup::{Hits, Lookup};
 pub use options::{Bound, Dialect, IndexSource, Interrupt, Options, Wanted};
 pub(crate) use options::{Types, UuidBounds};
 pub(crate) use part::part_bytes;
 pub use part::{Part, split};
 pub(crate) use salvage::{Carried, Run, Runs, Salvage, each_piece};
-pub use walk::{Carry, Eof, Room, Rows, Start, Step, Walk};
+pub use walk::{Carry, Eof, Start, Step, Walk};
 pub use writer::{WriteOptions, Writer};
 
 use crate::error::{Error, Result};
+pub use crate::record::{Column, ColumnKind, Found, RecordId, Room, Rows, Value};
 use crate::source::Source;
 
 /// A format of the table: its names, its columns, and how to recognise, walk, search and write it.

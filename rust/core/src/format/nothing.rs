@@ -1,7 +1,8 @@
 //! The walk of those who want what no record can be.
 
-use super::{Carry, Checked, Format, Rows, Step, Value, Walk};
+use super::{Carry, Checked, Format, Step, Walk};
 use crate::ledger::Span;
+use crate::record::{Rows, Value};
 use crate::source::Source;
 
 /// Reads nothing of a file.

@@ -5,9 +5,10 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::{Column, Eof, Format};
+use super::{Eof, Format};
 use crate::checksum::Key;
 use crate::error::{Error, Result};
+use crate::record::Column;
 use crate::source::Source;
 use crate::uuid6;
 

@@ -3,9 +3,10 @@
 use std::fmt::Display;
 use std::path::Path;
 
-use super::{Column, Dialect, Interrupt, RecordId, Value};
+use super::{Dialect, Interrupt};
 use crate::checksum::Key;
 use crate::error::{Error, Result};
+use crate::record::{Column, RecordId, Value};
 use crate::verbs::Report;
 
 /// How to create a file, or open one to append to. The same for all formats; each takes what concerns it, and names that in

@@ -5,11 +5,9 @@ use std::sync::Arc;
 
 use super::Report;
 use crate::error::{Error, Result};
-use crate::format::{
-    self, Column, ColumnKind, Format, Options, Rows, Start, Step, Value, Wanted, WriteOptions,
-    tenant,
-};
+use crate::format::{self, Format, Options, Start, Step, Wanted, WriteOptions, tenant};
 use crate::output::Staging;
+use crate::record::{Column, ColumnKind, Rows, Value};
 use crate::source::Source;
 use crate::uuid6::Generator;
 

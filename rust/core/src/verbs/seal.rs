@@ -9,10 +9,10 @@ use crate::cursor::Cursor;
 use crate::error::{Damage, Error, Finding, Result};
 use crate::format::active::{self, ActiveWalk};
 use crate::format::{
-    self, Checked, Eof, Options, Rows, Start, Step, Value, Walk, Wanted, WriteOptions, resolve,
-    sealed,
+    self, Checked, Eof, Options, Start, Step, Walk, Wanted, WriteOptions, resolve, sealed,
 };
 use crate::ledger::Cause;
+use crate::record::{Rows, Value};
 use crate::source::{FileSource, Source, Window};
 
 const CHECKSUM_BYTES: usize = 8;

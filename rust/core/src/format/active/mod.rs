@@ -30,10 +30,11 @@ pub(crate) use walk::ActiveWalk;
 pub use writer::Writer;
 
 use super::lookup::Scan;
-use super::{Checked, Column, ColumnKind, Format, Likelihood, Options};
+use super::{Checked, Format, Likelihood, Options};
 use crate::checksum::hash;
 use crate::cursor::Cursor;
 use crate::error::{Finding, Result};
+use crate::record::{Column, ColumnKind};
 use crate::source::{Source, Window};
 use crate::uuid6;
 

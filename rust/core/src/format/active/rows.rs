@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use super::UUID_BYTES;
 use super::group::Extent;
-use crate::columns::ColumnBuffer;
 use crate::cursor::Cursor;
-use crate::format::{Rows, Value};
+use crate::record::ColumnBuffer;
+use crate::record::{Rows, Value};
 use crate::uuid6;
 
 /// UUID, type length and value length.

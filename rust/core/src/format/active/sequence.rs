@@ -4,8 +4,8 @@ use uuid::Uuid;
 
 use super::UUID_BYTES;
 use crate::error::{Error, Result};
-use crate::format::Value;
 use crate::format::writer::missing;
+use crate::record::Value;
 use crate::uuid6::{Generator, is_v6, timestamp_micros};
 
 /// The UUIDs of a segment that is being written.

@@ -12,8 +12,9 @@ use super::{Header, MAX_HEADER_BYTES, Parsed, UUID_BYTES};
 use crate::checksum::Key;
 use crate::engine::Budget;
 use crate::error::{Damage, Error, Finding, Result};
-use crate::format::{self, Carry, Eof, Options, Rows, Start, Step, Types, UuidBounds, Walk};
+use crate::format::{self, Carry, Eof, Options, Start, Step, Types, UuidBounds, Walk};
 use crate::ledger::{Cause, Kind, RecordRun, Span};
+use crate::record::Rows;
 use crate::source::{Source, Window};
 use crate::uuid6;
 

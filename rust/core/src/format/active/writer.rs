@@ -10,9 +10,10 @@ use super::walk::ActiveWalk;
 use super::{COLUMNS, FORMAT, Sequence, Unhashed};
 use crate::checksum::Key;
 use crate::error::Result;
-use crate::format::{self, Column, Options, RecordId, Start, Step, Value, Walk, WriteOptions};
+use crate::format::{self, Options, Start, Step, Walk, WriteOptions};
 use crate::ledger::{Kind, Span};
 use crate::output::Appender;
+use crate::record::{Column, RecordId, Value};
 use crate::source::Source;
 use crate::verbs::Report;
 

@@ -13,10 +13,9 @@ use super::walk::ChunkedWalk;
 use super::{COLUMNS, FORMAT};
 use crate::error::{Error, Result};
 use crate::format::lookup::no_such_id;
-use crate::format::{
-    Found, Hits, Lookup, Options, RecordId, Rows, Start, Step, Value, Walk, Wanted,
-};
+use crate::format::{Hits, Lookup, Options, Start, Step, Walk, Wanted};
 use crate::limits::LIMITS;
+use crate::record::{Found, RecordId, Rows, Value};
 use crate::source::{Source, data_end};
 
 pub(super) struct ChunkedLookup {

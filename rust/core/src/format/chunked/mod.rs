@@ -30,9 +30,10 @@ pub(crate) use index::has_index;
 pub use index::{Entries, Entry, INDEX_EXTENSION, ITEM_BYTES, Index, Item, beside, build_index};
 pub use writer::Writer;
 
-use super::{Checked, Column, ColumnKind, Format, Likelihood, Options};
+use super::{Checked, Format, Likelihood, Options};
 use crate::compress;
 use crate::error::Result;
+use crate::record::{Column, ColumnKind};
 use crate::source::{Source, Window};
 use header::{HEADER_BYTES, Header, Look};
 

@@ -2,10 +2,11 @@
 
 use std::ops::Range;
 
-use crate::columns::ColumnBuffer;
 use crate::cursor::Cursor;
-use crate::format::{Bound, Rows, Value, Wanted};
+use crate::format::{Bound, Wanted};
 use crate::limits::LIMITS;
+use crate::record::ColumnBuffer;
+use crate::record::{Rows, Value};
 
 /// timestamp, length.
 pub(super) const RECORD_HEADER_BYTES: usize = 12;

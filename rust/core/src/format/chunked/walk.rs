@@ -12,8 +12,9 @@ use super::resync::Extent;
 use super::state::{Fate, State};
 use crate::compress::Decoder;
 use crate::error::{Damage, Error, Finding, Result};
-use crate::format::{self, Carry, Eof, Options, Rows, Start, Step, Walk};
+use crate::format::{self, Carry, Eof, Options, Start, Step, Walk};
 use crate::ledger::{Cause, Kind, Span, Tiling};
+use crate::record::Rows;
 use crate::source::{Source, Window};
 
 pub(super) struct ChunkedWalk {

@@ -12,9 +12,10 @@ use super::walk::ChunkedWalk;
 use super::{COLUMNS, FORMAT};
 use crate::compress::{Encoder, bound};
 use crate::error::{Error, Result};
-use crate::format::{self, Column, Options, RecordId, Start, Step, Value, Walk, WriteOptions};
+use crate::format::{self, Options, Start, Step, Walk, WriteOptions};
 use crate::ledger::{Kind, Span};
 use crate::output::Appender;
+use crate::record::{Column, RecordId, Value};
 use crate::source::Source;
 use crate::verbs::Report;
 

@@ -1,6 +1,7 @@
 //! What the messages of each dialect have.
 
-use crate::format::{Column, ColumnKind, Dialect};
+use crate::format::Dialect;
+use crate::record::{Column, ColumnKind};
 
 // The places of columns: those of all dialects, and behind them those of `autobase`.
 pub(super) const SEQ: usize = 0;

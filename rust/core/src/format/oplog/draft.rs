@@ -10,7 +10,7 @@
 use super::columns::{ABI, BATCH, CHECKPOINT, CHECKPOINTER, CLOCK, KEYS, VALUE, VERSION};
 use super::compact::{Body, Bytes, Counts, Items, KEY_BYTES, Read, Reader, Run};
 use super::keys::{Key, KeyTable};
-use crate::format::Value;
+use crate::record::Value;
 
 /// What System has, and where the tree hash is.
 #[derive(Clone, Copy, Debug)]

@@ -6,7 +6,8 @@ use super::compact::{put_buffer, put_uint};
 use super::fields::{absent, all, binary, check_count, fixed, list, parts, present, uint};
 use super::keys::Key;
 use crate::error::{Error, Result};
-use crate::format::{Dialect, Value};
+use crate::format::Dialect;
+use crate::record::Value;
 
 /// How keys are named in a message of `draft-1.1`: by the message that declared them and their place there.
 #[derive(Clone, Copy, Debug)]

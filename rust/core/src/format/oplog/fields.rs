@@ -4,8 +4,8 @@ use std::fmt::Display;
 
 use super::compact::MAX_ITEMS;
 use crate::error::{Error, Result};
-use crate::format::Value;
 use crate::format::writer::missing;
+use crate::record::Value;
 
 /// A value of another kind than the field has.
 fn wrong(name: impl Display, expected: &str, value: &Value<'_>) -> Error {

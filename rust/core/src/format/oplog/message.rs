@@ -6,8 +6,9 @@ use super::draft::{Reference, Scope};
 use super::keys::{Key, KeyTable};
 use super::{autobase, draft};
 use crate::error::Finding;
-use crate::format::{Dialect, Value};
+use crate::format::Dialect;
 use crate::ledger::Cause;
+use crate::record::Value;
 
 /// Where the fields of a message are.
 #[derive(Clone, Debug)]

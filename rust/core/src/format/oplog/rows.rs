@@ -11,10 +11,10 @@ use super::compact::{Body, Run};
 use super::keys::{Key, KeyTable};
 use super::message::Record;
 use super::resolved::Resolved;
-use crate::columns::ColumnBuffer;
 use crate::error::{Error, Result};
-use crate::format::{Rows, Value};
 use crate::ledger::Cause;
+use crate::record::ColumnBuffer;
+use crate::record::{Rows, Value};
 use crate::source::Source;
 
 /// A message that is too large to be kept for nothing, in a walk that does not want values: what it has beside its value is

@@ -11,7 +11,8 @@ use super::resolved::Resolved;
 use super::rows::{Bodies, OplogRows};
 use super::{autobase, encode, fields};
 use crate::error::{Damage, Error, Result};
-use crate::format::{Dialect, Found, Rows, Value};
+use crate::format::Dialect;
+use crate::record::{Found, Rows, Value};
 
 /// One message that decodes, over its bytes.
 pub struct Single<B> {

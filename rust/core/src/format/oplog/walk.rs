@@ -11,9 +11,10 @@ use super::message::{Frame, Record, dangling_finding};
 use super::resolved::Resolved;
 use super::rows::{Bodies, Large, OplogRows, changed};
 use crate::error::{Damage, Error, Finding, Result};
-use crate::format::{self, Carry, Eof, Options, Rows, Start, Step, Walk};
+use crate::format::{self, Carry, Eof, Options, Start, Step, Walk};
 use crate::ledger::{Kind, Span, Tiling};
 use crate::limits::LIMITS;
+use crate::record::Rows;
 use crate::source::{Source, Window};
 
 /// What a [`Carry`] holds. It grows with the keys of a `draft-1.1` oplog, since any later message may refer to them.

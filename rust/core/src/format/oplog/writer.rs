@@ -11,11 +11,10 @@ use super::keys::Key;
 use super::walk::OplogWalk;
 use super::{FORMAT, autobase, fields};
 use crate::error::{Error, Result};
-use crate::format::{
-    self, Column, Dialect, Options, RecordId, Start, Step, Value, Walk, WriteOptions,
-};
+use crate::format::{self, Dialect, Options, Start, Step, Walk, WriteOptions};
 use crate::ledger::{Kind, Span};
 use crate::output::Appender;
+use crate::record::{Column, RecordId, Value};
 use crate::verbs::Report;
 
 /// How much room for encoding is kept from one message to the next, in bytes.

@@ -6,7 +6,8 @@ use super::check::{Checker, admit};
 use super::rows::SealedRows;
 use super::{Message, UUID_BYTES};
 use crate::error::Result;
-use crate::format::{Found, Options, Rows};
+use crate::format::Options;
+use crate::record::{Found, Rows};
 use crate::source::Source;
 
 /// Messages that were looked up.

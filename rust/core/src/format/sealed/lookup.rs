@@ -16,9 +16,10 @@ use super::walk::{SealedWalk, State};
 use super::{COLUMNS, Entry, FORMAT, Message, UUID_BYTES};
 use crate::error::{Damage, Error, Result};
 use crate::format::lookup::no_such_id;
-use crate::format::{Bound, Hits, Lookup, Options, RecordId, Step, UuidBounds, Walk, Wanted};
+use crate::format::{Bound, Hits, Lookup, Options, Step, UuidBounds, Walk, Wanted};
 use crate::ledger::Cause;
 use crate::limits::LIMITS;
+use crate::record::RecordId;
 use crate::source::Source;
 
 /// How many threads find what they need to look up laid out; others lay it out anew each time.

@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use super::Message;
-use crate::columns::ColumnBuffer;
-use crate::format::{Rows, Value};
+use crate::record::ColumnBuffer;
+use crate::record::{Rows, Value};
 use crate::uuid6;
 
 impl Message {

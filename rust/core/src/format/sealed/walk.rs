@@ -14,9 +14,10 @@ use super::rows::SealedRows;
 use super::{Entry, Message, Parsed, UUID_BYTES};
 use crate::error::{Damage, Error, Result};
 use crate::format::notes::{Note, Notes};
-use crate::format::{Carry, Checked, Options, Rows, Start, Step, Types, UuidBounds, Walk};
+use crate::format::{Carry, Checked, Options, Start, Step, Types, UuidBounds, Walk};
 use crate::ledger::{Cause, Kind, Span, Tiling};
 use crate::limits::LIMITS;
+use crate::record::Rows;
 use crate::source::Source;
 use crate::uuid6;
 

@@ -10,8 +10,9 @@ use super::{COLUMNS, ENTRY_BYTES, Entry, MAGIC, UUID_BYTES};
 use crate::checksum::{Incremental, Key};
 use crate::error::{Error, Result};
 use crate::format::active::{Sequence, Stored, Unhashed, encode_message};
-use crate::format::{self, Column, Interrupt, RecordId, Value, WriteOptions};
+use crate::format::{self, Interrupt, WriteOptions};
 use crate::output::{NewFile, Spool};
+use crate::record::{Column, RecordId, Value};
 use crate::source::{FileSource, Source};
 
 /// Where the system keeps files in large pages, what is written in pieces of whole ones is kept so, and a map of it takes fewer

@@ -15,9 +15,10 @@ use super::toc::{Entry, TOC_START};
 use super::walk::{Advance, TenantWalk};
 use crate::error::{Damage, Error, Finding, Result};
 use crate::format::lookup::no_such_id;
-use crate::format::{Hits, Lookup, Options, RecordId, Step, Value, Walk, Wanted};
+use crate::format::{Hits, Lookup, Options, Step, Walk, Wanted};
 use crate::ledger::{Cause, Kind};
 use crate::limits::LIMITS;
+use crate::record::{RecordId, Value};
 use crate::source::Source;
 
 /// Looks messages up in one file. The table of contents is read and checked once.

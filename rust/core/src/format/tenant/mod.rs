@@ -39,8 +39,9 @@ mod writer;
 pub use contents::{Block, Contents, blocks};
 pub use writer::Writer;
 
-use super::{Checked, Column, ColumnKind, Format, Likelihood, Options};
+use super::{Checked, Format, Likelihood, Options};
 use crate::error::Result;
+use crate::record::{Column, ColumnKind};
 use crate::source::Source;
 
 /// The format's entry in the table.

@@ -3,8 +3,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::columns::ColumnBuffer;
-use crate::format::{Found, Rows, Value};
+use crate::record::ColumnBuffer;
+use crate::record::{Found, Rows, Value};
 use crate::text::escape;
 
 /// The length of a message, in front of its content.

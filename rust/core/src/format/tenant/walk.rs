@@ -15,9 +15,10 @@ use super::rows::{Message, Tenant, TenantRows};
 use super::start::no_message;
 use super::toc::{Ahead, Entries, Entry, TOC_START};
 use crate::error::{Damage, Error, Result};
-use crate::format::{Carry, Checked, Options, Rows, Start, Step, Walk};
+use crate::format::{Carry, Checked, Options, Start, Step, Walk};
 use crate::ledger::{Kind, Span};
 use crate::limits::LIMITS;
+use crate::record::Rows;
 use crate::source::{Source, Window};
 
 /// How many entries are tried between two looks at whether to stop.

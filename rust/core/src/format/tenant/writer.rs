@@ -10,8 +10,9 @@ use super::{COLUMNS, VERSION_1, VERSION_2};
 use crate::disk::Handle;
 use crate::error::{Error, Result};
 use crate::format::writer::missing;
-use crate::format::{self, Column, RecordId, Value, WriteOptions};
+use crate::format::{self, WriteOptions};
 use crate::output::{NewFile, WriteBuffer};
+use crate::record::{Column, RecordId, Value};
 
 /// Collects messages, and writes them as a segment when it is closed: until then nothing is there under its name.
 ///

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::format::{Column, Options, RecordId, Rows, Start, Step, Value, open};
+use crate::format::{Options, Start, Step, open};
 use crate::ledger::Span;
+use crate::record::{Column, RecordId, Rows, Value};
 use crate::source::Source;
 
 /// A record beside damage: which one it is.

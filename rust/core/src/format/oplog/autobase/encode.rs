@@ -2,10 +2,10 @@
 
 use super::v2;
 use crate::error::{Error, Result};
-use crate::format::Value;
 use crate::format::oplog::compact::{put_buffer, put_uint};
 use crate::format::oplog::encode::heads;
 use crate::format::oplog::fields::{absent, all, binary, fixed, list, parts, present, uint};
+use crate::record::Value;
 
 /// Appends a message of version 2.
 pub(in crate::format::oplog) fn encode(out: &mut Vec<u8>, fields: &[Value<'_>]) -> Result<()> {

@@ -18,7 +18,7 @@ use super::columns::{
 };
 use super::compact::{Body, Bytes, Counts, Fault, Items, KEY_BYTES, Read, Reader, Run};
 use super::draft::{head, heads};
-use crate::format::Value;
+use crate::record::Value;
 
 const SIGNATURE_BYTES: u64 = 64;
 

@@ -1,7 +1,13 @@
 //! Records that own their fields, whatever their format: what is left of a walk's step when the walk has gone on.
 
-use super::{Column, Found, Rows, Value};
+use super::{Column, Rows, Value};
 use crate::ledger::Cause;
+
+/// Records that own what they are made of.
+pub trait Found: Send {
+    /// The records.
+    fn rows(&self) -> Box<dyn Rows + '_>;
+}
 
 /// The column that is the record's body, which is kept once.
 const BODY: &str = "value";
@@ -46,7 +52,7 @@ impl Field {
 
 /// One record.
 #[derive(Clone, Debug)]
-pub(super) struct CopiedRow {
+pub(crate) struct CopiedRow {
     position: u64,
     timestamp: Option<i64>,
     cause: Option<Cause>,
@@ -58,7 +64,7 @@ pub(super) struct CopiedRow {
 
 impl CopiedRow {
     /// A copy of a row that has these columns.
-    pub(super) fn of(rows: &dyn Rows, row: usize, columns: &[Column]) -> Self {
+    pub(crate) fn of(rows: &dyn Rows, row: usize, columns: &[Column]) -> Self {
         let field = |(place, column): (usize, &Column)| match rows.field(row, place) {
             // Not where there is none.
             Value::Binary(_) if column.name == BODY => None,
@@ -77,7 +83,7 @@ impl CopiedRow {
 
 /// Records, in the order in which they were found.
 #[derive(Debug, Default)]
-pub(super) struct Copied(pub(super) Vec<CopiedRow>);
+pub(crate) struct Copied(pub(crate) Vec<CopiedRow>);
 
 impl Found for Copied {
     fn rows(&self) -> Box<dyn Rows + '_> {

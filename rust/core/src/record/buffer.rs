@@ -3,10 +3,9 @@
 use uuid::Uuid;
 use uuid::fmt::Hyphenated;
 
-use super::UuidType;
 #[cfg(feature = "arrow")]
 use super::views::Views;
-use crate::format::{ColumnKind, Value};
+use super::{ColumnKind, UuidType, Value};
 use crate::text::escape;
 
 /// One column being filled. Values are appended with the method of the column's kind, or with [`push`](Self::push); what is
@@ -15,11 +14,11 @@ use crate::text::escape;
 /// The `extend` methods append the values of many records. They do what the `push` methods do, and cost far less each.
 #[derive(Debug)]
 pub struct ColumnBuffer {
-    pub(super) values: Values,
+    pub(crate) values: Values,
     /// How many values there are.
-    pub(super) len: usize,
+    pub(crate) len: usize,
     /// For each value whether there is one; empty as long as there is one everywhere.
-    pub(super) valid: Vec<bool>,
+    pub(crate) valid: Vec<bool>,
 }
 
 /// A column's values.
@@ -91,7 +90,7 @@ impl ColumnBuffer {
         })
     }
 
-    pub(super) const fn of(values: Values) -> Self {
+    pub(crate) const fn of(values: Values) -> Self {
         Self {
             values,
             len: 0,
@@ -139,7 +138,7 @@ impl ColumnBuffer {
     }
 
     /// So many values more, which are there.
-    pub(super) fn count(&mut self, values: usize) {
+    pub(crate) fn count(&mut self, values: usize) {
         self.len += values;
         if !self.valid.is_empty() {
             self.valid.resize(self.len, true);
@@ -247,7 +246,7 @@ impl ColumnBuffer {
     }
 }
 
-/// An offset within a batch, which [`Batches`](super::Batches) ends before its data reaches 2^31 bytes.
-pub(super) fn offset(bytes: usize) -> i32 {
+/// An offset within a batch, which [`Batches`](crate::columns::Batches) ends before its data reaches 2^31 bytes.
+pub(crate) fn offset(bytes: usize) -> i32 {
     i32::try_from(bytes).unwrap_or(i32::MAX)
 }

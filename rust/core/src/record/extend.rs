@@ -13,7 +13,7 @@ impl ColumnBuffer {
     /// Makes room in an empty column for so many values, of `bytes` bytes together where they are bytes. It need not grow then,
     /// and each value is copied once.
     #[cfg(feature = "arrow")]
-    pub(super) fn reserve(&mut self, rows: usize, bytes: usize) {
+    pub(crate) fn reserve(&mut self, rows: usize, bytes: usize) {
         match &mut self.values {
             Values::Fixed16(own) => own.reserve_exact(rows),
             Values::Int64(own) => own.reserve_exact(rows),
@@ -160,7 +160,7 @@ impl ColumnBuffer {
     }
 
     /// Appends one text so many times.
-    pub(super) fn push_str_times(&mut self, text: &str, times: usize) {
+    pub(crate) fn push_str_times(&mut self, text: &str, times: usize) {
         match &mut self.values {
             Values::Text { offsets, data } => {
                 let (start, len) = (data.len(), text.len());

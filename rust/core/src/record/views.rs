@@ -9,7 +9,6 @@ use arrow_buffer::{Buffer, NullBuffer, ScalarBuffer};
 use arrow_schema::ArrowError;
 use bytes::Bytes;
 
-use super::arrays::{fitted, too_long};
 use crate::source::Source;
 
 /// Values of so many bytes are in the view itself.
@@ -19,7 +18,7 @@ const MAX_STRETCH_BYTES: usize = i32::MAX as usize;
 
 /// A source in memory, as a buffer that keeps it for as long as any view of it is there.
 #[derive(Clone, Debug)]
-pub(super) struct Home(Buffer);
+pub(crate) struct Home(Buffer);
 
 /// Gives the bytes of a source that is in memory.
 struct Owner(Arc<dyn Source>);
@@ -32,7 +31,7 @@ impl AsRef<[u8]> for Owner {
 
 impl Home {
     /// `None` where the source is not in memory.
-    pub(super) fn new(source: &Arc<dyn Source>) -> Option<Self> {
+    pub(crate) fn new(source: &Arc<dyn Source>) -> Option<Self> {
         source.as_slice()?;
         Some(Self(Buffer::from(Bytes::from_owner(Owner(source.clone())))))
     }
@@ -77,12 +76,12 @@ const OWN_BUFFER: u32 = 0;
 
 impl Views {
     /// No views yet, of bytes that may be in `home`.
-    pub(super) const fn of_bytes(home: Option<Home>) -> Self {
+    pub(crate) const fn of_bytes(home: Option<Home>) -> Self {
         Self::new(home, MAX_STRETCH_BYTES, Content::Bytes(Vec::new()))
     }
 
     /// No views yet, of texts. These are never in the source, whose bytes nobody can promise to stay UTF-8.
-    pub(super) const fn of_text() -> Self {
+    pub(crate) const fn of_text() -> Self {
         Self::new(None, MAX_STRETCH_BYTES, Content::Text(String::new(), None))
     }
 
@@ -96,16 +95,16 @@ impl Views {
         }
     }
 
-    pub(super) const fn is_text(&self) -> bool {
+    pub(crate) const fn is_text(&self) -> bool {
         matches!(self.content, Content::Text(..))
     }
 
-    pub(super) fn reserve(&mut self, rows: usize) {
+    pub(crate) fn reserve(&mut self, rows: usize) {
         self.views.reserve_exact(rows);
     }
 
     /// Appends views of runs of bytes. Gives how many.
-    pub(super) fn extend<'a>(&mut self, runs: impl Iterator<Item = &'a [u8]>) -> usize {
+    pub(crate) fn extend<'a>(&mut self, runs: impl Iterator<Item = &'a [u8]>) -> usize {
         let before = self.views.len();
         self.views.reserve(runs.size_hint().0);
         runs.for_each(|run| self.push_bytes(run));
@@ -113,7 +112,7 @@ impl Views {
     }
 
     /// Appends a view of bytes. Into a column of text only nothing, which stands where there is a null.
-    pub(super) fn push_bytes(&mut self, run: &[u8]) {
+    pub(crate) fn push_bytes(&mut self, run: &[u8]) {
         let view = if run.len() <= INLINE_BYTES {
             inline(run)
         } else if let Some(view) = self.view_of_home(run) {
@@ -129,7 +128,7 @@ impl Views {
     }
 
     /// Appends one text so many times: it is kept once, also where it came last before.
-    pub(super) fn push_text(&mut self, text: &str, times: usize) {
+    pub(crate) fn push_text(&mut self, text: &str, times: usize) {
         let Content::Text(own, last) = &mut self.content else {
             return;
         };
@@ -175,7 +174,7 @@ impl Views {
 
     /// The views as an array.
     #[allow(unsafe_code)]
-    pub(super) fn into_array(
+    pub(crate) fn into_array(
         self,
         nulls: Option<NullBuffer>,
     ) -> std::result::Result<ArrayRef, ArrowError> {
@@ -227,6 +226,18 @@ fn inline(run: &[u8]) -> u128 {
         *to = *from;
     }
     len | u128::from_le_bytes(bytes)
+}
+
+pub(crate) fn too_long(bytes: usize) -> ArrowError {
+    ArrowError::OffsetOverflowError(bytes)
+}
+
+/// What was reserved and is not needed goes, where that is much.
+pub(crate) fn fitted<T>(mut values: Vec<T>) -> Vec<T> {
+    if values.len() < values.capacity() / 2 {
+        values.shrink_to_fit();
+    }
+    values
 }
 
 #[cfg(test)]

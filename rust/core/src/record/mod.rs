@@ -1,0 +1,21 @@
+//! What a record is, whatever the format: its columns and values, records side by side, and the buffers of whole columns.
+
+mod buffer;
+mod column;
+mod extend;
+mod id;
+mod owned;
+mod rows;
+mod uuid_type;
+#[cfg(feature = "arrow")]
+pub(crate) mod views;
+
+pub use buffer::{ColumnBuffer, Values};
+pub use column::{Column, ColumnKind, Value};
+pub use id::RecordId;
+pub use owned::Found;
+pub(crate) use owned::{Copied, CopiedRow};
+pub use rows::{Room, Rows};
+pub use uuid_type::UuidType;
+#[cfg(feature = "arrow")]
+pub use views::Views;

@@ -1,0 +1,13 @@
+//! How UUIDs appear in columns.
+
+/// How UUIDs appear.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum UuidType {
+    /// As fixed-size binary of 16 bytes, in network byte order.
+    #[default]
+    Fixed,
+    /// The same bytes as plain binary.
+    Binary,
+    /// As hyphenated lower-case text.
+    Text,
+}
