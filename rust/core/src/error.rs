@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use uuid::Uuid;
 
-use crate::ledger::Cause;
+use crate::cause::Cause;
 use crate::text;
 
 /// The result of everything here that can fail.

@@ -25,6 +25,7 @@
 //! [`ledger`], and [`columns`] and [`verbs`] make Arrow batches and reports of those. There is one walk per format, so no
 //! two readers can disagree about a byte.
 
+mod cause;
 pub mod checksum;
 pub mod columns;
 mod compress;
@@ -44,5 +45,6 @@ pub mod source;
 pub mod text;
 pub mod uuid6;
 pub mod verbs;
+mod words;
 
 pub use error::{Damage, Error, Finding, Result};

@@ -5,7 +5,6 @@ pub mod chunked;
 mod confirmed;
 mod detect;
 mod lookup;
-mod notes;
 mod nothing;
 pub mod oplog;
 mod options;

@@ -1,7 +1,7 @@
 //! Records that own their fields, whatever their format: what is left of a walk's step when the walk has gone on.
 
 use super::{Column, Rows, Value};
-use crate::ledger::Cause;
+use crate::cause::Cause;
 
 /// Records that own what they are made of.
 pub trait Found: Send {

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::{ColumnBuffer, Value};
-use crate::ledger::Cause;
+use crate::cause::Cause;
 
 /// Good records, in the order in which they were found. Methods that take a row panic where there is none of that number, as
 /// slices do.

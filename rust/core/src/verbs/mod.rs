@@ -7,7 +7,6 @@ mod ledger;
 mod recover;
 mod report;
 mod seal;
-mod stretches;
 mod verify;
 
 pub use convert::{Conversion, convert};

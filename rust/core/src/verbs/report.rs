@@ -3,9 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use super::Diagnosis;
-use super::stretches::Stretches;
 use crate::format::{Checked, Format, Walk};
-use crate::ledger::{Span, Totals};
+use crate::ledger::{Span, Stretches, Totals};
 use crate::source::Source;
 
 /// What was found in a file, or in the part of it that has been read: sums, and the first damaged ranges.

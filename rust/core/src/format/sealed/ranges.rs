@@ -7,8 +7,8 @@ use super::walk::{Advance, SealedWalk};
 use super::{Entry, Message};
 use crate::error::{Error, Finding, Result};
 use crate::format::Step;
-use crate::format::notes::{Note, Place};
 use crate::ledger::{Cause, Kind, Span, Tiling};
+use crate::ledger::{Note, Place};
 use crate::limits::LIMITS;
 
 /// How far the index has been covered.

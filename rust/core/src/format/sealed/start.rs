@@ -9,8 +9,8 @@ use super::reader::Reader;
 use super::walk::{SealedWalk, State};
 use super::{Message, UUID_BYTES};
 use crate::error::{Error, Result};
-use crate::format::notes::Notes;
 use crate::format::{Carry, Options, Start, Step, Walk, Wanted};
+use crate::ledger::Notes;
 use crate::source::Source;
 
 impl State {

@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
-use crate::format::notes::{Note, Notes, Place};
 use crate::ledger::Cause;
+use crate::ledger::{Note, Notes, Place};
 
 /// Damaged entries, as stretches of the table in bytes. They come in the order of the table, but for those that turn out to
 /// have lost their bytes only when later ones are known: these are in order too, unless the entries are in disorder, of

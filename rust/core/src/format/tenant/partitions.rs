@@ -12,8 +12,8 @@ use super::probe::Decoded;
 use super::toc::{Entry, V1_ENTRY_BYTES};
 use super::walk::{Advance, Kept, KeptPartition, TenantWalk};
 use crate::error::Result;
-use crate::format::notes::{Note, Notes};
 use crate::ledger::{Cause, Kind};
+use crate::ledger::{Note, Notes};
 
 /// A partition whose blocks are being gone through.
 #[derive(Clone, Debug, Serialize, Deserialize)]

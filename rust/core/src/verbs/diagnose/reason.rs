@@ -1,11 +1,8 @@
 //! The closed list of reasons, and how sure one is.
 
-use std::fmt;
-
-use serde::{Deserialize, Serialize};
-
 use super::flips::Repair;
-use crate::ledger::{Cause, Span, words};
+use crate::ledger::{Cause, Span};
+use crate::words::words;
 
 words! {
     /// What probably happened to a damaged range: a closed list, the same for every format.

@@ -5,8 +5,8 @@ use serde::de::{Error as _, SeqAccess, Visitor};
 use serde::ser::{Error as _, SerializeSeq};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::cause::Cause;
 use crate::error::Result;
-use crate::ledger::Cause;
 use crate::limits::LIMITS;
 use crate::output::Spool;
 
@@ -15,17 +15,17 @@ const MAX_NOTE_BYTES: usize = 2 * 10 + 1;
 
 /// A stretch and what is wrong with it. What it is counted in, bytes or entries, is the format's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Note {
+pub(crate) struct Note {
     /// Where it begins.
-    pub(super) start: u64,
+    pub(crate) start: u64,
     /// Where it ends.
-    pub(super) end: u64,
-    pub(super) cause: Cause,
+    pub(crate) end: u64,
+    pub(crate) cause: Cause,
 }
 
 /// Notes that ascend. Those that touch and have the same cause are one.
 #[derive(Debug)]
-pub(super) struct Notes {
+pub(crate) struct Notes {
     spool: Spool,
     /// Where the last of those in the spool ends.
     spooled: u64,
@@ -50,7 +50,7 @@ impl Notes {
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io) where they are many and there is no room for a temporary file.
-    pub(super) fn push(&mut self, note: Note) -> Result<()> {
+    pub(crate) fn push(&mut self, note: Note) -> Result<()> {
         let is_only = self.first == self.last;
         match &mut self.last {
             Some(last) if last.end == note.start && last.cause == note.cause => {
@@ -79,21 +79,21 @@ impl Notes {
     }
 
     /// The first one. Where it can still grow, as far as it is known.
-    pub(super) const fn first(&self) -> Option<Note> {
+    pub(crate) const fn first(&self) -> Option<Note> {
         self.first
     }
 
     /// Where the last one ends; 0 where there are none.
-    pub(super) fn end(&self) -> u64 {
+    pub(crate) fn end(&self) -> u64 {
         self.last.map_or(0, |last| last.end)
     }
 
-    pub(super) const fn is_empty(&self) -> bool {
+    pub(crate) const fn is_empty(&self) -> bool {
         self.last.is_none()
     }
 
     /// All of them, in order.
-    pub(super) const fn iter(&self) -> Iter<'_> {
+    pub(crate) const fn iter(&self) -> Iter<'_> {
         Iter {
             notes: self,
             place: Place::START,
@@ -104,7 +104,7 @@ impl Notes {
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io) where they cannot be read.
-    pub(super) fn next(&self, place: &mut Place) -> Result<Option<Note>> {
+    pub(crate) fn next(&self, place: &mut Place) -> Result<Option<Note>> {
         if place.read >= self.spool.len() {
             let last = self.last.filter(|last| last.start >= place.end);
             place.end = u64::MAX;
@@ -132,7 +132,7 @@ impl Notes {
 
 /// How far notes have been read.
 #[derive(Debug, Default)]
-pub(super) struct Place {
+pub(crate) struct Place {
     /// How many bytes of the spool.
     read: u64,
     /// Where the note before ended.
@@ -151,7 +151,7 @@ impl Place {
 }
 
 /// Notes, one after the other.
-pub(super) struct Iter<'a> {
+pub(crate) struct Iter<'a> {
     notes: &'a Notes,
     place: Place,
 }

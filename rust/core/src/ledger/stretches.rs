@@ -1,6 +1,6 @@
 //! Which stretches of a file have been read, and the ranges at their ends: where two stretches meet, two ranges can be one.
 
-use crate::ledger::Span;
+use super::Span;
 
 /// A stretch of ranges in file order. Whoever prunes leaves gaps in it: what is in those is of no other part either.
 #[derive(Clone, Copy, Debug)]
@@ -11,11 +11,11 @@ struct Stretch {
 
 /// Stretches: those of one walk in the order in which it gave them, of several walks in file order.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Stretches(Vec<Stretch>);
+pub(crate) struct Stretches(Vec<Stretch>);
 
 impl Stretches {
     /// Adds the next ranges of a walk.
-    pub(super) fn extend(&mut self, spans: &[Span]) {
+    pub(crate) fn extend(&mut self, spans: &[Span]) {
         for run in spans.chunk_by(|span, next| span.end <= next.start) {
             let (Some(first), Some(last)) = (run.first(), run.last()) else {
                 continue;
@@ -31,7 +31,7 @@ impl Stretches {
     }
 
     /// Adds the stretches of another walk, of another part of the file. Gives the ranges that were two.
-    pub(super) fn merge(&mut self, other: &Self) -> Vec<Span> {
+    pub(crate) fn merge(&mut self, other: &Self) -> Vec<Span> {
         let mut all = std::mem::take(&mut self.0);
         all.extend_from_slice(&other.0);
         all.sort_by_key(|stretch| stretch.first.start);

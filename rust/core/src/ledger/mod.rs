@@ -1,0 +1,17 @@
+//! The ledger: contiguous byte ranges that cover a file exactly, each with what it is and, where it is damaged, why.
+
+mod notes;
+mod span;
+mod stretches;
+#[cfg(test)]
+mod tests;
+mod tiling;
+mod totals;
+
+pub(crate) use notes::{Note, Notes, Place};
+pub use span::{Kind, RecordRun, Span};
+pub(crate) use stretches::Stretches;
+pub(crate) use tiling::Tiling;
+pub use totals::{Total, Totals};
+
+pub use crate::cause::Cause;

@@ -1,0 +1,111 @@
+//! Sums over a ledger.
+
+use serde::Serialize;
+
+use super::{Kind, RecordRun, Span};
+use crate::cause::Cause;
+
+/// Bytes and ranges of one kind and cause.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Total {
+    /// What the ranges are.
+    pub kind: Kind,
+    /// Why they are damage, if they are.
+    pub cause: Option<Cause>,
+    /// How many bytes they have together.
+    pub bytes: u64,
+    /// How many ranges there are.
+    pub ranges: u64,
+}
+
+/// Sums over a ledger by kind and cause: a handful of rows, however long the file.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct Totals(Vec<Total>);
+
+impl Totals {
+    /// Adds one range.
+    pub fn add(&mut self, span: &Span) {
+        self.add_all(std::slice::from_ref(span));
+    }
+
+    /// Adds ranges, and tells whether any is damage.
+    pub fn add_all(&mut self, mut spans: &[Span]) -> bool {
+        let mut damaged = false;
+        while let [first, ..] = spans {
+            let (mut bytes, mut ranges) = (0, 0);
+            let alike = |span: &&Span| span.kind == first.kind && span.cause == first.cause;
+            for span in spans.iter().take_while(alike) {
+                bytes += span.len();
+                ranges += 1;
+            }
+            self.add_run(Total {
+                kind: first.kind,
+                cause: first.cause,
+                bytes,
+                ranges: ranges as u64,
+            });
+            damaged |= first.is_damage();
+            spans = spans.get(ranges..).unwrap_or_default();
+        }
+        damaged
+    }
+
+    /// Adds records that are a range each.
+    pub fn add_records(&mut self, run: &RecordRun) {
+        let span = run.span();
+        self.add_run(Total {
+            kind: span.kind,
+            cause: span.cause,
+            bytes: span.len(),
+            ranges: run.records,
+        });
+    }
+
+    /// Adds the sums over another stretch.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        for run in &other.0 {
+            self.add_run(*run);
+        }
+    }
+
+    /// Counts two ranges of the same kind and cause as this one.
+    pub(crate) fn join(&mut self, span: &Span) {
+        let same = |total: &&mut Total| total.kind == span.kind && total.cause == span.cause;
+        if let Some(total) = self.0.iter_mut().find(same) {
+            total.ranges = total.ranges.saturating_sub(1);
+        }
+    }
+
+    fn add_run(&mut self, run: Total) {
+        let same = |total: &&mut Total| total.kind == run.kind && total.cause == run.cause;
+        match self.0.iter_mut().find(same) {
+            Some(total) => {
+                total.bytes += run.bytes;
+                total.ranges += run.ranges;
+            }
+            None => {
+                self.0.push(run);
+                self.0.sort_by_key(|total| (total.kind, total.cause));
+            }
+        }
+    }
+
+    /// The number of bytes of all ranges.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.0.iter().map(|total| total.bytes).sum()
+    }
+
+    /// The sums, ordered by kind and cause.
+    #[must_use]
+    pub fn rows(&self) -> &[Total] {
+        &self.0
+    }
+
+    /// Whether no range is damage.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        self.0.iter().all(|total| total.cause.is_none())
+    }
+}
