@@ -7,8 +7,9 @@ use arrow_schema::{ArrowError, SchemaRef};
 
 use super::selection::{MAX_DATA_BYTES, Selection, path_text};
 use super::side_by_side::{SideBySide, bytes_of_parts};
+use crate::engine::{Options, Start, Step, Walk};
 use crate::error::{Error, Result};
-use crate::format::{Options, Start, Step, Walk, nothing, open, resolve, split};
+use crate::format::{open, resolve, split};
 use crate::ledger::Span;
 use crate::record::ColumnBuffer;
 use crate::record::Room;
@@ -164,7 +165,7 @@ impl Batches {
         let format = resolve(&*source, options)?;
         let first = parts.first().map_or(Start::Beginning, Start::Part);
         let mut own = Self::starting(source.clone(), options, selection.clone(), limits, first)?;
-        own.walk = nothing(format, &*source);
+        own.walk = format.nothing(&*source);
         let begun =
             SideBySide::begin(source, options, selection, limits, parts, (format, threads))?;
         own.side_by_side = Some(begun);

@@ -9,8 +9,8 @@ use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
 use super::arrays::{array, data_type, internal};
+use crate::engine::{Format, Hits, Options};
 use crate::error::{Error, Result};
-use crate::format::{Format, Hits, Options};
 use crate::record::views::{Home, Views};
 use crate::record::{ColumnBuffer, UuidType, Values};
 use crate::record::{ColumnKind, Rows};

@@ -1,5 +1,24 @@
-//! How a file is gone through, whatever its format.
+//! How a file is gone through, whatever its format: what every format provides, and what all of them share.
 
 mod budget;
+mod confirmed;
+mod format;
+pub(crate) mod lookup;
+mod nothing;
+mod options;
+pub(crate) mod part;
+pub(crate) mod salvage;
+pub(crate) mod suspect;
+mod walk;
+pub(crate) mod writer;
 
 pub(crate) use budget::Budget;
+pub use format::{Checked, Format, Likelihood};
+pub use lookup::{Hits, Lookup};
+pub use options::{Bound, Dialect, IndexSource, Interrupt, Options, Wanted};
+pub(crate) use options::{Types, UuidBounds};
+pub use part::Part;
+pub(crate) use part::part_bytes;
+pub(crate) use salvage::{Carried, Run, Runs, Salvage, each_piece};
+pub use walk::{Carry, Eof, Start, Step, Walk};
+pub use writer::{WriteOptions, Writer};

@@ -1,19 +1,9 @@
 //! Which format a file is of.
 
-use super::{FORMATS, Format, Options};
+use super::FORMATS;
+use crate::engine::{Format, Likelihood, Options};
 use crate::error::{Error, Result};
 use crate::source::Source;
-
-/// How likely a file is of a format, from its content alone.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Likelihood {
-    /// Nothing speaks for it.
-    No,
-    /// Its structure fits.
-    Likely(String),
-    /// A checksum holds.
-    Certain(String),
-}
 
 /// What [`detect`] found.
 #[derive(Clone, Debug)]

@@ -4,8 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::Report;
+use crate::engine::{Format, Options, Start, Step, Wanted, WriteOptions};
 use crate::error::{Error, Result};
-use crate::format::{self, Format, Options, Start, Step, Wanted, WriteOptions, tenant};
+use crate::format::{self, tenant};
 use crate::output::Staging;
 use crate::record::{Column, ColumnKind, Rows, Value};
 use crate::source::Source;

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::Report;
+use crate::engine::Options;
 use crate::error::{Error, Result};
-use crate::format::Options;
 use crate::format::chunked::{ITEM_BYTES, beside, build_index};
 use crate::output::NewFile;
 use crate::source::Source;

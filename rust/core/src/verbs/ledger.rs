@@ -3,8 +3,9 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use crate::engine::{Options, Start, Step, Walk, Wanted};
 use crate::error::Result;
-use crate::format::{Options, Start, Step, Walk, Wanted, open};
+use crate::format::open;
 use crate::ledger::Span;
 use crate::source::Source;
 

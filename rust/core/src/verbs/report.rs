@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::Diagnosis;
-use crate::format::{Checked, Format, Walk};
+use crate::engine::{Checked, Format, Walk};
 use crate::ledger::{Span, Stretches, Totals};
 use crate::source::Source;
 

@@ -5,10 +5,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::Report;
+use crate::engine::{Format, Interrupt, Options, Part, Start, Step, Wanted, part_bytes};
 use crate::error::{Error, Result};
-use crate::format::{
-    Format, Interrupt, Options, Part, Start, Step, Wanted, open, part_bytes, resolve, split,
-};
+use crate::format::{open, resolve, split};
 use crate::limits::LIMITS;
 use crate::source::Source;
 

@@ -29,10 +29,10 @@ pub(super) use unhashed::Unhashed;
 pub(crate) use walk::ActiveWalk;
 pub use writer::Writer;
 
-use super::lookup::Scan;
-use super::{Checked, Format, Likelihood, Options};
 use crate::checksum::hash;
 use crate::cursor::Cursor;
+use crate::engine::lookup::Scan;
+use crate::engine::{Checked, Format, Likelihood, Options};
 use crate::error::{Finding, Result};
 use crate::record::{Column, ColumnKind};
 use crate::source::{Source, Window};

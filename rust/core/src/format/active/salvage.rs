@@ -1,8 +1,8 @@
 //! The good records of a damaged segment, one behind the other, and its unused space as it is.
 
 use super::walk::ActiveWalk;
+use crate::engine::{Salvage, Start, Step, Walk};
 use crate::error::Result;
-use crate::format::{Salvage, Start, Step, Walk};
 
 pub(super) fn salvage(salvage: &mut Salvage<'_>) -> Result<()> {
     let mut walk = ActiveWalk::new(salvage.source(), salvage.options(), Start::Beginning)?;

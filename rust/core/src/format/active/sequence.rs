@@ -3,8 +3,8 @@
 use uuid::Uuid;
 
 use super::UUID_BYTES;
+use crate::engine::writer::missing;
 use crate::error::{Error, Result};
-use crate::format::writer::missing;
 use crate::record::Value;
 use crate::uuid6::{Generator, is_v6, timestamp_micros};
 

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use super::{CHECKSUM_BYTES, Header, MAX_HEADER_BYTES, Parsed};
 use crate::checksum::hash;
 use crate::cursor::Cursor;
-use crate::error::{Finding, Result};
-use crate::format::Options;
-use crate::format::suspect::{
+use crate::engine::Options;
+use crate::engine::suspect::{
     MAX_LENGTHS_TRIED_BYTES, MAX_TRIED_BYTES, Suspect, Suspects, Trial, read_piece,
 };
+use crate::error::{Finding, Result};
 use crate::ledger::Span;
 use crate::source::Source;
 use crate::uuid6;

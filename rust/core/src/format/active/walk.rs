@@ -11,8 +11,8 @@ use super::settled::Settled;
 use super::{Header, MAX_HEADER_BYTES, Parsed, UUID_BYTES};
 use crate::checksum::Key;
 use crate::engine::Budget;
+use crate::engine::{self, Carry, Eof, Options, Start, Step, Types, UuidBounds, Walk};
 use crate::error::{Damage, Error, Finding, Result};
-use crate::format::{self, Carry, Eof, Options, Start, Step, Types, UuidBounds, Walk};
 use crate::ledger::{Cause, Kind, RecordRun, Span};
 use crate::record::Rows;
 use crate::source::{Source, Window};
@@ -464,8 +464,8 @@ impl Walk for ActiveWalk {
         self.settled.run()
     }
 
-    fn checked(&self) -> format::Checked {
-        format::Checked::Checksum
+    fn checked(&self) -> engine::Checked {
+        engine::Checked::Checksum
     }
 
     fn offset(&self) -> u64 {

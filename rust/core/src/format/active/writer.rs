@@ -9,8 +9,8 @@ use super::encode::{encode_unhashed, put_checksum};
 use super::walk::ActiveWalk;
 use super::{COLUMNS, FORMAT, Sequence, Unhashed};
 use crate::checksum::Key;
+use crate::engine::{self, Options, Start, Step, Walk, WriteOptions};
 use crate::error::Result;
-use crate::format::{self, Options, Start, Step, Walk, WriteOptions};
 use crate::ledger::{Kind, Span};
 use crate::output::Appender;
 use crate::record::{Column, RecordId, Value};
@@ -215,7 +215,7 @@ impl Drop for Writer {
     }
 }
 
-impl format::Writer for Writer {
+impl engine::Writer for Writer {
     fn columns(&self) -> &'static [Column] {
         COLUMNS
     }

@@ -4,8 +4,8 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::index::{Entries, ITEM_BYTES, Item, beside};
+use crate::engine::{Options, WriteOptions};
 use crate::error::{Error, Result};
-use crate::format::{Options, WriteOptions};
 use crate::output::{Appender, Spool};
 use crate::source::{FileSource, Source, Window, data_end, open_regular};
 

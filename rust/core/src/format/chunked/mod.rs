@@ -30,8 +30,8 @@ pub(crate) use index::has_index;
 pub use index::{Entries, Entry, INDEX_EXTENSION, ITEM_BYTES, Index, Item, beside, build_index};
 pub use writer::Writer;
 
-use super::{Checked, Format, Likelihood, Options};
 use crate::compress;
+use crate::engine::{Checked, Format, Likelihood, Options};
 use crate::error::Result;
 use crate::record::{Column, ColumnKind};
 use crate::source::{Source, Window};

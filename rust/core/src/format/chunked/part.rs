@@ -12,9 +12,9 @@ use super::header::{ALIGNMENT, Look, align};
 use super::resync::Extent;
 use super::state::State;
 use super::walk::{ChunkedWalk, Found};
+use crate::engine::Options;
+use crate::engine::part::{self, another_file};
 use crate::error::{Error, Result};
-use crate::format::Options;
-use crate::format::part::{self, another_file};
 use crate::source::{Source, data_end};
 
 /// How many headers are read between two looks at whether to stop.

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::cursor::Cursor;
-use crate::format::{Bound, Wanted};
+use crate::engine::{Bound, Wanted};
 use crate::limits::LIMITS;
 use crate::record::ColumnBuffer;
 use crate::record::{Rows, Value};

@@ -1,8 +1,8 @@
 //! The good chunks of a damaged log, each with its padding: so the next begins at a multiple of the alignment again.
 
 use super::walk::ChunkedWalk;
+use crate::engine::{Salvage, Start, Step, Walk};
 use crate::error::Result;
-use crate::format::{Salvage, Start, Step, Walk};
 use crate::ledger::{Cause, Kind};
 
 pub(super) fn salvage(salvage: &mut Salvage<'_>) -> Result<()> {

@@ -11,8 +11,8 @@ use super::records::{ChunkRows, Filter, Place};
 use super::resync::Extent;
 use super::state::{Fate, State};
 use crate::compress::Decoder;
+use crate::engine::{self, Carry, Eof, Options, Start, Step, Walk};
 use crate::error::{Damage, Error, Finding, Result};
-use crate::format::{self, Carry, Eof, Options, Start, Step, Walk};
 use crate::ledger::{Cause, Kind, Span, Tiling};
 use crate::record::Rows;
 use crate::source::{Source, Window};
@@ -457,7 +457,7 @@ impl Walk for ChunkedWalk {
         &self.spans
     }
 
-    fn checked(&self) -> format::Checked {
+    fn checked(&self) -> engine::Checked {
         FORMAT.checked
     }
 

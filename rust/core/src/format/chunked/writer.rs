@@ -11,8 +11,8 @@ use super::records::RECORD_HEADER_BYTES;
 use super::walk::ChunkedWalk;
 use super::{COLUMNS, FORMAT};
 use crate::compress::{Encoder, bound};
+use crate::engine::{self, Options, Start, Step, Walk, WriteOptions};
 use crate::error::{Error, Result};
-use crate::format::{self, Options, Start, Step, Walk, WriteOptions};
 use crate::ledger::{Kind, Span};
 use crate::output::Appender;
 use crate::record::{Column, RecordId, Value};
@@ -387,7 +387,7 @@ impl Drop for Writer {
     }
 }
 
-impl format::Writer for Writer {
+impl engine::Writer for Writer {
     fn columns(&self) -> &'static [Column] {
         COLUMNS
     }
@@ -423,7 +423,7 @@ impl format::Writer for Writer {
     }
 
     fn abandon(&mut self) -> Result<()> {
-        format::Writer::close(self)
+        engine::Writer::close(self)
     }
 
     fn path(&self) -> &Path {

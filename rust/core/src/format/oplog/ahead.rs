@@ -6,8 +6,8 @@ use super::message::{Frame, Message, Record, dangling_finding};
 use super::pieces::Pieces;
 use super::rows::{Large, changed};
 use super::walk::{Advance, OplogWalk};
+use crate::engine::Eof;
 use crate::error::Result;
-use crate::format::Eof;
 use crate::limits::LIMITS;
 
 /// How many lengths are followed before it is asked whether to stop.

@@ -1,6 +1,6 @@
 //! What the messages of each dialect have.
 
-use crate::format::Dialect;
+use crate::engine::Dialect;
 use crate::record::{Column, ColumnKind};
 
 // The places of columns: those of all dialects, and behind them those of `autobase`.

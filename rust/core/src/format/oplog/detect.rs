@@ -3,8 +3,8 @@
 use super::compact::{Body, MAX_UINT_BYTES};
 use super::message::{Frame, Message};
 use super::pieces::Pieces;
+use crate::engine::{Likelihood, Options};
 use crate::error::Result;
-use crate::format::{Likelihood, Options};
 use crate::source::{Source, Window};
 
 /// How many messages are looked at.

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use super::compact::{put_buffer, put_uint};
 use super::fields::{absent, all, binary, check_count, fixed, list, parts, present, uint};
 use super::keys::Key;
+use crate::engine::Dialect;
 use crate::error::{Error, Result};
-use crate::format::Dialect;
 use crate::record::Value;
 
 /// How keys are named in a message of `draft-1.1`: by the message that declared them and their place there.

@@ -3,8 +3,8 @@
 use std::fmt::Display;
 
 use super::compact::MAX_ITEMS;
+use crate::engine::writer::missing;
 use crate::error::{Error, Result};
-use crate::format::writer::missing;
 use crate::record::Value;
 
 /// A value of another kind than the field has.

@@ -5,8 +5,8 @@ use super::compact::{Body, Bytes, Items, KEY_BYTES, Read, Reader, Run, uint_byte
 use super::draft::{Reference, Scope};
 use super::keys::{Key, KeyTable};
 use super::{autobase, draft};
+use crate::engine::Dialect;
 use crate::error::Finding;
-use crate::format::Dialect;
 use crate::ledger::Cause;
 use crate::record::Value;
 

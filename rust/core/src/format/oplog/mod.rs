@@ -33,8 +33,8 @@ mod writer;
 pub use single::{Single, System, decode_message, decode_system, encode_message};
 pub use writer::Writer;
 
-use super::lookup::Scan;
-use super::{Checked, Format};
+use crate::engine::lookup::Scan;
+use crate::engine::{Checked, Format};
 
 /// The format's entry in the table.
 pub static FORMAT: Format = Format {

@@ -1,8 +1,8 @@
 //! A message that is read in pieces, where it is too large to be trusted with memory.
 
 use super::compact::{Bytes, Reader};
+use crate::engine::Options;
 use crate::error::Result;
-use crate::format::Options;
 use crate::limits::LIMITS;
 use crate::source::{Source, Window};
 

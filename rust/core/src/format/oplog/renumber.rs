@@ -11,8 +11,8 @@
 
 use super::compact::{Bytes, Counted, Counts, Run, put_uint};
 use super::pieces::Pieces;
+use crate::engine::Dialect;
 use crate::error::Result;
-use crate::format::Dialect;
 
 /// The numbers of the messages that are dropped, ascending: 8 bytes of memory each.
 #[derive(Debug, Default)]

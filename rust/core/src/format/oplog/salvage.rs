@@ -7,8 +7,8 @@ use super::pieces::Pieces;
 use super::renumber::{Dropped, Edit, Renumbering};
 use super::rows::changed;
 use super::walk::OplogWalk;
+use crate::engine::{Salvage, Start, Step, Walk};
 use crate::error::{self, Error, Result};
-use crate::format::{Salvage, Start, Step, Walk};
 use crate::ledger::{Cause, Kind, Span};
 use crate::source::Window;
 

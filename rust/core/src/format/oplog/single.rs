@@ -10,8 +10,8 @@ use super::message::Record;
 use super::resolved::Resolved;
 use super::rows::{Bodies, OplogRows};
 use super::{autobase, encode, fields};
+use crate::engine::Dialect;
 use crate::error::{Damage, Error, Result};
-use crate::format::Dialect;
 use crate::record::{Found, Rows, Value};
 
 /// One message that decodes, over its bytes.

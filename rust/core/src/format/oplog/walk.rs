@@ -10,8 +10,8 @@ use super::keys::KeyTable;
 use super::message::{Frame, Record, dangling_finding};
 use super::resolved::Resolved;
 use super::rows::{Bodies, Large, OplogRows, changed};
+use crate::engine::{self, Carry, Eof, Options, Start, Step, Walk};
 use crate::error::{Damage, Error, Finding, Result};
-use crate::format::{self, Carry, Eof, Options, Start, Step, Walk};
 use crate::ledger::{Kind, Span, Tiling};
 use crate::limits::LIMITS;
 use crate::record::Rows;
@@ -357,8 +357,8 @@ impl Walk for OplogWalk {
         &self.spans
     }
 
-    fn checked(&self) -> format::Checked {
-        format::Checked::Structure
+    fn checked(&self) -> engine::Checked {
+        engine::Checked::Structure
     }
 
     fn offset(&self) -> u64 {

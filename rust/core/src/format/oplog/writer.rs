@@ -10,8 +10,8 @@ use super::encode::{Naming, encode};
 use super::keys::Key;
 use super::walk::OplogWalk;
 use super::{FORMAT, autobase, fields};
+use crate::engine::{self, Dialect, Options, Start, Step, Walk, WriteOptions};
 use crate::error::{Error, Result};
-use crate::format::{self, Dialect, Options, Start, Step, Walk, WriteOptions};
 use crate::ledger::{Kind, Span};
 use crate::output::Appender;
 use crate::record::{Column, RecordId, Value};
@@ -22,8 +22,8 @@ const KEPT_BYTES: usize = 1 << 20;
 
 /// Appends messages to an oplog. Two writers of one file keep each other out (by an advisory lock, on Unix).
 ///
-/// Messages are buffered: [`flush`](format::Writer::flush) hands them to the operating system,
-/// [`sync`](format::Writer::sync) to the disk. Dropping a writer flushes it without reporting errors.
+/// Messages are buffered: [`flush`](engine::Writer::flush) hands them to the operating system,
+/// [`sync`](engine::Writer::sync) to the disk. Dropping a writer flushes it without reporting errors.
 ///
 /// In `draft-1.1` a writer keeps every key of the file in memory, with the place where it was declared first.
 #[derive(Debug)]
@@ -143,7 +143,7 @@ impl Writer {
     }
 }
 
-impl format::Writer for Writer {
+impl engine::Writer for Writer {
     fn columns(&self) -> &'static [Column] {
         columns(self.dialect)
     }

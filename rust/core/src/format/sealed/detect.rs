@@ -4,8 +4,8 @@ use super::index::{Told, told};
 use super::reader::read_array;
 use super::trailer::Trailer;
 use super::{ENTRY_BYTES, Entry, Header, MAX_HEADER_BYTES, Parsed};
+use crate::engine::{Likelihood, Options};
 use crate::error::Result;
-use crate::format::{Likelihood, Options};
 use crate::source::{Source, Window};
 use crate::uuid6;
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::check::{Checker, admit};
 use super::rows::SealedRows;
 use super::{Message, UUID_BYTES};
+use crate::engine::Options;
 use crate::error::Result;
-use crate::format::Options;
 use crate::record::{Found, Rows};
 use crate::source::Source;
 

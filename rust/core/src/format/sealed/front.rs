@@ -9,8 +9,8 @@ use super::trailer::Trailer;
 use super::walk::SealedWalk;
 use super::{ENTRY_BYTES, FORMAT};
 use crate::checksum::Key;
+use crate::engine::{Checked, Options, Start, Step, Walk, Wanted};
 use crate::error::{Error, Finding, Result};
-use crate::format::{Checked, Options, Start, Step, Walk, Wanted};
 use crate::ledger::{Cause, Kind};
 use crate::source::Source;
 

@@ -38,8 +38,8 @@ mod writer;
 pub use writer::Writer;
 
 use super::active::COLUMNS;
-use super::{Checked, Format};
 use crate::cursor::Cursor;
+use crate::engine::{Checked, Format};
 
 /// The format's entry in the table.
 pub static FORMAT: Format = Format {

@@ -8,8 +8,8 @@ use super::{
 };
 use crate::checksum::{Incremental, Key, hash};
 use crate::cursor::Cursor;
+use crate::engine::{Options, Types};
 use crate::error::{Error, Result};
-use crate::format::{Options, Types};
 use crate::limits::LIMITS;
 use crate::source::{Source, Window};
 

@@ -6,9 +6,9 @@ use super::walk::SealedWalk;
 use super::{ENTRY_BYTES, MAGIC, UUID_BYTES};
 use crate::checksum::Incremental;
 use crate::cursor::Cursor;
+use crate::engine::salvage::Entries;
+use crate::engine::{Salvage, Start, Step, Walk};
 use crate::error::Result;
-use crate::format::salvage::Entries;
-use crate::format::{Salvage, Start, Step, Walk};
 use crate::output::Spool;
 
 /// A message as it is put aside: UUID, where it begins, where it ends, checksum.

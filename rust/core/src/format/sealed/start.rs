@@ -8,8 +8,8 @@ use super::index::survey;
 use super::reader::Reader;
 use super::walk::{SealedWalk, State};
 use super::{Message, UUID_BYTES};
+use crate::engine::{Carry, Options, Start, Step, Walk, Wanted};
 use crate::error::{Error, Result};
-use crate::format::{Carry, Options, Start, Step, Walk, Wanted};
 use crate::ledger::Notes;
 use crate::source::Source;
 

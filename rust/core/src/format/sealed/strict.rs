@@ -3,8 +3,8 @@
 
 use super::ranges::bad_terminator;
 use super::walk::{Advance, SealedWalk};
+use crate::engine::UuidBounds;
 use crate::error::{Damage, Finding, Result};
-use crate::format::UuidBounds;
 use crate::ledger::Cause;
 
 impl SealedWalk {

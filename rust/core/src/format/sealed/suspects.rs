@@ -9,12 +9,12 @@ use super::trailer::{Foot, Trailer, key_check};
 use super::{ENTRY_BYTES, Entry, FOOT_BYTES, Header, MAGIC, MAX_HEADER_BYTES, Parsed, UUID_BYTES};
 use crate::checksum::{Incremental, Key};
 use crate::cursor::Cursor;
-use crate::error::Result;
-use crate::format::Options;
-use crate::format::suspect::{
+use crate::engine::Options;
+use crate::engine::suspect::{
     MAX_LENGTHS_TRIED_BYTES, MAX_MISPLACED, MAX_TRIED_BYTES, Misplaced, Suspect, Suspects, Trial,
     read_piece,
 };
+use crate::error::Result;
 use crate::ledger::{Cause, Span};
 use crate::source::Source;
 use crate::uuid6;

@@ -6,8 +6,8 @@ use super::reader::Reader;
 use super::trailer::{Foot, key_check, trailer_bytes};
 use super::{CHECKSUM_BYTES, ENTRY_BYTES, FOOT_BYTES, MAGIC, Parsed};
 use crate::checksum::Key;
+use crate::engine::Options;
 use crate::error::Result;
-use crate::format::Options;
 
 /// Where the data ends if what follows it is the beginning of the trailer that these messages would have. That takes a look at
 /// the last message where it ends with the file, and at the first one's checksum where it does not.

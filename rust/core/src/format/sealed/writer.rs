@@ -8,9 +8,9 @@ use uuid::Uuid;
 use super::trailer::{Foot, key_check};
 use super::{COLUMNS, ENTRY_BYTES, Entry, MAGIC, UUID_BYTES};
 use crate::checksum::{Incremental, Key};
+use crate::engine::{self, Interrupt, WriteOptions};
 use crate::error::{Error, Result};
 use crate::format::active::{Sequence, Stored, Unhashed, encode_message};
-use crate::format::{self, Interrupt, WriteOptions};
 use crate::output::{NewFile, Spool};
 use crate::record::{Column, RecordId, Value};
 use crate::source::{FileSource, Source};
@@ -293,7 +293,7 @@ fn each_piece(
     Ok(())
 }
 
-impl format::Writer for Writer {
+impl engine::Writer for Writer {
     fn columns(&self) -> &'static [Column] {
         COLUMNS
     }
@@ -314,7 +314,7 @@ impl format::Writer for Writer {
 
     /// As [`flush`](Self::flush): what is put aside does not outlive its writer, on disk or not.
     fn sync(&mut self) -> Result<()> {
-        format::Writer::flush(self)
+        engine::Writer::flush(self)
     }
 
     fn close(&mut self) -> Result<()> {

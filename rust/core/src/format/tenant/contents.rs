@@ -7,8 +7,8 @@ use super::VERSION_1;
 use super::front::Front;
 use super::toc::TOC_START;
 use super::walk::{Kept, TenantWalk};
+use crate::engine::{Options, Step, Walk, Wanted};
 use crate::error::Result;
-use crate::format::{Options, Step, Walk, Wanted};
 use crate::source::Source;
 
 /// The messages of one tenant in one partition.

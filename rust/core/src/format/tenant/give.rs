@@ -10,8 +10,8 @@ use super::probe::block_crc;
 use super::rows::{MESSAGE_HEADER_BYTES, Message, Tenant};
 use super::start::no_message;
 use super::walk::{Advance, TenantWalk};
+use crate::engine::Wanted;
 use crate::error::{Error, Result};
-use crate::format::Wanted;
 use crate::ledger::Kind;
 use crate::limits::LIMITS;
 

@@ -39,7 +39,7 @@ mod writer;
 pub use contents::{Block, Contents, blocks};
 pub use writer::Writer;
 
-use super::{Checked, Format, Likelihood, Options};
+use crate::engine::{Checked, Format, Likelihood, Options};
 use crate::error::Result;
 use crate::record::{Column, ColumnKind};
 use crate::source::Source;

@@ -17,9 +17,9 @@ use super::ranges::{Ranges, Stretch, front_is_damaged};
 use super::toc::{Ahead, Entry, TOC_START};
 use super::walk::TenantWalk;
 use crate::engine::Budget;
+use crate::engine::Options;
+use crate::engine::part::{self, another_file, exhausted, inseparable, over_budget};
 use crate::error::{Error, Result};
-use crate::format::Options;
-use crate::format::part::{self, another_file, exhausted, inseparable, over_budget};
 use crate::limits::LIMITS;
 use crate::source::Source;
 

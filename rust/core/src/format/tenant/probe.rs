@@ -3,8 +3,8 @@
 
 use super::block::{BLOCK_HEADER_BYTES, Decoder, Name, Shape};
 use crate::engine::Budget;
+use crate::engine::Options;
 use crate::error::Result;
-use crate::format::Options;
 use crate::limits::LIMITS;
 use crate::source::{Source, Window};
 

@@ -5,8 +5,8 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use crate::cursor::Cursor;
+use crate::engine::Interrupt;
 use crate::error::{Error, Result};
-use crate::format::Interrupt;
 use crate::limits::LIMITS;
 use crate::output::Spool;
 use crate::source::{FileSource, Source, Window};

@@ -8,9 +8,9 @@ use super::toc::{TOC_START, V1_ENTRY_BYTES, V2_ENTRY_BYTES};
 use super::walk::{KeptPartition, TenantWalk};
 use super::{VERSION_1, VERSION_2};
 use crate::cursor::Cursor;
+use crate::engine::salvage::Entries;
+use crate::engine::{Options, Salvage, Start, Step, Walk, Wanted};
 use crate::error::Result;
-use crate::format::salvage::Entries;
-use crate::format::{Options, Salvage, Start, Step, Walk, Wanted};
 use crate::output::Spool;
 
 /// A partition as it is put aside: ID and number of tenants, where it begins, where it ends.

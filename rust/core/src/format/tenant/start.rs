@@ -14,8 +14,8 @@ use super::partitions::{Gap, Part};
 use super::ranges::{self, Ranges};
 use super::toc::TOC_START;
 use super::walk::TenantWalk;
+use crate::engine::{Carry, Options};
 use crate::error::{Error, Result};
-use crate::format::{Carry, Options};
 use crate::source::Source;
 
 /// What a [`Carry`] holds, with the notes of a gap and the marks, which are many in hostile files alone.

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use super::front::{COUNT_BYTES, Front};
 use super::toc::Entry;
 use super::{VERSION_1, VERSION_2};
-use crate::error::Result;
-use crate::format::Options;
-use crate::format::suspect::{
+use crate::engine::Options;
+use crate::engine::suspect::{
     MAX_LENGTHS_TRIED_BYTES, MAX_MISPLACED, MAX_TRIED_BYTES, Misplaced, Suspect, Suspects, Trial,
     read_piece,
 };
+use crate::error::Result;
 use crate::ledger::{Cause, Span};
 use crate::limits::LIMITS;
 use crate::source::{BytesSource, Source};

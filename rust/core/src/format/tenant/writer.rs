@@ -8,9 +8,9 @@ use super::runs::{Group, Memory, Spilled};
 use super::toc::{TOC_START, V1_ENTRY_BYTES, V2_ENTRY_BYTES};
 use super::{COLUMNS, VERSION_1, VERSION_2};
 use crate::disk::Handle;
+use crate::engine::{self, WriteOptions};
+use crate::engine::writer::missing;
 use crate::error::{Error, Result};
-use crate::format::writer::missing;
-use crate::format::{self, WriteOptions};
 use crate::output::{NewFile, WriteBuffer};
 use crate::record::{Column, RecordId, Value};
 
@@ -332,7 +332,7 @@ impl<'a> Region<'a> {
     }
 }
 
-impl format::Writer for Writer {
+impl engine::Writer for Writer {
     fn columns(&self) -> &'static [Column] {
         COLUMNS
     }

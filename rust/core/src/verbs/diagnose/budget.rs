@@ -1,6 +1,6 @@
 //! How much may be tried.
 
-use crate::format::suspect::{Suspect, Trial};
+use crate::engine::suspect::{Suspect, Trial};
 
 /// What the trials of one suspect may take, in bytes hashed or decoded: all bits of a record of 4 KiB take half of it.
 const SUSPECT_BYTES: u64 = 256 << 20;

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use super::reason::{Certainty, Explanation, Reason};
 use super::region::Region;
+use crate::engine::{Dialect, Format, Likelihood, Options};
 use crate::error::Result;
-use crate::format::{Dialect, FORMATS, Format, Likelihood, Options};
+use crate::format::FORMATS;
 use crate::ledger::Span;
 use crate::source::Source;
 

@@ -2,8 +2,8 @@
 
 use super::budget::Budget;
 use super::reason::{Certainty, Explanation, Reason};
+use crate::engine::suspect::{Suspect, Suspects};
 use crate::error::Result;
-use crate::format::suspect::{Suspect, Suspects};
 use crate::ledger::Span;
 use crate::source::Source;
 

@@ -20,9 +20,9 @@ pub use neighbours::Neighbour;
 pub use reason::{Certainty, Reason};
 
 use super::{Report, verify};
+use crate::engine::suspect::Suspects;
+use crate::engine::{Checked, Format, Options, Wanted};
 use crate::error::Result;
-use crate::format::suspect::Suspects;
-use crate::format::{Checked, Format, Options, Wanted};
 use crate::ledger::{Cause, Kind, Span};
 use crate::source::{PatchedSource, Source};
 use budget::Budget;

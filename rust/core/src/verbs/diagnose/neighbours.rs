@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use crate::engine::{Options, Start, Step};
 use crate::error::Result;
-use crate::format::{Options, Start, Step, open};
+use crate::format::open;
 use crate::ledger::Span;
 use crate::record::{Column, RecordId, Rows, Value};
 use crate::source::Source;

@@ -5,8 +5,8 @@ use std::ops::Range;
 use super::budget::Budget;
 use super::reason::{Certainty, Explanation, Reason};
 use super::region::Region;
+use crate::engine::suspect::Suspect;
 use crate::error::Result;
-use crate::format::suspect::Suspect;
 use crate::ledger::{Kind, Span};
 use crate::source::Source;
 

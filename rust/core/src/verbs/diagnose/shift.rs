@@ -4,9 +4,9 @@ use super::budget::Budget;
 use super::reason::{Certainty, Explanation, Reason};
 use super::region::Region;
 use super::sectors;
+use crate::engine::Format;
+use crate::engine::suspect::{MAX_TRIED_BYTES, Misplaced, Suspect, Suspects, read_piece};
 use crate::error::Result;
-use crate::format::Format;
-use crate::format::suspect::{MAX_TRIED_BYTES, Misplaced, Suspect, Suspects, read_piece};
 use crate::ledger::{Cause, Kind, Span};
 use crate::source::Source;
 

@@ -6,8 +6,9 @@ use super::budget::Budget;
 use super::neighbours::Neighbour;
 use super::reason::{Certainty, Explanation, Reason};
 use super::region::Region;
+use crate::engine::{Options, Start, Step};
 use crate::error::{Error, Result};
-use crate::format::{Options, Start, Step, open};
+use crate::format::open;
 use crate::ledger::Span;
 use crate::source::BytesSource;
 

@@ -13,9 +13,10 @@ use std::sync::Arc;
 pub use undo::undo_recover;
 
 use super::{Report, verify};
+use crate::engine::{Carried, Eof, Options, Runs, Salvage, Wanted};
 use crate::error::{Error, Result, name};
 use crate::format::chunked::build_index;
-use crate::format::{Carried, Eof, Options, Runs, Salvage, Wanted, resolve};
+use crate::format::resolve;
 use crate::ledger::Kind;
 use crate::output::{NewFile, commit_together};
 use crate::source::{FileSource, Source};

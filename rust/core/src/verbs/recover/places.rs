@@ -5,8 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::Recovery;
+use crate::engine::{Format, Options};
 use crate::error::{Error, Result};
-use crate::format::{Format, Options, chunked};
+use crate::format::chunked;
 use crate::source::Source;
 use crate::text;
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use super::manifest::{Piece, Pieces, Place};
 use crate::checksum::{Incremental, Key};
+use crate::engine::{Options, Run, Runs, each_piece};
 use crate::error::{Error, Result};
-use crate::format::{Options, Run, Runs, each_piece};
 use crate::ledger::Span;
 use crate::source::Source;
 use crate::verbs::Ledger;

@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use super::{Division, Place, Table};
+use crate::engine::Options;
 use crate::error::Result;
-use crate::format::Options;
 use crate::format::sealed::Entry;
 use crate::format::sealed::front::Front;
 use crate::format::sealed::index::each_piece;

@@ -203,9 +203,9 @@ mod tests {
 
     use uuid::{Timestamp, Uuid};
 
+    use crate::engine::{Options, WriteOptions};
     use crate::format::sealed::Writer;
     use crate::format::sealed::front::Front;
-    use crate::format::{Options, WriteOptions};
     use crate::source::{BytesSource, Source};
 
     /// UUIDs of bursts of bursts: so many each, so many ticks apart, with a pause of two to some power behind it.

@@ -11,9 +11,9 @@ use crate::source::Source;
 /// A walk that has its source [confirm](Source::confirm) what it read before it tells of damage, and at its end.
 ///
 /// Passes on every method of [`Walk`], also those that have a default.
-pub(super) struct ConfirmedWalk {
-    pub(super) walk: Box<dyn Walk>,
-    pub(super) source: Arc<dyn Source>,
+pub(crate) struct ConfirmedWalk {
+    pub(crate) walk: Box<dyn Walk>,
+    pub(crate) source: Arc<dyn Source>,
 }
 
 impl Walk for ConfirmedWalk {
@@ -59,9 +59,9 @@ impl Walk for ConfirmedWalk {
 }
 
 /// Likewise of looking up, where what is not found counts like damage.
-pub(super) struct ConfirmedLookup {
-    pub(super) lookup: Box<dyn Lookup>,
-    pub(super) source: Arc<dyn Source>,
+pub(crate) struct ConfirmedLookup {
+    pub(crate) lookup: Box<dyn Lookup>,
+    pub(crate) source: Arc<dyn Source>,
 }
 
 impl Lookup for ConfirmedLookup {

@@ -17,7 +17,7 @@ const PIECE_BYTES: usize = 1 << 20;
 const RUN_BYTES: usize = 24;
 
 /// Writes what is good of a file to a new one.
-pub(super) type SalvageFile = fn(&mut Salvage<'_>) -> Result<()>;
+pub(crate) type SalvageFile = fn(&mut Salvage<'_>) -> Result<()>;
 
 /// Bytes that the file and the one made of it have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,23 +105,23 @@ impl<'a> Salvage<'a> {
     }
 
     /// Tells how far the file has been looked at, by those that do that before they copy anything of it.
-    pub(super) fn looked(&mut self, offset: u64) -> Result<()> {
+    pub(crate) fn looked(&mut self, offset: u64) -> Result<()> {
         self.looks_first = true;
         (self.progress)(offset / 2)
     }
 
     /// The file.
-    pub(super) fn source(&self) -> Arc<dyn Source> {
+    pub(crate) fn source(&self) -> Arc<dyn Source> {
         self.source.clone()
     }
 
     /// How it is read: whatever its damage, without bodies.
-    pub(super) const fn options(&self) -> &'a Options {
+    pub(crate) const fn options(&self) -> &'a Options {
         self.options
     }
 
     /// Whether messages may get other numbers where one in front of them is lost.
-    pub(super) const fn renumbers(&self) -> bool {
+    pub(crate) const fn renumbers(&self) -> bool {
         self.renumber
     }
 
@@ -129,7 +129,7 @@ impl<'a> Salvage<'a> {
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub(super) fn aside(&self) -> Result<Spool> {
+    pub(crate) fn aside(&self) -> Result<Spool> {
         Spool::create(&self.path)
     }
 
@@ -169,7 +169,7 @@ impl<'a> Salvage<'a> {
     ///
     /// # Errors
     /// As [`carry`](Self::carry).
-    pub(super) fn put(&mut self, bytes: &[u8], instead: Option<u64>) -> Result<()> {
+    pub(crate) fn put(&mut self, bytes: &[u8], instead: Option<u64>) -> Result<()> {
         if let Some(start) = instead.filter(|start| *start >= self.carried_to())
             && self.stands_at(start, bytes)?
         {
@@ -185,7 +185,7 @@ impl<'a> Salvage<'a> {
     ///
     /// # Errors
     /// As [`carry`](Self::carry).
-    pub(super) fn put_in_front(&mut self, bytes: &[u8], until: u64) -> Result<()> {
+    pub(crate) fn put_in_front(&mut self, bytes: &[u8], until: u64) -> Result<()> {
         let fits = self.len.saturating_add(bytes.len() as u64) <= until;
         self.put(bytes, Some(self.len).filter(|_| fits))
     }
@@ -281,7 +281,7 @@ pub(crate) fn each_piece(
 }
 
 /// Entries of `N` bytes that were put aside, one after the other.
-pub(super) struct Entries<const N: usize> {
+pub(crate) struct Entries<const N: usize> {
     source: FileSource,
     window: Window,
     at: u64,
@@ -292,7 +292,7 @@ impl<const N: usize> Entries<N> {
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub(super) fn new(aside: &mut Spool) -> Result<Self> {
+    pub(crate) fn new(aside: &mut Spool) -> Result<Self> {
         Ok(Self {
             source: aside.source()?,
             window: Window::default(),
@@ -304,7 +304,7 @@ impl<const N: usize> Entries<N> {
     ///
     /// # Errors
     /// [`Error::Io`].
-    pub(super) fn next(&mut self) -> Result<Option<[u8; N]>> {
+    pub(crate) fn next(&mut self) -> Result<Option<[u8; N]>> {
         if self.at >= self.source.len() {
             return Ok(None);
         }

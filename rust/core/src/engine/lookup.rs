@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{Bound, Format, Options, Start, Step, Walk, Wanted, open};
+use super::{Bound, Format, Options, Start, Step, Walk, Wanted};
 use crate::error::{Error, Result};
 use crate::record::{Copied, CopiedRow, Found, RecordId, Rows, Value};
 use crate::source::Source;
@@ -52,7 +52,7 @@ pub trait Lookup: Send + Sync {
     /// found is not there, as far as the format can prove that.
     ///
     /// # Errors
-    /// [`Error::Usage`] for an identifier that the format does not have; as [`open`] and [`Walk::step`]. Reading strictly,
+    /// [`Error::Usage`] for an identifier that the format does not have; as [`open`](crate::format::open) and [`Walk::step`]. Reading strictly,
     /// damage at which a record might have stood is an error.
     fn get(&self, ids: &[RecordId]) -> Result<Hits>;
 
@@ -69,19 +69,19 @@ pub trait Lookup: Send + Sync {
     /// ranges that it gives are those that a walk through all of the file would give of what was read, which need not touch.
     ///
     /// # Errors
-    /// As [`open`].
+    /// As [`open`](crate::format::open).
     fn range(&self, wanted: &Wanted) -> Result<Box<dyn Walk>>;
 }
 
 /// A look-up in formats without an index: by walking.
-pub(super) struct Scan {
+pub(crate) struct Scan {
     format: &'static Format,
     source: Arc<dyn Source>,
     options: Options,
 }
 
 impl Scan {
-    pub(super) fn new(format: &'static Format, source: Arc<dyn Source>, options: &Options) -> Self {
+    pub(crate) fn new(format: &'static Format, source: Arc<dyn Source>, options: &Options) -> Self {
         let options = Options {
             format: Some(format),
             prune: false, // which is what this is for
@@ -187,15 +187,16 @@ impl Lookup for Scan {
             wanted: wanted.clone(),
             ..self.options.clone()
         };
-        open(self.source.clone(), &options, Start::Beginning)
+        self.format
+            .open(self.source.clone(), &options, Start::Beginning)
     }
 }
 
 /// A look-up that refuses to look for what records do not have, whatever the format.
-pub(super) struct Guarded {
-    pub(super) format: &'static Format,
-    pub(super) options: Options,
-    pub(super) lookup: Box<dyn Lookup>,
+pub(crate) struct Guarded {
+    pub(crate) format: &'static Format,
+    pub(crate) options: Options,
+    pub(crate) lookup: Box<dyn Lookup>,
 }
 
 impl Lookup for Guarded {
@@ -214,7 +215,7 @@ impl Lookup for Guarded {
 }
 
 /// The error of an identifier that is another format's.
-pub(super) fn no_such_id(format: &Format, id: &RecordId) -> Error {
+pub(crate) fn no_such_id(format: &Format, id: &RecordId) -> Error {
     let what = match id {
         RecordId::Uuid(_) => "a UUID",
         RecordId::Offset(_) => "an offset",

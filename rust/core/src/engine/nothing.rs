@@ -6,13 +6,13 @@ use crate::record::{Rows, Value};
 use crate::source::Source;
 
 /// Reads nothing of a file.
-pub(super) struct Nothing {
+pub(crate) struct Nothing {
     checked: Checked,
     len: u64,
 }
 
 impl Nothing {
-    pub(super) fn new(format: &Format, source: &dyn Source) -> Self {
+    pub(crate) fn new(format: &Format, source: &dyn Source) -> Self {
         Self {
             checked: format.checked,
             len: source.len(),

@@ -75,7 +75,7 @@ impl Wanted {
     }
 
     /// Refuses what records of these columns do not have.
-    pub(super) fn check(&self, format: &Format, columns: &[Column]) -> Result<()> {
+    pub(crate) fn check(&self, format: &Format, columns: &[Column]) -> Result<()> {
         let has = |name: &str| columns.iter().any(|column| column.name == name);
         let by_uuid = [self.since, self.until]
             .iter()

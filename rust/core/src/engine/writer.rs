@@ -128,6 +128,6 @@ pub trait Writer: Send {
 }
 
 /// The error of a record without a field that it needs.
-pub(super) fn missing(name: impl Display) -> Error {
+pub(crate) fn missing(name: impl Display) -> Error {
     Error::Usage(format!("{name} is missing: a record needs one"))
 }

@@ -1,0 +1,188 @@
+//! What a format is: its names, its columns, and how to recognise, walk, search and write its files.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::confirmed::{ConfirmedLookup, ConfirmedWalk};
+use super::lookup::Guarded;
+use super::nothing::Nothing;
+use super::part::Portion;
+use super::salvage::SalvageFile;
+use super::suspect::Suspects;
+use super::{Lookup, Options, Salvage, Start, Walk, Wanted, WriteOptions, Writer};
+use crate::error::Result;
+use crate::record::Column;
+use crate::source::Source;
+
+/// A format of the table: its names, its columns, and how to recognise, walk, search and write it.
+pub struct Format {
+    /// The name that callers use.
+    pub name: &'static str,
+    /// The usual file extension, without the dot.
+    pub extension: &'static str,
+    /// How records are checked at best; [`Walk::checked`] says how those of one file are.
+    pub checked: Checked,
+    /// Whether values lie in the file as they are, so that they can be viewed there.
+    pub has_plain_values: bool,
+    /// The reading options that concern only some formats, and this one among them.
+    pub open_options: &'static [&'static str],
+    /// The [`WriteOptions`] that concern this format.
+    pub create_options: &'static [&'static str],
+    pub(crate) columns: fn(&Options) -> &'static [Column],
+    pub(crate) detect: fn(&dyn Source, &Options) -> Result<Likelihood>,
+    pub(crate) walk: OpenWalk,
+    pub(crate) split: Option<SplitFile>,
+    pub(crate) lookup: OpenLookup,
+    pub(crate) create: Create,
+    pub(crate) salvage: SalvageFile,
+    pub(crate) suspects: OpenSuspects,
+}
+
+pub(crate) type OpenWalk = fn(Arc<dyn Source>, &Options, Start<'_>) -> Result<Box<dyn Walk>>;
+type SplitFile = fn(&Arc<dyn Source>, &Options, u64) -> Result<Vec<Portion>>;
+type OpenLookup = fn(Arc<dyn Source>, &Options) -> Result<Box<dyn Lookup>>;
+type OpenSuspects = fn(&Arc<dyn Source>, &Options) -> Result<Option<Box<dyn Suspects>>>;
+type Create = fn(&Path, &WriteOptions) -> Result<Box<dyn Writer>>;
+
+impl Format {
+    /// Writes what is good of a damaged file to a new one of this format.
+    ///
+    /// # Errors
+    /// [`Error::Usage`](crate::Error::Usage) where what is left would no longer mean what it does; as [`open`](Self::open) and
+    /// [`Walk::step`]; [`Error::Io`](crate::Error::Io) where the new file cannot be written.
+    pub(crate) fn salvage(&self, salvage: &mut Salvage<'_>) -> Result<()> {
+        (self.salvage)(salvage)
+    }
+
+    /// What a record has, in the order in which it is shown. An oplog's depend on [`Options::dialect`].
+    #[must_use]
+    pub fn columns(&self, options: &Options) -> &'static [Column] {
+        (self.columns)(options)
+    }
+}
+
+impl Format {
+    /// How likely a file is of this format.
+    pub(crate) fn likelihood(&self, source: &dyn Source, options: &Options) -> Result<Likelihood> {
+        (self.detect)(source, options)
+    }
+
+    /// Finds what damaged ranges of a file may have been; `None` where the file has no checksums, so that nothing would tell.
+    pub(crate) fn suspects(
+        &self,
+        source: &Arc<dyn Source>,
+        options: &Options,
+    ) -> Result<Option<Box<dyn Suspects>>> {
+        (self.suspects)(source, options)
+    }
+}
+
+impl Format {
+    /// Begins to walk a file of this format, as [`open`](crate::format::open) does.
+    pub(crate) fn open(
+        &self,
+        source: Arc<dyn Source>,
+        options: &Options,
+        start: Start<'_>,
+    ) -> Result<Box<dyn Walk>> {
+        options.wanted.check(self, self.columns(options))?;
+        let start = match start {
+            Start::Part(part) => {
+                part.check(self, &*source, options)?;
+                if part.is_whole() {
+                    Start::Beginning
+                } else {
+                    start
+                }
+            }
+            start => start,
+        };
+        if options.prune && options.wanted.is_contradictory() {
+            return Ok(Box::new(Nothing::new(self, &*source)));
+        }
+        let prunes = options.prune && options.wanted != Wanted::default();
+        let walk = if prunes && matches!(start, Start::Beginning) {
+            (self.lookup)(source.clone(), options)?.range(&options.wanted)?
+        } else {
+            (self.walk)(source.clone(), options, start)?
+        };
+        Ok(if source.is_replaceable() {
+            Box::new(ConfirmedWalk { walk, source })
+        } else {
+            walk
+        })
+    }
+
+    /// Begins to look up records of a file of this format, as [`lookup`](crate::format::lookup) does.
+    pub(crate) fn look_up(
+        &'static self,
+        source: Arc<dyn Source>,
+        options: &Options,
+    ) -> Result<Box<dyn Lookup>> {
+        options.wanted.check(self, self.columns(options))?;
+        let own = (self.lookup)(source.clone(), options)?;
+        let lookup = if source.is_replaceable() {
+            Box::new(ConfirmedLookup {
+                lookup: own,
+                source,
+            })
+        } else {
+            own
+        };
+        Ok(Box::new(Guarded {
+            format: self,
+            options: options.clone(),
+            lookup,
+        }))
+    }
+
+    /// A walk that reads nothing.
+    #[cfg(feature = "arrow")]
+    pub(crate) fn nothing(&self, source: &dyn Source) -> Box<dyn Walk> {
+        Box::new(Nothing::new(self, source))
+    }
+}
+
+impl fmt::Debug for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+impl PartialEq for Format {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+/// How records are known to be right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Checked {
+    /// Each by a checksum.
+    Checksum,
+    /// By nothing but that lengths and offsets fit.
+    Structure,
+}
+
+impl Checked {
+    /// The word that reports use.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Checksum => "checksum",
+            Self::Structure => "structure",
+        }
+    }
+}
+
+/// How likely a file is of a format, from its content alone.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Likelihood {
+    /// Nothing speaks for it.
+    No,
+    /// Its structure fits.
+    Likely(String),
+    /// A checksum holds.
+    Certain(String),
+}
