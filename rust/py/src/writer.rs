@@ -9,7 +9,8 @@ use arrow_array::{ArrayRef, RecordBatch};
 use pyo3::exceptions::{PyResourceWarning, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use seglake::format::{self, Column, RecordId, WriteOptions, by_name};
+use seglake::format::{self, Column, Format, RecordId, WriteOptions, by_name};
+use seglake::verbs;
 
 use crate::arrow::import;
 use crate::destination::Destination;
@@ -88,6 +89,7 @@ pub(crate) fn create(
         .detach(|| format::create(format, path.as_ref(), &options))
         .map_err(|error| raise(py, error))?;
     Ok(Writer {
+        format,
         fields: Fields::new(format.name, writer.columns()),
         path: path.0,
         forks: forks(),
@@ -102,6 +104,7 @@ pub(crate) fn create(
 /// appear under their name when they are closed, and not at all when the block is left by an exception.
 #[pyclass(frozen, module = "seglake")]
 pub(crate) struct Writer {
+    format: &'static Format,
     fields: Fields,
     path: PathBuf,
     /// Of the process that opened it: a fork of that has no part in it.
@@ -297,7 +300,9 @@ impl Writer {
     /// What was in the file when it was opened to append to; None where formats are written whole.
     #[getter]
     fn found(&self, py: Python<'_>) -> PyResult<Option<Report>> {
-        self.peek(py, |writer| writer.found().cloned().map(Report))
+        let format = self.format;
+        let report = |found| Report(verbs::Report::from_summary(format, found));
+        self.peek(py, |writer| writer.found().cloned().map(report))
     }
 
     /// Whether the writer is closed.

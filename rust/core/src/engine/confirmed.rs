@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use super::{Carry, Checked, Hits, Lookup, Step, Walk, Wanted};
+use super::{Carry, Hits, Lookup, Step, Walk, Wanted};
 use crate::error::{Error, Result};
 use crate::ledger::{RecordRun, Span};
+use crate::record::Checked;
 use crate::record::{RecordId, Rows};
 use crate::source::Source;
 

@@ -12,7 +12,7 @@ use super::salvage::SalvageFile;
 use super::suspect::Suspects;
 use super::{Lookup, Options, Salvage, Start, Walk, Wanted, WriteOptions, Writer};
 use crate::error::Result;
-use crate::record::Column;
+use crate::record::{Checked, Column};
 use crate::source::Source;
 
 /// A format of the table: its names, its columns, and how to recognise, walk, search and write it.
@@ -153,26 +153,6 @@ impl fmt::Debug for Format {
 impl PartialEq for Format {
     fn eq(&self, other: &Self) -> bool {
         self.name == other.name
-    }
-}
-
-/// How records are known to be right.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Checked {
-    /// Each by a checksum.
-    Checksum,
-    /// By nothing but that lengths and offsets fit.
-    Structure,
-}
-
-impl Checked {
-    /// The word that reports use.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Checksum => "checksum",
-            Self::Structure => "structure",
-        }
     }
 }
 

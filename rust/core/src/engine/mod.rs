@@ -13,12 +13,13 @@ mod walk;
 pub(crate) mod writer;
 
 pub(crate) use budget::Budget;
-pub use format::{Checked, Format, Likelihood};
+pub use format::{Format, Likelihood};
 pub use lookup::{Hits, Lookup};
 pub use options::{Bound, Dialect, IndexSource, Interrupt, Options, Wanted};
 pub(crate) use options::{Types, UuidBounds};
 pub use part::Part;
 pub(crate) use part::part_bytes;
 pub(crate) use salvage::{Carried, Run, Runs, Salvage, each_piece};
+pub(crate) use walk::sum_up;
 pub use walk::{Carry, Eof, Start, Step, Walk};
 pub use writer::{WriteOptions, Writer};

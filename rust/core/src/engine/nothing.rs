@@ -1,7 +1,8 @@
 //! The walk of those who want what no record can be.
 
-use super::{Carry, Checked, Format, Step, Walk};
+use super::{Carry, Format, Step, Walk};
 use crate::ledger::Span;
+use crate::record::Checked;
 use crate::record::{Rows, Value};
 use crate::source::Source;
 

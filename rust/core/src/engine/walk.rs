@@ -1,8 +1,9 @@
 //! How a file is read: the walk, and what each of its steps gives.
 
-use super::{Checked, Part};
+use super::Part;
 use crate::error::Result;
-use crate::ledger::{RecordRun, Span};
+use crate::ledger::{RecordRun, Span, Summary};
+use crate::record::Checked;
 use crate::record::Rows;
 
 /// What a step of a walk came to.
@@ -96,4 +97,10 @@ pub trait Walk: Send {
     fn suspects_key(&self) -> bool {
         false
     }
+}
+
+/// Adds what the last step of a walk found to a summary of what it has read.
+pub(crate) fn sum_up(walk: &dyn Walk, summary: &mut Summary) {
+    summary.note(walk.checked(), walk.suspects_key());
+    summary.add(walk.record_run().as_ref(), walk.spans(), &*walk.rows());
 }

@@ -6,8 +6,8 @@ use std::path::Path;
 use super::{Dialect, Interrupt};
 use crate::checksum::Key;
 use crate::error::{Error, Result};
+use crate::ledger::Summary;
 use crate::record::{Column, RecordId, Value};
-use crate::verbs::Report;
 
 /// How to create a file, or open one to append to. The same for all formats; each takes what concerns it, and names that in
 /// [`Format::create_options`](super::Format::create_options).
@@ -122,7 +122,7 @@ pub trait Writer: Send {
     }
 
     /// What was in the file when it was opened.
-    fn found(&self) -> Option<&Report> {
+    fn found(&self) -> Option<&Summary> {
         None
     }
 }

@@ -15,11 +15,11 @@ pub use detect::{Detection, detect, resolve};
 pub use part::split;
 
 pub use crate::engine::{
-    Bound, Carry, Checked, Dialect, Eof, Format, Hits, IndexSource, Interrupt, Likelihood, Lookup,
-    Options, Part, Start, Step, Walk, Wanted, WriteOptions, Writer,
+    Bound, Carry, Dialect, Eof, Format, Hits, IndexSource, Interrupt, Likelihood, Lookup, Options,
+    Part, Start, Step, Walk, Wanted, WriteOptions, Writer,
 };
 use crate::error::{Error, Result};
-pub use crate::record::{Column, ColumnKind, Found, RecordId, Room, Rows, Value};
+pub use crate::record::{Checked, Column, ColumnKind, Found, RecordId, Room, Rows, Value};
 use crate::source::Source;
 
 /// All formats.

@@ -3,6 +3,7 @@
 mod notes;
 mod span;
 mod stretches;
+mod summary;
 #[cfg(test)]
 mod tests;
 mod tiling;
@@ -10,7 +11,8 @@ mod totals;
 
 pub(crate) use notes::{Note, Notes, Place};
 pub use span::{Kind, RecordRun, Span};
-pub(crate) use stretches::Stretches;
+use stretches::Stretches;
+pub use summary::Summary;
 pub(crate) use tiling::Tiling;
 pub use totals::{Total, Totals};
 

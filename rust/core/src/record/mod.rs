@@ -1,6 +1,7 @@
 //! What a record is, whatever the format: its columns and values, records side by side, and the buffers of whole columns.
 
 mod buffer;
+mod checked;
 mod column;
 mod extend;
 mod id;
@@ -11,6 +12,7 @@ mod uuid_type;
 pub(crate) mod views;
 
 pub use buffer::{ColumnBuffer, Values};
+pub use checked::Checked;
 pub use column::{Column, ColumnKind, Value};
 pub use id::RecordId;
 pub use owned::Found;

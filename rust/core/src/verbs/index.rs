@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::Report;
 use crate::engine::Options;
 use crate::error::{Error, Result};
-use crate::format::chunked::{ITEM_BYTES, beside, build_index};
+use crate::format::chunked::{FORMAT, ITEM_BYTES, beside, build_index};
 use crate::output::NewFile;
 use crate::source::Source;
 
@@ -47,7 +47,7 @@ pub fn index(
     let failed = |error| Error::io(Some(&destination), "cannot write the new index", error);
     let mut out = BufWriter::new(file.file());
     let mut items = 0;
-    let report = build_index(source, options, |item| {
+    let found = build_index(source, options, |item| {
         items += 1;
         out.write_all(&item.encode()).map_err(failed)
     })?;
@@ -57,6 +57,6 @@ pub fn index(
     Ok(Indexed {
         items,
         size: items * ITEM_BYTES as u64,
-        report,
+        report: Report::from_summary(&FORMAT, found),
     })
 }

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use super::Report;
 use crate::checksum::{Incremental, Key};
 use crate::cursor::Cursor;
-use crate::engine::{Checked, Eof, Options, Start, Step, Walk, Wanted, WriteOptions};
+use crate::engine::{Eof, Options, Start, Step, Walk, Wanted, WriteOptions};
 use crate::error::{Damage, Error, Finding, Result};
 use crate::format::active::{self, ActiveWalk};
 use crate::format::{self, resolve, sealed};
 use crate::ledger::Cause;
+use crate::record::Checked;
 use crate::record::{Rows, Value};
 use crate::source::{FileSource, Source, Window};
 

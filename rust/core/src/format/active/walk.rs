@@ -11,10 +11,10 @@ use super::settled::Settled;
 use super::{Header, MAX_HEADER_BYTES, Parsed, UUID_BYTES};
 use crate::checksum::Key;
 use crate::engine::Budget;
-use crate::engine::{self, Carry, Eof, Options, Start, Step, Types, UuidBounds, Walk};
+use crate::engine::{Carry, Eof, Options, Start, Step, Types, UuidBounds, Walk};
 use crate::error::{Damage, Error, Finding, Result};
 use crate::ledger::{Cause, Kind, RecordRun, Span};
-use crate::record::Rows;
+use crate::record::{self, Rows};
 use crate::source::{Source, Window};
 use crate::uuid6;
 
@@ -464,8 +464,8 @@ impl Walk for ActiveWalk {
         self.settled.run()
     }
 
-    fn checked(&self) -> engine::Checked {
-        engine::Checked::Checksum
+    fn checked(&self) -> record::Checked {
+        record::Checked::Checksum
     }
 
     fn offset(&self) -> u64 {

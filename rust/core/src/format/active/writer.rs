@@ -9,13 +9,13 @@ use super::encode::{encode_unhashed, put_checksum};
 use super::walk::ActiveWalk;
 use super::{COLUMNS, FORMAT, Sequence, Unhashed};
 use crate::checksum::Key;
-use crate::engine::{self, Options, Start, Step, Walk, WriteOptions};
+use crate::engine::{self, Options, Start, Step, Walk, WriteOptions, sum_up};
 use crate::error::Result;
+use crate::ledger::Summary;
 use crate::ledger::{Kind, Span};
 use crate::output::Appender;
 use crate::record::{Column, RecordId, Value};
 use crate::source::Source;
-use crate::verbs::Report;
 
 /// Appends records to a segment. Two writers of one file keep each other out (by an advisory lock, on Unix).
 ///
@@ -28,7 +28,7 @@ pub struct Writer {
     unhashed: Unhashed,
     key: Key,
     sequence: Sequence,
-    found: Report,
+    found: Summary,
 }
 
 impl Writer {
@@ -44,7 +44,7 @@ impl Writer {
             unhashed: Unhashed::default(),
             key: options.key,
             sequence: Sequence::default(),
-            found: Report::new(&FORMAT, Some(path), 0),
+            found: Summary::new(FORMAT.checked, Some(path), 0),
         };
         let ready = writer.find_end(options);
         let ready = ready.and_then(|()| writer.out.fill(options.preallocate));
@@ -68,10 +68,10 @@ impl Writer {
             ..Options::default()
         };
         let mut walk = ActiveWalk::new(source.clone(), &lenient, Start::Beginning)?;
-        self.found = Report::of(&FORMAT, &*source);
+        self.found = Summary::new(FORMAT.checked, source.path(), source.len());
         let mut end_span = None::<Span>;
         while walk.step()? == Step::More {
-            self.found.add(&walk);
+            sum_up(&walk, &mut self.found);
             let used = walk
                 .spans()
                 .iter()
@@ -203,7 +203,7 @@ impl Writer {
 
     /// What was in the file when it was opened.
     #[must_use]
-    pub fn found(&self) -> &Report {
+    pub fn found(&self) -> &Summary {
         &self.found
     }
 }
@@ -254,7 +254,7 @@ impl engine::Writer for Writer {
         self.sequence.last().map(RecordId::Uuid)
     }
 
-    fn found(&self) -> Option<&Report> {
+    fn found(&self) -> Option<&Summary> {
         Some(&self.found)
     }
 }

@@ -15,11 +15,11 @@ use super::header::{ALIGNMENT, Header, Look};
 use super::state::Fate;
 use super::walk::ChunkedWalk;
 use crate::cursor::Cursor;
-use crate::engine::{Eof, IndexSource, Options, Start, Step, Walk, Wanted};
+use crate::engine::{Eof, IndexSource, Options, Start, Step, Walk, Wanted, sum_up};
 use crate::error::{Error, Result};
+use crate::ledger::Summary;
 use crate::ledger::{Cause, Kind, Span, Tiling};
 use crate::source::{Source, Window};
-use crate::verbs::Report;
 
 /// How many bytes an item has.
 pub const ITEM_BYTES: usize = 20;
@@ -324,7 +324,7 @@ pub fn build_index(
     log: Arc<dyn Source>,
     options: &Options,
     mut put: impl FnMut(Item) -> Result<()>,
-) -> Result<Report> {
+) -> Result<Summary> {
     let options = Options {
         format: Some(&FORMAT),
         strict: false,
@@ -333,11 +333,11 @@ pub fn build_index(
         eof: Eof::Final,
         ..options.clone()
     };
-    let mut report = Report::of(&FORMAT, &*log);
+    let mut found = Summary::new(FORMAT.checked, log.path(), log.len());
     let mut walk = ChunkedWalk::new(log, &options, Start::Beginning)?;
     while walk.step()? == Step::More {
-        report.add(&walk);
+        sum_up(&walk, &mut found);
         walk.chunks().iter().copied().try_for_each(&mut put)?;
     }
-    Ok(report)
+    Ok(found)
 }

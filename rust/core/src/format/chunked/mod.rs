@@ -31,8 +31,9 @@ pub use index::{Entries, Entry, INDEX_EXTENSION, ITEM_BYTES, Index, Item, beside
 pub use writer::Writer;
 
 use crate::compress;
-use crate::engine::{Checked, Format, Likelihood, Options};
+use crate::engine::{Format, Likelihood, Options};
 use crate::error::Result;
+use crate::record::Checked;
 use crate::record::{Column, ColumnKind};
 use crate::source::{Source, Window};
 use header::{HEADER_BYTES, Header, Look};

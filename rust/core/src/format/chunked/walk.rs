@@ -11,7 +11,7 @@ use super::records::{ChunkRows, Filter, Place};
 use super::resync::Extent;
 use super::state::{Fate, State};
 use crate::compress::Decoder;
-use crate::engine::{self, Carry, Eof, Options, Start, Step, Walk};
+use crate::engine::{Carry, Eof, Options, Start, Step, Walk};
 use crate::error::{Damage, Error, Finding, Result};
 use crate::ledger::{Cause, Kind, Span, Tiling};
 use crate::record::Rows;
@@ -457,7 +457,7 @@ impl Walk for ChunkedWalk {
         &self.spans
     }
 
-    fn checked(&self) -> engine::Checked {
+    fn checked(&self) -> crate::record::Checked {
         FORMAT.checked
     }
 

@@ -11,13 +11,13 @@ use super::records::RECORD_HEADER_BYTES;
 use super::walk::ChunkedWalk;
 use super::{COLUMNS, FORMAT};
 use crate::compress::{Encoder, bound};
-use crate::engine::{self, Options, Start, Step, Walk, WriteOptions};
+use crate::engine::{self, Options, Start, Step, Walk, WriteOptions, sum_up};
 use crate::error::{Error, Result};
+use crate::ledger::Summary;
 use crate::ledger::{Kind, Span};
 use crate::output::Appender;
 use crate::record::{Column, RecordId, Value};
 use crate::source::Source;
-use crate::verbs::Report;
 
 /// The most bytes that a chunk's records may have, so that their frame's length fits in 32 bits whatever is in them.
 const MAX_CONTENT_BYTES: usize = 0xfeff_0000;
@@ -45,7 +45,7 @@ pub struct Writer {
     /// The least message offset that the next record can have; 2^63 where there is none.
     next: u64,
     last: Option<i64>,
-    found: Report,
+    found: Summary,
     closed: bool,
 }
 
@@ -99,7 +99,7 @@ impl Writer {
             frame: Vec::new(),
             next: 0,
             last: None,
-            found: Report::new(&FORMAT, Some(path), 0),
+            found: Summary::new(FORMAT.checked, Some(path), 0),
             closed: false,
         };
         match writer.prepare(index, options) {
@@ -134,11 +134,11 @@ impl Writer {
             ..Options::default()
         };
         let mut walk = ChunkedWalk::new(source.clone(), &lenient, Start::Beginning)?;
-        self.found = Report::of(&FORMAT, &*source);
+        self.found = Summary::new(FORMAT.checked, source.path(), source.len());
         let mut end = 0;
         let mut tail = Tail::default();
         while walk.step()? == Step::More {
-            self.found.add(&walk);
+            sum_up(&walk, &mut self.found);
             for span in walk.spans() {
                 if span.kind != Kind::Unused {
                     end = span.end;
@@ -330,7 +330,7 @@ impl Writer {
 
     /// What was in the file when it was opened.
     #[must_use]
-    pub fn found(&self) -> &Report {
+    pub fn found(&self) -> &Summary {
         &self.found
     }
 }
@@ -438,7 +438,7 @@ impl engine::Writer for Writer {
         self.last.map(RecordId::Offset)
     }
 
-    fn found(&self) -> Option<&Report> {
+    fn found(&self) -> Option<&Summary> {
         Some(&self.found)
     }
 }

@@ -33,8 +33,9 @@ mod writer;
 pub use single::{Single, System, decode_message, decode_system, encode_message};
 pub use writer::Writer;
 
+use crate::engine::Format;
 use crate::engine::lookup::Scan;
-use crate::engine::{Checked, Format};
+use crate::record::Checked;
 
 /// The format's entry in the table.
 pub static FORMAT: Format = Format {

@@ -10,11 +10,11 @@ use super::keys::KeyTable;
 use super::message::{Frame, Record, dangling_finding};
 use super::resolved::Resolved;
 use super::rows::{Bodies, Large, OplogRows, changed};
-use crate::engine::{self, Carry, Eof, Options, Start, Step, Walk};
+use crate::engine::{Carry, Eof, Options, Start, Step, Walk};
 use crate::error::{Damage, Error, Finding, Result};
 use crate::ledger::{Kind, Span, Tiling};
 use crate::limits::LIMITS;
-use crate::record::Rows;
+use crate::record::{Checked, Rows};
 use crate::source::{Source, Window};
 
 /// What a [`Carry`] holds. It grows with the keys of a `draft-1.1` oplog, since any later message may refer to them.
@@ -357,8 +357,8 @@ impl Walk for OplogWalk {
         &self.spans
     }
 
-    fn checked(&self) -> engine::Checked {
-        engine::Checked::Structure
+    fn checked(&self) -> Checked {
+        Checked::Structure
     }
 
     fn offset(&self) -> u64 {

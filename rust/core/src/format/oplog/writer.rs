@@ -10,12 +10,13 @@ use super::encode::{Naming, encode};
 use super::keys::Key;
 use super::walk::OplogWalk;
 use super::{FORMAT, autobase, fields};
-use crate::engine::{self, Dialect, Options, Start, Step, Walk, WriteOptions};
+use crate::engine::{self, Dialect, Options, Start, Step, Walk, WriteOptions, sum_up};
 use crate::error::{Error, Result};
+use crate::ledger::Summary;
 use crate::ledger::{Kind, Span};
 use crate::output::Appender;
 use crate::record::{Column, RecordId, Value};
-use crate::verbs::Report;
+use crate::source::Source;
 
 /// How much room for encoding is kept from one message to the next, in bytes.
 const KEPT_BYTES: usize = 1 << 20;
@@ -36,7 +37,7 @@ pub struct Writer {
     declared: HashMap<Key, (u64, u64)>,
     /// The message being encoded: nothing of it is in the file until all of it is right.
     message: Vec<u8>,
-    found: Report,
+    found: Summary,
 }
 
 impl Writer {
@@ -53,7 +54,7 @@ impl Writer {
             seq: 0,
             declared: HashMap::new(),
             message: Vec::new(),
-            found: Report::new(&FORMAT, Some(path), 0),
+            found: Summary::new(FORMAT.checked, Some(path), 0),
         };
         match writer.find_end(options) {
             Ok(()) => Ok(writer),
@@ -75,10 +76,10 @@ impl Writer {
             ..Options::default()
         };
         let mut walk = OplogWalk::new(source.clone(), &lenient, Start::Beginning)?;
-        self.found = Report::of(&FORMAT, &*source);
+        self.found = Summary::new(FORMAT.checked, source.path(), source.len());
         let mut end_span = None::<Span>;
         while walk.step()? == Step::More {
-            self.found.add(&walk);
+            sum_up(&walk, &mut self.found);
             end_span = walk.spans().last().copied().or(end_span);
         }
         let Some(end) = end_span else { return Ok(()) };
@@ -180,7 +181,7 @@ impl engine::Writer for Writer {
         self.seq.checked_sub(1).map(RecordId::Seq)
     }
 
-    fn found(&self) -> Option<&Report> {
+    fn found(&self) -> Option<&Summary> {
         Some(&self.found)
     }
 }

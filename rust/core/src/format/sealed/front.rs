@@ -9,9 +9,10 @@ use super::trailer::Trailer;
 use super::walk::SealedWalk;
 use super::{ENTRY_BYTES, FORMAT};
 use crate::checksum::Key;
-use crate::engine::{Checked, Options, Start, Step, Walk, Wanted};
+use crate::engine::{Options, Start, Step, Walk, Wanted};
 use crate::error::{Error, Finding, Result};
 use crate::ledger::{Cause, Kind};
+use crate::record::Checked;
 use crate::source::Source;
 
 /// Where the parts of a segment are. In a sound file, finding out takes a few short reads, however many messages there are.

@@ -39,7 +39,8 @@ pub use writer::Writer;
 
 use super::active::COLUMNS;
 use crate::cursor::Cursor;
-use crate::engine::{Checked, Format};
+use crate::engine::Format;
+use crate::record::Checked;
 
 /// The format's entry in the table.
 pub static FORMAT: Format = Format {

@@ -39,8 +39,9 @@ mod writer;
 pub use contents::{Block, Contents, blocks};
 pub use writer::Writer;
 
-use crate::engine::{Checked, Format, Likelihood, Options};
+use crate::engine::{Format, Likelihood, Options};
 use crate::error::Result;
+use crate::record::Checked;
 use crate::record::{Column, ColumnKind};
 use crate::source::Source;
 

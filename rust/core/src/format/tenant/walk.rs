@@ -14,10 +14,11 @@ use super::ranges::{self, Ranges};
 use super::rows::{Message, Tenant, TenantRows};
 use super::start::no_message;
 use super::toc::{Ahead, Entries, Entry, TOC_START};
-use crate::engine::{Carry, Checked, Options, Start, Step, Walk};
+use crate::engine::{Carry, Options, Start, Step, Walk};
 use crate::error::{Damage, Error, Result};
 use crate::ledger::{Kind, Span};
 use crate::limits::LIMITS;
+use crate::record::Checked;
 use crate::record::Rows;
 use crate::source::{Source, Window};
 

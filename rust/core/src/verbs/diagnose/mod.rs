@@ -21,9 +21,10 @@ pub use reason::{Certainty, Reason};
 
 use super::{Report, verify};
 use crate::engine::suspect::Suspects;
-use crate::engine::{Checked, Format, Options, Wanted};
+use crate::engine::{Format, Options, Wanted};
 use crate::error::Result;
 use crate::ledger::{Cause, Kind, Span};
+use crate::record::Checked;
 use crate::source::{PatchedSource, Source};
 use budget::Budget;
 use reason::Explanation;

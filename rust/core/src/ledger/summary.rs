@@ -1,0 +1,146 @@
+//! Sums over what a walk found.
+
+use std::path::{Path, PathBuf};
+
+use super::{RecordRun, Span, Stretches, Totals};
+use crate::record::{Checked, Rows};
+
+/// What was found in a file, or in the part of it that has been read: sums, and the first damaged ranges.
+#[derive(Clone, Debug)]
+pub struct Summary {
+    /// The file, if it has a name.
+    pub path: Option<PathBuf>,
+    /// How records were checked.
+    pub checked: Checked,
+    /// The length of the whole file, in bytes.
+    pub size: u64,
+    /// How many bytes the ranges below cover.
+    pub bytes: u64,
+    /// How many records are good.
+    pub records: u64,
+    /// The least time of a record that was given out, in microseconds since 1970-01-01 UTC.
+    pub first_timestamp: Option<i64>,
+    /// The greatest.
+    pub last_timestamp: Option<i64>,
+    /// Bytes and ranges by kind and cause.
+    pub totals: Totals,
+    /// The first [`MAX_DAMAGE`](Self::MAX_DAMAGE) damaged ranges, in file order.
+    pub damage: Vec<Span>,
+    /// Whether there are more damaged ranges than `damage` holds; `totals` count them all.
+    pub truncated: bool,
+    suspects_key: bool,
+    stretches: Stretches,
+}
+
+impl Summary {
+    /// How many damaged ranges a summary names.
+    pub const MAX_DAMAGE: usize = 10_000;
+
+    /// An empty summary of a file of `size` bytes.
+    #[must_use]
+    pub fn new(checked: Checked, path: Option<&Path>, size: u64) -> Self {
+        Self {
+            path: path.map(Into::into),
+            checked,
+            size,
+            bytes: 0,
+            records: 0,
+            first_timestamp: None,
+            last_timestamp: None,
+            totals: Totals::default(),
+            damage: Vec::new(),
+            truncated: false,
+            suspects_key: false,
+            stretches: Stretches::default(),
+        }
+    }
+
+    /// Adds what a step of a walk found: its ranges, as a run where they are one, and its good records.
+    pub fn add(&mut self, run: Option<&RecordRun>, spans: &[Span], rows: &dyn Rows) {
+        if let Some(run) = run {
+            self.stretches.extend(&[run.span()]);
+            self.totals.add_records(run);
+        } else {
+            self.stretches.extend(spans);
+            if self.totals.add_all(spans) {
+                for span in spans.iter().filter(|span| span.is_damage()) {
+                    self.name(*span);
+                }
+            }
+        }
+        self.bytes = self.totals.bytes();
+        self.records += rows.len() as u64;
+        let (least, greatest) = rows.times().unzip();
+        self.widen(least, greatest);
+    }
+
+    /// Takes over what is known of the whole of what has been read: how its records are checked, and whether the key is probably
+    /// wrong.
+    pub const fn note(&mut self, checked: Checked, suspects_key: bool) {
+        self.checked = checked;
+        self.suspects_key = suspects_key;
+    }
+
+    /// Adds what was found in another [part](crate::format::Part) of the same file. The summaries of all parts, in any order,
+    /// make that of the whole.
+    pub fn merge(&mut self, part: &Self) {
+        self.records += part.records;
+        self.widen(part.first_timestamp, part.last_timestamp);
+        self.totals.merge(&part.totals);
+        self.truncated |= part.truncated;
+        let joined = self.stretches.merge(&part.stretches);
+        joined.iter().for_each(|span| self.totals.join(span));
+        let is_whole = |span: &&Span| {
+            let holds = |one: &Span| one.start <= span.start && span.end <= one.end;
+            !joined.iter().any(holds)
+        };
+        self.damage.retain(|span| is_whole(&span));
+        // Two halves are not to count as two where no more can be named.
+        for span in part.damage.iter().filter(is_whole).chain(&joined) {
+            if span.is_damage() {
+                self.name(*span);
+            }
+        }
+        self.bytes = self.totals.bytes();
+        self.checked = part.checked;
+        self.suspects_key |= part.suspects_key;
+    }
+
+    /// Takes in the least and the greatest time of other records.
+    fn widen(&mut self, least: Option<i64>, greatest: Option<i64>) {
+        let first = self.first_timestamp.into_iter().chain(least);
+        self.first_timestamp = first.min();
+        self.last_timestamp = self.last_timestamp.max(greatest);
+    }
+
+    /// Names a damaged range, in its place: those of an index come last though they are first in the file.
+    fn name(&mut self, span: Span) {
+        let is_last = self
+            .damage
+            .last()
+            .is_none_or(|last| (last.start, last.end) <= (span.start, span.end));
+        let place = if is_last {
+            self.damage.len()
+        } else {
+            let before = |named: &Span| (named.start, named.end) <= (span.start, span.end);
+            self.damage.partition_point(before)
+        };
+        self.truncated |= self.damage.len() == Self::MAX_DAMAGE;
+        if place < Self::MAX_DAMAGE {
+            self.damage.truncate(Self::MAX_DAMAGE - 1);
+            self.damage.insert(place, span);
+        }
+    }
+
+    /// Whether nothing is damaged.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        self.totals.is_sound()
+    }
+
+    /// Whether nothing checked though the structure is sound to the end: the key is probably not the file's.
+    #[must_use]
+    pub const fn wrong_key(&self) -> bool {
+        self.suspects_key
+    }
+}
