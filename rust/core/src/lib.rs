@@ -41,6 +41,7 @@ mod limits;
 mod output;
 mod prefetch;
 mod record;
+mod saturating;
 pub mod source;
 pub mod text;
 pub mod uuid6;

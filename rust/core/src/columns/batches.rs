@@ -14,6 +14,7 @@ use crate::ledger::Span;
 use crate::record::ColumnBuffer;
 use crate::record::Room;
 use crate::record::views::Home;
+use crate::saturating::saturating_usize;
 use crate::source::Source;
 use crate::verbs::Report;
 
@@ -269,7 +270,7 @@ impl Batches {
             bytes: most_bytes,
             rows: most_rows,
         } = self.limits;
-        let size = usize::try_from(self.report.size).unwrap_or(usize::MAX);
+        let size = saturating_usize(self.report.size);
         let a_little_more = |number: usize| number.saturating_add(number / 16);
         let each = (bytes / taken).max(1);
         let expected_rows = a_little_more(most_bytes / each).min(most_rows).min(size);

@@ -9,6 +9,7 @@ use super::Options;
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
 use crate::output::Spool;
+use crate::saturating::saturating_usize;
 use crate::source::{FileSource, Source, Window};
 
 /// How much is copied between two looks at whether to stop.
@@ -271,7 +272,7 @@ pub(crate) fn each_piece(
     let (mut at, mut piece) = (range.start, Vec::new());
     while at < range.end {
         options.poll()?;
-        let left = usize::try_from(range.end - at).unwrap_or(usize::MAX);
+        let left = saturating_usize(range.end - at);
         piece.resize(left.min(PIECE_BYTES), 0);
         source.read_exact_at(at, &mut piece)?;
         take(&piece)?;

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use crate::error::Result;
 use crate::ledger::Span;
+use crate::saturating::saturating_usize;
 use crate::source::Source;
 
 /// What trying one guess came to.
@@ -50,7 +51,7 @@ impl Suspect {
         body: Range<u64>,
         check: impl FnMut(&[u8]) -> Trial + 'static,
     ) -> Self {
-        let len = usize::try_from(body.end.saturating_sub(body.start)).unwrap_or(usize::MAX);
+        let len = saturating_usize(body.end.saturating_sub(body.start));
         Self {
             what,
             body,
@@ -89,7 +90,7 @@ impl Suspect {
     /// Where in the file each byte stands whose bits are worth trying, and its place in what `check` takes.
     pub(crate) fn places(&self) -> impl Iterator<Item = (usize, u64)> + use<> {
         let body = self.body.clone();
-        let len = usize::try_from(body.end.saturating_sub(body.start)).unwrap_or(usize::MAX);
+        let len = saturating_usize(body.end.saturating_sub(body.start));
         let elsewhere = self.elsewhere.clone().into_iter().flatten();
         let of_body = (0..self.tried.min(len)).zip(body);
         let last = self.tried_last.clone();
@@ -159,7 +160,7 @@ pub(crate) const MAX_LENGTHS_TRIED_BYTES: u64 = 256 << 10;
 /// Reads a piece that lies within the source.
 pub(crate) fn read_piece(source: &dyn Source, piece: &Range<u64>, out: &mut Vec<u8>) -> Result<()> {
     let start = out.len();
-    let len = usize::try_from(piece.end.saturating_sub(piece.start)).unwrap_or(usize::MAX);
+    let len = saturating_usize(piece.end.saturating_sub(piece.start));
     out.resize(start.saturating_add(len), 0);
     source.read_exact_at(piece.start, out.get_mut(start..).unwrap_or_default())
 }

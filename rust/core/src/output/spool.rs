@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use super::{WriteBuffer, folder};
 use crate::disk::Handle;
 use crate::error::{Error, Result};
+use crate::saturating::saturating_usize;
 use crate::source::FileSource;
 
 /// A file without a name, in the folder of the one that is to be made of it, with a buffer in front. It vanishes with its
@@ -109,7 +110,7 @@ impl Spool {
         out.clear();
         let start = self.buffer.start();
         let in_file = start.saturating_sub(at);
-        let len = usize::try_from(in_file).unwrap_or(usize::MAX).min(most);
+        let len = saturating_usize(in_file).min(most);
         if len > 0 {
             out.resize(len, 0);
             let read = match &self.file {
@@ -118,7 +119,7 @@ impl Spool {
             };
             read.map_err(|error| self.unreadable(error))?;
         }
-        let skip = usize::try_from(at.saturating_sub(start)).unwrap_or(usize::MAX);
+        let skip = saturating_usize(at.saturating_sub(start));
         let rest = self.buffer.held().get(skip..).unwrap_or_default();
         out.extend_from_slice(rest.get(..most - len).unwrap_or(rest));
         Ok(())

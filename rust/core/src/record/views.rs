@@ -9,6 +9,7 @@ use arrow_buffer::{Buffer, NullBuffer, ScalarBuffer};
 use arrow_schema::ArrowError;
 use bytes::Bytes;
 
+use crate::saturating::saturating_usize;
 use crate::source::Source;
 
 /// Values of so many bytes are in the view itself.
@@ -137,7 +138,7 @@ impl Views {
             inline(bytes)
         } else {
             let same = last.filter(|last| {
-                let start = usize::try_from(last >> 96).unwrap_or(usize::MAX);
+                let start = saturating_usize(last >> 96);
                 let there = own.as_bytes().get(start..);
                 there == Some(bytes)
             });

@@ -7,6 +7,7 @@ use std::thread;
 
 use super::Source;
 use crate::error::{Error, Result};
+use crate::saturating::saturating_usize;
 
 /// How many pieces are read ahead of a run at a time.
 const AHEAD_PIECES: usize = 2;
@@ -159,7 +160,7 @@ impl Source for ReadAhead {
         while !left.is_empty() {
             let copied = match shared.at(at, left.len())? {
                 At::Held(start, bytes) => {
-                    let skip = usize::try_from(at - start).unwrap_or(usize::MAX);
+                    let skip = saturating_usize(at - start);
                     copy(bytes.get(skip..).unwrap_or_default(), left)
                 }
                 At::Nothing(until) => shared.fetch(at, until, left)?,
@@ -234,7 +235,7 @@ impl Shared {
     /// Reads what nothing is held of up to `until`, into `buffer` and, if that is short, what is around it. Says how many
     /// bytes of `buffer` that filled.
     fn fetch(&self, at: u64, until: u64, buffer: &mut [u8]) -> Result<usize> {
-        let missing = usize::try_from(until - at).unwrap_or(usize::MAX);
+        let missing = saturating_usize(until - at);
         let buffer = match buffer.get_mut(..missing) {
             Some(part) => part,
             None => buffer,
@@ -247,7 +248,7 @@ impl Shared {
             return Ok(0); // somebody else has just begun to read it
         };
         let bytes = self.bring(start, len)?;
-        let skip = usize::try_from(at - start).unwrap_or(usize::MAX);
+        let skip = saturating_usize(at - start);
         Ok(copy(bytes.get(skip..).unwrap_or_default(), buffer))
     }
 
@@ -413,7 +414,7 @@ impl State {
 
     /// Claims what is to be read ahead of a run in a source of `total` bytes.
     fn claim_ahead(&mut self, run: Run, total: u64) -> Vec<(u64, usize)> {
-        let share = usize::try_from(run.bytes).unwrap_or(usize::MAX) / AHEAD_PIECES;
+        let share = saturating_usize(run.bytes) / AHEAD_PIECES;
         let want = share.clamp(self.sizes.least, self.sizes.most);
         let (mut claimed, mut frontier) = (Vec::new(), run.next.max(self.end_before(run.next)));
         for _ in 0..AHEAD_PIECES {
@@ -421,7 +422,7 @@ impl State {
                 frontier += piece.len as u64;
                 continue;
             }
-            let left = usize::try_from(total.saturating_sub(frontier)).unwrap_or(usize::MAX);
+            let left = saturating_usize(total.saturating_sub(frontier));
             // No more than was asked for, also where the run is still within the piece before.
             let end = frontier.saturating_add(want as u64);
             if left == 0 || end > run.next.saturating_add(run.bytes) {

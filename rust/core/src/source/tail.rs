@@ -2,6 +2,7 @@
 
 use super::{Source, Window};
 use crate::error::Result;
+use crate::saturating::saturating_usize;
 
 const PIECE_BYTES: usize = 1 << 20;
 
@@ -15,7 +16,7 @@ pub(crate) fn data_end(source: &dyn Source, mut poll: impl FnMut() -> Result<()>
     let mut end = source.len();
     while end > 0 {
         poll()?;
-        let piece = usize::try_from(end).unwrap_or(usize::MAX).min(PIECE_BYTES);
+        let piece = saturating_usize(end).min(PIECE_BYTES);
         let start = end - piece as u64;
         window.load(source, start, piece, piece)?;
         let bytes = window.bytes(source, start);

@@ -2,6 +2,7 @@
 
 use super::Source;
 use crate::error::Result;
+use crate::saturating::saturating_usize;
 
 /// A sliding window over a source. For sources in memory it is a plain slice; for others it owns a buffer whose unread
 /// tail moves to its front when more is wanted, so no byte is read twice.
@@ -52,7 +53,7 @@ impl Window {
             return Ok(());
         }
         let held = self.held(at).len();
-        let up_to = |end: u64| usize::try_from(end.saturating_sub(at)).unwrap_or(usize::MAX);
+        let up_to = |end: u64| saturating_usize(end.saturating_sub(at));
         let want = want
             .min(if at < self.ahead_until {
                 up_to(self.ahead_until)

@@ -4,6 +4,7 @@ use super::{CHECKSUM_BYTES, Header, Parsed, UUID_BYTES};
 use crate::checksum::{Key, hash, hash_many};
 use crate::limits::LIMITS;
 use crate::prefetch::prefetch_all;
+use crate::saturating::saturating_usize;
 use crate::uuid6;
 
 /// Where records are short, so many bytes are asked for, so far ahead of each: about as much as one has, and as it takes the
@@ -76,7 +77,7 @@ impl Group {
         self.last = stretch.last.unwrap_or_default();
         self.ascends = true;
         self.go_on(stretch, 1, usize::MAX);
-        let limit = usize::try_from(stretch.limit).unwrap_or(usize::MAX);
+        let limit = saturating_usize(stretch.limit);
         if self.len == 1 {
             self.go_on(stretch, LIMITS.least_group_records, limit);
         }

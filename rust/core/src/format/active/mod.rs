@@ -36,6 +36,7 @@ use crate::engine::{Format, Likelihood, Options};
 use crate::error::{Finding, Result};
 use crate::record::Checked;
 use crate::record::{Column, ColumnKind};
+use crate::saturating::saturating_usize;
 use crate::source::{Source, Window};
 use crate::uuid6;
 
@@ -173,7 +174,7 @@ const fn unexpected(type_len: u8) -> u8 {
 fn detect(source: &dyn Source, options: &Options) -> Result<Likelihood> {
     let len = source.len();
     let mut window = Window::default();
-    let at_most = |bytes: usize| usize::try_from(len).unwrap_or(usize::MAX).min(bytes);
+    let at_most = |bytes: usize| saturating_usize(len).min(bytes);
     window.load(source, 0, at_most(MAX_HEADER_BYTES), MAX_HEADER_BYTES)?;
     let Parsed::Record(header) = Header::parse(window.bytes(source, 0), len) else {
         return Ok(Likelihood::No);
@@ -193,7 +194,7 @@ fn detect(source: &dyn Source, options: &Options) -> Result<Likelihood> {
             return Ok(Likelihood::Certain(reason));
         }
     }
-    let rest = usize::try_from(len - header.total()).unwrap_or(usize::MAX);
+    let rest = saturating_usize(len - header.total());
     let mut next = Window::default();
     let want = rest.min(UUID_BYTES);
     next.load(source, header.total(), want, want)?;

@@ -7,6 +7,7 @@ use crate::cursor::Cursor;
 use crate::engine::Options;
 use crate::error::Result;
 use crate::limits::LIMITS;
+use crate::saturating::saturating_usize;
 use crate::source::{Source, Window, data_end};
 use crate::uuid6;
 
@@ -71,9 +72,7 @@ impl Search {
         let (mut at, end) = (start, start + len);
         while at < end {
             options.poll()?;
-            let piece = usize::try_from(end - at)
-                .unwrap_or(usize::MAX)
-                .min(LIMITS.search_piece_bytes);
+            let piece = saturating_usize(end - at).min(LIMITS.search_piece_bytes);
             self.pieces.load(source, at, piece, piece)?;
             let bytes = self.pieces.bytes(source, at);
             hasher.update(bytes.get(..piece).unwrap_or_default());
@@ -85,9 +84,7 @@ impl Search {
     /// What stands at `at`, of which at most `want` bytes are read.
     fn header_at(&mut self, source: &dyn Source, at: u64, want: usize) -> Result<Parsed> {
         let left = source.len() - at;
-        let min = usize::try_from(left)
-            .unwrap_or(usize::MAX)
-            .min(MAX_HEADER_BYTES);
+        let min = saturating_usize(left).min(MAX_HEADER_BYTES);
         self.probe.load(source, at, min, want)?;
         Ok(Header::parse(self.probe.bytes(source, at), left))
     }
@@ -137,12 +134,12 @@ impl Search {
                 return Ok(true);
             }
             let left = source.len() - at;
-            let whole = usize::try_from(left).unwrap_or(usize::MAX);
+            let whole = saturating_usize(left);
             // Not through the probe: that holds the candidates.
             if self.looks.bytes(source, at).len() < whole.min(MAX_HEADER_BYTES) {
                 let skip = at % LIMITS.look_piece_bytes;
                 let want = (skip + LIMITS.look_piece_bytes).min(skip + left);
-                let want = usize::try_from(want).unwrap_or(usize::MAX);
+                let want = saturating_usize(want);
                 self.looks.load(source, at - skip, want, want)?;
             }
             match Header::parse(self.looks.bytes(source, at), left) {
@@ -229,7 +226,7 @@ impl ActiveWalk {
                 self.options.poll()?;
                 polled = at + LIMITS.search_piece_bytes as u64;
             }
-            let left = usize::try_from(len - at).unwrap_or(usize::MAX);
+            let left = saturating_usize(len - at);
             // Short damage lies in the walk's own window.
             let min = left.min(MAX_HEADER_BYTES);
             let is_held = self.window.bytes(&*source, at).len() >= min;

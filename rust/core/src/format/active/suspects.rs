@@ -12,6 +12,7 @@ use crate::engine::suspect::{
 };
 use crate::error::{Finding, Result};
 use crate::ledger::Span;
+use crate::saturating::saturating_usize;
 use crate::source::Source;
 use crate::uuid6;
 
@@ -66,7 +67,7 @@ impl ActiveSuspects {
                 return Trial::NOTHING;
             }
             let mut cursor = Cursor::new(bytes);
-            let hashed = usize::try_from(header.hashed()).unwrap_or(usize::MAX);
+            let hashed = saturating_usize(header.hashed());
             let body = cursor.run(hashed).unwrap_or_default();
             let stored = cursor.u64_be();
             let checks = keys.iter().any(|key| stored == Some(hash(key, body)));

@@ -15,6 +15,7 @@ use crate::engine::{Carry, Eof, Options, Start, Step, Types, UuidBounds, Walk};
 use crate::error::{Damage, Error, Finding, Result};
 use crate::ledger::{Cause, Kind, RecordRun, Span};
 use crate::record::{self, Rows};
+use crate::saturating::saturating_usize;
 use crate::source::{Source, Window};
 use crate::uuid6;
 
@@ -176,9 +177,7 @@ impl ActiveWalk {
         if at >= len {
             return Ok(self.at_end());
         }
-        let header_bytes = usize::try_from(len - at)
-            .unwrap_or(usize::MAX)
-            .min(MAX_HEADER_BYTES);
+        let header_bytes = saturating_usize(len - at).min(MAX_HEADER_BYTES);
         self.window
             .load(&*self.source, at, header_bytes, self.options.window_bytes)?;
         self.group.parse(&Stretch {

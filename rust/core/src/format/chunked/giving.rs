@@ -5,6 +5,7 @@ use super::payload::{Decoding, Input, Piece, Pieces};
 use super::records::{Filter, Place, RECORD_HEADER_BYTES, parse};
 use crate::error::{Error, Result};
 use crate::limits::LIMITS;
+use crate::saturating::saturating_usize;
 
 /// A chunk that has been checked and whose records are being given out.
 pub(super) struct Giving {
@@ -112,14 +113,14 @@ impl Giving {
         let content = content.get(..self.proven).unwrap_or_default();
         let mut bytes = 0;
         while rows.len() < LIMITS.chunked_step_rows && !self.is_done() {
-            let pass = usize::try_from(self.unwanted).unwrap_or(usize::MAX);
+            let pass = saturating_usize(self.unwanted);
             let pass = pass.min(content.len() - self.next.min(content.len()));
             self.next += pass;
             self.unwanted -= pass as u64;
             let Some((timestamp, parsed)) = content.get(self.next..).and_then(parse) else {
                 return Ok(());
             };
-            let number = usize::try_from(self.done).unwrap_or(usize::MAX);
+            let number = saturating_usize(self.done);
             let len = input.lengths.get(number).copied().unwrap_or(parsed);
             let offset = self.header.start.saturating_add_unsigned(self.done);
             let wanted = self.done >= self.skipped && filter.contains(offset, timestamp);
@@ -137,7 +138,7 @@ impl Giving {
             } else {
                 let needed = u64::from(len) + RECORD_HEADER_BYTES as u64;
                 let too_large = needed > input.options.max_record_bytes;
-                let len = usize::try_from(len).unwrap_or(usize::MAX);
+                let len = saturating_usize(len);
                 bytes += len;
                 if !rows.is_empty() && (too_large || bytes > LIMITS.chunked_step_bytes) {
                     return Ok(());
@@ -204,7 +205,7 @@ impl Giving {
         }
         // Only whole pieces are proven; a frame that ends before its records do has changed.
         let ended_early = matches!(piece, Piece::End) && seen.len() < second.expected.len();
-        let proven = usize::try_from(complete.saturating_sub(second.base)).unwrap_or(usize::MAX);
+        let proven = saturating_usize(complete.saturating_sub(second.base));
         self.proven = proven.min(content.len());
         if ended_early {
             return Err(input.changed(position));

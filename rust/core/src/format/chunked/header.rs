@@ -3,6 +3,7 @@
 use crate::cursor::Cursor;
 use crate::error::{Finding, Result};
 use crate::ledger::Cause;
+use crate::saturating::saturating_usize;
 use crate::source::Source;
 
 /// flags, length, start offset, record length, head crc.
@@ -78,7 +79,7 @@ impl Look {
     /// Reads and looks.
     pub(super) fn read(source: &dyn Source, at: u64) -> Result<Self> {
         let len = source.len();
-        let left = usize::try_from(len.saturating_sub(at)).unwrap_or(usize::MAX);
+        let left = saturating_usize(len.saturating_sub(at));
         let mut bytes = [0; HEADER_BYTES];
         let bytes = bytes.get_mut(..left.min(HEADER_BYTES)).unwrap_or_default();
         source.read_exact_at(at, bytes)?;

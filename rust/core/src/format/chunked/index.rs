@@ -19,6 +19,7 @@ use crate::engine::{Eof, IndexSource, Options, Start, Step, Walk, Wanted, sum_up
 use crate::error::{Error, Result};
 use crate::ledger::Summary;
 use crate::ledger::{Cause, Kind, Span, Tiling};
+use crate::saturating::saturating_usize;
 use crate::source::{Source, Window};
 
 /// How many bytes an item has.
@@ -178,7 +179,7 @@ impl<'a> Entries<'a> {
 
     /// What stands at `at`: an item that holds, or why it does not.
     fn examine(&mut self, at: u64) -> Result<std::result::Result<Item, Cause>> {
-        let left = usize::try_from(self.index.len() - at).unwrap_or(usize::MAX);
+        let left = saturating_usize(self.index.len() - at);
         self.window.load(
             self.index,
             at,

@@ -7,6 +7,7 @@ use super::index::{Entries, ITEM_BYTES, Item, beside};
 use crate::engine::{Options, WriteOptions};
 use crate::error::{Error, Result};
 use crate::output::{Appender, Spool};
+use crate::saturating::saturating_usize;
 use crate::source::{FileSource, Source, Window, data_end, open_regular};
 
 /// How much of an index is read or copied at a time.
@@ -115,7 +116,7 @@ impl Mending {
             let missing = missing.source()?;
             let (mut window, mut at) = (Window::default(), 0);
             while at < missing.len() {
-                let left = usize::try_from(missing.len() - at).unwrap_or(usize::MAX);
+                let left = saturating_usize(missing.len() - at);
                 let piece = left.min(COPY_BYTES);
                 window.load(&missing, at, piece, piece)?;
                 let bytes = window.bytes(&missing, at).get(..piece);

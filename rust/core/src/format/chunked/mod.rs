@@ -35,6 +35,7 @@ use crate::engine::{Format, Likelihood, Options};
 use crate::error::Result;
 use crate::record::Checked;
 use crate::record::{Column, ColumnKind};
+use crate::saturating::saturating_usize;
 use crate::source::{Source, Window};
 use header::{HEADER_BYTES, Header, Look};
 
@@ -82,7 +83,7 @@ const DETECT_BYTES: usize = 64 << 10;
 /// first one is damaged and a zstd frame stands behind it.
 fn detect(source: &dyn Source, _: &Options) -> Result<Likelihood> {
     let len = source.len();
-    let want = usize::try_from(len).unwrap_or(usize::MAX).min(DETECT_BYTES);
+    let want = saturating_usize(len).min(DETECT_BYTES);
     let mut window = Window::default();
     window.load(
         source,

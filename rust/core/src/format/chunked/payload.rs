@@ -11,6 +11,7 @@ use crate::engine::Options;
 use crate::error::{Error, Finding, Result};
 use crate::ledger::Cause;
 use crate::limits::LIMITS;
+use crate::saturating::saturating_usize;
 use crate::source::{Source, Window};
 
 /// What payloads are read from and through.
@@ -74,7 +75,7 @@ impl Decoding {
         start: u64,
         end: u64,
     ) -> Result<std::result::Result<Self, Cow<'static, str>>> {
-        let left = usize::try_from(end - start).unwrap_or(usize::MAX);
+        let left = saturating_usize(end - start);
         // Small payloads are decoded in one go, which zstd does without copying.
         let whole = left.min(input.options.window_bytes.min(LIMITS.whole_payload_bytes));
         let bytes = input.load(start, whole.max(left.min(MAX_HEAD_BYTES)))?;
@@ -106,7 +107,7 @@ impl Decoding {
         let before = out.len();
         loop {
             input.options.poll()?;
-            let left = usize::try_from(self.left()).unwrap_or(usize::MAX);
+            let left = saturating_usize(self.left());
             input.window.load(
                 &*input.source,
                 self.at,
@@ -165,7 +166,7 @@ impl Pieces {
 
     pub(super) fn take(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
-            let room = usize::try_from(self.size - self.filled).unwrap_or(usize::MAX);
+            let room = saturating_usize(self.size - self.filled);
             let (now, later) = bytes.split_at(room.min(bytes.len()));
             self.current.update(now);
             self.filled += now.len() as u64;
@@ -230,7 +231,7 @@ pub(super) fn check(
             Err(reason) => return Ok(bad(reason)),
         };
     // One byte more than may be buffered shows that there is more.
-    let most = usize::try_from(max).unwrap_or(usize::MAX).saturating_add(1);
+    let most = saturating_usize(max).saturating_add(1);
     let trusted = decoding
         .stated
         .unwrap_or_default()

@@ -7,6 +7,7 @@ use crate::engine::{Bound, Wanted};
 use crate::limits::LIMITS;
 use crate::record::ColumnBuffer;
 use crate::record::{Rows, Value};
+use crate::saturating::saturating_usize;
 
 /// timestamp, length.
 pub(super) const RECORD_HEADER_BYTES: usize = 12;
@@ -50,9 +51,7 @@ impl Count {
     /// the first records are added to `lengths`.
     pub(super) fn take(&mut self, mut bytes: &[u8], lengths: &mut Vec<u32>) -> bool {
         loop {
-            let skip = usize::try_from(self.body_left)
-                .unwrap_or(usize::MAX)
-                .min(bytes.len());
+            let skip = saturating_usize(self.body_left).min(bytes.len());
             self.body_left -= skip as u64;
             bytes = bytes.get(skip..).unwrap_or_default();
             if bytes.is_empty() {

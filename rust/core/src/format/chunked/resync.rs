@@ -5,6 +5,7 @@ use super::payload::{Decoding, Piece};
 use super::walk::ChunkedWalk;
 use crate::error::Result;
 use crate::limits::LIMITS;
+use crate::saturating::saturating_usize;
 use crate::source::data_end;
 
 /// How far damage reaches.
@@ -90,7 +91,7 @@ impl ChunkedWalk {
         // No header of zeros checks.
         while at < data_end {
             self.input.options.poll()?;
-            let left = usize::try_from(len - at).unwrap_or(usize::MAX);
+            let left = saturating_usize(len - at);
             self.probe
                 .load(&*source, at, left.min(HEADER_BYTES), want)?;
             let bytes = self.probe.bytes(&*source, at);

@@ -15,6 +15,7 @@ use crate::engine::{Carry, Eof, Options, Start, Step, Walk};
 use crate::error::{Damage, Error, Finding, Result};
 use crate::ledger::{Cause, Kind, Span, Tiling};
 use crate::record::Rows;
+use crate::saturating::saturating_usize;
 use crate::source::{Source, Window};
 
 pub(super) struct ChunkedWalk {
@@ -159,7 +160,7 @@ impl ChunkedWalk {
     /// Looks at what stands at `at`, the last good chunk having ended with the message offset `end`.
     pub(super) fn examine(&mut self, at: u64, end: u64) -> Result<Found> {
         let len = self.input.source.len();
-        let left = usize::try_from(len - at).unwrap_or(usize::MAX);
+        let left = saturating_usize(len - at);
         if left == 0 {
             return Ok(Found::End);
         }
@@ -217,7 +218,7 @@ impl ChunkedWalk {
         if self.input.options.eof == Eof::Growing && end < align(at) {
             return Ok(Found::Growing);
         }
-        let len = usize::try_from(end - at).unwrap_or(usize::MAX);
+        let len = saturating_usize(end - at);
         let bytes = self.input.load(at, len)?;
         let padding = bytes.get(..len).unwrap_or(bytes);
         Ok(match padding.iter().position(|byte| *byte != 0) {

@@ -9,6 +9,7 @@ use super::walk::{Advance, OplogWalk};
 use crate::engine::Eof;
 use crate::error::Result;
 use crate::limits::LIMITS;
+use crate::saturating::saturating_usize;
 
 /// How many lengths are followed before it is asked whether to stop.
 const HOPS_AT_ONCE: usize = 1 << 16;
@@ -17,7 +18,7 @@ impl OplogWalk {
     /// A message that is not whole in the window.
     pub(super) fn advance_large(&mut self, head: u64, len: u64) -> Result<Advance> {
         let position = self.state.at;
-        let total = usize::try_from(head.saturating_add(len)).unwrap_or(usize::MAX);
+        let total = saturating_usize(head.saturating_add(len));
         if total as u64 <= LIMITS.unverified_bytes {
             // Never less than a window, so that the buffer keeps its size.
             let want = self.options.window_bytes;
@@ -166,9 +167,7 @@ impl OplogWalk {
 
     fn frame(&mut self, at: u64) -> Result<Frame> {
         let left = self.source.len().saturating_sub(at);
-        let head = usize::try_from(left)
-            .unwrap_or(usize::MAX)
-            .min(MAX_UINT_BYTES);
+        let head = saturating_usize(left).min(MAX_UINT_BYTES);
         self.pieces(at)
             .load(0, head)
             .map(|bytes| Frame::parse(bytes, left))

@@ -5,6 +5,7 @@ use super::message::{Frame, Message};
 use super::pieces::Pieces;
 use crate::engine::{Likelihood, Options};
 use crate::error::Result;
+use crate::saturating::saturating_usize;
 use crate::source::{Source, Window};
 
 /// How many messages are looked at.
@@ -15,9 +16,7 @@ const DECODED_BYTES: usize = 256 << 10;
 /// Likely where the first messages lie within the file and decode in the dialect of the options, at least one of them.
 pub(super) fn detect(source: &dyn Source, options: &Options) -> Result<Likelihood> {
     let (mut first, mut hops) = (Window::default(), Window::default());
-    let front = usize::try_from(source.len())
-        .unwrap_or(usize::MAX)
-        .min(DECODED_BYTES);
+    let front = saturating_usize(source.len()).min(DECODED_BYTES);
     first.load(source, 0, front, front)?;
     let front = first.bytes(source, 0).get(..front).unwrap_or_default();
     let (mut at, mut decoded) = (0, 0);
@@ -32,9 +31,7 @@ pub(super) fn detect(source: &dyn Source, options: &Options) -> Result<Likelihoo
             window: &mut hops,
             start: at,
         };
-        let head = usize::try_from(left)
-            .unwrap_or(usize::MAX)
-            .min(MAX_UINT_BYTES);
+        let head = saturating_usize(left).min(MAX_UINT_BYTES);
         let Frame::Whole { head, len } = Frame::parse(pieces.load(0, head)?, left) else {
             return Ok(Likelihood::No);
         };

@@ -10,6 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::late_keys::{LateKeys, OWNER_BYTES};
 use crate::error::Result;
 use crate::limits::LIMITS;
+use crate::saturating::saturating_usize;
 
 /// A key.
 pub(super) type Key = [u8; KEY_BYTES];
@@ -51,7 +52,7 @@ impl TryFrom<Unchecked> for KeyTable {
         let mut table = Self::default();
         let ends = owners.iter().skip(1).map(|owner| owner.1).chain([count]);
         for ((seq, start), end) in owners.iter().zip(ends) {
-            let bytes = |place: u64| usize::try_from(place).unwrap_or(usize::MAX) * KEY_BYTES;
+            let bytes = |place: u64| saturating_usize(place) * KEY_BYTES;
             let own = keys.get(bytes(*start)..bytes(end)).unwrap_or_default();
             let added = table.begin(*seq, own.len() as u64);
             added

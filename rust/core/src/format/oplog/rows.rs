@@ -15,6 +15,7 @@ use crate::error::{Error, Result};
 use crate::ledger::Cause;
 use crate::record::ColumnBuffer;
 use crate::record::{Rows, Value};
+use crate::saturating::saturating_usize;
 use crate::source::Source;
 
 /// A message that is too large to be kept for nothing, in a walk that does not want values: what it has beside its value is
@@ -163,7 +164,7 @@ impl Rows for OplogRows<'_> {
             record.message.value().len
         };
         let bytes = record.len.saturating_sub(unwanted);
-        usize::try_from(bytes.saturating_add(record.message.spread())).unwrap_or(usize::MAX)
+        saturating_usize(bytes.saturating_add(record.message.spread()))
     }
 
     fn cause(&self, row: usize) -> Option<Cause> {

@@ -15,6 +15,7 @@ use crate::error::{Damage, Error, Finding, Result};
 use crate::ledger::{Kind, Span, Tiling};
 use crate::limits::LIMITS;
 use crate::record::{Checked, Rows};
+use crate::saturating::saturating_usize;
 use crate::source::{Source, Window};
 
 /// What a [`Carry`] holds. It grows with the keys of a `draft-1.1` oplog, since any later message may refer to them.
@@ -143,9 +144,7 @@ impl OplogWalk {
                 Eof::Growing => Advance::Wait,
             });
         }
-        let head = usize::try_from(len - at)
-            .unwrap_or(usize::MAX)
-            .min(MAX_UINT_BYTES);
+        let head = saturating_usize(len - at).min(MAX_UINT_BYTES);
         self.window
             .load(&*self.source, at, head, self.options.window_bytes)?;
         self.base = at;

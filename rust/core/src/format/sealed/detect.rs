@@ -6,6 +6,7 @@ use super::trailer::Trailer;
 use super::{ENTRY_BYTES, Entry, Header, MAX_HEADER_BYTES, Parsed};
 use crate::engine::{Likelihood, Options};
 use crate::error::Result;
+use crate::saturating::saturating_usize;
 use crate::source::{Source, Window};
 use crate::uuid6;
 
@@ -45,9 +46,7 @@ pub(super) fn detect(source: &dyn Source, options: &Options) -> Result<Likelihoo
         return Ok(Likelihood::No);
     }
     let left = source.len() - data_start;
-    let len = usize::try_from(left)
-        .unwrap_or(usize::MAX)
-        .min(MAX_HEADER_BYTES);
+    let len = saturating_usize(left).min(MAX_HEADER_BYTES);
     let mut window = Window::default();
     window.load(source, data_start, len, len)?;
     Ok(

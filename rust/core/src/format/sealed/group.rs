@@ -12,6 +12,7 @@ use crate::cursor::Cursor;
 use crate::error::Result;
 use crate::limits::LIMITS;
 use crate::prefetch::{CACHE_LINE_BYTES, prefetch_read, prefetch_run};
+use crate::saturating::saturating_usize;
 
 /// How much of a message is asked for before its length is known, at most.
 const MAX_AHEAD_BYTES: usize = 512;
@@ -83,7 +84,7 @@ impl<'a> Segment<'a> {
 
 /// A number of the file as a place in memory; what is too large for one is nowhere.
 fn place(at: u64) -> usize {
-    usize::try_from(at).unwrap_or(usize::MAX)
+    saturating_usize(at)
 }
 
 impl Group {

@@ -7,6 +7,7 @@ use crate::checksum::{Incremental, Key};
 use crate::engine::Options;
 use crate::error::Result;
 use crate::limits::LIMITS;
+use crate::saturating::saturating_usize;
 use crate::source::{Source, Window};
 use crate::uuid6;
 
@@ -103,9 +104,7 @@ pub(super) fn each_piece(
     let (mut window, mut at) = (Window::default(), start);
     while at < end {
         options.poll()?;
-        let piece = usize::try_from(end - at)
-            .unwrap_or(usize::MAX)
-            .min(WHOLE_ENTRIES);
+        let piece = saturating_usize(end - at).min(WHOLE_ENTRIES);
         window.load(source, at, piece, piece)?;
         let bytes = window.bytes(source, at).get(..piece).unwrap_or_default();
         if !look(bytes) {

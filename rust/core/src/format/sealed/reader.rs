@@ -11,6 +11,7 @@ use crate::cursor::Cursor;
 use crate::engine::{Options, Types};
 use crate::error::{Error, Result};
 use crate::limits::LIMITS;
+use crate::saturating::saturating_usize;
 use crate::source::{Source, Window};
 
 /// Reads a segment's parts. Nothing here knows what is right.
@@ -106,7 +107,7 @@ impl Reader {
         }
         let left = count.saturating_sub(number).max(1);
         let bytes_of = |entries: u64| {
-            let entries = usize::try_from(entries).unwrap_or(usize::MAX);
+            let entries = saturating_usize(entries);
             entries.saturating_mul(ENTRY_BYTES)
         };
         let (min, want) = (bytes_of(view.min(left)), self.ahead.min(bytes_of(left)));
@@ -169,7 +170,7 @@ impl Reader {
         if let Some(bytes) = self.held(at, start) {
             return Ok(types.contain(message.type_bytes(bytes)));
         }
-        let needed = usize::try_from(start).unwrap_or(usize::MAX);
+        let needed = saturating_usize(start);
         self.probe
             .load_wary(&*self.source, at, needed, LIMITS.sealed_probe_bytes)?;
         let bytes = held(&self.probe, &*self.source, at, start);
@@ -212,9 +213,7 @@ impl Reader {
         let (mut at, end) = (at, at.saturating_add(len));
         while at < end {
             self.options.poll()?;
-            let piece = usize::try_from(end - at)
-                .unwrap_or(usize::MAX)
-                .min(LIMITS.sealed_piece_bytes);
+            let piece = saturating_usize(end - at).min(LIMITS.sealed_piece_bytes);
             let held = held(&self.data, &*self.source, at, piece as u64);
             let bytes = match held {
                 Some(bytes) => bytes,
@@ -250,7 +249,7 @@ impl Reader {
         expected: u64,
     ) -> Result<()> {
         let left = end.saturating_sub(at);
-        let expected = usize::try_from(expected.min(left)).unwrap_or(usize::MAX);
+        let expected = saturating_usize(expected.min(left));
         let want = self.ahead.max(if body {
             expected.min(LIMITS.sealed_probe_bytes)
         } else {
@@ -268,7 +267,7 @@ impl Reader {
 
     /// Makes all of a message part of the window that is handed out. Moves the window.
     pub(super) fn bring_whole(&mut self, at: u64, len: u64) -> Result<()> {
-        let len = usize::try_from(len).unwrap_or(usize::MAX);
+        let len = saturating_usize(len);
         self.load(at, len, self.ahead)
     }
 
@@ -311,9 +310,7 @@ fn held<'a>(window: &'a Window, source: &'a dyn Source, at: u64, len: u64) -> Op
 
 /// How many bytes a message's lengths and type can take where so many are left.
 fn header_bytes(left: u64) -> usize {
-    usize::try_from(left)
-        .unwrap_or(usize::MAX)
-        .min(MAX_HEADER_BYTES)
+    saturating_usize(left).min(MAX_HEADER_BYTES)
 }
 
 /// The `N` bytes at `at`; the caller has made sure that they are within the source.

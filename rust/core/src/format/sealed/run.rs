@@ -7,6 +7,7 @@ use crate::checksum::Key;
 use crate::checksum::batch::Batch;
 use crate::error::Result;
 use crate::limits::LIMITS;
+use crate::saturating::saturating_usize;
 use crate::uuid6;
 
 /// A pattern needs a constant.
@@ -83,7 +84,7 @@ impl Checker {
             return Ok(&[]);
         };
         self.reader.checksum(trailer.checksum_at(number))?;
-        let count = usize::try_from(entries.saturating_sub(number)).unwrap_or(usize::MAX);
+        let count = saturating_usize(entries.saturating_sub(number));
         let run = self.run.get_or_insert_default();
         let (lead, bytes) = self.reader.bytes_led(prior.end);
         run.check(
@@ -157,7 +158,7 @@ impl Run {
                 _ => trust.0.min(LIMITS.near_run_bytes),
             };
             let room = room.saturating_sub(self.bytes + UUID_BYTES);
-            let len = usize::try_from(header.total()).unwrap_or(usize::MAX);
+            let len = saturating_usize(header.total());
             let Some(message) = rest.get(..len).filter(|_| len <= room) else {
                 break;
             };

@@ -5,6 +5,7 @@ use std::cmp::Ordering;
 use std::ops::Range;
 
 use super::{ENTRY_BYTES, UUID_BYTES};
+use crate::saturating::saturating_usize;
 use crate::uuid6;
 
 /// How many more looks a search may take than halving would.
@@ -92,7 +93,7 @@ impl Search {
     /// waiting for one to choose the next. `false` where there are more than a few.
     pub(super) fn finish(&mut self, entries: &[[u8; ENTRY_BYTES]]) -> bool {
         let size = self.high - self.low;
-        let place = |at| usize::try_from(at).unwrap_or(usize::MAX);
+        let place = |at| saturating_usize(at);
         let few = entries.get(place(self.low)..place(self.high));
         let Some(few) = few.filter(|_| size <= FEW) else {
             return false;

@@ -16,6 +16,7 @@ use crate::engine::suspect::{
 };
 use crate::error::Result;
 use crate::ledger::{Cause, Span};
+use crate::saturating::saturating_usize;
 use crate::source::Source;
 use crate::uuid6;
 
@@ -294,7 +295,7 @@ fn message_checks(key: &Key, start: u64, len: usize, bytes: &[u8]) -> Trial {
     if entry.offset != start || !uuid6::is_v6(&entry.uuid) {
         return Trial::NOTHING;
     }
-    let total = usize::try_from(header.total()).unwrap_or(usize::MAX);
+    let total = saturating_usize(header.total());
     let mut hasher = Incremental::new(key);
     hasher.update(&entry.uuid);
     hasher.update(message.get(..total).unwrap_or(message));

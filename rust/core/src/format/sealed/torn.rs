@@ -8,6 +8,7 @@ use super::{CHECKSUM_BYTES, ENTRY_BYTES, FOOT_BYTES, MAGIC, Parsed};
 use crate::checksum::Key;
 use crate::engine::Options;
 use crate::error::Result;
+use crate::saturating::saturating_usize;
 
 /// Where the data ends if what follows it is the beginning of the trailer that these messages would have. That takes a look at
 /// the last message where it ends with the file, and at the first one's checksum where it does not.
@@ -76,7 +77,7 @@ fn end_of_last(
 
 /// Whether what there is of the file from `at` on, at most as much as `expected`, is how `expected` begins.
 fn begins(reader: &Reader, at: u64, expected: &[u8]) -> Result<bool> {
-    let left = usize::try_from(reader.source.len() - at).unwrap_or(usize::MAX);
+    let left = saturating_usize(reader.source.len() - at);
     let mut found = [0; FOOT_BYTES];
     let Some(found) = found.get_mut(..left.min(expected.len())) else {
         return Ok(false);

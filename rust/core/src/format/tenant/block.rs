@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::error::Result;
 use crate::ledger::Cause;
 use crate::limits::LIMITS;
+use crate::saturating::saturating_usize;
 use crate::source::Source;
 
 /// Number of messages and tenant ID length.
@@ -169,9 +170,7 @@ impl Decoder {
     pub(super) fn feed(&mut self, bytes: &[u8]) {
         let mut rest = bytes;
         loop {
-            let passed = usize::try_from(self.skip)
-                .unwrap_or(usize::MAX)
-                .min(rest.len());
+            let passed = saturating_usize(self.skip).min(rest.len());
             self.skip -= passed as u64;
             self.len += passed as u64;
             rest = rest.get(passed..).unwrap_or_default();

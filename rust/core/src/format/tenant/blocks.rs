@@ -12,6 +12,7 @@ use super::walk::{Advance, Kept, TenantWalk};
 use crate::error::Result;
 use crate::ledger::{Cause, Kind};
 use crate::limits::LIMITS;
+use crate::saturating::saturating_usize;
 
 /// The CRC-32 of the table of contents.
 const CRC_BYTES: u64 = 4;
@@ -327,7 +328,7 @@ impl TenantWalk {
     fn examine(&mut self, entry: &Entry) -> Result<Verdict> {
         let (source, at, len) = (self.source.clone(), entry.offset, entry.length);
         let in_memory = self.fits_window(len);
-        let bytes = usize::try_from(len).unwrap_or(usize::MAX);
+        let bytes = saturating_usize(len);
         if in_memory && !self.messages.is_empty() && self.data.bytes(&*source, at).len() < bytes {
             return Ok(Verdict::Yield);
         }

@@ -14,6 +14,7 @@ use crate::engine::Wanted;
 use crate::error::{Error, Result};
 use crate::ledger::Kind;
 use crate::limits::LIMITS;
+use crate::saturating::saturating_usize;
 
 /// Which records are wanted, in sets.
 #[derive(Debug)]
@@ -225,7 +226,7 @@ impl TenantWalk {
             if !self.ensure(open, at, len)? {
                 return Ok(false);
             }
-            let len = usize::try_from(len).unwrap_or(usize::MAX);
+            let len = saturating_usize(len);
             let bytes = self.data.bytes(&*self.source, at).get(..len);
             Some(bytes.unwrap_or_default().into())
         };
@@ -265,7 +266,7 @@ impl TenantWalk {
             }
             _ => (at, at + len),
         };
-        let bytes = usize::try_from(end - start).unwrap_or(usize::MAX);
+        let bytes = saturating_usize(end - start);
         let held = self.data.bytes(&*self.source, start).len() >= bytes;
         let right = match &self.checks {
             Checks::Pieces { right, .. } => right.0 <= start && end <= right.1,
@@ -282,7 +283,7 @@ impl TenantWalk {
             Checks::Whole => return Err(self.changed()),
             Checks::Pieces { .. } => bytes,
             Checks::Unknown => {
-                let rest = usize::try_from(open.end - at).unwrap_or(usize::MAX);
+                let rest = saturating_usize(open.end - at);
                 self.options.window_bytes.min(rest).max(bytes)
             }
         };
@@ -298,7 +299,7 @@ impl TenantWalk {
         };
         let (source, len) = (self.source.clone(), open.end.saturating_sub(open.at));
         let (crc, checks) = if self.fits_window(len) {
-            let bytes = usize::try_from(len).unwrap_or(usize::MAX);
+            let bytes = saturating_usize(len);
             let want = bytes.max(self.options.window_bytes);
             self.data.load(&*source, open.at, bytes, want)?;
             let block = self.data.bytes(&*source, open.at).get(..bytes);
@@ -330,7 +331,7 @@ impl TenantWalk {
         let mut is_right = true;
         while at < end {
             let piece_end = (at + size).min(open.end);
-            let len = usize::try_from(piece_end - at).unwrap_or(usize::MAX);
+            let len = saturating_usize(piece_end - at);
             let bytes = self.data.bytes(&*self.source, at).get(..len);
             let stored = usize::try_from((at - open.at) / size)
                 .ok()

@@ -6,6 +6,7 @@ use crate::engine::Budget;
 use crate::engine::Options;
 use crate::error::Result;
 use crate::limits::LIMITS;
+use crate::saturating::saturating_usize;
 use crate::source::{Source, Window};
 
 /// How much is hashed between two looks at whether to stop.
@@ -142,7 +143,7 @@ impl Probe {
                 options.poll()?;
                 polled = done + PIECE_BYTES;
             }
-            let want = usize::try_from(size.min(len - done)).unwrap_or(usize::MAX);
+            let want = saturating_usize(size.min(len - done));
             self.pieces.load(source, at + done, want, want)?;
             let bytes = self.pieces.bytes(source, at + done);
             let bytes = bytes.get(..want).unwrap_or_default();

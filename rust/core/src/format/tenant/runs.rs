@@ -9,6 +9,7 @@ use crate::engine::Interrupt;
 use crate::error::{Error, Result};
 use crate::limits::LIMITS;
 use crate::output::Spool;
+use crate::saturating::saturating_usize;
 use crate::source::{FileSource, Source, Window};
 
 /// What a tenant takes in memory beside its ID and messages, about.
@@ -303,7 +304,7 @@ impl<'a> Input<'a> {
                 let ((partition, tenant_len, messages), (has_first, first, bytes)) =
                     numbers.unwrap_or_default();
                 *at += HEAD_BYTES as u64;
-                let tenant_bytes = usize::try_from(tenant_len).unwrap_or(usize::MAX);
+                let tenant_bytes = saturating_usize(tenant_len);
                 window.load(*file, *at, tenant_bytes, LIMITS.sort_run_read_bytes)?;
                 let tenant = window.bytes(*file, *at).get(..tenant_bytes);
                 self.head = Some(Group {
@@ -407,7 +408,7 @@ impl<'a> Merge<'a> {
                         if matches!(self.interrupt, Some(interrupt) if (interrupt.0)()) {
                             return Err(Error::Interrupted);
                         }
-                        let rest = usize::try_from(end - *at).unwrap_or(usize::MAX);
+                        let rest = saturating_usize(end - *at);
                         let piece = rest.min(LIMITS.sort_run_read_bytes);
                         window.load(*file, *at, piece, LIMITS.sort_run_read_bytes)?;
                         out(window.bytes(*file, *at).get(..piece).unwrap_or_default())?;

@@ -13,6 +13,7 @@ use crate::engine::suspect::{
 use crate::error::Result;
 use crate::ledger::{Cause, Span};
 use crate::limits::LIMITS;
+use crate::saturating::saturating_usize;
 use crate::source::{BytesSource, Source};
 
 pub(super) struct TenantSuspects {
@@ -134,7 +135,7 @@ impl TenantSuspects {
             interrupt: None,
             ..self.options.clone()
         };
-        let tried = usize::try_from(len.min(range.end)).unwrap_or(usize::MAX);
+        let tried = saturating_usize(len.min(range.end));
         let check = move |bytes: &[u8]| {
             let source = BytesSource::new(bytes);
             // A buffer can always be read.

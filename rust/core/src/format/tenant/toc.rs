@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::block::Name;
 use crate::cursor::Cursor;
 use crate::error::Result;
+use crate::saturating::saturating_usize;
 use crate::source::{Source, Window};
 
 /// Where the first entry begins: behind magic, version and number of entries.
@@ -75,7 +76,7 @@ impl Entries {
 
     /// The `len` bytes at `at`, which lie within the source.
     fn load<'a>(&'a mut self, source: &'a dyn Source, at: u64, len: u64) -> Result<&'a [u8]> {
-        let len = usize::try_from(len).unwrap_or(usize::MAX);
+        let len = saturating_usize(len);
         let kept = usize::try_from(at)
             .ok()
             .and_then(|start| start.checked_add(len).map(|end| (start, end)));
@@ -89,9 +90,7 @@ impl Entries {
             V2_ENTRY_BYTES
         };
         let want = self.left.saturating_mul(least).saturating_sub(at - self.at);
-        let want = usize::try_from(want)
-            .unwrap_or(usize::MAX)
-            .min(self.window_bytes);
+        let want = saturating_usize(want).min(self.window_bytes);
         self.window.load(source, at, len, want)?;
         Ok(self.window.bytes(source, at).get(..len).unwrap_or_default())
     }

@@ -8,6 +8,7 @@ use crate::engine::{Dialect, Format, Likelihood, Options};
 use crate::error::Result;
 use crate::format::FORMATS;
 use crate::ledger::Span;
+use crate::saturating::saturating_usize;
 use crate::source::Source;
 
 /// How much of a file's beginning is looked at.
@@ -91,9 +92,7 @@ pub(super) fn other_file(
     options: &Options,
     format: &Format,
 ) -> Result<Option<Explanation>> {
-    let len = usize::try_from(source.len())
-        .unwrap_or(usize::MAX)
-        .min(HEAD_BYTES);
+    let len = saturating_usize(source.len()).min(HEAD_BYTES);
     let mut head = vec![0; len];
     source.read_exact_at(0, &mut head)?;
     if let Some(name) = magic_of(&head) {

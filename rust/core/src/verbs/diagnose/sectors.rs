@@ -8,6 +8,7 @@ use super::region::Region;
 use crate::engine::suspect::Suspect;
 use crate::error::Result;
 use crate::ledger::{Kind, Span};
+use crate::saturating::saturating_usize;
 use crate::source::Source;
 
 /// From the larger on: what fits both is a page.
@@ -223,7 +224,7 @@ pub(super) fn moved(
 
 /// Replaces the bytes from `at` on, and gives what was there.
 fn replace(bytes: &mut [u8], at: u64, by: &[u8]) -> Vec<u8> {
-    let place = usize::try_from(at).unwrap_or(usize::MAX);
+    let place = saturating_usize(at);
     let rest = bytes.get_mut(place..).unwrap_or_default();
     let (own, by) = match rest.split_at_mut_checked(by.len()) {
         Some((own, _)) => (own, by),

@@ -8,6 +8,7 @@ use crate::engine::Format;
 use crate::engine::suspect::{MAX_TRIED_BYTES, Misplaced, Suspect, Suspects, read_piece};
 use crate::error::Result;
 use crate::ledger::{Cause, Kind, Span};
+use crate::saturating::saturating_usize;
 use crate::source::Source;
 
 /// How far something is looked for from where it should stand, in bytes.
@@ -36,7 +37,7 @@ pub(super) fn inserted(
     let Some(stated) = suspect.stated else {
         return Ok(None);
     };
-    let whole = usize::try_from(span.end.saturating_sub(piece.start)).unwrap_or(usize::MAX);
+    let whole = saturating_usize(span.end.saturating_sub(piece.start));
     let Some(extra) = whole.checked_sub(stated).filter(|extra| *extra > 0) else {
         return Ok(None);
     };
@@ -93,7 +94,7 @@ pub(super) fn line_ends(
     if guess.len() == bytes.len() {
         return Ok(None);
     }
-    guess.truncate(usize::try_from(len).unwrap_or(usize::MAX));
+    guess.truncate(saturating_usize(len));
     budget.begin();
     let trial = budget.attempt(suspect, &guess);
     Ok(trial.and_then(|trial| trial.end).map(|_| {

@@ -10,6 +10,7 @@ use crate::engine::{Options, Start, Step};
 use crate::error::{Error, Result};
 use crate::format::open;
 use crate::ledger::Span;
+use crate::saturating::saturating_usize;
 use crate::source::BytesSource;
 
 /// How many bytes of a record are looked for elsewhere.
@@ -41,7 +42,7 @@ pub(super) fn explain(
     let Some((first, count)) = found else {
         return Ok(None);
     };
-    let place = usize::try_from(first.position).unwrap_or(usize::MAX);
+    let place = saturating_usize(first.position);
     let at = span.start + first.position;
     let records = match count {
         1 => "one record that checks".to_owned(),

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::ledger::{Cause, Kind};
+use crate::saturating::saturating_usize;
 use crate::source::{FileSource, Source, Window};
 use crate::text;
 
@@ -224,7 +225,7 @@ impl Manifest {
     }
 
     fn next_line<T: for<'a> Deserialize<'a>>(&mut self) -> Result<Option<T>> {
-        let left = usize::try_from(self.source.len() - self.at).unwrap_or(usize::MAX);
+        let left = saturating_usize(self.source.len() - self.at);
         if left == 0 {
             return Ok(None);
         }
