@@ -74,13 +74,13 @@ pub trait Lookup: Send + Sync {
 }
 
 /// A look-up in formats without an index: by walking.
-pub(crate) struct Scan {
+pub(crate) struct WalkingLookup {
     format: &'static Format,
     source: Arc<dyn Source>,
     options: Options,
 }
 
-impl Scan {
+impl WalkingLookup {
     pub(crate) fn new(format: &'static Format, source: Arc<dyn Source>, options: &Options) -> Self {
         let options = Options {
             format: Some(format),
@@ -141,7 +141,7 @@ fn number(value: &Value<'_>) -> Option<u128> {
     }
 }
 
-impl Lookup for Scan {
+impl Lookup for WalkingLookup {
     fn get(&self, ids: &[RecordId]) -> Result<Hits> {
         let mut plan = self.plan(ids)?;
         let mut hits = Hits {

@@ -2,6 +2,7 @@
 
 mod budget;
 mod confirmed;
+mod driver;
 mod format;
 pub(crate) mod lookup;
 mod nothing;
@@ -13,6 +14,7 @@ mod walk;
 pub(crate) mod writer;
 
 pub(crate) use budget::Budget;
+pub(crate) use driver::{Advance, Driver, Scan};
 pub use format::{Format, Likelihood};
 pub use lookup::{Hits, Lookup};
 pub use options::{Bound, Dialect, IndexSource, Interrupt, Options, Wanted};

@@ -72,7 +72,7 @@ pub fn seal(
         eof: Eof::Final,
         ..options.clone()
     };
-    let mut walk = ActiveWalk::new(source.clone(), &options, Start::Beginning)?;
+    let mut walk = ActiveWalk::open(source.clone(), &options, Start::Beginning)?;
     let mut writer = sealed::Writer::create(
         destination,
         &WriteOptions {
@@ -85,13 +85,14 @@ pub fn seal(
     let mut report = Report::of(format, &*source);
     while walk.step()? == Step::More {
         report.add(&walk);
-        walk.each_stored(|record| writer.append_stored(&record))?;
+        walk.scan()
+            .each_stored(|record| writer.append_stored(&record))?;
         progress(walk.offset())?;
     }
     if report.wrong_key() {
         return Err(wrong_key(source, &options));
     }
-    let key = walk.file_key();
+    let key = walk.scan().file_key();
     writer.set_key(key);
     let written = writer.assemble()?;
     let checksums = writer.checksums()?;
@@ -106,7 +107,7 @@ fn wrong_key(source: Arc<dyn Source>, options: &Options) -> Error {
         strict: true,
         ..options.clone()
     };
-    let mut walk = match ActiveWalk::new(source, &strict, Start::Beginning) {
+    let mut walk = match ActiveWalk::open(source, &strict, Start::Beginning) {
         Ok(walk) => walk,
         Err(error) => return error,
     };

@@ -1,13 +1,14 @@
 //! Records that are larger than a window.
 
 use super::resync::stored_checksum;
-use super::walk::{ActiveWalk, Advance, Checked};
+use super::walk::{ActiveScan, Checked};
 use super::{CHECKSUM_BYTES, Header};
 use crate::checksum::{Key, hash};
+use crate::engine::Advance;
 use crate::error::{Error, Finding, Result};
 use crate::limits::LIMITS;
 
-impl ActiveWalk {
+impl ActiveScan {
     /// A record that is not whole in the window. It is hashed in pieces, so that a length that lies costs no memory.
     pub(super) fn advance_large(&mut self, header: Header) -> Result<Advance> {
         let (position, total) = (self.state.at, header.total());

@@ -31,7 +31,7 @@ pub use writer::Writer;
 
 use crate::checksum::hash;
 use crate::cursor::Cursor;
-use crate::engine::lookup::Scan;
+use crate::engine::lookup::WalkingLookup;
 use crate::engine::{Format, Likelihood, Options};
 use crate::error::{Finding, Result};
 use crate::record::Checked;
@@ -50,9 +50,9 @@ pub static FORMAT: Format = Format {
     create_options: &["key", "append", "preallocate", "zero_torn_tail"],
     columns: |_| COLUMNS,
     detect,
-    walk: |source, options, start| Ok(Box::new(walk::ActiveWalk::new(source, options, start)?)),
+    walk: |source, options, start| Ok(Box::new(walk::ActiveWalk::open(source, options, start)?)),
     split: None,
-    lookup: |source, options| Ok(Box::new(Scan::new(&FORMAT, source, options))),
+    lookup: |source, options| Ok(Box::new(WalkingLookup::new(&FORMAT, source, options))),
     create: |path, options| Ok(Box::new(Writer::open(path, options)?)),
     salvage: salvage::salvage,
     suspects: |source, options| {

@@ -1,6 +1,6 @@
 //! Behind damage: where the next good record begins, found with bounded work.
 
-use super::walk::ActiveWalk;
+use super::walk::ActiveScan;
 use super::{CHECKSUM_BYTES, Header, MAX_HEADER_BYTES, MIN_RECORD_BYTES, Parsed, UUID_BYTES};
 use crate::checksum::{Incremental, Key, hash};
 use crate::cursor::Cursor;
@@ -151,7 +151,7 @@ impl Search {
     }
 }
 
-impl ActiveWalk {
+impl ActiveScan {
     /// Finds where the damage that begins at the walk's offset ends: by its own lengths, else by searching.
     pub(super) fn resync(&mut self) -> Result<Resync> {
         let (source, start) = (self.source.clone(), self.state.at);

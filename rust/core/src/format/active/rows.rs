@@ -14,7 +14,7 @@ const LENGTHS_BYTES: usize = UUID_BYTES + 1 + 4;
 
 /// Checked records, by where they are in `bytes`, which begin at the absolute offset `base`. At least the UUID and type length
 /// of each are there; its value need not be, where the walk was not asked to keep it.
-pub(super) struct ActiveRows<'a> {
+pub(crate) struct ActiveRows<'a> {
     pub(super) base: u64,
     pub(super) bytes: &'a [u8],
     pub(super) records: &'a [Extent],

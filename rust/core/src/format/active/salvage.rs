@@ -5,7 +5,7 @@ use crate::engine::{Salvage, Start, Step, Walk};
 use crate::error::Result;
 
 pub(super) fn salvage(salvage: &mut Salvage<'_>) -> Result<()> {
-    let mut walk = ActiveWalk::new(salvage.source(), salvage.options(), Start::Beginning)?;
+    let mut walk = ActiveWalk::open(salvage.source(), salvage.options(), Start::Beginning)?;
     while walk.step()? == Step::More {
         for span in walk.spans().iter().filter(|span| !span.is_damage()) {
             salvage.carry(span.start..span.end)?;

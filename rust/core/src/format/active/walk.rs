@@ -10,8 +10,7 @@ use super::rows::{ActiveRows, Stored, type_of};
 use super::settled::Settled;
 use super::{Header, MAX_HEADER_BYTES, Parsed, UUID_BYTES};
 use crate::checksum::Key;
-use crate::engine::Budget;
-use crate::engine::{Carry, Eof, Options, Start, Step, Types, UuidBounds, Walk};
+use crate::engine::{Advance, Budget, Carry, Driver, Eof, Options, Scan, Start, Types, UuidBounds};
 use crate::error::{Damage, Error, Finding, Result};
 use crate::ledger::{Cause, Kind, RecordRun, Span};
 use crate::record::{self, Rows};
@@ -47,7 +46,7 @@ pub(super) struct State {
 }
 
 /// Walks one active segment.
-pub(crate) struct ActiveWalk {
+pub(crate) struct ActiveScan {
     pub(super) source: Arc<dyn Source>,
     pub(super) options: Options,
     pub(super) bounds: UuidBounds,
@@ -60,26 +59,40 @@ pub(crate) struct ActiveWalk {
     /// The offset that the places of the group's records count from.
     pub(super) base: u64,
     pub(super) suspects_key: bool,
-    ended: bool,
 }
 
-/// What one advance came to.
-pub(super) enum Advance {
-    On,
-    Wait,
-    End,
-}
+/// Walks one active segment.
+pub(crate) type ActiveWalk = Driver<ActiveScan>;
 
 impl ActiveWalk {
     /// Begins to walk a file.
     ///
     /// # Errors
     /// [`Error::Usage`] where the start is none of this file.
-    pub(crate) fn new(
+    pub(crate) fn open(
         source: Arc<dyn Source>,
         options: &Options,
         start: Start<'_>,
     ) -> Result<Self> {
+        ActiveScan::new(source, options, start).map(Self::new)
+    }
+
+    /// A walk from `offset` on of a file whose last good UUID in front of that is known.
+    pub(super) fn behind(
+        source: Arc<dyn Source>,
+        options: &Options,
+        offset: u64,
+        last: Option<[u8; UUID_BYTES]>,
+    ) -> Result<Self> {
+        let mut scan = ActiveScan::new(source, options, Start::Offset(offset))?;
+        scan.state.last = last;
+        scan.state.checked = last.is_some();
+        Ok(Self::new(scan))
+    }
+}
+
+impl ActiveScan {
+    fn new(source: Arc<dyn Source>, options: &Options, start: Start<'_>) -> Result<Self> {
         if options.keys.is_empty() {
             return Err(Error::Usage(
                 "at least one key is needed to check records".to_owned(),
@@ -120,26 +133,12 @@ impl ActiveWalk {
             group: Group::default(),
             base: 0,
             suspects_key: false,
-            ended: false,
             bounds: UuidBounds::of(&options.wanted),
             types: Types::of(&options.wanted),
             options: options.clone(),
             source,
             state,
         })
-    }
-
-    /// A walk from `offset` on of a file whose last good UUID in front of that is known.
-    pub(super) fn behind(
-        source: Arc<dyn Source>,
-        options: &Options,
-        offset: u64,
-        last: Option<[u8; UUID_BYTES]>,
-    ) -> Result<Self> {
-        let mut walk = Self::new(source, options, Start::Offset(offset))?;
-        walk.state.last = last;
-        walk.state.checked = last.is_some();
-        Ok(walk)
     }
 
     /// The keys that a record may be under: the file's, or all where that is not known yet.
@@ -170,38 +169,6 @@ impl ActiveWalk {
     pub(crate) fn each_stored(&self, mut take: impl FnMut(Stored<'_>) -> Result<()>) -> Result<()> {
         let rows = self.active_rows();
         (0..rows.len()).try_for_each(|row| take(rows.stored(row)))
-    }
-
-    fn advance(&mut self) -> Result<Advance> {
-        let (at, len) = (self.state.at, self.source.len());
-        if at >= len {
-            return Ok(self.at_end());
-        }
-        let header_bytes = saturating_usize(len - at).min(MAX_HEADER_BYTES);
-        self.window
-            .load(&*self.source, at, header_bytes, self.options.window_bytes)?;
-        self.group.parse(&Stretch {
-            bytes: self.window.bytes(&*self.source, at),
-            left: len - at,
-            limit: self.state.trust.min(self.options.window_bytes as u64),
-            last: self.state.last,
-        });
-        self.base = at;
-        if self.group.extents().is_empty() {
-            return self.advance_singly();
-        }
-        self.hash_group();
-        if self.commit_whole() {
-            return Ok(Advance::On);
-        }
-        self.commit_group()
-    }
-
-    fn at_end(&self) -> Advance {
-        match self.options.eof {
-            Eof::Final => Advance::End,
-            Eof::Growing => Advance::Wait,
-        }
     }
 
     fn hash_group(&mut self) {
@@ -428,31 +395,54 @@ impl ActiveWalk {
     }
 }
 
-impl Walk for ActiveWalk {
-    fn step(&mut self) -> Result<Step> {
-        self.options.poll()?;
-        self.group.take_back();
-        self.settled.clear();
-        loop {
-            if self.ended {
-                return Ok(Step::Done);
-            }
-            let advance = self.advance()?;
-            if matches!(advance, Advance::End) {
-                self.ended = true;
-                self.settled.finish();
-            }
-            if !self.group.given().is_empty() || !self.settled.is_empty() {
-                return Ok(Step::More);
-            }
-            if matches!(advance, Advance::Wait) {
-                return Ok(Step::Wait);
-            }
-        }
+impl Scan for ActiveScan {
+    type Rows<'a> = ActiveRows<'a>;
+
+    fn options(&self) -> &Options {
+        &self.options
     }
 
-    fn rows(&self) -> Box<dyn Rows + '_> {
-        Box::new(self.active_rows())
+    fn begin_step(&mut self) -> Result<()> {
+        self.group.take_back();
+        self.settled.clear();
+        Ok(())
+    }
+
+    fn advance(&mut self) -> Result<Advance> {
+        let (at, len) = (self.state.at, self.source.len());
+        if at >= len {
+            return Ok(self.options.eof.reached());
+        }
+        let header_bytes = saturating_usize(len - at).min(MAX_HEADER_BYTES);
+        self.window
+            .load(&*self.source, at, header_bytes, self.options.window_bytes)?;
+        self.group.parse(&Stretch {
+            bytes: self.window.bytes(&*self.source, at),
+            left: len - at,
+            limit: self.state.trust.min(self.options.window_bytes as u64),
+            last: self.state.last,
+        });
+        self.base = at;
+        if self.group.extents().is_empty() {
+            return self.advance_singly();
+        }
+        self.hash_group();
+        if self.commit_whole() {
+            return Ok(Advance::On);
+        }
+        self.commit_group()
+    }
+
+    fn finish(&mut self) {
+        self.settled.finish();
+    }
+
+    fn has_found(&self) -> bool {
+        !self.group.given().is_empty() || !self.settled.is_empty()
+    }
+
+    fn rows(&self) -> ActiveRows<'_> {
+        self.active_rows()
     }
 
     fn spans(&self) -> &[Span] {
@@ -467,11 +457,11 @@ impl Walk for ActiveWalk {
         record::Checked::Checksum
     }
 
-    fn offset(&self) -> u64 {
+    fn offset(&self, _: bool) -> u64 {
         self.state.at
     }
 
-    fn carry(&self) -> Carry {
+    fn carry(&self, _: bool) -> Carry {
         let state = State {
             held: self.settled.held(),
             ..self.state.clone()

@@ -67,7 +67,7 @@ impl Writer {
             interrupt: options.interrupt.clone(),
             ..Options::default()
         };
-        let mut walk = ActiveWalk::new(source.clone(), &lenient, Start::Beginning)?;
+        let mut walk = ActiveWalk::open(source.clone(), &lenient, Start::Beginning)?;
         self.found = Summary::new(FORMAT.checked, source.path(), source.len());
         let mut end_span = None::<Span>;
         while walk.step()? == Step::More {

@@ -5,8 +5,8 @@ use super::draft::{Reference, Scope};
 use super::message::{Frame, Message, Record, dangling_finding};
 use super::pieces::Pieces;
 use super::rows::{Large, changed};
-use super::walk::{Advance, OplogWalk};
-use crate::engine::Eof;
+use super::walk::OplogScan;
+use crate::engine::{Advance, Eof};
 use crate::error::Result;
 use crate::limits::LIMITS;
 use crate::saturating::saturating_usize;
@@ -14,7 +14,7 @@ use crate::saturating::saturating_usize;
 /// How many lengths are followed before it is asked whether to stop.
 const HOPS_AT_ONCE: usize = 1 << 16;
 
-impl OplogWalk {
+impl OplogScan {
     /// A message that is not whole in the window.
     pub(super) fn advance_large(&mut self, head: u64, len: u64) -> Result<Advance> {
         let position = self.state.at;

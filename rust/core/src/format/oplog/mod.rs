@@ -34,7 +34,7 @@ pub use single::{Single, System, decode_message, decode_system, encode_message};
 pub use writer::Writer;
 
 use crate::engine::Format;
-use crate::engine::lookup::Scan;
+use crate::engine::lookup::WalkingLookup;
 use crate::record::Checked;
 
 /// The format's entry in the table.
@@ -47,9 +47,9 @@ pub static FORMAT: Format = Format {
     create_options: &["append", "zero_torn_tail", "dialect"],
     columns: |options| columns::columns(options.dialect),
     detect: detect::detect,
-    walk: |source, options, start| Ok(Box::new(walk::OplogWalk::new(source, options, start)?)),
+    walk: |source, options, start| Ok(Box::new(walk::OplogWalk::open(source, options, start)?)),
     split: None,
-    lookup: |source, options| Ok(Box::new(Scan::new(&FORMAT, source, options))),
+    lookup: |source, options| Ok(Box::new(WalkingLookup::new(&FORMAT, source, options))),
     create: |path, options| Ok(Box::new(Writer::open(path, options)?)),
     salvage: salvage::salvage,
     suspects: |_, _| Ok(None),

@@ -14,7 +14,7 @@ use crate::source::Window;
 
 pub(super) fn salvage(salvage: &mut Salvage<'_>) -> Result<()> {
     let dropped = find_dropped(salvage)?;
-    let mut walk = OplogWalk::new(salvage.source(), salvage.options(), Start::Beginning)?;
+    let mut walk = OplogWalk::open(salvage.source(), salvage.options(), Start::Beginning)?;
     let mut window = Window::default();
     while walk.step()? == Step::More {
         if dropped.is_empty() {
@@ -23,7 +23,7 @@ pub(super) fn salvage(salvage: &mut Salvage<'_>) -> Result<()> {
             }
             continue;
         }
-        for record in &walk.records {
+        for record in &walk.scan().records {
             let edits = edits(salvage, record, &dropped, &mut window)?;
             put_message(salvage, record, &edits)?;
         }
@@ -33,7 +33,7 @@ pub(super) fn salvage(salvage: &mut Salvage<'_>) -> Result<()> {
 
 /// The messages that are lost though others follow, by their numbers.
 fn find_dropped(salvage: &mut Salvage<'_>) -> Result<Dropped> {
-    let mut walk = OplogWalk::new(salvage.source(), salvage.options(), Start::Beginning)?;
+    let mut walk = OplogWalk::open(salvage.source(), salvage.options(), Start::Beginning)?;
     let (mut dropped, mut seq, mut last) = (Dropped::default(), 0_u64, None::<Span>);
     let mut dangling = None;
     while walk.step()? == Step::More {

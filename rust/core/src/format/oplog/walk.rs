@@ -10,11 +10,11 @@ use super::keys::KeyTable;
 use super::message::{Frame, Record, dangling_finding};
 use super::resolved::Resolved;
 use super::rows::{Bodies, Large, OplogRows, changed};
-use crate::engine::{Carry, Eof, Options, Start, Step, Walk};
+use crate::engine::{Advance, Carry, Driver, Eof, Options, Scan, Start};
 use crate::error::{Damage, Error, Finding, Result};
 use crate::ledger::{Kind, Span, Tiling};
 use crate::limits::LIMITS;
-use crate::record::{Checked, Rows};
+use crate::record::Checked;
 use crate::saturating::saturating_usize;
 use crate::source::{Source, Window};
 
@@ -33,7 +33,7 @@ pub(super) struct State<K = KeyTable> {
     held: Option<Span>,
 }
 
-pub(super) struct OplogWalk {
+pub(super) struct OplogScan {
     pub(super) source: Arc<dyn Source>,
     pub(super) options: Options,
     pub(super) state: State,
@@ -48,22 +48,23 @@ pub(super) struct OplogWalk {
     /// What the references of `records` lead to, if somebody asked.
     resolved: OnceLock<Resolved>,
     spans: Vec<Span>,
-    ended: bool,
 }
 
-/// What one advance came to.
-pub(super) enum Advance {
-    On,
-    Wait,
-    End,
-}
+/// Walks one oplog.
+pub(super) type OplogWalk = Driver<OplogScan>;
 
 impl OplogWalk {
-    pub(super) fn new(
+    pub(super) fn open(
         source: Arc<dyn Source>,
         options: &Options,
         start: Start<'_>,
     ) -> Result<Self> {
+        OplogScan::new(source, options, start).map(Self::new)
+    }
+}
+
+impl OplogScan {
+    fn new(source: Arc<dyn Source>, options: &Options, start: Start<'_>) -> Result<Self> {
         let state = match start {
             Start::Carry(Carry(json)) => serde_json::from_str(json).map_err(|error| {
                 Error::Usage(format!(
@@ -89,7 +90,6 @@ impl OplogWalk {
             large: None,
             resolved: OnceLock::new(),
             spans: Vec::new(),
-            ended: false,
             options: options.clone(),
             source,
             state,
@@ -111,13 +111,13 @@ impl OplogWalk {
         let asked = std::mem::replace(&mut self.options, lenient);
         while self.state.at < offset {
             self.options.poll()?;
-            self.begin_step();
-            match self.advance(offset)? {
-                Advance::On => {}
+            self.forget();
+            match self.advance_until(offset)? {
+                Advance::On | Advance::Full => {}
                 Advance::Wait | Advance::End => break,
             }
         }
-        self.begin_step();
+        self.forget();
         if self.state.at != offset {
             return Err(Error::Usage(format!(
                 "cannot start at offset {offset}: no message begins there. Start at the position of a record, or at 0"
@@ -128,7 +128,7 @@ impl OplogWalk {
         Ok(self)
     }
 
-    fn begin_step(&mut self) {
+    fn forget(&mut self) {
         self.records.clear();
         self.spans.clear();
         self.large = None;
@@ -136,13 +136,10 @@ impl OplogWalk {
     }
 
     /// Goes on until something is found, in front of `limit` if not to the end.
-    fn advance(&mut self, limit: u64) -> Result<Advance> {
+    fn advance_until(&mut self, limit: u64) -> Result<Advance> {
         let (at, len) = (self.state.at, self.source.len());
         if at >= len {
-            return Ok(match self.options.eof {
-                Eof::Final => Advance::End,
-                Eof::Growing => Advance::Wait,
-            });
+            return Ok(self.options.eof.reached());
         }
         let head = saturating_usize(len - at).min(MAX_UINT_BYTES);
         self.window
@@ -167,7 +164,7 @@ impl OplogWalk {
         };
         if !self.records.is_empty() {
             // What stands here is met again, when what is good in front of it has been handed out.
-            return Ok(Advance::On);
+            return Ok(Advance::Full);
         }
         match first {
             Ok(_) => self.advance_singly(),
@@ -202,7 +199,7 @@ impl OplogWalk {
         let too_large = self.options.values && total > self.options.max_record_bytes;
         let refused = record.dangling && self.options.strict;
         if (too_large || refused) && !self.records.is_empty() {
-            return Ok(Some(Advance::On));
+            return Ok(Some(Advance::Full));
         }
         if refused {
             let body = Body::new(self.window.bytes(&*self.source, record.start()));
@@ -309,47 +306,44 @@ impl OplogWalk {
     }
 }
 
-impl Walk for OplogWalk {
-    fn step(&mut self) -> Result<Step> {
-        self.options.poll()?;
-        let unresolved = self.resolved.take().and_then(|resolved| resolved.failure);
-        let unread = self.large.take().and_then(Large::into_failure);
-        if let Some(failure) = unresolved.or(unread) {
-            self.ended = true;
-            self.begin_step();
-            return Err(failure);
-        }
-        self.begin_step();
-        loop {
-            if self.ended {
-                return Ok(Step::Done);
-            }
-            let advance = self.advance(u64::MAX)?;
-            if matches!(advance, Advance::End) {
-                self.ended = true;
-                self.tiling.finish(&mut self.spans);
-            }
-            if !self.records.is_empty() || !self.spans.is_empty() {
-                return Ok(Step::More);
-            }
-            if matches!(advance, Advance::Wait) {
-                return Ok(Step::Wait);
-            }
-        }
+impl Scan for OplogScan {
+    type Rows<'a> = OplogRows<'a>;
+
+    fn options(&self) -> &Options {
+        &self.options
     }
 
-    fn rows(&self) -> Box<dyn Rows + '_> {
+    fn begin_step(&mut self) -> Result<()> {
+        let unresolved = self.resolved.take().and_then(|resolved| resolved.failure);
+        let unread = self.large.take().and_then(Large::into_failure);
+        self.forget();
+        unresolved.or(unread).map_or(Ok(()), Err)
+    }
+
+    fn advance(&mut self) -> Result<Advance> {
+        self.advance_until(u64::MAX)
+    }
+
+    fn finish(&mut self) {
+        self.tiling.finish(&mut self.spans);
+    }
+
+    fn has_found(&self) -> bool {
+        !self.records.is_empty() || !self.spans.is_empty()
+    }
+
+    fn rows(&self) -> OplogRows<'_> {
         let bodies = match &self.large {
             Some(large) => Bodies::Large(large),
             None => Bodies::From(self.base, self.window.bytes(&*self.source, self.base)),
         };
-        Box::new(OplogRows {
+        OplogRows {
             records: &self.records,
             bodies,
             values: self.options.values,
             keys: &self.state.keys,
             resolved: &self.resolved,
-        })
+        }
     }
 
     fn spans(&self) -> &[Span] {
@@ -360,11 +354,11 @@ impl Walk for OplogWalk {
         Checked::Structure
     }
 
-    fn offset(&self) -> u64 {
+    fn offset(&self, _: bool) -> u64 {
         self.state.at
     }
 
-    fn carry(&self) -> Carry {
+    fn carry(&self, _: bool) -> Carry {
         let State {
             at,
             seq,

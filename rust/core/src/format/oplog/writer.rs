@@ -75,7 +75,7 @@ impl Writer {
             interrupt: options.interrupt.clone(),
             ..Options::default()
         };
-        let mut walk = OplogWalk::new(source.clone(), &lenient, Start::Beginning)?;
+        let mut walk = OplogWalk::open(source.clone(), &lenient, Start::Beginning)?;
         self.found = Summary::new(FORMAT.checked, source.path(), source.len());
         let mut end_span = None::<Span>;
         while walk.step()? == Step::More {
@@ -83,8 +83,8 @@ impl Writer {
             end_span = walk.spans().last().copied().or(end_span);
         }
         let Some(end) = end_span else { return Ok(()) };
-        self.seq = walk.state.seq;
-        self.declared = walk.state.keys.places()?;
+        self.seq = walk.scan().state.seq;
+        self.declared = walk.scan().state.keys.places()?;
         self.out.go_to(end.end);
         if end.kind == Kind::Record {
             return Ok(());
@@ -99,7 +99,7 @@ impl Writer {
             strict: true,
             ..lenient
         };
-        let mut walk = OplogWalk::new(source, &strict, Start::Offset(end.start))?;
+        let mut walk = OplogWalk::open(source, &strict, Start::Offset(end.start))?;
         while walk.step()? == Step::More {}
         Err(self.out.changed())
     }
