@@ -335,10 +335,14 @@ pub fn build_index(
         ..options.clone()
     };
     let mut found = Summary::new(FORMAT.checked, log.path(), log.len());
-    let mut walk = ChunkedWalk::new(log, &options, Start::Beginning)?;
+    let mut walk = ChunkedWalk::open(log, &options, Start::Beginning)?;
     while walk.step()? == Step::More {
         sum_up(&walk, &mut found);
-        walk.chunks().iter().copied().try_for_each(&mut put)?;
+        walk.scan()
+            .chunks()
+            .iter()
+            .copied()
+            .try_for_each(&mut put)?;
     }
     Ok(found)
 }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::header::{Header, Look, align};
 use super::index::{self, ITEM_BYTES, Item};
-use super::walk::ChunkedWalk;
+use super::walk::ChunkedScan;
 use super::{COLUMNS, FORMAT};
 use crate::engine::lookup::no_such_id;
 use crate::engine::{Hits, Lookup, Options, Start, Step, Walk, Wanted};
@@ -286,8 +286,8 @@ impl ChunkedLookup {
     }
 
     /// Steps through `walk` until every one of `offsets`, which ascend, is found, or it ends.
-    fn collect(mut walk: ChunkedWalk, offsets: &[u64], found: &mut Vec<Owned>) -> Result<()> {
-        let mut left = offsets.len();
+    fn collect(scan: ChunkedScan, offsets: &[u64], found: &mut Vec<Owned>) -> Result<()> {
+        let (mut left, mut walk) = (offsets.len(), scan.into_walk());
         while left > 0 && walk.step()? == Step::More {
             let rows = walk.rows();
             for row in 0..rows.len() {
@@ -335,7 +335,7 @@ impl ChunkedLookup {
                     let last = here.last().copied().unwrap_or(offset);
                     // It ends at the first good chunk behind them, should they not all be there.
                     let mut walk =
-                        ChunkedWalk::behind(self.source.clone(), &options, gap.at, gap.end)?;
+                        ChunkedScan::behind(self.source.clone(), &options, gap.at, gap.end)?;
                     walk.filter.offsets = offset..last + 1;
                     Self::collect(walk, here, &mut found)?;
                     taken
@@ -344,7 +344,7 @@ impl ChunkedLookup {
             rest = rest.get(taken.max(1)..).unwrap_or_default();
         }
         if let (Some(&first), Some(&last)) = (unknown.first(), unknown.last()) {
-            let mut walk = ChunkedWalk::new(self.source.clone(), &options, Start::Beginning)?;
+            let mut walk = ChunkedScan::new(self.source.clone(), &options, Start::Beginning)?;
             walk.filter.offsets = first..last + 1;
             Self::collect(walk, &unknown, &mut found)?;
         }
@@ -383,26 +383,22 @@ impl Lookup for ChunkedLookup {
             wanted: wanted.clone(),
             ..self.options.clone()
         };
-        let walk = ChunkedWalk::new(self.source.clone(), &options, Start::Beginning)?;
+        let walk = ChunkedScan::new(self.source.clone(), &options, Start::Beginning)?;
         if wanted.offsets.is_none() {
-            return Ok(Box::new(walk));
+            return Ok(Box::new(walk.into_walk()));
         }
         let offsets = walk.filter.offsets.clone();
         if offsets.is_empty() {
             let end = self.source.len();
-            return Ok(Box::new(ChunkedWalk::behind(
-                self.source.clone(),
-                &options,
-                end,
-                0,
-            )?));
+            let scan = ChunkedScan::behind(self.source.clone(), &options, end, 0)?;
+            return Ok(Box::new(scan.into_walk()));
         }
         match self.locate(offsets.start)? {
-            Located::Unknown => Ok(Box::new(walk)),
+            Located::Unknown => Ok(Box::new(walk.into_walk())),
             Located::Behind(gap, _) | Located::Nowhere(gap, _) => {
                 let at = gap.at.min(self.source.len());
-                let walk = ChunkedWalk::behind(self.source.clone(), &options, at, gap.end)?;
-                Ok(Box::new(walk.hasten(offsets)))
+                let walk = ChunkedScan::behind(self.source.clone(), &options, at, gap.end)?;
+                Ok(Box::new(walk.hasten(offsets).into_walk()))
             }
         }
     }

@@ -56,7 +56,7 @@ pub static FORMAT: Format = Format {
     ],
     columns: |_| COLUMNS,
     detect,
-    walk: |source, options, start| Ok(Box::new(walk::ChunkedWalk::new(source, options, start)?)),
+    walk: |source, options, start| Ok(Box::new(walk::ChunkedWalk::open(source, options, start)?)),
     split: Some(part::split),
     lookup: |source, options| Ok(Box::new(lookup::ChunkedLookup::new(source, options))),
     create: |path, options| Ok(Box::new(Writer::open(path, options)?)),

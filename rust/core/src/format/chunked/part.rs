@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::header::{ALIGNMENT, Look, align};
 use super::resync::Extent;
 use super::state::State;
-use super::walk::{ChunkedWalk, Found};
+use super::walk::{ChunkedScan, Found};
 use crate::engine::Options;
 use crate::engine::part::{self, another_file};
 use crate::error::{Error, Result};
@@ -78,7 +78,7 @@ pub(super) fn split(
         .collect())
 }
 
-impl ChunkedWalk {
+impl ChunkedScan {
     /// At the beginning of a part: behind the first good one of its chunks, or the one in front of them.
     pub(super) fn in_part(
         source: Arc<dyn Source>,
@@ -103,7 +103,7 @@ impl ChunkedWalk {
         }
         let unwanted = walk.last_unwanted(&portion)?;
         if portion.from == 0 && unwanted.is_none() {
-            walk.ended = walk.is_unwanted(&portion)?;
+            walk.state.is_over = walk.is_unwanted(&portion)?;
             return Ok(walk);
         }
         let mut at = unwanted.unwrap_or(portion.before);
@@ -128,12 +128,12 @@ impl ChunkedWalk {
                 };
                 let mut walk = Self::from_state(source, options, state)?;
                 // The walk of the whole has ended in front of it.
-                walk.ended = filter.is_past(header.start) || walk.is_unwanted(&portion)?;
+                walk.state.is_over = filter.is_past(header.start) || walk.is_unwanted(&portion)?;
                 return Ok(walk);
             }
         }
         // The part before goes on through all of it.
-        walk.ended = true;
+        walk.state.is_over = true;
         Ok(walk)
     }
 

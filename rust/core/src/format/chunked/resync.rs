@@ -2,7 +2,7 @@
 
 use super::header::{ALIGNMENT, HEADER_BYTES, Header, Look, align};
 use super::payload::{Decoding, Piece};
-use super::walk::ChunkedWalk;
+use super::walk::ChunkedScan;
 use crate::error::Result;
 use crate::limits::LIMITS;
 use crate::saturating::saturating_usize;
@@ -34,7 +34,7 @@ enum Trial {
     Limit,
 }
 
-impl ChunkedWalk {
+impl ChunkedScan {
     /// The offset behind the last byte of the file that is not zero. Looked for once.
     pub(super) fn data_end(&mut self) -> Result<u64> {
         if let Some(end) = self.data_end {

@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::ledger::{Cause, Kind};
 
 pub(super) fn salvage(salvage: &mut Salvage<'_>) -> Result<()> {
-    let mut walk = ChunkedWalk::new(salvage.source(), salvage.options(), Start::Beginning)?;
+    let mut walk = ChunkedWalk::open(salvage.source(), salvage.options(), Start::Beginning)?;
     let mut is_behind_chunk = false;
     while walk.step()? == Step::More {
         for span in walk.spans() {

@@ -11,14 +11,13 @@ use super::records::{ChunkRows, Filter, Place};
 use super::resync::Extent;
 use super::state::{Fate, State};
 use crate::compress::Decoder;
-use crate::engine::{Carry, Eof, Options, Start, Step, Walk};
+use crate::engine::{Advance, Carry, Driver, Eof, Options, Scan, Start};
 use crate::error::{Damage, Error, Finding, Result};
 use crate::ledger::{Cause, Kind, Span, Tiling};
-use crate::record::Rows;
 use crate::saturating::saturating_usize;
 use crate::source::{Source, Window};
 
-pub(super) struct ChunkedWalk {
+pub(super) struct ChunkedScan {
     pub(super) input: Input,
     pub(super) filter: Filter,
     pub(super) state: State,
@@ -34,15 +33,6 @@ pub(super) struct ChunkedWalk {
     records: Vec<Place>,
     chunks: Vec<Item>,
     spans: Vec<Span>,
-    failed: Option<Damage>,
-    pub(super) ended: bool,
-}
-
-/// What one advance came to.
-enum Advance {
-    On,
-    Wait,
-    End,
 }
 
 /// What stands at an offset.
@@ -61,7 +51,20 @@ pub(super) enum Found {
     Damage(Finding, Extent),
 }
 
+/// Walks one chunked segment.
+pub(super) type ChunkedWalk = Driver<ChunkedScan>;
+
 impl ChunkedWalk {
+    pub(super) fn open(
+        source: Arc<dyn Source>,
+        options: &Options,
+        start: Start<'_>,
+    ) -> Result<Self> {
+        Ok(ChunkedScan::new(source, options, start)?.into_walk())
+    }
+}
+
+impl ChunkedScan {
     pub(super) fn new(
         source: Arc<dyn Source>,
         options: &Options,
@@ -131,7 +134,6 @@ impl ChunkedWalk {
             },
             filter: Filter::of(&options.wanted),
             tiling: Tiling::resume(state.at, state.held),
-            ended: state.is_over,
             state,
             probe: Window::default(),
             data_end: None,
@@ -141,8 +143,13 @@ impl ChunkedWalk {
             records: Vec::new(),
             chunks: Vec::new(),
             spans: Vec::new(),
-            failed: None,
         })
+    }
+
+    /// The walk that goes on with this.
+    pub(super) const fn into_walk(self) -> ChunkedWalk {
+        let is_over = self.state.is_over;
+        Driver::resume(self, is_over)
     }
 
     /// Gives these message offsets alone, and ends at the first header behind them.
@@ -246,44 +253,6 @@ impl ChunkedWalk {
         Ok(None)
     }
 
-    fn advance(&mut self) -> Result<Advance> {
-        let at = self.state.at;
-        let growing = self.input.options.eof == Eof::Growing;
-        if self.is_behind_part() {
-            return Ok(Advance::End);
-        }
-        if let Some(giving) = &self.giving
-            && giving.position == at
-        {
-            // Checked before, on the way to it or in an earlier step.
-            if self.filter.is_past(giving.header.start) {
-                return Ok(Advance::End);
-            }
-            self.give()?;
-            return Ok(Advance::On);
-        }
-        Ok(match self.examine(at, self.state.end)? {
-            Found::End | Found::Growing | Found::Unused if growing && !self.is_past(at) => {
-                Advance::Wait
-            }
-            Found::End | Found::Growing => Advance::End,
-            Found::Unused => {
-                self.cover(self.input.source.len(), Kind::Unused, None);
-                Advance::End
-            }
-            Found::Padding(end) => {
-                self.cover(end, Kind::Padding, None);
-                Advance::On
-            }
-            Found::Chunk(header) if self.filter.is_past(header.start) => Advance::End,
-            Found::Chunk(_) => {
-                self.give()?;
-                Advance::On
-            }
-            Found::Damage(finding, extent) => self.damage(finding, extent)?,
-        })
-    }
-
     /// Whether the walk is at its end because of what is wanted, not because of what there is.
     fn is_past(&self, at: u64) -> bool {
         self.state.hasty && at < self.input.source.len()
@@ -332,7 +301,7 @@ impl ChunkedWalk {
         );
         let settled = refused && matches!(extent, Extent::Known(_));
         if strict && (settled || !growing) {
-            return Err(self.fail(finding));
+            return Err(self.damage_error(finding));
         }
         let before = (self.state.budget, self.state.twice_until);
         let reach = self.reach(at, extent)?;
@@ -346,7 +315,7 @@ impl ChunkedWalk {
                     return Ok(Advance::Wait);
                 }
                 if strict {
-                    return Err(self.fail(finding));
+                    return Err(self.damage_error(finding));
                 }
                 *self.state.fate.insert(fate)
             }
@@ -405,53 +374,83 @@ impl ChunkedWalk {
         self.state.at = end.max(self.state.at);
     }
 
-    /// From now on every step fails with this damage.
-    fn fail(&mut self, finding: Finding) -> Error {
-        let damage = Damage {
+    fn damage_error(&self, finding: Finding) -> Error {
+        Error::Damage(Box::new(Damage {
             path: self.input.source.path().map(Into::into),
             offset: self.state.at,
             cause: finding.cause(),
             finding,
             wrong_key: false,
-        };
-        self.failed = Some(damage.clone());
-        Error::Damage(Box::new(damage))
+        }))
     }
 }
 
-impl Walk for ChunkedWalk {
-    fn step(&mut self) -> Result<Step> {
-        self.input.options.poll()?;
+impl Scan for ChunkedScan {
+    type Rows<'a> = ChunkRows<'a>;
+
+    fn options(&self) -> &Options {
+        &self.input.options
+    }
+
+    fn begin_step(&mut self) -> Result<()> {
         self.records.clear();
         self.chunks.clear();
         self.spans.clear();
-        if let Some(damage) = &self.failed {
-            return Err(Error::Damage(Box::new(damage.clone())));
-        }
-        loop {
-            if self.ended {
-                return Ok(Step::Done);
-            }
-            let advance = self.advance()?;
-            if matches!(advance, Advance::End) {
-                self.ended = true;
-                self.tiling.finish(&mut self.spans);
-            }
-            if !self.records.is_empty() || !self.spans.is_empty() {
-                return Ok(Step::More);
-            }
-            if matches!(advance, Advance::Wait) {
-                return Ok(Step::Wait);
-            }
-        }
+        Ok(())
     }
 
-    fn rows(&self) -> Box<dyn Rows + '_> {
-        Box::new(ChunkRows {
+    fn advance(&mut self) -> Result<Advance> {
+        let at = self.state.at;
+        let growing = self.input.options.eof == Eof::Growing;
+        if self.is_behind_part() {
+            return Ok(Advance::End);
+        }
+        if let Some(giving) = &self.giving
+            && giving.position == at
+        {
+            // Checked before, on the way to it or in an earlier step.
+            if self.filter.is_past(giving.header.start) {
+                return Ok(Advance::End);
+            }
+            self.give()?;
+            return Ok(Advance::On);
+        }
+        Ok(match self.examine(at, self.state.end)? {
+            Found::End | Found::Growing | Found::Unused if growing && !self.is_past(at) => {
+                Advance::Wait
+            }
+            Found::End | Found::Growing => Advance::End,
+            Found::Unused => {
+                self.cover(self.input.source.len(), Kind::Unused, None);
+                Advance::End
+            }
+            Found::Padding(end) => {
+                self.cover(end, Kind::Padding, None);
+                Advance::On
+            }
+            Found::Chunk(header) if self.filter.is_past(header.start) => Advance::End,
+            Found::Chunk(_) => {
+                self.give()?;
+                Advance::On
+            }
+            Found::Damage(finding, extent) => self.damage(finding, extent)?,
+        })
+    }
+
+    fn finish(&mut self) {
+        self.tiling.finish(&mut self.spans);
+    }
+
+    fn has_found(&self) -> bool {
+        !self.records.is_empty() || !self.spans.is_empty()
+    }
+
+    fn rows(&self) -> ChunkRows<'_> {
+        ChunkRows {
             position: self.position,
             content: &self.content,
             records: &self.records,
-        })
+        }
     }
 
     fn spans(&self) -> &[Span] {
@@ -462,14 +461,14 @@ impl Walk for ChunkedWalk {
         FORMAT.checked
     }
 
-    fn offset(&self) -> u64 {
+    fn offset(&self, _: bool) -> u64 {
         self.state.at
     }
 
-    fn carry(&self) -> Carry {
+    fn carry(&self, ended: bool) -> Carry {
         let state = State {
             held: self.tiling.held(),
-            is_over: self.ended && self.state.portion.is_some(),
+            is_over: ended && self.state.portion.is_some(),
             ..self.state.clone()
         };
         // A struct of numbers always has a JSON form.

@@ -8,7 +8,7 @@ use super::header::{Header, OFFSETS_END, align};
 use super::index::Item;
 use super::mending::{Mending, index_path, refuse_existing};
 use super::records::RECORD_HEADER_BYTES;
-use super::walk::ChunkedWalk;
+use super::walk::{ChunkedScan, ChunkedWalk};
 use super::{COLUMNS, FORMAT};
 use crate::compress::{Encoder, bound};
 use crate::engine::{self, Options, Start, Step, Walk, WriteOptions, sum_up};
@@ -133,7 +133,7 @@ impl Writer {
             interrupt: options.interrupt.clone(),
             ..Options::default()
         };
-        let mut walk = ChunkedWalk::new(source.clone(), &lenient, Start::Beginning)?;
+        let mut walk = ChunkedWalk::open(source.clone(), &lenient, Start::Beginning)?;
         self.found = Summary::new(FORMAT.checked, source.path(), source.len());
         let mut end = 0;
         let mut tail = Tail::default();
@@ -146,12 +146,13 @@ impl Writer {
                 tail.add(*span);
             }
             if let Some(mending) = mending.as_deref_mut() {
-                walk.chunks()
+                walk.scan()
+                    .chunks()
                     .iter()
                     .try_for_each(|item| mending.expect(item))?;
             }
         }
-        self.next = walk.state.end;
+        self.next = walk.scan().state.end;
         self.last = self
             .next
             .checked_sub(1)
@@ -179,7 +180,8 @@ impl Writer {
             strict: true,
             ..lenient
         };
-        let walked = ChunkedWalk::behind(source, &strict, at, self.next).and_then(|mut walk| {
+        let walked = ChunkedScan::behind(source, &strict, at, self.next).and_then(|scan| {
+            let mut walk = scan.into_walk();
             while walk.step()? == Step::More {}
             Ok(())
         });
