@@ -4,6 +4,7 @@ mod notes;
 mod span;
 mod stretches;
 mod summary;
+mod tail;
 #[cfg(test)]
 mod tests;
 mod tiling;
@@ -13,6 +14,7 @@ pub(crate) use notes::{Note, Notes, Place};
 pub use span::{Kind, RecordRun, Span};
 use stretches::Stretches;
 pub use summary::Summary;
+pub(crate) use tail::{Fate, is_refused, tail_end, whole_kind};
 pub(crate) use tiling::Tiling;
 pub use totals::{Total, Totals};
 

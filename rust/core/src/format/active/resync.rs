@@ -6,6 +6,7 @@ use crate::checksum::{Incremental, Key, hash};
 use crate::cursor::Cursor;
 use crate::engine::Options;
 use crate::error::Result;
+use crate::ledger::tail_end;
 use crate::limits::LIMITS;
 use crate::saturating::saturating_usize;
 use crate::source::{Source, Window, data_end};
@@ -170,7 +171,7 @@ impl ActiveScan {
         Ok(match self.find_good(start + 1, data_end)? {
             Hit::At(found) => Resync::Followed(found),
             Hit::None { older } => Resync::Nothing {
-                end: data_end,
+                end: tail_end(data_end, 1, source.len()),
                 older,
             },
             Hit::Limit(at) => Resync::Limit(at),

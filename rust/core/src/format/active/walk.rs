@@ -12,7 +12,7 @@ use super::{Header, MAX_HEADER_BYTES, Parsed, UUID_BYTES};
 use crate::checksum::Key;
 use crate::engine::{Advance, Budget, Carry, Driver, Eof, Options, Scan, Start, Types, UuidBounds};
 use crate::error::{Damage, Error, Finding, Result};
-use crate::ledger::{Cause, Kind, RecordRun, Span};
+use crate::ledger::{Cause, Fate, Kind, RecordRun, Span};
 use crate::record::{self, Rows};
 use crate::saturating::saturating_usize;
 use crate::source::{Source, Window};
@@ -359,14 +359,12 @@ impl ActiveScan {
             self.state.budget = budget;
             return Ok(Advance::Wait);
         }
-        let bytes_are_missing = matches!(cause, Cause::TruncatedHeader | Cause::LengthOutOfBounds);
-        let nothing_checks = !self.state.checked && !bytes_are_missing;
-        let kind = if older || nothing_checks {
-            Kind::Corrupt
+        let fate = if older {
+            Fate::Corrupt
         } else {
-            Kind::TornTail
+            Fate::of_tail(self.state.checked)
         };
-        self.cover(end, kind, Some(cause));
+        self.cover(end, fate.kind(cause), Some(cause));
         if matches!(resync, Resync::Nothing { .. }) {
             self.cover(len, Kind::Unused, None);
         }

@@ -12,13 +12,12 @@ use std::sync::Arc;
 
 use super::FORMAT;
 use super::header::{ALIGNMENT, Header, Look};
-use super::state::Fate;
 use super::walk::ChunkedWalk;
 use crate::cursor::Cursor;
 use crate::engine::{Eof, IndexSource, Options, Start, Step, Walk, Wanted, sum_up};
 use crate::error::{Error, Result};
 use crate::ledger::Summary;
-use crate::ledger::{Cause, Kind, Span, Tiling};
+use crate::ledger::{Cause, Fate, Kind, Span, Tiling};
 use crate::saturating::saturating_usize;
 use crate::source::{Source, Window};
 
@@ -211,11 +210,7 @@ impl<'a> Entries<'a> {
             }
             at += ITEM_BYTES as u64;
         }
-        Ok(if self.checked {
-            Fate::Torn
-        } else {
-            Fate::Unchecked
-        })
+        Ok(Fate::of_tail(self.checked))
     }
 
     /// Settles the next item, or what is there instead.
@@ -238,15 +233,8 @@ impl<'a> Entries<'a> {
                 *self.fate.insert(fate)
             }
         };
-        let refused = matches!(cause, Cause::IndexDisagrees | Cause::OutOfOrder);
-        let missing = cause == Cause::TruncatedHeader;
-        let torn = fate == Fate::Torn || fate == Fate::Unchecked && missing;
-        let kind = if torn && !refused {
-            Kind::TornTail
-        } else {
-            Kind::Corrupt
-        };
-        self.tiling.cover(end, kind, Some(cause), &mut self.spans);
+        self.tiling
+            .cover(end, fate.kind(cause), Some(cause), &mut self.spans);
         self.at = end;
         Ok(())
     }

@@ -4,6 +4,7 @@ use super::header::{ALIGNMENT, HEADER_BYTES, Header, Look, align};
 use super::payload::{Decoding, Piece};
 use super::walk::ChunkedScan;
 use crate::error::Result;
+use crate::ledger::tail_end;
 use crate::limits::LIMITS;
 use crate::saturating::saturating_usize;
 use crate::source::data_end;
@@ -80,7 +81,8 @@ impl ChunkedScan {
 
     /// Where the last data's block ends: zeros behind it are unused space.
     fn tail_end(&mut self) -> Result<u64> {
-        Ok(align(self.data_end()?).min(self.input.source.len()))
+        let data_end = self.data_end()?;
+        Ok(tail_end(data_end, ALIGNMENT, self.input.source.len()))
     }
 
     /// The next header at `from` or behind it whose CRC is right.

@@ -4,18 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::part::Portion;
 use crate::engine::Budget;
-use crate::ledger::Span;
-
-/// What is to become of damage, up to the next good chunk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Fate {
-    /// A good chunk follows, or the search for one was given up.
-    Corrupt,
-    /// None follows.
-    Torn,
-    /// None follows, and no header in the file checks at all.
-    Unchecked,
-}
+use crate::ledger::{Fate, Span};
 
 /// What a [`Carry`](crate::format::Carry) holds.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -28,7 +17,7 @@ pub(super) struct State {
     pub(super) given: u64,
     /// Whether the CRC of any header was right.
     pub(super) checked: bool,
-    /// What is to become of damage, where that is known.
+    /// What is to become of damage up to the next good chunk, where that is known.
     pub(super) fate: Option<Fate>,
     /// Bytes decompressed in search, counted towards the budget.
     pub(super) budget: Budget,

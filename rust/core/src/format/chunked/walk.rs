@@ -9,11 +9,11 @@ use super::index::Item;
 use super::payload::{Checked, Input, check};
 use super::records::{ChunkRows, Filter, Place};
 use super::resync::Extent;
-use super::state::{Fate, State};
+use super::state::State;
 use crate::compress::Decoder;
 use crate::engine::{Advance, Carry, Driver, Eof, Options, Scan, Start};
 use crate::error::{Damage, Error, Finding, Result};
-use crate::ledger::{Cause, Kind, Span, Tiling};
+use crate::ledger::{Cause, Fate, Kind, Span, Tiling, is_refused};
 use crate::saturating::saturating_usize;
 use crate::source::{Source, Window};
 
@@ -295,11 +295,7 @@ impl ChunkedScan {
         let options = &self.input.options;
         let (strict, growing) = (options.strict, options.eof == Eof::Growing);
         // What checks and is refused is that, whatever follows.
-        let refused = matches!(
-            cause,
-            Cause::OutOfOrder | Cause::UnsupportedFlags | Cause::OffsetOutOfBounds
-        );
-        let settled = refused && matches!(extent, Extent::Known(_));
+        let settled = is_refused(cause) && matches!(extent, Extent::Known(_));
         if strict && (settled || !growing) {
             return Err(self.damage_error(finding));
         }
@@ -320,14 +316,7 @@ impl ChunkedScan {
                 *self.state.fate.insert(fate)
             }
         };
-        let missing = matches!(cause, Cause::TruncatedHeader | Cause::LengthOutOfBounds);
-        let torn = fate == Fate::Torn || fate == Fate::Unchecked && missing;
-        let kind = if torn && !refused {
-            Kind::TornTail
-        } else {
-            Kind::Corrupt
-        };
-        self.cover(reach.end, kind, Some(cause));
+        self.cover(reach.end, fate.kind(cause), Some(cause));
         if reach.limited {
             self.cover(
                 self.input.source.len(),
@@ -347,10 +336,9 @@ impl ChunkedScan {
         self.state.twice_until = u64::MAX;
         let fate = loop {
             match self.examine(at, self.state.end)? {
-                Found::End | Found::Growing | Found::Unused if self.state.checked => {
-                    break Fate::Torn;
+                Found::End | Found::Growing | Found::Unused => {
+                    break Fate::of_tail(self.state.checked);
                 }
-                Found::End | Found::Growing | Found::Unused => break Fate::Unchecked,
                 Found::Chunk(_) => break Fate::Corrupt,
                 Found::Padding(end) => at = end,
                 Found::Damage(_, extent) => {

@@ -11,7 +11,7 @@ use super::{ENTRY_BYTES, FORMAT};
 use crate::checksum::Key;
 use crate::engine::{Options, Start, Step, Walk, Wanted};
 use crate::error::{Error, Finding, Result};
-use crate::ledger::{Cause, Kind};
+use crate::ledger::Cause;
 use crate::record::Checked;
 use crate::source::Source;
 
@@ -169,14 +169,7 @@ impl Front {
         }
     }
 
-    /// What the whole file is where nothing of it can be read.
-    pub(super) const fn unreadable_kind(cause: Cause) -> Kind {
-        match cause {
-            Cause::TruncatedHeader => Kind::TornTail,
-            _ => Kind::Corrupt,
-        }
-    }
-
+    /// Why nothing of the file can be read.
     pub(super) fn unreadable_finding(&self, cause: Cause) -> Finding {
         match cause {
             Cause::TruncatedHeader => Finding::Number {

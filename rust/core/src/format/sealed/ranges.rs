@@ -7,8 +7,7 @@ use super::walk::{Advance, SealedWalk};
 use super::{Entry, Message};
 use crate::engine::Step;
 use crate::error::{Error, Finding, Result};
-use crate::ledger::{Cause, Kind, Span, Tiling};
-use crate::ledger::{Note, Place};
+use crate::ledger::{Cause, Kind, Note, Place, Span, Tiling, whole_kind};
 use crate::limits::LIMITS;
 
 /// How far the index has been covered.
@@ -26,13 +25,7 @@ impl SealedWalk {
         if !gap.is_empty() {
             let first = failed.first();
             let cause = first.map_or(Cause::Unreferenced, |note| note.cause);
-            let is_torn = until == self.front().len
-                && matches!(cause, Cause::TruncatedHeader | Cause::LengthOutOfBounds);
-            let kind = if is_torn {
-                Kind::TornTail
-            } else {
-                Kind::Corrupt
-            };
+            let kind = whole_kind(cause, until == self.front().len);
             if self.is_first(gap.start) {
                 let finding = match first {
                     Some(note) => self.explain(note.start, note.cause)?,
@@ -120,9 +113,10 @@ impl SealedWalk {
             if self.is_first(front.data_end) {
                 self.note(front.data_end, torn_trailer(&front));
             }
-            let cause = Some(Cause::TruncatedTrailer);
+            let cause = Cause::TruncatedTrailer;
+            let kind = whole_kind(cause, true);
             self.tiling
-                .cover(front.len, Kind::TornTail, cause, &mut self.spans);
+                .cover(front.len, kind, Some(cause), &mut self.spans);
         }
         if front.trailer.is_some() {
             let cause = trailer.as_ref().map(Finding::cause);
@@ -240,7 +234,7 @@ impl SealedWalk {
         self.spans.push(Span {
             start: 0,
             end: front.len,
-            kind: Front::unreadable_kind(cause),
+            kind: whole_kind(cause, true),
             cause: Some(cause),
         });
         self.state.ended = true;

@@ -10,7 +10,7 @@ use super::{MAGIC, VERSION_1, VERSION_2};
 use crate::cursor::Cursor;
 use crate::engine::Options;
 use crate::error::Result;
-use crate::ledger::{Cause, Kind};
+use crate::ledger::{Cause, Kind, whole_kind};
 use crate::limits::LIMITS;
 use crate::source::Source;
 
@@ -291,7 +291,10 @@ impl Front {
         match self.partitions_found {
             Some(found) if u64::from(found) == self.partitions => (Kind::Header, None),
             Some(_) => (Kind::Corrupt, Some(Cause::CountMismatch)),
-            None => (Kind::TornTail, Some(Cause::TruncatedHeader)),
+            None => {
+                let cause = Cause::TruncatedHeader;
+                (whole_kind(cause, true), Some(cause))
+            }
         }
     }
 

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
 use serde::{Deserialize, Serialize};
 
-use crate::ledger::{Cause, Kind};
+use crate::ledger::{Cause, Kind, whole_kind};
 
 /// What a range comes from, for whoever has to explain it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -306,11 +306,7 @@ impl Layout {
     }
 }
 
-/// What a range with this cause is: a torn tail where bytes are missing and it reaches the end of the file.
+/// What a range with this cause is; without one it is sound.
 pub(super) fn kind(cause: Option<Cause>, at_end: bool) -> Kind {
-    match cause {
-        None => Kind::Header,
-        Some(Cause::TruncatedHeader | Cause::LengthOutOfBounds) if at_end => Kind::TornTail,
-        Some(_) => Kind::Corrupt,
-    }
+    cause.map_or(Kind::Header, |cause| whole_kind(cause, at_end))
 }

@@ -12,7 +12,7 @@ use super::probe::Decoded;
 use super::toc::{Entry, V1_ENTRY_BYTES};
 use super::walk::{Advance, Kept, KeptPartition, TenantWalk};
 use crate::error::Result;
-use crate::ledger::{Cause, Kind};
+use crate::ledger::{Cause, Kind, whole_kind};
 use crate::ledger::{Note, Notes};
 
 /// A partition whose blocks are being gone through.
@@ -169,9 +169,10 @@ impl TenantWalk {
                 return Err(self.changed());
             }
             if let Some(toc_at) = part.cut {
-                let (len, cause) = (self.front.len, Some(Cause::LengthOutOfBounds));
+                let (len, cause) = (self.front.len, Cause::LengthOutOfBounds);
+                let kind = whole_kind(cause, true);
                 self.ranges
-                    .cover(len, Kind::TornTail, cause, Origin::Entry(toc_at));
+                    .cover(len, kind, Some(cause), Origin::Entry(toc_at));
             }
             return Ok(Advance::On);
         }

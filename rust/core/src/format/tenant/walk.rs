@@ -241,7 +241,7 @@ impl TenantWalk {
             self.ranges.spans.push(Span {
                 start: 0,
                 end: 0,
-                kind: Kind::TornTail,
+                kind,
                 cause: self.front.broken,
             });
         }
