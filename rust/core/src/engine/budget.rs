@@ -9,6 +9,9 @@ use crate::limits::LIMITS;
 #[serde(transparent)]
 pub(crate) struct Budget {
     spent: u64,
+    /// The most that `spent` would have been had what was asked for been in vain.
+    #[serde(skip)]
+    peak: u64,
 }
 
 impl Budget {
@@ -30,9 +33,39 @@ impl Budget {
         share.saturating_add(bytes.saturating_mul(LIMITS.search_bytes_per_byte))
     }
 
+    /// The same, of a part that was as far as this.
+    pub(crate) const fn with_peak(self, peak: u64) -> Self {
+        Self { peak, ..self }
+    }
+
+    /// The most that would have been spent had what was asked for been in vain.
+    pub(crate) const fn peak(self) -> u64 {
+        self.peak
+    }
+
+    /// Whether a part of `bytes` bytes would have exceeded its [share](Self::share) in a file of `len` bytes: that share.
+    pub(crate) fn exceeded_share(self, bytes: u64, len: u64) -> Option<u64> {
+        let share = Self::share(bytes, len);
+        (self.spent > 0 && self.peak > share).then_some(share)
+    }
+
     /// What may still be spent in a file of `len` bytes.
     pub(crate) const fn left(self, len: u64) -> u64 {
         Self::total(len).saturating_sub(self.spent)
+    }
+
+    /// Whether more was spent than there is in a file of `len` bytes: the last was counted when it had been done.
+    pub(crate) const fn is_exceeded(self, len: u64) -> bool {
+        self.spent > Self::total(len)
+    }
+
+    /// Whether so many bytes may be spent in a file of `len` bytes. That they would be is noted.
+    pub(crate) const fn affords(&mut self, bytes: u64, len: u64) -> bool {
+        let spent = self.spent.saturating_add(bytes);
+        if spent > self.peak {
+            self.peak = spent;
+        }
+        bytes <= self.left(len)
     }
 
     /// Spends so many bytes in a file of `len` bytes, if that much is left.
@@ -48,6 +81,11 @@ impl Budget {
     /// Counts what turned out to be in vain.
     pub(crate) const fn spend(&mut self, bytes: u64) {
         self.spent = self.spent.saturating_add(bytes);
+    }
+
+    /// Takes back what was spent since `before`: it was not in vain.
+    pub(crate) const fn take_back(&mut self, before: Self) {
+        self.spent = before.spent;
     }
 
     /// Whether a candidate of so many bytes is tried only where what follows it is plausible: much was spent already, and it is

@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::{Eof, Format, Options};
+use super::{Budget, Eof, Format, Options};
 use crate::error::{Error, Result};
 use crate::limits::LIMITS;
 use crate::source::Source;
@@ -137,14 +137,22 @@ pub(crate) fn inseparable(path: Option<&Path>, why: &str) -> Error {
     ))
 }
 
-/// A part in which more was hashed in vain than is its [share](crate::engine::Budget::share).
-pub(crate) fn over_budget(path: Option<&Path>, spent: u64, share: u64) -> Error {
-    inseparable(
+/// Refuses a part of `bytes` bytes, in a file of `len` bytes, in which more was hashed in vain than is its share: the walk of the
+/// whole may have ended a search in it or behind it.
+///
+/// # Errors
+/// [`Error::Usage`].
+pub(crate) fn check_share(path: Option<&Path>, budget: Budget, bytes: u64, len: u64) -> Result<()> {
+    let Some(share) = budget.exceeded_share(bytes, len) else {
+        return Ok(());
+    };
+    Err(inseparable(
         path,
         &format!(
-            "to tell its damage takes {spent} bytes hashed in vain, of which {share} are the share of a part of this size"
+            "to tell its damage takes {} bytes hashed in vain, of which {share} are the share of a part of this size",
+            budget.peak()
         ),
-    )
+    ))
 }
 
 /// A part in which the search budget of the whole file was exhausted.

@@ -141,17 +141,13 @@ impl Fault {
             ),
             Self::SearchLimit => Finding::words(
                 cause,
-                format!("at most {} bytes hashed in vain", budget(front)),
+                format!("at most {} bytes hashed in vain", Budget::total(front.len)),
                 format!(
                     "an index whose entries would take more: {name} and those behind it are not looked at"
                 ),
             ),
         }
     }
-}
-
-pub(super) const fn budget(front: &Front) -> u64 {
-    Budget::total(front.len)
 }
 
 /// The next entry that is evidence: what was found when it was last looked for.
@@ -231,7 +227,7 @@ pub(super) struct Checker {
     scout: Reader,
     pub(super) front: Front,
     /// Bytes hashed in vain.
-    pub(super) spent: u64,
+    pub(super) budget: Budget,
     /// What the looks of the check that is going on cost, and where the last one was.
     cost: u64,
     looked_at: u64,
@@ -239,23 +235,20 @@ pub(super) struct Checker {
     /// Made when it is first needed: a look-up needs none.
     pub(super) run: Option<Box<Run>>,
     pub(super) trust: Trust,
-    /// The most that `spent` would have been had what was being hashed been in vain.
-    pub(super) peak: u64,
 }
 
 impl Checker {
-    pub(super) const fn new(reader: Reader, scout: Reader, front: Front) -> Self {
+    pub(super) fn new(reader: Reader, scout: Reader, front: Front) -> Self {
         Self {
             reader,
             scout,
             front,
-            spent: 0,
+            budget: Budget::default(),
             cost: 0,
             looked_at: 0,
             evidence: None,
             run: None,
             trust: Trust::FULL,
-            peak: 0,
         }
     }
 
@@ -278,8 +271,8 @@ impl Checker {
         match checked {
             Ok(message) => self.trust.gain(message.header.total()),
             Err(_) => {
-                self.spent = self.spent.saturating_add(self.cost);
-                self.peak = self.peak.max(self.spent);
+                self.budget.affords(self.cost, self.front.len);
+                self.budget.spend(self.cost);
                 self.trust.lose();
             }
         }
@@ -320,16 +313,14 @@ impl Checker {
             Err(fault) => return Ok(Err(fault)),
         };
         let len = message.header.total();
-        let spent = self.spent.saturating_add(len);
-        self.peak = self.peak.max(spent);
-        if spent > budget(&self.front) {
+        if !self.budget.affords(len, self.front.len) {
             return Ok(Err(Fault::SearchLimit));
         }
         let stored = self.reader.checksum(trailer.checksum_at(number))?;
         let computed = self.reader.hash(&self.front.key, &entry.uuid, place, len)?;
         let judged = Claim { message, stored }.judge(computed, prior);
         if let Err(Fault::Checksum { .. }) = judged {
-            self.spent = spent;
+            self.budget.spend(len);
         }
         Ok(judged)
     }
@@ -377,7 +368,7 @@ impl Checker {
     ) -> Result<std::result::Result<Message, Fault>> {
         let data_end = self.front.data_end;
         let left = data_end - place;
-        if self.spent > budget(&self.front) {
+        if self.budget.is_exceeded(self.front.len) {
             return Ok(Err(Fault::SearchLimit));
         }
         Ok(message(number, entry, place, self.look(place)?, left))

@@ -243,7 +243,7 @@ impl Group {
                     _ => {}
                 }
             }
-            checker.spent = 0; // what other look-ups hashed in vain is not this one's
+            checker.budget = Default::default(); // what other look-ups hashed in vain is not this one's
             let checked = checker.check(number, entry, entry.offset, &prior)?;
             found.is_alone = checked.is_ok() && checker.stands_alone(number, entry)?;
             found.checked = Some(checked);

@@ -272,7 +272,7 @@ impl SealedLookup {
             let (reader, end) = (&mut checker.reader, self.front.data_end);
             reader.bring_expected(entry.offset, end, body, expected)?;
         }
-        checker.spent = 0; // what other look-ups hashed in vain is not this one's
+        checker.budget = Default::default(); // what other look-ups hashed in vain is not this one's
         checker.check(number, entry, entry.offset, &self.nothing_before())
     }
 

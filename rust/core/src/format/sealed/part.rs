@@ -16,8 +16,7 @@ use super::search::Search;
 use super::trailer::Foot;
 use super::walk::{SealedWalk, State};
 use super::{CHECKSUM_BYTES, ENTRY_BYTES, Entry, Message};
-use crate::engine::Budget;
-use crate::engine::part::{self, another_file, exhausted, inseparable, over_budget};
+use crate::engine::part::{self, another_file, check_share, exhausted, inseparable};
 use crate::engine::{Options, UuidBounds};
 use crate::error::Result;
 use crate::limits::LIMITS;
@@ -257,9 +256,9 @@ impl SealedWalk {
             return Ok(true);
         }
         // Made again later if it comes to that, so it is not counted.
-        let (spent, peak) = (self.checker.spent, self.checker.peak);
+        let budget = self.checker.budget;
         let standing = self.checker.standing(next.saturating_sub(1))?;
-        (self.checker.spent, self.checker.peak) = (spent, peak);
+        self.checker.budget = budget;
         match standing {
             Some(message) => Err(inseparable(
                 self.source().path(),
@@ -296,11 +295,11 @@ impl SealedWalk {
         };
         let entries = self.state.next - self.state.from;
         let bytes = extent(entries, part.start, self.state.end);
-        let share = Budget::share(bytes, self.front().len);
-        if self.checker.spent > 0 && self.checker.peak > share {
-            let path = self.source().path();
-            return Err(over_budget(path, self.checker.peak, share));
-        }
-        Ok(())
+        check_share(
+            self.source().path(),
+            self.checker.budget,
+            bytes,
+            self.front().len,
+        )
     }
 }

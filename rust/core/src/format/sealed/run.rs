@@ -1,6 +1,6 @@
 //! Messages that stand one behind the other as the index says, checked together: nearly all of a good segment.
 
-use super::check::{Checker, Prior, budget};
+use super::check::{Checker, Prior};
 use super::front::Front;
 use super::{CHECKSUM_BYTES, ENTRY_BYTES, Entry, Header, Message, Parsed, UUID_BYTES};
 use crate::checksum::Key;
@@ -79,7 +79,7 @@ impl Checker {
             trailer,
             ..
         } = self.front;
-        let is_cheap = self.spent.saturating_add(LIMITS.run_bytes as u64) <= budget(&self.front);
+        let is_cheap = LIMITS.run_bytes as u64 <= self.budget.left(self.front.len);
         let Some(trailer) = trailer.filter(|_| is_cheap) else {
             return Ok(&[]);
         };

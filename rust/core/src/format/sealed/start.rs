@@ -24,7 +24,7 @@ impl State {
             last: None,
             end,
             counted: next > 0,
-            spent: 0,
+            budget: Default::default(),
             tried: None,
             exhausted: false,
             failed: Default::default(),

@@ -66,9 +66,9 @@ impl SealedWalk {
         if cause == Cause::SearchLimit {
             return Ok(super::check::Fault::SearchLimit.finding(&front, &entry, &prior));
         }
-        let spent = std::mem::take(&mut self.checker.spent);
+        let budget = std::mem::take(&mut self.checker.budget);
         let checked = self.checker.check(number, &entry, entry.offset, &prior)?;
-        self.checker.spent = spent;
+        self.checker.budget = budget;
         match checked {
             Err(fault) => Ok(fault.finding(&front, &entry, &prior)),
             Ok(message) => Err(self.checker.reader.changed(message.position)),

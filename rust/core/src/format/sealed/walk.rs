@@ -12,7 +12,7 @@ use super::ranges::FrontRanges;
 use super::reader::Reader;
 use super::rows::SealedRows;
 use super::{Entry, Message, Parsed, UUID_BYTES};
-use crate::engine::{Carry, Options, Start, Step, Types, UuidBounds, Walk};
+use crate::engine::{Budget, Carry, Options, Start, Step, Types, UuidBounds, Walk};
 use crate::error::{Damage, Error, Result};
 use crate::ledger::{Cause, Kind, Span, Tiling};
 use crate::ledger::{Note, Notes};
@@ -39,7 +39,7 @@ pub(super) struct State {
     /// Whether any message counted.
     pub(super) counted: bool,
     /// Bytes hashed in vain.
-    pub(super) spent: u64,
+    pub(super) budget: Budget,
     /// Where a message was looked for in vain behind the last good one.
     pub(super) tried: Option<u64>,
     /// Whether looking for one there would have taken more than may be hashed in vain.
@@ -119,8 +119,9 @@ impl SealedWalk {
         let reader = Reader::sequential(source.clone(), options);
         let scout = Reader::sequential(source, options);
         let mut checker = Checker::new(reader, scout, front);
-        checker.spent = state.spent;
-        checker.peak = state.part.map_or(0, |part| part.peak);
+        checker.budget = state
+            .part
+            .map_or(state.budget, |part| state.budget.with_peak(part.peak));
         Self {
             options: options.clone(),
             bounds: UuidBounds::of(&options.wanted),
@@ -184,7 +185,7 @@ impl SealedWalk {
         {
             return Ok(advance);
         }
-        let before = (self.checker.spent, self.state.tried, self.state.exhausted);
+        let before = (self.checker.budget, self.state.tried, self.state.exhausted);
         let prior = self.state.prior();
         let own = self.checker.check(number, &entry, entry.offset, &prior)?;
         let (found, fault) = match own {
@@ -194,7 +195,7 @@ impl SealedWalk {
         let is_damage =
             fault.is_some() || found.is_some_and(|message| message.position != prior.end);
         let advance = if is_damage && self.stops_at_damage() {
-            (self.checker.spent, self.state.tried, self.state.exhausted) = before;
+            (self.checker.budget, self.state.tried, self.state.exhausted) = before;
             return self.meet_damage();
         } else if let Some(message) = found {
             self.commit(&entry, message, fault)?
@@ -203,7 +204,7 @@ impl SealedWalk {
             Advance::On
         };
         if advance == Advance::Full {
-            (self.checker.spent, self.state.tried, self.state.exhausted) = before;
+            (self.checker.budget, self.state.tried, self.state.exhausted) = before;
         }
         Ok(advance)
     }
@@ -408,9 +409,9 @@ impl Walk for SealedWalk {
                 Advance::On => {}
             }
         }
-        self.state.spent = self.checker.spent;
+        self.state.budget = self.checker.budget;
         if let Some(part) = &mut self.state.part {
-            part.peak = self.checker.peak;
+            part.peak = self.checker.budget.peak();
         }
         Ok(if self.has_output() {
             Step::More

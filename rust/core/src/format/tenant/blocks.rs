@@ -332,7 +332,7 @@ impl TenantWalk {
         if in_memory && !self.messages.is_empty() && self.data.bytes(&*source, at).len() < bytes {
             return Ok(Verdict::Yield);
         }
-        if !self.probe.affords(&*source, len) {
+        if !self.probe.budget.affords(len, self.front.len) {
             self.limited = true;
             return Ok(Verdict::Failed(Cause::SearchLimit));
         }
@@ -383,8 +383,8 @@ impl TenantWalk {
                 }
             }
         };
-        self.probe.spent = self.probe.spent.saturating_add(len).saturating_add(fetched);
-        self.probe.affords(&*source, 0);
+        self.probe.budget.spend(len.saturating_add(fetched));
+        self.probe.budget.affords(0, self.front.len);
         Ok(Verdict::Failed(failed))
     }
 
@@ -414,7 +414,7 @@ impl TenantWalk {
 
     /// The block at `place`, if it decodes within the file and is the one whose CRC-32 the entry has.
     fn try_at(&mut self, entry: &Entry, place: u64) -> Result<Option<Good>> {
-        let (source, spent) = (self.source.clone(), self.probe.spent);
+        let (source, before) = (self.source.clone(), self.probe.budget);
         let known = self.tried.iter().position(|tried| tried.at == place);
         let mut tried = match known {
             Some(known) => self.tried.swap_remove(known),
@@ -434,13 +434,13 @@ impl TenantWalk {
         }
         let crc = match tried.crc.take() {
             Some(crc) => crc,
-            None if !self.probe.affords(&*source, shape.len) => {
+            None if !self.probe.budget.affords(shape.len, self.front.len) => {
                 self.limited = true;
                 return Ok(None);
             }
             None => {
                 let pieces = self.probe.hash(&*source, &self.options, place, shape.len)?;
-                self.probe.spent = self.probe.spent.saturating_add(shape.len);
+                self.probe.budget.spend(shape.len);
                 pieces.crc
             }
         };
@@ -456,15 +456,15 @@ impl TenantWalk {
         };
         // Entry after entry may name this block in vain.
         let cost = 2 * u64::from(compared);
-        if !self.probe.affords(&*source, cost) {
+        if !self.probe.budget.affords(cost, self.front.len) {
             self.limited = true;
             return Ok(None);
         }
-        self.probe.spent = self.probe.spent.saturating_add(cost);
+        self.probe.budget.spend(cost);
         if !self.ascends(entry.partition, &tenant)? {
             return Ok(None);
         }
-        self.probe.spent = spent;
+        self.probe.budget.take_back(before);
         Ok(Some(Good {
             at: place,
             shape,
@@ -486,20 +486,20 @@ impl TenantWalk {
     /// What the block at `place` decodes to, if it ends within the file.
     fn shape_at(&mut self, place: u64) -> Result<Option<Shape>> {
         let source = self.source.clone();
-        let affordable = self.probe.left(&*source);
+        let affordable = self.probe.budget.left(self.front.len);
         let mut decoder = Decoder::new();
         // What an entry names was read just now.
         let held = self.data.bytes(&*source, place);
         decoder.feed(held.get(..LIMITS.buffered_block_bytes).unwrap_or(held));
         if decoder.is_done() {
-            self.probe.spent = self.probe.spent.saturating_add(decoder.offset());
+            self.probe.budget.spend(decoder.offset());
             return Ok(Some(decoder.shape()));
         }
         let (decoded, cost) =
             self.probe
                 .decode(&*source, &self.options, place, self.front.len, affordable)?;
-        self.probe.affords(&*source, cost);
-        self.probe.spent = self.probe.spent.saturating_add(cost);
+        self.probe.budget.affords(cost, self.front.len);
+        self.probe.budget.spend(cost);
         self.limited |= decoded == Decoded::Unaffordable;
         Ok(match decoded {
             Decoded::Block(shape) => Some(shape),

@@ -16,9 +16,8 @@ use super::probe::{Probe, block_crc};
 use super::ranges::{Ranges, Stretch, front_is_damaged};
 use super::toc::{Ahead, Entry, TOC_START};
 use super::walk::TenantWalk;
-use crate::engine::Budget;
 use crate::engine::Options;
-use crate::engine::part::{self, another_file, exhausted, inseparable, over_budget};
+use crate::engine::part::{self, another_file, check_share, exhausted, inseparable};
 use crate::error::{Error, Result};
 use crate::limits::LIMITS;
 use crate::source::Source;
@@ -218,7 +217,7 @@ impl TenantWalk {
     }
 
     fn set_progress(&mut self, progress: Progress) {
-        self.probe.peak = progress.peak;
+        self.probe.budget = self.probe.budget.with_peak(progress.peak);
         self.portion = Some(progress);
     }
 
@@ -354,17 +353,13 @@ impl TenantWalk {
         };
         let blocks = self.ranges.at().saturating_sub(start.1);
         let bytes = blocks.saturating_add(next.saturating_sub(start.0));
-        let share = Budget::share(bytes, self.front.len);
-        if self.probe.spent > 0 && self.probe.peak > share {
-            return Err(over_budget(self.source.path(), self.probe.peak, share));
-        }
-        Ok(())
+        check_share(self.source.path(), self.probe.budget, bytes, self.front.len)
     }
 
     /// How far the walk of a part is.
     pub(super) fn progress(&self) -> Option<Progress> {
         self.portion.map(|progress| Progress {
-            peak: self.probe.peak,
+            peak: self.probe.budget.peak(),
             ..progress
         })
     }

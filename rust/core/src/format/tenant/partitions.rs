@@ -279,10 +279,10 @@ impl TenantWalk {
 
     /// Finds the partition that an entry means: where it says, or behind the last good one.
     pub(super) fn judge_partition(&mut self, entry: &Entry) -> Result<Verdict> {
-        let spent = self.probe.spent;
+        let before = self.probe.budget;
         let verdict = self.find_partition(entry)?;
         if matches!(verdict, Verdict::Good { .. }) {
-            self.probe.spent = spent; // not in vain
+            self.probe.budget.take_back(before); // not in vain
         } else if self.limited && !matches!(verdict, Verdict::Cut { .. }) {
             return Ok(Verdict::Failed(Cause::SearchLimit, false));
         }
@@ -399,7 +399,7 @@ impl TenantWalk {
             return Ok(tried.shape);
         }
         let (shape, cost) = self.decode_partition(at)?;
-        self.probe.spent = self.probe.spent.saturating_add(cost);
+        self.probe.budget.spend(cost);
         self.limited |= matches!(shape, Shape::Unaffordable);
         if at == good_end {
             self.tried_partition = Some(Tried { at, shape });
@@ -410,7 +410,7 @@ impl TenantWalk {
     /// Decodes the partition at `at`. Gives what it is, and what that cost.
     fn decode_partition(&mut self, start: u64) -> Result<(Shape, u64)> {
         let (source, len) = (self.source.clone(), self.front.len);
-        let affordable = self.probe.left(&*source);
+        let affordable = self.probe.budget.left(self.front.len);
         if len - start < COUNT_BYTES {
             return Ok((Shape::Truncated, 0));
         }

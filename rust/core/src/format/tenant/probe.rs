@@ -44,24 +44,11 @@ pub(super) struct Probe {
     fields: Window,
     pieces: Window,
     /// Bytes hashed, and fields decoded, in vain.
-    pub(super) spent: u64,
-    /// The most that `spent` would have been had what was being hashed been in vain.
-    pub(super) peak: u64,
+    pub(super) budget: Budget,
     decoded: u32,
 }
 
 impl Probe {
-    /// How much may still be spent.
-    pub(super) fn left(&self, source: &dyn Source) -> u64 {
-        Budget::total(source.len()).saturating_sub(self.spent)
-    }
-
-    /// Whether so much can be spent.
-    pub(super) fn affords(&mut self, source: &dyn Source, bytes: u64) -> bool {
-        self.peak = self.peak.max(self.spent.saturating_add(bytes));
-        bytes <= self.left(source)
-    }
-
     /// The u32 at `at`, which lies within the source.
     pub(super) fn u32_at(&mut self, source: &dyn Source, at: u64) -> Result<u32> {
         self.fields

@@ -14,7 +14,7 @@ use super::partitions::{Gap, Part};
 use super::ranges::{self, Ranges};
 use super::toc::TOC_START;
 use super::walk::TenantWalk;
-use crate::engine::{Carry, Options};
+use crate::engine::{Budget, Carry, Options};
 use crate::error::{Error, Result};
 use crate::source::Source;
 
@@ -31,7 +31,7 @@ struct State<G, M> {
     end: Option<u64>,
     /// The last good block's partition, and where its tenant ID stands.
     last: Option<(u32, u64, u32)>,
-    spent: u64,
+    budget: Budget,
     limited: bool,
     open: Option<Open>,
     part: Option<Part>,
@@ -129,7 +129,7 @@ impl TenantWalk {
             Some((partition, at, len)) => Some((partition, Name::read(&*walk.source, at, len)?)),
             None => None,
         };
-        walk.probe.spent = state.spent;
+        walk.probe.budget = state.budget;
         walk.limited = state.limited;
         walk.open = state.open;
         walk.part = state.part;
@@ -158,7 +158,7 @@ impl TenantWalk {
             before: self.before,
             end: self.end,
             last: last.map(|(partition, name)| (*partition, name.at, name.len)),
-            spent: self.probe.spent,
+            budget: self.probe.budget,
             limited: self.limited,
             open: self.open.clone(),
             part: self.part.clone(),
