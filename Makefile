@@ -18,7 +18,7 @@ COMPARE_ARGS ?=
 # The files that `make mutants` changes: those that write files, make the ledger, or decide whether a record, block or chunk is good.
 MUTATED ?= $(addprefix rust/core/src/,output/*.rs disk.rs ledger/*.rs uuid6.rs checksum/mod.rs \
 	$(addprefix format/active/,mod.rs walk.rs group.rs resync.rs large.rs sequence.rs settled.rs) \
-	$(addprefix format/sealed/,check.rs group.rs run.rs torn.rs walk.rs front.rs trailer.rs) \
+	$(addprefix format/sealed/,judge.rs check.rs group.rs run.rs torn.rs walk.rs front.rs trailer.rs) \
 	$(addprefix format/tenant/,blocks.rs block.rs probe.rs walk.rs) \
 	$(addprefix format/chunked/,walk.rs resync.rs payload.rs header.rs) \
 	$(addprefix format/oplog/,walk.rs message.rs compact.rs))

@@ -1,16 +1,18 @@
 //! Whether an entry's message counts: the only place that says so, for walks and look-ups alike.
 
-use uuid::Uuid;
+use super::index::POLL_EVERY;
+use super::judge::{Claim, Fault, Prior, message};
 
 use super::front::Front;
+use super::layout::{Entry, Message, Parsed, UUID_BYTES};
 use super::reader::Reader;
-use super::run::{Run, Trust};
+use super::run::{Run, Stretch, Trust};
 use super::trailer::Trailer;
-use super::{Entry, Message, Parsed, UUID_BYTES};
 use crate::engine::Budget;
 use crate::engine::Options;
-use crate::error::{Error, Finding, Result};
-use crate::ledger::Cause;
+use crate::error::{Error, Result};
+use crate::limits::LIMITS;
+use crate::saturating::saturating_usize;
 use crate::source::Source;
 use crate::uuid6;
 
@@ -19,9 +21,6 @@ const NEAR_COST: u64 = 64;
 const FAR_COST: u64 = 512;
 /// A message so near behind where the one that was looked at before begins needs no fetching.
 const NEAR_BYTES: u64 = 4 << 10;
-
-/// How many entries are gone through between two looks at whether to stop.
-pub(super) const POLL_EVERY: u64 = 1 << 12;
 
 /// How much of a message is handed out.
 pub(super) const fn handed_out(message: &Message, options: &Options) -> u64 {
@@ -32,124 +31,6 @@ pub(super) const fn handed_out(message: &Message, options: &Options) -> u64 {
     }
 }
 
-/// What came before an entry: the last good message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Prior {
-    pub(super) last: Option<[u8; UUID_BYTES]>,
-    /// Where it ends; before the first, where the data begins.
-    pub(super) end: u64,
-}
-
-/// Why an entry's message does not count. The numbers are those that its [`Finding`] shows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fault {
-    OutOfBounds,
-    /// It begins before the last good message ends.
-    Overlap,
-    Truncated {
-        needed: u64,
-        left: u64,
-    },
-    TooLong {
-        needed: u64,
-        left: u64,
-    },
-    Checksum {
-        stored: u64,
-        computed: u64,
-    },
-    BadUuid,
-    /// Its UUID is not greater than this one, the last good one.
-    NotAbove([u8; UUID_BYTES]),
-    /// Its UUID is greater than this one, which comes behind it.
-    Ahead([u8; UUID_BYTES]),
-    /// It ends here, and neither of the next two entries bears that out.
-    Unconfirmed {
-        end: u64,
-        expected: u64,
-    },
-    /// Too much was hashed in vain already.
-    SearchLimit,
-}
-
-impl Fault {
-    pub(super) const fn cause(self) -> Cause {
-        match self {
-            Self::OutOfBounds => Cause::OffsetOutOfBounds,
-            Self::Overlap | Self::NotAbove(_) | Self::Ahead(_) => Cause::OutOfOrder,
-            Self::Truncated { .. } => Cause::TruncatedHeader,
-            Self::TooLong { .. } => Cause::LengthOutOfBounds,
-            Self::Checksum { .. } => Cause::ChecksumMismatch,
-            Self::BadUuid => Cause::BadUuid,
-            Self::Unconfirmed { .. } => Cause::IndexDisagrees,
-            Self::SearchLimit => Cause::SearchLimit,
-        }
-    }
-
-    /// The numbers for a person.
-    pub(super) fn finding(self, front: &Front, entry: &Entry, prior: &Prior) -> Finding {
-        let Entry { uuid, offset } = *entry;
-        let cause = self.cause();
-        let name = Uuid::from_bytes(uuid);
-        match self {
-            Self::OutOfBounds => Finding::words(
-                cause,
-                format!(
-                    "an offset from {} on and below {}, where the messages are",
-                    front.data_start, front.data_end
-                ),
-                format!("{offset} in the index entry of {name}"),
-            ),
-            Self::Overlap => Finding::words(
-                cause,
-                format!(
-                    "an offset of at least {}, where the message before ends",
-                    prior.end
-                ),
-                format!("{offset} in the index entry of {name}"),
-            ),
-            Self::Truncated { needed, left } => Finding::words(
-                cause,
-                format!("at least {needed} bytes for the lengths and type of {name}"),
-                format!("{left} bytes left in the data"),
-            ),
-            Self::TooLong { needed, left } => Finding::words(
-                cause,
-                format!("{needed} bytes, as the lengths of {name} say"),
-                format!("{left} bytes left in the data"),
-            ),
-            Self::Checksum { stored, computed } => Finding::Checksum {
-                stored,
-                computed: front.key.disclosed(computed),
-            },
-            Self::BadUuid => Finding::BadUuid { uuid },
-            Self::NotAbove(last) => Finding::OutOfOrder { last, uuid },
-            Self::Ahead(next) => Finding::words(
-                cause,
-                format!(
-                    "a UUID smaller than the next one, {}",
-                    Uuid::from_bytes(next)
-                ),
-                name.to_string(),
-            ),
-            Self::Unconfirmed { end, expected } => Finding::words(
-                cause,
-                format!(
-                    "the message of {name} to end at {expected}, where the index says that the next one begins"
-                ),
-                format!("lengths that end it at {end}"),
-            ),
-            Self::SearchLimit => Finding::words(
-                cause,
-                format!("at most {} bytes hashed in vain", Budget::total(front.len)),
-                format!(
-                    "an index whose entries would take more: {name} and those behind it are not looked at"
-                ),
-            ),
-        }
-    }
-}
-
 /// The next entry that is evidence: what was found when it was last looked for.
 #[derive(Clone, Copy, Debug)]
 struct Evidence {
@@ -157,26 +38,6 @@ struct Evidence {
     from: u64,
     /// Its number and UUID, if there is one.
     next: Option<(u64, [u8; UUID_BYTES])>,
-}
-
-/// What stands at `place` as an entry's message, where the data has `left` bytes.
-pub(super) fn message(
-    number: u64,
-    entry: &Entry,
-    place: u64,
-    parsed: Parsed,
-    left: u64,
-) -> std::result::Result<Message, Fault> {
-    match parsed {
-        Parsed::Message(header) => Ok(Message {
-            number,
-            uuid: entry.uuid,
-            position: place,
-            header,
-        }),
-        Parsed::Truncated(needed) => Err(Fault::Truncated { needed, left }),
-        Parsed::TooLong(needed) => Err(Fault::TooLong { needed, left }),
-    }
 }
 
 /// Refuses a message that is larger than what is to be given out.
@@ -194,30 +55,6 @@ pub(super) fn admit(source: &dyn Source, message: &Message, options: &Options) -
         ));
     }
     Ok(())
-}
-
-/// A message that lies within the data, if its checksum is right.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Claim {
-    pub(super) message: Message,
-    /// The checksum in the trailer.
-    pub(super) stored: u64,
-}
-
-impl Claim {
-    /// What the message comes to, its checksum being `computed`.
-    pub(super) fn judge(self, computed: u64, prior: &Prior) -> std::result::Result<Message, Fault> {
-        let Self { message, stored } = self;
-        if computed != stored {
-            Err(Fault::Checksum { stored, computed })
-        } else if !uuid6::is_v6(&message.uuid) {
-            Err(Fault::BadUuid)
-        } else if let Some(last) = prior.last.filter(|last| message.uuid <= *last) {
-            Err(Fault::NotAbove(last))
-        } else {
-            Ok(message)
-        }
-    }
 }
 
 /// Checks messages of one file.
@@ -482,5 +319,48 @@ impl Checker {
     /// Entry number `number`, wherever the checking is.
     pub(super) fn entry_elsewhere(&mut self, number: u64) -> Result<Entry> {
         self.scout.entry(number, self.front.entries)
+    }
+}
+
+impl Checker {
+    /// The messages of entry number `number` and of those behind it, at most `most`, that [`check`](Self::check) would find good
+    /// one after the other: as far as that can be told at once, of what is in view and stands directly behind the last good one.
+    pub(super) fn check_run(
+        &mut self,
+        number: u64,
+        most: usize,
+        prior: &Prior,
+    ) -> Result<&[Message]> {
+        let Front {
+            entries,
+            data_end,
+            key,
+            trailer,
+            ..
+        } = self.front;
+        let is_cheap = LIMITS.run_bytes as u64 <= self.budget.left(self.front.len);
+        let Some(trailer) = trailer.filter(|_| is_cheap) else {
+            return Ok(&[]);
+        };
+        self.reader.checksum(trailer.checksum_at(number))?;
+        let count = saturating_usize(entries.saturating_sub(number));
+        let run = self.run.get_or_insert_default();
+        let (lead, bytes) = self.reader.bytes_led(prior.end);
+        run.check(
+            &key,
+            &Stretch {
+                number,
+                entries: self
+                    .reader
+                    .entries_in_view(number, count.min(most).min(LIMITS.run_messages)),
+                checksums: self.reader.checksums_in_view(trailer.checksum_at(number)),
+                bytes,
+                lead,
+                left: data_end.saturating_sub(prior.end),
+                prior: *prior,
+            },
+            &mut self.trust,
+        );
+        Ok(&run.messages)
     }
 }

@@ -1,9 +1,9 @@
 //! Whether a file is a sealed segment, by a few short looks at it.
 
 use super::index::{Told, told};
+use super::layout::{ENTRY_BYTES, Entry, Header, MAX_HEADER_BYTES, Parsed};
 use super::reader::read_array;
 use super::trailer::Trailer;
-use super::{ENTRY_BYTES, Entry, Header, MAX_HEADER_BYTES, Parsed};
 use crate::engine::{Likelihood, Options};
 use crate::error::Result;
 use crate::saturating::saturating_usize;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::check::{Checker, admit};
+use super::layout::{Message, UUID_BYTES};
 use super::rows::SealedRows;
-use super::{Message, UUID_BYTES};
 use crate::engine::Options;
 use crate::error::Result;
 use crate::record::{Found, Rows};

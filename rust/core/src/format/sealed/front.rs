@@ -3,14 +3,13 @@
 use std::sync::Arc;
 
 use super::index::{count_entries, index_hash};
+use super::layout::ENTRY_BYTES;
 use super::reader::{Reader, read_array};
 use super::torn::torn_trailer;
 use super::trailer::Trailer;
-use super::walk::SealedWalk;
-use super::{ENTRY_BYTES, FORMAT};
 use crate::checksum::Key;
-use crate::engine::{Options, Start, Step, Walk, Wanted};
-use crate::error::{Error, Finding, Result};
+use crate::engine::Options;
+use crate::error::{Finding, Result};
 use crate::ledger::Cause;
 use crate::record::Checked;
 use crate::source::Source;
@@ -36,41 +35,8 @@ pub(super) struct Front {
 }
 
 impl Front {
-    /// Looks at a file, and settles on one of the keys: the first whose key check is in the file, else the first under which
-    /// the index hash is right, or any message checks.
-    pub(super) fn open(source: &Arc<dyn Source>, options: &Options) -> Result<Self> {
-        let Some((first, others)) = options.keys.split_first() else {
-            return Err(Error::Usage(
-                "at least one key is needed to check records".to_owned(),
-            ));
-        };
-        let front = Self::under(source, options, first)?;
-        if others.is_empty() || front.is_key_certain() {
-            return Ok(front);
-        }
-        for key in others {
-            let other = Self::under(source, options, key)?;
-            if other.is_key_certain() {
-                return Ok(other);
-            }
-        }
-        // The key check is damaged, or no key is right, or there is no trailer, and then the key does not matter.
-        for key in &options.keys {
-            let front = Self::under(source, options, key)?;
-            if front.is_index_hash_right(&**source, options)? || is_torn(&front) {
-                return Ok(front);
-            }
-        }
-        for key in &options.keys {
-            let front = Self::under(source, options, key)?;
-            if front.trailer.is_some() && any_message_counts(source, options, key)? {
-                return Ok(front);
-            }
-        }
-        Ok(front)
-    }
-
-    fn under(source: &Arc<dyn Source>, options: &Options, key: &Key) -> Result<Self> {
+    /// Looks at a file under this key.
+    pub(super) fn under(source: &Arc<dyn Source>, options: &Options, key: &Key) -> Result<Self> {
         let len = source.len();
         let mut front = Self {
             len,
@@ -121,7 +87,7 @@ impl Front {
     }
 
     /// Whether the file says itself that this is its key.
-    fn is_key_certain(&self) -> bool {
+    pub(super) fn is_key_certain(&self) -> bool {
         self.trailer
             .is_some_and(|trailer| trailer.key_check_is_right)
     }
@@ -136,7 +102,12 @@ impl Front {
         index_hash(source, options, &self.key, self.entries, trailer.start)
     }
 
-    fn is_index_hash_right(&self, source: &dyn Source, options: &Options) -> Result<bool> {
+    /// Whether the trailer's index hash is that of what is in the file.
+    pub(super) fn is_index_hash_right(
+        &self,
+        source: &dyn Source,
+        options: &Options,
+    ) -> Result<bool> {
         let trailer = self.trailer.as_ref();
         let right = trailer.map(|trailer| {
             let computed = self.index_hash(source, options, trailer)?;
@@ -185,27 +156,4 @@ impl Front {
             ),
         }
     }
-}
-
-fn is_torn(front: &Front) -> bool {
-    front.trailer.is_none() && front.data_end < front.len
-}
-
-/// Whether any message counts under this key.
-fn any_message_counts(source: &Arc<dyn Source>, options: &Options, key: &Key) -> Result<bool> {
-    let options = Options {
-        format: Some(&FORMAT),
-        keys: vec![*key],
-        strict: false,
-        values: false,
-        wanted: Wanted::default(),
-        ..options.clone()
-    };
-    let mut walk = SealedWalk::open(source.clone(), &options, Start::Beginning)?;
-    while walk.step()? == Step::More {
-        if !walk.rows().is_empty() {
-            return Ok(true);
-        }
-    }
-    Ok(false)
 }

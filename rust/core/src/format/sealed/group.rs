@@ -1,11 +1,12 @@
 //! Looking for several UUIDs in turns in a segment that is in memory: what each waits for from there, all of a group wait for
 //! together.
 
-use super::check::{Checker, Claim, Fault, message};
-use super::lookup::{SealedLookup, Sought};
+use super::check::Checker;
+use super::judge::{Claim, Fault, message};
+use super::layout::{ENTRY_BYTES, Entry, Header, Message, UUID_BYTES};
+use super::proof::{Proof, Sought};
 use super::search::Search;
 use super::table::Near;
-use super::{ENTRY_BYTES, Entry, Header, Message, UUID_BYTES};
 use crate::checksum::batch::Batch;
 use crate::checksum::hash;
 use crate::cursor::Cursor;
@@ -92,21 +93,21 @@ impl Group {
     /// their order.
     pub(super) fn find(
         &mut self,
-        lookup: &SealedLookup,
+        proof: &Proof,
         checker: &mut Checker,
         bytes: &[u8],
         uuids: &[[u8; UUID_BYTES]],
         mut take: impl FnMut(&mut Checker, Sought) -> Result<()>,
     ) -> Result<()> {
-        let segment = Segment::new(bytes, lookup.front.entries);
-        self.search(lookup, segment, uuids)?;
-        self.fetch(lookup, segment);
-        self.check(lookup, checker, segment)?;
+        let segment = Segment::new(bytes, proof.front.entries);
+        self.search(proof, segment, uuids)?;
+        self.fetch(proof, segment);
+        self.check(proof, checker, segment)?;
         for found in &self.found {
             let checked = found.entry.zip(found.checked);
             take(
                 checker,
-                lookup.conclude(found.number, checked, found.is_alone)?,
+                proof.conclude(found.number, checked, found.is_alone)?,
             )?;
         }
         Ok(())
@@ -115,21 +116,21 @@ impl Group {
     /// Searches for all of them, a look each in turns.
     fn search(
         &mut self,
-        lookup: &SealedLookup,
+        proof: &Proof,
         segment: Segment<'_>,
         uuids: &[[u8; UUID_BYTES]],
     ) -> Result<()> {
         self.searches.clear();
-        if let (Some(table), [_, _, ..]) = (lookup.guide.table(), uuids) {
+        if let (Some(table), [_, _, ..]) = (proof.guide.table(), uuids) {
             uuids.iter().for_each(|uuid| table.prefetch(uuid));
         }
         self.ahead.clear();
         for uuid in uuids {
-            let (search, near) = lookup.search(uuid, |number| Ok(segment.entry(number)))?;
+            let (search, near) = proof.search(uuid, |number| Ok(segment.entry(number)))?;
             ask_next(&search, &mut self.ahead);
             self.searches.push(search);
             if let ([_], Some(near)) = (uuids, near) {
-                self.ask_about(lookup, near);
+                self.ask_about(proof, near);
             }
         }
         while !self.ahead.is_empty() {
@@ -152,19 +153,19 @@ impl Group {
 
     /// Asks for what a search that is about to end will come to, with nothing else to wait for: for where the message and its
     /// checksum should be, and the ones beside them.
-    fn ask_about(&mut self, lookup: &SealedLookup, Near { number, offset }: Near) {
+    fn ask_about(&mut self, proof: &Proof, Near { number, offset }: Near) {
         let usual = self.usual.min(MAX_AHEAD_BYTES / 3);
         let from = place(offset).saturating_sub(usual);
         let lines = (from..=from.saturating_add(3 * usual)).step_by(CACHE_LINE_BYTES);
         self.ahead.extend(lines);
-        if let Some(trailer) = &lookup.front.trailer {
+        if let Some(trailer) = &proof.front.trailer {
             let checksum = trailer.checksum_at(number);
             self.ahead.push(place(checksum));
         }
     }
 
     /// Asks for the messages of the entries that were found.
-    fn fetch(&mut self, lookup: &SealedLookup, segment: Segment<'_>) {
+    fn fetch(&mut self, proof: &Proof, segment: Segment<'_>) {
         self.found.clear();
         for search in &self.searches {
             let number = search.answer();
@@ -172,7 +173,7 @@ impl Group {
             let entry = entry.filter(|entry| entry.uuid == *search.wanted());
             if let Some(entry) = &entry {
                 self.ahead.push(place(entry.offset));
-                if let Some(trailer) = &lookup.front.trailer {
+                if let Some(trailer) = &proof.front.trailer {
                     self.ahead.push(place(trailer.checksum_at(number)));
                 }
             }
@@ -197,13 +198,8 @@ impl Group {
     }
 
     /// Checks the messages: short ones together.
-    fn check(
-        &mut self,
-        lookup: &SealedLookup,
-        checker: &mut Checker,
-        segment: Segment<'_>,
-    ) -> Result<()> {
-        let (front, prior) = (&lookup.front, lookup.nothing_before());
+    fn check(&mut self, proof: &Proof, checker: &mut Checker, segment: Segment<'_>) -> Result<()> {
+        let (front, prior) = (&proof.front, proof.nothing_before());
         self.bytes.clear();
         self.extents.clear();
         self.claims.clear();

@@ -4,9 +4,9 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::front::Front;
+use super::layout::{Entry, UUID_BYTES};
 use super::search::Search;
 use super::table::{Near, Table};
-use super::{Entry, UUID_BYTES};
 use crate::engine::Options;
 use crate::error::{Error, Result};
 use crate::limits::LIMITS;

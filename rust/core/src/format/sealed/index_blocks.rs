@@ -1,6 +1,6 @@
 //! Stretches of the index that were read, so that looking around in one place of it takes one read.
 
-use super::{ENTRY_BYTES, Entry};
+use super::layout::{ENTRY_BYTES, Entry};
 use crate::error::Result;
 use crate::limits::LIMITS;
 use crate::source::Source;

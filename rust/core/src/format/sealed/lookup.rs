@@ -1,23 +1,20 @@
 //! Finding messages by UUID, and ranges of them, without reading the rest.
 
+use super::proof::{Proof, Sought};
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 
-use super::check::{Checker, Fault, Prior};
+use super::check::Checker;
 use super::found::FoundMessages;
-use super::front::Front;
 use super::group::Group;
-use super::guide::Guide;
-use super::index::{Survey, survey};
+use super::judge::Fault;
+use super::layout::{Entry, Message, UUID_BYTES};
 use super::reader::Reader;
-use super::search::Search;
-use super::table::Near;
-use super::walk::{SealedWalk, State};
-use super::{COLUMNS, Entry, FORMAT, Message, UUID_BYTES};
+use super::state::State;
+use super::{COLUMNS, FORMAT};
 use crate::engine::lookup::no_such_id;
 use crate::engine::{Bound, Hits, Lookup, Options, Step, UuidBounds, Walk, Wanted};
-use crate::error::{Damage, Error, Result};
-use crate::ledger::Cause;
+use crate::error::Result;
 use crate::limits::LIMITS;
 use crate::record::RecordId;
 use crate::source::Source;
@@ -29,12 +26,7 @@ const POLL_LOOKUPS: usize = 1 << 12;
 
 /// Looks up messages of one segment.
 pub(super) struct SealedLookup {
-    source: Arc<dyn Source>,
-    options: Options,
-    pub(super) front: Front,
-    /// What is proven of the index, once it had to be.
-    survey: OnceLock<Survey>,
-    pub(super) guide: Guide,
+    proof: Proof,
     #[expect(
         clippy::vec_box,
         reason = "they are taken out and put back for each look-up"
@@ -49,46 +41,17 @@ struct Tools {
     uuids: Vec<[u8; UUID_BYTES]>,
 }
 
-/// What a search for one UUID came to.
-pub(super) enum Sought {
-    /// Here it is.
-    Hit(Message),
-    /// It is not there, as far as the file can prove that.
-    Absent,
-    /// Only the walk can tell.
-    Unsure,
-}
-
 impl SealedLookup {
     pub(super) fn open(source: Arc<dyn Source>, options: &Options) -> Result<Self> {
-        let front = Front::open(&source, options)?;
         Ok(Self {
-            source,
-            options: options.clone(),
-            front,
-            survey: OnceLock::new(),
-            guide: Guide::default(),
+            proof: Proof::open(source, options)?,
             idle: Mutex::new(Vec::new()),
         })
     }
 
-    /// What reading the whole index proves. Read once, when it is first needed.
-    fn survey(&self) -> Result<Survey> {
-        if let Some(survey) = self.survey.get() {
-            return Ok(*survey);
-        }
-        let survey = survey(&*self.source, &self.options, &self.front)?;
-        Ok(*self.survey.get_or_init(|| survey))
-    }
-
-    /// Whether the entries are as they were written, as far as that can be known of this file.
-    fn is_index_believed(&self, survey: Survey) -> bool {
-        survey.ascends && (survey.is_proven || self.front.trailer.is_none())
-    }
-
     fn checker(&self) -> Checker {
-        let reader = || Reader::sparse(self.source.clone(), &self.options);
-        Checker::new(reader(), reader(), self.front)
+        let reader = || Reader::sparse(self.proof.source.clone(), &self.proof.options);
+        Checker::new(reader(), reader(), self.proof.front)
     }
 
     /// What was used before, if it is to be had at once: a fork may have taken the lock along.
@@ -112,21 +75,13 @@ impl SealedLookup {
         }
     }
 
-    /// A search for the first entry whose UUID is not smaller than this one, and about where it will end, if that is known;
-    /// `entry` gives one by its number.
-    pub(super) fn search(
-        &self,
-        uuid: &[u8; UUID_BYTES],
-        entry: impl FnMut(u64) -> Result<Option<Entry>>,
-    ) -> Result<(Search, Option<Near>)> {
-        self.guide.search(uuid, self.front.entries, entry)
-    }
-
     /// The number of the first entry whose UUID is not smaller than this one.
     fn lower_bound(&self, checker: &mut Checker, uuid: &[u8; UUID_BYTES]) -> Result<u64> {
-        let (mut search, _) = self.search(uuid, |number| self.entry(checker, number))?;
+        let (mut search, _) = self
+            .proof
+            .search(uuid, |number| self.entry(checker, number))?;
         while let Some(place) = search.place() {
-            search.saw(&checker.reader.entry(place, self.front.entries)?.uuid);
+            search.saw(&checker.reader.entry(place, self.proof.front.entries)?.uuid);
         }
         Ok(search.answer())
     }
@@ -143,19 +98,19 @@ impl SealedLookup {
             uuids,
         } = tools;
         // Without checksums it takes all entries to know what the walk would make of one of them.
-        let is_searchable = self.front.unreadable.is_none()
-            && (self.front.trailer.is_some() || self.survey()?.ascends);
+        let is_searchable = self.proof.front.unreadable.is_none()
+            && (self.proof.front.trailer.is_some() || self.proof.survey()?.ascends);
         if !is_searchable {
             for place in 0..uuids.len() {
-                let sought = self.unproven(None)?;
+                let sought = self.proof.unproven(None)?;
                 take(checker, place, sought)?;
             }
             return Ok(());
         }
-        let Some(bytes) = self.source.as_slice() else {
+        let Some(bytes) = self.proof.source.as_slice() else {
             for (place, uuid) in uuids.iter().enumerate() {
                 if place % POLL_LOOKUPS == POLL_LOOKUPS - 1 {
-                    self.options.poll()?;
+                    self.proof.options.poll()?;
                 }
                 let sought = self.find_one(checker, uuid)?;
                 take(checker, place, sought)?;
@@ -165,9 +120,9 @@ impl SealedLookup {
         let mut place = 0;
         for some in uuids.chunks(LIMITS.lookup_group) {
             if place % POLL_LOOKUPS == POLL_LOOKUPS - LIMITS.lookup_group {
-                self.options.poll()?;
+                self.proof.options.poll()?;
             }
-            group.find(self, checker, bytes, some, |checker, sought| {
+            group.find(&self.proof, checker, bytes, some, |checker, sought| {
                 take(checker, place, sought)?;
                 place += 1;
                 Ok(())
@@ -190,72 +145,14 @@ impl SealedLookup {
             (Some(entry), Some(Ok(_))) => checker.stands_alone(number, entry)?,
             _ => false,
         };
-        self.conclude(number, entry.zip(checked), is_alone)
-    }
-
-    /// What it comes to that a search ended at this entry, whose message was checked and [stands
-    /// alone](Checker::stands_alone) or not, or found no entry.
-    pub(super) fn conclude(
-        &self,
-        number: u64,
-        found: Option<(Entry, std::result::Result<Message, Fault>)>,
-        is_alone: bool,
-    ) -> Result<Sought> {
-        if let Some((_, Ok(message))) = found {
-            return Ok(match is_alone {
-                true => Sought::Hit(message),
-                false => Sought::Unsure,
-            });
-        }
-        let survey = self.survey()?;
-        match found {
-            None if self.is_index_believed(survey) => Ok(Sought::Absent),
-            // The walk gives nothing that has no entry.
-            None if survey.ascends && !self.options.strict => Ok(Sought::Absent),
-            Some((entry, Err(fault))) if self.is_index_believed(survey) => {
-                let prior = self.nothing_before();
-                let finding = fault.finding(&self.front, &entry, &prior);
-                self.unproven(Some(Damage {
-                    path: self.source.path().map(Into::into),
-                    offset: match finding.cause() {
-                        Cause::OffsetOutOfBounds => self.front.entry_at(number),
-                        _ => entry.offset,
-                    },
-                    cause: finding.cause(),
-                    finding,
-                    wrong_key: false,
-                }))
-            }
-            _ => self.unproven(None),
-        }
-    }
-
-    /// Damage is in the way: an error if reading strictly, by default the first of the file; else the walk tells.
-    fn unproven(&self, damage: Option<Damage>) -> Result<Sought> {
-        if !self.options.strict {
-            return Ok(Sought::Unsure);
-        }
-        if let Some(damage) = damage {
-            return Err(Error::Damage(Box::new(damage)));
-        }
-        let options = Options {
-            values: false,
-            wanted: Wanted::default(),
-            ..self.options.clone()
-        };
-        let mut walk = self.walk(
-            &options,
-            State::before(&self.front, 0, self.front.data_start),
-        );
-        while walk.step()? == Step::More {}
-        Ok(Sought::Unsure)
+        self.proof.conclude(number, entry.zip(checked), is_alone)
     }
 
     fn entry(&self, checker: &mut Checker, number: u64) -> Result<Option<Entry>> {
-        if number >= self.front.entries {
+        if number >= self.proof.front.entries {
             return Ok(None);
         }
-        let entry = checker.reader.entry(number, self.front.entries)?;
+        let entry = checker.reader.entry(number, self.proof.front.entries)?;
         Ok(Some(entry))
     }
 
@@ -266,37 +163,26 @@ impl SealedLookup {
         number: u64,
         entry: &Entry,
     ) -> Result<std::result::Result<Message, Fault>> {
-        if self.front.in_bounds(entry.offset) {
-            let body = self.front.trailer.is_some() || self.options.values;
+        if self.proof.front.in_bounds(entry.offset) {
+            let body = self.proof.front.trailer.is_some() || self.proof.options.values;
             let expected = checker.beginning(number + 1)?.saturating_sub(entry.offset);
-            let (reader, end) = (&mut checker.reader, self.front.data_end);
+            let (reader, end) = (&mut checker.reader, self.proof.front.data_end);
             reader.bring_expected(entry.offset, end, body, expected)?;
         }
         checker.budget = Default::default(); // what other look-ups hashed in vain is not this one's
-        checker.check(number, entry, entry.offset, &self.nothing_before())
-    }
-
-    pub(super) const fn nothing_before(&self) -> Prior {
-        Prior {
-            last: None,
-            end: self.front.data_start,
-        }
-    }
-
-    fn walk(&self, options: &Options, state: State) -> SealedWalk {
-        SealedWalk::new(self.source.clone(), options, self.front, state)
+        checker.check(number, entry, entry.offset, &self.proof.nothing_before())
     }
 
     /// What the UUIDs of `tools` come to.
     fn get_each(&self, tools: &mut Tools) -> Result<Hits> {
         let count = tools.uuids.len();
-        let mut found = FoundMessages::new(self.source.clone(), count);
+        let mut found = FoundMessages::new(self.proof.source.clone(), count);
         let mut places = Vec::with_capacity(count);
         let mut unsure = Vec::new();
         self.find(tools, |checker, place, sought| {
             places.push(match sought {
                 Sought::Hit(message) => {
-                    found.take(checker, message, &self.options)?;
+                    found.take(checker, message, &self.proof.options)?;
                     Some((0, found.len() - 1))
                 }
                 Sought::Absent => None,
@@ -348,8 +234,8 @@ impl SealedLookup {
         let rows: HashMap<_, _> = found.uuids().zip(0..).skip(before).collect();
         for place in unsure {
             let row = uuid(place).and_then(|uuid| rows.get(&uuid).copied());
-            if row.is_none() && self.options.strict {
-                self.unproven(None)?;
+            if row.is_none() && self.proof.options.strict {
+                self.proof.unproven(None)?;
             }
             if let Some(own) = places.get_mut(*place) {
                 *own = row.map(|row| (0, row));
@@ -371,11 +257,11 @@ impl SealedLookup {
             },
             // What is not asked for may be too large.
             values: false,
-            ..self.options.clone()
+            ..self.proof.options.clone()
         };
-        let mut walk = self.walk(
+        let mut walk = self.proof.walk(
             &options,
-            State::before(&self.front, 0, self.front.data_start),
+            State::before(&self.proof.front, 0, self.proof.front.data_start),
         );
         let mut messages = Vec::new();
         while walk.step()? == Step::More {
@@ -387,7 +273,7 @@ impl SealedLookup {
         }
         let mut checker = self.checker();
         for message in messages {
-            found.take(&mut checker, message, &self.options)?;
+            found.take(&mut checker, message, &self.proof.options)?;
         }
         Ok(())
     }
@@ -395,18 +281,22 @@ impl SealedLookup {
     /// In front of the entry `first` with all that the walk would know there; `None` where that takes a walk.
     fn run_in(&self, first: u64) -> Result<Option<State>> {
         if first == 0 {
-            return Ok(Some(State::before(&self.front, 0, self.front.data_start)));
+            return Ok(Some(State::before(
+                &self.proof.front,
+                0,
+                self.proof.front.data_start,
+            )));
         }
         let mut checker = self.checker();
         for number in (first.saturating_sub(LIMITS.run_in_entries)..first).rev() {
-            let entry = checker.reader.entry(number, self.front.entries)?;
+            let entry = checker.reader.entry(number, self.proof.front.entries)?;
             let Ok(message) = self.check(&mut checker, number, &entry)? else {
                 continue;
             };
-            if checker.joins(&message, self.front.entries)?
+            if checker.joins(&message, self.proof.front.entries)?
                 && checker.stands_alone(number, &entry)?
             {
-                let mut state = State::before(&self.front, number + 1, message.end());
+                let mut state = State::before(&self.proof.front, number + 1, message.end());
                 state.last = Some(message.uuid);
                 return Ok(Some(state));
             }
@@ -425,9 +315,13 @@ impl Lookup for SealedLookup {
                 _ => return Err(no_such_id(&FORMAT, id)),
             }
         }
-        self.guide
-            .count(ids.len(), &*self.source, &self.options, &self.front)?;
-        let hits = if self.source.as_slice().is_some() {
+        self.proof.guide.count(
+            ids.len(),
+            &*self.proof.source,
+            &self.proof.options,
+            &self.proof.front,
+        )?;
+        let hits = if self.proof.source.as_slice().is_some() {
             self.get_each(&mut tools)
         } else {
             self.get_sorted(&mut tools)
@@ -437,28 +331,29 @@ impl Lookup for SealedLookup {
     }
 
     fn prepare(&self) -> Result<()> {
-        self.guide
-            .prepare(&*self.source, &self.options, &self.front)
+        self.proof
+            .guide
+            .prepare(&*self.proof.source, &self.proof.options, &self.proof.front)
     }
 
     fn range(&self, wanted: &Wanted) -> Result<Box<dyn Walk>> {
         wanted.check(&FORMAT, COLUMNS)?;
         let options = Options {
             wanted: wanted.clone(),
-            ..self.options.clone()
+            ..self.proof.options.clone()
         };
-        let whole = State::before(&self.front, 0, self.front.data_start);
+        let whole = State::before(&self.proof.front, 0, self.proof.front.data_start);
         let Some(since) = UuidBounds::of(wanted).since() else {
-            return Ok(Box::new(self.walk(&options, whole)));
+            return Ok(Box::new(self.proof.walk(&options, whole)));
         };
-        let survey = self.survey()?;
-        let is_doubt_damage = self.options.strict || self.options.prune;
-        if !self.is_index_believed(survey) && (is_doubt_damage || !survey.ascends) {
-            return Ok(Box::new(self.walk(&options, whole)));
+        let survey = self.proof.survey()?;
+        let is_doubt_damage = self.proof.options.strict || self.proof.options.prune;
+        if !self.proof.is_index_believed(survey) && (is_doubt_damage || !survey.ascends) {
+            return Ok(Box::new(self.proof.walk(&options, whole)));
         }
         let first = self.lower_bound(&mut self.checker(), &since)?;
         let state = self.run_in(first)?.unwrap_or(whole);
-        let mut walk = self.walk(&options, state);
+        let mut walk = self.proof.walk(&options, state);
         walk.index_hash = survey.hash;
         Ok(Box::new(walk))
     }

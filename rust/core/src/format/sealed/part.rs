@@ -4,111 +4,24 @@
 //! entry has a smaller UUID and, unless messages overlap, ends in front of it: where an entry's message checks at its own
 //! offset, the walk goes on behind it as if that were all it knew.
 
+use super::state::{Portion, Progress, extent};
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
-use super::check::{Checker, POLL_EVERY, Prior};
+use super::check::Checker;
 use super::front::Front;
-use super::index::survey_each;
+use super::index::POLL_EVERY;
+use super::judge::Prior;
+use super::layout::{Entry, Message};
 use super::reader::{Reader, read_array};
 use super::search::Search;
-use super::trailer::Foot;
-use super::walk::{SealedWalk, State};
-use super::{CHECKSUM_BYTES, ENTRY_BYTES, Entry, Message};
-use crate::engine::part::{self, another_file, check_share, exhausted, inseparable};
+use super::state::State;
+use super::walk::SealedWalk;
+use crate::engine::part::{another_file, check_share, exhausted, inseparable};
 use crate::engine::{Options, UuidBounds};
 use crate::error::Result;
 use crate::limits::LIMITS;
 use crate::source::Source;
 use crate::uuid6::ticks;
-
-/// What an entry takes in index and trailer, in bytes.
-const ENTRY_AND_CHECKSUM: u64 = (ENTRY_BYTES + CHECKSUM_BYTES) as u64;
-
-/// A stretch of entries.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Portion {
-    /// What the trailer says, so that a part of another file is refused.
-    foot: Foot,
-    /// The first entry.
-    from: u64,
-    /// The entry behind the last.
-    until: u64,
-}
-
-/// How far the walk of a part is.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(super) struct Progress {
-    pub(super) portion: Portion,
-    /// Where its first message begins or can begin.
-    start: u64,
-    /// The most that was hashed in vain, or would have been.
-    pub(super) peak: u64,
-}
-
-impl Portion {
-    /// Whether it can be one of this file.
-    pub(super) fn fits(&self, front: &Front) -> bool {
-        front
-            .trailer
-            .is_some_and(|trailer| trailer.foot == self.foot)
-            && self.from < self.until
-            && self.until <= front.entries
-    }
-}
-
-/// Splits a segment. Reads the index and the checksums once.
-pub(super) fn split(
-    source: &Arc<dyn Source>,
-    options: &Options,
-    target: u64,
-) -> Result<Vec<part::Portion>> {
-    let front = Front::open(source, options)?;
-    let Some(trailer) = front.trailer else {
-        return Ok(Vec::new());
-    };
-    let (mut cuts, mut last) = (vec![(0, front.data_start)], (0, front.data_start));
-    let mut visit = |number: u64, offset: u64| {
-        let (began, start) = cuts.last().copied().unwrap_or_default();
-        if extent(number - began, start, offset) > target && last.0 > began {
-            cuts.push(last);
-        }
-        last = (number, offset);
-    };
-    let survey = survey_each(&**source, options, &front, |number, entry| {
-        visit(number, entry.offset);
-    })?;
-    visit(front.entries, front.data_end);
-    // Under a key that is not given the hash cannot be told; that the index ascends is enough for parts to be exact.
-    let is_sound = match survey.hash {
-        Some(hash) if trailer.key_check_is_right => {
-            trailer.finding(&front.key, front.entries, hash).is_none()
-        }
-        _ => trailer.count_is_right && trailer.magic_is_right,
-    };
-    if !survey.ascends || !is_sound || !front.terminator_is_zero {
-        return Ok(Vec::new());
-    }
-    let ends = cuts.iter().skip(1).copied();
-    let ends = ends.chain([(front.entries, front.data_end)]);
-    let portion = |(&(from, start), (until, end)): (&(u64, u64), (u64, u64))| {
-        let bytes = extent(until - from, start, end);
-        let portion = Portion {
-            foot: trailer.foot,
-            from,
-            until,
-        };
-        part::Portion::new(bytes, portion)
-    };
-    Ok(cuts.iter().zip(ends).map(portion).collect())
-}
-
-/// How many bytes of the file so many entries take whose messages lie between these offsets.
-const fn extent(entries: u64, start: u64, end: u64) -> u64 {
-    end.saturating_sub(start)
-        .saturating_add(entries.saturating_mul(ENTRY_AND_CHECKSUM))
-}
 
 impl State {
     /// At the beginning of a part: behind the first of its entries, or the one in front of them, whose message stands.

@@ -1,10 +1,10 @@
 //! The ledger: records and the gaps between them as the walk goes, the trailer when it is at its end, and then the index.
 
-use super::ENTRY_BYTES;
-use super::check::POLL_EVERY;
 use super::front::Front;
+use super::index::POLL_EVERY;
+use super::layout::ENTRY_BYTES;
+use super::layout::{Entry, Message};
 use super::walk::{Advance, SealedWalk};
-use super::{Entry, Message};
 use crate::engine::Step;
 use crate::error::{Error, Finding, Result};
 use crate::ledger::{Cause, Kind, Note, Place, Span, Tiling, whole_kind};

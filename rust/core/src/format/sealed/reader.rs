@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::index_blocks::IndexBlocks;
-use super::{
+use super::layout::{
     CHECKSUM_BYTES, ENTRY_BYTES, Entry, Header, MAX_HEADER_BYTES, Message, Parsed, UUID_BYTES,
 };
 use crate::checksum::{Incremental, Key, hash};

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::Message;
+use super::layout::Message;
 use crate::record::ColumnBuffer;
 use crate::record::{Rows, Value};
 use crate::uuid6;

@@ -1,11 +1,9 @@
 //! Messages that stand one behind the other as the index says, checked together: nearly all of a good segment.
 
-use super::check::{Checker, Prior};
-use super::front::Front;
-use super::{CHECKSUM_BYTES, ENTRY_BYTES, Entry, Header, Message, Parsed, UUID_BYTES};
+use super::judge::Prior;
+use super::layout::{CHECKSUM_BYTES, ENTRY_BYTES, Entry, Header, Message, Parsed, UUID_BYTES};
 use crate::checksum::Key;
 use crate::checksum::batch::Batch;
-use crate::error::Result;
 use crate::limits::LIMITS;
 use crate::saturating::saturating_usize;
 use crate::uuid6;
@@ -14,18 +12,18 @@ use crate::uuid6;
 const ENOUGH_MESSAGES: usize = LIMITS.enough_run_messages;
 
 /// What a run is collected from.
-struct Stretch<'a> {
+pub(super) struct Stretch<'a> {
     /// The number of the first entry.
-    number: u64,
-    entries: &'a [[u8; ENTRY_BYTES]],
+    pub(super) number: u64,
+    pub(super) entries: &'a [[u8; ENTRY_BYTES]],
     /// Their checksums, of which some may be missing at the end.
-    checksums: &'a [[u8; CHECKSUM_BYTES]],
+    pub(super) checksums: &'a [[u8; CHECKSUM_BYTES]],
     /// What is at hand of the data behind the last good message, behind so many bytes of what is in front of it.
-    bytes: &'a [u8],
-    lead: usize,
+    pub(super) bytes: &'a [u8],
+    pub(super) lead: usize,
     /// How much data there is behind it.
-    left: u64,
-    prior: Prior,
+    pub(super) left: u64,
+    pub(super) prior: Prior,
 }
 
 /// How many bytes may be hashed together: as many as were found good since the last failure. So what a failure makes worthless
@@ -52,7 +50,7 @@ impl Trust {
 /// Messages that are checked together, and what that takes.
 #[derive(Debug, Default)]
 pub(super) struct Run {
-    messages: Vec<Message>,
+    pub(super) messages: Vec<Message>,
     stored: Vec<u64>,
     /// What is hashed of each: its UUID, and where it is.
     uuids: Vec<[u8; UUID_BYTES]>,
@@ -63,53 +61,10 @@ pub(super) struct Run {
     batch: Batch,
 }
 
-impl Checker {
-    /// The messages of entry number `number` and of those behind it, at most `most`, that [`check`](Self::check) would find good
-    /// one after the other: as far as that can be told at once, of what is in view and stands directly behind the last good one.
-    pub(super) fn check_run(
-        &mut self,
-        number: u64,
-        most: usize,
-        prior: &Prior,
-    ) -> Result<&[Message]> {
-        let Front {
-            entries,
-            data_end,
-            key,
-            trailer,
-            ..
-        } = self.front;
-        let is_cheap = LIMITS.run_bytes as u64 <= self.budget.left(self.front.len);
-        let Some(trailer) = trailer.filter(|_| is_cheap) else {
-            return Ok(&[]);
-        };
-        self.reader.checksum(trailer.checksum_at(number))?;
-        let count = saturating_usize(entries.saturating_sub(number));
-        let run = self.run.get_or_insert_default();
-        let (lead, bytes) = self.reader.bytes_led(prior.end);
-        run.check(
-            &key,
-            &Stretch {
-                number,
-                entries: self
-                    .reader
-                    .entries_in_view(number, count.min(most).min(LIMITS.run_messages)),
-                checksums: self.reader.checksums_in_view(trailer.checksum_at(number)),
-                bytes,
-                lead,
-                left: data_end.saturating_sub(prior.end),
-                prior: *prior,
-            },
-            &mut self.trust,
-        );
-        Ok(&run.messages)
-    }
-}
-
 impl Run {
     /// Collects messages as long as each lies whole in what is at hand, and stands where the one before it ends, its
     /// UUID behind that one's. Keeps those in front of the first whose checksum is wrong.
-    fn check(&mut self, key: &Key, stretch: &Stretch<'_>, trust: &mut Trust) {
+    pub(super) fn check(&mut self, key: &Key, stretch: &Stretch<'_>, trust: &mut Trust) {
         self.collect(stretch, *trust);
         self.batch.hash_headed(
             key,

@@ -1,9 +1,9 @@
 //! The good messages of a damaged segment, behind an index that is made anew, in front of the checksums that they were checked
 //! by. A segment without a usable trailer gets none: a checksum of bytes that nothing proved would pass them off as proven.
 
+use super::layout::{ENTRY_BYTES, MAGIC, UUID_BYTES};
+use super::open;
 use super::trailer::{Foot, key_check};
-use super::walk::SealedWalk;
-use super::{ENTRY_BYTES, MAGIC, UUID_BYTES};
 use crate::checksum::Incremental;
 use crate::cursor::Cursor;
 use crate::engine::salvage::Entries;
@@ -37,7 +37,7 @@ impl Kept {
 }
 
 pub(super) fn salvage(salvage: &mut Salvage<'_>) -> Result<()> {
-    let mut walk = SealedWalk::open(salvage.source(), salvage.options(), Start::Beginning)?;
+    let mut walk = open::walk(salvage.source(), salvage.options(), Start::Beginning)?;
     let front = *walk.front();
     let (mut kept, mut count, mut first) = (salvage.aside()?, 0_u64, None);
     while walk.step()? == Step::More {

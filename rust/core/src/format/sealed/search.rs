@@ -4,7 +4,7 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
-use super::{ENTRY_BYTES, UUID_BYTES};
+use super::layout::{ENTRY_BYTES, UUID_BYTES};
 use crate::saturating::saturating_usize;
 use crate::uuid6;
 

@@ -2,12 +2,15 @@
 
 use std::sync::Arc;
 
-use super::check::{Checker, POLL_EVERY, Prior};
+use super::check::Checker;
 use super::front::Front;
-use super::index::survey;
+use super::index::POLL_EVERY;
+use super::judge::Prior;
+use super::layout::{Message, UUID_BYTES};
 use super::reader::Reader;
-use super::walk::{SealedWalk, State};
-use super::{Message, UUID_BYTES};
+use super::state::State;
+use super::survey::survey;
+use super::walk::SealedWalk;
 use crate::engine::{Carry, Options, Start, Step, Walk, Wanted};
 use crate::error::{Error, Result};
 use crate::ledger::Notes;

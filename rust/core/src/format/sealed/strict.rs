@@ -64,7 +64,7 @@ impl SealedWalk {
         let (prior, front) = (self.state.prior(), *self.front());
         let entry = self.checker.entry_elsewhere(number)?;
         if cause == Cause::SearchLimit {
-            return Ok(super::check::Fault::SearchLimit.finding(&front, &entry, &prior));
+            return Ok(super::judge::Fault::SearchLimit.finding(&front, &entry, &prior));
         }
         let budget = std::mem::take(&mut self.checker.budget);
         let checked = self.checker.check(number, &entry, entry.offset, &prior)?;

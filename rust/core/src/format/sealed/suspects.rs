@@ -4,9 +4,12 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::front::Front;
+use super::layout::{
+    ENTRY_BYTES, Entry, FOOT_BYTES, Header, MAGIC, MAX_HEADER_BYTES, Parsed, UUID_BYTES,
+};
+use super::open;
 use super::reader::Reader;
 use super::trailer::{Foot, Trailer, key_check};
-use super::{ENTRY_BYTES, Entry, FOOT_BYTES, Header, MAGIC, MAX_HEADER_BYTES, Parsed, UUID_BYTES};
 use crate::checksum::{Incremental, Key};
 use crate::cursor::Cursor;
 use crate::engine::Options;
@@ -36,7 +39,7 @@ pub(super) struct SealedSuspects {
 impl SealedSuspects {
     /// `None` where the segment has no checksums.
     pub(super) fn open(source: &Arc<dyn Source>, options: &Options) -> Result<Option<Self>> {
-        let front = Front::open(source, options)?;
+        let front = open::front(source, options)?;
         Ok(front.trailer.map(|trailer| Self {
             source: source.clone(),
             options: options.clone(),

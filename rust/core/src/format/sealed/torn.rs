@@ -1,10 +1,9 @@
 //! A trailer that is cut off: found only where all of the file in front of it is as the writer left it.
 
-use super::check::POLL_EVERY;
-use super::index::written_index_hash;
+use super::index::{POLL_EVERY, written_index_hash};
+use super::layout::{CHECKSUM_BYTES, ENTRY_BYTES, FOOT_BYTES, MAGIC, Parsed};
 use super::reader::Reader;
 use super::trailer::{Foot, key_check, trailer_bytes};
-use super::{CHECKSUM_BYTES, ENTRY_BYTES, FOOT_BYTES, MAGIC, Parsed};
 use crate::checksum::Key;
 use crate::engine::Options;
 use crate::error::Result;

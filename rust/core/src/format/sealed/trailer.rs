@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::layout::{CHECKSUM_BYTES, FOOT_BYTES, MAGIC};
 use super::reader::read_array;
-use super::{CHECKSUM_BYTES, FOOT_BYTES, MAGIC};
 use crate::checksum::{Key, hash};
 use crate::cursor::Cursor;
 use crate::error::{Finding, Result};

@@ -1,71 +1,26 @@
 //! The walk: entry by entry in the order of the index, each message checked where its entry says that it is, and, where it
 //! is not there, directly behind the last good one.
 
+use super::state::State;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
-use super::check::{Checker, Fault, POLL_EVERY, Prior, handed_out};
+use super::check::{Checker, handed_out};
 use super::front::Front;
-use super::part::Progress;
+use super::index::POLL_EVERY;
+use super::judge::{Fault, Prior};
+use super::layout::{Entry, Message, Parsed};
 use super::ranges::FrontRanges;
 use super::reader::Reader;
 use super::rows::SealedRows;
-use super::{Entry, Message, Parsed, UUID_BYTES};
-use crate::engine::{Budget, Carry, Options, Start, Step, Types, UuidBounds, Walk};
+use crate::engine::{Carry, Options, Step, Types, UuidBounds, Walk};
 use crate::error::{Damage, Error, Result};
+use crate::ledger::Note;
 use crate::ledger::{Cause, Kind, Span, Tiling};
-use crate::ledger::{Note, Notes};
 use crate::limits::LIMITS;
 use crate::record::Checked;
 use crate::record::Rows;
 use crate::source::Source;
 use crate::uuid6;
-
-/// What a [`Carry`] holds.
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct State {
-    /// The file's length and number of entries, so that a carry of another file is refused.
-    pub(super) size: u64,
-    pub(super) entries: u64,
-    /// The first entry of this walk.
-    pub(super) from: u64,
-    /// The entry that comes next.
-    pub(super) next: u64,
-    /// The last good message's UUID.
-    pub(super) last: Option<[u8; UUID_BYTES]>,
-    /// Where the last good message ends; before the first, where the data begins.
-    pub(super) end: u64,
-    /// Whether any message counted.
-    pub(super) counted: bool,
-    /// Bytes hashed in vain.
-    pub(super) budget: Budget,
-    /// Where a message was looked for in vain behind the last good one.
-    pub(super) tried: Option<u64>,
-    /// Whether looking for one there would have taken more than may be hashed in vain.
-    pub(super) exhausted: bool,
-    /// Entries since the last good one that have no message.
-    pub(super) failed: Notes,
-    /// Entries in front of those that are damage. Notes are counted in entries.
-    pub(super) marks: Notes,
-    /// Once all ranges behind the index have been given: up to which entry those of the index are to be, and up to which offset
-    /// they have been.
-    pub(super) front: Option<(u64, u64)>,
-    pub(super) ended: bool,
-    /// The part that this walk is of.
-    pub(super) part: Option<Progress>,
-    /// Whether the entry before the next one has its message where it says, so that a part may end here.
-    pub(super) stands: bool,
-}
-
-impl State {
-    pub(super) fn prior(&self) -> Prior {
-        Prior {
-            last: self.last,
-            end: self.end,
-        }
-    }
-}
 
 pub(super) struct SealedWalk {
     pub(super) options: Options,
@@ -97,18 +52,6 @@ pub(super) enum Advance {
 }
 
 impl SealedWalk {
-    pub(super) fn open(
-        source: Arc<dyn Source>,
-        options: &Options,
-        start: Start<'_>,
-    ) -> Result<Self> {
-        let front = Front::open(&source, options)?;
-        let state = State::at(&source, &front, options, start)?;
-        let mut walk = Self::new(source, options, front, state);
-        walk.keep_to_part()?;
-        Ok(walk)
-    }
-
     /// A walk of a file whose front is known.
     pub(super) fn new(
         source: Arc<dyn Source>,

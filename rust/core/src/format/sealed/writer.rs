@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 
 use uuid::Uuid;
 
+use super::COLUMNS;
+use super::layout::{ENTRY_BYTES, Entry, MAGIC, UUID_BYTES};
 use super::trailer::{Foot, key_check};
-use super::{COLUMNS, ENTRY_BYTES, Entry, MAGIC, UUID_BYTES};
 use crate::checksum::{Incremental, Key};
 use crate::engine::{self, Interrupt, WriteOptions};
 use crate::error::{Error, Result};

@@ -2,13 +2,13 @@
 
 use std::ops::Range;
 
-use super::{Division, Place, Table};
+use super::front::Front;
+use super::index::each_piece;
+use super::layout::Entry;
+use super::reader::read_array;
+use super::table::{Division, Place, Table};
 use crate::engine::Options;
 use crate::error::Result;
-use crate::format::sealed::Entry;
-use crate::format::sealed::front::Front;
-use crate::format::sealed::index::each_piece;
-use crate::format::sealed::reader::read_array;
 use crate::limits::LIMITS;
 use crate::source::Source;
 use crate::uuid6;
@@ -30,7 +30,7 @@ impl Table {
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io), [`Error::Interrupted`](crate::Error::Interrupted).
-    pub(in crate::format::sealed) fn build(
+    pub(super) fn build(
         source: &dyn Source,
         options: &Options,
         front: &Front,

@@ -1,11 +1,9 @@
 //! A table from times to the entries that have them, so that a look-up begins next to what it looks for: stretches of time, all of
 //! one length, each with its entries. Where many share a stretch, as those of a burst do, it is divided once more.
 
-mod building;
-
 use std::ops::Range;
 
-use super::UUID_BYTES;
+use super::layout::UUID_BYTES;
 use super::search::Search;
 use crate::limits::LIMITS;
 use crate::prefetch::{CACHE_LINE_BYTES, prefetch_item};
@@ -16,16 +14,16 @@ const OFFSET_UNIT: u64 = CACHE_LINE_BYTES as u64;
 
 /// Where a stretch of time begins. Both numbers side by side, since one look at memory is most of what a look-up takes.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+pub(super) struct Place {
     /// The number of the first entry that is not earlier.
-    entry: u32,
+    pub(super) entry: u32,
     /// Where its message begins, in [`OFFSET_UNIT`]s: for guessing where those of the stretch do, and nothing else. Of a crowded
     /// stretch the number of its division, 0 if it has none.
-    offset: u32,
+    pub(super) offset: u32,
 }
 
 impl Place {
-    fn new(entry: u32, offset: u64) -> Self {
+    pub(super) fn new(entry: u32, offset: u64) -> Self {
         let offset = u32::try_from(offset / OFFSET_UNIT).unwrap_or(u32::MAX);
         Self { entry, offset }
     }
@@ -33,19 +31,19 @@ impl Place {
 
 /// Stretches of time, all of one length, from the first to the last of some entries.
 #[derive(Clone, Copy, Debug)]
-struct Division {
+pub(super) struct Division {
     /// The times of these entries, in ticks.
-    first: u64,
-    last: u64,
+    pub(super) first: u64,
+    pub(super) last: u64,
     /// How many stretches a tick is, before they are joined, times 2^64.
-    scale: u64,
+    pub(super) scale: u64,
     /// They are joined, two to the power of this many.
-    joined: u32,
+    pub(super) joined: u32,
     /// How many ticks a stretch is long, rounded down.
-    width: u64,
+    pub(super) width: u64,
     /// Where its places are: one more than there are stretches, the last behind all entries.
-    begin: usize,
-    count: usize,
+    pub(super) begin: usize,
+    pub(super) count: usize,
 }
 
 /// A time's place in a division, and how far it is from there to the next one, in 2^32ths.
@@ -53,7 +51,7 @@ type Spot = (usize, u64);
 
 impl Division {
     /// So many stretches of this time, as far as it has ticks.
-    fn new(stretches: u64, first: u64, last: u64, begin: usize) -> Option<Self> {
+    pub(super) fn new(stretches: u64, first: u64, last: u64, begin: usize) -> Option<Self> {
         let whole = last.checked_sub(first)? + 1; // 60 bits: this does not overflow
         let stretches = stretches.min(whole);
         Some(Self {
@@ -68,7 +66,7 @@ impl Division {
     }
 
     /// Where a time is; `None` in front of the first and behind the last.
-    fn spot(&self, time: u64) -> Option<Spot> {
+    pub(super) fn spot(&self, time: u64) -> Option<Spot> {
         let since = time.checked_sub(self.first).filter(|_| time <= self.last)?;
         let scaled = (u128::from(since) * u128::from(self.scale)) >> self.joined;
         let place = usize::try_from(scaled >> u64::BITS).ok()?;
@@ -82,9 +80,9 @@ impl Division {
 #[derive(Debug)]
 pub(super) struct Table {
     /// The first is of the whole time, each other of a crowded stretch of one in front of it.
-    divisions: Vec<Division>,
+    pub(super) divisions: Vec<Division>,
     /// Those of all divisions.
-    places: Vec<Place>,
+    pub(super) places: Vec<Place>,
 }
 
 /// The stretch that a time is in, which is not divided.
@@ -205,7 +203,7 @@ mod tests {
 
     use crate::engine::{Options, WriteOptions};
     use crate::format::sealed::Writer;
-    use crate::format::sealed::front::Front;
+    use crate::format::sealed::open;
     use crate::source::{BytesSource, Source};
 
     /// UUIDs of bursts of bursts: so many each, so many ticks apart, with a pause of two to some power behind it.
@@ -238,7 +236,7 @@ mod tests {
             lookup_table_bytes: allowed,
             ..Options::default()
         };
-        let front = Front::open(&source, &options).unwrap();
+        let front = open::front(&source, &options).unwrap();
         Table::build(&*source, &options, &front).unwrap()
     }
 
