@@ -93,12 +93,19 @@ pub(crate) trait Scan: Send {
     }
 }
 
-/// A walk: goes on with a scan until something is found, and raises the damage that it was ended by again and again.
+/// What ended a walk for good.
+enum Failure {
+    Damage(Box<Damage>),
+    /// A part cannot be read by itself.
+    Refused(String),
+}
+
+/// A walk: goes on with a scan until something is found, and fails again in the same way with what ended it.
 pub(crate) struct Driver<S> {
     scan: S,
     ended: bool,
     /// What every step fails with from now on.
-    damage: Option<Box<Damage>>,
+    failure: Option<Failure>,
 }
 
 impl<S: Scan> Driver<S> {
@@ -112,7 +119,7 @@ impl<S: Scan> Driver<S> {
         Self {
             scan,
             ended,
-            damage: None,
+            failure: None,
         }
     }
 
@@ -121,10 +128,17 @@ impl<S: Scan> Driver<S> {
         &self.scan
     }
 
+    /// The same, for what takes reading.
+    pub(crate) const fn scan_mut(&mut self) -> &mut S {
+        &mut self.scan
+    }
+
     fn advance(&mut self) -> Result<Advance> {
         let advance = self.scan.advance();
-        if let Err(Error::Damage(damage)) = &advance {
-            self.damage = Some(damage.clone());
+        match &advance {
+            Err(Error::Damage(damage)) => self.failure = Some(Failure::Damage(damage.clone())),
+            Err(Error::Usage(why)) => self.failure = Some(Failure::Refused(why.clone())),
+            _ => {}
         }
         advance
     }
@@ -137,8 +151,10 @@ impl<S: Scan> Walk for Driver<S> {
             self.ended = true;
             return Err(error);
         }
-        if let Some(damage) = &self.damage {
-            return Err(Error::Damage(damage.clone()));
+        match &self.failure {
+            None => {}
+            Some(Failure::Damage(damage)) => return Err(Error::Damage(damage.clone())),
+            Some(Failure::Refused(why)) => return Err(Error::Usage(why.clone())),
         }
         while !self.ended {
             let advance = self.advance()?;

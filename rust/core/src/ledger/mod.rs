@@ -1,5 +1,6 @@
 //! The ledger: contiguous byte ranges that cover a file exactly, each with what it is and, where it is damaged, why.
 
+mod last;
 mod notes;
 mod span;
 mod stretches;
@@ -10,6 +11,7 @@ mod tests;
 mod tiling;
 mod totals;
 
+pub(crate) use last::lay_last;
 pub(crate) use notes::{Note, Notes, Place};
 pub use span::{Kind, RecordRun, Span};
 use stretches::Stretches;

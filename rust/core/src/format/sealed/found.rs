@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::check::{Checker, admit};
 use super::layout::{Message, UUID_BYTES};
-use super::rows::SealedRows;
+use super::rows::{Bodies, SealedRows};
 use crate::engine::Options;
 use crate::error::Result;
 use crate::record::{Found, Rows};
@@ -58,17 +58,32 @@ impl FoundMessages {
     }
 }
 
+/// Where the bytes of messages that were looked up are.
+struct Looked<'a> {
+    /// The whole source, where it is in memory.
+    whole: Option<&'a [u8]>,
+    bytes: &'a [Vec<u8>],
+}
+
+impl Bodies for Looked<'_> {
+    fn bytes_of(&self, row: usize, message: &Message) -> &[u8] {
+        match self.whole {
+            Some(bytes) => usize::try_from(message.position)
+                .ok()
+                .and_then(|start| bytes.get(start..))
+                .unwrap_or_default(),
+            None => self.bytes.get(row).map(Vec::as_slice).unwrap_or_default(),
+        }
+    }
+}
+
 impl Found for FoundMessages {
     fn rows(&self) -> Box<dyn Rows + '_> {
-        let whole = self.source.as_slice();
         Box::new(SealedRows {
             messages: &self.messages,
-            bytes_of: move |row: usize, message: &Message| match whole {
-                Some(bytes) => usize::try_from(message.position)
-                    .ok()
-                    .and_then(|start| bytes.get(start..))
-                    .unwrap_or_default(),
-                None => self.bytes.get(row).map(Vec::as_slice).unwrap_or_default(),
+            bodies: Looked {
+                whole: self.source.as_slice(),
+                bytes: &self.bytes,
             },
         })
     }

@@ -259,13 +259,15 @@ impl SealedLookup {
             values: false,
             ..self.proof.options.clone()
         };
-        let mut walk = self.proof.walk(
+        let scan = self.proof.scan(
             &options,
             State::before(&self.proof.front, 0, self.proof.front.data_start),
         );
+        let mut walk = scan.into_walk();
         let mut messages = Vec::new();
         while walk.step()? == Step::More {
             let wanted = walk
+                .scan()
                 .messages
                 .iter()
                 .filter(|message| uuids.contains(&message.uuid));
@@ -344,17 +346,17 @@ impl Lookup for SealedLookup {
         };
         let whole = State::before(&self.proof.front, 0, self.proof.front.data_start);
         let Some(since) = UuidBounds::of(wanted).since() else {
-            return Ok(Box::new(self.proof.walk(&options, whole)));
+            return Ok(Box::new(self.proof.scan(&options, whole).into_walk()));
         };
         let survey = self.proof.survey()?;
         let is_doubt_damage = self.proof.options.strict || self.proof.options.prune;
         if !self.proof.is_index_believed(survey) && (is_doubt_damage || !survey.ascends) {
-            return Ok(Box::new(self.proof.walk(&options, whole)));
+            return Ok(Box::new(self.proof.scan(&options, whole).into_walk()));
         }
         let first = self.lower_bound(&mut self.checker(), &since)?;
         let state = self.run_in(first)?.unwrap_or(whole);
-        let mut walk = self.proof.walk(&options, state);
-        walk.index_hash = survey.hash;
-        Ok(Box::new(walk))
+        let mut scan = self.proof.scan(&options, state);
+        scan.index_hash = survey.hash;
+        Ok(Box::new(scan.into_walk()))
     }
 }

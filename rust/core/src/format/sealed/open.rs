@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::FORMAT;
 use super::front::Front;
 use super::state::State;
-use super::walk::SealedWalk;
+use super::walk::{SealedScan, SealedWalk};
 use crate::checksum::Key;
 use crate::engine::{Options, Start, Step, Walk, Wanted};
 use crate::error::{Error, Result};
@@ -22,9 +22,9 @@ pub(super) fn walk(
 ) -> Result<SealedWalk> {
     let front = front(&source, options)?;
     let state = State::at(&source, &front, options, start)?;
-    let mut walk = SealedWalk::new(source, options, front, state);
-    walk.keep_to_part()?;
-    Ok(walk)
+    let mut scan = SealedScan::new(source, options, front, state);
+    scan.keep_to_part()?;
+    Ok(scan.into_walk())
 }
 
 /// Looks at a file, and settles on one of the keys: the first whose key check is in the file, else the first under which

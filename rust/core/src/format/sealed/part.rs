@@ -15,7 +15,7 @@ use super::layout::{Entry, Message};
 use super::reader::{Reader, read_array};
 use super::search::Search;
 use super::state::State;
-use super::walk::SealedWalk;
+use super::walk::SealedScan;
 use crate::engine::part::{another_file, check_share, exhausted, inseparable};
 use crate::engine::{Options, UuidBounds};
 use crate::error::Result;
@@ -140,7 +140,7 @@ impl Checker {
     }
 }
 
-impl SealedWalk {
+impl SealedScan {
     /// Reads nothing ahead behind the part that is walked, if it is one.
     pub(super) fn keep_to_part(&mut self) -> Result<()> {
         if let Some(Progress { portion, .. }) = self.state.part {

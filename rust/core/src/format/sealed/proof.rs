@@ -11,7 +11,7 @@ use super::search::Search;
 use super::state::State;
 use super::survey::{Survey, survey};
 use super::table::Near;
-use super::walk::SealedWalk;
+use super::walk::SealedScan;
 use crate::engine::{Options, Step, Walk, Wanted};
 use crate::error::{Damage, Error, Result};
 use crate::ledger::Cause;
@@ -122,10 +122,11 @@ impl Proof {
             wanted: Wanted::default(),
             ..self.options.clone()
         };
-        let mut walk = self.walk(
+        let scan = self.scan(
             &options,
             State::before(&self.front, 0, self.front.data_start),
         );
+        let mut walk = scan.into_walk();
         while walk.step()? == Step::More {}
         Ok(Sought::Unsure)
     }
@@ -137,7 +138,7 @@ impl Proof {
         }
     }
 
-    pub(super) fn walk(&self, options: &Options, state: State) -> SealedWalk {
-        SealedWalk::new(self.source.clone(), options, self.front, state)
+    pub(super) fn scan(&self, options: &Options, state: State) -> SealedScan {
+        SealedScan::new(self.source.clone(), options, self.front, state)
     }
 }

@@ -4,19 +4,12 @@ use super::front::Front;
 use super::index::POLL_EVERY;
 use super::layout::ENTRY_BYTES;
 use super::layout::{Entry, Message};
-use super::walk::{Advance, SealedWalk};
-use crate::engine::Step;
+use super::walk::SealedScan;
+use crate::engine::Advance;
 use crate::error::{Error, Finding, Result};
-use crate::ledger::{Cause, Kind, Note, Place, Span, Tiling, whole_kind};
-use crate::limits::LIMITS;
+use crate::ledger::{Cause, Kind, Note, Place, Span, Tiling, lay_last, whole_kind};
 
-/// How far the index has been covered.
-pub(super) struct FrontRanges {
-    tiling: Tiling,
-    place: Place,
-}
-
-impl SealedWalk {
+impl SealedScan {
     /// Covers what lies between the last good message and `until`, where the next one begins or the data ends, and marks the
     /// entries that failed in between.
     pub(super) fn close_gap(&mut self, until: u64) -> Result<()> {
@@ -183,48 +176,34 @@ impl SealedWalk {
 
     /// Gives the next ranges of the index. `false` where there are no more.
     pub(super) fn give_front(&mut self) -> Result<bool> {
-        let Some((until, given)) = self.state.front else {
+        let front = *self.front();
+        let Some((until, given)) = &mut self.state.front else {
             return Ok(false);
         };
-        let front = *self.front();
-        let mut ranges = match self.front_ranges.take() {
-            Some(ranges) => ranges,
-            None => FrontRanges {
-                tiling: Tiling::resume(front.entry_at(self.state.from), None),
-                place: Place::default(),
-            },
-        };
-        let before = self.spans.len();
-        let (tiling, out) = (&mut ranges.tiling, &mut self.spans);
-        let mut more = true;
-        while more && out.len() < before + LIMITS.front_step_spans {
-            if let Some(note) = self.state.marks.next(&mut ranges.place)? {
+        let begin = front.entry_at(self.state.from);
+        let (tiling, place) = self
+            .front_ranges
+            .get_or_insert_with(|| (Tiling::resume(begin, None), Place::default()));
+        lay_last(given, &mut self.spans, |out| {
+            if let Some(note) = self.state.marks.next(place)? {
                 tiling.cover(front.entry_at(note.start), Kind::Header, None, out);
                 let cause = Some(note.cause);
                 tiling.cover(front.entry_at(note.end), Kind::Corrupt, cause, out);
-            } else {
-                tiling.cover(front.entry_at(until), Kind::Header, None, out);
-                if until == front.entries {
-                    let cause = (!front.terminator_is_zero).then_some(Cause::BadTerminator);
-                    let kind = cause.map_or(Kind::Header, |_| Kind::Corrupt);
-                    tiling.cover(front.data_start, kind, cause, out);
-                }
-                tiling.finish(out);
-                more = false;
+                return Ok(true);
             }
-            // A walk that was taken up again has given some of them already.
-            while out.get(before).is_some_and(|span| span.start < given) {
-                out.remove(before);
+            tiling.cover(front.entry_at(*until), Kind::Header, None, out);
+            if *until == front.entries {
+                let cause = (!front.terminator_is_zero).then_some(Cause::BadTerminator);
+                let kind = cause.map_or(Kind::Header, |_| Kind::Corrupt);
+                tiling.cover(front.data_start, kind, cause, out);
             }
-        }
-        let last = out.get(before..).and_then(<[Span]>::last);
-        self.state.front = Some((until, last.map_or(given, |last| last.end)));
-        self.front_ranges = Some(ranges);
-        Ok(more)
+            tiling.finish(out);
+            Ok(false)
+        })
     }
 
     /// The one range of a file of which nothing can be read.
-    pub(super) fn give_up(&mut self, cause: Cause) -> Result<Step> {
+    pub(super) fn give_up(&mut self, cause: Cause) -> Result<Advance> {
         let front = *self.front();
         if self.stops_at_damage() {
             self.note(0, front.unreadable_finding(cause));
@@ -237,8 +216,7 @@ impl SealedWalk {
             kind: whole_kind(cause, true),
             cause: Some(cause),
         });
-        self.state.ended = true;
-        Ok(Step::More)
+        Ok(Advance::End)
     }
 
     /// The error of the first damage, or, where there is none any more, of a file that has changed.

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::layout::Message;
+use super::reader::Reader;
 use crate::record::ColumnBuffer;
 use crate::record::{Rows, Value};
 use crate::uuid6;
@@ -33,24 +34,36 @@ impl Message {
     }
 }
 
-/// Messages and where their bytes are: `bytes_of` gives those from a message's beginning on.
-pub(super) struct SealedRows<'a, F> {
-    pub(super) messages: &'a [Message],
-    pub(super) bytes_of: F,
+/// Where the bytes of messages are.
+pub(super) trait Bodies {
+    /// The bytes from a message's beginning on, which is the one of this row.
+    fn bytes_of(&self, row: usize, message: &Message) -> &[u8];
 }
 
-impl<'a, F: Fn(usize, &Message) -> &'a [u8]> SealedRows<'a, F> {
+impl Bodies for &Reader {
+    fn bytes_of(&self, _: usize, message: &Message) -> &[u8] {
+        self.bytes(message.position)
+    }
+}
+
+/// Messages and where their bytes are.
+pub(super) struct SealedRows<'a, B> {
+    pub(super) messages: &'a [Message],
+    pub(super) bodies: B,
+}
+
+impl<B: Bodies> SealedRows<'_, B> {
     #[allow(
         clippy::indexing_slicing,
         reason = "a row beyond the rows is the caller's mistake, as with any slice"
     )]
-    fn message(&self, row: usize) -> (&Message, &'a [u8]) {
+    fn message(&self, row: usize) -> (&Message, &[u8]) {
         let message = &self.messages[row];
-        (message, (self.bytes_of)(row, message))
+        (message, self.bodies.bytes_of(row, message))
     }
 }
 
-impl<'a, F: Fn(usize, &Message) -> &'a [u8]> Rows for SealedRows<'a, F> {
+impl<B: Bodies> Rows for SealedRows<'_, B> {
     fn len(&self) -> usize {
         self.messages.len()
     }

@@ -38,14 +38,15 @@ impl Kept {
 
 pub(super) fn salvage(salvage: &mut Salvage<'_>) -> Result<()> {
     let mut walk = open::walk(salvage.source(), salvage.options(), Start::Beginning)?;
-    let front = *walk.front();
+    let front = *walk.scan().front();
     let (mut kept, mut count, mut first) = (salvage.aside()?, 0_u64, None);
     while walk.step()? == Step::More {
-        for message in &walk.messages {
+        let scan = walk.scan_mut();
+        for message in &scan.messages {
             let checksum = match &front.trailer {
                 Some(trailer) => {
                     let at = trailer.checksum_at(message.number);
-                    walk.checker.reader.checksum(at)?
+                    scan.checker.reader.checksum(at)?
                 }
                 None => 0,
             };

@@ -10,7 +10,7 @@ use super::layout::{Message, UUID_BYTES};
 use super::reader::Reader;
 use super::state::State;
 use super::survey::survey;
-use super::walk::SealedWalk;
+use super::walk::SealedScan;
 use crate::engine::{Carry, Options, Start, Step, Walk, Wanted};
 use crate::error::{Error, Result};
 use crate::ledger::Notes;
@@ -147,9 +147,9 @@ fn find_moved(
         ..options.clone()
     };
     let state = State::before(front, 0, front.data_start);
-    let mut walk = SealedWalk::new(source.clone(), &lenient, *front, state);
+    let mut walk = SealedScan::new(source.clone(), &lenient, *front, state).into_walk();
     while walk.step()? == Step::More {
-        let mut found = walk.messages.iter();
+        let mut found = walk.scan().messages.iter();
         if let Some(message) = found.find(|message| message.position == offset) {
             return Ok(Some(*message));
         }

@@ -2,12 +2,13 @@
 //! file.
 
 use super::ranges::bad_terminator;
-use super::walk::{Advance, SealedWalk};
+use super::walk::SealedScan;
 use crate::engine::UuidBounds;
+use crate::engine::{Advance, Scan};
 use crate::error::{Damage, Finding, Result};
 use crate::ledger::Cause;
 
-impl SealedWalk {
+impl SealedScan {
     /// Whether the next damage ends the reading.
     pub(super) const fn stops_at_damage(&self) -> bool {
         self.options.strict && !self.runs_on
@@ -15,7 +16,7 @@ impl SealedWalk {
 
     /// Damage comes next. What this step has found in front of it is given out first: it is met again then.
     pub(super) fn meet_damage(&mut self) -> Result<Advance> {
-        if self.has_output() {
+        if self.has_found() {
             return Ok(Advance::Full);
         }
         self.runs_on = true;
@@ -24,8 +25,14 @@ impl SealedWalk {
         if !self.front().terminator_is_zero && self.state.from == 0 {
             self.note(terminator, bad_terminator());
         }
+        self.run_on()
+    }
+
+    /// Goes on to where it is known which damage is the first.
+    pub(super) fn run_on(&mut self) -> Result<Advance> {
+        let terminator = self.front().entry_at(self.front().entries);
         loop {
-            let advance = self.advance()?;
+            let advance = self.go_on()?;
             self.spans.clear();
             // Entries are marked in their order, and come before everything else; only the key can be wrong before that.
             let is_settled = self

@@ -9,20 +9,17 @@ use super::front::Front;
 use super::index::POLL_EVERY;
 use super::judge::{Fault, Prior};
 use super::layout::{Entry, Message, Parsed};
-use super::ranges::FrontRanges;
 use super::reader::Reader;
 use super::rows::SealedRows;
-use crate::engine::{Carry, Options, Step, Types, UuidBounds, Walk};
-use crate::error::{Damage, Error, Result};
-use crate::ledger::Note;
-use crate::ledger::{Cause, Kind, Span, Tiling};
+use crate::engine::{Advance, Carry, Driver, Options, Scan, Types, UuidBounds};
+use crate::error::{Damage, Result};
+use crate::ledger::{Cause, Kind, Note, Place, Span, Tiling};
 use crate::limits::LIMITS;
 use crate::record::Checked;
-use crate::record::Rows;
 use crate::source::Source;
 use crate::uuid6;
 
-pub(super) struct SealedWalk {
+pub(super) struct SealedScan {
     pub(super) options: Options,
     pub(super) bounds: UuidBounds,
     types: Types,
@@ -31,8 +28,10 @@ pub(super) struct SealedWalk {
     pub(super) tiling: Tiling,
     pub(super) messages: Vec<Message>,
     pub(super) spans: Vec<Span>,
-    /// The ranges of the index that are being given.
-    pub(super) front_ranges: Option<FrontRanges>,
+    /// The ranges of the index that are being given: how far they are laid, and which mark comes next.
+    pub(super) front_ranges: Option<(Tiling, Place)>,
+    /// Where the step began.
+    began_at: u64,
     pub(super) suspects_key: bool,
     /// The index hash of what is in the file, once it is known.
     pub(super) index_hash: Option<u64>,
@@ -42,16 +41,10 @@ pub(super) struct SealedWalk {
     pub(super) first: Option<Damage>,
 }
 
-/// What one advance came to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Advance {
-    On,
-    /// What comes next would push the messages that this step has out of the window, or is damage that ends the reading.
-    Full,
-    End,
-}
+/// Walks one sealed segment.
+pub(super) type SealedWalk = Driver<SealedScan>;
 
-impl SealedWalk {
+impl SealedScan {
     /// A walk of a file whose front is known.
     pub(super) fn new(
         source: Arc<dyn Source>,
@@ -75,11 +68,18 @@ impl SealedWalk {
             messages: Vec::new(),
             spans: Vec::new(),
             front_ranges: None,
+            began_at: 0,
             suspects_key: false,
             index_hash: None,
             runs_on: false,
             first: None,
         }
+    }
+
+    /// The walk that goes on with this.
+    pub(super) const fn into_walk(self) -> SealedWalk {
+        let ended = self.state.ended;
+        Driver::resume(self, ended)
     }
 
     pub(super) const fn front(&self) -> &Front {
@@ -91,7 +91,7 @@ impl SealedWalk {
     }
 
     /// Goes on by one entry.
-    pub(super) fn advance(&mut self) -> Result<Advance> {
+    pub(super) fn go_on(&mut self) -> Result<Advance> {
         let front = *self.front();
         if self.stops_at_damage() && !front.terminator_is_zero && self.state.from == 0 {
             return self.meet_damage();
@@ -307,68 +307,72 @@ impl SealedWalk {
             .is_some();
         let is_too_large =
             self.options.values && message.header.total() > self.options.max_record_bytes;
-        if (is_too_large || !is_held) && self.has_output() {
+        if (is_too_large || !is_held) && self.has_found() {
             return Ok(false);
         }
         self.checker.bring_checked(message, &self.options)?;
         Ok(true)
     }
+}
 
-    /// Whether this step has found anything.
-    pub(super) fn has_output(&self) -> bool {
+impl Scan for SealedScan {
+    type Rows<'a> = SealedRows<'a, &'a Reader>;
+
+    fn options(&self) -> &Options {
+        &self.options
+    }
+
+    fn begin_step(&mut self) -> Result<()> {
+        self.messages.clear();
+        self.spans.clear();
+        self.began_at = self.state.end;
+        Ok(())
+    }
+
+    fn advance(&mut self) -> Result<Advance> {
+        if self.runs_on {
+            return self.run_on();
+        }
+        if let Some(cause) = self.front().unreadable {
+            return self.give_up(cause);
+        }
+        if self.state.front.is_none() {
+            let advance = self.go_on();
+            self.state.budget = self.checker.budget;
+            if let Some(part) = &mut self.state.part {
+                part.peak = self.checker.budget.peak();
+            }
+            let advance = advance?;
+            if advance != Advance::End || self.state.front.is_none() {
+                return Ok(advance);
+            }
+        }
+        Ok(if self.give_front()? {
+            Advance::Full
+        } else {
+            Advance::End
+        })
+    }
+
+    fn finish(&mut self) {
+        self.state.ended = true;
+    }
+
+    fn has_found(&self) -> bool {
         !self.messages.is_empty() || !self.spans.is_empty()
     }
 
-    /// Whether this step has as much as one should have.
-    fn is_enough(&self, began_at: u64) -> bool {
+    fn is_enough(&self) -> bool {
         self.spans.len() >= LIMITS.sealed_step_rows
             || !self.spans.is_empty()
-                && self.state.end.saturating_sub(began_at) >= self.options.window_bytes as u64
-    }
-}
-
-impl Walk for SealedWalk {
-    fn step(&mut self) -> Result<Step> {
-        self.options.poll()?;
-        self.messages.clear();
-        self.spans.clear();
-        if let Some(damage) = &self.first {
-            return Err(Error::Damage(Box::new(damage.clone())));
-        }
-        if let Some(cause) = self.front().unreadable.filter(|_| !self.state.ended) {
-            return self.give_up(cause);
-        }
-        let began_at = self.state.end;
-        while !self.state.ended {
-            if self.state.front.is_some() {
-                self.state.ended = !self.give_front()?;
-                break;
-            }
-            match self.advance()? {
-                Advance::End if self.state.front.is_some() => {}
-                Advance::End => self.state.ended = true,
-                Advance::Full => break,
-                Advance::On if self.is_enough(began_at) => break,
-                Advance::On => {}
-            }
-        }
-        self.state.budget = self.checker.budget;
-        if let Some(part) = &mut self.state.part {
-            part.peak = self.checker.budget.peak();
-        }
-        Ok(if self.has_output() {
-            Step::More
-        } else {
-            Step::Done
-        })
+                && self.state.end.saturating_sub(self.began_at) >= self.options.window_bytes as u64
     }
 
-    fn rows(&self) -> Box<dyn Rows + '_> {
-        let reader = &self.checker.reader;
-        Box::new(SealedRows {
+    fn rows(&self) -> SealedRows<'_, &Reader> {
+        SealedRows {
             messages: &self.messages,
-            bytes_of: |_, message: &Message| reader.bytes(message.position),
-        })
+            bodies: &self.checker.reader,
+        }
     }
 
     fn spans(&self) -> &[Span] {
@@ -386,15 +390,15 @@ impl Walk for SealedWalk {
         self.front().checked()
     }
 
-    fn offset(&self) -> u64 {
-        if self.state.ended {
+    fn offset(&self, ended: bool) -> u64 {
+        if ended {
             self.front().len
         } else {
             self.state.end
         }
     }
 
-    fn carry(&self) -> Carry {
+    fn carry(&self, _: bool) -> Carry {
         // A struct of numbers always has a JSON form.
         Carry(serde_json::to_string(&self.state).unwrap_or_default())
     }
