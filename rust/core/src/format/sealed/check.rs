@@ -1,7 +1,7 @@
 //! Whether an entry's message counts: the only place that says so, for walks and look-ups alike.
 
 use super::index::POLL_EVERY;
-use super::judge::{Claim, Fault, Prior, message};
+use super::judge::{self, Claim, Fault, Judged, Prior};
 
 use super::front::Front;
 use super::layout::{Entry, Message, Parsed, UUID_BYTES};
@@ -57,6 +57,35 @@ pub(super) fn admit(source: &dyn Source, message: &Message, options: &Options) -
     Ok(())
 }
 
+/// What ends a check.
+enum Stop {
+    Fault(Fault),
+    Error(Error),
+}
+
+impl From<Fault> for Stop {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Self {
+        Self::Error(error)
+    }
+}
+
+type Checking<T> = std::result::Result<T, Stop>;
+
+/// What a check came to.
+fn judged<T>(checked: Checking<T>) -> Result<Judged<T>> {
+    match checked {
+        Ok(value) => Ok(Ok(value)),
+        Err(Stop::Fault(fault)) => Ok(Err(fault)),
+        Err(Stop::Error(error)) => Err(error),
+    }
+}
+
 /// Checks messages of one file.
 pub(super) struct Checker {
     pub(super) reader: Reader,
@@ -89,22 +118,23 @@ impl Checker {
         }
     }
 
-    /// Whether the message of entry number `number` counts if it stands at `place`.
+    /// Whether the message of entry number `number` counts if it stands at `place`: rule 15 with a trailer, rule 16 without.
     pub(super) fn check(
         &mut self,
         number: u64,
         entry: &Entry,
         place: u64,
         prior: &Prior,
-    ) -> Result<std::result::Result<Message, Fault>> {
-        if !self.front.in_bounds(place) {
-            return Ok(Err(Fault::OutOfBounds));
+    ) -> Result<Judged<Message>> {
+        if let Err(fault) = judge::in_bounds(&self.front, place) {
+            return Ok(Err(fault));
         }
         self.cost = 0;
         let checked = match self.front.trailer {
-            Some(trailer) => self.check_by_checksum(&trailer, number, entry, place, prior)?,
-            None => self.check_by_structure(number, entry, place, prior)?,
+            Some(trailer) => self.check_by_checksum(&trailer, number, entry, place, prior),
+            None => self.check_by_structure(number, entry, place, prior),
         };
+        let checked = judged(checked)?;
         match checked {
             Ok(message) => self.trust.gain(message.header.total()),
             Err(_) => {
@@ -141,17 +171,12 @@ impl Checker {
         entry: &Entry,
         place: u64,
         prior: &Prior,
-    ) -> Result<std::result::Result<Message, Fault>> {
-        if place < prior.end {
-            return Ok(Err(Fault::Overlap));
-        }
-        let message = match self.parse(number, entry, place)? {
-            Ok(message) => message,
-            Err(fault) => return Ok(Err(fault)),
-        };
+    ) -> Checking<Message> {
+        judge::no_overlap(place, prior)?;
+        let message = self.parse(number, entry, place)?;
         let len = message.header.total();
         if !self.budget.affords(len, self.front.len) {
-            return Ok(Err(Fault::SearchLimit));
+            return Err(Stop::Fault(Fault::SearchLimit));
         }
         let stored = self.reader.checksum(trailer.checksum_at(number))?;
         let computed = self.reader.hash(&self.front.key, &entry.uuid, place, len)?;
@@ -159,7 +184,7 @@ impl Checker {
         if let Err(Fault::Checksum { .. }) = judged {
             self.budget.spend(len);
         }
-        Ok(judged)
+        Ok(judged?)
     }
 
     /// Without a trailer, by what the entries around it say.
@@ -169,46 +194,32 @@ impl Checker {
         entry: &Entry,
         place: u64,
         prior: &Prior,
-    ) -> Result<std::result::Result<Message, Fault>> {
-        if !uuid6::is_v6(&entry.uuid) {
-            return Ok(Err(Fault::BadUuid));
-        }
-        if let Some(last) = prior.last.filter(|last| entry.uuid <= *last) {
-            return Ok(Err(Fault::NotAbove(last)));
-        }
-        let next = self.next_evidence(number)?;
-        let is_behind_last = |next: &[u8; UUID_BYTES]| prior.last.is_none_or(|last| *next > last);
-        if let Some(next) = next.filter(|next| *next < entry.uuid && is_behind_last(next)) {
-            return Ok(Err(Fault::Ahead(next)));
-        }
-        if place < prior.end {
-            return Ok(Err(Fault::Overlap));
-        }
-        let message = match self.parse(number, entry, place)? {
-            Ok(message) => message,
-            Err(fault) => return Ok(Err(fault)),
-        };
+    ) -> Checking<Message> {
+        judge::ascends(&entry.uuid, prior)?;
+        judge::not_ahead(&entry.uuid, self.next_evidence(number)?, prior)?;
+        judge::no_overlap(place, prior)?;
+        let message = self.parse(number, entry, place)?;
         let (end, expected) = (message.end(), self.beginning(number + 1)?);
-        Ok(if end == expected || self.next_confirms(number, end)? {
+        if end == expected || self.next_confirms(number, end)? {
             Ok(message)
         } else {
-            Err(Fault::Unconfirmed { end, expected })
-        })
+            Err(Stop::Fault(Fault::Unconfirmed { end, expected }))
+        }
     }
 
     /// What stands at `place`, as this entry's message.
-    fn parse(
-        &mut self,
-        number: u64,
-        entry: &Entry,
-        place: u64,
-    ) -> Result<std::result::Result<Message, Fault>> {
-        let data_end = self.front.data_end;
-        let left = data_end - place;
+    fn parse(&mut self, number: u64, entry: &Entry, place: u64) -> Checking<Message> {
         if self.budget.is_exceeded(self.front.len) {
-            return Ok(Err(Fault::SearchLimit));
+            return Err(Stop::Fault(Fault::SearchLimit));
         }
-        Ok(message(number, entry, place, self.look(place)?, left))
+        let left = self.front.data_end - place;
+        Ok(judge::message(
+            number,
+            entry,
+            place,
+            self.look(place)?,
+            left,
+        )?)
     }
 
     /// Where the message of an entry begins by its offset; behind the last entry, where the data ends.

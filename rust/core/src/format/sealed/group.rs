@@ -2,7 +2,8 @@
 //! together.
 
 use super::check::Checker;
-use super::judge::{Claim, Fault, message};
+use super::front::Front;
+use super::judge::{self, Claim, Judged, Prior};
 use super::layout::{ENTRY_BYTES, Entry, Header, Message, UUID_BYTES};
 use super::proof::{Proof, Sought};
 use super::search::Search;
@@ -43,7 +44,7 @@ struct Found {
     /// The entry of that number, if it has the UUID.
     entry: Option<Entry>,
     /// What its message was found to be, once that is known.
-    checked: Option<std::result::Result<Message, Fault>>,
+    checked: Option<Judged<Message>>,
     /// Whether nothing in front of it can keep the walk from giving it.
     is_alone: bool,
 }
@@ -197,52 +198,59 @@ impl Group {
         }
     }
 
-    /// Checks the messages: short ones together.
+    /// Checks the messages: short ones together. What is not good for certain is checked by itself.
     fn check(&mut self, proof: &Proof, checker: &mut Checker, segment: Segment<'_>) -> Result<()> {
-        let (front, prior) = (&proof.front, proof.nothing_before());
+        let prior = proof.nothing_before();
+        self.check_short(&proof.front, segment, &prior);
+        for Found {
+            number,
+            entry,
+            checked,
+            is_alone,
+        } in &mut self.found
+        {
+            let Some(entry) = entry.filter(|_| checked.is_none()) else {
+                continue;
+            };
+            checker.budget = Default::default(); // what other look-ups hashed in vain is not this one's
+            let own = checker.check(*number, &entry, entry.offset, &prior)?;
+            *is_alone = own.is_ok() && checker.stands_alone(*number, &entry)?;
+            *checked = Some(own);
+        }
+        Ok(())
+    }
+
+    /// Checks short messages together, those that are good.
+    fn check_short(&mut self, front: &Front, segment: Segment<'_>, prior: &Prior) {
         self.bytes.clear();
         self.extents.clear();
         self.claims.clear();
-        for (row, found) in self.found.iter_mut().enumerate() {
+        let Some(trailer) = front.trailer else {
+            return;
+        };
+        for (row, found) in self.found.iter().enumerate() {
             let (number, Some(entry)) = (found.number, &found.entry) else {
                 continue;
             };
-            let is_near = front.trailer.filter(|_| front.in_bounds(entry.offset));
-            if let Some(trailer) = is_near {
-                let (rest, left) = (segment.from(entry.offset), front.data_end - entry.offset);
-                let parsed = Header::parse(rest, left);
-                let checksum = segment.from(trailer.checksum_at(number));
-                match (
-                    message(number, entry, entry.offset, parsed, left),
-                    Cursor::new(checksum).u64_be(),
-                ) {
-                    (Ok(message), Some(stored))
-                        if message.header.total() <= LIMITS.copied_bytes =>
-                    {
-                        self.usual = place(message.header.total());
-                        let start = self.bytes.len();
-                        self.bytes.extend_from_slice(&entry.uuid);
-                        self.bytes
-                            .extend_from_slice(rest.get(..self.usual).unwrap_or_default());
-                        self.extents.push((start, UUID_BYTES + self.usual));
-                        self.claims.push((row, Claim { message, stored }));
-                        let before = number
-                            .checked_sub(1)
-                            .and_then(|before| segment.entry(before));
-                        found.is_alone = before.is_none_or(|before| before.uuid < entry.uuid);
-                        continue;
-                    }
-                    (Err(fault), _) => {
-                        found.checked = Some(Err(fault));
-                        continue;
-                    }
-                    _ => {}
-                }
+            if !front.in_bounds(entry.offset) {
+                continue;
             }
-            checker.budget = Default::default(); // what other look-ups hashed in vain is not this one's
-            let checked = checker.check(number, entry, entry.offset, &prior)?;
-            found.is_alone = checked.is_ok() && checker.stands_alone(number, entry)?;
-            found.checked = Some(checked);
+            let (rest, left) = (segment.from(entry.offset), front.data_end - entry.offset);
+            let parsed = Header::parse(rest, left);
+            let checksum = segment.from(trailer.checksum_at(number));
+            if let (Ok(message), Some(stored)) = (
+                judge::message(number, entry, entry.offset, parsed, left),
+                Cursor::new(checksum).u64_be(),
+            ) && message.header.total() <= LIMITS.copied_bytes
+            {
+                self.usual = place(message.header.total());
+                let start = self.bytes.len();
+                self.bytes.extend_from_slice(&entry.uuid);
+                self.bytes
+                    .extend_from_slice(rest.get(..self.usual).unwrap_or_default());
+                self.extents.push((start, UUID_BYTES + self.usual));
+                self.claims.push((row, Claim { message, stored }));
+            }
         }
         if let [_] = self.claims.as_slice() {
             self.hashes.clear();
@@ -252,11 +260,15 @@ impl Group {
                 .hash(&front.key, &self.bytes, &self.extents, &mut self.hashes);
         }
         for ((row, claim), computed) in self.claims.iter().zip(&self.hashes) {
-            if let Some(found) = self.found.get_mut(*row) {
-                found.checked = Some(claim.judge(*computed, &prior));
+            if let Ok(message) = claim.judge(*computed, prior)
+                && let Some(found) = self.found.get_mut(*row)
+            {
+                let before = found.number.checked_sub(1);
+                let before = before.and_then(|before| segment.entry(before));
+                found.is_alone = before.is_none_or(|before| before.uuid < message.uuid);
+                found.checked = Some(Ok(message));
             }
         }
-        Ok(())
     }
 }
 

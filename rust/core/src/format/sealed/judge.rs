@@ -9,6 +9,9 @@ use crate::error::Finding;
 use crate::ledger::Cause;
 use crate::uuid6;
 
+/// What is judged, or why it does not count.
+pub(super) type Judged<T> = std::result::Result<T, Fault>;
+
 /// What came before an entry: the last good message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Prior {
@@ -127,6 +130,48 @@ impl Fault {
     }
 }
 
+/// Whether a message can begin at `place`.
+pub(super) const fn in_bounds(front: &Front, place: u64) -> Judged<()> {
+    if front.in_bounds(place) {
+        Ok(())
+    } else {
+        Err(Fault::OutOfBounds)
+    }
+}
+
+/// Whether `place` is behind the last good message.
+pub(super) const fn no_overlap(place: u64, prior: &Prior) -> Judged<()> {
+    if place < prior.end {
+        return Err(Fault::Overlap);
+    }
+    Ok(())
+}
+
+/// Whether a UUID is of version 6 and greater than the last good one.
+pub(super) fn ascends(uuid: &[u8; UUID_BYTES], prior: &Prior) -> Judged<()> {
+    if !uuid6::is_v6(uuid) {
+        return Err(Fault::BadUuid);
+    }
+    match prior.last {
+        Some(last) if *uuid <= last => Err(Fault::NotAbove(last)),
+        _ => Ok(()),
+    }
+}
+
+/// Whether no UUID behind this one, of the next entry that is evidence, says that it is too great.
+pub(super) fn not_ahead(
+    uuid: &[u8; UUID_BYTES],
+    next: Option<[u8; UUID_BYTES]>,
+    prior: &Prior,
+) -> Judged<()> {
+    match next {
+        Some(next) if next < *uuid && prior.last.is_none_or(|last| next > last) => {
+            Err(Fault::Ahead(next))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// What stands at `place` as an entry's message, where the data has `left` bytes.
 pub(super) fn message(
     number: u64,
@@ -134,7 +179,7 @@ pub(super) fn message(
     place: u64,
     parsed: Parsed,
     left: u64,
-) -> std::result::Result<Message, Fault> {
+) -> Judged<Message> {
     match parsed {
         Parsed::Message(header) => Ok(Message {
             number,
@@ -157,16 +202,11 @@ pub(super) struct Claim {
 
 impl Claim {
     /// What the message comes to, its checksum being `computed`.
-    pub(super) fn judge(self, computed: u64, prior: &Prior) -> std::result::Result<Message, Fault> {
+    pub(super) fn judge(self, computed: u64, prior: &Prior) -> Judged<Message> {
         let Self { message, stored } = self;
         if computed != stored {
-            Err(Fault::Checksum { stored, computed })
-        } else if !uuid6::is_v6(&message.uuid) {
-            Err(Fault::BadUuid)
-        } else if let Some(last) = prior.last.filter(|last| message.uuid <= *last) {
-            Err(Fault::NotAbove(last))
-        } else {
-            Ok(message)
+            return Err(Fault::Checksum { stored, computed });
         }
+        ascends(&message.uuid, prior).map(|()| message)
     }
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use super::check::Checker;
 use super::found::FoundMessages;
 use super::group::Group;
-use super::judge::Fault;
+use super::judge::Judged;
 use super::layout::{Entry, Message, UUID_BYTES};
 use super::reader::Reader;
 use super::state::State;
@@ -157,12 +157,7 @@ impl SealedLookup {
     }
 
     /// Whether an entry's message counts at its own offset, whatever was before it.
-    fn check(
-        &self,
-        checker: &mut Checker,
-        number: u64,
-        entry: &Entry,
-    ) -> Result<std::result::Result<Message, Fault>> {
+    fn check(&self, checker: &mut Checker, number: u64, entry: &Entry) -> Result<Judged<Message>> {
         if self.proof.front.in_bounds(entry.offset) {
             let body = self.proof.front.trailer.is_some() || self.proof.options.values;
             let expected = checker.beginning(number + 1)?.saturating_sub(entry.offset);

@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::front::Front;
 use super::guide::Guide;
-use super::judge::{Fault, Prior};
+use super::judge::{Judged, Prior};
 use super::layout::{Entry, Message, UUID_BYTES};
 use super::open;
 use super::search::Search;
@@ -77,7 +77,7 @@ impl Proof {
     pub(super) fn conclude(
         &self,
         number: u64,
-        found: Option<(Entry, std::result::Result<Message, Fault>)>,
+        found: Option<(Entry, Judged<Message>)>,
         is_alone: bool,
     ) -> Result<Sought> {
         if let Some((_, Ok(message))) = found {

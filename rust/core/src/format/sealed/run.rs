@@ -1,6 +1,6 @@
 //! Messages that stand one behind the other as the index says, checked together: nearly all of a good segment.
 
-use super::judge::Prior;
+use super::judge::{self, Claim, Prior};
 use super::layout::{CHECKSUM_BYTES, ENTRY_BYTES, Entry, Header, Message, Parsed, UUID_BYTES};
 use crate::checksum::Key;
 use crate::checksum::batch::Batch;
@@ -81,6 +81,23 @@ impl Run {
         } else {
             trust.gain(self.bytes as u64);
         }
+        debug_assert!(self.is_judged_good(stretch.prior));
+    }
+
+    /// Whether each of the messages is good by the rules, one behind the other.
+    fn is_judged_good(&self, mut prior: Prior) -> bool {
+        let computed = self.stored.iter().zip(&self.hashes);
+        let mut claims = self.messages.iter().zip(computed);
+        claims.all(|(message, (stored, computed))| {
+            let (message, stored) = (*message, *stored);
+            let judged = judge::no_overlap(message.position, &prior)
+                .and_then(|()| Claim { message, stored }.judge(*computed, &prior));
+            prior = Prior {
+                last: Some(message.uuid),
+                end: message.end(),
+            };
+            judged.is_ok()
+        })
     }
 
     fn collect(&mut self, stretch: &Stretch<'_>, trust: Trust) {

@@ -8,7 +8,7 @@ use super::index::POLL_EVERY;
 use super::judge::Prior;
 use super::layout::{Message, UUID_BYTES};
 use super::reader::Reader;
-use super::state::State;
+use super::state::{Behind, State};
 use super::survey::survey;
 use super::walk::SealedScan;
 use crate::engine::{Carry, Options, Start, Step, Walk, Wanted};
@@ -28,8 +28,7 @@ impl State {
             end,
             counted: next > 0,
             budget: Default::default(),
-            tried: None,
-            exhausted: false,
+            behind: Behind::default(),
             failed: Default::default(),
             marks: Default::default(),
             front: None,

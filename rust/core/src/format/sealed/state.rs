@@ -30,10 +30,8 @@ pub(super) struct State {
     pub(super) counted: bool,
     /// Bytes hashed in vain.
     pub(super) budget: Budget,
-    /// Where a message was looked for in vain behind the last good one.
-    pub(super) tried: Option<u64>,
-    /// Whether looking for one there would have taken more than may be hashed in vain.
-    pub(super) exhausted: bool,
+    /// Whether a message was looked for behind the last good one.
+    pub(super) behind: Behind,
     /// Entries since the last good one that have no message.
     pub(super) failed: Notes,
     /// Entries in front of those that are damage. Notes are counted in entries.
@@ -46,6 +44,17 @@ pub(super) struct State {
     pub(super) part: Option<Progress>,
     /// Whether the entry before the next one has its message where it says, so that a part may end here.
     pub(super) stands: bool,
+}
+
+/// What is known of the place behind the last good message, at which one may stand whose entry says otherwise.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Behind {
+    #[default]
+    Untried,
+    /// One was looked for at this place in vain.
+    Tried(u64),
+    /// Looking for one would have taken more than may be hashed in vain.
+    Exhausted,
 }
 
 impl State {

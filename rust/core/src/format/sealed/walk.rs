@@ -1,7 +1,7 @@
 //! The walk: entry by entry in the order of the index, each message checked where its entry says that it is, and, where it
 //! is not there, directly behind the last good one.
 
-use super::state::State;
+use super::state::{Behind, State};
 use std::sync::Arc;
 
 use super::check::{Checker, handed_out};
@@ -108,7 +108,7 @@ impl SealedScan {
         if number.is_multiple_of(POLL_EVERY) {
             self.options.poll()?;
         }
-        if self.state.exhausted {
+        if self.state.behind == Behind::Exhausted {
             self.fail(number, Some(Fault::SearchLimit))?;
             return Ok(Advance::On);
         }
@@ -128,7 +128,7 @@ impl SealedScan {
         {
             return Ok(advance);
         }
-        let before = (self.checker.budget, self.state.tried, self.state.exhausted);
+        let before = (self.checker.budget, self.state.behind);
         let prior = self.state.prior();
         let own = self.checker.check(number, &entry, entry.offset, &prior)?;
         let (found, fault) = match own {
@@ -138,7 +138,7 @@ impl SealedScan {
         let is_damage =
             fault.is_some() || found.is_some_and(|message| message.position != prior.end);
         let advance = if is_damage && self.stops_at_damage() {
-            (self.checker.budget, self.state.tried, self.state.exhausted) = before;
+            (self.checker.budget, self.state.behind) = before;
             return self.meet_damage();
         } else if let Some(message) = found {
             self.commit(&entry, message, fault)?
@@ -147,7 +147,7 @@ impl SealedScan {
             Advance::On
         };
         if advance == Advance::Full {
-            (self.checker.budget, self.state.tried, self.state.exhausted) = before;
+            (self.checker.budget, self.state.behind) = before;
         }
         Ok(advance)
     }
@@ -237,15 +237,15 @@ impl SealedScan {
             let ascends = prior.last.is_none_or(|last| entry.uuid > last);
             let is_worth_hashing =
                 trailer.key_check_is_right && uuid6::is_v6(&entry.uuid) && ascends;
-            if !is_worth_hashing || self.state.tried == Some(place) {
+            if !is_worth_hashing || self.state.behind == Behind::Tried(place) {
                 return Ok(None);
             }
-            self.state.tried = Some(place);
+            self.state.behind = Behind::Tried(place);
         }
         let checked = self.checker.check(number, entry, place, prior)?;
         if checked == Err(Fault::SearchLimit) {
             self.exhaust_part()?;
-            self.state.exhausted = true;
+            self.state.behind = Behind::Exhausted;
         }
         Ok(checked.ok())
     }
