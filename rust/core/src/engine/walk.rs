@@ -1,7 +1,10 @@
 //! How a file is read: the walk, and what each of its steps gives.
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
 use super::Part;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::ledger::{RecordRun, Span, Summary};
 use crate::record::Checked;
 use crate::record::Rows;
@@ -30,6 +33,28 @@ pub enum Eof {
 /// A point from which a walk can go on, as JSON: no part of it is code, and it can be kept for long.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Carry(pub String);
+
+impl Carry {
+    /// A walk whose state this is.
+    ///
+    /// A state always has a JSON form, but for what it put into a temporary file that cannot be read back. Then the carry is
+    /// empty, and whoever would go on from it is told so.
+    pub(crate) fn of(state: &impl Serialize) -> Self {
+        Self(serde_json::to_string(state).unwrap_or_default())
+    }
+
+    /// The state of a walk through `what`, for instance "an oplog".
+    ///
+    /// # Errors
+    /// [`Error::Usage`] where it is none.
+    pub(crate) fn state<T: DeserializeOwned>(&self, what: &str) -> Result<T> {
+        serde_json::from_str(&self.0).map_err(|error| {
+            Error::Usage(format!(
+                "this is not a point from which {what} can be read on: {error}"
+            ))
+        })
+    }
+}
 
 /// Where a walk begins.
 #[derive(Clone, Copy, Debug, Default)]

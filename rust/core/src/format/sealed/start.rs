@@ -11,7 +11,7 @@ use super::reader::Reader;
 use super::state::{Behind, State};
 use super::survey::survey;
 use super::walk::SealedScan;
-use crate::engine::{Carry, Options, Start, Step, Walk, Wanted};
+use crate::engine::{Options, Start, Step, Walk, Wanted};
 use crate::error::{Error, Result};
 use crate::ledger::Notes;
 use crate::source::Source;
@@ -68,12 +68,8 @@ impl State {
                 Ok(Self::before_message(front, &message))
             }
             Start::Part(part) => Self::in_part(source, front, options, part.portion()?),
-            Start::Carry(Carry(json)) => {
-                let state: Self = serde_json::from_str(json).map_err(|error| {
-                    Error::Usage(format!(
-                        "this is not a point from which a sealed segment can be read on: {error}"
-                    ))
-                })?;
+            Start::Carry(carry) => {
+                let state: Self = carry.state("a sealed segment")?;
                 if state.fits(front) {
                     return Ok(state);
                 }

@@ -399,8 +399,7 @@ impl Scan for SealedScan {
     }
 
     fn carry(&self, _: bool) -> Carry {
-        // A struct of numbers always has a JSON form.
-        Carry(serde_json::to_string(&self.state).unwrap_or_default())
+        Carry::of(&self.state)
     }
 
     fn suspects_key(&self) -> bool {
