@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 
 class SeglakeError(Exception):
-    """The base of everything that only this library raises."""
+    """The base of everything that only this library raises. A bug in it raises this class itself: please report it."""
 
 
 class FormatError(SeglakeError, ValueError):

@@ -1,4 +1,4 @@
-//! What goes wrong, as values with fields: damage, a reader's own limit, a wrong format, wrong use, I/O.
+//! What goes wrong, as values with fields: damage, a reader's own limit, a wrong format, wrong use, I/O, a bug.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use uuid::Uuid;
 
+pub use crate::bug::Bug;
 use crate::cause::Cause;
 use crate::text;
 
@@ -70,6 +71,9 @@ pub enum Error {
     /// The caller's [`Interrupt`](crate::format::Interrupt) asked to stop.
     #[error("interrupted")]
     Interrupted,
+    /// An invariant of seglake is broken: a bug in seglake, whatever the file holds.
+    #[error(transparent)]
+    Bug(Bug),
 }
 
 impl Error {

@@ -25,6 +25,7 @@
 //! [`ledger`], and [`columns`] and [`verbs`] make Arrow batches and reports of those. There is one walk per format, so no
 //! two readers can disagree about a byte.
 
+mod bug;
 mod cause;
 pub mod checksum;
 pub mod columns;
@@ -48,4 +49,6 @@ pub mod uuid6;
 pub mod verbs;
 mod words;
 
+#[doc(hidden)]
+pub use bug::OrBug;
 pub use error::{Damage, Error, Finding, Result};

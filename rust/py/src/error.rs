@@ -56,6 +56,8 @@ fn exception(py: Python<'_>, error: Error) -> PyResult<PyErr> {
             fields.set_item("missing", missing)?;
             class(py, "ColumnsError")?
         }
+        // The class of what only this library raises: readers of many files go on with the others.
+        Error::Bug(_) => class(py, "SeglakeError")?,
         Error::Io {
             path,
             action,
