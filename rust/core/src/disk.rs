@@ -5,6 +5,8 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
 use std::path::Path;
 
+use crate::bug::OrBug;
+use crate::cursor::Cursor;
 #[cfg(feature = "faults")]
 use crate::faults::{reach, reach_sync};
 
@@ -114,11 +116,11 @@ impl Handle {
     /// Reads once, at most as many bytes as the buffer has.
     pub(crate) fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         let bytes = reach(Operation::Read, buffer.len())?;
-        read_at(
-            &self.file,
-            buffer.get_mut(..bytes).unwrap_or_default(),
-            offset,
-        )
+        let buffer = buffer
+            .get_mut(..bytes)
+            .or_bug("no more bytes to read than were asked for")
+            .map_err(io::Error::other)?;
+        read_at(&self.file, buffer, offset)
     }
 
     /// Fills the buffer, however often it takes; [`ErrorKind::UnexpectedEof`] where the file ends before.
@@ -140,11 +142,14 @@ impl Handle {
         self.owner.check()?;
         while !bytes.is_empty() {
             let written = reach(Operation::Write, bytes.len())
-                .and_then(|most| write_at(&self.file, bytes.get(..most).unwrap_or(bytes), offset));
+                .and_then(|most| write_at(&self.file, Cursor::new(bytes).run_up_to(most), offset));
             match written {
                 Ok(0) => return Err(ErrorKind::WriteZero.into()),
                 Ok(written) => {
-                    bytes = bytes.get(written..).unwrap_or_default();
+                    bytes = bytes
+                        .get(written..)
+                        .or_bug("no more bytes written than were given")
+                        .map_err(io::Error::other)?;
                     offset += written as u64;
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -182,7 +187,7 @@ impl Write for Handle {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.owner.check()?;
         let most = reach(Operation::Write, bytes.len())?;
-        self.file.write(bytes.get(..most).unwrap_or(bytes))
+        self.file.write(Cursor::new(bytes).run_up_to(most))
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -139,7 +139,7 @@ impl UuidBounds {
 
     /// Whether none is wanted.
     fn is_empty(&self) -> bool {
-        let since = self.since.unwrap_or_default();
+        let since = self.since.unwrap_or([0; 16]); // the least of all
         self.until.is_some_and(|until| since >= until)
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::Options;
-use crate::cursor::Cursor;
+use crate::cursor::fields;
 use crate::error::{Error, Result};
 use crate::output::Spool;
 use crate::saturating::saturating_usize;
@@ -41,14 +41,8 @@ impl Run {
     }
 
     fn parse(bytes: &[u8; RUN_BYTES]) -> Self {
-        let mut cursor = Cursor::new(bytes);
-        // The array is as long as all three.
-        let mut next = || cursor.u64_be().unwrap_or_default();
-        Self {
-            input: next(),
-            output: next(),
-            len: next(),
-        }
+        let (input, output, len) = fields(bytes);
+        Self { input, output, len }
     }
 }
 
@@ -309,10 +303,11 @@ impl<const N: usize> Entries<N> {
         if self.at >= self.source.len() {
             return Ok(None);
         }
-        self.window.load(&self.source, self.at, N, PIECE_BYTES)?;
-        let entry = self.window.bytes(&self.source, self.at).first_chunk();
+        let entry = self
+            .window
+            .exact_array(&self.source, self.at, PIECE_BYTES)?;
         self.at += N as u64;
-        Ok(entry.copied())
+        Ok(Some(*entry))
     }
 }
 

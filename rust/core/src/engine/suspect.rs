@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use crate::bug::OrBug;
 use crate::error::Result;
 use crate::ledger::Span;
 use crate::saturating::saturating_usize;
@@ -162,5 +163,6 @@ pub(crate) fn read_piece(source: &dyn Source, piece: &Range<u64>, out: &mut Vec<
     let start = out.len();
     let len = saturating_usize(piece.end.saturating_sub(piece.start));
     out.resize(start.saturating_add(len), 0);
-    source.read_exact_at(piece.start, out.get_mut(start..).unwrap_or_default())
+    let added = out.get_mut(start..);
+    source.read_exact_at(piece.start, added.or_bug("the bytes that were added")?)
 }

@@ -9,6 +9,7 @@ use super::write_buffer::BUFFER_BYTES;
 use super::{WriteBuffer, folder};
 use crate::disk::{self, Handle};
 use crate::error::{Error, Result};
+use crate::saturating::saturating_usize;
 use crate::source::FileSource;
 
 /// Appends bytes to a file. Two appenders of one file keep each other out (by an advisory lock, on Unix).
@@ -133,7 +134,7 @@ impl Appender {
 
     fn zero_piece(&self, piece: Range<u64>) -> Result<()> {
         let (at, bytes) = (piece.start, piece.end - piece.start);
-        let zeros = vec![0; usize::try_from(bytes).unwrap_or_default()];
+        let zeros = vec![0; saturating_usize(bytes)];
         let action = format!("cannot write {bytes} zeros at offset {at}");
         let written = self.file.write_all_at(&zeros, at);
         written.map_err(|error| self.failed(&action, error))

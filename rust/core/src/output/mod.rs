@@ -38,7 +38,7 @@ fn prefix(path: &Path) -> OsString {
 }
 
 /// The folder that a file is in.
-fn folder(path: &Path) -> &Path {
+pub(crate) fn folder(path: &Path) -> &Path {
     path.parent()
         .filter(|folder| !folder.as_os_str().is_empty())
         .unwrap_or(Path::new("."))

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use super::{WriteBuffer, folder};
+use crate::cursor::Cursor;
 use crate::disk::Handle;
 use crate::error::{Error, Result};
 use crate::saturating::saturating_usize;
@@ -119,9 +120,9 @@ impl Spool {
             };
             read.map_err(|error| self.unreadable(error))?;
         }
-        let skip = saturating_usize(at.saturating_sub(start));
-        let rest = self.buffer.held().get(skip..).unwrap_or_default();
-        out.extend_from_slice(rest.get(..most - len).unwrap_or(rest));
+        let mut held = Cursor::new(self.buffer.held()?);
+        held.run_up_to(saturating_usize(at.saturating_sub(start)));
+        out.extend_from_slice(held.run_up_to(most - len));
         Ok(())
     }
 

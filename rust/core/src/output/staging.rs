@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 use super::{NOT_PLACED, NOT_SYNCED, folder};
+use crate::bug::OrBug;
 use crate::disk::{self, Owner};
 use crate::error::{Error, Result};
 
@@ -47,7 +48,8 @@ impl Staging {
         self.owner = Owner::elsewhere();
     }
 
-    /// Where to write the file until then: of the same name, in the private folder.
+    /// Where to write the file until then: of the same name, in the private folder. That is the folder itself where the path has no
+    /// name (`..`): writing there fails, as it would at the path.
     pub(crate) fn inside(&self) -> PathBuf {
         self.inside
             .path()
@@ -104,7 +106,8 @@ impl Staging {
 
     /// Where a file of the private folder belongs.
     fn place(&self, file: &Path) -> PathBuf {
-        folder(&self.path).join(file.file_name().unwrap_or_default())
+        let name = file.file_name();
+        folder(&self.path).join(name.or_bug_default("a name for each file in a folder"))
     }
 
     fn put(&self, file: &Path, place: &Path) -> std::io::Result<()> {

@@ -2,9 +2,12 @@
 
 use std::io;
 
+use crate::bug::OrBug;
 use crate::disk::Handle;
+use crate::error::Result;
 use crate::limits::LIMITS;
 use crate::prefetch::CACHE_LINE_BYTES;
+use crate::saturating::saturating_usize;
 
 /// [`Limits::write_buffer_bytes`](crate::limits::Limits::write_buffer_bytes).
 pub(super) const BUFFER_BYTES: usize = LIMITS.write_buffer_bytes;
@@ -36,8 +39,9 @@ impl WriteBuffer {
     }
 
     /// The same, to be looked at.
-    pub(crate) fn held(&self) -> &[u8] {
-        self.bytes.get(self.padding..).unwrap_or_default()
+    pub(crate) fn held(&self) -> Result<&[u8]> {
+        let held = self.bytes.get(self.padding..);
+        held.or_bug("bytes that are only appended to")
     }
 
     /// How many bytes are not in the file yet.
@@ -62,7 +66,8 @@ impl WriteBuffer {
 
     /// Writes all of them. Where that fails they are kept, and writing again puts them where they belong.
     pub(crate) fn write_to(&mut self, file: &Handle) -> io::Result<()> {
-        file.write_all_at(self.held(), self.at)?;
+        let held = self.held().map_err(io::Error::other)?;
+        file.write_all_at(held, self.at)?;
         self.go_to(self.end());
         Ok(())
     }
@@ -72,7 +77,7 @@ impl WriteBuffer {
         self.at = at;
         self.bytes.clear();
         self.bytes.shrink_to(BUFFER_BYTES * 2);
-        let within_line = usize::try_from(at % CACHE_LINE_BYTES as u64).unwrap_or_default();
+        let within_line = saturating_usize(at % CACHE_LINE_BYTES as u64);
         self.padding = if self.bytes.capacity() < CACHE_LINE_BYTES {
             0 // no memory yet that would have an address
         } else {
@@ -133,7 +138,7 @@ mod tests {
                     );
                 }
                 proptest::prop_assert_eq!(buffer.end(), start + expected.len() as u64);
-                proptest::prop_assert!(expected.ends_with(buffer.held()));
+                proptest::prop_assert!(expected.ends_with(buffer.held().unwrap()));
             }
             buffer.write_to(&file).unwrap();
             let mut written = vec![0; expected.len()];
@@ -151,7 +156,7 @@ mod tests {
             buffer.patch(&file, 3 + place, [1, 2, 3, 4]).unwrap();
             buffer.patch(&file, 103 + place, [5, 6, 7, 8]).unwrap();
             let at = usize::try_from(place).unwrap();
-            proptest::prop_assert_eq!(buffer.held().get(at..at + 4), Some(&[5, 6, 7, 8][..]));
+            proptest::prop_assert_eq!(buffer.held().unwrap().get(at..at + 4), Some(&[5, 6, 7, 8][..]));
             let mut written = [0; 4];
             file.read_exact_at(&mut written, 3 + place).unwrap();
             proptest::prop_assert_eq!(written, [1, 2, 3, 4]);

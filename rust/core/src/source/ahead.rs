@@ -6,6 +6,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use super::Source;
+use crate::bug::OrBug;
 use crate::error::{Error, Result};
 use crate::saturating::saturating_usize;
 
@@ -48,6 +49,9 @@ impl PieceSizes {
         self.most.saturating_mul((AHEAD_PIECES + 1) * RUNS)
     }
 }
+
+/// What holds of each piece, for errors.
+const NAMED: &str = "a piece that has the bytes it is found by";
 
 /// Another source, read in fewer and larger pieces.
 ///
@@ -161,12 +165,14 @@ impl Source for ReadAhead {
             let copied = match shared.at(at, left.len())? {
                 At::Held(start, bytes) => {
                     let skip = saturating_usize(at - start);
-                    copy(bytes.get(skip..).unwrap_or_default(), left)
+                    copy(bytes.get(skip..).or_bug(NAMED)?, left)
                 }
                 At::Nothing(until) => shared.fetch(at, until, left)?,
             };
             at += copied as u64;
-            left = left.get_mut(copied..).unwrap_or_default();
+            left = left
+                .get_mut(copied..)
+                .or_bug("no more bytes copied than were asked for")?;
         }
         if len > 0 {
             for (start, len) in shared.note(offset, len) {
@@ -205,14 +211,15 @@ impl Shared {
 
     /// What there is of `len` bytes from `at` on. Waits for what is coming.
     fn at(&self, at: u64, len: usize) -> Result<At> {
+        let end = at.saturating_add(len as u64);
         let mut state = self.lock();
         loop {
             let now = state.now;
             let Some((&start, piece)) = state.pieces.range_mut(..=at).next_back() else {
-                return Ok(At::Nothing(state.until(at, len)));
+                return Ok(At::Nothing(state.until(at, end)));
             };
             if at - start >= piece.len as u64 {
-                return Ok(At::Nothing(state.until(at, len)));
+                return Ok(At::Nothing(state.until(at, end)));
             }
             piece.used = now;
             match &piece.content {
@@ -249,7 +256,7 @@ impl Shared {
         };
         let bytes = self.bring(start, len)?;
         let skip = saturating_usize(at - start);
-        Ok(copy(bytes.get(skip..).unwrap_or_default(), buffer))
+        Ok(copy(bytes.get(skip..).or_bug(NAMED)?, buffer))
     }
 
     /// What is best read at once, and held, for `len` bytes at `at`; `None` where that is just them.
@@ -345,9 +352,8 @@ impl Drop for Claim<'_> {
 }
 
 impl State {
-    /// Where the stretch of `len` bytes from `at` on, of which nothing is held, meets a piece or ends.
-    fn until(&self, at: u64, len: usize) -> u64 {
-        let end = at.saturating_add(len as u64);
+    /// Where the stretch from `at` to `end`, of which nothing is held where it begins, meets a piece or ends.
+    fn until(&self, at: u64, end: u64) -> u64 {
         let next = self.pieces.range(at..).next();
         next.map_or(end, |(start, _)| end.min(*start))
     }
@@ -364,9 +370,9 @@ impl State {
         if before > at {
             return None;
         }
-        let end = self.until(at, usize::try_from(start + len as u64 - at).ok()?);
+        let end = self.until(at, start + len as u64);
         let start = start.max(before);
-        let len = usize::try_from(end - start).ok()?;
+        let len = saturating_usize(end - start); // no more than it was
         let piece = Piece {
             len,
             content: Content::Coming,
@@ -445,13 +451,14 @@ impl State {
                 .pieces
                 .iter()
                 .filter(|(_, piece)| !matches!(piece.content, Content::Coming));
-            let Some(oldest) = idle
+            let Some((oldest, len)) = idle
                 .min_by_key(|(_, piece)| piece.used)
-                .map(|(start, _)| *start)
+                .map(|(start, piece)| (*start, piece.len))
             else {
                 return;
             };
-            held -= self.pieces.remove(&oldest).map_or(0, |piece| piece.len);
+            self.pieces.remove(&oldest);
+            held -= len;
         }
     }
 }

@@ -18,9 +18,8 @@ pub(crate) fn data_end(source: &dyn Source, mut poll: impl FnMut() -> Result<()>
         poll()?;
         let piece = saturating_usize(end).min(PIECE_BYTES);
         let start = end - piece as u64;
-        window.load(source, start, piece, piece)?;
-        let bytes = window.bytes(source, start);
-        if let Some(last) = last_nonzero(bytes.get(..piece).unwrap_or_default()) {
+        let bytes = window.exact(source, start, piece, piece)?;
+        if let Some(last) = last_nonzero(bytes) {
             return Ok(start + last as u64 + 1);
         }
         end = start;
@@ -31,9 +30,8 @@ pub(crate) fn data_end(source: &dyn Source, mut poll: impl FnMut() -> Result<()>
 fn last_nonzero(bytes: &[u8]) -> Option<usize> {
     const BLOCK: usize = 4096;
     let mut end = bytes.len();
-    while end > 0 {
-        let start = end.saturating_sub(BLOCK);
-        let block = bytes.get(start..end)?;
+    for block in bytes.rchunks(BLOCK) {
+        let start = end - block.len();
         // Folding looks at whole vectors; only the one block that is not zero is gone through byte by byte.
         if block.iter().fold(0, |all, byte| all | byte) != 0 {
             return block

@@ -1,6 +1,7 @@
 //! The stretch of a source that a walk works on. Each byte is read once: what was hashed is what is returned.
 
 use super::Source;
+use crate::bug::OrBug;
 use crate::error::Result;
 use crate::saturating::saturating_usize;
 
@@ -68,10 +69,9 @@ impl Window {
         self.buffer.resize(want, 0);
         self.buffer.shrink_to(want.saturating_mul(2));
         self.start = at;
-        let result = match self.buffer.get_mut(held..) {
-            Some(unread) => source.read_exact_at(at + held as u64, unread),
-            None => Ok(()),
-        };
+        let unread = self.buffer.get_mut(held..);
+        let unread = unread.or_bug("room for more than was held")?;
+        let result = source.read_exact_at(at + held as u64, unread);
         if result.is_err() {
             self.buffer.clear();
         }
@@ -102,13 +102,37 @@ impl Window {
         Ok(())
     }
 
-    /// The bytes from `at` on that are available.
+    /// [Loads](Self::load) `len` bytes from `at` on, and gives just these.
+    pub(crate) fn exact<'a>(
+        &'a mut self,
+        source: &'a dyn Source,
+        at: u64,
+        len: usize,
+        want: usize,
+    ) -> Result<&'a [u8]> {
+        self.load(source, at, len, want)?;
+        self.bytes(source, at)
+            .get(..len)
+            .or_bug("as many bytes as were loaded")
+    }
+
+    /// As [`exact`](Self::exact), of as many bytes as the array has.
+    pub(crate) fn exact_array<'a, const N: usize>(
+        &'a mut self,
+        source: &'a dyn Source,
+        at: u64,
+        want: usize,
+    ) -> Result<&'a [u8; N]> {
+        self.load(source, at, N, want)?;
+        self.bytes(source, at)
+            .first_chunk()
+            .or_bug("as many bytes as were loaded")
+    }
+
+    /// The bytes from `at` on that are available: none where `at` is elsewhere.
     pub(crate) fn bytes<'a>(&'a self, source: &'a dyn Source, at: u64) -> &'a [u8] {
         match source.as_slice() {
-            Some(slice) => usize::try_from(at)
-                .ok()
-                .and_then(|at| slice.get(at..))
-                .unwrap_or_default(),
+            Some(slice) => slice.get(saturating_usize(at)..).unwrap_or_default(),
             None => self.held(at),
         }
     }
@@ -122,8 +146,7 @@ impl Window {
 
     fn held(&self, at: u64) -> &[u8] {
         at.checked_sub(self.start)
-            .and_then(|skip| usize::try_from(skip).ok())
-            .and_then(|skip| self.buffer.get(skip..))
+            .and_then(|skip| self.buffer.get(saturating_usize(skip)..))
             .unwrap_or_default()
     }
 }
