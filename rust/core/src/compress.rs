@@ -61,18 +61,18 @@ impl FrameHead {
             _ => return Err(BadFrame::new("no zstd frame")),
         }
         Self::parse_fields(cursor)
-            .unwrap_or_else(|| Err(BadFrame::new("a zstd frame cut off in its header")))
+            .ok_or_else(|| BadFrame::new("a zstd frame cut off in its header"))?
     }
 
     /// What stands behind the magic; `None` where the bytes end too early.
     fn parse_fields(mut cursor: Cursor<'_>) -> Option<Result<Self, BadFrame>> {
         let descriptor = cursor.u8()?;
         let single_segment = descriptor >> 5 & 1 == 1;
-        let mut window_bytes = 0;
+        let mut window_bytes = None;
         if !single_segment {
             let window = cursor.u8()?;
             let base = 1_u64 << (10 + (window >> 3));
-            window_bytes = base + base / 8 * u64::from(window & 7);
+            window_bytes = Some(base + base / 8 * u64::from(window & 7));
         }
         let dictionary = little_endian(cursor.run(match descriptor & 3 {
             3 => 4,
@@ -85,16 +85,15 @@ impl FrameHead {
             (2, _) => Some(little_endian(cursor.run(4)?)),
             _ => Some(little_endian(cursor.run(8)?)),
         };
-        if single_segment {
-            window_bytes = content.unwrap_or_default();
-        }
+        // A single segment has its content as its window, and says how long that is.
+        let window_bytes = window_bytes.or(content);
         Some(if descriptor >> 2 & 1 == 0 {
             Err(BadFrame::new("a zstd frame without content checksum"))
         } else if dictionary != 0 {
             Err(BadFrame(
                 format!("a zstd frame that needs the dictionary {dictionary}").into(),
             ))
-        } else if window_bytes > MAX_WINDOW_BYTES {
+        } else if let Some(window_bytes) = window_bytes.filter(|bytes| *bytes > MAX_WINDOW_BYTES) {
             Err(BadFrame(
                 format!(
                     "a zstd frame that asks for a window of {window_bytes} bytes, more than {MAX_WINDOW_BYTES}"

@@ -38,18 +38,29 @@ pub fn escape(bytes: &[u8]) -> Cow<'_, str> {
 #[must_use]
 pub fn unescape(text: &str) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(text.len());
-    let mut parts = text.split('\\');
-    out.extend_from_slice(parts.next().unwrap_or_default().as_bytes());
-    for part in parts {
+    let Some((plain, escapes)) = text.split_once('\\') else {
+        return Some(text.as_bytes().to_vec());
+    };
+    out.extend_from_slice(plain.as_bytes());
+    for part in escapes.split('\\') {
         let hex = part.strip_prefix('x')?;
-        let (digits, rest) = hex.split_at_checked(2)?;
-        if !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
-            return None;
-        }
-        out.push(u8::from_str_radix(digits, 16).ok()?);
-        out.extend_from_slice(rest.as_bytes());
+        let (digits, rest) = hex.as_bytes().split_first_chunk()?;
+        out.push(hex_byte(*digits)?);
+        out.extend_from_slice(rest);
     }
     Some(out)
+}
+
+/// The byte that two hexadecimal digits are; `None` where they are none.
+pub(crate) fn hex_byte(digits: [u8; 2]) -> Option<u8> {
+    let digit = |digit: u8| match digit {
+        b'0'..=b'9' => Some(digit - b'0'),
+        b'a'..=b'f' => Some(digit - b'a' + 10),
+        b'A'..=b'F' => Some(digit - b'A' + 10),
+        _ => None,
+    };
+    let [high, low] = digits;
+    Some(digit(high)? << 4 | digit(low)?)
 }
 
 /// A text with every character spelled out that is not printable (`\n`, `\x1b`, `\u202e`): control characters, line breaks,
@@ -128,6 +139,23 @@ mod tests {
         use std::os::unix::ffi::OsStrExt;
         let name = std::ffi::OsStr::from_bytes(b"a\xff\x1b\xc3\xa4");
         assert_eq!(path(Path::new(name)), r"a\xff\x1bä");
+    }
+
+    #[test]
+    fn bytes_are_two_digits_of_either_case() {
+        for byte in 0..=u8::MAX {
+            for text in [format!("{byte:02x}"), format!("{byte:02X}")] {
+                let digits = text.as_bytes().first_chunk().copied();
+                assert_eq!(digits.map(hex_byte), Some(Some(byte)));
+            }
+        }
+        for digits in [b"/0", b"0:", b"@0", b"0G", b"`0", b"0g", b"+1", b" 1"] {
+            assert_eq!(hex_byte(*digits), None);
+        }
+        for text in [r"a\", r"\x", r"\x1", r"\x1é", r"\y11", r"\\"] {
+            assert_eq!(unescape(text), None, "{text}");
+        }
+        assert_eq!(unescape(r"a\x5cb\xFFc"), Some(b"a\\b\xffc".to_vec()));
     }
 
     proptest::proptest! {

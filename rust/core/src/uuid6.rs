@@ -7,6 +7,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use uuid::{Timestamp, Uuid};
 
+use crate::saturating::saturating_u64;
+
 /// 100 ns ticks from 1582-10-15 to 1970-01-01 UTC.
 const UNIX_EPOCH_TICKS: u64 = 0x01b2_1dd2_1381_4000;
 const MAX_TICKS: u64 = (1 << 60) - 1;
@@ -111,7 +113,8 @@ impl Generator {
         let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
         let count = if given.0 == micros { given.1 + 1 } else { 0 };
         let tick_of_ten = count >> CLOCK_SEQUENCE_BITS;
-        let clock_sequence = u16::try_from(count & ((1 << CLOCK_SEQUENCE_BITS) - 1)).ok()?;
+        let [.., high, low] = (count & ((1 << CLOCK_SEQUENCE_BITS) - 1)).to_be_bytes();
+        let clock_sequence = u16::from_be_bytes([high, low]);
         if tick_of_ten >= 10 || ticks + tick_of_ten > MAX_TICKS {
             return None;
         }
@@ -132,13 +135,12 @@ impl Generator {
     }
 }
 
-/// Ticks of now since 1582-10-15 UTC.
+/// Ticks of now since 1582-10-15 UTC. A clock that is before 1970 is taken to be at its beginning.
 fn present() -> u64 {
     let since_epoch = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();
-    u64::try_from(since_epoch.as_nanos() / 100)
-        .unwrap_or(MAX_TICKS)
+    saturating_u64(since_epoch.as_nanos() / 100)
         .saturating_add(UNIX_EPOCH_TICKS)
         .min(MAX_TICKS)
 }

@@ -10,6 +10,7 @@ use std::fmt;
 use highway::{HighwayHash, HighwayHasher};
 
 use crate::error::{Error, Result};
+use crate::text::hex_byte;
 
 /// A 32-byte HighwayHash key. Its `Debug` output never shows the bytes.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -50,15 +51,16 @@ impl Key {
         let (pairs, rest) = digits.as_chunks::<2>();
         let decoded = pairs.len() == bytes.len()
             && rest.is_empty()
-            && bytes.iter_mut().zip(pairs).all(|(byte, [high, low])| {
-                match (nibble(*high), nibble(*low)) {
-                    (Some(high), Some(low)) => {
-                        *byte = high << 4 | low;
+            && bytes
+                .iter_mut()
+                .zip(pairs)
+                .all(|(byte, digits)| match hex_byte(*digits) {
+                    Some(decoded) => {
+                        *byte = decoded;
                         true
                     }
-                    _ => false,
-                }
-            });
+                    None => false,
+                });
         if !decoded {
             return Err(Error::Usage(format!(
                 "a key is 32 raw bytes or 64 hexadecimal digits; this is neither ({} bytes)",
@@ -83,12 +85,6 @@ impl Key {
     fn hasher(&self) -> HighwayHasher {
         HighwayHasher::new(highway::Key(self.0))
     }
-}
-
-fn nibble(digit: u8) -> Option<u8> {
-    char::from(digit)
-        .to_digit(16)
-        .and_then(|value| u8::try_from(value).ok())
 }
 
 impl Default for Key {

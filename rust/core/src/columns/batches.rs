@@ -160,11 +160,11 @@ impl Batches {
                 bytes_of_parts(limits.bytes, source.len(), threads),
             )?,
         };
-        if parts.len() < 2 {
+        let [first, _, ..] = parts.as_slice() else {
             return Self::new(source, options, selection, limits);
-        }
+        };
         let format = resolve(&*source, options)?;
-        let first = parts.first().map_or(Start::Beginning, Start::Part);
+        let first = Start::Part(first);
         let mut own = Self::starting(source.clone(), options, selection.clone(), limits, first)?;
         own.walk = format.nothing(&*source);
         let begun =
@@ -244,10 +244,13 @@ impl Batches {
     ) -> (usize, usize, bool) {
         let rows = self.walk.rows();
         let first = self.next_row;
-        let left = self.limits.bytes.checked_sub(bytes_before);
+        let (rows_left, bytes_left) = match self.limits.bytes.checked_sub(bytes_before) {
+            Some(bytes) => (self.limits.rows - rows_before, bytes),
+            None => (0, 0), // the first record alone is larger than a batch is to be
+        };
         let room = Room {
-            rows: left.map_or(0, |_| self.limits.rows - rows_before),
-            bytes: left.unwrap_or(0),
+            rows: rows_left,
+            bytes: bytes_left,
             empty: rows_before == 0,
         };
         let (taken, bytes) = rows.fitting(first, room);

@@ -9,6 +9,7 @@ use super::arrays::{array, data_type, internal};
 use crate::error::Result;
 use crate::record::{Column, ColumnKind, RecordId, Value};
 use crate::record::{ColumnBuffer, UuidType};
+use crate::saturating::saturating_i64;
 use crate::verbs::{Neighbour, Repair, Report};
 
 const NEIGHBOUR: ColumnKind = ColumnKind::Struct(&[
@@ -110,7 +111,7 @@ fn text(text: &str) -> Value<'_> {
 
 /// Offsets in a file are below 2^63.
 fn int(number: u64) -> Value<'static> {
-    Value::Int64(i64::try_from(number).unwrap_or(i64::MAX))
+    Value::Int64(saturating_i64(number))
 }
 
 fn neighbour(own: &Neighbour) -> Value<'_> {

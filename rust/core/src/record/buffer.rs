@@ -6,6 +6,7 @@ use uuid::fmt::Hyphenated;
 #[cfg(feature = "arrow")]
 use super::views::Views;
 use super::{ColumnKind, UuidType, Value};
+use crate::saturating::saturating_i32;
 use crate::text::escape;
 
 /// One column being filled. Values are appended with the method of the column's kind, or with [`push`](Self::push); what is
@@ -248,5 +249,5 @@ impl ColumnBuffer {
 
 /// An offset within a batch, which [`Batches`](crate::columns::Batches) ends before its data reaches 2^31 bytes.
 pub(crate) fn offset(bytes: usize) -> i32 {
-    i32::try_from(bytes).unwrap_or(i32::MAX)
+    saturating_i32(bytes)
 }

@@ -7,6 +7,7 @@ use uuid::fmt::Hyphenated;
 
 use super::buffer::offset;
 use super::{ColumnBuffer, Values};
+use crate::bug::OrBug;
 use crate::text::escape;
 
 impl ColumnBuffer {
@@ -33,7 +34,8 @@ impl ColumnBuffer {
             return;
         }
         let run = |offsets: &mut Vec<i32>| {
-            let last = offsets.last().copied().unwrap_or_default();
+            let last = offsets.last().copied();
+            let last = last.or_bug_default("one more offset than there are values");
             offsets.extend(repeat_n(last, times));
         };
         match &mut self.values {
@@ -104,7 +106,7 @@ impl ColumnBuffer {
                 valid.push(number.is_some());
             }
             *len += 1;
-            number.unwrap_or_default()
+            number.unwrap_or(0) // what stands where there is a null
         }));
     }
 

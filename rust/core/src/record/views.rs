@@ -9,7 +9,8 @@ use arrow_buffer::{Buffer, NullBuffer, ScalarBuffer};
 use arrow_schema::ArrowError;
 use bytes::Bytes;
 
-use crate::saturating::saturating_usize;
+use crate::bug::OrBug;
+use crate::saturating::{saturating_u32, saturating_usize};
 use crate::source::Source;
 
 /// Values of so many bytes are in the view itself.
@@ -26,7 +27,8 @@ struct Owner(Arc<dyn Source>);
 
 impl AsRef<[u8]> for Owner {
     fn as_ref(&self) -> &[u8] {
-        self.0.as_slice().unwrap_or_default()
+        let bytes = self.0.as_slice();
+        bytes.or_bug_default("a source that stays in memory")
     }
 }
 
@@ -165,6 +167,7 @@ impl Views {
             stretch.range.end = stretch.range.end.max(place.end);
             return Some(view(run, stretch.buffer, start));
         }
+        // If there are more than so many, values are copied beside them.
         let buffer = u32::try_from(self.stretches.len()).ok()?.checked_add(1)?;
         self.stretches.push(Stretch {
             buffer,
@@ -214,15 +217,17 @@ impl Views {
 /// The view of a value that is not in the view itself.
 fn view(run: &[u8], buffer: u32, offset: usize) -> u128 {
     // Batches end before 2^31 bytes, and so do stretches.
-    let [len, offset] = [run.len(), offset].map(|number| u32::try_from(number).unwrap_or(u32::MAX));
-    let prefix = run.first_chunk().copied().map_or(0, u32::from_le_bytes);
+    let [len, offset] = [run.len(), offset].map(saturating_u32);
+    let prefix = run.first_chunk().copied();
+    let prefix = prefix.or_bug_default("a value that is longer than a view holds");
+    let prefix = u32::from_le_bytes(prefix);
     u128::from(len) | u128::from(prefix) << 32 | u128::from(buffer) << 64 | u128::from(offset) << 96
 }
 
 /// The view of a value of at most 12 bytes, which is in the view itself.
 fn inline(run: &[u8]) -> u128 {
     let mut bytes = [0; 16];
-    let len = u128::try_from(run.len()).unwrap_or_default();
+    let len = run.len() as u128;
     for (to, from) in bytes.iter_mut().skip(4).zip(run) {
         *to = *from;
     }

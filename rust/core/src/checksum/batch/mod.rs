@@ -21,6 +21,9 @@
 //! neighbours in that order, while the bytes behind the window are asked for. The last packet of a message is put together by
 //! one shuffle from a table, whatever its length. Nothing outside of a message is read. See [`Kernel`] for the instructions.
 //!
+//! Hashing returns no errors. If an invariant of these files is broken, hashes are wrong or zero, so that sound records are reported
+//! as damaged; builds with debug assertions panic.
+//!
 //! The algorithm is that of Google's [reference implementation](https://github.com/google/highwayhash); the crate `highway` is
 //! what the kernels are tested against, and what hashes where there is no kernel for the processor.
 
@@ -41,6 +44,7 @@ mod window;
 use std::fmt;
 
 use super::Key;
+use crate::bug::OrBug;
 use kernel::Dispatch;
 pub use kernel::Kernel;
 #[cfg(target_arch = "x86_64")]
@@ -146,8 +150,8 @@ impl Batch {
         let count = heads.len().min(extents.len());
         let messages = Messages {
             bytes,
-            extents: extents.get(..count).unwrap_or_default(),
-            heads: heads.get(..count).unwrap_or_default(),
+            extents: extents.get(..count).or_bug_default("no fewer extents"),
+            heads: heads.get(..count).or_bug_default("no fewer heads"),
         };
         self.hash_all::<HEAD_BYTES>(key, messages, hashes);
     }

@@ -4,6 +4,8 @@
 use super::message::{Message, whole_packets};
 use super::part;
 use super::simd::Half;
+use crate::bug::OrBug;
+use crate::saturating::saturating_u8;
 
 /// The most messages of a window. Sorted, so many have few neighbours of unlike length.
 pub(super) const MAX_MESSAGES: usize = 512;
@@ -58,7 +60,7 @@ impl<const HEAD: usize> Window<'_, HEAD> {
     /// The bytes of the message of an index, without its head: what there is of them.
     pub(super) fn bytes(&self, index: u16) -> &[u8] {
         let extent = self.extents.get(usize::from(index)).copied();
-        part(self.bytes, extent.unwrap_or_default())
+        part(self.bytes, extent.or_bug_default("the index of a message"))
     }
 
     /// The message of an index, and in the place of its head whatever stands there, unless it is too short.
@@ -110,7 +112,7 @@ fn class<const HEAD: usize>(len: usize) -> u8 {
     if len < min_bytes(HEAD) {
         return 0;
     }
-    u8::try_from(whole_packets(len) + 1).unwrap_or(u8::MAX)
+    saturating_u8(whole_packets(len) + 1)
 }
 
 /// What one look at the messages of a window tells.
@@ -167,7 +169,7 @@ impl Scratch {
         let measure = Measure::of::<HEAD>(bytes, extents);
         let (extents, rest) = extents
             .split_at_checked(measure.messages)
-            .unwrap_or((extents, &[]));
+            .or_bug_value("no more messages than there are", (extents, &[]));
         let [shortest, longest] =
             [measure.shortest, measure.longest].map(|len| len.saturating_add(HEAD));
         let alike = whole_packets(shortest) == whole_packets(longest);
@@ -182,8 +184,11 @@ impl Scratch {
         if together == 0 {
             self.keep_order();
         }
-        let order = self.order.get(..measure.messages).unwrap_or_default();
-        let (order, others) = order.split_at_checked(together).unwrap_or((&[], order));
+        let order = self.order.get(..measure.messages);
+        let order = order.or_bug_default("no more messages than a window has");
+        let (order, others) = order
+            .split_at_checked(together)
+            .or_bug_value("no more messages together than there are", (&[], order));
         let window = Window {
             bytes,
             extents,
@@ -210,18 +215,22 @@ impl Scratch {
             *class = self::class::<HEAD>(len.saturating_add(HEAD));
             most = most.max(*class);
         }
-        let classes = self.classes.get(..extents.len()).unwrap_or_default();
+        let classes = self.classes.get(..extents.len());
+        let classes = classes.or_bug_default("no more messages than a window has");
         let used = ..=usize::from(most);
         let places = &mut self.places;
-        places.get_mut(used).unwrap_or_default().fill(0);
         #[allow(clippy::indexing_slicing)] // there is a place for each class
-        for class in classes {
-            places[usize::from(*class)] += 1;
+        {
+            places[used].fill(0);
+            for class in classes {
+                places[usize::from(*class)] += 1;
+            }
         }
         let [short, ..] = *places;
-        let longest = places.get(usize::from(most)).copied().unwrap_or_default();
+        #[allow(clippy::indexing_slicing)] // there is a place for each class
+        let (longest, used) = (places[usize::from(most)], &mut places[used]);
         let mut begin = 0;
-        for place in places.get_mut(used).unwrap_or_default().iter_mut().rev() {
+        for place in used.iter_mut().rev() {
             begin += std::mem::replace(place, begin);
         }
         #[allow(clippy::indexing_slicing)]
@@ -240,7 +249,8 @@ impl Scratch {
             });
         }
         // It is so; but the kernels rely on it without looking.
-        let order = self.order.get(..extents.len()).unwrap_or_default();
+        let order = self.order.get(..extents.len());
+        let order = order.or_bug_default("no more messages than a window has");
         let last = order.iter().fold(0, |last, index| last.max(*index));
         if usize::from(last) >= extents.len() {
             return 0;
@@ -260,6 +270,5 @@ fn ahead<'a>(bytes: &'a [u8], extents: &[(usize, usize)], total: usize) -> &'a [
     if !dense || total > 2 * MAX_BYTES {
         return &[];
     }
-    let rest = bytes.get(end..).unwrap_or_default();
-    rest.get(..total).unwrap_or(rest)
+    part(bytes, (end, total))
 }
