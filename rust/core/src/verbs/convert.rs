@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::Report;
+use crate::bug::OrBug;
 use crate::engine::{Format, Options, Start, Step, Wanted, WriteOptions};
 use crate::error::{Error, Result};
 use crate::format::{self, tenant};
@@ -109,9 +110,10 @@ impl Pick {
             }
             (Self::Fields(picks), Value::Struct(values)) => {
                 let field = |pick: &Option<(usize, Self)>| match pick {
-                    Some((place, pick)) => values
-                        .get(*place)
-                        .map_or(Value::Null, |value| pick.of(value.clone())),
+                    Some((place, pick)) => {
+                        let value = values.get(*place).cloned();
+                        pick.of(value.or_bug_value("a value for each field", Value::Null))
+                    }
                     None => Value::Null,
                 };
                 Value::Struct(picks.iter().map(field).collect())
@@ -126,6 +128,7 @@ fn plan(source: &[Column], to: &[Column], conversion: &Conversion<'_>) -> Result
     let place = |name: &str| source.iter().position(|own| own.name == name);
     let is_dropped = |name: &str| conversion.drop.iter().any(|dropped| dropped == name);
     let (mut plan, mut lost, mut missing) = (Vec::new(), Vec::new(), Vec::new());
+    let time = place("timestamp").filter(|_| !is_dropped("timestamp"));
     let mut taken = vec![false; source.len()];
     for column in to {
         let given = conversion
@@ -138,14 +141,14 @@ fn plan(source: &[Column], to: &[Column], conversion: &Conversion<'_>) -> Result
         let fits = own.and_then(|(place, kind)| {
             Pick::between(kind, column.kind, column.name, conversion.drop).map(|pick| (place, pick))
         });
-        plan.push(match (given, fits, column.name) {
-            (Some(_), Some(_), name) => {
+        plan.push(match (given, fits, column.name, time) {
+            (Some(_), Some(_), name, _) => {
                 return Err(Error::Usage(format!(
                     "{name} is to be set, but the records have one: drop {name} to lose it"
                 )));
             }
-            (Some(given), None, _) => From::Set(given),
-            (None, Some((place, (pick, under))), _) => {
+            (Some(given), None, ..) => From::Set(given),
+            (None, Some((place, (pick, under))), ..) => {
                 lost.extend(under.into_iter().filter(|name| !is_dropped(name)));
                 taken
                     .iter_mut()
@@ -155,11 +158,9 @@ fn plan(source: &[Column], to: &[Column], conversion: &Conversion<'_>) -> Result
                 From::Column(place, pick)
             }
             // The time of a record without a UUID becomes that of a new one.
-            (None, None, "uuid") if place("timestamp").is_some() && !is_dropped("timestamp") => {
-                From::Time(place("timestamp").unwrap_or_default())
-            }
-            (None, None, _) if column.optional => From::Nothing,
-            (None, None, name) => {
+            (None, None, "uuid", Some(time)) => From::Time(time),
+            (None, None, ..) if column.optional => From::Nothing,
+            (None, None, name, _) => {
                 missing.push(name);
                 From::Nothing
             }
@@ -177,7 +178,8 @@ fn plan(source: &[Column], to: &[Column], conversion: &Conversion<'_>) -> Result
         )));
     }
     let is_field = |name: &str| {
-        name.contains('.') && place(name.split('.').next().unwrap_or_default()).is_some()
+        let column = name.split_once('.');
+        column.is_some_and(|(column, _)| place(column).is_some())
     };
     let unknown = conversion
         .drop
@@ -336,10 +338,10 @@ fn value<'a>(
 ) -> Result<Value<'a>> {
     Ok(match from {
         From::Column(place, pick) => pick.of(rows.field(row, *place)),
-        From::Set(place) => conversion
-            .set
-            .get(*place)
-            .map_or(Value::Null, |(_, value)| value.clone()),
+        From::Set(place) => {
+            let (_, value) = conversion.set.get(*place).or_bug("the value to be set")?;
+            value.clone()
+        }
         From::Time(place) => match rows.field(row, *place) {
             Value::Timestamp(micros) => {
                 let uuid = generator.at(micros).ok_or_else(|| {

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::Report;
+use crate::bug::OrBug;
 use crate::checksum::{Incremental, Key};
 use crate::cursor::Cursor;
 use crate::engine::{Eof, Options, Start, Step, Walk, Wanted, WriteOptions};
@@ -148,7 +149,7 @@ fn read_back(
             window.load(checksums, at, CHECKSUM_BYTES, CHECKSUMS_AHEAD_BYTES)?;
             let stored = Cursor::new(window.bytes(checksums, at)).u64_be();
             at += CHECKSUM_BYTES as u64;
-            let computed = checksum(&*rows, row, &key);
+            let computed = checksum(&*rows, row, &key)?;
             if let Some(stored) = stored.filter(|stored| *stored != computed) {
                 let computed = key.disclosed(computed);
                 let finding = Finding::Checksum { stored, computed };
@@ -169,20 +170,20 @@ fn read_back(
 }
 
 /// The checksum of a record as it was read back.
-fn checksum(rows: &dyn Rows, row: usize, key: &Key) -> u64 {
+fn checksum(rows: &dyn Rows, row: usize, key: &Key) -> Result<u64> {
     let mut hasher = Incremental::new(key);
     if let Value::Uuid(uuid) = rows.field(row, 0) {
         hasher.update(&uuid);
     }
     if let Value::Text(type_) = rows.field(row, 2) {
-        // What has come this far has a length of one byte, as its value's has four.
-        hasher.update(&[u8::try_from(type_.len()).unwrap_or(u8::MAX)]);
+        hasher.update(&[u8::try_from(type_.len()).or_bug("a type's length of one byte")?]);
         hasher.update(type_);
     }
     let value = rows.value(row);
-    hasher.update(&u32::try_from(value.len()).unwrap_or(u32::MAX).to_be_bytes());
+    let len = u32::try_from(value.len()).or_bug("a value's length of four bytes")?;
+    hasher.update(&len.to_be_bytes());
     hasher.update(value);
-    hasher.finish()
+    Ok(hasher.finish())
 }
 
 fn not_as_written(path: Option<PathBuf>, offset: u64, finding: Finding) -> Error {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::reason::{Certainty, Explanation, Reason};
 use super::region::Region;
+use crate::cursor::Cursor;
 use crate::engine::{Dialect, Format, Likelihood, Options};
 use crate::error::Result;
 use crate::format::FORMATS;
@@ -141,7 +142,7 @@ pub(super) fn other_content(region: &Region, span: &Span) -> Option<Explanation>
             ));
         }
     }
-    let head = bytes.get(..512).unwrap_or(bytes);
+    let head = Cursor::new(bytes).run_up_to(512);
     is_text(head).then(|| {
         let evidence = format!(
             "{} bytes from {} on are text, where lengths and identifiers should stand",

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::bug::OrBug;
 use crate::engine::{Options, Start, Step};
 use crate::error::Result;
 use crate::format::open;
@@ -21,40 +22,45 @@ pub struct Neighbour {
 }
 
 impl Neighbour {
-    pub(super) fn of(rows: &dyn Rows, row: usize, columns: &[Column]) -> Self {
-        Self {
+    pub(super) fn of(rows: &dyn Rows, row: usize, columns: &[Column]) -> Result<Self> {
+        Ok(Self {
             position: rows.position(row),
-            id: id(rows, row, columns),
+            id: id(rows, row, columns)?,
             timestamp: rows.timestamp(row),
-        }
+        })
     }
 }
 
 /// What a record is found by: by the names of the columns that it has.
-fn id(rows: &dyn Rows, row: usize, columns: &[Column]) -> Option<RecordId> {
+fn id(rows: &dyn Rows, row: usize, columns: &[Column]) -> Result<Option<RecordId>> {
+    let number = |number: i64| u64::try_from(number).or_bug("numbers of records from 0");
     let field = |name: &str| {
         let place = columns.iter().position(|column| column.name == name)?;
         Some(rows.field(row, place))
     };
     if let Some(Value::Uuid(uuid)) = field("uuid") {
-        return Some(RecordId::Uuid(uuid));
+        return Ok(Some(RecordId::Uuid(uuid)));
     }
     if let Some(Value::Int64(offset)) = field("offset") {
-        return Some(RecordId::Offset(offset));
+        return Ok(Some(RecordId::Offset(offset)));
     }
     if let Some(Value::Int64(seq)) = field("seq") {
-        return u64::try_from(seq).ok().map(RecordId::Seq);
+        return Ok(Some(RecordId::Seq(number(seq)?)));
     }
-    match (field("partition")?, field("tenant")?, field("index")?) {
-        (Value::Int64(partition), Value::Text(tenant), Value::Int64(index)) => {
-            Some(RecordId::Message {
-                partition: u32::try_from(partition).ok()?,
+    Ok(
+        match (field("partition"), field("tenant"), field("index")) {
+            (
+                Some(Value::Int64(partition)),
+                Some(Value::Text(tenant)),
+                Some(Value::Int64(index)),
+            ) => Some(RecordId::Message {
+                partition: u32::try_from(partition).or_bug("a partition of four bytes")?,
                 tenant: tenant.to_vec(),
-                index: u64::try_from(index).ok()?,
-            })
-        }
-        _ => None,
-    }
+                index: number(index)?,
+            }),
+            _ => None,
+        },
+    )
 }
 
 /// The records in front of a range and behind it.
@@ -67,8 +73,8 @@ pub(super) fn around(
     spans: &[Span],
     mut progress: impl FnMut(u64) -> Result<()>,
 ) -> Result<Vec<Around>> {
-    let columns = options.format.map(|format| format.columns(options));
-    let columns = columns.unwrap_or_default();
+    let format = options.format.or_bug("a format that is known by now")?;
+    let columns = format.columns(options);
     let mut found: Vec<Around> = vec![(None, None); spans.len()];
     let mut walk = open(source.clone(), options, Start::Beginning)?;
     // Records come in file order, so the ranges in front of this one have all that they will get.
@@ -77,11 +83,11 @@ pub(super) fn around(
         let rows = walk.rows();
         for (span, (before, after)) in spans.iter().zip(&mut found).skip(settled) {
             if let Some(row) = first_from(&*rows, span.start).checked_sub(1) {
-                *before = Some(Neighbour::of(&*rows, row, columns));
+                *before = Some(Neighbour::of(&*rows, row, columns)?);
             }
             let behind = first_from(&*rows, span.end);
             if behind < rows.len() && after.is_none() {
-                *after = Some(Neighbour::of(&*rows, behind, columns));
+                *after = Some(Neighbour::of(&*rows, behind, columns)?);
             }
         }
         drop(rows);

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use crate::error::Result;
 use crate::ledger::Span;
+use crate::saturating::saturating_usize;
 use crate::source::Source;
 
 /// How much of a range is looked at, in bytes.
@@ -28,7 +29,7 @@ impl Region {
             .start
             .saturating_add(span.len().min(MAX_WITHIN_BYTES) + AROUND_BYTES);
         let len = end.min(file_len).saturating_sub(start);
-        let mut bytes = vec![0; usize::try_from(len).unwrap_or_default()];
+        let mut bytes = vec![0; saturating_usize(len)];
         source.read_exact_at(start, &mut bytes)?;
         Ok(Self {
             start,
@@ -42,11 +43,11 @@ impl Region {
         self.start + self.bytes.len() as u64
     }
 
-    /// The bytes of a range of the file, as far as they are here.
+    /// The bytes of a range of the file, as far as they are here; none of a range that ends before it begins.
     pub(super) fn get(&self, range: Range<u64>) -> &[u8] {
         let place = |at: u64| {
             let place = at.clamp(self.start, self.end()) - self.start;
-            usize::try_from(place).unwrap_or_default()
+            saturating_usize(place)
         };
         let range = place(range.start)..place(range.end);
         self.bytes.get(range).unwrap_or_default()

@@ -5,6 +5,7 @@ use std::ops::Range;
 use super::budget::Budget;
 use super::reason::{Certainty, Explanation, Reason};
 use super::region::Region;
+use crate::bug::OrBug;
 use crate::engine::suspect::Suspect;
 use crate::error::Result;
 use crate::ledger::{Kind, Span};
@@ -73,10 +74,11 @@ fn sectors(count: u64) -> String {
     }
 }
 
-/// The sector size that a run of sectors is in.
+/// The sector size that a run of sectors is in: the smaller one fits them all.
 fn size_of(run: &Range<u64>) -> u64 {
-    let fits = |size: &u64| run.start.is_multiple_of(*size) && run.end.is_multiple_of(*size);
-    SECTORS.into_iter().find(fits).unwrap_or(512)
+    let [page, sector] = SECTORS;
+    let is_pages = run.start.is_multiple_of(page) && run.end.is_multiple_of(page);
+    if is_pages { page } else { sector }
 }
 
 /// The runs of one byte value that touch the range and are at least a sector long, in file order, with what of them is around it.
@@ -196,7 +198,7 @@ pub(super) fn moved(
                 let from = other + (own.start - target);
                 let theirs = region.get(from..from + (own.end - own.start));
                 let place = own.start - start;
-                let kept = replace(&mut bytes, place, theirs);
+                let kept = replace(&mut bytes, place, theirs)?;
                 let Some(trial) = budget.attempt(suspect, &bytes) else {
                     return Ok(None);
                 };
@@ -213,7 +215,7 @@ pub(super) fn moved(
                     let reason = Reason::MovedSector;
                     return Ok(Some(Explanation::new(reason, Certainty::Proven, evidence)));
                 }
-                replace(&mut bytes, place, &kept);
+                replace(&mut bytes, place, &kept)?;
                 other += size;
             }
             target += size;
@@ -223,18 +225,13 @@ pub(super) fn moved(
 }
 
 /// Replaces the bytes from `at` on, and gives what was there.
-fn replace(bytes: &mut [u8], at: u64, by: &[u8]) -> Vec<u8> {
+fn replace(bytes: &mut [u8], at: u64, by: &[u8]) -> Result<Vec<u8>> {
     let place = saturating_usize(at);
-    let rest = bytes.get_mut(place..).unwrap_or_default();
-    let (own, by) = match rest.split_at_mut_checked(by.len()) {
-        Some((own, _)) => (own, by),
-        None => (rest, &[][..]),
-    };
+    let own = bytes.get_mut(place..place.saturating_add(by.len()));
+    let own = own.or_bug("a sector within what is tried")?;
     let kept = own.to_vec();
-    if own.len() == by.len() {
-        own.copy_from_slice(by);
-    }
-    kept
+    own.copy_from_slice(by);
+    Ok(kept)
 }
 
 /// Where the zeros begin with which a torn tail ends that was to be longer, if that is where a sector does.

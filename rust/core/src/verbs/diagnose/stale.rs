@@ -6,6 +6,8 @@ use super::budget::Budget;
 use super::neighbours::Neighbour;
 use super::reason::{Certainty, Explanation, Reason};
 use super::region::Region;
+use crate::bug::OrBug;
+use crate::cursor::Cursor;
 use crate::engine::{Options, Start, Step};
 use crate::error::{Error, Result};
 use crate::format::open;
@@ -33,7 +35,7 @@ pub(super) fn explain(
         ..options.clone()
     };
     let mut found = read(bytes, &strict)?;
-    let searched = bytes.get(..MAX_SEARCHED).unwrap_or(bytes);
+    let searched = Cursor::new(bytes).run_up_to(MAX_SEARCHED);
     // Every byte could begin a record that reaches to the end, and is hashed in vain.
     let worst = (searched.len() as u64).saturating_mul(searched.len() as u64) / 2;
     if found.is_none() && budget.afford(worst) {
@@ -48,8 +50,8 @@ pub(super) fn explain(
         1 => "one record that checks".to_owned(),
         count => format!("{count} records that check"),
     };
-    let probe = bytes.get(place..).unwrap_or_default();
-    let probe = probe.get(..PROBE_BYTES).unwrap_or(probe);
+    let probe = bytes.get(place..).or_bug("a record within these bytes")?;
+    let probe = Cursor::new(probe).run_up_to(PROBE_BYTES);
     Ok(Some(match elsewhere(region, at, probe) {
         Some(other) => Explanation::new(
             Reason::DuplicatedRecords,
@@ -67,8 +69,8 @@ pub(super) fn explain(
 /// The first record of these bytes, and how many there are, up to the damage if reading strictly.
 fn read(bytes: &[u8], options: &Options) -> Result<Option<(Neighbour, u64)>> {
     let alone = Arc::new(BytesSource::new(bytes.to_vec()));
-    let columns = options.format.map(|format| format.columns(options));
-    let columns = columns.unwrap_or_default();
+    let format = options.format.or_bug("a format that is known by now")?;
+    let columns = format.columns(options);
     let (mut first, mut count) = (None, 0);
     let mut walk = open(alone, options, Start::Beginning)?;
     loop {
@@ -79,7 +81,7 @@ fn read(bytes: &[u8], options: &Options) -> Result<Option<(Neighbour, u64)>> {
         }
         let rows = walk.rows();
         if first.is_none() && !rows.is_empty() {
-            first = Some(Neighbour::of(&*rows, 0, columns));
+            first = Some(Neighbour::of(&*rows, 0, columns)?);
         }
         count += rows.len() as u64;
     }

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use crate::bug::OrBug;
 use crate::error::{Error, Result};
 use crate::ledger::{Cause, Kind};
 use crate::saturating::saturating_usize;
@@ -234,10 +235,8 @@ impl Manifest {
         self.window
             .load(&self.source, self.at, most, WINDOW_BYTES)?;
         let bytes = self.window.bytes(&self.source, self.at);
-        let mut lines = bytes
-            .get(..most)
-            .unwrap_or(bytes)
-            .splitn(2, |byte| *byte == b'\n');
+        let bytes = bytes.get(..most).or_bug("as many bytes as were loaded")?;
+        let mut lines = bytes.splitn(2, |byte| *byte == b'\n');
         let (Some(line), Some(_)) = (lines.next(), lines.next()) else {
             return Err(self.refuse("the line does not end: the manifest is cut off, or is none"));
         };

@@ -13,7 +13,7 @@ use std::sync::Arc;
 pub use undo::undo_recover;
 
 use super::{Report, verify};
-use crate::engine::{Carried, Eof, Options, Runs, Salvage, Wanted};
+use crate::engine::{Carried, Eof, Format, Options, Runs, Salvage, Wanted};
 use crate::error::{Error, Result, name};
 use crate::format::chunked::build_index;
 use crate::format::resolve;
@@ -105,6 +105,7 @@ pub fn recover(
     refuse_hopeless(&report, recovery)?;
     let job = Job {
         source,
+        format,
         options: &options,
         recovery,
         places: &places,
@@ -164,6 +165,7 @@ impl Files {
 /// What every step has to know.
 struct Job<'a> {
     source: Arc<dyn Source>,
+    format: &'static Format,
     options: &'a Options,
     recovery: &'a Recovery,
     places: &'a Places,
@@ -267,11 +269,10 @@ impl Job<'_> {
     }
 
     fn how(&self) -> How {
-        let format = self.options.format;
         let dialect = self.options.dialect.as_str();
-        let has_dialects = format.is_some_and(|own| own.open_options.contains(&"dialect"));
+        let has_dialects = self.format.open_options.contains(&"dialect");
         How {
-            format: format.map_or("", |format| format.name).to_owned(),
+            format: self.format.name.to_owned(),
             dialect: has_dialects.then(|| dialect.to_owned()),
             renumber: self.recovery.renumber,
             force: self.recovery.force,

@@ -8,6 +8,7 @@ use super::Recovery;
 use crate::engine::{Format, Options};
 use crate::error::{Error, Result};
 use crate::format::chunked;
+use crate::output::folder;
 use crate::source::Source;
 use crate::text;
 
@@ -127,13 +128,12 @@ struct Identity {
 
 impl Identity {
     fn of(path: &Path) -> Self {
-        let folder = path
-            .parent()
-            .filter(|folder| !folder.as_os_str().is_empty())
-            .unwrap_or(Path::new("."));
-        let in_folder = |folder: PathBuf| folder.join(path.file_name().unwrap_or_default());
+        let in_folder = |folder: PathBuf| match path.file_name() {
+            Some(name) => folder.join(name),
+            None => folder,
+        };
         let canonical = fs::canonicalize(path)
-            .or_else(|_| fs::canonicalize(folder).map(in_folder))
+            .or_else(|_| fs::canonicalize(folder(path)).map(in_folder))
             .unwrap_or_else(|_| path.to_path_buf());
         Self {
             path: canonical,
