@@ -1,5 +1,6 @@
 //! The one mapping of errors to Python's exceptions.
 
+use std::ffi::CString;
 use std::io::ErrorKind;
 use std::path::Path;
 
@@ -79,6 +80,11 @@ fn class<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
 pub(crate) fn damage_warning(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
     static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     CLASS.import(py, ERRORS, intern!(py, "DamageWarning").to_str()?)
+}
+
+/// Warns of something. Raises where warnings are errors, and ValueError for a text with a NUL, which Python's interface does not take.
+pub(crate) fn warn(py: Python<'_>, class: &Bound<'_, PyAny>, text: String) -> PyResult<()> {
+    PyErr::warn(py, class, &CString::new(text)?, 1)
 }
 
 /// The system's error as Python has it: with its number, so that its class is the right one (`FileNotFoundError`, ...).

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use seglake::OrBug;
 use seglake::format::chunked;
 use seglake::format::{IndexSource, Options};
 use seglake::source::{FileSource, Source, open_regular};
@@ -136,8 +137,7 @@ pub(crate) fn index(
     let built = py.detach(|| {
         let destination = path.or_else(|| source.path().and_then(chunked::beside));
         verbs::index(source.clone(), &options, destination.as_deref(), overwrite)?;
-        // Without a destination building it has failed.
-        let destination = destination.unwrap_or_default();
+        let destination = destination.or_bug("a path, without which building an index fails")?;
         let file = FileSource::new(open_regular(&destination)?, &destination)?;
         Index::read(&*source, &file, &options)
     });

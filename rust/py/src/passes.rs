@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use seglake::format::Part;
 use seglake::verbs;
 
-use crate::error::damage_warning;
+use crate::error::{damage_warning, warn};
 use crate::exclusive::InUse;
 
 /// What passes are over.
@@ -81,7 +81,6 @@ impl Shared {
             "{path}: damage is skipped, first {cause} at offset {}: {advice}",
             first.start
         );
-        let text = std::ffi::CString::new(text).unwrap_or_default();
-        PyErr::warn(py, damage_warning(py)?, &text, 1)
+        warn(py, damage_warning(py)?, text)
     }
 }

@@ -269,7 +269,7 @@ impl Reader {
             let (format, columns) = (self.format, self.columns());
             let mut known = Vec::new();
             for array in arrays {
-                known.extend(ids_from_arrow(format, columns, &*array)?);
+                known.extend(ids_from_arrow(py, format, columns, &*array)?);
             }
             let hits = self.look_up(py, known)?;
             let path = self.source.path();

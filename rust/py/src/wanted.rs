@@ -4,8 +4,10 @@ use arrow_array::Array;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
+use seglake::OrBug;
 use seglake::format::{Column, ColumnKind, Format, RecordId, Value, Wanted};
 
+use crate::error::raise;
 use crate::field_in::{FieldIn, from_arrow, from_python, shown_bytes, uuid_field};
 use crate::value::bound;
 
@@ -24,7 +26,7 @@ pub(crate) struct Filter<'a, 'py> {
 impl Filter<'_, '_> {
     pub(crate) fn wanted(self) -> PyResult<Wanted> {
         // There are no negative ones.
-        let offset = |given: Option<i64>| given.map(|given| u64::try_from(given).unwrap_or(0));
+        let offset = |given: Option<i64>| given.map(|given| given.max(0).cast_unsigned());
         let offsets = match (offset(self.start_offset), offset(self.end_offset)) {
             (None, None) => None,
             (start, end) => Some(start.unwrap_or(0)..end.unwrap_or(u64::MAX)),
@@ -123,10 +125,13 @@ pub(crate) fn id_from_arguments(
     Ok(id(&values).map(|id| of_format(format, id)))
 }
 
+/// The number of no message: what is looked for where a negative one was asked for.
+const NO_SEQ: u64 = u64::MAX;
+
 fn of_format(format: &Format, id: RecordId) -> RecordId {
     match id {
         RecordId::Offset(seq) if format.name == "oplog" => {
-            RecordId::Seq(u64::try_from(seq).unwrap_or(u64::MAX))
+            RecordId::Seq(u64::try_from(seq).unwrap_or(NO_SEQ))
         }
         id => id,
     }
@@ -161,6 +166,7 @@ pub(crate) fn id_from_python(
 /// The identifiers in an Arrow array: of one column, or a structure of several. `None` for a null and for what no record
 /// can have.
 pub(crate) fn ids_from_arrow(
+    py: Python<'_>,
     format: &Format,
     columns: &'static [Column],
     array: &dyn Array,
@@ -196,8 +202,10 @@ pub(crate) fn ids_from_arrow(
         && let Some(uuids) = array.as_fixed_size_binary_opt()
         && uuids.value_length() == 16
     {
-        let id = |uuid: Option<&[u8]>| Some(RecordId::Uuid(uuid?.try_into().ok()?));
-        return Ok(uuids.iter().map(id).collect());
+        let id = |uuid: &[u8]| Ok(RecordId::Uuid(uuid.try_into().or_bug("16 bytes a UUID")?));
+        let ids = uuids.iter().map(|uuid| uuid.map(id).transpose());
+        let ids: seglake::Result<_> = ids.collect();
+        return ids.map_err(|error| raise(py, error));
     }
     let row = |row: usize| {
         let values = arrays.iter().zip(&wanted);

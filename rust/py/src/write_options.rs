@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use seglake::OrBug;
 use seglake::format::{Dialect, Format, WriteOptions};
 
 use crate::error::raise;
@@ -89,10 +90,12 @@ impl WriteArguments<'_> {
             )));
         }
         let (keys, _) = key::keys(py, self.key.as_deref(), None, self.key_file.as_deref())?;
+        let key = keys.first().or_bug("a key where none was given, too");
+        let key = key.map_err(|error| raise(py, error))?;
         let dialect = self.dialect.as_deref().map(Dialect::by_name).transpose();
         let default = WriteOptions::default();
         Ok(WriteOptions {
-            key: keys.first().copied().unwrap_or_default(),
+            key: *key,
             append: self.append.unwrap_or(default.append),
             overwrite: self.overwrite.unwrap_or(default.overwrite),
             preallocate: self.preallocate.unwrap_or(default.preallocate),

@@ -14,7 +14,7 @@ use seglake::verbs;
 
 use crate::arrow::import;
 use crate::destination::Destination;
-use crate::error::raise;
+use crate::error::{raise, warn};
 use crate::exclusive::{Exclusive, InUse, forks};
 use crate::field_in::{FieldIn, from_arrow};
 use crate::fields::Fields;
@@ -406,8 +406,7 @@ impl Drop for Writer {
             // What is being raised when this is freed goes on being raised.
             let raised = PyErr::take(py);
             let text = format!("unclosed writer of {}", seglake::text::path(&self.path));
-            let text = std::ffi::CString::new(text).unwrap_or_default();
-            if let Err(error) = PyErr::warn(py, &py.get_type::<PyResourceWarning>(), &text, 1) {
+            if let Err(error) = warn(py, &py.get_type::<PyResourceWarning>(), text) {
                 error.write_unraisable(py, None);
             }
             if let Err(error) = writer.abandon() {

@@ -1,11 +1,11 @@
 //! Fields from Arrow arrays.
 
-use arrow_array::Array;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
     Int8Type, Int16Type, Int32Type, Int64Type, TimestampMicrosecondType, TimestampMillisecondType,
     TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
+use arrow_array::{Array, GenericListArray, OffsetSizeTrait};
 use arrow_schema::{DataType, TimeUnit};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -166,19 +166,16 @@ fn micros_at(array: &dyn Array, row: usize) -> Option<i64> {
 
 /// The items of a list, and which of them are a row's.
 fn items_at(array: &dyn Array, row: usize) -> Option<(&dyn Array, std::ops::Range<usize>)> {
+    fn items<O: OffsetSizeTrait>(
+        list: &GenericListArray<O>,
+        row: usize,
+    ) -> Option<(&dyn Array, std::ops::Range<usize>)> {
+        let [start, end] = list.value_offsets().get(row..)?.first_chunk()?;
+        Some((&**list.values(), start.as_usize()..end.as_usize()))
+    }
     match array.data_type() {
-        DataType::List(_) => {
-            let list = array.as_list::<i32>();
-            let [start, end] = [row, row + 1].map(|at| list.value_offsets().get(at).copied());
-            let range = usize::try_from(start?).ok()?..usize::try_from(end?).ok()?;
-            Some((&**list.values(), range))
-        }
-        DataType::LargeList(_) => {
-            let list = array.as_list::<i64>();
-            let [start, end] = [row, row + 1].map(|at| list.value_offsets().get(at).copied());
-            let range = usize::try_from(start?).ok()?..usize::try_from(end?).ok()?;
-            Some((&**list.values(), range))
-        }
+        DataType::List(_) => items(array.as_list::<i32>(), row),
+        DataType::LargeList(_) => items(array.as_list::<i64>(), row),
         _ => None,
     }
 }
