@@ -94,7 +94,7 @@ pub fn seal(
         return Err(wrong_key(source, &options));
     }
     let key = walk.scan().file_key();
-    writer.set_key(key);
+    writer.set_key(key)?;
     let written = writer.assemble()?;
     let checksums = writer.checksums()?;
     read_back(written, &checksums, key, &options)?;

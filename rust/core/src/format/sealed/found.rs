@@ -5,9 +5,11 @@ use std::sync::Arc;
 use super::check::{Checker, admit};
 use super::layout::{Message, UUID_BYTES};
 use super::rows::{Bodies, SealedRows};
+use crate::bug::OrBug;
 use crate::engine::Options;
 use crate::error::Result;
 use crate::record::{Found, Rows};
+use crate::saturating::saturating_usize;
 use crate::source::Source;
 
 /// Messages that were looked up.
@@ -68,12 +70,10 @@ struct Looked<'a> {
 impl Bodies for Looked<'_> {
     fn bytes_of(&self, row: usize, message: &Message) -> &[u8] {
         match self.whole {
-            Some(bytes) => usize::try_from(message.position)
-                .ok()
-                .and_then(|start| bytes.get(start..))
-                .unwrap_or_default(),
-            None => self.bytes.get(row).map(Vec::as_slice).unwrap_or_default(),
+            Some(bytes) => bytes.get(saturating_usize(message.position)..),
+            None => self.bytes.get(row).map(Vec::as_slice),
         }
+        .or_bug_default("the bytes of each message that was found")
     }
 }
 

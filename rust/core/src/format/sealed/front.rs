@@ -108,12 +108,12 @@ impl Front {
         source: &dyn Source,
         options: &Options,
     ) -> Result<bool> {
-        let trailer = self.trailer.as_ref();
-        let right = trailer.map(|trailer| {
-            let computed = self.index_hash(source, options, trailer)?;
-            Ok(computed == trailer.foot.index_hash)
-        });
-        right.unwrap_or(Ok(false))
+        match &self.trailer {
+            Some(trailer) => {
+                Ok(self.index_hash(source, options, trailer)? == trailer.foot.index_hash)
+            }
+            None => Ok(false),
+        }
     }
 
     /// Whether a key that is not the file's would look like this, as far as can be told without the index hash.

@@ -8,6 +8,7 @@ use super::layout::{ENTRY_BYTES, Entry, Header, Message, UUID_BYTES};
 use super::proof::{Proof, Sought};
 use super::search::Search;
 use super::table::Near;
+use crate::bug::OrBug;
 use crate::checksum::batch::Batch;
 use crate::checksum::hash;
 use crate::cursor::Cursor;
@@ -62,7 +63,9 @@ impl<'a> Segment<'a> {
         let all = bytes.as_chunks().0;
         Self {
             bytes,
-            entries: all.get(..place(entries)).unwrap_or_default(),
+            entries: all
+                .get(..place(entries))
+                .or_bug_default("an index within the file"),
         }
     }
 
@@ -72,7 +75,9 @@ impl<'a> Segment<'a> {
 
     /// The bytes from an offset on.
     fn from(&self, offset: u64) -> &'a [u8] {
-        self.bytes.get(place(offset)..).unwrap_or_default()
+        self.bytes
+            .get(place(offset)..)
+            .or_bug_default("an offset within the file")
     }
 
     /// Asks for what stands at these offsets, and forgets them.

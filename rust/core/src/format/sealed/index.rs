@@ -2,6 +2,7 @@
 
 use super::layout::{CHECKSUM_BYTES, ENTRY_BYTES, Entry, MAGIC, MIN_MESSAGE_BYTES};
 use super::reader::read_array;
+use crate::bug::OrBug;
 use crate::checksum::{Incremental, Key};
 use crate::engine::Options;
 use crate::error::Result;
@@ -108,8 +109,8 @@ pub(super) fn each_piece(
         options.poll()?;
         let piece = saturating_usize(end - at).min(WHOLE_ENTRIES);
         window.load(source, at, piece, piece)?;
-        let bytes = window.bytes(source, at).get(..piece).unwrap_or_default();
-        if !look(bytes) {
+        let bytes = window.bytes(source, at).get(..piece);
+        if !look(bytes.or_bug("the piece of the index that was loaded")?) {
             break;
         }
         at += piece as u64;

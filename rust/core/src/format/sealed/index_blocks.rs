@@ -3,6 +3,7 @@
 use super::layout::{ENTRY_BYTES, Entry};
 use crate::error::Result;
 use crate::limits::LIMITS;
+use crate::saturating::saturating_usize;
 use crate::source::Source;
 
 /// The block that was read last of all those that share a place.
@@ -30,7 +31,7 @@ impl IndexBlocks {
             self.0.resize_with(LIMITS.max_index_blocks, Block::default);
         }
         let wanted = number / LIMITS.index_block_entries;
-        let place = usize::try_from(wanted % LIMITS.max_index_blocks as u64).unwrap_or_default();
+        let place = saturating_usize(wanted % LIMITS.max_index_blocks as u64);
         let Some(block) = self.0.get_mut(place) else {
             return Ok(None);
         };
@@ -40,7 +41,7 @@ impl IndexBlocks {
                 .saturating_add(1)
                 .saturating_sub(first)
                 .min(LIMITS.index_block_entries);
-            let len = usize::try_from(entries * ENTRY_BYTES as u64).unwrap_or_default();
+            let len = saturating_usize(entries * ENTRY_BYTES as u64);
             block.number = wanted;
             block.bytes.resize(len, 0);
             let read = source.read_exact_at(first * ENTRY_BYTES as u64, &mut block.bytes);
@@ -49,7 +50,7 @@ impl IndexBlocks {
                 return Err(error);
             }
         }
-        let within = usize::try_from(number % LIMITS.index_block_entries).unwrap_or_default();
+        let within = saturating_usize(number % LIMITS.index_block_entries);
         let entries = block.bytes.as_chunks::<ENTRY_BYTES>().0;
         Ok(entries.get(within).map(Entry::parse))
     }

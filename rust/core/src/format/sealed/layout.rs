@@ -1,6 +1,7 @@
 //! The bytes of a segment, to fields: nothing here knows what is right.
 
-use crate::cursor::Cursor;
+use crate::cursor::{Cursor, fields};
+use crate::saturating::saturating_usize;
 
 pub(super) const UUID_BYTES: usize = 16;
 pub(super) const CHECKSUM_BYTES: usize = 8;
@@ -26,12 +27,8 @@ pub(super) struct Entry {
 
 impl Entry {
     pub(super) fn parse(bytes: &[u8; ENTRY_BYTES]) -> Self {
-        let mut cursor = Cursor::new(bytes);
-        // The array is as long as both together.
-        Self {
-            uuid: cursor.array().copied().unwrap_or_default(),
-            offset: cursor.u64_be().unwrap_or_default(),
-        }
+        let (uuid, offset) = fields(bytes);
+        Self { uuid, offset }
     }
 }
 
@@ -57,10 +54,8 @@ impl Header {
     /// Parses what stands at the beginning of `bytes`. The data has `left` bytes from there on, of which `bytes` are all, or
     /// at least the first [`MAX_HEADER_BYTES`].
     pub(super) fn parse(bytes: &[u8], left: u64) -> Parsed {
-        let shown = usize::try_from(left)
-            .ok()
-            .and_then(|left| bytes.get(..left));
-        let mut cursor = Cursor::new(shown.unwrap_or(bytes));
+        let shown = Cursor::new(bytes).run_up_to(saturating_usize(left));
+        let mut cursor = Cursor::new(shown);
         let Some(type_len) = cursor.u8() else {
             return Parsed::Truncated(LENGTHS_BYTES);
         };

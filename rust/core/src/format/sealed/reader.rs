@@ -131,7 +131,7 @@ impl Reader {
     pub(super) fn entries_in_view(&self, number: u64, count: usize) -> &[[u8; ENTRY_BYTES]] {
         let at = number.saturating_mul(ENTRY_BYTES as u64);
         let entries = self.entries.bytes(&*self.source, at).as_chunks().0;
-        entries.get(..count).unwrap_or(entries)
+        entries.split_at(count.min(entries.len())).0
     }
 
     /// What is in view of the checksums from this offset on, and of what is behind them.

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::layout::Message;
 use super::reader::Reader;
+use crate::bug::OrBug;
 use crate::record::ColumnBuffer;
 use crate::record::{Rows, Value};
 use crate::uuid6;
@@ -98,7 +99,8 @@ impl<B: Bodies> Rows for SealedRows<'_, B> {
     }
 
     fn fill(&self, rows: Range<usize>, column: usize, buffer: &mut ColumnBuffer) {
-        let messages = self.messages.get(rows.clone()).unwrap_or_default().iter();
+        let messages = self.messages.get(rows.clone());
+        let messages = messages.or_bug_default("rows that there are").iter();
         let whole = rows.map(|row| self.message(row));
         match column {
             0 => buffer.extend_uuids(messages.map(|message| &message.uuid)),

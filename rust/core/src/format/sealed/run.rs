@@ -42,7 +42,7 @@ impl Trust {
 
     /// So many bytes were found good.
     pub(super) fn gain(&mut self, bytes: u64) {
-        let bytes = usize::try_from(bytes).unwrap_or(LIMITS.run_bytes);
+        let bytes = saturating_usize(bytes);
         self.0 = self.0.saturating_add(bytes).min(LIMITS.run_bytes);
     }
 }

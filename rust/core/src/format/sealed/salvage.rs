@@ -5,7 +5,7 @@ use super::layout::{ENTRY_BYTES, MAGIC, UUID_BYTES};
 use super::open;
 use super::trailer::{Foot, key_check};
 use crate::checksum::Incremental;
-use crate::cursor::Cursor;
+use crate::cursor::fields;
 use crate::engine::salvage::Entries;
 use crate::engine::{Salvage, Start, Step, Walk};
 use crate::error::Result;
@@ -25,13 +25,12 @@ struct Kept {
 
 impl Kept {
     fn parse(bytes: &[u8; KEPT_BYTES]) -> Self {
-        let mut cursor = Cursor::new(bytes);
-        // The array is as long as all of them.
+        let (uuid, position, end, checksum) = fields(bytes);
         Self {
-            uuid: cursor.array().copied().unwrap_or_default(),
-            position: cursor.u64_be().unwrap_or_default(),
-            end: cursor.u64_be().unwrap_or_default(),
-            checksum: cursor.u64_be().unwrap_or_default(),
+            uuid,
+            position,
+            end,
+            checksum,
         }
     }
 }

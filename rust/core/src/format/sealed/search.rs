@@ -5,6 +5,7 @@ use std::cmp::Ordering;
 use std::ops::Range;
 
 use super::layout::{ENTRY_BYTES, UUID_BYTES};
+use crate::cursor::fields;
 use crate::saturating::saturating_usize;
 use crate::uuid6;
 
@@ -100,7 +101,7 @@ impl Search {
         };
         let wanted = u128::from_be_bytes(self.wanted);
         let is_smaller = |entry: &[u8; ENTRY_BYTES]| {
-            let uuid = entry.first_chunk().copied().unwrap_or_default();
+            let (uuid, _): ([u8; UUID_BYTES], u64) = fields(entry);
             u64::from(u128::from_be_bytes(uuid) < wanted)
         };
         self.low += few.iter().map(is_smaller).sum::<u64>();

@@ -20,11 +20,13 @@ pub(super) fn split(
     let Some(trailer) = front.trailer else {
         return Ok(Vec::new());
     };
-    let (mut cuts, mut last) = (vec![(0, front.data_start)], (0, front.data_start));
+    let first = (0, front.data_start);
+    let (mut cuts, mut cut, mut last) = (vec![first], first, first);
     let mut visit = |number: u64, offset: u64| {
-        let (began, start) = cuts.last().copied().unwrap_or_default();
+        let (began, start) = cut;
         if extent(number - began, start, offset) > target && last.0 > began {
-            cuts.push(last);
+            cut = last;
+            cuts.push(cut);
         }
         last = (number, offset);
     };

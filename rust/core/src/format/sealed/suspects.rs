@@ -298,10 +298,12 @@ fn message_checks(key: &Key, start: u64, len: usize, bytes: &[u8]) -> Trial {
     if entry.offset != start || !uuid6::is_v6(&entry.uuid) {
         return Trial::NOTHING;
     }
-    let total = saturating_usize(header.total());
+    let Some(whole) = message.get(..saturating_usize(header.total())) else {
+        return Trial::NOTHING;
+    };
     let mut hasher = Incremental::new(key);
     hasher.update(&entry.uuid);
-    hasher.update(message.get(..total).unwrap_or(message));
+    hasher.update(whole);
     Trial {
         end: (hasher.finish() == stored).then_some(start + header.total()),
         work: header.total() + UUID_BYTES as u64,

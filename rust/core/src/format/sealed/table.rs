@@ -7,6 +7,7 @@ use super::layout::UUID_BYTES;
 use super::search::Search;
 use crate::limits::LIMITS;
 use crate::prefetch::{CACHE_LINE_BYTES, prefetch_item};
+use crate::saturating::saturating_u64;
 use crate::uuid6;
 
 /// Offsets are kept in units of so many bytes: they say what to ask for.
@@ -189,7 +190,7 @@ pub(super) struct Near {
 /// `stretches`.
 fn scale(stretches: u64, whole: u64) -> u64 {
     let scale = (u128::from(stretches) << u64::BITS) / u128::from(whole);
-    u64::try_from(scale).unwrap_or(u64::MAX)
+    saturating_u64(scale)
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use super::index::each_piece;
 use super::layout::Entry;
 use super::reader::read_array;
 use super::table::{Division, Place, Table};
+use crate::bug::OrBug;
 use crate::engine::Options;
 use crate::error::Result;
 use crate::limits::LIMITS;
@@ -129,7 +130,10 @@ impl Building<'_> {
     fn crowds(&self, division: &Division) -> impl Iterator<Item = (usize, Range<u32>)> {
         let places = self.table.places.get(division.begin..);
         let places = places.and_then(|places| places.get(..division.count));
-        let stretches = places.unwrap_or_default().windows(2).zip(division.begin..);
+        let stretches = places
+            .or_bug_default("the places of each division")
+            .windows(2)
+            .zip(division.begin..);
         stretches.filter_map(|(stretch, place)| {
             let [begin, end] = stretch.first_chunk()?;
             (end.entry.saturating_sub(begin.entry) > LIMITS.crowd_entries)
@@ -171,8 +175,8 @@ impl Building<'_> {
     fn divide_crowds(&mut self) -> Result<()> {
         let (mut from, mut depth) = (0, 0);
         while from < self.table.divisions.len() {
-            let divisions = self.table.divisions.get(from..).unwrap_or_default();
-            let crowds: Vec<_> = divisions.iter().flat_map(|own| self.crowds(own)).collect();
+            let divisions = self.table.divisions.iter().skip(from);
+            let crowds: Vec<_> = divisions.flat_map(|own| self.crowds(own)).collect();
             from = self.table.divisions.len();
             for (place, entries) in crowds {
                 let stretches = entries.len() as u64 / LIMITS.entries_per_place;

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::layout::{CHECKSUM_BYTES, FOOT_BYTES, MAGIC};
 use super::reader::read_array;
 use crate::checksum::{Key, hash};
-use crate::cursor::Cursor;
+use crate::cursor::fields;
 use crate::error::{Finding, Result};
 use crate::ledger::Cause;
 use crate::source::Source;
@@ -25,13 +25,12 @@ pub(super) struct Foot {
 impl Foot {
     /// Parses the last bytes of a file.
     fn parse(bytes: &[u8; FOOT_BYTES]) -> Self {
-        let mut cursor = Cursor::new(bytes);
-        // The array is as long as all of them.
+        let (key_check, count, index_hash, magic) = fields(bytes);
         Self {
-            key_check: cursor.u64_be().unwrap_or_default(),
-            count: cursor.u64_be().unwrap_or_default(),
-            index_hash: cursor.u64_be().unwrap_or_default(),
-            magic: cursor.array().copied().unwrap_or_default(),
+            key_check,
+            count,
+            index_hash,
+            magic,
         }
     }
 

@@ -182,9 +182,9 @@ impl SealedScan {
         let given = self.messages.len();
         self.messages.extend_from_slice(run);
         self.close_gap(first.position)?;
-        let run = self.messages.get(given..).unwrap_or_default();
+        let run = self.messages.iter().skip(given);
         self.tiling
-            .cover_records(run.iter().map(Message::end), &mut self.spans);
+            .cover_records(run.map(Message::end), &mut self.spans);
         self.follow(&last);
         if !self.types.are_all() {
             let (reader, types) = (&self.checker.reader, &self.types);

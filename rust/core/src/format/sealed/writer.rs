@@ -8,12 +8,14 @@ use uuid::Uuid;
 use super::COLUMNS;
 use super::layout::{ENTRY_BYTES, Entry, MAGIC, UUID_BYTES};
 use super::trailer::{Foot, key_check};
+use crate::bug::OrBug;
 use crate::checksum::{Incremental, Key};
 use crate::engine::{self, Interrupt, WriteOptions};
 use crate::error::{Error, Result};
 use crate::format::active::{Sequence, Stored, Unhashed, encode_message};
 use crate::output::{NewFile, Spool};
 use crate::record::{Column, RecordId, Value};
+use crate::saturating::saturating_usize;
 use crate::source::{FileSource, Source};
 
 /// Where the system keeps files in large pages, what is written in pieces of whole ones is kept so, and a map of it takes fewer
@@ -99,7 +101,7 @@ impl Writer {
         self.unhashed.push((start, self.scratch.len() - start));
         self.enter(uuid, self.scratch.len() - start - UUID_BYTES);
         if self.unhashed.is_full() {
-            self.settle();
+            self.settle()?;
         }
         self.flush_if_full()
     }
@@ -111,7 +113,7 @@ impl Writer {
     pub(crate) fn append_stored(&mut self, record: &Stored<'_>) -> Result<()> {
         let uuid = Uuid::from_bytes(record.uuid);
         self.check_next(&uuid)?;
-        self.settle();
+        self.settle()?;
         let before = self.messages.buffer().len();
         encode_message(self.messages.buffer(), record.type_, record.value)?;
         let len = self.messages.buffer().len() - before;
@@ -141,15 +143,16 @@ impl Writer {
     }
 
     /// Hashes the messages that are still to be hashed, and puts them behind the others.
-    fn settle(&mut self) {
+    fn settle(&mut self) -> Result<()> {
         let (messages, checksums) = (self.messages.buffer(), self.checksums.buffer());
         for ((start, len), checksum) in self.unhashed.settle(&self.key, &self.scratch) {
             let message = self.scratch.get(start + UUID_BYTES..start + len);
-            messages.extend_from_slice(message.unwrap_or_default());
+            messages.extend_from_slice(message.or_bug("a message within what was laid out")?);
             checksums.extend_from_slice(&checksum.to_be_bytes());
         }
         self.scratch.clear();
         self.scratch.shrink_to(PIECE_BYTES);
+        Ok(())
     }
 
     fn flush_if_full(&mut self) -> Result<()> {
@@ -167,9 +170,13 @@ impl Writer {
     }
 
     /// Says under which key the checksums are that were carried over.
-    pub(crate) fn set_key(&mut self, key: Key) {
-        self.settle();
+    ///
+    /// # Errors
+    /// [`Error::Bug`].
+    pub(crate) fn set_key(&mut self, key: Key) -> Result<()> {
+        self.settle()?;
         self.key = key;
+        Ok(())
     }
 
     /// Completes the file, and gives it its name. Closing again does nothing.
@@ -193,7 +200,7 @@ impl Writer {
 
     /// Writes the whole file, and gives it back to be read: it does not have its name yet.
     pub(crate) fn assemble(&mut self) -> Result<FileSource> {
-        self.settle();
+        self.settle()?;
         let mut new = match self.new.take() {
             Some(new) => new,
             None => NewFile::create(&self.path, self.overwrite)?,
@@ -206,7 +213,7 @@ impl Writer {
 
     /// The checksums that were given, in the order of the messages.
     pub(crate) fn checksums(&mut self) -> Result<FileSource> {
-        self.settle();
+        self.settle()?;
         self.checksums.source()
     }
 
@@ -286,7 +293,7 @@ fn each_piece(
             return Err(Error::Interrupted);
         }
         let left = piece.min(source.len() - at);
-        buffer.resize(usize::try_from(left).unwrap_or(PIECE_BYTES), 0);
+        buffer.resize(saturating_usize(left), 0);
         source.read_exact_at(at, &mut buffer)?;
         take(&mut buffer)?;
         (at, piece) = (at + left, PIECE_BYTES as u64);
@@ -307,7 +314,7 @@ impl engine::Writer for Writer {
 
     /// Nothing of the file can be seen before it is closed; what is buffered is put aside.
     fn flush(&mut self) -> Result<()> {
-        self.settle();
+        self.settle()?;
         self.entries.flush()?;
         self.messages.flush()?;
         self.checksums.flush()
