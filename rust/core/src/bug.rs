@@ -6,56 +6,8 @@
 //! What a file can cause while it changes is [`Error::changed`](crate::Error) instead.
 
 use std::fmt;
-use std::panic::Location;
 
-use crate::error::{Error, Result};
-use crate::text;
-
-/// A broken invariant: a bug in seglake. No file that was read has been changed.
-#[derive(Debug)]
-pub struct Bug {
-    /// What holds as long as there is no bug.
-    expected: &'static str,
-    /// What was there instead, where more is known than that the expected was not.
-    found: Option<String>,
-    /// Where in the code it was expected.
-    at: &'static Location<'static>,
-}
-
-impl Bug {
-    /// Panics in builds with debug assertions.
-    #[cold]
-    #[track_caller]
-    fn error(expected: &'static str, found: Option<String>) -> Error {
-        let bug = Self {
-            expected,
-            found,
-            at: Location::caller(),
-        };
-        debug_assert!(false, "{bug}");
-        Error::Bug(bug)
-    }
-}
-
-impl fmt::Display for Bug {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            expected,
-            found,
-            at,
-        } = self;
-        let (file, line) = (at.file(), at.line());
-        write!(f, "a bug in seglake ({file}:{line}): expected {expected}")?;
-        if let Some(found) = found {
-            write!(f, ", found {}", text::printable(found))?;
-        }
-        f.write_str(
-            ". No file that was read has been changed. Please report this message, with the file if you can share it",
-        )
-    }
-}
-
-impl std::error::Error for Bug {}
+use crate::error::{Bug, Result};
 
 /// Takes out a value that is always there, unless there is a bug in seglake.
 ///
@@ -139,7 +91,10 @@ impl<T, E: fmt::Display> OrBug<T> for std::result::Result<T, E> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use std::panic::Location;
+
     use super::*;
+    use crate::error::Error;
 
     const EXPECTED: &str = "a hash for each record";
 

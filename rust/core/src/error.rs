@@ -2,12 +2,12 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::panic::Location;
 use std::path::{Path, PathBuf};
 
 use uuid::Uuid;
 
-pub use crate::bug::Bug;
-use crate::cause::Cause;
+pub use crate::cause::Cause;
 use crate::text;
 
 /// The result of everything here that can fail.
@@ -318,3 +318,49 @@ impl Finding {
         }
     }
 }
+
+/// A broken invariant: a bug in seglake. No file that was read has been changed.
+#[derive(Debug)]
+pub struct Bug {
+    /// What holds as long as there is no bug.
+    pub(crate) expected: &'static str,
+    /// What was there instead, where more is known than that the expected was not.
+    pub(crate) found: Option<String>,
+    /// Where in the code it was expected.
+    pub(crate) at: &'static Location<'static>,
+}
+
+impl Bug {
+    /// Panics in builds with debug assertions.
+    #[cold]
+    #[track_caller]
+    pub(crate) fn error(expected: &'static str, found: Option<String>) -> Error {
+        let bug = Self {
+            expected,
+            found,
+            at: Location::caller(),
+        };
+        debug_assert!(false, "{bug}");
+        Error::Bug(bug)
+    }
+}
+
+impl fmt::Display for Bug {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            expected,
+            found,
+            at,
+        } = self;
+        let (file, line) = (at.file(), at.line());
+        write!(f, "a bug in seglake ({file}:{line}): expected {expected}")?;
+        if let Some(found) = found {
+            write!(f, ", found {}", text::printable(found))?;
+        }
+        f.write_str(
+            ". No file that was read has been changed. Please report this message, with the file if you can share it",
+        )
+    }
+}
+
+impl std::error::Error for Bug {}

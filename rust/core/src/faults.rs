@@ -16,7 +16,7 @@ use std::cell::RefCell;
 use std::fs::File;
 use std::io;
 
-pub use crate::disk::Operation;
+pub use crate::operation::Operation;
 
 /// One operation that goes wrong, or all from one on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -39,6 +39,7 @@ pub mod faults;
 pub mod format;
 pub mod ledger;
 mod limits;
+mod operation;
 mod output;
 mod prefetch;
 mod record;

@@ -12,13 +12,17 @@ mod pipe;
 mod selection;
 #[cfg(feature = "arrow")]
 mod side_by_side;
+#[cfg(feature = "arrow")]
+mod walk_batches;
 
 #[cfg(feature = "arrow")]
 pub use crate::record::Views;
 pub use crate::record::{ColumnBuffer, UuidType, Values};
 #[cfg(feature = "arrow")]
-pub use batches::{Batch, Batches, Limits};
+pub use batches::Batches;
 #[cfg(feature = "arrow")]
 pub use damage::{damage, damage_schema};
 #[cfg(feature = "arrow")]
 pub use selection::Selection;
+#[cfg(feature = "arrow")]
+pub use walk_batches::{Batch, Limits};

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::batches::{Batch, Batches, Limits};
 use super::pipe::{Inlet, Outlet, Taken, pipe};
 use super::selection::Selection;
+use super::walk_batches::{Batch, Limits, WalkBatches};
 use crate::engine::{Format, Interrupt, Options, Part, Start, Step, part_bytes};
 use crate::error::{Error, Result};
 use crate::format::open;
@@ -122,7 +122,7 @@ impl Reading {
             limits,
         } = self.clone();
         let start = Start::Part(part);
-        let mut batches = Batches::starting(source, &options, selection, limits, start)?;
+        let mut batches = WalkBatches::starting(source, &options, selection, limits, start)?;
         while let Some(batch) = batches.next_batch()? {
             let report = match batch.damage.is_empty() {
                 true => None,

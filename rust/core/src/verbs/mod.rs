@@ -2,6 +2,7 @@
 
 mod convert;
 mod diagnose;
+mod diagnosis;
 mod index;
 mod ledger;
 mod recover;
@@ -10,7 +11,8 @@ mod seal;
 mod verify;
 
 pub use convert::{Conversion, convert};
-pub use diagnose::{Certainty, DiagnoseOptions, Diagnosis, Neighbour, Reason, Repair, diagnose};
+pub use diagnose::{DiagnoseOptions, diagnose};
+pub use diagnosis::{Certainty, Diagnosis, Neighbour, Reason, Repair};
 pub use index::{Indexed, index};
 pub use ledger::Ledger;
 pub use recover::{Recovered, Recovery, recover, undo_recover};

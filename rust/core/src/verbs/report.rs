@@ -3,7 +3,7 @@
 use std::ops::Deref;
 use std::path::Path;
 
-use super::Diagnosis;
+use super::diagnosis::Diagnosis;
 use crate::engine::{Format, Walk, sum_up};
 use crate::ledger::Summary;
 use crate::source::Source;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::reason::{Certainty, Explanation, Reason};
+use super::reason::Explanation;
 use super::region::Region;
 use crate::cursor::Cursor;
 use crate::engine::{Dialect, Format, Likelihood, Options};
@@ -11,6 +11,7 @@ use crate::format::FORMATS;
 use crate::ledger::Span;
 use crate::saturating::saturating_usize;
 use crate::source::Source;
+use crate::verbs::diagnosis::{Certainty, Reason};
 
 /// How much of a file's beginning is looked at.
 const HEAD_BYTES: usize = 4096;

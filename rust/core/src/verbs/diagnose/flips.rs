@@ -1,33 +1,15 @@
 //! Single flipped bits, found by trying all of them: the one after which the checksum is right is the one.
 
 use super::budget::Budget;
-use super::reason::{Certainty, Explanation, Reason};
+use super::reason::Explanation;
 use crate::engine::suspect::{Suspect, Suspects};
 use crate::error::Result;
 use crate::ledger::Span;
 use crate::source::Source;
+use crate::verbs::diagnosis::{Certainty, Reason, Repair};
 
 /// How many bits one range is repaired by: touching damaged records are one range, each with a bit of its own.
 const MAX_REPAIRS: usize = 16;
-
-/// A single bit that, flipped back, makes something check. A proposal: nothing applies it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Repair {
-    /// The absolute offset of the byte.
-    pub offset: u64,
-    /// The bit's number in it, 0 being the least significant.
-    pub bit: u32,
-    /// The byte as it is.
-    pub old: u8,
-    /// The byte with the bit flipped.
-    pub new: u8,
-    /// What then checks, for a person: `record`, `chunk header`.
-    pub checks: &'static str,
-    /// Where that begins, as an absolute offset.
-    pub start: u64,
-    /// Where it ends.
-    pub end: u64,
-}
 
 /// The bits that mend a range, or what it begins with.
 pub(super) fn repairs(

@@ -15,10 +15,7 @@ mod stale;
 
 use std::sync::Arc;
 
-pub use flips::Repair;
-pub use neighbours::Neighbour;
-pub use reason::{Certainty, Reason};
-
+use super::diagnosis::{Certainty, Diagnosis, Reason};
 use super::{Report, verify};
 use crate::engine::suspect::Suspects;
 use crate::engine::{Format, Options, Wanted};
@@ -48,33 +45,6 @@ impl Default for DiagnoseOptions {
             ranges: 100,
             work_bytes: 1 << 30,
         }
-    }
-}
-
-/// What probably happened to one damaged range.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Diagnosis {
-    /// The range, as the report has it.
-    pub span: Span,
-    /// What probably happened.
-    pub reason: Reason,
-    /// How sure that is; `None` where nothing shows what happened.
-    pub certainty: Option<Certainty>,
-    /// What shows it, in words, with the numbers.
-    pub evidence: String,
-    /// The last good record in front of the range.
-    pub before: Option<Neighbour>,
-    /// The first good record behind it.
-    pub after: Option<Neighbour>,
-    /// Single bits that, flipped back, would make it check. They are proposed; nothing is changed.
-    pub repairs: Vec<Repair>,
-}
-
-impl Diagnosis {
-    /// What to do about it.
-    #[must_use]
-    pub const fn next(&self) -> &'static str {
-        self.reason.next()
     }
 }
 

@@ -9,17 +9,7 @@ use crate::format::open;
 use crate::ledger::Span;
 use crate::record::{Column, RecordId, Rows, Value};
 use crate::source::Source;
-
-/// A record beside damage: which one it is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Neighbour {
-    /// Where it begins, as an absolute offset; for records within a compressed chunk, where the chunk does.
-    pub position: u64,
-    /// What it is found by.
-    pub id: Option<RecordId>,
-    /// Its time in microseconds since 1970-01-01 UTC, where the format has one.
-    pub timestamp: Option<i64>,
-}
+use crate::verbs::diagnosis::Neighbour;
 
 impl Neighbour {
     pub(super) fn of(rows: &dyn Rows, row: usize, columns: &[Column]) -> Result<Self> {

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::budget::Budget;
-use super::reason::{Certainty, Explanation, Reason};
+use super::reason::Explanation;
 use super::region::Region;
 use crate::bug::OrBug;
 use crate::engine::suspect::Suspect;
@@ -11,6 +11,7 @@ use crate::error::Result;
 use crate::ledger::{Kind, Span};
 use crate::saturating::saturating_usize;
 use crate::source::Source;
+use crate::verbs::diagnosis::{Certainty, Reason};
 
 /// From the larger on: what fits both is a page.
 const SECTORS: [u64; 2] = [4096, 512];

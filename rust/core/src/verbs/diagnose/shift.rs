@@ -1,7 +1,7 @@
 //! Bytes that were inserted or are missing, so that what follows stands elsewhere, and files that end too early.
 
 use super::budget::Budget;
-use super::reason::{Certainty, Explanation, Reason};
+use super::reason::Explanation;
 use super::region::Region;
 use super::sectors;
 use crate::engine::Format;
@@ -10,6 +10,7 @@ use crate::error::Result;
 use crate::ledger::{Cause, Kind, Span};
 use crate::saturating::saturating_usize;
 use crate::source::Source;
+use crate::verbs::diagnosis::{Certainty, Reason};
 
 /// How far something is looked for from where it should stand, in bytes.
 const MAX_SHIFT: u64 = 4096;

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use super::budget::Budget;
-use super::neighbours::Neighbour;
-use super::reason::{Certainty, Explanation, Reason};
+use super::reason::Explanation;
 use super::region::Region;
 use crate::bug::OrBug;
 use crate::cursor::Cursor;
@@ -14,6 +13,8 @@ use crate::format::open;
 use crate::ledger::Span;
 use crate::saturating::saturating_usize;
 use crate::source::BytesSource;
+use crate::verbs::diagnosis::Neighbour;
+use crate::verbs::diagnosis::{Certainty, Reason};
 
 /// How many bytes of a record are looked for elsewhere.
 const PROBE_BYTES: usize = 64;

@@ -1,0 +1,221 @@
+//! The records of one walk as batches.
+
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+
+use super::selection::{MAX_DATA_BYTES, Selection, path_text};
+use crate::engine::{Options, Start, Step, Walk};
+use crate::error::{Error, Result};
+use crate::format::{open, resolve};
+use crate::ledger::Span;
+use crate::record::views::Home;
+use crate::record::{ColumnBuffer, Room};
+use crate::saturating::saturating_usize;
+use crate::source::Source;
+use crate::verbs::Report;
+
+/// The most rows in a batch: with texts of at most 1,020 bytes their offsets stay within 31 bits.
+const MAX_ROWS: usize = 1 << 20;
+/// How many rows one column after the other is filled with: few enough for what one has brought into the nearest cache, the
+/// record's header, to be there for the next.
+const FILL_ROWS: usize = 128;
+/// How many damaged ranges a batch carries before it ends.
+const MAX_DAMAGE: usize = 1 << 16;
+
+/// What bounds a batch: it ends before either is exceeded, but has at least one record.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Bytes of values, and of other fields that can be large, default 8 MiB.
+    pub bytes: usize,
+    /// Records, default 131,072.
+    pub rows: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            bytes: 8 << 20,
+            rows: 128 << 10,
+        }
+    }
+}
+
+/// Some records, and the damage found on the way to them.
+#[derive(Clone, Debug)]
+pub struct Batch {
+    /// The records.
+    pub records: RecordBatch,
+    /// Damaged ranges that became known since the batch before, in file order.
+    pub damage: Vec<Span>,
+    /// How many bytes the records' values have.
+    pub value_bytes: usize,
+}
+
+/// Reads a file as record batches, by one walk.
+pub(super) struct WalkBatches {
+    pub(super) walk: Box<dyn Walk>,
+    pub(super) selection: Selection,
+    /// What views of values point into.
+    home: Option<Home>,
+    limits: Limits,
+    path: String,
+    pub(super) report: Report,
+    /// The first of the walk's rows that is in no batch yet.
+    next_row: usize,
+    damage: Vec<Span>,
+    failed: Option<Error>,
+    ended: bool,
+}
+
+impl WalkBatches {
+    /// Begins to read a file somewhere, or one of its [parts](crate::format::Part).
+    ///
+    /// # Errors
+    /// As [`open`].
+    pub(super) fn starting(
+        source: Arc<dyn Source>,
+        options: &Options,
+        selection: Selection,
+        limits: Limits,
+        start: Start<'_>,
+    ) -> Result<Self> {
+        let format = resolve(&*source, options)?;
+        let path = source
+            .path()
+            .map(|path| path_text(path.as_os_str()))
+            .unwrap_or_default();
+        let rows = limits
+            .rows
+            .clamp(1, MAX_ROWS)
+            .min(MAX_DATA_BYTES / path.len().max(1));
+        let limits = Limits {
+            rows,
+            bytes: limits.bytes.clamp(1, MAX_DATA_BYTES),
+        };
+        let max_record_bytes = options.max_record_bytes.min(Options::MAX_RECORD_BYTES);
+        let options = Options {
+            format: Some(format),
+            values: selection.values,
+            max_record_bytes,
+            ..options.clone()
+        };
+        let report = Report::of(format, &*source);
+        let home = selection.home(format, &source)?;
+        let walk = open(source, &options, start)?;
+        Ok(Self {
+            walk,
+            selection,
+            home,
+            limits,
+            path,
+            report,
+            next_row: 0,
+            damage: Vec::new(),
+            failed: None,
+            ended: false,
+        })
+    }
+
+    /// What has been read so far.
+    pub(super) const fn report(&self) -> &Report {
+        &self.report
+    }
+
+    /// The next batch; `None` at the end.
+    ///
+    /// # Errors
+    /// As [`Walk::step`].
+    pub(super) fn next_batch(&mut self) -> Result<Option<Batch>> {
+        let mut columns = self.selection.buffers(self.home.as_ref());
+        let (mut rows, mut value_bytes) = (0, 0);
+        loop {
+            let (taken, bytes, full) = self.take_rows(&mut columns, rows, value_bytes);
+            (rows, value_bytes) = (rows + taken, value_bytes + bytes);
+            if full || self.ended || self.failed.is_some() || self.damage.len() >= MAX_DAMAGE {
+                break;
+            }
+            self.step();
+        }
+        if rows == 0 && self.damage.is_empty() {
+            return self.failed.take().map_or(Ok(None), |error| {
+                self.ended = true;
+                Err(error)
+            });
+        }
+        let records = self.selection.batch(columns, rows)?;
+        Ok(Some(Batch {
+            records,
+            damage: std::mem::take(&mut self.damage),
+            value_bytes: if self.selection.values {
+                value_bytes
+            } else {
+                0
+            },
+        }))
+    }
+
+    fn step(&mut self) {
+        self.next_row = 0;
+        match self.walk.step() {
+            Ok(Step::More) => {
+                self.report.add(&*self.walk);
+                if self.walk.record_run().is_none() {
+                    let spans = self.walk.spans().iter();
+                    self.damage.extend(spans.filter(|span| span.is_damage()));
+                }
+            }
+            Ok(Step::Wait | Step::Done) => self.ended = true,
+            Err(error) => self.failed = Some(error),
+        }
+    }
+
+    /// Copies what fits of the walk's rows. Gives how many rows and bytes of values that was, and whether the batch is full.
+    fn take_rows(
+        &mut self,
+        columns: &mut [ColumnBuffer],
+        rows_before: usize,
+        bytes_before: usize,
+    ) -> (usize, usize, bool) {
+        let rows = self.walk.rows();
+        let first = self.next_row;
+        let (rows_left, bytes_left) = match self.limits.bytes.checked_sub(bytes_before) {
+            Some(bytes) => (self.limits.rows - rows_before, bytes),
+            None => (0, 0), // the first record alone is larger than a batch is to be
+        };
+        let room = Room {
+            rows: rows_left,
+            bytes: bytes_left,
+            empty: rows_before == 0,
+        };
+        let (taken, bytes) = rows.fitting(first, room);
+        let end = first + taken;
+        if rows_before == 0 && taken > 0 {
+            self.reserve(columns, taken, bytes);
+        }
+        for start in (first..end).step_by(FILL_ROWS) {
+            let run = start..end.min(start + FILL_ROWS);
+            self.selection.fill(columns, &*rows, &run, &self.path);
+        }
+        let full = end < rows.len();
+        self.next_row = end;
+        (taken, bytes, full)
+    }
+
+    /// Makes room in empty columns for a batch of records like these first ones, of which there are `taken` that weigh `bytes`.
+    fn reserve(&self, columns: &mut [ColumnBuffer], taken: usize, bytes: usize) {
+        let Limits {
+            bytes: most_bytes,
+            rows: most_rows,
+        } = self.limits;
+        let size = saturating_usize(self.report.size);
+        let a_little_more = |number: usize| number.saturating_add(number / 16);
+        let each = (bytes / taken).max(1);
+        let expected_rows = a_little_more(most_bytes / each).min(most_rows).min(size);
+        let all_rows = a_little_more(each.saturating_add(1).saturating_mul(most_rows));
+        let expected_bytes = most_bytes.min(size).min(all_rows).max(bytes);
+        for column in columns {
+            column.reserve(expected_rows.max(taken), expected_bytes);
+        }
+    }
+}
