@@ -11,8 +11,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
-use crate::remote;
-
 /// How many of a thread's number's bits count threads; those above say after how many forks it began.
 const THREAD_BITS: u32 = 40;
 
@@ -35,11 +33,9 @@ pub(crate) fn forks() -> u64 {
 }
 
 /// Called in a process that was just forked, by its only thread.
-#[pyfunction]
 pub(crate) fn forked() {
     FORKS.fetch_add(1, Ordering::Relaxed);
     THIS_THREAD.set(new_thread());
-    remote::forked();
 }
 
 /// Why a value cannot be waited for.

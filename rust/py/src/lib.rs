@@ -10,7 +10,9 @@ mod diagnosis;
 mod error;
 mod exclusive;
 mod field_in;
+mod field_in_arrow;
 mod fields;
+mod fork;
 mod index;
 mod interrupt;
 mod key;
@@ -22,6 +24,7 @@ mod part;
 mod passes;
 mod read_options;
 mod reader;
+mod reading;
 mod record;
 mod records;
 mod recover;
@@ -92,7 +95,7 @@ mod _native {
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         let os = module.py().import("os")?;
         if let Ok(register) = os.getattr("register_at_fork") {
-            let forked = wrap_pyfunction!(super::exclusive::forked, module)?;
+            let forked = wrap_pyfunction!(super::fork::forked, module)?;
             register.call(
                 (),
                 Some(&[("after_in_child", forked)].into_py_dict(module.py())?),

@@ -13,7 +13,7 @@ use seglake::source::{ReadAhead, Source};
 use seglake::{Error, Result};
 
 use crate::exclusive::forks;
-use crate::source::{attached, copy, failed};
+use crate::reading::{attached, copy, failed};
 
 /// The module that opens them. It imports nothing that is large.
 const REMOTE: &str = "seglake._remote";

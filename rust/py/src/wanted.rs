@@ -8,7 +8,8 @@ use seglake::OrBug;
 use seglake::format::{Column, ColumnKind, Format, RecordId, Value, Wanted};
 
 use crate::error::raise;
-use crate::field_in::{FieldIn, from_arrow, from_python, shown_bytes, uuid_field};
+use crate::field_in::{FieldIn, from_python, shown_bytes, uuid_field};
+use crate::field_in_arrow::from_arrow;
 use crate::value::bound;
 
 /// The arguments that say which records are wanted, as several functions have them.

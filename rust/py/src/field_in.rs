@@ -1,7 +1,5 @@
 //! Fields that are to be written: from Python objects and Arrow arrays to values by kind.
 
-mod arrow;
-
 use std::borrow::Cow;
 
 use pyo3::buffer::PyBuffer;
@@ -12,8 +10,6 @@ use pyo3::types::{PyBool, PyBytes, PyMapping, PyString};
 use seglake::format::{Column, ColumnKind, Value};
 use seglake::text::unescape;
 use uuid::Uuid;
-
-pub(crate) use arrow::from_arrow;
 
 use crate::value::{time_from_python, uuid_class, uuid_from_python};
 
@@ -92,7 +88,7 @@ impl Bytes<'_> {
 }
 
 /// The bytes of text that is as `Record.type` and `Record.tenant` show it: a backslash in it begins `\xNN`.
-fn from_shown<'a>(text: &'a str, name: &str) -> PyResult<Cow<'a, [u8]>> {
+pub(crate) fn from_shown<'a>(text: &'a str, name: &str) -> PyResult<Cow<'a, [u8]>> {
     if !text.contains('\\') {
         return Ok(Cow::Borrowed(text.as_bytes()));
     }

@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use seglake::format::{Column, ColumnKind};
 use uuid::Uuid;
 
-use super::{Bytes, FieldIn, from_shown};
+use crate::field_in::{Bytes, FieldIn, from_shown};
 
 /// A field's value from a row of an Arrow array.
 pub(crate) fn from_arrow<'a>(
