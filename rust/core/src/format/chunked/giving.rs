@@ -1,8 +1,8 @@
 //! Giving out the records of a chunk that has been checked, a bounded number at a time.
 
-use super::header::{HEADER_BYTES, Header};
+use super::layout::{HEADER_BYTES, Header, RECORD_HEADER_BYTES, parse_record};
 use super::payload::{Decoding, Input, Piece, Pieces};
-use super::records::{Filter, Place, RECORD_HEADER_BYTES, parse};
+use super::records::{Filter, Place};
 use crate::error::{Error, Result};
 use crate::limits::LIMITS;
 use crate::saturating::saturating_usize;
@@ -117,7 +117,7 @@ impl Giving {
             let pass = pass.min(content.len() - self.next.min(content.len()));
             self.next += pass;
             self.unwanted -= pass as u64;
-            let Some((timestamp, parsed)) = content.get(self.next..).and_then(parse) else {
+            let Some((timestamp, parsed)) = content.get(self.next..).and_then(parse_record) else {
                 return Ok(());
             };
             let number = saturating_usize(self.done);

@@ -11,9 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::FORMAT;
-use super::header::{ALIGNMENT, Header, Look};
+use super::layout::{ITEM_BYTES, Item};
 use super::walk::ChunkedWalk;
-use crate::cursor::Cursor;
 use crate::engine::{Eof, IndexSource, Options, Start, Step, Walk, Wanted, sum_up};
 use crate::error::{Error, Result};
 use crate::ledger::Summary;
@@ -21,74 +20,8 @@ use crate::ledger::{Cause, Fate, Kind, Span, Tiling};
 use crate::saturating::saturating_usize;
 use crate::source::{Source, Window};
 
-/// How many bytes an item has.
-pub const ITEM_BYTES: usize = 20;
 /// The extension of an index's file.
 pub const INDEX_EXTENSION: &str = "index";
-
-/// One item: where a chunk is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Item {
-    /// The message offset of the chunk's first record.
-    pub offset: i64,
-    /// Where the chunk begins in the segment's file, in bytes.
-    pub file_offset: i64,
-}
-
-impl Item {
-    /// The item of a chunk. One without records has none: its message offset is the next one's too, and an index ascends
-    /// strictly.
-    pub(super) fn of(header: &Header, position: u64) -> Option<Self> {
-        let file_offset = i64::try_from(position).ok()?;
-        (header.records > 0).then_some(Self {
-            offset: header.start,
-            file_offset,
-        })
-    }
-
-    /// The item that these bytes are, if its checksum is right.
-    #[must_use]
-    pub fn decode(bytes: &[u8; ITEM_BYTES]) -> Option<Self> {
-        let (checked, _) = bytes.split_last_chunk::<4>()?;
-        let mut cursor = Cursor::new(bytes);
-        let item = Self {
-            offset: cursor.i64_be()?,
-            file_offset: cursor.i64_be()?,
-        };
-        (cursor.u32_be()? == crc32fast::hash(checked)).then_some(item)
-    }
-
-    /// The item's bytes.
-    #[must_use]
-    pub fn encode(&self) -> [u8; ITEM_BYTES] {
-        let mut bytes = [0; ITEM_BYTES];
-        let mut fields = Vec::with_capacity(ITEM_BYTES);
-        fields.extend_from_slice(&self.offset.to_be_bytes());
-        fields.extend_from_slice(&self.file_offset.to_be_bytes());
-        fields.extend_from_slice(&crc32fast::hash(&fields).to_be_bytes());
-        bytes.copy_from_slice(&fields);
-        bytes
-    }
-
-    /// Whether both offsets are greater than those of `last`.
-    fn ascends(&self, last: Option<Self>) -> bool {
-        last.is_none_or(|last| self.offset > last.offset && self.file_offset > last.file_offset)
-    }
-
-    /// Where in `log` the chunk is, if a header that checks and has this start offset stands there.
-    pub(super) fn position(&self, log: &dyn Source) -> Result<Option<u64>> {
-        let Ok(position) = u64::try_from(self.file_offset) else {
-            return Ok(None);
-        };
-        if !position.is_multiple_of(ALIGNMENT) || position >= log.len() {
-            return Ok(None);
-        }
-        let header = Look::read(log, position)?.checked();
-        Ok(header
-            .filter(|header| header.start == self.offset)
-            .map(|_| position))
-    }
-}
 
 /// The index that `options` name for a segment, if there is one that can be read.
 pub(super) fn find(log: &dyn Source, options: &Options) -> Option<Arc<dyn Source>> {

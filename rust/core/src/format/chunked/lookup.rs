@@ -7,8 +7,8 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use super::header::{Header, Look, align};
-use super::index::{self, ITEM_BYTES, Item};
+use super::index;
+use super::layout::{Header, ITEM_BYTES, Item, Look, align};
 use super::walk::ChunkedScan;
 use super::{COLUMNS, FORMAT};
 use crate::engine::lookup::no_such_id;

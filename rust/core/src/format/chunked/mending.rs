@@ -3,7 +3,8 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use super::index::{Entries, ITEM_BYTES, Item, beside};
+use super::index::{Entries, beside};
+use super::layout::{ITEM_BYTES, Item};
 use crate::engine::{Options, WriteOptions};
 use crate::error::{Error, Result};
 use crate::output::{Appender, Spool};

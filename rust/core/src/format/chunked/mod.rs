@@ -12,8 +12,8 @@
 //! `docs/formats/chunked.md` has the whole story, with what a reader does about damage.
 
 mod giving;
-mod header;
 mod index;
+mod layout;
 mod lookup;
 mod mending;
 mod part;
@@ -27,7 +27,8 @@ mod walk;
 mod writer;
 
 pub(crate) use index::has_index;
-pub use index::{Entries, Entry, INDEX_EXTENSION, ITEM_BYTES, Index, Item, beside, build_index};
+pub use index::{Entries, Entry, INDEX_EXTENSION, Index, beside, build_index};
+pub use layout::{ITEM_BYTES, Item};
 pub use writer::Writer;
 
 use crate::compress;
@@ -37,7 +38,7 @@ use crate::record::Checked;
 use crate::record::{Column, ColumnKind};
 use crate::saturating::saturating_usize;
 use crate::source::{Source, Window};
-use header::{HEADER_BYTES, Header, Look};
+use layout::{HEADER_BYTES, Header, Look};
 
 /// The format's entry in the table.
 pub static FORMAT: Format = Format {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::header::{ALIGNMENT, Look, align};
+use super::layout::{ALIGNMENT, Look, align};
 use super::resync::Extent;
 use super::state::State;
 use super::walk::{ChunkedScan, Found};

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use super::header::{HEADER_BYTES, Header};
+use super::layout::{HEADER_BYTES, Header};
 use super::records::Count;
 use crate::checksum::{Incremental, Key};
 use crate::compress::{Decoder, FrameHead, MAX_HEAD_BYTES};

@@ -2,21 +2,12 @@
 
 use std::ops::Range;
 
-use crate::cursor::Cursor;
+use super::layout::{RECORD_HEADER_BYTES, parse_record};
 use crate::engine::{Bound, Wanted};
 use crate::limits::LIMITS;
 use crate::record::ColumnBuffer;
 use crate::record::{Rows, Value};
 use crate::saturating::saturating_usize;
-
-/// timestamp, length.
-pub(super) const RECORD_HEADER_BYTES: usize = 12;
-
-/// The timestamp and body length of the record that `bytes` begin with.
-pub(super) fn parse(bytes: &[u8]) -> Option<(i64, u32)> {
-    let mut cursor = Cursor::new(bytes);
-    Some((cursor.i64_be()?, cursor.u32_be()?))
-}
 
 /// Keeps a body's length, if it is among the first.
 fn note(lengths: &mut Vec<u32>, len: u32) {
@@ -77,7 +68,7 @@ impl Count {
             self.header_len += take;
             if self.header_len == RECORD_HEADER_BYTES {
                 self.header_len = 0;
-                let len = parse(&self.header).map_or(0, |(_, len)| len);
+                let len = parse_record(&self.header).map_or(0, |(_, len)| len);
                 note(lengths, len);
                 self.body_left = len.into();
             }
@@ -88,7 +79,7 @@ impl Count {
     /// that is cut off.
     fn take_whole<'a>(&mut self, mut bytes: &'a [u8], lengths: &mut Vec<u32>) -> &'a [u8] {
         while self.begun < self.stated
-            && let Some((_, len)) = parse(bytes)
+            && let Some((_, len)) = parse_record(bytes)
         {
             self.begun += 1;
             note(lengths, len);

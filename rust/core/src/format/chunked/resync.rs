@@ -1,6 +1,6 @@
 //! Behind damage: where it ends, found with bounded work.
 
-use super::header::{ALIGNMENT, HEADER_BYTES, Header, Look, align};
+use super::layout::{ALIGNMENT, HEADER_BYTES, Header, Look, align};
 use super::payload::{Decoding, Piece};
 use super::walk::ChunkedScan;
 use crate::error::Result;

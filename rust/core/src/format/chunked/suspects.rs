@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::header::{ALIGNMENT, HEADER_BYTES, Header, Look, align};
+use super::layout::{ALIGNMENT, HEADER_BYTES, Header, Look, align};
 use super::payload::{Checked, Input, check};
 use crate::compress::Decoder;
 use crate::engine::Options;

@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use super::FORMAT;
 use super::giving::Giving;
-use super::header::{ALIGNMENT, HEADER_BYTES, Header, Look, align};
-use super::index::Item;
+use super::layout::{ALIGNMENT, HEADER_BYTES, Header, Item, Look, align};
 use super::payload::{Checked, Input, check};
 use super::records::{ChunkRows, Filter, Place};
 use super::resync::Extent;

@@ -4,10 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::header::{Header, OFFSETS_END, align};
-use super::index::Item;
+use super::layout::{Header, Item, OFFSETS_END, RECORD_HEADER_BYTES, align};
 use super::mending::{Mending, index_path, refuse_existing};
-use super::records::RECORD_HEADER_BYTES;
 use super::walk::{ChunkedScan, ChunkedWalk};
 use super::{COLUMNS, FORMAT};
 use crate::compress::{Encoder, bound};
