@@ -3,7 +3,7 @@
 //! A frame counts only if it carries a content checksum, needs no dictionary, and asks for a window of at most
 //! [`MAX_WINDOW_BYTES`]. Contexts are made once and used again for every frame.
 
-use std::borrow::Cow;
+use std::fmt;
 
 use zstd::zstd_safe::{
     CCtx, CParameter, DCtx, DParameter, ErrorCode, InBuffer, OutBuffer, ResetDirective,
@@ -22,23 +22,54 @@ pub(crate) const MAGIC: [u8; 4] = 0xfd2f_b528_u32.to_le_bytes();
 /// A context that has grown beyond this many bytes is not kept for the next frame.
 const KEPT_CONTEXT_BYTES: usize = 16 << 20;
 
-/// Why bytes are not one whole frame as it has to be, in words.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct BadFrame(pub(crate) Cow<'static, str>);
+/// Why bytes are not one whole frame as it has to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BadFrame {
+    /// Something else stands there, or nothing does.
+    Absent,
+    /// A skippable frame stands there.
+    Skippable,
+    /// The bytes end inside the frame's header.
+    CutInHeader,
+    /// It has no content checksum.
+    NoChecksum,
+    /// It needs this dictionary.
+    Dictionary(u64),
+    /// It asks for a window of so many bytes.
+    Window(u64),
+    /// There is no memory for it.
+    NoMemory,
+    /// It does not decode: zstd's reason.
+    Undecodable(ErrorCode),
+    /// The bytes end inside it.
+    Cut,
+    /// It takes no more bytes, and gives none.
+    Stuck,
+    /// So many bytes are left behind it.
+    Followed(u64),
+}
 
-impl BadFrame {
-    const fn new(reason: &'static str) -> Self {
-        Self(Cow::Borrowed(reason))
-    }
-
-    fn of(code: ErrorCode) -> Self {
-        Self(
-            format!(
-                "a zstd frame that does not decode ({})",
-                get_error_name(code)
-            )
-            .into(),
-        )
+impl fmt::Display for BadFrame {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Absent => f.write_str("no zstd frame"),
+            Self::Skippable => f.write_str("a skippable zstd frame"),
+            Self::CutInHeader => f.write_str("a zstd frame cut off in its header"),
+            Self::NoChecksum => f.write_str("a zstd frame without content checksum"),
+            Self::Dictionary(id) => write!(f, "a zstd frame that needs the dictionary {id}"),
+            Self::Window(bytes) => write!(
+                f,
+                "a zstd frame that asks for a window of {bytes} bytes, more than {MAX_WINDOW_BYTES}"
+            ),
+            Self::NoMemory => f.write_str("a zstd frame that there is no memory for"),
+            Self::Undecodable(code) => {
+                let name = get_error_name(code);
+                write!(f, "a zstd frame that does not decode ({name})")
+            }
+            Self::Cut => f.write_str("a zstd frame that is cut off"),
+            Self::Stuck => f.write_str("a zstd frame that does not go on"),
+            Self::Followed(bytes) => write!(f, "a zstd frame and {bytes} bytes behind it"),
+        }
     }
 }
 
@@ -56,12 +87,11 @@ impl FrameHead {
         match cursor.array() {
             Some(&MAGIC) => {}
             Some([low, 0x2a, 0x4d, 0x18]) if low >> 4 == 5 => {
-                return Err(BadFrame::new("a skippable zstd frame"));
+                return Err(BadFrame::Skippable);
             }
-            _ => return Err(BadFrame::new("no zstd frame")),
+            _ => return Err(BadFrame::Absent),
         }
-        Self::parse_fields(cursor)
-            .ok_or_else(|| BadFrame::new("a zstd frame cut off in its header"))?
+        Self::parse_fields(cursor).ok_or(BadFrame::CutInHeader)?
     }
 
     /// What stands behind the magic; `None` where the bytes end too early.
@@ -88,18 +118,11 @@ impl FrameHead {
         // A single segment has its content as its window, and says how long that is.
         let window_bytes = window_bytes.or(content);
         Some(if descriptor >> 2 & 1 == 0 {
-            Err(BadFrame::new("a zstd frame without content checksum"))
+            Err(BadFrame::NoChecksum)
         } else if dictionary != 0 {
-            Err(BadFrame(
-                format!("a zstd frame that needs the dictionary {dictionary}").into(),
-            ))
+            Err(BadFrame::Dictionary(dictionary))
         } else if let Some(window_bytes) = window_bytes.filter(|bytes| *bytes > MAX_WINDOW_BYTES) {
-            Err(BadFrame(
-                format!(
-                    "a zstd frame that asks for a window of {window_bytes} bytes, more than {MAX_WINDOW_BYTES}"
-                )
-                .into(),
-            ))
+            Err(BadFrame::Window(window_bytes))
         } else {
             Ok(Self {
                 content_bytes: content,
@@ -137,15 +160,14 @@ impl Decoder {
         {
             context
                 .reset(ResetDirective::SessionOnly)
-                .map_err(BadFrame::of)?;
+                .map_err(BadFrame::Undecodable)?;
             return Ok(());
         }
         self.context = None;
-        let mut context = DCtx::try_create()
-            .ok_or_else(|| BadFrame::new("a zstd frame that there is no memory for"))?;
+        let mut context = DCtx::try_create().ok_or(BadFrame::NoMemory)?;
         context
             .set_parameter(DParameter::WindowLogMax(MAX_WINDOW_LOG))
-            .map_err(BadFrame::of)?;
+            .map_err(BadFrame::Undecodable)?;
         self.context = Some(context);
         Ok(())
     }
@@ -153,16 +175,13 @@ impl Decoder {
     /// Decodes the next bytes of the frame. Content is appended to `out` as far as its capacity goes, which is not changed.
     /// With no room or no input left nothing may be consumed; call again with more of either.
     pub(crate) fn decode(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<Progress, BadFrame> {
-        let context = self
-            .context
-            .as_mut()
-            .ok_or_else(|| BadFrame::new("no zstd frame"))?;
+        let context = self.context.as_mut().ok_or(BadFrame::Absent)?;
         let filled = out.len();
         let mut input = InBuffer::around(input);
         let mut out = OutBuffer::around_pos(out, filled);
         let left = context
             .decompress_stream(&mut out, &mut input)
-            .map_err(BadFrame::of)?;
+            .map_err(BadFrame::Undecodable)?;
         Ok(Progress {
             consumed: input.pos(),
             ended: left == 0,

@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::FORMAT;
+use super::hop;
+use super::judge;
 use super::layout::{ITEM_BYTES, Item};
 use super::walk::ChunkedWalk;
 use crate::engine::{Eof, IndexSource, Options, Start, Step, Walk, Wanted, sum_up};
@@ -118,20 +120,13 @@ impl<'a> Entries<'a> {
             left.min(ITEM_BYTES),
             self.options.window_bytes,
         )?;
-        let Some(bytes) = self.window.bytes(self.index, at).first_chunk() else {
-            return Ok(Err(Cause::TruncatedHeader));
-        };
-        let Some(item) = Item::decode(bytes) else {
-            return Ok(Err(Cause::ChecksumMismatch));
+        let item = match judge::item(self.window.bytes(self.index, at)) {
+            Ok(item) => item,
+            Err(cause) => return Ok(Err(cause)),
         };
         self.checked = true;
-        Ok(if item.position(self.log)?.is_none() {
-            Err(Cause::IndexDisagrees)
-        } else if !item.ascends(self.last) {
-            Err(Cause::OutOfOrder)
-        } else {
-            Ok(item)
-        })
+        let agrees = hop::chunk_of(item, self.log)?.is_some();
+        Ok(judge::item_verdict(item, agrees, self.last))
     }
 
     /// Runs ahead, behind damage, to see whether an item that holds follows.

@@ -7,8 +7,10 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use super::hop::{self, is_borne_out};
 use super::index;
-use super::layout::{Header, ITEM_BYTES, Item, Look, align};
+use super::judge::{self, Head, order, unused};
+use super::layout::{Header, ITEM_BYTES, Item, align};
 use super::walk::ChunkedScan;
 use super::{COLUMNS, FORMAT};
 use crate::engine::lookup::no_such_id;
@@ -180,10 +182,10 @@ impl ChunkedLookup {
         if gap.at >= self.source.len() {
             return Ok(Hop::End);
         }
-        Ok(match Look::read(&*self.source, gap.at)? {
-            Look::Sound(header) if header.disorder(gap.end).is_some() => Hop::Disorder,
-            Look::Sound(header) => Hop::Chunk(header),
-            Look::Zeros if self.data_end()? <= gap.at => Hop::End,
+        Ok(match hop::read(&*self.source, gap.at)? {
+            Head::Sound(header) if order(header, gap.end).is_err() => Hop::Disorder,
+            Head::Sound(header) => Hop::Chunk(header),
+            Head::Zeros if unused(gap.at, self.data_end()?).is_ok() => Hop::End,
             _ => Hop::Damage,
         })
     }
@@ -203,7 +205,7 @@ impl ChunkedLookup {
             };
             if offset < header.start.cast_unsigned() {
                 return Ok(
-                    if header.is_borne_out(&*self.source, gap.at, || self.data_end())? {
+                    if is_borne_out(header, &*self.source, gap.at, || self.data_end())? {
                         Located::Nowhere(gap, Some(header.start))
                     } else {
                         Located::Behind(gap, offset + 1)
@@ -278,7 +280,7 @@ impl ChunkedLookup {
             let Some(item) = item.filter(|item| wanted(*item)) else {
                 continue;
             };
-            if let Some(position) = item.position(&*self.source)? {
+            if let Some(position) = hop::chunk_of(item, &*self.source)? {
                 return Ok(Some((item, position)));
             }
         }
@@ -419,7 +421,7 @@ fn first_item(index: &dyn Source, places: std::ops::Range<u64>) -> Result<Option
             Err(Error::Io { .. }) => return Ok(None),
             Err(error) => return Err(error),
         }
-        if let Some(item) = Item::decode(&bytes) {
+        if let Ok(item) = judge::item(&bytes) {
             return Ok(Some((place, item)));
         }
     }

@@ -12,7 +12,9 @@
 //! `docs/formats/chunked.md` has the whole story, with what a reader does about damage.
 
 mod giving;
+mod hop;
 mod index;
+mod judge;
 mod layout;
 mod lookup;
 mod mending;
@@ -38,7 +40,8 @@ use crate::record::Checked;
 use crate::record::{Column, ColumnKind};
 use crate::saturating::saturating_usize;
 use crate::source::{Source, Window};
-use layout::{HEADER_BYTES, Header, Look};
+use judge::{Fault, Head};
+use layout::HEADER_BYTES;
 
 /// The format's entry in the table.
 pub static FORMAT: Format = Format {
@@ -92,8 +95,8 @@ fn detect(source: &dyn Source, _: &Options) -> Result<Likelihood> {
         want.min(HEADER_BYTES + compress::MAGIC.len()),
         HEADER_BYTES,
     )?;
-    let first = Look::at(0, window.bytes(source, 0), len);
-    if first.checked().is_some() {
+    let first = judge::structure(0, window.bytes(source, 0), len);
+    if first.believed().is_some() {
         let reason = "the first chunk header's CRC-32 is right".to_owned();
         return Ok(Likelihood::Certain(reason));
     }
@@ -101,7 +104,9 @@ fn detect(source: &dyn Source, _: &Options) -> Result<Likelihood> {
         .bytes(source, 0)
         .get(HEADER_BYTES..)
         .unwrap_or_default();
-    if matches!(first, Look::Wrong(..)) && rest.starts_with(&compress::MAGIC) {
+    if matches!(first, Head::Bad(Fault::HeaderChecksum { .. }))
+        && rest.starts_with(&compress::MAGIC)
+    {
         let reason = "a zstd frame stands where the first chunk's payload should".to_owned();
         return Ok(Likelihood::Likely(reason));
     }
@@ -110,7 +115,7 @@ fn detect(source: &dyn Source, _: &Options) -> Result<Likelihood> {
     let places = (0..want).step_by(resync::ALIGNMENT_BYTES);
     let found = places.filter(|place| {
         let header = bytes.get(*place..place + HEADER_BYTES);
-        header.and_then(Header::checked).is_some()
+        header.and_then(judge::believed).is_some()
     });
     Ok(match found.take(1).next() {
         Some(place) => Likelihood::Likely(format!(

@@ -8,8 +8,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::layout::{ALIGNMENT, Look, align};
-use super::resync::Extent;
+use super::hop;
+use super::judge::{Extent, Head, order, unused};
+use super::layout::{ALIGNMENT, align};
 use super::state::State;
 use super::walk::{ChunkedScan, Found};
 use crate::engine::Options;
@@ -48,9 +49,9 @@ pub(super) fn split(
             options.poll()?;
         }
         polled += 1;
-        let header = match Look::read(&**source, at)? {
-            Look::Sound(header) if header.disorder(end).is_none() => header,
-            Look::Zeros if data_end(&**source, || options.poll())? <= at => break,
+        let header = match hop::read(&**source, at)? {
+            Head::Sound(header) if order(header, end).is_ok() => header,
+            Head::Zeros if unused(at, data_end(&**source, || options.poll())?).is_ok() => break,
             _ => return Ok(Vec::new()),
         };
         let next = align(header.payload_end(at));
@@ -91,7 +92,7 @@ impl ChunkedScan {
             ..State::default()
         };
         let mut walk = Self::from_state(source.clone(), options, state)?;
-        let header = Look::read(&*source, portion.from)?.checked();
+        let header = hop::read(&*source, portion.from)?.believed();
         let is_there = header.is_some_and(|header| header.start == portion.start);
         let is_aligned = portion.from.is_multiple_of(ALIGNMENT)
             && portion.before.is_multiple_of(ALIGNMENT)
@@ -111,9 +112,12 @@ impl ChunkedScan {
             options.poll()?;
             let (end, good) = match walk.examine(at, 0)? {
                 Found::Chunk(header) => (header.payload_end(at), Some(header)),
-                Found::Damage(_, Extent::Known(end)) => (end, None),
+                Found::Damage(fault) => match fault.extent(at, source.len()) {
+                    Extent::Known(end) => (end, None),
+                    Extent::Tail | Extent::Search(_) => return Err(another_file(source.path())),
+                },
                 Found::Unused | Found::End => break,
-                _ => return Err(another_file(source.path())),
+                Found::Padding(_) | Found::Growing => return Err(another_file(source.path())),
             };
             at = align(end);
             if let Some(header) = good.filter(|_| at < portion.until) {
@@ -143,13 +147,13 @@ impl ChunkedScan {
             return Ok(false);
         }
         let source = self.input.source.clone();
-        let Some(first) = Look::read(&*source, self.state.at)?.checked() else {
+        let Some(first) = hop::read(&*source, self.state.at)?.believed() else {
             return Ok(false);
         };
         if self.filter.is_past(first.start) {
             return Ok(true);
         }
-        let last = Look::read(&*source, portion.last)?.checked();
+        let last = hop::read(&*source, portion.last)?.believed();
         if last.is_none_or(|last| last.end() > self.filter.offsets.start) {
             return Ok(false);
         }
@@ -165,8 +169,8 @@ impl ChunkedScan {
         let (mut at, mut last) = (portion.from, None);
         while self.input.options.prune && at < portion.until {
             self.input.options.poll()?;
-            match Look::read(&*self.input.source, at)? {
-                Look::Sound(header) if header.end() <= first => {
+            match hop::read(&*self.input.source, at)? {
+                Head::Sound(header) if header.end() <= first => {
                     last = Some(at);
                     at = align(header.payload_end(at));
                 }

@@ -1,15 +1,14 @@
 //! A chunk's payload: decoded from the source piece by piece, and believed only when all of it has been checked.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
+use super::judge::BadPayload;
 use super::layout::{HEADER_BYTES, Header};
 use super::records::Count;
 use crate::checksum::{Incremental, Key};
-use crate::compress::{Decoder, FrameHead, MAX_HEAD_BYTES};
+use crate::compress::{BadFrame, Decoder, FrameHead, MAX_HEAD_BYTES};
 use crate::engine::Options;
-use crate::error::{Error, Finding, Result};
-use crate::ledger::Cause;
+use crate::error::{Error, Result};
 use crate::limits::LIMITS;
 use crate::saturating::saturating_usize;
 use crate::source::{Source, Window};
@@ -57,7 +56,7 @@ pub(super) enum Piece {
     /// The frame is complete, its checksum right, and nothing stands behind it.
     End,
     /// The payload is not exactly one good frame.
-    Bad(Cow<'static, str>),
+    Bad(BadFrame),
 }
 
 /// A frame being decoded: the bytes from `at` to `end` are left.
@@ -74,7 +73,7 @@ impl Decoding {
         input: &mut Input,
         start: u64,
         end: u64,
-    ) -> Result<std::result::Result<Self, Cow<'static, str>>> {
+    ) -> Result<std::result::Result<Self, BadFrame>> {
         let left = saturating_usize(end - start);
         // Small payloads are decoded in one go, which zstd does without copying.
         let whole = left.min(input.options.window_bytes.min(LIMITS.whole_payload_bytes));
@@ -84,14 +83,11 @@ impl Decoding {
             input.decoder.begin()?;
             Ok(head)
         });
-        Ok(match begun {
-            Ok(head) => Ok(Self {
-                at: start,
-                end,
-                stated: head.content_bytes,
-            }),
-            Err(bad) => Err(bad.0),
-        })
+        Ok(begun.map(|head| Self {
+            at: start,
+            end,
+            stated: head.content_bytes,
+        }))
     }
 
     /// How many bytes of the payload are left to be decoded.
@@ -120,7 +116,7 @@ impl Decoding {
                 .unwrap_or(bytes);
             let progress = match input.decoder.decode(bytes, out) {
                 Ok(progress) => progress,
-                Err(bad) => return Ok(Piece::Bad(bad.0)),
+                Err(bad) => return Ok(Piece::Bad(bad)),
             };
             self.at += progress.consumed as u64;
             if progress.ended {
@@ -128,7 +124,7 @@ impl Decoding {
                 return Ok(if left == 0 {
                     Piece::End
                 } else {
-                    Piece::Bad(format!("a zstd frame and {left} bytes behind it").into())
+                    Piece::Bad(BadFrame::Followed(left))
                 });
             }
             if out.len() > before {
@@ -136,9 +132,9 @@ impl Decoding {
             }
             if progress.consumed == 0 {
                 return Ok(Piece::Bad(if left == 0 {
-                    "a zstd frame that is cut off".into()
+                    BadFrame::Cut
                 } else {
-                    "a zstd frame that does not go on".into()
+                    BadFrame::Stuck
                 }));
             }
         }
@@ -193,17 +189,15 @@ impl Pieces {
     }
 }
 
-/// What the first look at a whole payload came to.
+/// What the first look at a whole payload came to that is good.
 pub(super) enum Checked {
     /// It is good, and the content is in the buffer.
     Whole,
     /// It is good, but its content is too large to keep: the hashes of its pieces.
     Large(Vec<u64>),
-    /// It is not what the header says.
-    Bad(Finding),
 }
 
-/// Checks the payload of the chunk of this header at `at`; `content` gets what is in it.
+/// Rule 28: checks the payload of the chunk of this header at `at`; `content` gets what is in it.
 ///
 /// # Errors
 /// [`Error::Limit`] where the content is larger than the options allow.
@@ -212,14 +206,7 @@ pub(super) fn check(
     header: &Header,
     at: u64,
     content: &mut Vec<u8>,
-) -> Result<Checked> {
-    let bad = |reason: Cow<'static, str>| {
-        let expected = format!(
-            "a payload of one zstd frame with content checksum, of exactly {} records",
-            header.records
-        );
-        Checked::Bad(Finding::words(Cause::PayloadInvalid, expected, reason))
-    };
+) -> Result<std::result::Result<Checked, BadPayload>> {
     input.lengths.clear();
     content.clear();
     content.shrink_to(LIMITS.kept_content_bytes);
@@ -228,7 +215,7 @@ pub(super) fn check(
     let mut decoding =
         match Decoding::begin(input, at + HEADER_BYTES as u64, header.payload_end(at))? {
             Ok(decoding) => decoding,
-            Err(reason) => return Ok(bad(reason)),
+            Err(bad) => return Ok(Err(BadPayload::Frame(bad))),
         };
     // One byte more than may be buffered shows that there is more.
     let most = saturating_usize(max).saturating_add(1);
@@ -250,7 +237,7 @@ pub(super) fn check(
         let fresh = content.get(before..).unwrap_or_default();
         total += fresh.len() as u64;
         if !count.take(fresh, &mut input.lengths) {
-            return Ok(bad("content that goes on behind the last of them".into()));
+            return Ok(Err(BadPayload::MoreRecords));
         }
         if total > limit {
             return Err(Error::Limit {
@@ -270,17 +257,14 @@ pub(super) fn check(
         match piece {
             Piece::More => {}
             Piece::End => break,
-            Piece::Bad(reason) => return Ok(bad(reason)),
+            Piece::Bad(bad) => return Ok(Err(BadPayload::Frame(bad))),
         }
     }
-    if let Some(reason) = count.at_end() {
-        return Ok(bad(reason.into()));
-    }
-    Ok(match pieces {
+    Ok(count.at_end().map(|()| match pieces {
         None => Checked::Whole,
         Some(mut pieces) => {
             pieces.finish();
             Checked::Large(pieces.hashes)
         }
-    })
+    }))
 }

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::judge::BadPayload;
 use super::layout::{RECORD_HEADER_BYTES, parse_record};
 use crate::engine::{Bound, Wanted};
 use crate::limits::LIMITS;
@@ -95,15 +96,15 @@ impl Count {
         bytes
     }
 
-    /// What is wrong with a content that ends here.
-    pub(super) fn at_end(&self) -> Option<String> {
+    /// Whether a content that ends here is one of the records that are stated.
+    pub(super) const fn at_end(&self) -> Result<(), BadPayload> {
         if self.header_len > 0 || self.body_left > 0 {
-            return Some(format!(
-                "content that ends inside record {} of them",
-                self.begun
-            ));
+            return Err(BadPayload::CutRecord(self.begun));
         }
-        (self.begun < self.stated).then(|| format!("content of {} records", self.begun))
+        if self.begun < self.stated {
+            return Err(BadPayload::FewerRecords(self.begun));
+        }
+        Ok(())
     }
 }
 

@@ -1,6 +1,8 @@
 //! Behind damage: where it ends, found with bounded work.
 
-use super::layout::{ALIGNMENT, HEADER_BYTES, Header, Look, align};
+use super::hop;
+use super::judge::{Extent, believed};
+use super::layout::{ALIGNMENT, HEADER_BYTES, align};
 use super::payload::{Decoding, Piece};
 use super::walk::ChunkedScan;
 use crate::error::Result;
@@ -8,17 +10,6 @@ use crate::ledger::tail_end;
 use crate::limits::LIMITS;
 use crate::saturating::saturating_usize;
 use crate::source::data_end;
-
-/// How far damage reaches.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Extent {
-    /// To here.
-    Known(u64),
-    /// To the end of the data, since it claims more than there is.
-    Tail,
-    /// To the next header whose CRC is right, unless the length in this damaged one proves itself.
-    Search(Option<Header>),
-}
 
 /// Where damage ends.
 #[derive(Clone, Copy, Debug)]
@@ -100,7 +91,7 @@ impl ChunkedScan {
             let bytes = bytes.get(..LIMITS.search_piece_bytes).unwrap_or(bytes);
             let mut place = 0;
             while let Some(header) = bytes.get(place..place + HEADER_BYTES) {
-                if Header::checked(header).is_some() {
+                if believed(header).is_some() {
                     return Ok(Some(at + place as u64));
                 }
                 place = place.saturating_add(ALIGNMENT_BYTES);
@@ -153,7 +144,7 @@ impl ChunkedScan {
             if at >= data_end {
                 return Ok(true);
             }
-            match Look::read(&*self.input.source, at)?.checked() {
+            match hop::read(&*self.input.source, at)?.believed() {
                 Some(header) => at = align(header.payload_end(at)),
                 None => return Ok(false),
             }

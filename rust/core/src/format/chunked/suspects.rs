@@ -3,8 +3,10 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::layout::{ALIGNMENT, HEADER_BYTES, Header, Look, align};
-use super::payload::{Checked, Input, check};
+use super::hop;
+use super::judge::{Head, structure};
+use super::layout::{ALIGNMENT, HEADER_BYTES, Header, align};
+use super::payload::{Input, check};
 use crate::compress::Decoder;
 use crate::engine::Options;
 use crate::engine::suspect::{MAX_TRIED_BYTES, Suspect, Suspects, Trial, read_piece};
@@ -40,7 +42,7 @@ impl Suspects for ChunkedSuspects {
             return Ok(Vec::new());
         }
         let mut suspects = Vec::new();
-        match Look::read(&*self.source, at)?.checked() {
+        match hop::read(&*self.source, at)?.believed() {
             Some(header) => {
                 let end = header.payload_end(at);
                 if u64::from(header.length) <= MAX_TRIED_BYTES && end <= len {
@@ -61,15 +63,15 @@ impl Suspects for ChunkedSuspects {
 
     fn begins(&self, bytes: &[u8]) -> bool {
         // Far enough from the end of any file: whether the payload fits is another question.
-        matches!(Look::at(0, bytes, u64::MAX), Look::Sound(_))
+        matches!(structure(0, bytes, u64::MAX), Head::Sound(_))
     }
 }
 
 /// A header whose CRC-32 would be right.
 fn header_suspect(at: u64, len: u64) -> Suspect {
     let check = move |bytes: &[u8]| Trial {
-        end: match Look::at(at, bytes, len) {
-            Look::Sound(header) => Some(align(header.payload_end(at)).min(len)),
+        end: match structure(at, bytes, len) {
+            Head::Sound(header) => Some(align(header.payload_end(at)).min(len)),
             _ => None,
         },
         work: HEADER_BYTES as u64,
@@ -104,7 +106,7 @@ impl ChunkedSuspects {
             content.shrink_to(LIMITS.payload_output_bytes);
             // A content beyond the limit is none that can be proven here.
             let checked = check(&mut input, &header, 0, &mut content);
-            let is_good = matches!(checked, Ok(Checked::Whole | Checked::Large(_)));
+            let is_good = matches!(checked, Ok(Ok(_)));
             Trial {
                 end: is_good.then_some(after),
                 work: LEAST_WORK + bytes.len() as u64 + content.len() as u64,

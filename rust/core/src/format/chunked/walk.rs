@@ -4,14 +4,15 @@ use std::sync::Arc;
 
 use super::FORMAT;
 use super::giving::Giving;
-use super::layout::{ALIGNMENT, HEADER_BYTES, Header, Item, Look, align};
+use super::hop::is_borne_out;
+use super::judge::{self, BadPayload, Extent, Fault, Head, structure};
+use super::layout::{ALIGNMENT, HEADER_BYTES, Header, Item, align};
 use super::payload::{Checked, Input, check};
 use super::records::{ChunkRows, Filter, Place};
-use super::resync::Extent;
 use super::state::State;
 use crate::compress::Decoder;
 use crate::engine::{Advance, Carry, Driver, Eof, Options, Scan, Start};
-use crate::error::{Damage, Error, Finding, Result};
+use crate::error::{Damage, Error, Result};
 use crate::ledger::{Cause, Fate, Kind, Span, Tiling, is_refused};
 use crate::saturating::saturating_usize;
 use crate::source::{Source, Window};
@@ -46,8 +47,8 @@ pub(super) enum Found {
     Padding(u64),
     /// A good chunk, now the one that is being given out.
     Chunk(Header),
-    /// Damage, and how far it reaches.
-    Damage(Finding, Extent),
+    /// Damage.
+    Damage(Fault),
 }
 
 /// Walks one chunked segment.
@@ -174,47 +175,30 @@ impl ChunkedScan {
             return self.examine_padding(at, align(at).min(len));
         }
         let bytes = self.input.load(at, left.min(HEADER_BYTES))?;
-        let look = Look::at(at, bytes, len);
-        self.state.checked |= look.checked().is_some();
-        if let Look::Sound(header) = &look
+        let head = structure(at, bytes, len);
+        self.state.checked |= head.believed().is_some();
+        if let Head::Sound(header) = head
             && self.state.hasty
             && self.state.fate.is_none()
             && self.filter.is_past(header.start)
-            && header.is_borne_out(&*self.input.source.clone(), at, || self.data_end())?
+            && is_borne_out(header, &*self.input.source.clone(), at, || self.data_end())?
         {
             return Ok(Found::End);
         }
-        Ok(match look {
-            Look::Zeros => {
-                let until = self.data_end()?;
-                if until > at {
-                    Found::Damage(Finding::Nonzero { until }, Extent::Search(None))
-                } else {
-                    Found::Unused
-                }
-            }
-            Look::Truncated(finding) => Found::Damage(finding, Extent::Tail),
-            Look::Wrong(header, finding) => Found::Damage(finding, Extent::Search(Some(header))),
-            Look::Refused(header, finding) => {
-                let payload_end = header.payload_end(at);
-                let extent = if payload_end <= len {
-                    Extent::Known(payload_end)
-                } else {
-                    Extent::Tail
-                };
-                Found::Damage(finding, extent)
-            }
-            Look::Sound(header) => {
-                let finding = match self.check(&header, at)? {
-                    Some(finding) => Some(finding),
-                    None => header.disorder(end),
-                };
-                match finding {
-                    Some(finding) => {
-                        self.giving = None;
-                        Found::Damage(finding, Extent::Known(header.payload_end(at)))
+        Ok(match head {
+            Head::Zeros => match judge::unused(at, self.data_end()?) {
+                Ok(()) => Found::Unused,
+                Err(fault) => Found::Damage(fault),
+            },
+            Head::Bad(fault) => Found::Damage(fault),
+            Head::Sound(header) => {
+                let payload = self.check(header, at)?;
+                match judge::verdict(header, payload, end) {
+                    Ok(giving) => {
+                        self.giving = Some(giving);
+                        Found::Chunk(header)
                     }
-                    None => Found::Chunk(header),
+                    Err(fault) => Found::Damage(fault),
                 }
             }
         })
@@ -226,30 +210,29 @@ impl ChunkedScan {
         }
         let len = saturating_usize(end - at);
         let bytes = self.input.load(at, len)?;
-        let padding = bytes.get(..len).unwrap_or(bytes);
-        Ok(match padding.iter().position(|byte| *byte != 0) {
-            None => Found::Padding(end),
-            Some(place) => {
-                let finding = Finding::words(
-                    Cause::NonzeroPadding,
-                    format!("padding of zeros up to offset {end}"),
-                    format!("another byte at offset {}", at + place as u64),
-                );
-                Found::Damage(finding, Extent::Known(end))
-            }
+        let bytes = bytes.get(..len).unwrap_or(bytes);
+        Ok(match judge::padding(at, bytes) {
+            Ok(()) => Found::Padding(end),
+            Err(fault) => Found::Damage(fault),
         })
     }
 
-    /// Checks the payload of the chunk at `at`, and makes it the one whose content is at hand.
-    fn check(&mut self, header: &Header, at: u64) -> Result<Option<Finding>> {
+    /// Checks the payload of the chunk at `at`: what gives out the records, and their content is at hand.
+    fn check(
+        &mut self,
+        header: Header,
+        at: u64,
+    ) -> Result<std::result::Result<Giving, BadPayload>> {
         self.giving = None;
-        let giving = match check(&mut self.input, header, at, &mut self.content)? {
-            Checked::Bad(finding) => return Ok(Some(finding)),
-            Checked::Whole => Giving::whole(at, *header, &self.content),
-            Checked::Large(pieces) => Giving::large(&mut self.input, at, *header, pieces)?,
-        };
-        self.giving = Some(giving);
-        Ok(None)
+        Ok(
+            match check(&mut self.input, &header, at, &mut self.content)? {
+                Ok(Checked::Whole) => Ok(Giving::whole(at, header, &self.content)),
+                Ok(Checked::Large(pieces)) => {
+                    Ok(Giving::large(&mut self.input, at, header, pieces)?)
+                }
+                Err(bad) => Err(bad),
+            },
+        )
     }
 
     /// Whether the walk is at its end because of what is wanted, not because of what there is.
@@ -288,15 +271,16 @@ impl ChunkedScan {
     }
 
     /// Enters damage in the ledger, or raises it.
-    fn damage(&mut self, finding: Finding, extent: Extent) -> Result<Advance> {
-        let (at, cause) = (self.state.at, finding.cause());
+    fn damage(&mut self, fault: Fault) -> Result<Advance> {
+        let (at, cause) = (self.state.at, fault.cause());
+        let extent = fault.extent(at, self.input.source.len());
         self.check_part(at, extent)?;
         let options = &self.input.options;
         let (strict, growing) = (options.strict, options.eof == Eof::Growing);
         // What checks and is refused is that, whatever follows.
         let settled = is_refused(cause) && matches!(extent, Extent::Known(_));
         if strict && (settled || !growing) {
-            return Err(self.damage_error(finding));
+            return Err(self.damage_error(fault));
         }
         let before = (self.state.budget, self.state.twice_until);
         let reach = self.reach(at, extent)?;
@@ -310,7 +294,7 @@ impl ChunkedScan {
                     return Ok(Advance::Wait);
                 }
                 if strict {
-                    return Err(self.damage_error(finding));
+                    return Err(self.damage_error(fault));
                 }
                 *self.state.fate.insert(fate)
             }
@@ -340,7 +324,8 @@ impl ChunkedScan {
                 }
                 Found::Chunk(_) => break Fate::Corrupt,
                 Found::Padding(end) => at = end,
-                Found::Damage(_, extent) => {
+                Found::Damage(fault) => {
+                    let extent = fault.extent(at, self.input.source.len());
                     let reach = self.reach(at, extent)?;
                     if reach.limited {
                         break Fate::Corrupt;
@@ -361,7 +346,8 @@ impl ChunkedScan {
         self.state.at = end.max(self.state.at);
     }
 
-    fn damage_error(&self, finding: Finding) -> Error {
+    fn damage_error(&self, fault: Fault) -> Error {
+        let finding = fault.finding();
         Error::Damage(Box::new(Damage {
             path: self.input.source.path().map(Into::into),
             offset: self.state.at,
@@ -420,7 +406,7 @@ impl Scan for ChunkedScan {
                 self.give()?;
                 Advance::On
             }
-            Found::Damage(finding, extent) => self.damage(finding, extent)?,
+            Found::Damage(fault) => self.damage(fault)?,
         })
     }
 

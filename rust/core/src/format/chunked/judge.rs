@@ -1,0 +1,331 @@
+//! What is a chunk and what is not: the checks of rules 26 to 30 in their order, with the numbers that an error needs, and how
+//! far what fails them reaches. Pure: it sees bytes and numbers, and reads nothing.
+//!
+//! A chunk is judged in two steps. [`structure`] says what its header alone shows, and [`verdict`] what it is once its payload
+//! has been looked at. Whoever hops from header to header has no payload, and asks for the [`order`] alone.
+
+use std::fmt;
+
+use super::layout::{ALIGNMENT, HEADER_BYTES, Header, ITEM_BYTES, Item, OFFSETS_END};
+use crate::compress::BadFrame;
+use crate::error::Finding;
+use crate::ledger::Cause;
+
+/// Why bytes are damage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// Zeros where a header should be, and other bytes behind them, the last in front of `until`.
+    Nonzero { until: u64 },
+    /// The file ends inside the header.
+    Truncated { available: u64 },
+    /// The header's CRC is wrong: nothing that it says is to be relied on.
+    HeaderChecksum {
+        header: Header,
+        stored: u32,
+        computed: u32,
+    },
+    /// A header whose CRC is right, of what is no chunk all the same.
+    Refused(Header, Refusal),
+    /// Padding that should be zeros up to `end`, with another byte at `place`.
+    Padding { end: u64, place: u64 },
+}
+
+/// What is wrong with a chunk whose header's CRC is right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// It has flags, of which none is defined.
+    Flags,
+    /// Message offsets are from 0 to 2^63-1.
+    Offsets,
+    /// It takes more bytes than the file has left.
+    TooLong { needed: u64, available: u64 },
+    /// Its payload is not what the header says.
+    Payload(BadPayload),
+    /// It begins in front of `end`, where the last good chunk ended.
+    OutOfOrder { end: u64 },
+}
+
+/// Rule 28: what can be wrong behind a good header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BadPayload {
+    /// It is not exactly one zstd frame as it has to be.
+    Frame(BadFrame),
+    /// Bytes follow the last record.
+    MoreRecords,
+    /// The content ends inside this record, counted from 1.
+    CutRecord(u32),
+    /// There are only so many records.
+    FewerRecords(u32),
+}
+
+/// How far damage reaches, as far as what is damaged says.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Extent {
+    /// To here.
+    Known(u64),
+    /// To the end of the data, since it claims more than there is.
+    Tail,
+    /// To the next header whose CRC is right, unless the length in this damaged one proves itself.
+    Search(Option<Header>),
+}
+
+/// What stands where a header should.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Head {
+    /// Zeros only, as far as a header reaches or the file does: [unused space, or damage](unused).
+    Zeros,
+    /// The header of a chunk that lies within the file.
+    Sound(Header),
+    /// Damage.
+    Bad(Fault),
+}
+
+/// Rule 26, first step: what stands at `at`, where `bytes` begin, in a file of `len` bytes. `bytes` are at least as many as a
+/// header has, or reach to the end of the file.
+pub(super) fn structure(at: u64, bytes: &[u8], len: u64) -> Head {
+    let head = match bytes.first_chunk() {
+        Some(bytes) if *bytes == [0; HEADER_BYTES] => return Head::Zeros,
+        Some(bytes) => checksum(bytes),
+        None if bytes.iter().all(|byte| *byte == 0) => return Head::Zeros,
+        None => Err(Fault::Truncated {
+            available: bytes.len() as u64,
+        }),
+    };
+    match head.and_then(|header| possible(header, at, len)) {
+        Ok(header) => Head::Sound(header),
+        Err(fault) => Head::Bad(fault),
+    }
+}
+
+/// The header in `bytes`, if its CRC is right: for looking at many places, of which hardly any has one.
+pub(super) fn believed(bytes: &[u8]) -> Option<Header> {
+    checksum(bytes.first_chunk()?).ok()
+}
+
+fn checksum(bytes: &[u8; HEADER_BYTES]) -> Result<Header, Fault> {
+    let ((header, stored), computed) = (Header::decode(bytes), Header::crc(bytes));
+    if stored == computed {
+        return Ok(header);
+    }
+    Err(Fault::HeaderChecksum {
+        header,
+        stored,
+        computed,
+    })
+}
+
+/// Whether a header whose CRC is right can be that of a chunk at `at` in a file of `len` bytes.
+fn possible(header: Header, at: u64, len: u64) -> Result<Header, Fault> {
+    let end = header.payload_end(at);
+    let refusal = if header.flags != 0 {
+        Refusal::Flags
+    } else if header.start < 0 || header.end() > OFFSETS_END {
+        Refusal::Offsets
+    } else if end > len {
+        Refusal::TooLong {
+            needed: end.saturating_sub(at),
+            available: len.saturating_sub(at),
+        }
+    } else {
+        return Ok(header);
+    };
+    Err(Fault::Refused(header, refusal))
+}
+
+/// Rule 26, second step: whether a chunk is good whose payload came to this, the last good one having ended with the message
+/// offset `end`.
+pub(super) fn verdict<T>(
+    header: Header,
+    payload: Result<T, BadPayload>,
+    end: u64,
+) -> Result<T, Fault> {
+    let content = payload.map_err(|bad| Fault::Refused(header, Refusal::Payload(bad)))?;
+    order(header, end)?;
+    Ok(content)
+}
+
+/// Whether a chunk begins where the last good one ended, with the message offset `end`, or behind that.
+pub(super) fn order(header: Header, end: u64) -> Result<(), Fault> {
+    if header.start.cast_unsigned() < end {
+        return Err(Fault::Refused(header, Refusal::OutOfOrder { end }));
+    }
+    Ok(())
+}
+
+/// Rule 26: whether zeros at `at` are unused space, in a file whose last byte that is not zero is in front of `data_end`.
+pub(super) const fn unused(at: u64, data_end: u64) -> Result<(), Fault> {
+    if data_end > at {
+        return Err(Fault::Nonzero { until: data_end });
+    }
+    Ok(())
+}
+
+/// Rule 29: whether `bytes`, which begin at `at`, are padding.
+pub(super) fn padding(at: u64, bytes: &[u8]) -> Result<(), Fault> {
+    match bytes.iter().position(|byte| *byte != 0) {
+        None => Ok(()),
+        Some(place) => Err(Fault::Padding {
+            end: at + bytes.len() as u64,
+            place: at + place as u64,
+        }),
+    }
+}
+
+/// Rule 30, first step: the item that `bytes` begin with.
+pub(super) fn item(bytes: &[u8]) -> Result<Item, Cause> {
+    let bytes: &[u8; ITEM_BYTES] = bytes.first_chunk().ok_or(Cause::TruncatedHeader)?;
+    Item::decode(bytes).ok_or(Cause::ChecksumMismatch)
+}
+
+/// Rule 30: where in a log of `len` bytes an item's chunk can be.
+pub(super) fn place(item: Item, len: u64) -> Option<u64> {
+    let place = u64::try_from(item.file_offset).ok()?;
+    (place.is_multiple_of(ALIGNMENT) && place < len).then_some(place)
+}
+
+/// Rule 30: whether this is the chunk of an item that names its place.
+pub(super) fn agrees(item: Item, head: Head) -> bool {
+    let header = head.believed();
+    header.is_some_and(|header| header.start == item.offset)
+}
+
+/// Rule 30, second step: whether an item holds whose chunk is where it says or not, `last` being the last one that holds.
+pub(super) fn item_verdict(item: Item, agrees: bool, last: Option<Item>) -> Result<Item, Cause> {
+    if !agrees {
+        return Err(Cause::IndexDisagrees);
+    }
+    let ascends = |last: Item| item.offset > last.offset && item.file_offset > last.file_offset;
+    if !last.is_none_or(ascends) {
+        return Err(Cause::OutOfOrder);
+    }
+    Ok(item)
+}
+
+impl Head {
+    /// The header, if its CRC is right.
+    pub(super) const fn believed(self) -> Option<Header> {
+        match self {
+            Self::Sound(header) | Self::Bad(Fault::Refused(header, _)) => Some(header),
+            Self::Zeros | Self::Bad(_) => None,
+        }
+    }
+}
+
+impl Fault {
+    /// Rules 27 and 29: how far damage at `at` reaches in a file of `len` bytes.
+    pub(super) const fn extent(self, at: u64, len: u64) -> Extent {
+        match self {
+            Self::Nonzero { .. } => Extent::Search(None),
+            Self::Truncated { .. } => Extent::Tail,
+            Self::HeaderChecksum { header, .. } => Extent::Search(Some(header)),
+            Self::Refused(header, _) if header.payload_end(at) > len => Extent::Tail,
+            Self::Refused(header, _) => Extent::Known(header.payload_end(at)),
+            Self::Padding { end, .. } => Extent::Known(end),
+        }
+    }
+
+    /// The ledger's word for it.
+    pub(super) fn cause(self) -> Cause {
+        self.finding().cause()
+    }
+
+    /// What was expected and what was found.
+    pub(super) fn finding(self) -> Finding {
+        match self {
+            Self::Nonzero { until } => Finding::Nonzero { until },
+            Self::Truncated { available } => Finding::Truncated {
+                needed: HEADER_BYTES as u64,
+                available,
+            },
+            Self::HeaderChecksum {
+                stored, computed, ..
+            } => Finding::words(
+                Cause::HeaderChecksumMismatch,
+                format!("a chunk header whose CRC-32 is {stored:#010x}, as stored"),
+                format!("header bytes whose CRC-32 is {computed:#010x}"),
+            ),
+            Self::Refused(header, refusal) => refusal.finding(header),
+            Self::Padding { end, place } => Finding::words(
+                Cause::NonzeroPadding,
+                format!("padding of zeros up to offset {end}"),
+                format!("another byte at offset {place}"),
+            ),
+        }
+    }
+}
+
+impl Refusal {
+    fn finding(self, header: Header) -> Finding {
+        match self {
+            Self::Flags => {
+                let flags = header.flags;
+                let bits: Vec<_> = (0..8).filter(|bit| flags >> bit & 1 == 1).collect();
+                Finding::words(
+                    Cause::UnsupportedFlags,
+                    "flags 0x00: none is defined",
+                    format!("flags {flags:#04x}, with bits {bits:?} set"),
+                )
+            }
+            Self::Offsets => Finding::words(
+                Cause::OffsetOutOfBounds,
+                "message offsets from 0 to 2^63-1",
+                format!(
+                    "start offset {} and {} records",
+                    header.start, header.records
+                ),
+            ),
+            Self::TooLong { needed, available } => Finding::TooLong { needed, available },
+            Self::Payload(bad) => Finding::words(
+                Cause::PayloadInvalid,
+                format!(
+                    "a payload of one zstd frame with content checksum, of exactly {} records",
+                    header.records
+                ),
+                bad.to_string(),
+            ),
+            Self::OutOfOrder { end } => Finding::words(
+                Cause::OutOfOrder,
+                format!("a start offset of at least {end}, where the last good chunk ended"),
+                format!("start offset {}", header.start),
+            ),
+        }
+    }
+}
+
+impl fmt::Display for BadPayload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Frame(bad) => bad.fmt(f),
+            Self::MoreRecords => f.write_str("content that goes on behind the last of them"),
+            Self::CutRecord(number) => {
+                write!(f, "content that ends inside record {number} of them")
+            }
+            Self::FewerRecords(records) => write!(f, "content of {records} records"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// What is asked of many places is what a walk finds at one.
+        #[test]
+        fn a_header_checks_exactly_where_a_look_says_so(
+            flags: u8, length: u32, start: i64, records: u32, len: u64, cut in 0..=HEADER_BYTES, flip in 0..HEADER_BYTES * 8 + 8,
+        ) {
+            let mut bytes = Header { flags, length, start, records }.encode();
+            if let Some(byte) = bytes.get_mut(flip / 8) {
+                *byte ^= 1 << (flip % 8);
+            }
+            let zeros = [0; HEADER_BYTES];
+            let cuts = [bytes.as_slice(), &zeros].map(|bytes| bytes.get(..cut).unwrap_or_default());
+            for bytes in cuts.into_iter().chain([bytes.as_slice()]) {
+                prop_assert_eq!(believed(bytes), structure(0, bytes, len).believed());
+            }
+        }
+    }
+}
