@@ -1,6 +1,6 @@
-//! Reading headers of a file, without what is between them.
+//! Reading headers alone, and hopping from one to the next over what is between them.
 
-use super::judge::{self, Head, order, structure};
+use super::judge::{self, Fault, Head};
 use super::layout::{HEADER_BYTES, Header, Item, align};
 use crate::error::Result;
 use crate::saturating::saturating_usize;
@@ -13,7 +13,7 @@ pub(super) fn read(source: &dyn Source, at: u64) -> Result<Head> {
     let mut bytes = [0; HEADER_BYTES];
     let (bytes, _) = bytes.split_at_mut(left.min(HEADER_BYTES));
     source.read_exact_at(at, bytes)?;
-    Ok(structure(at, bytes, len))
+    Ok(judge::structure(at, bytes, len))
 }
 
 /// Where in `log` an item's chunk is, if its header stands where the item says.
@@ -25,22 +25,63 @@ pub(super) fn chunk_of(item: Item, log: &dyn Source) -> Result<Option<u64>> {
     Ok(judge::agrees(item, head).then_some(place))
 }
 
-/// Whether what stands behind the chunk at `at` fits what its header says of it: the next chunk, zeros from where the
-/// file's `data_end` is, or the end. A header tells of message offsets that are not there only if its payload is damaged,
-/// and then hardly ever so that the next one fits.
-pub(super) fn is_borne_out(
-    header: Header,
-    source: &dyn Source,
-    at: u64,
-    data_end: impl FnOnce() -> Result<u64>,
-) -> Result<bool> {
-    let next = align(header.payload_end(at));
-    if next >= source.len() {
-        return Ok(true);
+/// A place between two chunks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Gap {
+    /// Where the next chunk begins.
+    pub(super) at: u64,
+    /// The message offset behind the one before.
+    pub(super) end: u64,
+}
+
+/// What stands behind a gap, by its header alone.
+pub(super) enum Hop {
+    /// A chunk.
+    Chunk(Header),
+    /// Nothing but unused space.
+    End,
+    /// Damage.
+    Fault(Fault),
+}
+
+impl Gap {
+    /// The gap behind the chunk at `at`.
+    pub(super) const fn behind(header: Header, at: u64) -> Self {
+        Self {
+            at: align(header.payload_end(at)),
+            end: header.end(),
+        }
     }
-    Ok(match read(source, next)? {
-        Head::Zeros => judge::unused(next, data_end()?).is_ok(),
-        Head::Sound(next) => order(next, header.end()).is_ok(),
-        Head::Bad(_) => false,
-    })
+
+    /// Looks at the header behind the gap. Where zeros stand there, `data_end` is asked for the offset behind the last byte of
+    /// the file that is not zero.
+    pub(super) fn hop(
+        self,
+        source: &dyn Source,
+        data_end: impl FnOnce() -> Result<u64>,
+    ) -> Result<Hop> {
+        if self.at >= source.len() {
+            return Ok(Hop::End);
+        }
+        let judged = match read(source, self.at)? {
+            Head::Sound(header) => judge::order(header, self.end).map(|()| Hop::Chunk(header)),
+            Head::Zeros => judge::unused(self.at, data_end()?).map(|()| Hop::End),
+            Head::Bad(fault) => Err(fault),
+        };
+        Ok(match judged {
+            Ok(hop) => hop,
+            Err(fault) => Hop::Fault(fault),
+        })
+    }
+
+    /// Whether what stands behind the gap fits what the header in front of it says: the next chunk, or nothing. A header tells of
+    /// message offsets that are not there only if its payload is damaged, and then hardly ever so that the next one fits.
+    pub(super) fn is_borne_out(
+        self,
+        source: &dyn Source,
+        data_end: impl FnOnce() -> Result<u64>,
+    ) -> Result<bool> {
+        let hop = self.hop(source, data_end)?;
+        Ok(matches!(hop, Hop::Chunk(_) | Hop::End))
+    }
 }

@@ -7,10 +7,10 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use super::hop::{self, is_borne_out};
+use super::hop::{Gap, Hop, chunk_of};
 use super::index;
-use super::judge::{self, Head, order, unused};
-use super::layout::{Header, ITEM_BYTES, Item, align};
+use super::judge::{self, Fault, Refusal};
+use super::layout::{ITEM_BYTES, Item};
 use super::walk::ChunkedScan;
 use super::{COLUMNS, FORMAT};
 use crate::engine::lookup::no_such_id;
@@ -26,15 +26,6 @@ pub(super) struct ChunkedLookup {
     index: Option<Arc<dyn Source>>,
     known: Mutex<Known>,
     data_end: OnceLock<u64>,
-}
-
-/// A place between two chunks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Gap {
-    /// Where the next chunk begins.
-    at: u64,
-    /// The message offset behind the one before.
-    end: u64,
 }
 
 /// Gaps that were reached by hopping from the file's beginning, in order: every n-th, n growing as they become many.
@@ -73,17 +64,6 @@ impl Known {
             self.every = self.every.saturating_mul(2);
         }
     }
-}
-
-/// What a hop came to.
-enum Hop {
-    Chunk(Header),
-    /// Nothing but unused space follows.
-    End,
-    /// Damage.
-    Damage,
-    /// A chunk that does not ascend, or one before it says too much.
-    Disorder,
 }
 
 /// Where a message offset is.
@@ -177,49 +157,35 @@ impl ChunkedLookup {
         Ok(*self.data_end.get_or_init(|| end))
     }
 
-    /// The chunk behind a gap, by its header alone.
-    fn hop(&self, gap: Gap) -> Result<Hop> {
-        if gap.at >= self.source.len() {
-            return Ok(Hop::End);
-        }
-        Ok(match hop::read(&*self.source, gap.at)? {
-            Head::Sound(header) if order(header, gap.end).is_err() => Hop::Disorder,
-            Head::Sound(header) => Hop::Chunk(header),
-            Head::Zeros if unused(gap.at, self.data_end()?).is_ok() => Hop::End,
-            _ => Hop::Damage,
-        })
-    }
-
     /// Hops from a gap to where `offset` is, and tells of each gap that is `met`.
     fn seek(&self, mut gap: Gap, offset: u64, mut met: impl FnMut(Gap)) -> Result<Located> {
         let mut before = gap;
         loop {
             self.options.poll()?;
             met(gap);
-            let header = match self.hop(gap)? {
+            let header = match gap.hop(&*self.source, || self.data_end())? {
                 Hop::Chunk(header) => header,
                 Hop::End => return Ok(Located::Nowhere(gap, None)),
+                // It does not ascend, or a chunk before it says too much.
+                Hop::Fault(Fault::Refused(_, Refusal::OutOfOrder { .. })) => {
+                    return Ok(Located::Unknown);
+                }
                 // The chunk in front of it has nothing to bear its header out, so the walk begins with that.
-                Hop::Damage => return Ok(Located::Behind(before, u64::MAX)),
-                Hop::Disorder => return Ok(Located::Unknown),
+                Hop::Fault(_) => return Ok(Located::Behind(before, u64::MAX)),
             };
+            let next = Gap::behind(header, gap.at);
             if offset < header.start.cast_unsigned() {
-                return Ok(
-                    if is_borne_out(header, &*self.source, gap.at, || self.data_end())? {
-                        Located::Nowhere(gap, Some(header.start))
-                    } else {
-                        Located::Behind(gap, offset + 1)
-                    },
-                );
+                let is_borne_out = next.is_borne_out(&*self.source, || self.data_end())?;
+                return Ok(if is_borne_out {
+                    Located::Nowhere(gap, Some(header.start))
+                } else {
+                    Located::Behind(gap, offset + 1)
+                });
             }
             if offset < header.end() {
                 return Ok(Located::Behind(gap, header.end()));
             }
-            before = gap;
-            gap = Gap {
-                at: align(header.payload_end(gap.at)),
-                end: header.end(),
-            };
+            (before, gap) = (gap, next);
         }
     }
 
@@ -280,7 +246,7 @@ impl ChunkedLookup {
             let Some(item) = item.filter(|item| wanted(*item)) else {
                 continue;
             };
-            if let Some(position) = hop::chunk_of(item, &*self.source)? {
+            if let Some(position) = chunk_of(item, &*self.source)? {
                 return Ok(Some((item, position)));
             }
         }

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::hop;
-use super::judge::{Extent, Head, order, unused};
+use super::hop::{self, Gap, Hop};
+use super::judge::Extent;
 use super::layout::{ALIGNMENT, align};
 use super::state::State;
 use super::walk::{ChunkedScan, Found};
@@ -42,20 +42,23 @@ pub(super) fn split(
     target: u64,
 ) -> Result<Vec<part::Portion>> {
     let len = source.len();
-    let (mut portions, mut at, mut end) = (Vec::<Portion>::new(), 0, 0);
+    let (mut portions, mut gap) = (Vec::<Portion>::new(), Gap::default());
     let (mut before, mut polled) = (0, 0_u64);
-    while at < len {
+    while gap.at < len {
         if polled.is_multiple_of(POLL_HEADERS) {
             options.poll()?;
         }
         polled += 1;
-        let header = match hop::read(&**source, at)? {
-            Head::Sound(header) if order(header, end).is_ok() => header,
-            Head::Zeros if unused(at, data_end(&**source, || options.poll())?).is_ok() => break,
-            _ => return Ok(Vec::new()),
+        let header = match gap.hop(&**source, || data_end(&**source, || options.poll()))? {
+            Hop::Chunk(header) => header,
+            Hop::End => break,
+            Hop::Fault(_) => return Ok(Vec::new()),
         };
-        let next = align(header.payload_end(at));
-        if portions.last().is_none_or(|last| next - last.from > target) {
+        let (at, next) = (gap.at, Gap::behind(header, gap.at));
+        if portions
+            .last()
+            .is_none_or(|last| next.at - last.from > target)
+        {
             if let Some(last) = portions.last_mut() {
                 last.until = at;
             }
@@ -70,8 +73,7 @@ pub(super) fn split(
         if let Some(own) = portions.last_mut() {
             own.last = at;
         }
-        (before, end) = (at, header.end());
-        at = next;
+        (before, gap) = (at, next);
     }
     let portions = portions.into_iter();
     Ok(portions
@@ -166,15 +168,22 @@ impl ChunkedScan {
     /// The last good chunk of a part in front of those that can be wanted, as far as the rest need not be read.
     fn last_unwanted(&mut self, portion: &Portion) -> Result<Option<u64>> {
         let first = self.filter.offsets.start;
-        let (mut at, mut last) = (portion.from, None);
-        while self.input.options.prune && at < portion.until {
+        let (mut gap, mut last) = (
+            Gap {
+                at: portion.from,
+                end: 0,
+            },
+            None,
+        );
+        while self.input.options.prune && gap.at < portion.until {
             self.input.options.poll()?;
-            match hop::read(&*self.input.source, at)? {
-                Head::Sound(header) if header.end() <= first => {
-                    last = Some(at);
-                    at = align(header.payload_end(at));
+            // Zeros end it, unused or not.
+            match gap.hop(&*self.input.source, || Ok(u64::MAX))? {
+                Hop::Chunk(header) if header.end() <= first => {
+                    last = Some(gap.at);
+                    gap = Gap::behind(header, gap.at);
                 }
-                _ => break,
+                Hop::Chunk(_) | Hop::End | Hop::Fault(_) => break,
             }
         }
         let Some(last) = last else { return Ok(None) };

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::FORMAT;
 use super::giving::Giving;
-use super::hop::is_borne_out;
+use super::hop::Gap;
 use super::judge::{self, BadPayload, Extent, Fault, Head, structure};
 use super::layout::{ALIGNMENT, HEADER_BYTES, Header, Item, align};
 use super::payload::{Checked, Input, check};
@@ -181,7 +181,8 @@ impl ChunkedScan {
             && self.state.hasty
             && self.state.fate.is_none()
             && self.filter.is_past(header.start)
-            && is_borne_out(header, &*self.input.source.clone(), at, || self.data_end())?
+            && Gap::behind(header, at)
+                .is_borne_out(&*self.input.source.clone(), || self.data_end())?
         {
             return Ok(Found::End);
         }
