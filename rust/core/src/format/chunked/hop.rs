@@ -1,10 +1,13 @@
 //! Reading headers alone, and hopping from one to the next over what is between them.
 
+use std::sync::OnceLock;
+
 use super::judge::{self, Fault, Head};
 use super::layout::{HEADER_BYTES, Header, Item, align};
+use crate::engine::Options;
 use crate::error::Result;
 use crate::saturating::saturating_usize;
-use crate::source::Source;
+use crate::source::{Source, data_end};
 
 /// What stands at `at`.
 pub(super) fn read(source: &dyn Source, at: u64) -> Result<Head> {
@@ -23,6 +26,21 @@ pub(super) fn chunk_of(item: Item, log: &dyn Source) -> Result<Option<u64>> {
     };
     let head = read(log, place)?;
     Ok(judge::agrees(item, head).then_some(place))
+}
+
+/// The offset behind the last byte of a file that is not zero: looked for once, where somebody asks.
+#[derive(Debug, Default)]
+pub(super) struct DataEnd(OnceLock<u64>);
+
+impl DataEnd {
+    /// That offset of `source`, which is the same each time.
+    pub(super) fn of(&self, source: &dyn Source, options: &Options) -> Result<u64> {
+        if let Some(end) = self.0.get() {
+            return Ok(*end);
+        }
+        let end = data_end(source, || options.poll())?;
+        Ok(*self.0.get_or_init(|| end))
+    }
 }
 
 /// A place between two chunks.

@@ -5,9 +5,9 @@
 //! from there, or from its beginning, so that the answer is that of a scan. An index can lead past damage that a scan ends at. Headers hold no times: whoever looks for a time without message offsets reads all
 //! chunks.
 
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::hop::{Gap, Hop, chunk_of};
+use super::hop::{DataEnd, Gap, Hop, chunk_of};
 use super::index;
 use super::judge::{self, Fault, Refusal};
 use super::layout::{ITEM_BYTES, Item};
@@ -18,14 +18,14 @@ use crate::engine::{Hits, Lookup, Options, Start, Step, Walk, Wanted};
 use crate::error::{Error, Result};
 use crate::limits::LIMITS;
 use crate::record::{Found, RecordId, Rows, Value};
-use crate::source::{Source, data_end};
+use crate::source::Source;
 
 pub(super) struct ChunkedLookup {
     source: Arc<dyn Source>,
     options: Options,
     index: Option<Arc<dyn Source>>,
     known: Mutex<Known>,
-    data_end: OnceLock<u64>,
+    data_end: DataEnd,
 }
 
 /// Gaps that were reached by hopping from the file's beginning, in order: every n-th, n growing as they become many.
@@ -140,7 +140,7 @@ impl ChunkedLookup {
                 every: 1,
                 since: 0,
             }),
-            data_end: OnceLock::new(),
+            data_end: DataEnd::default(),
         }
     }
 
@@ -150,11 +150,7 @@ impl ChunkedLookup {
     }
 
     fn data_end(&self) -> Result<u64> {
-        if let Some(end) = self.data_end.get() {
-            return Ok(*end);
-        }
-        let end = data_end(&*self.source, || self.options.poll())?;
-        Ok(*self.data_end.get_or_init(|| end))
+        self.data_end.of(&*self.source, &self.options)
     }
 
     /// Hops from a gap to where `offset` is, and tells of each gap that is `met`.

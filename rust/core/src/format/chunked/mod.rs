@@ -23,6 +23,7 @@ mod payload;
 mod records;
 mod resync;
 mod salvage;
+mod start;
 mod state;
 mod suspects;
 mod walk;

@@ -1,15 +1,20 @@
 //! Behind damage: where it ends, found with bounded work.
 
-use super::hop;
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+
+use super::giving::Giving;
+use super::hop::{self, DataEnd};
 use super::judge::{Extent, believed};
 use super::layout::{ALIGNMENT, HEADER_BYTES, align};
-use super::payload::{Decoding, Piece};
-use super::walk::ChunkedScan;
+use super::payload::{Decoding, Input, Piece};
+use crate::engine::Budget;
 use crate::error::Result;
 use crate::ledger::tail_end;
 use crate::limits::LIMITS;
 use crate::saturating::saturating_usize;
-use crate::source::data_end;
+use crate::source::Window;
 
 /// Where damage ends.
 #[derive(Clone, Copy, Debug)]
@@ -26,33 +31,52 @@ enum Trial {
     Limit,
 }
 
-impl ChunkedScan {
-    /// The offset behind the last byte of the file that is not zero. Looked for once.
-    pub(super) fn data_end(&mut self) -> Result<u64> {
-        if let Some(end) = self.data_end {
-            return Ok(end);
-        }
-        let options = &self.input.options;
-        let end = data_end(&*self.input.source, || options.poll())?;
-        Ok(*self.data_end.insert(end))
+/// What the searches of a walk have cost so far (rule 34).
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Cost {
+    /// Bytes decompressed in search, counted towards the budget.
+    pub(super) budget: Budget,
+    /// In front of this offset each search is made twice, once to learn the fate of damage, and so counts twice.
+    pub(super) twice_until: u64,
+}
+
+/// Finds where damage ends.
+#[derive(Default)]
+pub(super) struct Search {
+    /// The window that headers are searched through.
+    probe: Window,
+    data_end: DataEnd,
+}
+
+impl Search {
+    /// The offset behind the last byte of the file that is not zero.
+    pub(super) fn data_end(&self, input: &Input) -> Result<u64> {
+        self.data_end.of(&*input.source, &input.options)
     }
 
-    /// Where the damage at `at` ends.
-    pub(super) fn reach(&mut self, at: u64, extent: Extent) -> Result<Reach> {
-        let len = self.input.source.len();
+    /// Rule 27: where the damage at `at` ends. A payload that is tried takes the decoder from the chunk that is being given out.
+    pub(super) fn reach(
+        &mut self,
+        input: &mut Input,
+        giving: &mut Option<Giving>,
+        cost: &mut Cost,
+        at: u64,
+        extent: Extent,
+    ) -> Result<Reach> {
+        let len = input.source.len();
         let found = |end| Reach {
             end,
             limited: false,
         };
         let header = match extent {
             Extent::Known(end) => return Ok(found(end)),
-            Extent::Tail => return Ok(found(self.tail_end()?)),
+            Extent::Tail => return Ok(found(self.tail_end(input)?)),
             Extent::Search(header) => header,
         };
         if let Some(header) = header {
             let end = header.payload_end(at);
             if header.length > 0 && end <= len {
-                match self.try_payload(at, end)? {
+                match self.try_payload(input, giving, cost, at..end)? {
                     Trial::Whole => return Ok(found(align(end).min(len))),
                     Trial::Not => {}
                     // The header is damaged whatever follows.
@@ -63,31 +87,30 @@ impl ChunkedScan {
                 }
             }
         }
-        let next = self.find_header(at + ALIGNMENT)?;
+        let next = self.find_header(input, at + ALIGNMENT)?;
         Ok(found(match next {
             Some(next) => next,
-            None => self.tail_end()?,
+            None => self.tail_end(input)?,
         }))
     }
 
     /// Where the last data's block ends: zeros behind it are unused space.
-    fn tail_end(&mut self) -> Result<u64> {
-        let data_end = self.data_end()?;
-        Ok(tail_end(data_end, ALIGNMENT, self.input.source.len()))
+    fn tail_end(&self, input: &Input) -> Result<u64> {
+        let data_end = self.data_end(input)?;
+        Ok(tail_end(data_end, ALIGNMENT, input.source.len()))
     }
 
     /// The next header at `from` or behind it whose CRC is right.
-    fn find_header(&mut self, from: u64) -> Result<Option<u64>> {
-        let (source, len) = (self.input.source.clone(), self.input.source.len());
-        let data_end = self.data_end()?;
+    fn find_header(&mut self, input: &Input, from: u64) -> Result<Option<u64>> {
+        let (source, len) = (&*input.source, input.source.len());
+        let data_end = self.data_end(input)?;
         let (mut at, mut want) = (from, LIMITS.first_search_piece_bytes);
         // No header of zeros checks.
         while at < data_end {
-            self.input.options.poll()?;
+            input.options.poll()?;
             let left = saturating_usize(len - at);
-            self.probe
-                .load(&*source, at, left.min(HEADER_BYTES), want)?;
-            let bytes = self.probe.bytes(&*source, at);
+            self.probe.load(source, at, left.min(HEADER_BYTES), want)?;
+            let bytes = self.probe.bytes(source, at);
             let bytes = bytes.get(..LIMITS.search_piece_bytes).unwrap_or(bytes);
             let mut place = 0;
             while let Some(header) = bytes.get(place..place + HEADER_BYTES) {
@@ -106,23 +129,30 @@ impl ChunkedScan {
         Ok(None)
     }
 
-    /// Whether exactly the bytes behind the damaged header at `at`, up to `end`, are one good frame.
-    fn try_payload(&mut self, at: u64, end: u64) -> Result<Trial> {
-        let share = if at < self.state.twice_until { 2 } else { 1 };
-        let allowed = self.state.budget.left(self.input.source.len()) / share;
-        if self.state.budget.wants_plausible(end - at) && !self.follows_plausibly(align(end))? {
+    /// Whether exactly the bytes behind the damaged header at the beginning of `range` are one good frame.
+    fn try_payload(
+        &self,
+        input: &mut Input,
+        giving: &mut Option<Giving>,
+        cost: &mut Cost,
+        range: Range<u64>,
+    ) -> Result<Trial> {
+        let Range { start: at, end } = range;
+        let share = if at < cost.twice_until { 2 } else { 1 };
+        let allowed = cost.budget.left(input.source.len()) / share;
+        if cost.budget.wants_plausible(end - at) && !self.follows_plausibly(input, align(end))? {
             return Ok(Trial::Not);
         }
-        self.giving = None; // the decoder is for this now
+        *giving = None; // the decoder is for this now
         let start = at + HEADER_BYTES as u64;
-        let Ok(mut decoding) = Decoding::begin(&mut self.input, start, end)? else {
+        let Ok(mut decoding) = Decoding::begin(input, start, end)? else {
             return Ok(Trial::Not);
         };
         let mut content = Vec::with_capacity(LIMITS.trial_piece_bytes);
         let mut produced = 0;
         let (trial, work) = loop {
             content.clear();
-            let piece = decoding.more(&mut self.input, &mut content)?;
+            let piece = decoding.more(input, &mut content)?;
             produced += content.len() as u64;
             // Blocks of nothing cost as well.
             let work = produced.max(end - start - decoding.left());
@@ -133,18 +163,18 @@ impl ChunkedScan {
                 Piece::Bad(_) => break (Trial::Not, work),
             }
         };
-        self.state.budget.spend(work.saturating_mul(share));
+        cost.budget.spend(work.saturating_mul(share));
         Ok(trial)
     }
 
     /// Whether at `at` there is what may follow a chunk: two headers whose CRC is right, unused space, or the end.
-    fn follows_plausibly(&mut self, mut at: u64) -> Result<bool> {
-        let data_end = self.data_end()?;
+    fn follows_plausibly(&self, input: &Input, mut at: u64) -> Result<bool> {
+        let data_end = self.data_end(input)?;
         for _ in 0..2 {
             if at >= data_end {
                 return Ok(true);
             }
-            match hop::read(&*self.input.source, at)?.believed() {
+            match hop::read(&*input.source, at)?.believed() {
                 Some(header) => at = align(header.payload_end(at)),
                 None => return Ok(false),
             }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::part::Portion;
-use crate::engine::Budget;
+use super::resync::Cost;
 use crate::ledger::{Fate, Span};
 
 /// What a [`Carry`](crate::format::Carry) holds.
@@ -19,10 +19,8 @@ pub(super) struct State {
     pub(super) checked: bool,
     /// What is to become of damage up to the next good chunk, where that is known.
     pub(super) fate: Option<Fate>,
-    /// Bytes decompressed in search, counted towards the budget.
-    pub(super) budget: Budget,
-    /// In front of this offset each search is made twice, once to learn the fate of damage, and so counts twice.
-    pub(super) twice_until: u64,
+    /// What searching has cost.
+    pub(super) cost: Cost,
     /// Damage up to `at` that might still grow.
     pub(super) held: Option<Span>,
     /// Whether to end at the first header behind the wanted offsets, unless damage makes it doubtful.

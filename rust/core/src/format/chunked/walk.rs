@@ -9,9 +9,10 @@ use super::judge::{self, BadPayload, Extent, Fault, Head, structure};
 use super::layout::{ALIGNMENT, HEADER_BYTES, Header, Item, align};
 use super::payload::{Checked, Input, check};
 use super::records::{ChunkRows, Filter, Place};
+use super::resync::{Reach, Search};
 use super::state::State;
 use crate::compress::Decoder;
-use crate::engine::{Advance, Carry, Driver, Eof, Options, Scan, Start};
+use crate::engine::{Advance, Carry, Driver, Eof, Options, Scan};
 use crate::error::{Damage, Error, Result};
 use crate::ledger::{Cause, Fate, Kind, Span, Tiling, is_refused};
 use crate::saturating::saturating_usize;
@@ -21,9 +22,7 @@ pub(super) struct ChunkedScan {
     pub(super) input: Input,
     pub(super) filter: Filter,
     pub(super) state: State,
-    /// The window that searching reads through.
-    pub(super) probe: Window,
-    pub(super) data_end: Option<u64>,
+    search: Search,
     /// The content of the chunk that is being given out, or that was last looked at.
     pub(super) content: Vec<u8>,
     /// The chunk whose content that is.
@@ -54,59 +53,7 @@ pub(super) enum Found {
 /// Walks one chunked segment.
 pub(super) type ChunkedWalk = Driver<ChunkedScan>;
 
-impl ChunkedWalk {
-    pub(super) fn open(
-        source: Arc<dyn Source>,
-        options: &Options,
-        start: Start<'_>,
-    ) -> Result<Self> {
-        Ok(ChunkedScan::new(source, options, start)?.into_walk())
-    }
-}
-
 impl ChunkedScan {
-    pub(super) fn new(
-        source: Arc<dyn Source>,
-        options: &Options,
-        start: Start<'_>,
-    ) -> Result<Self> {
-        let state = match start {
-            Start::Part(part) => return Self::in_part(source, options, part.portion()?),
-            Start::Beginning => State::default(),
-            Start::Offset(offset) if offset.is_multiple_of(ALIGNMENT) => State {
-                at: offset,
-                ..State::default()
-            },
-            Start::Offset(offset) => {
-                return Err(Error::Usage(format!(
-                    "no chunk begins at offset {offset}: chunks begin at multiples of {ALIGNMENT}"
-                )));
-            }
-            Start::Carry(Carry(json)) => serde_json::from_str(json).map_err(|error| {
-                Error::Usage(format!(
-                    "this is not a point from which a chunked segment can be read on: {error}"
-                ))
-            })?,
-        };
-        Self::from_state(source, options, state)
-    }
-
-    /// A walk from `at` on of a file whose last good chunk in front of that ended with the message offset `end`.
-    pub(super) fn behind(
-        source: Arc<dyn Source>,
-        options: &Options,
-        at: u64,
-        end: u64,
-    ) -> Result<Self> {
-        let state = State {
-            at,
-            end,
-            checked: at > 0,
-            ..State::default()
-        };
-        Self::from_state(source, options, state)
-    }
-
     pub(super) fn from_state(
         source: Arc<dyn Source>,
         options: &Options,
@@ -135,8 +82,7 @@ impl ChunkedScan {
             filter: Filter::of(&options.wanted),
             tiling: Tiling::resume(state.at, state.held),
             state,
-            probe: Window::default(),
-            data_end: None,
+            search: Search::default(),
             content: Vec::new(),
             giving: None,
             position: 0,
@@ -150,13 +96,6 @@ impl ChunkedScan {
     pub(super) const fn into_walk(self) -> ChunkedWalk {
         let is_over = self.state.is_over;
         Driver::resume(self, is_over)
-    }
-
-    /// Gives these message offsets alone, and ends at the first header behind them.
-    pub(super) fn hasten(mut self, offsets: std::ops::Range<u64>) -> Self {
-        self.filter.offsets = offsets;
-        self.state.hasty = true;
-        self
     }
 
     /// The good chunks that the last step came to the end of, as index items.
@@ -182,12 +121,12 @@ impl ChunkedScan {
             && self.state.fate.is_none()
             && self.filter.is_past(header.start)
             && Gap::behind(header, at)
-                .is_borne_out(&*self.input.source.clone(), || self.data_end())?
+                .is_borne_out(&*self.input.source, || self.search.data_end(&self.input))?
         {
             return Ok(Found::End);
         }
         Ok(match head {
-            Head::Zeros => match judge::unused(at, self.data_end()?) {
+            Head::Zeros => match judge::unused(at, self.search.data_end(&self.input)?) {
                 Ok(()) => Found::Unused,
                 Err(fault) => Found::Damage(fault),
             },
@@ -241,6 +180,33 @@ impl ChunkedScan {
         self.state.hasty && at < self.input.source.len()
     }
 
+    /// Whether the part ends here: the next one begins.
+    fn is_behind_part(&self) -> bool {
+        let State {
+            at,
+            portion,
+            stands,
+            ..
+        } = self.state;
+        stands
+            && at.is_multiple_of(ALIGNMENT)
+            && portion.is_some_and(|portion| at >= portion.until)
+            && at < self.input.source.len()
+    }
+
+    /// Damage was met at `at`. A file with parts has none whose end has to be searched for.
+    fn check_part(&mut self, at: u64, extent: Extent) -> Result<()> {
+        // Behind a good chunk, padding can be damaged.
+        if at.is_multiple_of(ALIGNMENT) {
+            self.state.stands = false;
+        }
+        match extent {
+            Extent::Known(_) => Ok(()),
+            Extent::Tail | Extent::Search(_) if self.state.portion.is_none() => Ok(()),
+            Extent::Tail | Extent::Search(_) => Err(self.input.changed(at)),
+        }
+    }
+
     /// Gives out the next records of the chunk at hand.
     fn give(&mut self) -> Result<()> {
         let Some(giving) = &mut self.giving else {
@@ -283,7 +249,7 @@ impl ChunkedScan {
         if strict && (settled || !growing) {
             return Err(self.damage_error(fault));
         }
-        let before = (self.state.budget, self.state.twice_until);
+        let before = self.state.cost;
         let reach = self.reach(at, extent)?;
         let fate = match self.state.fate {
             _ if settled || reach.limited => Fate::Corrupt,
@@ -291,7 +257,7 @@ impl ChunkedScan {
             None => {
                 let fate = self.foresee(reach.end)?;
                 if growing && fate != Fate::Corrupt {
-                    (self.state.budget, self.state.twice_until) = before;
+                    self.state.cost = before;
                     return Ok(Advance::Wait);
                 }
                 if strict {
@@ -311,13 +277,20 @@ impl ChunkedScan {
         Ok(Advance::On)
     }
 
+    /// Where the damage at `at` ends.
+    fn reach(&mut self, at: u64, extent: Extent) -> Result<Reach> {
+        let cost = &mut self.state.cost;
+        self.search
+            .reach(&mut self.input, &mut self.giving, cost, at, extent)
+    }
+
     /// Runs ahead from `at`, behind damage, to see whether a good chunk follows. What is found there is met again, so that
     /// nothing of it need be kept, however much it is.
     fn foresee(&mut self, mut at: u64) -> Result<Fate> {
-        let budget = self.state.budget;
+        let budget = self.state.cost.budget;
         // Only a chunk that is good tells.
         let hasty = std::mem::take(&mut self.state.hasty);
-        self.state.twice_until = u64::MAX;
+        self.state.cost.twice_until = u64::MAX;
         let fate = loop {
             match self.examine(at, self.state.end)? {
                 Found::End | Found::Growing | Found::Unused => {
@@ -336,8 +309,8 @@ impl ChunkedScan {
             }
         };
         // A search that ended at `at` is made again too.
-        self.state.twice_until = at.saturating_add(1);
-        self.state.budget = budget;
+        self.state.cost.twice_until = at.saturating_add(1);
+        self.state.cost.budget = budget;
         self.state.hasty = hasty;
         Ok(fate)
     }

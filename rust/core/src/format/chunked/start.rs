@@ -1,0 +1,178 @@
+//! Where a walk begins: at the beginning, at an offset, where another one ended, behind what is known, or in a part.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::hop::{self, Gap, Hop};
+use super::judge::Extent;
+use super::layout::{ALIGNMENT, align};
+use super::part::Portion;
+use super::state::State;
+use super::walk::{ChunkedScan, ChunkedWalk, Found};
+use crate::engine::part::another_file;
+use crate::engine::{Carry, Options, Start};
+use crate::error::{Error, Result};
+use crate::source::Source;
+
+impl ChunkedWalk {
+    pub(super) fn open(
+        source: Arc<dyn Source>,
+        options: &Options,
+        start: Start<'_>,
+    ) -> Result<Self> {
+        Ok(ChunkedScan::new(source, options, start)?.into_walk())
+    }
+}
+
+impl ChunkedScan {
+    pub(super) fn new(
+        source: Arc<dyn Source>,
+        options: &Options,
+        start: Start<'_>,
+    ) -> Result<Self> {
+        let state = match start {
+            Start::Part(part) => return Self::in_part(source, options, part.portion()?),
+            Start::Beginning => State::default(),
+            Start::Offset(offset) if offset.is_multiple_of(ALIGNMENT) => State {
+                at: offset,
+                ..State::default()
+            },
+            Start::Offset(offset) => {
+                return Err(Error::Usage(format!(
+                    "no chunk begins at offset {offset}: chunks begin at multiples of {ALIGNMENT}"
+                )));
+            }
+            Start::Carry(Carry(json)) => serde_json::from_str(json).map_err(|error| {
+                Error::Usage(format!(
+                    "this is not a point from which a chunked segment can be read on: {error}"
+                ))
+            })?,
+        };
+        Self::from_state(source, options, state)
+    }
+
+    /// A walk from `at` on of a file whose last good chunk in front of that ended with the message offset `end`.
+    pub(super) fn behind(
+        source: Arc<dyn Source>,
+        options: &Options,
+        at: u64,
+        end: u64,
+    ) -> Result<Self> {
+        let state = State {
+            at,
+            end,
+            checked: at > 0,
+            ..State::default()
+        };
+        Self::from_state(source, options, state)
+    }
+
+    /// Gives these message offsets alone, and ends at the first header behind them.
+    pub(super) fn hasten(mut self, offsets: Range<u64>) -> Self {
+        self.filter.offsets = offsets;
+        self.state.hasty = true;
+        self
+    }
+
+    /// At the beginning of a part: behind the first good one of its chunks, or the one in front of them.
+    pub(super) fn in_part(
+        source: Arc<dyn Source>,
+        options: &Options,
+        portion: Portion,
+    ) -> Result<Self> {
+        let state = State {
+            at: portion.from,
+            portion: Some(portion),
+            ..State::default()
+        };
+        let mut walk = Self::from_state(source.clone(), options, state)?;
+        if !portion.is_of(&*source)? {
+            return Err(another_file(source.path()));
+        }
+        let unwanted = walk.last_unwanted(&portion)?;
+        if portion.from == 0 && unwanted.is_none() {
+            walk.state.is_over = walk.is_unwanted(&portion)?;
+            return Ok(walk);
+        }
+        let mut at = unwanted.unwrap_or(portion.before);
+        while at < portion.until {
+            options.poll()?;
+            let (end, good) = match walk.examine(at, 0)? {
+                Found::Chunk(header) => (header.payload_end(at), Some(header)),
+                Found::Damage(fault) => match fault.extent(at, source.len()) {
+                    Extent::Known(end) => (end, None),
+                    Extent::Tail | Extent::Search(_) => return Err(another_file(source.path())),
+                },
+                Found::Unused | Found::End => break,
+                Found::Padding(_) | Found::Growing => return Err(another_file(source.path())),
+            };
+            at = align(end);
+            if let Some(header) = good.filter(|_| at < portion.until) {
+                let filter = walk.filter.clone();
+                let state = State {
+                    at,
+                    end: header.end(),
+                    checked: true,
+                    portion: Some(portion),
+                    stands: true,
+                    ..State::default()
+                };
+                let mut walk = Self::from_state(source, options, state)?;
+                // The walk of the whole has ended in front of it.
+                walk.state.is_over = filter.is_past(header.start) || walk.is_unwanted(&portion)?;
+                return Ok(walk);
+            }
+        }
+        // The part before goes on through all of it.
+        walk.state.is_over = true;
+        Ok(walk)
+    }
+
+    /// Whether only what is wanted is to be read, and the headers say that nothing in this part is.
+    fn is_unwanted(&mut self, portion: &Portion) -> Result<bool> {
+        if !self.input.options.prune {
+            return Ok(false);
+        }
+        let source = self.input.source.clone();
+        let Some(first) = hop::read(&*source, self.state.at)?.believed() else {
+            return Ok(false);
+        };
+        if self.filter.is_past(first.start) {
+            return Ok(true);
+        }
+        let last = hop::read(&*source, portion.last)?.believed();
+        if last.is_none_or(|last| last.end() > self.filter.offsets.start) {
+            return Ok(false);
+        }
+        // Where the last one is damaged, the part goes on behind it.
+        let stands = matches!(self.examine(portion.last, 0)?, Found::Chunk(_));
+        self.giving = None;
+        Ok(stands)
+    }
+
+    /// The last good chunk of a part in front of those that can be wanted, as far as the rest need not be read.
+    fn last_unwanted(&mut self, portion: &Portion) -> Result<Option<u64>> {
+        let first = self.filter.offsets.start;
+        let (mut gap, mut last) = (
+            Gap {
+                at: portion.from,
+                end: 0,
+            },
+            None,
+        );
+        while self.input.options.prune && gap.at < portion.until {
+            self.input.options.poll()?;
+            // Zeros end it, unused or not.
+            match gap.hop(&*self.input.source, || Ok(u64::MAX))? {
+                Hop::Chunk(header) if header.end() <= first => {
+                    last = Some(gap.at);
+                    gap = Gap::behind(header, gap.at);
+                }
+                Hop::Chunk(_) | Hop::End | Hop::Fault(_) => break,
+            }
+        }
+        let Some(last) = last else { return Ok(None) };
+        let is_good = matches!(self.examine(last, 0)?, Found::Chunk(_));
+        Ok(is_good.then_some(last))
+    }
+}
