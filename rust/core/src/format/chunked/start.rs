@@ -7,7 +7,7 @@ use super::hop::{self, Gap, Hop};
 use super::judge::Extent;
 use super::layout::{ALIGNMENT, align};
 use super::part::Portion;
-use super::state::State;
+use super::state::{State, Until};
 use super::walk::{ChunkedScan, ChunkedWalk, Found};
 use crate::engine::part::another_file;
 use crate::engine::{Carry, Options, Start};
@@ -70,19 +70,18 @@ impl ChunkedScan {
     /// Gives these message offsets alone, and ends at the first header behind them.
     pub(super) fn hasten(mut self, offsets: Range<u64>) -> Self {
         self.filter.offsets = offsets;
-        self.state.hasty = true;
+        self.state.until = Until::Wanted;
         self
     }
 
     /// At the beginning of a part: behind the first good one of its chunks, or the one in front of them.
-    pub(super) fn in_part(
-        source: Arc<dyn Source>,
-        options: &Options,
-        portion: Portion,
-    ) -> Result<Self> {
+    fn in_part(source: Arc<dyn Source>, options: &Options, portion: Portion) -> Result<Self> {
         let state = State {
             at: portion.from,
-            portion: Some(portion),
+            until: Until::Part {
+                portion,
+                follows_good: false,
+            },
             ..State::default()
         };
         let mut walk = Self::from_state(source.clone(), options, state)?;
@@ -91,7 +90,9 @@ impl ChunkedScan {
         }
         let unwanted = walk.last_unwanted(&portion)?;
         if portion.from == 0 && unwanted.is_none() {
-            walk.state.is_over = walk.is_unwanted(&portion)?;
+            if walk.is_unwanted(&portion)? {
+                walk.state.until = Until::Here;
+            }
             return Ok(walk);
         }
         let mut at = unwanted.unwrap_or(portion.before);
@@ -113,18 +114,22 @@ impl ChunkedScan {
                     at,
                     end: header.end(),
                     checked: true,
-                    portion: Some(portion),
-                    stands: true,
+                    until: Until::Part {
+                        portion,
+                        follows_good: true,
+                    },
                     ..State::default()
                 };
                 let mut walk = Self::from_state(source, options, state)?;
                 // The walk of the whole has ended in front of it.
-                walk.state.is_over = filter.is_past(header.start) || walk.is_unwanted(&portion)?;
+                if filter.is_past(header.start) || walk.is_unwanted(&portion)? {
+                    walk.state.until = Until::Here;
+                }
                 return Ok(walk);
             }
         }
         // The part before goes on through all of it.
-        walk.state.is_over = true;
+        walk.state.until = Until::Here;
         Ok(walk)
     }
 

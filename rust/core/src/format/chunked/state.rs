@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::layout::ALIGNMENT;
 use super::part::Portion;
 use super::resync::Cost;
 use crate::ledger::{Fate, Span};
@@ -23,14 +24,38 @@ pub(super) struct State {
     pub(super) cost: Cost,
     /// Damage up to `at` that might still grow.
     pub(super) held: Option<Span>,
-    /// Whether to end at the first header behind the wanted offsets, unless damage makes it doubtful.
-    #[serde(default)]
-    pub(super) hasty: bool,
-    /// The part that this walk is of.
-    pub(super) portion: Option<Portion>,
-    /// That walk has ended: where it began may be in front of the part's end, if nothing in it is its own or is wanted.
-    #[serde(default)]
-    pub(super) is_over: bool,
-    /// Whether the last chunk in front of `at` was good, so that a part may end here.
-    pub(super) stands: bool,
+    /// Where the walk ends.
+    pub(super) until: Until,
+}
+
+/// Where a walk ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Until {
+    /// With the file.
+    #[default]
+    End,
+    /// At the first header behind the wanted offsets, unless damage makes it doubtful.
+    Wanted,
+    /// With the part that it is of, behind whose end the next one begins if the last chunk in front of it was good.
+    Part {
+        portion: Portion,
+        follows_good: bool,
+    },
+    /// Here: it was of a part. Where it began may be in front of the part's end, if nothing in it is its own or is wanted.
+    Here,
+}
+
+impl State {
+    /// In a part, the last chunk in front of `at` is good or not.
+    pub(super) const fn follow(&mut self, good: bool) {
+        if let Until::Part { follows_good, .. } = &mut self.until {
+            *follows_good = good;
+        }
+    }
+
+    /// Whether the part ends here, in a file of `len` bytes: the next one begins.
+    pub(super) fn is_behind_part(&self, len: u64) -> bool {
+        matches!(self.until, Until::Part { portion, follows_good: true }
+            if self.at.is_multiple_of(ALIGNMENT) && (portion.until..len).contains(&self.at))
+    }
 }

@@ -10,7 +10,7 @@ use super::layout::{ALIGNMENT, HEADER_BYTES, Header, Item, align};
 use super::payload::{Checked, Input, check};
 use super::records::{ChunkRows, Filter, Place};
 use super::resync::{Reach, Search};
-use super::state::State;
+use super::state::{State, Until};
 use crate::compress::Decoder;
 use crate::engine::{Advance, Carry, Driver, Eof, Options, Scan};
 use crate::error::{Damage, Error, Result};
@@ -68,7 +68,7 @@ impl ChunkedScan {
             return Err(Error::Usage(message));
         }
         let mut window = Window::default();
-        if let Some(portion) = state.portion {
+        if let Until::Part { portion, .. } = state.until {
             window.read_ahead_until(portion.until);
         }
         Ok(Self {
@@ -94,7 +94,7 @@ impl ChunkedScan {
 
     /// The walk that goes on with this.
     pub(super) const fn into_walk(self) -> ChunkedWalk {
-        let is_over = self.state.is_over;
+        let is_over = matches!(self.state.until, Until::Here);
         Driver::resume(self, is_over)
     }
 
@@ -106,25 +106,14 @@ impl ChunkedScan {
     /// Looks at what stands at `at`, the last good chunk having ended with the message offset `end`.
     pub(super) fn examine(&mut self, at: u64, end: u64) -> Result<Found> {
         let len = self.input.source.len();
-        let left = saturating_usize(len - at);
-        if left == 0 {
+        if at == len {
             return Ok(Found::End);
         }
         if !at.is_multiple_of(ALIGNMENT) {
             return self.examine_padding(at, align(at).min(len));
         }
-        let bytes = self.input.load(at, left.min(HEADER_BYTES))?;
-        let head = structure(at, bytes, len);
+        let head = self.head(at)?;
         self.state.checked |= head.believed().is_some();
-        if let Head::Sound(header) = head
-            && self.state.hasty
-            && self.state.fate.is_none()
-            && self.filter.is_past(header.start)
-            && Gap::behind(header, at)
-                .is_borne_out(&*self.input.source, || self.search.data_end(&self.input))?
-        {
-            return Ok(Found::End);
-        }
         Ok(match head {
             Head::Zeros => match judge::unused(at, self.search.data_end(&self.input)?) {
                 Ok(()) => Found::Unused,
@@ -142,6 +131,14 @@ impl ChunkedScan {
                 }
             }
         })
+    }
+
+    /// Looks at the header that should stand at `at`.
+    fn head(&mut self, at: u64) -> Result<Head> {
+        let len = self.input.source.len();
+        let left = saturating_usize(len - at);
+        let bytes = self.input.load(at, left.min(HEADER_BYTES))?;
+        Ok(structure(at, bytes, len))
     }
 
     fn examine_padding(&mut self, at: u64, end: u64) -> Result<Found> {
@@ -175,35 +172,36 @@ impl ChunkedScan {
         )
     }
 
-    /// Whether the walk is at its end because of what is wanted, not because of what there is.
-    fn is_past(&self, at: u64) -> bool {
-        self.state.hasty && at < self.input.source.len()
+    /// Whether the walk is only of what is wanted, and there is more of the file.
+    fn is_hasty(&self) -> bool {
+        matches!(self.state.until, Until::Wanted) && self.state.at < self.input.source.len()
     }
 
-    /// Whether the part ends here: the next one begins.
-    fn is_behind_part(&self) -> bool {
-        let State {
-            at,
-            portion,
-            stands,
-            ..
-        } = self.state;
-        stands
-            && at.is_multiple_of(ALIGNMENT)
-            && portion.is_some_and(|portion| at >= portion.until)
-            && at < self.input.source.len()
+    /// Whether a hasty walk ends here: behind what is wanted, and not in doubt.
+    fn is_past(&mut self) -> Result<bool> {
+        let at = self.state.at;
+        if !self.is_hasty() || self.state.fate.is_some() || !at.is_multiple_of(ALIGNMENT) {
+            return Ok(false);
+        }
+        let Head::Sound(header) = self.head(at)? else {
+            return Ok(false);
+        };
+        let data_end = || self.search.data_end(&self.input);
+        Ok(self.filter.is_past(header.start)
+            && Gap::behind(header, at).is_borne_out(&*self.input.source, data_end)?)
     }
 
     /// Damage was met at `at`. A file with parts has none whose end has to be searched for.
     fn check_part(&mut self, at: u64, extent: Extent) -> Result<()> {
         // Behind a good chunk, padding can be damaged.
         if at.is_multiple_of(ALIGNMENT) {
-            self.state.stands = false;
+            self.state.follow(false);
         }
         match extent {
-            Extent::Known(_) => Ok(()),
-            Extent::Tail | Extent::Search(_) if self.state.portion.is_none() => Ok(()),
-            Extent::Tail | Extent::Search(_) => Err(self.input.changed(at)),
+            Extent::Tail | Extent::Search(_) if matches!(self.state.until, Until::Part { .. }) => {
+                Err(self.input.changed(at))
+            }
+            Extent::Known(_) | Extent::Tail | Extent::Search(_) => Ok(()),
         }
     }
 
@@ -231,7 +229,7 @@ impl ChunkedScan {
         self.state.given = 0;
         self.state.end = header.end();
         self.state.fate = None;
-        self.state.stands = true;
+        self.state.follow(true);
         self.cover(header.payload_end(position), Kind::Chunk, None);
         self.chunks.extend(Item::of(&header, position));
         Ok(())
@@ -288,8 +286,6 @@ impl ChunkedScan {
     /// nothing of it need be kept, however much it is.
     fn foresee(&mut self, mut at: u64) -> Result<Fate> {
         let budget = self.state.cost.budget;
-        // Only a chunk that is good tells.
-        let hasty = std::mem::take(&mut self.state.hasty);
         self.state.cost.twice_until = u64::MAX;
         let fate = loop {
             match self.examine(at, self.state.end)? {
@@ -311,7 +307,6 @@ impl ChunkedScan {
         // A search that ended at `at` is made again too.
         self.state.cost.twice_until = at.saturating_add(1);
         self.state.cost.budget = budget;
-        self.state.hasty = hasty;
         Ok(fate)
     }
 
@@ -349,7 +344,7 @@ impl Scan for ChunkedScan {
     fn advance(&mut self) -> Result<Advance> {
         let at = self.state.at;
         let growing = self.input.options.eof == Eof::Growing;
-        if self.is_behind_part() {
+        if self.state.is_behind_part(self.input.source.len()) {
             return Ok(Advance::End);
         }
         if let Some(giving) = &self.giving
@@ -362,8 +357,11 @@ impl Scan for ChunkedScan {
             self.give()?;
             return Ok(Advance::On);
         }
+        if self.is_past()? {
+            return Ok(Advance::End);
+        }
         Ok(match self.examine(at, self.state.end)? {
-            Found::End | Found::Growing | Found::Unused if growing && !self.is_past(at) => {
+            Found::End | Found::Growing | Found::Unused if growing && !self.is_hasty() => {
                 Advance::Wait
             }
             Found::End | Found::Growing => Advance::End,
@@ -415,7 +413,10 @@ impl Scan for ChunkedScan {
     fn carry(&self, ended: bool) -> Carry {
         let state = State {
             held: self.tiling.held(),
-            is_over: ended && self.state.portion.is_some(),
+            until: match self.state.until {
+                Until::Part { .. } if ended => Until::Here,
+                until => until,
+            },
             ..self.state.clone()
         };
         // A struct of numbers always has a JSON form.
