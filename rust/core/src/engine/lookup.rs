@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::{Bound, Format, Options, Start, Step, Walk, Wanted};
 use crate::error::{Error, Result};
-use crate::record::{Copied, CopiedRow, Found, RecordId, Rows, Value};
+use crate::record::{Found, OwnedRows, RecordId, Rows, Value};
 use crate::source::Source;
 
 /// What looking up several records gave.
@@ -148,11 +148,10 @@ impl Lookup for WalkingLookup {
             sets: Vec::new(),
             places: vec![None; ids.len()],
         };
-        let mut found = Copied::default();
         if plan.missing.is_empty() {
             return Ok(hits);
         }
-        let columns = self.format.columns(&self.options);
+        let mut found = OwnedRows::new(self.format.columns(&self.options));
         let mut walk = self.range(&plan.wanted)?;
         while !plan.missing.is_empty() && walk.step()? == Step::More {
             let rows = walk.rows();
@@ -167,12 +166,12 @@ impl Lookup for WalkingLookup {
                 let Some(places) = plan.missing.remove(&own) else {
                     continue;
                 };
+                let own = found.push(&*rows, row);
                 for place in places {
                     if let Some(place) = hits.places.get_mut(place) {
-                        *place = Some((0, found.0.len()));
+                        *place = Some((0, own));
                     }
                 }
-                found.0.push(CopiedRow::of(&*rows, row, columns));
                 if plan.missing.is_empty() {
                     break;
                 }

@@ -16,7 +16,7 @@ pub use checked::Checked;
 pub use column::{Column, ColumnKind, Value};
 pub use id::RecordId;
 pub use owned::Found;
-pub(crate) use owned::{Copied, CopiedRow};
+pub(crate) use owned::OwnedRows;
 pub use rows::{Room, Rows};
 pub use uuid_type::UuidType;
 #[cfg(feature = "arrow")]

@@ -1,5 +1,7 @@
 //! Records that own their fields, whatever their format: what is left of a walk's step when the walk has gone on.
 
+use std::sync::Arc;
+
 use super::{Column, Rows, Value};
 use crate::cause::Cause;
 
@@ -15,8 +17,11 @@ const BODY: &str = "value";
 /// The value of a field.
 #[derive(Clone, Debug)]
 enum Field {
+    /// The record's body.
+    Body,
     Plain(Value<'static>),
-    Text(Vec<u8>),
+    /// Shared with the record before, if that has the same.
+    Text(Arc<[u8]>),
     Binary(Vec<u8>),
     List(Vec<Self>),
     Struct(Vec<Self>),
@@ -26,7 +31,7 @@ impl Field {
     /// Copies a value; values nest no deeper than columns do.
     fn of(value: &Value<'_>) -> Self {
         match value {
-            Value::Text(bytes) => Self::Text(bytes.to_vec()),
+            Value::Text(bytes) => Self::Text((*bytes).into()),
             Value::Binary(bytes) => Self::Binary(bytes.to_vec()),
             Value::List(values) => Self::List(values.iter().map(Self::of).collect()),
             Value::Struct(values) => Self::Struct(values.iter().map(Self::of).collect()),
@@ -39,100 +44,112 @@ impl Field {
         }
     }
 
-    fn value(&self) -> Value<'_> {
+    fn value<'a>(&'a self, body: &'a [u8]) -> Value<'a> {
+        let values = |fields: &'a [Self]| fields.iter().map(|field| field.value(body)).collect();
         match self {
+            Self::Body => Value::Binary(body),
             Self::Plain(value) => value.clone(),
             Self::Text(bytes) => Value::Text(bytes),
             Self::Binary(bytes) => Value::Binary(bytes),
-            Self::List(fields) => Value::List(fields.iter().map(Self::value).collect()),
-            Self::Struct(fields) => Value::Struct(fields.iter().map(Self::value).collect()),
+            Self::List(fields) => Value::List(values(fields)),
+            Self::Struct(fields) => Value::Struct(values(fields)),
         }
     }
 }
 
-/// One record.
+/// One record, but for its fields.
 #[derive(Clone, Debug)]
-pub(crate) struct CopiedRow {
+struct OwnedRow {
     position: u64,
     timestamp: Option<i64>,
     cause: Option<Cause>,
     weight: usize,
-    /// `None` for the body.
-    fields: Vec<Option<Field>>,
-    value: Vec<u8>,
+    body: Vec<u8>,
 }
 
-impl CopiedRow {
-    /// A copy of a row that has these columns.
-    pub(crate) fn of(rows: &dyn Rows, row: usize, columns: &[Column]) -> Self {
-        let field = |(place, column): (usize, &Column)| match rows.field(row, place) {
-            // Not where there is none.
-            Value::Binary(_) if column.name == BODY => None,
-            field => Some(Field::of(&field)),
-        };
+/// Copies of records, in the order in which they were found.
+#[derive(Debug)]
+pub(crate) struct OwnedRows {
+    columns: &'static [Column],
+    rows: Vec<OwnedRow>,
+    /// Those of each record, one behind the other.
+    fields: Vec<Field>,
+}
+
+impl OwnedRows {
+    /// Of records that have these columns.
+    pub(crate) const fn new(columns: &'static [Column]) -> Self {
         Self {
+            columns,
+            rows: Vec::new(),
+            fields: Vec::new(),
+        }
+    }
+
+    /// Adds a copy of a row. Gives its place.
+    pub(crate) fn push(&mut self, rows: &dyn Rows, row: usize) -> usize {
+        for (place, column) in self.columns.iter().enumerate() {
+            let before = self.fields.len().checked_sub(self.columns.len());
+            let before = before.and_then(|before| self.fields.get(before));
+            let field = match (rows.field(row, place), before) {
+                (Value::Binary(_), _) if column.name == BODY => Field::Body,
+                (Value::Text(text), Some(Field::Text(before))) if **before == *text => {
+                    Field::Text(before.clone())
+                }
+                (value, _) => Field::of(&value),
+            };
+            self.fields.push(field);
+        }
+        self.rows.push(OwnedRow {
             position: rows.position(row),
             timestamp: rows.timestamp(row),
             cause: rows.cause(row),
             weight: rows.weight(row),
-            fields: columns.iter().enumerate().map(field).collect(),
-            value: rows.value(row).to_vec(),
-        }
+            body: rows.value(row).to_vec(),
+        });
+        self.rows.len() - 1
     }
 }
 
-/// Records, in the order in which they were found.
-#[derive(Debug, Default)]
-pub(crate) struct Copied(pub(crate) Vec<CopiedRow>);
-
-impl Found for Copied {
+impl Found for OwnedRows {
     fn rows(&self) -> Box<dyn Rows + '_> {
-        Box::new(CopiedRows(&self.0))
+        Box::new(self)
     }
 }
 
-struct CopiedRows<'a>(&'a [CopiedRow]);
-
-impl CopiedRows<'_> {
-    #[allow(
-        clippy::indexing_slicing,
-        reason = "a row beyond the rows is the caller's mistake, as with any slice"
-    )]
-    fn row(&self, row: usize) -> &CopiedRow {
-        &self.0[row]
-    }
-}
-
-impl Rows for CopiedRows<'_> {
+#[allow(
+    clippy::indexing_slicing,
+    reason = "a row beyond the rows is the caller's mistake, as with any slice"
+)]
+impl Rows for &OwnedRows {
     fn len(&self) -> usize {
-        self.0.len()
+        self.rows.len()
     }
 
     fn position(&self, row: usize) -> u64 {
-        self.row(row).position
+        self.rows[row].position
     }
 
     fn value(&self, row: usize) -> &[u8] {
-        &self.row(row).value
+        &self.rows[row].body
     }
 
     fn weight(&self, row: usize) -> usize {
-        self.row(row).weight
+        self.rows[row].weight
     }
 
     fn timestamp(&self, row: usize) -> Option<i64> {
-        self.row(row).timestamp
+        self.rows[row].timestamp
     }
 
     fn cause(&self, row: usize) -> Option<Cause> {
-        self.row(row).cause
+        self.rows[row].cause
     }
 
     fn field(&self, row: usize, column: usize) -> Value<'_> {
-        let row = self.row(row);
-        match row.fields.get(column) {
-            Some(Some(field)) => field.value(),
-            Some(None) => Value::Binary(&row.value),
+        let fields = &self.fields[row * self.columns.len()..][..self.columns.len()];
+        match fields.get(column) {
+            Some(field) => field.value(&self.rows[row].body),
             None => Value::Null,
         }
     }

@@ -5,6 +5,7 @@
 //! from there, or from its beginning, so that the answer is that of a scan. An index can lead past damage that a scan ends at. Headers hold no times: whoever looks for a time without message offsets reads all
 //! chunks.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::hop::{DataEnd, Gap, Hop, chunk_of};
@@ -17,7 +18,7 @@ use crate::engine::lookup::no_such_id;
 use crate::engine::{Hits, Lookup, Options, Start, Step, Walk, Wanted};
 use crate::error::{Error, Result};
 use crate::limits::LIMITS;
-use crate::record::{Found, RecordId, Rows, Value};
+use crate::record::{OwnedRows, RecordId, Value};
 use crate::source::Source;
 
 pub(super) struct ChunkedLookup {
@@ -76,57 +77,10 @@ enum Located {
     Unknown,
 }
 
-/// A record that owns its body.
-struct Owned {
-    position: u64,
-    offset: i64,
-    timestamp: i64,
-    value: Vec<u8>,
-}
-
-struct OwnedRows<'a>(&'a [Owned]);
-
-impl OwnedRows<'_> {
-    #[allow(
-        clippy::indexing_slicing,
-        reason = "a row beyond the rows is the caller's mistake, as with any slice"
-    )]
-    fn record(&self, row: usize) -> &Owned {
-        &self.0[row]
-    }
-}
-
-impl Found for Vec<Owned> {
-    fn rows(&self) -> Box<dyn Rows + '_> {
-        Box::new(OwnedRows(self))
-    }
-}
-
-impl Rows for OwnedRows<'_> {
-    fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    fn position(&self, row: usize) -> u64 {
-        self.record(row).position
-    }
-
-    fn value(&self, row: usize) -> &[u8] {
-        &self.record(row).value
-    }
-
-    fn timestamp(&self, row: usize) -> Option<i64> {
-        Some(self.record(row).timestamp)
-    }
-
-    fn field(&self, row: usize, column: usize) -> Value<'_> {
-        let record = self.record(row);
-        match column {
-            0 => Value::Int64(record.offset),
-            1 => Value::Timestamp(record.timestamp),
-            _ => Value::Binary(&record.value),
-        }
-    }
+/// Records that were found, and for each message offset the place.
+struct Records {
+    places: BTreeMap<i64, usize>,
+    rows: OwnedRows,
 }
 
 impl ChunkedLookup {
@@ -250,38 +204,36 @@ impl ChunkedLookup {
     }
 
     /// Steps through `walk` until every one of `offsets`, which ascend, is found, or it ends.
-    fn collect(scan: ChunkedScan, offsets: &[u64], found: &mut Vec<Owned>) -> Result<()> {
+    fn collect(scan: ChunkedScan, offsets: &[u64], found: &mut Records) -> Result<()> {
         let (mut left, mut walk) = (offsets.len(), scan.into_walk());
         while left > 0 && walk.step()? == Step::More {
             let rows = walk.rows();
             for row in 0..rows.len() {
-                let (Value::Int64(offset), Value::Timestamp(timestamp)) =
-                    (rows.field(row, 0), rows.field(row, 1))
-                else {
+                let Value::Int64(offset) = rows.field(row, 0) else {
                     continue;
                 };
                 if offsets.binary_search(&offset.cast_unsigned()).is_ok() {
                     left -= 1;
-                    found.push(Owned {
-                        position: rows.position(row),
-                        offset,
-                        timestamp,
-                        value: rows.value(row).to_vec(),
-                    });
+                    let own = found.rows.push(&*rows, row);
+                    found.places.insert(offset, own);
                 }
             }
         }
         Ok(())
     }
 
-    /// Finds those of `offsets`, which ascend, that are in the segment. What is found ascends too.
-    fn find(&self, offsets: &[u64]) -> Result<Vec<Owned>> {
+    /// Finds those of `offsets`, which ascend, that are in the segment.
+    fn find(&self, offsets: &[u64]) -> Result<Records> {
         let options = Options {
             wanted: Wanted::default(),
             values: true,
             ..self.options.clone()
         };
-        let (mut found, mut unknown) = (Vec::new(), Vec::new());
+        let mut found = Records {
+            places: BTreeMap::new(),
+            rows: OwnedRows::new(COLUMNS),
+        };
+        let mut unknown = Vec::new();
         let mut rest = offsets;
         while let Some(&offset) = rest.first() {
             let behind = |end: u64| rest.partition_point(|offset| *offset < end);
@@ -312,7 +264,6 @@ impl ChunkedLookup {
             walk.filter.offsets = first..last + 1;
             Self::collect(walk, &unknown, &mut found)?;
         }
-        found.sort_by_key(|record| record.offset);
         Ok(found)
     }
 }
@@ -331,12 +282,12 @@ impl Lookup for ChunkedLookup {
         offsets.dedup();
         let found = self.find(&offsets)?;
         let place = |id: &RecordId| match *id {
-            RecordId::Offset(offset) => found.binary_search_by_key(&offset, |own| own.offset).ok(),
+            RecordId::Offset(offset) => found.places.get(&offset).map(|row| (0, *row)),
             _ => None,
         };
-        let places = ids.iter().map(|id| place(id).map(|row| (0, row))).collect();
+        let places = ids.iter().map(place).collect();
         Ok(Hits {
-            sets: vec![Box::new(found)],
+            sets: vec![Box::new(found.rows)],
             places,
         })
     }

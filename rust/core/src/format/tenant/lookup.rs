@@ -10,7 +10,6 @@ use super::front::{COUNT_BYTES, Front};
 use super::layout::Origin;
 use super::partitions;
 use super::ranges::{self, count_is_wrong};
-use super::rows::FoundMessages;
 use super::toc::{Entry, TOC_START};
 use super::walk::{Advance, TenantWalk};
 use crate::engine::lookup::no_such_id;
@@ -18,7 +17,7 @@ use crate::engine::{Hits, Lookup, Options, Step, Walk, Wanted};
 use crate::error::{Damage, Error, Finding, Result};
 use crate::ledger::{Cause, Kind};
 use crate::limits::LIMITS;
-use crate::record::{RecordId, Value};
+use crate::record::{OwnedRows, RecordId, Value};
 use crate::source::Source;
 
 /// Looks messages up in one file. The table of contents is read and checked once.
@@ -123,7 +122,7 @@ impl TocLookup {
         tenant: Vec<u8>,
         indexes: BTreeMap<u64, Vec<usize>>,
         hits: &mut Hits,
-        found: &mut FoundMessages,
+        found: &mut OwnedRows,
     ) -> Result<()> {
         let wanted = Wanted {
             partitions: Some(vec![partition]),
@@ -153,7 +152,7 @@ impl TocLookup {
     }
 
     /// Finds messages by walking the whole file.
-    fn scan(&self, asked: &Asked, hits: &mut Hits, found: &mut FoundMessages) -> Result<()> {
+    fn scan(&self, asked: &Asked, hits: &mut Hits, found: &mut OwnedRows) -> Result<()> {
         let wanted = Wanted {
             partitions: Some(asked.keys().copied().collect()),
             tenants: Some(asked.values().flat_map(BTreeMap::keys).cloned().collect()),
@@ -184,12 +183,7 @@ impl TocLookup {
 }
 
 /// Takes over the messages of a walk's last step that were asked for. Gives how many places they fill.
-fn take_rows(
-    walk: &TenantWalk,
-    asked: &Asked,
-    hits: &mut Hits,
-    found: &mut FoundMessages,
-) -> usize {
+fn take_rows(walk: &TenantWalk, asked: &Asked, hits: &mut Hits, found: &mut OwnedRows) -> usize {
     let rows = walk.rows();
     let mut filled = 0;
     for row in 0..rows.len() {
@@ -206,8 +200,7 @@ fn take_rows(
             .and_then(|tenants| tenants.get(tenant))
             .and_then(|indexes| indexes.get(&index.into()));
         let Some(places) = places else { continue };
-        found.tenant(partition, tenant);
-        let own = found.push(rows.position(row), index, rows.value(row));
+        let own = found.push(&*rows, row);
         for place in places {
             if let Some(place) = hits.places.get_mut(*place)
                 && place.is_none()
@@ -237,7 +230,7 @@ impl Lookup for TocLookup {
             indexes.entry(*index).or_default().push(place);
         }
         let known = self.known()?;
-        let mut found = FoundMessages::default();
+        let mut found = OwnedRows::new(FORMAT.columns(&self.options));
         let mut hits = Hits {
             sets: Vec::new(),
             places: vec![None; ids.len()],

@@ -1,10 +1,10 @@
-//! The messages of one step, as slices of the walk's window, and messages that were looked up.
+//! The messages of one step, as slices of the walk's window.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use crate::record::ColumnBuffer;
-use crate::record::{Found, Rows, Value};
+use crate::record::{Rows, Value};
 use crate::text::escape;
 
 /// The length of a message, in front of its content.
@@ -113,79 +113,6 @@ impl Rows for TenantRows<'_> {
             1 => buffer.extend_optional_text(tenants.map(|tenant| tenant.id.as_deref())),
             2 => buffer.extend_int64(messages.map(|message| message.index.into())),
             _ => buffer.extend_bytes(messages.map(|message| self.body(message))),
-        }
-    }
-}
-
-/// Messages that were looked up, with the bytes of their bodies end to end.
-#[derive(Debug, Default)]
-pub(super) struct FoundMessages {
-    messages: Vec<(Message, Range<usize>)>,
-    bytes: Vec<u8>,
-    tenants: Vec<Tenant>,
-}
-
-impl FoundMessages {
-    /// Adds a message of the tenant that was added last.
-    pub(super) fn push(&mut self, position: u64, index: u32, body: &[u8]) -> usize {
-        let start = self.bytes.len();
-        self.bytes.extend_from_slice(body);
-        let message = Message {
-            position,
-            len: 0,
-            index,
-            tenant: self.tenants.len().saturating_sub(1),
-        };
-        self.messages.push((message, start..self.bytes.len()));
-        self.messages.len() - 1
-    }
-
-    /// The tenant of the messages that are added next. It is kept once for those of one tenant that come together.
-    pub(super) fn tenant(&mut self, partition: u32, id: &[u8]) {
-        let is_last = |last: &Tenant| last.partition == partition && last.id.as_deref() == Some(id);
-        if !self.tenants.last().is_some_and(is_last) {
-            self.tenants.push(Tenant::new(partition, Some(id.into())));
-        }
-    }
-}
-
-impl Found for FoundMessages {
-    fn rows(&self) -> Box<dyn Rows + '_> {
-        Box::new(self)
-    }
-}
-
-#[allow(
-    clippy::indexing_slicing,
-    reason = "a row beyond the rows is the caller's mistake, as with any slice"
-)]
-impl Rows for &FoundMessages {
-    fn len(&self) -> usize {
-        self.messages.len()
-    }
-
-    fn position(&self, row: usize) -> u64 {
-        self.messages[row].0.position
-    }
-
-    fn value(&self, row: usize) -> &[u8] {
-        let range = self.messages[row].1.clone();
-        self.bytes.get(range).unwrap_or_default()
-    }
-
-    fn weight(&self, row: usize) -> usize {
-        let tenant = &self.tenants[self.messages[row].0.tenant];
-        self.value(row).len().saturating_add(tenant.shown_bytes)
-    }
-
-    fn field(&self, row: usize, column: usize) -> Value<'_> {
-        let message = &self.messages[row].0;
-        let tenant = &self.tenants[message.tenant];
-        match column {
-            0 => Value::Int64(tenant.partition.into()),
-            1 => tenant.id(),
-            2 => Value::Int64(message.index.into()),
-            _ => Value::Binary(self.value(row)),
         }
     }
 }
