@@ -25,26 +25,14 @@ const KEPT_CONTEXT_BYTES: usize = 16 << 20;
 /// Why bytes are not one whole frame as it has to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BadFrame {
-    /// Something else stands there, or nothing does.
-    Absent,
-    /// A skippable frame stands there.
-    Skippable,
-    /// The bytes end inside the frame's header.
-    CutInHeader,
-    /// It has no content checksum.
-    NoChecksum,
+    /// In words.
+    Reason(&'static str),
     /// It needs this dictionary.
     Dictionary(u64),
     /// It asks for a window of so many bytes.
     Window(u64),
-    /// There is no memory for it.
-    NoMemory,
     /// It does not decode: zstd's reason.
     Undecodable(ErrorCode),
-    /// The bytes end inside it.
-    Cut,
-    /// It takes no more bytes, and gives none.
-    Stuck,
     /// So many bytes are left behind it.
     Followed(u64),
 }
@@ -52,22 +40,16 @@ pub(crate) enum BadFrame {
 impl fmt::Display for BadFrame {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Self::Absent => f.write_str("no zstd frame"),
-            Self::Skippable => f.write_str("a skippable zstd frame"),
-            Self::CutInHeader => f.write_str("a zstd frame cut off in its header"),
-            Self::NoChecksum => f.write_str("a zstd frame without content checksum"),
+            Self::Reason(reason) => f.write_str(reason),
             Self::Dictionary(id) => write!(f, "a zstd frame that needs the dictionary {id}"),
             Self::Window(bytes) => write!(
                 f,
                 "a zstd frame that asks for a window of {bytes} bytes, more than {MAX_WINDOW_BYTES}"
             ),
-            Self::NoMemory => f.write_str("a zstd frame that there is no memory for"),
             Self::Undecodable(code) => {
                 let name = get_error_name(code);
                 write!(f, "a zstd frame that does not decode ({name})")
             }
-            Self::Cut => f.write_str("a zstd frame that is cut off"),
-            Self::Stuck => f.write_str("a zstd frame that does not go on"),
             Self::Followed(bytes) => write!(f, "a zstd frame and {bytes} bytes behind it"),
         }
     }
@@ -87,11 +69,11 @@ impl FrameHead {
         match cursor.array() {
             Some(&MAGIC) => {}
             Some([low, 0x2a, 0x4d, 0x18]) if low >> 4 == 5 => {
-                return Err(BadFrame::Skippable);
+                return Err(BadFrame::Reason("a skippable zstd frame"));
             }
-            _ => return Err(BadFrame::Absent),
+            _ => return Err(BadFrame::Reason("no zstd frame")),
         }
-        Self::parse_fields(cursor).ok_or(BadFrame::CutInHeader)?
+        Self::parse_fields(cursor).ok_or(BadFrame::Reason("a zstd frame cut off in its header"))?
     }
 
     /// What stands behind the magic; `None` where the bytes end too early.
@@ -118,7 +100,7 @@ impl FrameHead {
         // A single segment has its content as its window, and says how long that is.
         let window_bytes = window_bytes.or(content);
         Some(if descriptor >> 2 & 1 == 0 {
-            Err(BadFrame::NoChecksum)
+            Err(BadFrame::Reason("a zstd frame without content checksum"))
         } else if dictionary != 0 {
             Err(BadFrame::Dictionary(dictionary))
         } else if let Some(window_bytes) = window_bytes.filter(|bytes| *bytes > MAX_WINDOW_BYTES) {
@@ -164,7 +146,8 @@ impl Decoder {
             return Ok(());
         }
         self.context = None;
-        let mut context = DCtx::try_create().ok_or(BadFrame::NoMemory)?;
+        let mut context = DCtx::try_create()
+            .ok_or(BadFrame::Reason("a zstd frame that there is no memory for"))?;
         context
             .set_parameter(DParameter::WindowLogMax(MAX_WINDOW_LOG))
             .map_err(BadFrame::Undecodable)?;
@@ -175,7 +158,10 @@ impl Decoder {
     /// Decodes the next bytes of the frame. Content is appended to `out` as far as its capacity goes, which is not changed.
     /// With no room or no input left nothing may be consumed; call again with more of either.
     pub(crate) fn decode(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<Progress, BadFrame> {
-        let context = self.context.as_mut().ok_or(BadFrame::Absent)?;
+        let context = self
+            .context
+            .as_mut()
+            .ok_or(BadFrame::Reason("no zstd frame"))?;
         let filled = out.len();
         let mut input = InBuffer::around(input);
         let mut out = OutBuffer::around_pos(out, filled);

@@ -1,8 +1,9 @@
 //! Giving out the records of a chunk that has been checked, a bounded number at a time.
 
-use super::layout::{HEADER_BYTES, Header, RECORD_HEADER_BYTES, parse_record};
+use super::layout::{HEADER_BYTES, Header, RECORD_HEADER_BYTES, decode_record};
 use super::payload::{Decoding, Input, Piece, Pieces};
 use super::records::{Filter, Place};
+use crate::bug::OrBug;
 use crate::error::{Error, Result};
 use crate::limits::LIMITS;
 use crate::saturating::saturating_usize;
@@ -110,65 +111,76 @@ impl Giving {
         content: &[u8],
         rows: &mut Vec<Place>,
     ) -> Result<()> {
-        let content = content.get(..self.proven).unwrap_or_default();
+        let proven = content.get(..self.proven);
+        let content = proven.or_bug("as much content as is known to be right")?;
         let mut bytes = 0;
         while rows.len() < LIMITS.chunked_step_rows && !self.is_done() {
             let pass = saturating_usize(self.unwanted);
             let pass = pass.min(content.len() - self.next.min(content.len()));
             self.next += pass;
             self.unwanted -= pass as u64;
-            let Some((timestamp, parsed)) = content.get(self.next..).and_then(parse_record) else {
+            let Some(header) = content.get(self.next..).and_then(<[u8]>::first_chunk) else {
                 return Ok(());
             };
+            let (timestamp, parsed) = decode_record(header);
             let number = saturating_usize(self.done);
             let len = input.lengths.get(number).copied().unwrap_or(parsed);
             let offset = self.header.start.saturating_add_unsigned(self.done);
             let wanted = self.done >= self.skipped && filter.contains(offset, timestamp);
             let start = self.next + RECORD_HEADER_BYTES;
-            if !wanted || !input.options.values {
-                (self.next, self.unwanted) = (start, len.into());
-                if wanted {
-                    rows.push(Place {
-                        offset,
-                        timestamp,
-                        start,
-                        len: 0,
-                    });
+            let mut taken = 0;
+            if wanted && input.options.values {
+                let room = self.room(input, offset, len, rows.is_empty(), &mut bytes)?;
+                match room.filter(|len| content.len() - start >= *len) {
+                    Some(len) => (taken, self.next) = (len, start + len),
+                    None => return Ok(()),
                 }
             } else {
-                let needed = u64::from(len) + RECORD_HEADER_BYTES as u64;
-                let too_large = needed > input.options.max_record_bytes;
-                let len = saturating_usize(len);
-                bytes += len;
-                if !rows.is_empty() && (too_large || bytes > LIMITS.chunked_step_bytes) {
-                    return Ok(());
-                }
-                if too_large {
-                    let what = format!(
-                        "the record of message offset {offset} in the chunk at offset {}",
-                        self.position
-                    );
-                    return Err(Error::record_too_large(
-                        input.source.path(),
-                        what,
-                        needed,
-                        input.options.max_record_bytes,
-                    ));
-                }
-                if content.len() - start < len {
-                    return Ok(());
-                }
+                (self.next, self.unwanted) = (start, len.into());
+            }
+            if wanted {
                 rows.push(Place {
                     offset,
                     timestamp,
                     start,
-                    len,
+                    len: taken,
                 });
-                self.next = start + len;
             }
             self.done += 1;
         }
         Ok(())
+    }
+
+    /// How many bytes the body of the next record has, which is wanted; `None` where it is left to the next step. `bytes` are
+    /// those of the bodies of this one.
+    fn room(
+        &self,
+        input: &Input,
+        offset: i64,
+        len: u32,
+        is_first: bool,
+        bytes: &mut usize,
+    ) -> Result<Option<usize>> {
+        let needed = u64::from(len) + RECORD_HEADER_BYTES as u64;
+        let too_large = needed > input.options.max_record_bytes;
+        let len = saturating_usize(len);
+        *bytes += len;
+        if !is_first && (too_large || *bytes > LIMITS.chunked_step_bytes) {
+            return Ok(None);
+        }
+        if too_large {
+            let what = format!(
+                "the record of message offset {offset} in the chunk at offset {}",
+                self.position
+            );
+            return Err(Error::record_too_large(
+                input.source.path(),
+                what,
+                needed,
+                input.options.max_record_bytes,
+            ));
+        }
+        Ok(Some(len))
     }
 
     /// Decodes the next piece in the second pass. What has been dealt with goes.
@@ -180,7 +192,7 @@ impl Giving {
         };
         content.drain(..self.next.min(content.len()));
         second.base += self.next as u64;
-        self.next = 0;
+        (self.next, self.proven) = (0, 0);
         content.shrink_to(
             LIMITS
                 .second_pass_bytes
@@ -189,7 +201,8 @@ impl Giving {
         content.reserve(LIMITS.second_pass_bytes);
         let before = content.len();
         let piece = second.decoding.more(input, content)?;
-        second.seen.take(content.get(before..).unwrap_or_default());
+        let fresh = content.get(before..);
+        second.seen.take(fresh.or_bug("content that only grows")?);
         let mut complete = second.seen.complete();
         match piece {
             Piece::More => {}

@@ -11,6 +11,12 @@ use crate::compress::BadFrame;
 use crate::error::Finding;
 use crate::ledger::Cause;
 
+/// What holds, or why bytes are damage.
+pub(super) type Judged<T> = Result<T, Fault>;
+
+/// What is behind a good header, or what is wrong with it.
+pub(super) type Payload<T> = Result<T, BadPayload>;
+
 /// Why bytes are damage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
@@ -102,7 +108,7 @@ pub(super) fn believed(bytes: &[u8]) -> Option<Header> {
     checksum(bytes.first_chunk()?).ok()
 }
 
-fn checksum(bytes: &[u8; HEADER_BYTES]) -> Result<Header, Fault> {
+fn checksum(bytes: &[u8; HEADER_BYTES]) -> Judged<Header> {
     let ((header, stored), computed) = (Header::decode(bytes), Header::crc(bytes));
     if stored == computed {
         return Ok(header);
@@ -115,7 +121,7 @@ fn checksum(bytes: &[u8; HEADER_BYTES]) -> Result<Header, Fault> {
 }
 
 /// Whether a header whose CRC is right can be that of a chunk at `at` in a file of `len` bytes.
-fn possible(header: Header, at: u64, len: u64) -> Result<Header, Fault> {
+fn possible(header: Header, at: u64, len: u64) -> Judged<Header> {
     let end = header.payload_end(at);
     let refusal = if header.flags != 0 {
         Refusal::Flags
@@ -134,18 +140,14 @@ fn possible(header: Header, at: u64, len: u64) -> Result<Header, Fault> {
 
 /// Rule 26, second step: whether a chunk is good whose payload came to this, the last good one having ended with the message
 /// offset `end`.
-pub(super) fn verdict<T>(
-    header: Header,
-    payload: Result<T, BadPayload>,
-    end: u64,
-) -> Result<T, Fault> {
+pub(super) fn verdict<T>(header: Header, payload: Payload<T>, end: u64) -> Judged<T> {
     let content = payload.map_err(|bad| Fault::Refused(header, Refusal::Payload(bad)))?;
     order(header, end)?;
     Ok(content)
 }
 
 /// Whether a chunk begins where the last good one ended, with the message offset `end`, or behind that.
-pub(super) fn order(header: Header, end: u64) -> Result<(), Fault> {
+pub(super) fn order(header: Header, end: u64) -> Judged<()> {
     if header.start.cast_unsigned() < end {
         return Err(Fault::Refused(header, Refusal::OutOfOrder { end }));
     }
@@ -153,7 +155,7 @@ pub(super) fn order(header: Header, end: u64) -> Result<(), Fault> {
 }
 
 /// Rule 26: whether zeros at `at` are unused space, in a file whose last byte that is not zero is in front of `data_end`.
-pub(super) const fn unused(at: u64, data_end: u64) -> Result<(), Fault> {
+pub(super) const fn unused(at: u64, data_end: u64) -> Judged<()> {
     if data_end > at {
         return Err(Fault::Nonzero { until: data_end });
     }
@@ -161,7 +163,7 @@ pub(super) const fn unused(at: u64, data_end: u64) -> Result<(), Fault> {
 }
 
 /// Rule 29: whether `bytes`, which begin at `at`, are padding.
-pub(super) fn padding(at: u64, bytes: &[u8]) -> Result<(), Fault> {
+pub(super) fn padding(at: u64, bytes: &[u8]) -> Judged<()> {
     match bytes.iter().position(|byte| *byte != 0) {
         None => Ok(()),
         Some(place) => Err(Fault::Padding {
@@ -179,8 +181,8 @@ pub(super) fn item(bytes: &[u8]) -> Result<Item, Cause> {
 
 /// Rule 30: where in a log of `len` bytes an item's chunk can be.
 pub(super) fn place(item: Item, len: u64) -> Option<u64> {
-    let place = u64::try_from(item.file_offset).ok()?;
-    (place.is_multiple_of(ALIGNMENT) && place < len).then_some(place)
+    let place = item.file_offset.cast_unsigned();
+    (item.file_offset >= 0 && place.is_multiple_of(ALIGNMENT) && place < len).then_some(place)
 }
 
 /// Rule 30: whether this is the chunk of an item that names its place.

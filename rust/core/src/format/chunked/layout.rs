@@ -1,6 +1,6 @@
 //! What stands where: the bytes of a chunk's header, of a record and of an index item, to fields and back.
 
-use crate::cursor::Cursor;
+use crate::cursor::fields;
 
 /// flags, length, start offset, record length, head crc.
 pub(super) const HEADER_BYTES: usize = 21;
@@ -28,36 +28,21 @@ pub(super) struct Header {
 
 impl Header {
     /// The fields, and the CRC that is stored behind them.
-    pub(super) const fn decode(bytes: &[u8; HEADER_BYTES]) -> (Self, u32) {
-        let [
-            flags,
-            l0,
-            l1,
-            l2,
-            l3,
-            start @ ..,
-            r0,
-            r1,
-            r2,
-            r3,
-            c0,
-            c1,
-            c2,
-            c3,
-        ] = *bytes;
+    pub(super) fn decode(bytes: &[u8; HEADER_BYTES]) -> (Self, u32) {
+        let (flags, length, start, records, crc) = fields(bytes);
         let header = Self {
             flags,
-            length: u32::from_be_bytes([l0, l1, l2, l3]),
-            start: i64::from_be_bytes(start),
-            records: u32::from_be_bytes([r0, r1, r2, r3]),
+            length,
+            start,
+            records,
         };
-        (header, u32::from_be_bytes([c0, c1, c2, c3]))
+        (header, crc)
     }
 
     /// The CRC that belongs behind a header's fields.
     pub(super) fn crc(bytes: &[u8; HEADER_BYTES]) -> u32 {
-        let [fields @ .., _, _, _, _] = bytes;
-        crc32fast::hash(fields)
+        let (checked, _): (&[u8; HEADER_BYTES - 4], u32) = fields(bytes);
+        crc32fast::hash(checked)
     }
 
     /// The header's bytes.
@@ -87,10 +72,10 @@ impl Header {
 /// timestamp, length.
 pub(super) const RECORD_HEADER_BYTES: usize = 12;
 
-/// The timestamp and body length of the record that `bytes` begin with.
-pub(super) fn parse_record(bytes: &[u8]) -> Option<(i64, u32)> {
-    let mut cursor = Cursor::new(bytes);
-    Some((cursor.i64_be()?, cursor.u32_be()?))
+/// A record's timestamp and body length.
+#[inline]
+pub(super) fn decode_record(bytes: &[u8; RECORD_HEADER_BYTES]) -> (i64, u32) {
+    fields(bytes)
 }
 
 /// How many bytes an item has.
@@ -119,13 +104,13 @@ impl Item {
     /// The item that these bytes are, if its checksum is right.
     #[must_use]
     pub fn decode(bytes: &[u8; ITEM_BYTES]) -> Option<Self> {
-        let [fields @ .., c0, c1, c2, c3] = bytes;
-        let [offset @ .., f0, f1, f2, f3, f4, f5, f6, f7] = *fields;
+        let (checked, crc): (&[u8; ITEM_BYTES - 4], u32) = fields(bytes);
+        let (offset, file_offset) = fields(checked);
         let item = Self {
-            offset: i64::from_be_bytes(offset),
-            file_offset: i64::from_be_bytes([f0, f1, f2, f3, f4, f5, f6, f7]),
+            offset,
+            file_offset,
         };
-        (u32::from_be_bytes([*c0, *c1, *c2, *c3]) == crc32fast::hash(fields)).then_some(item)
+        (crc == crc32fast::hash(checked)).then_some(item)
     }
 
     /// The item's bytes.

@@ -235,29 +235,28 @@ impl ChunkedLookup {
         };
         let mut unknown = Vec::new();
         let mut rest = offsets;
-        while let Some(&offset) = rest.first() {
-            let behind = |end: u64| rest.partition_point(|offset| *offset < end);
+        while let Some((&offset, others)) = rest.split_first() {
+            let behind = |end: u64| others.partition_point(|offset| *offset < end);
             let taken = match self.locate(offset)? {
                 Located::Unknown => {
                     unknown.push(offset);
-                    1
+                    0
                 }
                 Located::Nowhere(_, next) => {
-                    next.map_or(rest.len(), |next| behind(next.cast_unsigned()))
+                    next.map_or(others.len(), |next| behind(next.cast_unsigned()))
                 }
                 Located::Behind(gap, end) => {
                     let taken = behind(end);
-                    let here = rest.get(..taken).unwrap_or_default();
-                    let last = here.last().copied().unwrap_or(offset);
+                    let (here, _) = rest.split_at(1 + taken);
+                    let last = here.last().unwrap_or(&offset);
                     // It ends at the first good chunk behind them, should they not all be there.
-                    let mut walk =
-                        ChunkedScan::behind(self.source.clone(), &options, gap.at, gap.end)?;
+                    let mut walk = ChunkedScan::behind(self.source.clone(), &options, gap)?;
                     walk.filter.offsets = offset..last + 1;
                     Self::collect(walk, here, &mut found)?;
                     taken
                 }
             };
-            rest = rest.get(taken.max(1)..).unwrap_or_default();
+            (_, rest) = others.split_at(taken);
         }
         if let (Some(&first), Some(&last)) = (unknown.first(), unknown.last()) {
             let mut walk = ChunkedScan::new(self.source.clone(), &options, Start::Beginning)?;
@@ -304,15 +303,16 @@ impl Lookup for ChunkedLookup {
         }
         let offsets = walk.filter.offsets.clone();
         if offsets.is_empty() {
-            let end = self.source.len();
-            let scan = ChunkedScan::behind(self.source.clone(), &options, end, 0)?;
+            let at = self.source.len();
+            let scan = ChunkedScan::behind(self.source.clone(), &options, Gap { at, end: 0 })?;
             return Ok(Box::new(scan.into_walk()));
         }
         match self.locate(offsets.start)? {
             Located::Unknown => Ok(Box::new(walk.into_walk())),
             Located::Behind(gap, _) | Located::Nowhere(gap, _) => {
                 let at = gap.at.min(self.source.len());
-                let walk = ChunkedScan::behind(self.source.clone(), &options, at, gap.end)?;
+                let gap = Gap { at, ..gap };
+                let walk = ChunkedScan::behind(self.source.clone(), &options, gap)?;
                 Ok(Box::new(walk.hasten(offsets).into_walk()))
             }
         }

@@ -119,9 +119,8 @@ impl Mending {
             while at < missing.len() {
                 let left = saturating_usize(missing.len() - at);
                 let piece = left.min(COPY_BYTES);
-                window.load(&missing, at, piece, piece)?;
-                let bytes = window.bytes(&missing, at).get(..piece);
-                out.buffer().extend_from_slice(bytes.unwrap_or_default());
+                let bytes = window.exact(&missing, at, piece, piece)?;
+                out.buffer().extend_from_slice(bytes);
                 out.flush_if_full()?;
                 at += piece as u64;
             }

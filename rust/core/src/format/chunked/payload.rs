@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
-use super::judge::BadPayload;
+use super::judge::{BadPayload, Payload};
 use super::layout::{HEADER_BYTES, Header};
 use super::records::Count;
+use crate::bug::OrBug;
 use crate::checksum::{Incremental, Key};
 use crate::compress::{BadFrame, Decoder, FrameHead, MAX_HEAD_BYTES};
+use crate::cursor::Cursor;
 use crate::engine::Options;
 use crate::error::{Error, Result};
 use crate::limits::LIMITS;
@@ -25,6 +27,16 @@ pub(super) struct Input {
 }
 
 impl Input {
+    pub(super) fn new(source: Arc<dyn Source>, options: Options) -> Self {
+        Self {
+            source,
+            options,
+            window: Window::default(),
+            decoder: Decoder::default(),
+            lengths: Vec::new(),
+        }
+    }
+
     /// At least `min` bytes from `at` on. The caller has made sure that the file has them.
     pub(super) fn load(&mut self, at: u64, min: usize) -> Result<&[u8]> {
         self.window
@@ -37,6 +49,17 @@ impl Input {
         match self.options.values {
             true => self.options.max_chunk_bytes,
             false => self.options.max_chunk_bytes.min(LIMITS.unwanted_bytes),
+        }
+    }
+
+    /// That the chunk at `position` has a content of more bytes than the options allow.
+    fn too_large(&self, position: u64, needed: u64) -> Error {
+        Error::Limit {
+            path: self.source.path().map(Into::into),
+            what: format!("the content of the chunk at offset {position}"),
+            needed,
+            option: "limit_chunk_bytes",
+            limit: self.options.limit_chunk_bytes,
         }
     }
 
@@ -78,7 +101,7 @@ impl Decoding {
         // Small payloads are decoded in one go, which zstd does without copying.
         let whole = left.min(input.options.window_bytes.min(LIMITS.whole_payload_bytes));
         let bytes = input.load(start, whole.max(left.min(MAX_HEAD_BYTES)))?;
-        let head = bytes.get(..left.min(MAX_HEAD_BYTES)).unwrap_or(bytes);
+        let head = Cursor::new(bytes).run_up_to(left.min(MAX_HEAD_BYTES));
         let begun = FrameHead::parse(head).and_then(|head| {
             input.decoder.begin()?;
             Ok(head)
@@ -111,9 +134,7 @@ impl Decoding {
                 input.options.window_bytes,
             )?;
             let bytes = input.window.bytes(&*input.source, self.at);
-            let bytes = bytes
-                .get(..left.min(LIMITS.payload_input_bytes))
-                .unwrap_or(bytes);
+            let bytes = Cursor::new(bytes).run_up_to(left.min(LIMITS.payload_input_bytes));
             let progress = match input.decoder.decode(bytes, out) {
                 Ok(progress) => progress,
                 Err(bad) => return Ok(Piece::Bad(bad)),
@@ -131,11 +152,11 @@ impl Decoding {
                 return Ok(Piece::More);
             }
             if progress.consumed == 0 {
-                return Ok(Piece::Bad(if left == 0 {
-                    BadFrame::Cut
+                return Ok(Piece::Bad(BadFrame::Reason(if left == 0 {
+                    "a zstd frame that is cut off"
                 } else {
-                    BadFrame::Stuck
-                }));
+                    "a zstd frame that does not go on"
+                })));
             }
         }
     }
@@ -206,12 +227,11 @@ pub(super) fn check(
     header: &Header,
     at: u64,
     content: &mut Vec<u8>,
-) -> Result<std::result::Result<Checked, BadPayload>> {
+) -> Result<Payload<Checked>> {
     input.lengths.clear();
     content.clear();
     content.shrink_to(LIMITS.kept_content_bytes);
     let max = input.buffered_bytes();
-    let limit = input.options.limit_chunk_bytes;
     let mut decoding =
         match Decoding::begin(input, at + HEADER_BYTES as u64, header.payload_end(at))? {
             Ok(decoding) => decoding,
@@ -219,11 +239,9 @@ pub(super) fn check(
         };
     // One byte more than may be buffered shows that there is more.
     let most = saturating_usize(max).saturating_add(1);
-    let trusted = decoding
-        .stated
-        .unwrap_or_default()
-        .min(LIMITS.unverified_bytes);
-    content.reserve_exact(usize::try_from(trusted).unwrap_or_default().min(most));
+    let stated = decoding.stated.unwrap_or_default();
+    let trusted = stated.min(LIMITS.unverified_bytes);
+    content.reserve_exact(saturating_usize(trusted).min(most));
     let mut count = Count::new(header.records);
     let mut pieces: Option<Pieces> = None;
     let mut total = 0_u64;
@@ -234,19 +252,13 @@ pub(super) fn check(
         }
         let before = content.len();
         let piece = decoding.more(input, content)?;
-        let fresh = content.get(before..).unwrap_or_default();
+        let fresh = content.get(before..).or_bug("content that only grows")?;
         total += fresh.len() as u64;
         if !count.take(fresh, &mut input.lengths) {
             return Ok(Err(BadPayload::MoreRecords));
         }
-        if total > limit {
-            return Err(Error::Limit {
-                path: input.source.path().map(Into::into),
-                what: format!("the content of the chunk at offset {at}"),
-                needed: decoding.stated.unwrap_or_default().max(total),
-                option: "limit_chunk_bytes",
-                limit,
-            });
+        if total > input.options.limit_chunk_bytes {
+            return Err(input.too_large(at, stated.max(total)));
         }
         if total > max {
             let pieces = pieces.get_or_insert_with(|| Pieces::new(max));

@@ -3,7 +3,8 @@
 use std::ops::Range;
 
 use super::judge::BadPayload;
-use super::layout::{RECORD_HEADER_BYTES, parse_record};
+use super::layout::{RECORD_HEADER_BYTES, decode_record};
+use crate::bug::OrBug;
 use crate::engine::{Bound, Wanted};
 use crate::limits::LIMITS;
 use crate::record::ColumnBuffer;
@@ -45,7 +46,7 @@ impl Count {
         loop {
             let skip = saturating_usize(self.body_left).min(bytes.len());
             self.body_left -= skip as u64;
-            bytes = bytes.get(skip..).unwrap_or_default();
+            bytes = bytes.split_at(skip).1;
             if bytes.is_empty() {
                 return true;
             }
@@ -60,16 +61,17 @@ impl Count {
                 self.begun += 1;
             }
             // A header in two pieces, or more.
-            let missing = self.header.get_mut(self.header_len..).unwrap_or_default();
+            let missing = self.header.get_mut(self.header_len..);
+            let missing = missing.or_bug_default("a header that is not whole");
             let take = missing.len().min(bytes.len());
             for (to, from) in missing.iter_mut().zip(bytes) {
                 *to = *from;
             }
-            bytes = bytes.get(take..).unwrap_or_default();
+            bytes = bytes.split_at(take).1;
             self.header_len += take;
             if self.header_len == RECORD_HEADER_BYTES {
                 self.header_len = 0;
-                let len = parse_record(&self.header).map_or(0, |(_, len)| len);
+                let (_, len) = decode_record(&self.header);
                 note(lengths, len);
                 self.body_left = len.into();
             }
@@ -80,11 +82,11 @@ impl Count {
     /// that is cut off.
     fn take_whole<'a>(&mut self, mut bytes: &'a [u8], lengths: &mut Vec<u32>) -> &'a [u8] {
         while self.begun < self.stated
-            && let Some((_, len)) = parse_record(bytes)
+            && let Some((header, bodies)) = bytes.split_first_chunk()
         {
+            let (_, len) = decode_record(header);
             self.begun += 1;
             note(lengths, len);
-            let bodies = bytes.get(RECORD_HEADER_BYTES..).unwrap_or_default();
             match usize::try_from(len).ok().and_then(|len| bodies.get(len..)) {
                 Some(behind) => bytes = behind,
                 None => {
@@ -174,8 +176,8 @@ impl ChunkRows<'_> {
     }
 
     fn body(&self, record: &Place) -> &[u8] {
-        let rest = self.content.get(record.start..).unwrap_or_default();
-        rest.get(..record.len).unwrap_or_default()
+        let body = self.content.get(record.start..record.start + record.len);
+        body.or_bug_default("a body within the content")
     }
 }
 
@@ -206,7 +208,11 @@ impl Rows for ChunkRows<'_> {
     }
 
     fn fill(&self, rows: Range<usize>, column: usize, buffer: &mut ColumnBuffer) {
-        let records = self.records.get(rows).unwrap_or_default().iter();
+        let records = self
+            .records
+            .get(rows)
+            .or_bug_default("rows that there are")
+            .iter();
         match column {
             0 => buffer.extend_int64(records.map(|record| record.offset)),
             1 => buffer.extend_int64(records.map(|record| record.timestamp)),

@@ -9,6 +9,7 @@ use super::hop::{self, DataEnd};
 use super::judge::{Extent, believed};
 use super::layout::{ALIGNMENT, HEADER_BYTES, align};
 use super::payload::{Decoding, Input, Piece};
+use crate::cursor::Cursor;
 use crate::engine::Budget;
 use crate::error::Result;
 use crate::ledger::tail_end;
@@ -111,7 +112,7 @@ impl Search {
             let left = saturating_usize(len - at);
             self.probe.load(source, at, left.min(HEADER_BYTES), want)?;
             let bytes = self.probe.bytes(source, at);
-            let bytes = bytes.get(..LIMITS.search_piece_bytes).unwrap_or(bytes);
+            let bytes = Cursor::new(bytes).run_up_to(LIMITS.search_piece_bytes);
             let mut place = 0;
             while let Some(header) = bytes.get(place..place + HEADER_BYTES) {
                 if believed(header).is_some() {

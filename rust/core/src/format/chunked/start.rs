@@ -10,7 +10,7 @@ use super::part::Portion;
 use super::state::{State, Until};
 use super::walk::{ChunkedScan, ChunkedWalk, Found};
 use crate::engine::part::another_file;
-use crate::engine::{Carry, Options, Start};
+use crate::engine::{Options, Start};
 use crate::error::{Error, Result};
 use crate::source::Source;
 
@@ -42,21 +42,16 @@ impl ChunkedScan {
                     "no chunk begins at offset {offset}: chunks begin at multiples of {ALIGNMENT}"
                 )));
             }
-            Start::Carry(Carry(json)) => serde_json::from_str(json).map_err(|error| {
-                Error::Usage(format!(
-                    "this is not a point from which a chunked segment can be read on: {error}"
-                ))
-            })?,
+            Start::Carry(carry) => carry.state("a chunked segment")?,
         };
         Self::from_state(source, options, state)
     }
 
-    /// A walk from `at` on of a file whose last good chunk in front of that ended with the message offset `end`.
+    /// A walk of what is behind a gap, the chunk in front of which is good.
     pub(super) fn behind(
         source: Arc<dyn Source>,
         options: &Options,
-        at: u64,
-        end: u64,
+        Gap { at, end }: Gap,
     ) -> Result<Self> {
         let state = State {
             at,
@@ -99,13 +94,13 @@ impl ChunkedScan {
         while at < portion.until {
             options.poll()?;
             let (end, good) = match walk.examine(at, 0)? {
-                Found::Chunk(header) => (header.payload_end(at), Some(header)),
-                Found::Damage(fault) => match fault.extent(at, source.len()) {
+                Ok(Found::Chunk(header)) => (header.payload_end(at), Some(header)),
+                Err(fault) => match fault.extent(at, source.len()) {
                     Extent::Known(end) => (end, None),
                     Extent::Tail | Extent::Search(_) => return Err(another_file(source.path())),
                 },
-                Found::Unused | Found::End => break,
-                Found::Padding(_) | Found::Growing => return Err(another_file(source.path())),
+                Ok(Found::Unused | Found::End) => break,
+                Ok(Found::Padding(_) | Found::Growing) => return Err(another_file(source.path())),
             };
             at = align(end);
             if let Some(header) = good.filter(|_| at < portion.until) {
@@ -150,7 +145,7 @@ impl ChunkedScan {
             return Ok(false);
         }
         // Where the last one is damaged, the part goes on behind it.
-        let stands = matches!(self.examine(portion.last, 0)?, Found::Chunk(_));
+        let stands = matches!(self.examine(portion.last, 0)?, Ok(Found::Chunk(_)));
         self.giving = None;
         Ok(stands)
     }
@@ -177,7 +172,7 @@ impl ChunkedScan {
             }
         }
         let Some(last) = last else { return Ok(None) };
-        let is_good = matches!(self.examine(last, 0)?, Found::Chunk(_));
+        let is_good = matches!(self.examine(last, 0)?, Ok(Found::Chunk(_)));
         Ok(is_good.then_some(last))
     }
 }

@@ -7,13 +7,12 @@ use super::hop;
 use super::judge::{Head, structure};
 use super::layout::{ALIGNMENT, HEADER_BYTES, Header, align};
 use super::payload::{Input, check};
-use crate::compress::Decoder;
 use crate::engine::Options;
 use crate::engine::suspect::{MAX_TRIED_BYTES, Suspect, Suspects, Trial, read_piece};
 use crate::error::Result;
 use crate::ledger::{Cause, Span};
 use crate::limits::LIMITS;
-use crate::source::{BytesSource, Source, Window};
+use crate::source::{BytesSource, Source};
 
 /// The most content of a chunk whose payload is guessed at, in bytes.
 const MAX_CONTENT_BYTES: u64 = 1 << 20;
@@ -92,13 +91,7 @@ impl ChunkedSuspects {
         let mut head = Vec::new();
         read_piece(&*self.source, &(at..start), &mut head)?;
         let (after, mut content) = (align(end).min(self.source.len()), Vec::new());
-        let mut input = Input {
-            source: self.source.clone(),
-            options,
-            window: Window::default(),
-            decoder: Decoder::default(),
-            lengths: Vec::new(),
-        };
+        let mut input = Input::new(self.source.clone(), options);
         let check = move |bytes: &[u8]| {
             input.source = Arc::new(BytesSource::new([head.as_slice(), bytes].concat()));
             // zstd writes as much as there is room for before it returns, and tells nothing of it where it meets an error.

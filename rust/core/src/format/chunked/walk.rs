@@ -5,18 +5,17 @@ use std::sync::Arc;
 use super::FORMAT;
 use super::giving::Giving;
 use super::hop::Gap;
-use super::judge::{self, BadPayload, Extent, Fault, Head, structure};
+use super::judge::{self, Extent, Fault, Head, Judged, Payload, structure};
 use super::layout::{ALIGNMENT, HEADER_BYTES, Header, Item, align};
 use super::payload::{Checked, Input, check};
 use super::records::{ChunkRows, Filter, Place};
 use super::resync::{Reach, Search};
 use super::state::{State, Until};
-use crate::compress::Decoder;
 use crate::engine::{Advance, Carry, Driver, Eof, Options, Scan};
 use crate::error::{Damage, Error, Result};
 use crate::ledger::{Cause, Fate, Kind, Span, Tiling, is_refused};
 use crate::saturating::saturating_usize;
-use crate::source::{Source, Window};
+use crate::source::Source;
 
 pub(super) struct ChunkedScan {
     pub(super) input: Input,
@@ -46,8 +45,6 @@ pub(super) enum Found {
     Padding(u64),
     /// A good chunk, now the one that is being given out.
     Chunk(Header),
-    /// Damage.
-    Damage(Fault),
 }
 
 /// Walks one chunked segment.
@@ -67,18 +64,12 @@ impl ChunkedScan {
             );
             return Err(Error::Usage(message));
         }
-        let mut window = Window::default();
+        let mut input = Input::new(source, options.clone());
         if let Until::Part { portion, .. } = state.until {
-            window.read_ahead_until(portion.until);
+            input.window.read_ahead_until(portion.until);
         }
         Ok(Self {
-            input: Input {
-                source,
-                options: options.clone(),
-                window,
-                decoder: Decoder::default(),
-                lengths: Vec::new(),
-            },
+            input,
             filter: Filter::of(&options.wanted),
             tiling: Tiling::resume(state.at, state.held),
             state,
@@ -104,10 +95,10 @@ impl ChunkedScan {
     }
 
     /// Looks at what stands at `at`, the last good chunk having ended with the message offset `end`.
-    pub(super) fn examine(&mut self, at: u64, end: u64) -> Result<Found> {
+    pub(super) fn examine(&mut self, at: u64, end: u64) -> Result<Judged<Found>> {
         let len = self.input.source.len();
         if at == len {
-            return Ok(Found::End);
+            return Ok(Ok(Found::End));
         }
         if !at.is_multiple_of(ALIGNMENT) {
             return self.examine_padding(at, align(at).min(len));
@@ -115,20 +106,17 @@ impl ChunkedScan {
         let head = self.head(at)?;
         self.state.checked |= head.believed().is_some();
         Ok(match head {
-            Head::Zeros => match judge::unused(at, self.search.data_end(&self.input)?) {
-                Ok(()) => Found::Unused,
-                Err(fault) => Found::Damage(fault),
-            },
-            Head::Bad(fault) => Found::Damage(fault),
+            Head::Zeros => {
+                let data_end = self.search.data_end(&self.input)?;
+                judge::unused(at, data_end).map(|()| Found::Unused)
+            }
+            Head::Bad(fault) => Err(fault),
             Head::Sound(header) => {
                 let payload = self.check(header, at)?;
-                match judge::verdict(header, payload, end) {
-                    Ok(giving) => {
-                        self.giving = Some(giving);
-                        Found::Chunk(header)
-                    }
-                    Err(fault) => Found::Damage(fault),
-                }
+                judge::verdict(header, payload, end).map(|giving| {
+                    self.giving = Some(giving);
+                    Found::Chunk(header)
+                })
             }
         })
     }
@@ -141,25 +129,19 @@ impl ChunkedScan {
         Ok(structure(at, bytes, len))
     }
 
-    fn examine_padding(&mut self, at: u64, end: u64) -> Result<Found> {
+    fn examine_padding(&mut self, at: u64, end: u64) -> Result<Judged<Found>> {
         if self.input.options.eof == Eof::Growing && end < align(at) {
-            return Ok(Found::Growing);
+            return Ok(Ok(Found::Growing));
         }
         let len = saturating_usize(end - at);
-        let bytes = self.input.load(at, len)?;
-        let bytes = bytes.get(..len).unwrap_or(bytes);
-        Ok(match judge::padding(at, bytes) {
-            Ok(()) => Found::Padding(end),
-            Err(fault) => Found::Damage(fault),
-        })
+        let input = &mut self.input;
+        let ahead = input.options.window_bytes;
+        let bytes = input.window.exact(&*input.source, at, len, ahead)?;
+        Ok(judge::padding(at, bytes).map(|()| Found::Padding(end)))
     }
 
     /// Checks the payload of the chunk at `at`: what gives out the records, and their content is at hand.
-    fn check(
-        &mut self,
-        header: Header,
-        at: u64,
-    ) -> Result<std::result::Result<Giving, BadPayload>> {
+    fn check(&mut self, header: Header, at: u64) -> Result<Payload<Giving>> {
         self.giving = None;
         Ok(
             match check(&mut self.input, &header, at, &mut self.content)? {
@@ -289,12 +271,12 @@ impl ChunkedScan {
         self.state.cost.twice_until = u64::MAX;
         let fate = loop {
             match self.examine(at, self.state.end)? {
-                Found::End | Found::Growing | Found::Unused => {
+                Ok(Found::End | Found::Growing | Found::Unused) => {
                     break Fate::of_tail(self.state.checked);
                 }
-                Found::Chunk(_) => break Fate::Corrupt,
-                Found::Padding(end) => at = end,
-                Found::Damage(fault) => {
+                Ok(Found::Chunk(_)) => break Fate::Corrupt,
+                Ok(Found::Padding(end)) => at = end,
+                Err(fault) => {
                     let extent = fault.extent(at, self.input.source.len());
                     let reach = self.reach(at, extent)?;
                     if reach.limited {
@@ -360,7 +342,11 @@ impl Scan for ChunkedScan {
         if self.is_past()? {
             return Ok(Advance::End);
         }
-        Ok(match self.examine(at, self.state.end)? {
+        let found = match self.examine(at, self.state.end)? {
+            Ok(found) => found,
+            Err(fault) => return self.damage(fault),
+        };
+        Ok(match found {
             Found::End | Found::Growing | Found::Unused if growing && !self.is_hasty() => {
                 Advance::Wait
             }
@@ -378,7 +364,6 @@ impl Scan for ChunkedScan {
                 self.give()?;
                 Advance::On
             }
-            Found::Damage(fault) => self.damage(fault)?,
         })
     }
 
@@ -419,7 +404,6 @@ impl Scan for ChunkedScan {
             },
             ..self.state.clone()
         };
-        // A struct of numbers always has a JSON form.
-        Carry(serde_json::to_string(&state).unwrap_or_default())
+        Carry::of(&state)
     }
 }

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::layout::{Header, Item, OFFSETS_END, RECORD_HEADER_BYTES, align};
+use super::hop::Gap;
+use super::layout::{Header, Item, RECORD_HEADER_BYTES, align};
 use super::mending::{Mending, index_path, refuse_existing};
 use super::walk::{ChunkedScan, ChunkedWalk};
 use super::{COLUMNS, FORMAT};
@@ -15,6 +16,7 @@ use crate::ledger::Summary;
 use crate::ledger::{Kind, Span};
 use crate::output::Appender;
 use crate::record::{Column, RecordId, Value};
+use crate::saturating::saturating_usize;
 use crate::source::Source;
 
 /// The most bytes that a chunk's records may have, so that their frame's length fits in 32 bits whatever is in them.
@@ -178,7 +180,8 @@ impl Writer {
             strict: true,
             ..lenient
         };
-        let walked = ChunkedScan::behind(source, &strict, at, self.next).and_then(|scan| {
+        let gap = Gap { at, end: self.next };
+        let walked = ChunkedScan::behind(source, &strict, gap).and_then(|scan| {
             let mut walk = scan.into_walk();
             while walk.step()? == Step::More {}
             Ok(())
@@ -247,12 +250,10 @@ impl Writer {
 
     /// The message offset of the next record.
     fn offset_of(&self, given: Option<i64>) -> Result<i64> {
-        if self.next >= OFFSETS_END {
-            return Err(Error::Usage(
-                "the last message offset, 2^63-1, is taken: begin another segment".to_owned(),
-            ));
-        }
-        let next = i64::try_from(self.next).unwrap_or(i64::MAX);
+        let next = i64::try_from(self.next).map_err(|_| {
+            let taken = "the last message offset, 2^63-1, is taken: begin another segment";
+            Error::Usage(taken.to_owned())
+        })?;
         match given {
             None => Ok(next),
             Some(offset) if offset >= next => Ok(offset),
@@ -338,7 +339,7 @@ impl Writer {
 /// Zeros up to the next offset at which a chunk can begin.
 fn pad(out: &mut Appender) {
     let position = out.position();
-    let padding = usize::try_from(align(position) - position).unwrap_or_default();
+    let padding = saturating_usize(align(position) - position);
     let len = out.buffer().len();
     out.buffer().resize(len + padding, 0);
 }
