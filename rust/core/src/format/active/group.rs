@@ -1,6 +1,6 @@
 //! Records that lie whole in a window, one behind the other: parsed, hashed together, and nearly always taken in together.
 
-use super::{CHECKSUM_BYTES, Header, Parsed, UUID_BYTES};
+use super::layout::{CHECKSUM_BYTES, Header, Parsed, UUID_BYTES};
 use crate::checksum::{Key, hash, hash_many};
 use crate::limits::LIMITS;
 use crate::prefetch::prefetch_all;
@@ -345,7 +345,7 @@ mod tests {
                     };
                     prop_assert_eq!(Some((*uuid, hashed as u64, expected)), found);
                 }
-                None => prop_assert!(bytes.len() < super::super::MAX_HEADER_BYTES),
+                None => prop_assert!(bytes.len() < super::super::layout::MAX_HEADER_BYTES),
             }
         }
     }

@@ -1,8 +1,8 @@
 //! Records that are larger than a window.
 
+use super::layout::{CHECKSUM_BYTES, Header};
 use super::resync::stored_checksum;
 use super::walk::{ActiveScan, Checked};
-use super::{CHECKSUM_BYTES, Header};
 use crate::checksum::{Key, hash};
 use crate::engine::Advance;
 use crate::error::{Error, Finding, Result};

@@ -1,7 +1,9 @@
 //! Behind damage: where the next good record begins, found with bounded work.
 
+use super::layout::{
+    CHECKSUM_BYTES, Header, MAX_HEADER_BYTES, MIN_RECORD_BYTES, Parsed, UUID_BYTES,
+};
 use super::walk::ActiveScan;
-use super::{CHECKSUM_BYTES, Header, MAX_HEADER_BYTES, MIN_RECORD_BYTES, Parsed, UUID_BYTES};
 use crate::checksum::{Incremental, Key, hash};
 use crate::cursor::Cursor;
 use crate::engine::Options;

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use super::UUID_BYTES;
 use super::group::Extent;
+use super::layout::{UUID_BYTES, type_of};
 use crate::cursor::Cursor;
 use crate::record::ColumnBuffer;
 use crate::record::{Rows, Value};
@@ -58,15 +58,6 @@ impl ActiveRows<'_> {
         };
         value().unwrap_or_default()
     }
-}
-
-/// The type of the record that `bytes` begin with, empty where it is not whole.
-pub(super) fn type_of(bytes: &[u8]) -> &[u8] {
-    let rest = bytes.get(UUID_BYTES..).unwrap_or_default();
-    let Some((len, rest)) = rest.split_first() else {
-        return &[];
-    };
-    rest.get(..usize::from(*len)).unwrap_or_default()
 }
 
 /// A record with the checksum that the file has for it.

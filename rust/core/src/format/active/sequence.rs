@@ -2,7 +2,7 @@
 
 use uuid::Uuid;
 
-use super::UUID_BYTES;
+use super::layout::UUID_BYTES;
 use crate::engine::writer::missing;
 use crate::error::{Error, Result};
 use crate::record::Value;

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{CHECKSUM_BYTES, Header, MAX_HEADER_BYTES, Parsed};
+use super::layout::{CHECKSUM_BYTES, Header, MAX_HEADER_BYTES, Parsed};
 use crate::checksum::hash;
 use crate::cursor::Cursor;
 use crate::engine::Options;

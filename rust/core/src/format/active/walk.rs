@@ -5,10 +5,10 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::group::{Extent, Group, Stretch};
+use super::layout::{Header, MAX_HEADER_BYTES, Parsed, UUID_BYTES, type_of};
 use super::resync::{Resync, Search};
-use super::rows::{ActiveRows, Stored, type_of};
+use super::rows::{ActiveRows, Stored};
 use super::settled::Settled;
-use super::{Header, MAX_HEADER_BYTES, Parsed, UUID_BYTES};
 use crate::checksum::Key;
 use crate::engine::{Advance, Budget, Carry, Driver, Eof, Options, Scan, Start, Types, UuidBounds};
 use crate::error::{Damage, Error, Finding, Result};

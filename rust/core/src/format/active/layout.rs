@@ -1,0 +1,202 @@
+//! A record's bytes: where its fields are, and how they are written.
+
+use crate::checksum::{Key, hash};
+use crate::cursor::Cursor;
+use crate::error::{Error, Finding, Result};
+
+/// The longest type, in bytes: its length is one byte.
+pub const MAX_TYPE_BYTES: usize = u8::MAX as usize;
+/// The longest value, in bytes: its length is a u32.
+pub const MAX_VALUE_BYTES: u64 = u32::MAX as u64;
+
+pub(super) const UUID_BYTES: usize = 16;
+pub(super) const CHECKSUM_BYTES: usize = 8;
+/// UUID, type length, value length and checksum of a record with an empty type and value.
+pub(super) const MIN_RECORD_BYTES: u64 = 29;
+/// The most that a header, UUID through value length, can take.
+pub(super) const MAX_HEADER_BYTES: usize = UUID_BYTES + 1 + MAX_TYPE_BYTES + 4;
+
+/// A record's UUID and lengths: all that is known before its checksum is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Header {
+    pub(super) uuid: [u8; UUID_BYTES],
+    pub(super) type_len: u8,
+    value_len: u32,
+}
+
+/// What stands where a record should begin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Parsed {
+    /// A record whose lengths fit in the file.
+    Record(Header),
+    /// Something whose lengths do not fit in the file.
+    Bad(Finding),
+    /// The header reaches beyond the bytes at hand, though not beyond the file.
+    NeedMore,
+}
+
+impl Header {
+    /// UUID, and how many bytes are hashed of the record that `bytes` begin with, where they are so many that the longest header
+    /// ends in them: else [`parse`](Self::parse) tells.
+    ///
+    /// `type_len` is what the type's length is expected to be, and becomes what it is.
+    #[inline(always)]
+    pub(super) fn peek<'a>(
+        bytes: &'a [u8],
+        type_len: &mut u8,
+    ) -> Option<(&'a [u8; UUID_BYTES], usize)> {
+        let bytes = bytes.first_chunk::<MAX_HEADER_BYTES>()?;
+        // A branch, since a processor does not wait for what it predicts: it then knows where the value's length stands, and
+        // from that where the next record begins, before it has the type's length.
+        if bytes[UUID_BYTES] != *type_len {
+            *type_len = unexpected(bytes[UUID_BYTES]);
+        }
+        let value_len_at = UUID_BYTES + 1 + usize::from(*type_len);
+        let value_len = bytes.get(value_len_at..)?.first_chunk()?;
+        let value_len = usize::try_from(u32::from_be_bytes(*value_len)).ok()?;
+        let hashed = value_len.checked_add(value_len_at + 4)?;
+        Some((bytes.first_chunk()?, hashed))
+    }
+
+    /// Parses what stands at the beginning of `bytes`; the file has `left` bytes from there on, `bytes` among them.
+    pub(super) fn parse(bytes: &[u8], left: u64) -> Parsed {
+        let whole = bytes.len() as u64 >= left;
+        let mut cursor = Cursor::new(bytes);
+        let fields = (|| {
+            let uuid = *cursor.array::<UUID_BYTES>()?;
+            let type_len = cursor.u8()?;
+            cursor.run(type_len.into())?;
+            Some(Self {
+                uuid,
+                type_len,
+                value_len: cursor.u32_be()?,
+            })
+        })();
+        match fields {
+            Some(header) if header.total() <= left => Parsed::Record(header),
+            Some(header) => Parsed::Bad(Finding::TooLong {
+                needed: header.total(),
+                available: left,
+            }),
+            None if whole => {
+                let type_len = bytes.get(UUID_BYTES).copied().unwrap_or_default();
+                let needed = UUID_BYTES as u64 + 1 + u64::from(type_len) + 4;
+                Parsed::Bad(Finding::Truncated {
+                    needed,
+                    available: left,
+                })
+            }
+            None => Parsed::NeedMore,
+        }
+    }
+
+    const fn value_start(&self) -> u64 {
+        UUID_BYTES as u64 + 1 + self.type_len as u64 + 4
+    }
+
+    /// What the checksum is of: UUID through value.
+    pub(super) const fn hashed(&self) -> u64 {
+        self.value_start() + self.value_len as u64
+    }
+
+    /// The whole record, checksum included.
+    pub(super) const fn total(&self) -> u64 {
+        self.hashed() + CHECKSUM_BYTES as u64
+    }
+}
+
+/// Keeps the compiler from seeing that it need not branch.
+#[cold]
+#[inline(never)]
+const fn unexpected(type_len: u8) -> u8 {
+    type_len
+}
+
+/// The type of the record that `bytes` begin with, empty where it is not whole.
+pub(super) fn type_of(bytes: &[u8]) -> &[u8] {
+    let rest = bytes.get(UUID_BYTES..).unwrap_or_default();
+    let Some((len, rest)) = rest.split_first() else {
+        return &[];
+    };
+    rest.get(..usize::from(*len)).unwrap_or_default()
+}
+
+/// Appends one record to `out`, its checksum under `key`.
+///
+/// That UUIDs are of version 6 and ascend is the caller's to see to; [`Writer`](super::Writer) does.
+///
+/// # Errors
+/// [`Error::Usage`] for a type of more than [`MAX_TYPE_BYTES`] or a value of more than [`MAX_VALUE_BYTES`]; `out` is then
+/// as it was.
+pub fn encode(
+    out: &mut Vec<u8>,
+    key: &Key,
+    uuid: &[u8; UUID_BYTES],
+    type_: &[u8],
+    value: &[u8],
+) -> Result<()> {
+    let (start, len) = encode_unhashed(out, uuid, type_, value)?;
+    let body = out.get(start..).and_then(|record| record.get(..len));
+    let checksum = hash(key, body.unwrap_or_default());
+    put_checksum(out, start + len, checksum);
+    Ok(())
+}
+
+/// As [`encode`], but for the checksum: zeros stand there until [`put_checksum`]. Gives (offset, length) in `out` of what is to
+/// be hashed; the checksum is behind that.
+///
+/// # Errors
+/// As [`encode`].
+#[inline]
+pub(super) fn encode_unhashed(
+    out: &mut Vec<u8>,
+    uuid: &[u8; UUID_BYTES],
+    type_: &[u8],
+    value: &[u8],
+) -> Result<(usize, usize)> {
+    let start = out.len();
+    out.extend_from_slice(uuid);
+    if let Err(error) = encode_message(out, type_, value) {
+        out.truncate(start);
+        return Err(error);
+    }
+    let len = out.len() - start;
+    out.extend_from_slice(&[0; CHECKSUM_BYTES]);
+    Ok((start, len))
+}
+
+/// Writes a checksum over the zeros at `place`.
+pub(super) fn put_checksum(out: &mut [u8], place: usize, checksum: u64) {
+    if let Some(zeros) = out.get_mut(place..).and_then(<[u8]>::first_chunk_mut) {
+        *zeros = checksum.to_be_bytes();
+    }
+}
+
+/// Appends what stands between UUID and checksum: type length, type, value length, value. All of a message in a sealed segment.
+///
+/// # Errors
+/// As [`encode`].
+#[inline]
+pub(in crate::format) fn encode_message(
+    out: &mut Vec<u8>,
+    type_: &[u8],
+    value: &[u8],
+) -> Result<()> {
+    let type_len = u8::try_from(type_.len()).map_err(|_| {
+        Error::Usage(format!(
+            "the type has {} bytes: at most {MAX_TYPE_BYTES} fit",
+            type_.len()
+        ))
+    })?;
+    let value_len = u32::try_from(value.len()).map_err(|_| {
+        Error::Usage(format!(
+            "the value has {} bytes: at most {MAX_VALUE_BYTES} fit",
+            value.len()
+        ))
+    })?;
+    out.push(type_len);
+    out.extend_from_slice(type_);
+    out.extend_from_slice(&value_len.to_be_bytes());
+    out.extend_from_slice(value);
+    Ok(())
+}
