@@ -1,7 +1,8 @@
 //! Records that lie whole in a window, one behind the other: parsed, hashed together, and nearly always taken in together.
 
-use super::layout::{CHECKSUM_BYTES, Header, Parsed, UUID_BYTES};
-use crate::checksum::{Key, hash, hash_many};
+use super::judge::{Sums, is_zero, structure, verdict};
+use super::layout::{CHECKSUM_BYTES, Header, UUID_BYTES};
+use crate::checksum::{Key, hash_many};
 use crate::limits::LIMITS;
 use crate::prefetch::prefetch_all;
 use crate::saturating::saturating_usize;
@@ -114,7 +115,7 @@ impl Group {
             };
             let half = uuid6::first_half(uuid);
             if !(half > last_half && uuid6::is_v6(uuid)) {
-                if *uuid == [0; UUID_BYTES] {
+                if is_zero(uuid) {
                     break;
                 }
                 ascends &= uuid > last && uuid6::is_v6(uuid);
@@ -141,11 +142,10 @@ impl Group {
         self.extents.get(..self.len).unwrap_or_default()
     }
 
-    /// Whether the first record checks under this key.
-    pub(super) fn first_checks(&self, key: &Key, bytes: &[u8]) -> bool {
-        let ([(_, hashed), ..], [stored, ..]) = (&*self.extents, &*self.stored);
-        let body = bytes.get(..*hashed);
-        self.len > 0 && body.is_some_and(|body| hash(key, body) == *stored)
+    /// What is hashed of the first record, and the checksum that it has.
+    pub(super) fn first<'a>(&self, bytes: &'a [u8]) -> Option<(&'a [u8], u64)> {
+        let (_, hashed) = self.extents().first()?;
+        Some((bytes.get(..*hashed)?, *self.stored.first()?))
     }
 
     /// Hashes all records, which lie in these bytes.
@@ -154,15 +154,41 @@ impl Group {
         hash_many(key, bytes, extents, &mut self.hashes);
     }
 
-    /// Whether all checksums are right, and all UUIDs are of version 6 and ascend.
+    /// Whether all records are good: whatever is not, `judge` tells.
     pub(super) fn is_sound(&self) -> bool {
         self.ascends && self.stored.get(..self.len) == Some(&self.hashes)
     }
 
-    /// A record, the checksum that it has, and the one that it should have.
-    pub(super) fn get(&self, index: usize) -> Option<(Extent, u64, u64)> {
-        let extent = self.extents().get(index)?;
-        Some((*extent, *self.stored.get(index)?, *self.hashes.get(index)?))
+    /// A record, and its checksums under the key that it was hashed with.
+    pub(super) fn get(&self, index: usize, key: &Key) -> Option<(Extent, Sums)> {
+        let sums = Sums {
+            stored: *self.stored.get(index)?,
+            computed: *self.hashes.get(index)?,
+            key: *key,
+        };
+        Some((*self.extents().get(index)?, sums))
+    }
+
+    /// Whether `judge` says of each record in these bytes that it is good.
+    pub(super) fn is_judged_good(
+        &self,
+        bytes: &[u8],
+        left: u64,
+        mut last: Option<[u8; UUID_BYTES]>,
+        key: &Key,
+    ) -> bool {
+        (0..self.len).all(|index| {
+            let Some(((offset, hashed), sums)) = self.get(index, key) else {
+                return false;
+            };
+            let rest = bytes.get(offset..).unwrap_or_default();
+            let Some(header) = structure(rest, left - offset as u64).record() else {
+                return false;
+            };
+            let good = verdict(&header, &sums, last);
+            last = Some(header.uuid);
+            header.hashed() == hashed as u64 && good.is_ok()
+        })
     }
 
     /// The offset behind the last record.
@@ -214,13 +240,8 @@ pub(super) const fn end_of((offset, hashed): &Extent) -> usize {
 /// As [`Header::peek`], of bytes of which the longest header may not be whole.
 #[cold]
 fn at_edge(bytes: &[u8], left: u64) -> Option<(&[u8; UUID_BYTES], usize)> {
-    match Header::parse(bytes, left) {
-        Parsed::Record(header) => {
-            let hashed = usize::try_from(header.hashed()).ok()?;
-            Some((bytes.first_chunk()?, hashed))
-        }
-        Parsed::Bad(_) | Parsed::NeedMore => None,
-    }
+    let header = structure(bytes, left).record()?;
+    Some((bytes.first_chunk()?, saturating_usize(header.hashed())))
 }
 
 #[cfg(test)]
@@ -229,15 +250,21 @@ mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
 
+    use super::super::judge::sequence;
+    use super::super::layout::MAX_HEADER_BYTES;
     use super::*;
+    use crate::checksum::hash;
 
-    /// The same, record by record and through the careful parser alone: places, checksums as they stand, whether all ascend.
-    fn parse_slowly(stretch: &Stretch<'_>) -> (Vec<Extent>, Vec<u64>, bool) {
+    const KEY: Key = Key::DEFAULT;
+
+    /// The same, record by record as they are judged: places, checksums as they stand, whether all ascend, whether all are good.
+    fn parse_slowly(stretch: &Stretch<'_>) -> (Vec<Extent>, Vec<u64>, bool, bool) {
         let (mut extents, mut stored, mut ascends) = (Vec::new(), Vec::new(), true);
+        let mut good = true;
         let (mut at, mut last) = (0, stretch.last);
         while extents.len() < LIMITS.group_records {
             let rest = &stretch.bytes[at..];
-            let Parsed::Record(header) = Header::parse(rest, stretch.left - at as u64) else {
+            let Some(header) = structure(rest, stretch.left - at as u64).record() else {
                 break;
             };
             let end = at as u64 + header.total();
@@ -245,27 +272,36 @@ mod tests {
                 extents.len() >= LIMITS.least_group_records && end > LIMITS.group_bytes as u64;
             let distrusted = !extents.is_empty() && end > stretch.limit;
             let whole = end <= stretch.bytes.len() as u64;
-            if header.uuid == [0; UUID_BYTES] || !whole || full || distrusted {
+            if is_zero(rest) || !whole || full || distrusted {
                 break;
             }
-            ascends &= uuid6::is_v6(&header.uuid) && last.is_none_or(|last| header.uuid > last);
+            let (body, checksum) = header.split(rest).unwrap();
+            let sums = Sums {
+                stored: checksum,
+                computed: hash(&KEY, body),
+                key: KEY,
+            };
+            ascends &= sequence(header.uuid, last).is_ok();
+            good &= verdict(&header, &sums, last).is_ok();
             last = Some(header.uuid);
-            let hashed = usize::try_from(header.hashed()).unwrap();
-            extents.push((at, hashed));
-            let checksum = rest[hashed..].first_chunk().unwrap();
-            stored.push(u64::from_be_bytes(*checksum));
-            at += hashed + CHECKSUM_BYTES;
+            extents.push((at, body.len()));
+            stored.push(checksum);
+            at += body.len() + CHECKSUM_BYTES;
         }
-        (extents, stored, ascends)
+        (extents, stored, ascends, good)
     }
 
     fn assert_alike(group: &mut Group, stretch: &Stretch<'_>) {
         group.parse(stretch);
-        let (extents, stored, ascends) = parse_slowly(stretch);
+        let (extents, stored, ascends, good) = parse_slowly(stretch);
         assert_eq!(group.extents(), extents);
         assert_eq!(&group.stored[..extents.len()], stored);
         assert_eq!(group.ascends, ascends);
         assert_eq!(group.end(), extents.last().map_or(0, end_of));
+        group.hash(&KEY, stretch.bytes);
+        assert_eq!(group.is_sound(), good);
+        let (left, last) = (stretch.left, stretch.last);
+        assert_eq!(group.is_judged_good(stretch.bytes, left, last, &KEY), good);
     }
 
     /// A record as its UUID's step, the length of its type and of its value.
@@ -284,12 +320,14 @@ mod tests {
             tick += step;
             let mut uuid = (u128::from(tick) << 80 | 6 << 76 | 0b10 << 62).to_be_bytes();
             uuid[15] = *type_len;
+            let start = bytes.len();
             bytes.extend_from_slice(&uuid);
             bytes.push(*type_len);
             bytes.resize(bytes.len() + usize::from(*type_len), b't');
             bytes.extend_from_slice(&u32::try_from(*value_len).unwrap().to_be_bytes());
             bytes.resize(bytes.len() + value_len, b'v');
-            bytes.extend_from_slice(&tick.to_be_bytes());
+            let checksum = hash(&KEY, &bytes[start..]);
+            bytes.extend_from_slice(&checksum.to_be_bytes());
         }
         bytes
     }
@@ -336,16 +374,13 @@ mod tests {
         ) {
             // Lengths that are near, too.
             bytes.iter_mut().skip(UUID_BYTES).take(zeroed).for_each(|byte| *byte = 0);
-            let careful = Header::parse(&bytes, u64::MAX);
+            let careful = Header::parse(&bytes).ok();
             match Header::peek(&bytes, &mut expected) {
                 Some((uuid, hashed)) => {
-                    let found = match careful {
-                        Parsed::Record(header) => Some((header.uuid, header.hashed(), header.type_len)),
-                        Parsed::Bad(_) | Parsed::NeedMore => None,
-                    };
+                    let found = careful.map(|header| (header.uuid, header.hashed(), header.type_len));
                     prop_assert_eq!(Some((*uuid, hashed as u64, expected)), found);
                 }
-                None => prop_assert!(bytes.len() < super::super::layout::MAX_HEADER_BYTES),
+                None => prop_assert!(bytes.len() < MAX_HEADER_BYTES),
             }
         }
     }

@@ -1,20 +1,24 @@
-//! A record's bytes: where its fields are, and how they are written.
+//! A record's bytes: where its fields are, and how they are written. What they have to be, `judge` says.
 
 use crate::checksum::{Key, hash};
 use crate::cursor::Cursor;
-use crate::error::{Error, Finding, Result};
+use crate::error::{Error, Result};
+use crate::saturating::saturating_usize;
+
+pub(super) const UUID_BYTES: usize = 16;
+pub(super) const CHECKSUM_BYTES: usize = 8;
 
 /// The longest type, in bytes: its length is one byte.
 pub const MAX_TYPE_BYTES: usize = u8::MAX as usize;
 /// The longest value, in bytes: its length is a u32.
 pub const MAX_VALUE_BYTES: u64 = u32::MAX as u64;
 
-pub(super) const UUID_BYTES: usize = 16;
-pub(super) const CHECKSUM_BYTES: usize = 8;
-/// UUID, type length, value length and checksum of a record with an empty type and value.
-pub(super) const MIN_RECORD_BYTES: u64 = 29;
-/// The most that a header, UUID through value length, can take.
-pub(super) const MAX_HEADER_BYTES: usize = UUID_BYTES + 1 + MAX_TYPE_BYTES + 4;
+/// The least that a header, UUID through value length, can take.
+pub(super) const MIN_HEADER_BYTES: usize = UUID_BYTES + 1 + 4;
+/// The most that it can take.
+pub(super) const MAX_HEADER_BYTES: usize = MIN_HEADER_BYTES + MAX_TYPE_BYTES;
+/// A record with an empty type and value.
+pub(super) const MIN_RECORD_BYTES: u64 = (MIN_HEADER_BYTES + CHECKSUM_BYTES) as u64;
 
 /// A record's UUID and lengths: all that is known before its checksum is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,18 +28,23 @@ pub(super) struct Header {
     value_len: u32,
 }
 
-/// What stands where a record should begin.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Parsed {
-    /// A record whose lengths fit in the file.
-    Record(Header),
-    /// Something whose lengths do not fit in the file.
-    Bad(Finding),
-    /// The header reaches beyond the bytes at hand, though not beyond the file.
-    NeedMore,
-}
-
 impl Header {
+    /// Parses the header that `bytes` begin with. Where it is not whole: how many bytes it needs, as far as these say.
+    pub(super) fn parse(bytes: &[u8]) -> std::result::Result<Self, u64> {
+        const LEAST: u64 = MIN_HEADER_BYTES as u64;
+        let (uuid, rest) = bytes.split_first_chunk().ok_or(LEAST)?;
+        let (type_len, rest) = rest.split_first().ok_or(LEAST)?;
+        let value_len = rest
+            .get(usize::from(*type_len)..)
+            .and_then(<[u8]>::first_chunk)
+            .ok_or(LEAST + u64::from(*type_len))?;
+        Ok(Self {
+            uuid: *uuid,
+            type_len: *type_len,
+            value_len: u32::from_be_bytes(*value_len),
+        })
+    }
+
     /// UUID, and how many bytes are hashed of the record that `bytes` begin with, where they are so many that the longest header
     /// ends in them: else [`parse`](Self::parse) tells.
     ///
@@ -58,58 +67,23 @@ impl Header {
         Some((bytes.first_chunk()?, hashed))
     }
 
-    /// Parses what stands at the beginning of `bytes`; the file has `left` bytes from there on, `bytes` among them.
-    pub(super) fn parse(bytes: &[u8], left: u64) -> Parsed {
-        let whole = bytes.len() as u64 >= left;
-        let mut cursor = Cursor::new(bytes);
-        let fields = (|| {
-            let uuid = *cursor.array::<UUID_BYTES>()?;
-            let type_len = cursor.u8()?;
-            cursor.run(type_len.into())?;
-            Some(Self {
-                uuid,
-                type_len,
-                value_len: cursor.u32_be()?,
-            })
-        })();
-        match fields {
-            Some(header) if header.total() <= left => Parsed::Record(header),
-            Some(header) => Parsed::Bad(Finding::TooLong {
-                needed: header.total(),
-                available: left,
-            }),
-            None if whole => {
-                let type_len = bytes.get(UUID_BYTES).copied().unwrap_or_default();
-                let needed = UUID_BYTES as u64 + 1 + u64::from(type_len) + 4;
-                Parsed::Bad(Finding::Truncated {
-                    needed,
-                    available: left,
-                })
-            }
-            None => Parsed::NeedMore,
-        }
-    }
-
-    const fn value_start(&self) -> u64 {
-        UUID_BYTES as u64 + 1 + self.type_len as u64 + 4
-    }
-
     /// What the checksum is of: UUID through value.
     pub(super) const fn hashed(&self) -> u64 {
-        self.value_start() + self.value_len as u64
+        MIN_HEADER_BYTES as u64 + self.type_len as u64 + self.value_len as u64
     }
 
     /// The whole record, checksum included.
     pub(super) const fn total(&self) -> u64 {
         self.hashed() + CHECKSUM_BYTES as u64
     }
-}
 
-/// Keeps the compiler from seeing that it need not branch.
-#[cold]
-#[inline(never)]
-const fn unexpected(type_len: u8) -> u8 {
-    type_len
+    /// What is hashed of the record of this header, with which `bytes` begin, and the checksum that it has there; `None` where
+    /// it is not whole.
+    pub(super) fn split<'a>(&self, bytes: &'a [u8]) -> Option<(&'a [u8], u64)> {
+        let mut cursor = Cursor::new(bytes);
+        let body = cursor.run(saturating_usize(self.hashed()))?;
+        Some((body, cursor.u64_be()?))
+    }
 }
 
 /// The type of the record that `bytes` begin with, empty where it is not whole.
@@ -119,6 +93,13 @@ pub(super) fn type_of(bytes: &[u8]) -> &[u8] {
         return &[];
     };
     rest.get(..usize::from(*len)).unwrap_or_default()
+}
+
+/// Keeps the compiler from seeing that it need not branch.
+#[cold]
+#[inline(never)]
+const fn unexpected(type_len: u8) -> u8 {
+    type_len
 }
 
 /// Appends one record to `out`, its checksum under `key`.

@@ -7,10 +7,13 @@
 //! Integers are unsigned and big-endian. UUIDs are version 6 (RFC 9562) in network byte order and ascend strictly; an
 //! all-zero UUID begins the unused space. The checksum is HighwayHash-64 of every byte of the record before it.
 //! `docs/formats/active.md` has the whole story, with what a reader does about damage.
+//!
+//! Only this format has `group`, records that are parsed, hashed and taken in together; `settled`, the ranges of a step; and
+//! `sequence` and `unhashed`, which writers of sealed segments use as well.
 
 mod detect;
 mod group;
-mod large;
+mod judge;
 mod layout;
 mod resync;
 mod rows;
@@ -32,8 +35,7 @@ pub use writer::Writer;
 
 use crate::engine::Format;
 use crate::engine::lookup::WalkingLookup;
-use crate::record::Checked;
-use crate::record::{Column, ColumnKind};
+use crate::record::{Checked, Column, ColumnKind};
 
 /// The format's entry in the table.
 pub static FORMAT: Format = Format {

@@ -1,18 +1,14 @@
-//! Behind damage: where the next good record begins, found with bounded work.
+//! Resynchronising (rule 10): where damage ends, found with bounded work (rule 34).
 
-use super::layout::{
-    CHECKSUM_BYTES, Header, MAX_HEADER_BYTES, MIN_RECORD_BYTES, Parsed, UUID_BYTES,
-};
-use super::walk::ActiveScan;
-use crate::checksum::{Incremental, Key, hash};
-use crate::cursor::Cursor;
-use crate::engine::Options;
+use super::judge::{Structure, Sums, checksum, key_of, order, sequence, structure, version};
+use super::layout::{CHECKSUM_BYTES, Header, MAX_HEADER_BYTES, MIN_RECORD_BYTES, UUID_BYTES};
+use crate::checksum::{Incremental, Key};
+use crate::engine::{Budget, Options};
 use crate::error::Result;
 use crate::ledger::tail_end;
 use crate::limits::LIMITS;
 use crate::saturating::saturating_usize;
 use crate::source::{Source, Window, data_end};
-use crate::uuid6;
 
 /// A hash counts as at least so many bytes, and a look at what follows a candidate as so many: what each costs beside the
 /// bytes, however few they are. Random bytes of any length stay below two for each of theirs.
@@ -23,26 +19,34 @@ const _: () = assert!(LIMITS.look_piece_bytes >= MAX_HEADER_BYTES as u64);
 
 /// Where damage ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Resync {
+pub(super) enum End {
     /// A good record begins here.
     Followed(u64),
     /// The damaged record's own lengths end it here, and only unused space is behind.
     Lengths(u64),
-    /// No good record follows: the last byte that is not zero is in front of `end`. `older` if a record that checks but
-    /// does not ascend was met.
-    Nothing { end: u64, older: bool },
+    /// No good record follows: the last byte that is not zero is in front of this.
+    Nothing(u64),
     /// The search budget ended at this candidate.
     Limit(u64),
 }
 
-/// What a search found.
-enum Hit {
-    At(u64),
-    None { older: bool },
-    Limit(u64),
+/// What resynchronising came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Found {
+    pub(super) end: End,
+    /// Whether the search met a record that checks. Where it is not the end, its UUID does not ascend.
+    pub(super) checks: bool,
 }
 
-/// Windows that a search reads through beside the walk's own, and what it learned of the file.
+/// What became of a candidate.
+enum Tried {
+    Checks,
+    Fails,
+    /// The search budget ends here.
+    Limit,
+}
+
+/// Windows that searches read through beside the walk's own, and what they learned of the file.
 #[derive(Default)]
 pub(super) struct Search {
     probe: Window,
@@ -51,177 +55,78 @@ pub(super) struct Search {
     data_end: Option<u64>,
 }
 
-impl Search {
+/// A search of a file, with what it has to know of the walk that it is for.
+pub(super) struct Resync<'a> {
+    pub(super) source: &'a dyn Source,
+    pub(super) options: &'a Options,
+    /// The walk's own window. Short damage lies in it.
+    pub(super) window: &'a Window,
+    pub(super) search: &'a mut Search,
+    /// What all searches of the walk may spend together.
+    pub(super) budget: &'a mut Budget,
+    /// The keys that a record may be under: the file's, or all where that is not known yet.
+    pub(super) keys: &'a [Key],
+    /// The last good UUID.
+    pub(super) last: Option<[u8; UUID_BYTES]>,
+}
+
+impl<'a> Resync<'a> {
+    /// Finds where the damage that begins at `start` ends: by its own lengths, else by searching. The walk's window holds the
+    /// longest header there is from there on, or the file's end.
+    pub(super) fn end(&mut self, start: u64) -> Result<Found> {
+        let data_end = self.data_end()?;
+        match self.end_by_lengths(start, data_end)? {
+            Some(end) => Ok(Found { end, checks: false }),
+            None => self.search(start + 1, data_end),
+        }
+    }
+
     /// The offset behind the last byte that is not zero. Read backwards from the end, once.
-    pub(super) fn data_end(&mut self, source: &dyn Source, options: &Options) -> Result<u64> {
-        if let Some(end) = self.data_end {
+    pub(super) fn data_end(&mut self) -> Result<u64> {
+        if let Some(end) = self.search.data_end {
             return Ok(end);
         }
-        let end = data_end(source, || options.poll())?;
-        self.data_end = Some(end);
+        let end = data_end(self.source, || self.options.poll())?;
+        self.search.data_end = Some(end);
         Ok(end)
     }
 
-    /// The hash of `len` bytes from `start` on, read in pieces.
-    pub(super) fn hash_range(
-        &mut self,
-        source: &dyn Source,
-        options: &Options,
-        key: &Key,
-        start: u64,
-        len: u64,
-    ) -> Result<u64> {
-        let mut hasher = Incremental::new(key);
-        let (mut at, end) = (start, start + len);
-        while at < end {
-            options.poll()?;
-            let piece = saturating_usize(end - at).min(LIMITS.search_piece_bytes);
-            self.pieces.load(source, at, piece, piece)?;
-            let bytes = self.pieces.bytes(source, at);
-            hasher.update(bytes.get(..piece).unwrap_or_default());
-            at += piece as u64;
+    /// The end by the damaged record's own lengths, where these are to be trusted.
+    fn end_by_lengths(&mut self, start: u64, data_end: u64) -> Result<Option<End>> {
+        let bytes = self.window.bytes(self.source, start);
+        let Some(header) = structure(bytes, self.source.len() - start).record() else {
+            return Ok(None);
+        };
+        let end = start + header.total();
+        if end < self.source.len() && self.is_good(end)? {
+            return Ok(Some(End::Followed(end)));
         }
-        Ok(hasher.finish())
+        let ends = end >= data_end && stored_checksum(self.source, start, &header)? != 0;
+        Ok(ends.then_some(End::Lengths(end)))
     }
 
-    /// What stands at `at`, of which at most `want` bytes are read.
-    fn header_at(&mut self, source: &dyn Source, at: u64, want: usize) -> Result<Parsed> {
-        let left = source.len() - at;
-        let min = saturating_usize(left).min(MAX_HEADER_BYTES);
-        self.probe.load(source, at, min, want)?;
-        Ok(Header::parse(self.probe.bytes(source, at), left))
-    }
-
-    /// Whether the record of this header at `at` has the right checksum.
-    fn checks(
-        &mut self,
-        source: &dyn Source,
-        options: &Options,
-        keys: &[(usize, Key)],
-        at: u64,
-        header: &Header,
-    ) -> Result<bool> {
-        if let Some(checks) = checks_in(self.probe.bytes(source, at), keys, header) {
-            return Ok(checks);
-        }
-        self.checks_in_pieces(source, options, keys, at, header)
-    }
-
-    /// The same of a record that is not at hand.
-    fn checks_in_pieces(
-        &mut self,
-        source: &dyn Source,
-        options: &Options,
-        keys: &[(usize, Key)],
-        at: u64,
-        header: &Header,
-    ) -> Result<bool> {
-        let stored = stored_checksum(source, at, header)?;
-        for (_, key) in keys {
-            if self.hash_range(source, options, key, at, header.hashed())? == stored {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-
-    /// Whether a record that ends at `at` is followed by what may follow one: two plausible headers, unused space, the end.
-    fn follows_plausibly(
-        &mut self,
-        source: &dyn Source,
-        mut at: u64,
-        data_end: u64,
-    ) -> Result<bool> {
-        for _ in 0..2 {
-            if at >= data_end {
-                return Ok(true);
-            }
-            let left = source.len() - at;
-            let whole = saturating_usize(left);
-            // Not through the probe: that holds the candidates.
-            if self.looks.bytes(source, at).len() < whole.min(MAX_HEADER_BYTES) {
-                let skip = at % LIMITS.look_piece_bytes;
-                let want = (skip + LIMITS.look_piece_bytes).min(skip + left);
-                let want = saturating_usize(want);
-                self.looks.load(source, at - skip, want, want)?;
-            }
-            match Header::parse(self.looks.bytes(source, at), left) {
-                Parsed::Record(header) if uuid6::is_v6(&header.uuid) => at += header.total(),
-                _ => return Ok(false),
-            }
-        }
-        Ok(true)
-    }
-}
-
-impl ActiveScan {
-    /// Finds where the damage that begins at the walk's offset ends: by its own lengths, else by searching.
-    pub(super) fn resync(&mut self) -> Result<Resync> {
-        let (source, start) = (self.source.clone(), self.state.at);
-        let data_end = self.search.data_end(&*source, &self.options)?;
-        // The walk has loaded the longest header there is.
-        let bytes = self.window.bytes(&*source, start);
-        if let Parsed::Record(header) = Header::parse(bytes, source.len() - start) {
-            let end = start + header.total();
-            if end < source.len() && self.is_good(end)? {
-                return Ok(Resync::Followed(end));
-            }
-            if end >= data_end && stored_checksum(&*source, start, &header)? != 0 {
-                return Ok(Resync::Lengths(end));
-            }
-        }
-        Ok(match self.find_good(start + 1, data_end)? {
-            Hit::At(found) => Resync::Followed(found),
-            Hit::None { older } => Resync::Nothing {
-                end: tail_end(data_end, 1, source.len()),
-                older,
-            },
-            Hit::Limit(at) => Resync::Limit(at),
-        })
-    }
-
-    /// Whether a good record begins at `at`: version 6, variant 10, greater than the last good one, checksum right.
+    /// Whether a good record begins at `at`.
     fn is_good(&mut self, at: u64) -> Result<bool> {
-        let source = self.source.clone();
         // Most of it is in the walk's own window.
-        let mut parsed = Header::parse(self.window.bytes(&*source, at), source.len() - at);
-        if parsed == Parsed::NeedMore {
-            parsed = self.search.header_at(&*source, at, MAX_HEADER_BYTES)?;
+        let bytes = self.window.bytes(self.source, at);
+        let mut found = structure(bytes, self.source.len() - at);
+        if found == Structure::NeedMore {
+            found = self.probe(at, MAX_HEADER_BYTES)?;
         }
-        let Parsed::Record(header) = parsed else {
+        let Some(header) = found.record() else {
             return Ok(false);
         };
-        if !uuid6::is_v6(&header.uuid) || self.state.last.is_some_and(|last| header.uuid <= last) {
+        if sequence(header.uuid, self.last).is_err() || !self.affords(&header) {
             return Ok(false);
         }
-        let keys = self.candidate_keys();
-        if !self.afford(&header, &keys) {
-            return Ok(false);
-        }
-        if let Some(checks) = checks_in(self.window.bytes(&*source, at), &keys, &header) {
-            return Ok(checks);
-        }
-        self.search
-            .checks_in_pieces(&*source, &self.options, &keys, at, &header)
-    }
-
-    /// Takes what hashing a record under each of these keys costs from the budget, if that much is left.
-    fn afford(&mut self, header: &Header, keys: &[(usize, Key)]) -> bool {
-        let each = header.total().max(HASH_BYTES);
-        self.spend(each.saturating_mul(keys.len() as u64))
-    }
-
-    /// Takes so much from the budget, if it is left.
-    fn spend(&mut self, bytes: u64) -> bool {
-        self.state.budget.try_spend(bytes, self.source.len())
+        let at_hand = self.checks_in(bytes, &header);
+        self.checks(at_hand, at, &header)
     }
 
     /// Searches byte by byte for a good record at `from` or behind it.
-    fn find_good(&mut self, from: u64, data_end: u64) -> Result<Hit> {
-        let source = self.source.clone();
-        let len = source.len();
-        let keys = self.candidate_keys();
-        let (mut at, mut older, mut polled) = (from, false, from);
+    fn search(&mut self, from: u64, data_end: u64) -> Result<Found> {
+        let len = self.source.len();
+        let (mut at, mut checks, mut polled) = (from, false, from);
         let mut want = LIMITS.first_search_piece_bytes;
         // A UUID's version is not zero, so no record begins behind the last byte that is not.
         while at < data_end && at + MIN_RECORD_BYTES <= len {
@@ -229,22 +134,10 @@ impl ActiveScan {
                 self.options.poll()?;
                 polled = at + LIMITS.search_piece_bytes as u64;
             }
-            let left = saturating_usize(len - at);
-            // Short damage lies in the walk's own window.
-            let min = left.min(MAX_HEADER_BYTES);
-            let is_held = self.window.bytes(&*source, at).len() >= min;
-            if !is_held {
-                self.search.probe.load(&*source, at, min, want)?;
-            }
-            let window = if is_held {
-                &self.window
-            } else {
-                &self.search.probe
-            };
-            let bytes = window.bytes(&*source, at);
-            // Where the window ends before the file does, its last bytes are looked at from the next one.
-            let last_whole = if bytes.len() == left {
-                left
+            let bytes = self.load(at, want)?;
+            // Where they end before the file does, their last ones are looked at from the next ones.
+            let last_whole = if bytes.len() as u64 == len - at {
+                bytes.len()
             } else {
                 bytes.len() - MAX_HEADER_BYTES + 1
             };
@@ -256,47 +149,68 @@ impl ActiveScan {
             };
             let position = at + skip as u64;
             at = position + 1;
-            let ascends = self.state.last.is_none_or(|last| header.uuid > last);
-            if !ascends && older {
+            let ascends = order(header.uuid, self.last).is_ok();
+            if !ascends && checks {
                 continue; // that one such record checks is known, and more of them change nothing
             }
-            let end = position + header.total();
-            if self.state.budget.wants_plausible(header.total()) {
-                if !self.spend(LOOK_BYTES) {
-                    return Ok(Hit::Limit(position));
+            let end = match self.try_candidate(position, &header, data_end)? {
+                Tried::Fails => continue,
+                Tried::Limit => End::Limit(position),
+                Tried::Checks => {
+                    checks = true;
+                    if !ascends {
+                        continue;
+                    }
+                    End::Followed(position)
                 }
-                if !self.search.follows_plausibly(&*source, end, data_end)? {
-                    continue;
-                }
-            }
-            if !self.afford(&header, &keys) {
-                return Ok(Hit::Limit(position));
-            }
-            let window = if is_held {
-                &self.window
-            } else {
-                &self.search.probe
             };
-            let checks = match checks_in(window.bytes(&*source, position), &keys, &header) {
-                Some(checks) => checks,
-                None => self.search.checks_in_pieces(
-                    &*source,
-                    &self.options,
-                    &keys,
-                    position,
-                    &header,
-                )?,
-            };
-            if checks {
-                self.state.checked = true;
-                self.suspects_key = false;
-                if ascends {
-                    return Ok(Hit::At(position));
-                }
-                older = true;
+            return Ok(Found { end, checks });
+        }
+        let end = End::Nothing(tail_end(data_end, 1, len));
+        Ok(Found { end, checks })
+    }
+
+    /// Hashes a candidate that the last [`load`](Self::load) made available, if the budget affords it.
+    fn try_candidate(&mut self, at: u64, header: &Header, data_end: u64) -> Result<Tried> {
+        if self.budget.wants_plausible(header.total()) {
+            if !self.budget.try_spend(LOOK_BYTES, self.source.len()) {
+                return Ok(Tried::Limit);
+            }
+            if !self.follows_plausibly(at + header.total(), data_end)? {
+                return Ok(Tried::Fails);
             }
         }
-        Ok(Hit::None { older })
+        if !self.affords(header) {
+            return Ok(Tried::Limit);
+        }
+        let at_hand = self.checks_in(self.at_hand(at), header);
+        Ok(if self.checks(at_hand, at, header)? {
+            Tried::Checks
+        } else {
+            Tried::Fails
+        })
+    }
+
+    /// Whether a record that ends at `at` is followed by what may follow one: two plausible headers, unused space, the end.
+    fn follows_plausibly(&mut self, mut at: u64, data_end: u64) -> Result<bool> {
+        // Not through the probe: that holds the candidates.
+        let looks = &mut self.search.looks;
+        for _ in 0..2 {
+            if at >= data_end {
+                return Ok(true);
+            }
+            let left = self.source.len() - at;
+            if looks.bytes(self.source, at).len() < saturating_usize(left).min(MAX_HEADER_BYTES) {
+                let skip = at % LIMITS.look_piece_bytes;
+                let want = saturating_usize((skip + LIMITS.look_piece_bytes).min(skip + left));
+                looks.load(self.source, at - skip, want, want)?;
+            }
+            match structure(looks.bytes(self.source, at), left).record() {
+                Some(header) if version(header.uuid).is_ok() => at += header.total(),
+                _ => return Ok(false),
+            }
+        }
+        Ok(true)
     }
 
     /// Whether not one record checks although lengths and UUIDs lead soundly from the beginning of the file to its end, or
@@ -304,31 +218,21 @@ impl ActiveScan {
     ///
     /// Stops at the first record that checks, so only a file that really is under another key is hashed whole.
     pub(super) fn nothing_checks(&mut self) -> Result<bool> {
-        let source = self.source.clone();
-        let data_end = self.search.data_end(&*source, &self.options)?;
-        let keys = self.candidate_keys();
+        let data_end = self.data_end()?;
         let (mut at, mut last, mut records) = (0, None, 0);
         while at < data_end {
             self.options.poll()?;
-            let Parsed::Record(header) =
-                self.search
-                    .header_at(&*source, at, LIMITS.search_piece_bytes)?
-            else {
-                return Ok(records >= LIMITS.wrong_key_records);
+            let header = match self.probe(at, LIMITS.search_piece_bytes)? {
+                // A checksum of zeros was not written yet, under no key.
+                Structure::Record(header)
+                    if self.stored(at, &header)? != 0 && sequence(header.uuid, last).is_ok() =>
+                {
+                    header
+                }
+                _ => return Ok(records >= LIMITS.wrong_key_records),
             };
-            let ascends = last.is_none_or(|last: [u8; UUID_BYTES]| header.uuid > last);
-            // A checksum of zeros was not written yet, under no key.
-            let written = match stored_in(self.search.probe.bytes(&*source, at), &header) {
-                Some(stored) => stored != 0,
-                None => stored_checksum(&*source, at, &header)? != 0,
-            };
-            if !uuid6::is_v6(&header.uuid) || !ascends || !written {
-                return Ok(records >= LIMITS.wrong_key_records);
-            }
-            if self
-                .search
-                .checks(&*source, &self.options, &keys, at, &header)?
-            {
+            let at_hand = self.checks_in(self.search.probe.bytes(self.source, at), &header);
+            if self.checks(at_hand, at, &header)? {
                 return Ok(false);
             }
             at += header.total();
@@ -337,32 +241,115 @@ impl ActiveScan {
         }
         Ok(true)
     }
-}
 
-/// Whether the record of this header, with which `bytes` begin, has the right checksum under one of these keys; `None` where
-/// it is not whole in `bytes`, or too long to be hashed in one go.
-fn checks_in(bytes: &[u8], keys: &[(usize, Key)], header: &Header) -> Option<bool> {
-    let stored = stored_in(bytes, header)?;
-    let len = usize::try_from(header.hashed()).ok();
-    let body = bytes.get(..len.filter(|len| *len <= LIMITS.search_piece_bytes)?)?;
-    Some(keys.iter().any(|(_, key)| hash(key, body) == stored))
-}
+    /// What stands at `at`, through the probe, which reads up to `want` bytes where it has to read at all.
+    fn probe(&mut self, at: u64, want: usize) -> Result<Structure> {
+        let left = self.source.len() - at;
+        let min = saturating_usize(left).min(MAX_HEADER_BYTES);
+        let probe = &mut self.search.probe;
+        probe.load(self.source, at, min, want)?;
+        Ok(structure(probe.bytes(self.source, at), left))
+    }
 
-/// The checksum of the record of this header, with which `bytes` begin, if they reach that far.
-fn stored_in(bytes: &[u8], header: &Header) -> Option<u64> {
-    let start = usize::try_from(header.hashed()).ok()?;
-    Cursor::new(bytes.get(start..)?).u64_be()
-}
+    /// The checksum that a record has which the probe has looked at.
+    fn stored(&self, at: u64, header: &Header) -> Result<u64> {
+        match header.split(self.search.probe.bytes(self.source, at)) {
+            Some((_, stored)) => Ok(stored),
+            None => stored_checksum(self.source, at, header),
+        }
+    }
 
-/// How many bytes of a search are looked at together.
-const STRETCH_BYTES: usize = 16;
+    /// Makes the longest header there is available from `at` on, or what is left of the file.
+    fn load(&mut self, at: u64, want: usize) -> Result<&[u8]> {
+        if self.held(at).is_none() {
+            self.probe(at, want)?;
+        }
+        Ok(self.at_hand(at))
+    }
+
+    /// The bytes in the walk's own window, if these are enough for any header.
+    fn held(&self, at: u64) -> Option<&'a [u8]> {
+        let enough = saturating_usize(self.source.len() - at).min(MAX_HEADER_BYTES);
+        let bytes = self.window.bytes(self.source, at);
+        (bytes.len() >= enough).then_some(bytes)
+    }
+
+    /// These, or those that the probe has.
+    fn at_hand(&self, at: u64) -> &[u8] {
+        match self.held(at) {
+            Some(bytes) => bytes,
+            None => self.search.probe.bytes(self.source, at),
+        }
+    }
+
+    /// Takes what hashing a record under each key costs from the budget, if that much is left.
+    fn affords(&mut self, header: &Header) -> bool {
+        let each = header.total().max(HASH_BYTES);
+        let all = each.saturating_mul(self.keys.len() as u64);
+        self.budget.try_spend(all, self.source.len())
+    }
+
+    /// Whether the record of this header, with which `bytes` begin, checks under one of the keys; `None` where it is not whole
+    /// in `bytes`, or too long to be hashed in one go.
+    fn checks_in(&self, bytes: &[u8], header: &Header) -> Option<bool> {
+        let is_short = header.hashed() <= LIMITS.search_piece_bytes as u64;
+        let hashed = header.split(bytes).filter(|_| is_short)?;
+        Some(key_of(self.keys, hashed).is_some())
+    }
+
+    /// The same, hashed in pieces where it is not known by what is at hand.
+    fn checks(&mut self, at_hand: Option<bool>, at: u64, header: &Header) -> Result<bool> {
+        match at_hand {
+            Some(checks) => Ok(checks),
+            None => {
+                let sums = self.sums(at, header)?;
+                Ok(sums.is_some_and(|(_, sums)| checksum(&sums).is_ok()))
+            }
+        }
+    }
+
+    /// Hashes a record in pieces, under one key after the other, up to the one under which its checksum is right. Gives the
+    /// place of the last key among them and the sums under it.
+    pub(super) fn sums(&mut self, at: u64, header: &Header) -> Result<Option<(usize, Sums)>> {
+        let stored = stored_checksum(self.source, at, header)?;
+        let mut last = None;
+        for (place, key) in self.keys.iter().enumerate() {
+            let sums = Sums {
+                stored,
+                computed: self.hash_range(key, at, header.hashed())?,
+                key: *key,
+            };
+            last = Some((place, sums));
+            if checksum(&sums).is_ok() {
+                break;
+            }
+        }
+        Ok(last)
+    }
+
+    /// The hash of `len` bytes from `start` on, read in pieces.
+    fn hash_range(&mut self, key: &Key, start: u64, len: u64) -> Result<u64> {
+        let mut hasher = Incremental::new(key);
+        let (mut at, end) = (start, start + len);
+        while at < end {
+            self.options.poll()?;
+            let piece = saturating_usize(end - at).min(LIMITS.search_piece_bytes);
+            hasher.update(self.search.pieces.exact(self.source, at, piece, piece)?);
+            at += piece as u64;
+        }
+        Ok(hasher.finish())
+    }
+}
 
 /// The checksum that the record of this header at `at` has in the file.
-pub(super) fn stored_checksum(source: &dyn Source, at: u64, header: &Header) -> Result<u64> {
+fn stored_checksum(source: &dyn Source, at: u64, header: &Header) -> Result<u64> {
     let mut stored = [0; CHECKSUM_BYTES];
     source.read_exact_at(at + header.hashed(), &mut stored)?;
     Ok(u64::from_be_bytes(stored))
 }
+
+/// How many bytes of a search are looked at together.
+const STRETCH_BYTES: usize = 16;
 
 /// The first place within the first `reach` bytes at which a record with a version-6 UUID and lengths that fit could begin;
 /// the file has `left` bytes from the first of `bytes` on.
@@ -394,7 +381,8 @@ fn next_candidate(bytes: &[u8], reach: usize, left: u64) -> Option<(usize, Heade
             continue;
         };
         let place = from + skip;
-        if let Parsed::Record(header) = Header::parse(bytes.get(place..)?, left - place as u64) {
+        let structure = structure(bytes.get(place..)?, left - place as u64);
+        if let Some(header) = structure.record() {
             return Some((place, header));
         }
         from = place + 1;

@@ -3,14 +3,11 @@
 use std::ops::Range;
 
 use super::group::Extent;
-use super::layout::{UUID_BYTES, type_of};
+use super::layout::{MIN_HEADER_BYTES, UUID_BYTES, type_of};
 use crate::cursor::Cursor;
 use crate::record::ColumnBuffer;
 use crate::record::{Rows, Value};
 use crate::uuid6;
-
-/// UUID, type length and value length.
-const LENGTHS_BYTES: usize = UUID_BYTES + 1 + 4;
 
 /// Checked records, by where they are in `bytes`, which begin at the absolute offset `base`. At least the UUID and type length
 /// of each are there; its value need not be, where the walk was not asked to keep it.
@@ -54,7 +51,7 @@ impl ActiveRows<'_> {
         // Branches, which are always the same, and nothing that is chosen: this is done for each value.
         let value = || {
             let whole = self.bytes.get(offset..)?.get(..hashed)?;
-            whole.get(LENGTHS_BYTES + usize::from(*whole.get(UUID_BYTES)?)..)
+            whole.get(MIN_HEADER_BYTES + usize::from(*whole.get(UUID_BYTES)?)..)
         };
         value().unwrap_or_default()
     }

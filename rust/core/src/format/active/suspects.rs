@@ -3,18 +3,15 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::layout::{CHECKSUM_BYTES, Header, MAX_HEADER_BYTES, Parsed};
-use crate::checksum::hash;
-use crate::cursor::Cursor;
+use super::judge::{Fault, Structure, key_of, structure, version};
+use super::layout::{CHECKSUM_BYTES, MAX_HEADER_BYTES, UUID_BYTES};
 use crate::engine::Options;
 use crate::engine::suspect::{
     MAX_LENGTHS_TRIED_BYTES, MAX_TRIED_BYTES, Suspect, Suspects, Trial, read_piece,
 };
-use crate::error::{Finding, Result};
+use crate::error::Result;
 use crate::ledger::Span;
-use crate::saturating::saturating_usize;
 use crate::source::Source;
-use crate::uuid6;
 
 /// Damage that reaches the end of the data ends behind its last byte that is not zero; the record may end so much later.
 const TRAILING_ZEROS: u64 = CHECKSUM_BYTES as u64;
@@ -48,11 +45,13 @@ impl Suspects for ActiveSuspects {
 impl ActiveSuspects {
     /// The record that may begin where these bytes do.
     fn record(&self, bytes: &[u8], piece: Range<u64>) -> Suspect {
-        let plausible = bytes.first_chunk().is_some_and(uuid6::is_v6);
-        let stated = match Header::parse(bytes, bytes.len() as u64) {
-            Parsed::Record(header) => Some(header.total()),
-            Parsed::Bad(Finding::TooLong { needed, .. }) if plausible => Some(needed),
-            _ => None,
+        let plausible = |uuid: &[u8; UUID_BYTES]| version(*uuid).is_ok();
+        let stated = match structure(bytes, bytes.len() as u64) {
+            Structure::Record(header) => Some(header.total()),
+            Structure::Bad(Fault::TooLong { needed, .. }) => {
+                bytes.first_chunk().is_some_and(plausible).then_some(needed)
+            }
+            Structure::Bad(_) | Structure::NeedMore => None,
         };
         let stated = stated.and_then(|total| usize::try_from(total).ok());
         // Of a record whose lengths do not fit only the lengths can be what is wrong.
@@ -60,17 +59,12 @@ impl ActiveSuspects {
         let whole = stated.filter(|total| *total as u64 <= MAX_TRIED_BYTES.min(bytes.len() as u64));
         let (keys, at) = (self.options.keys.clone(), piece.start);
         let check = move |bytes: &[u8]| {
-            let Parsed::Record(header) = Header::parse(bytes, bytes.len() as u64) else {
+            let record = structure(bytes, bytes.len() as u64).record();
+            let Some(header) = record.filter(|header| version(header.uuid).is_ok()) else {
                 return Trial::NOTHING;
             };
-            if !uuid6::is_v6(&header.uuid) {
-                return Trial::NOTHING;
-            }
-            let mut cursor = Cursor::new(bytes);
-            let hashed = saturating_usize(header.hashed());
-            let body = cursor.run(hashed).unwrap_or_default();
-            let stored = cursor.u64_be();
-            let checks = keys.iter().any(|key| stored == Some(hash(key, body)));
+            let hashed = header.split(bytes);
+            let checks = hashed.is_some_and(|hashed| key_of(&keys, hashed).is_some());
             Trial {
                 end: checks.then_some(at + header.total()),
                 work: header.hashed().saturating_mul(keys.len() as u64),

@@ -5,39 +5,33 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::group::{Extent, Group, Stretch};
-use super::layout::{Header, MAX_HEADER_BYTES, Parsed, UUID_BYTES, type_of};
-use super::resync::{Resync, Search};
+use super::judge::{Fault, Structure, is_zero, key_of, structure, unused, verdict};
+use super::layout::{Header, MAX_HEADER_BYTES, UUID_BYTES, type_of};
+use super::resync::{End, Found, Resync, Search};
 use super::rows::{ActiveRows, Stored};
 use super::settled::Settled;
 use crate::checksum::Key;
 use crate::engine::{Advance, Budget, Carry, Driver, Eof, Options, Scan, Start, Types, UuidBounds};
-use crate::error::{Damage, Error, Finding, Result};
+use crate::error::{Damage, Error, Result};
 use crate::ledger::{Cause, Fate, Kind, RecordRun, Span};
+use crate::limits::LIMITS;
 use crate::record::{self, Rows};
 use crate::saturating::saturating_usize;
 use crate::source::{Source, Window};
-use crate::uuid6;
-
-/// A record whose checksum is right.
-#[derive(Clone, Copy)]
-pub(super) struct Checked {
-    pub(super) position: u64,
-    pub(super) header: Header,
-}
 
 /// What a [`Carry`] holds.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct State {
+struct State {
     /// The offset of the next record.
-    pub(super) at: u64,
+    at: u64,
     /// The last good UUID.
-    pub(super) last: Option<[u8; UUID_BYTES]>,
+    last: Option<[u8; UUID_BYTES]>,
     /// Which of the keys is the file's; unknown until a record checks under one of several.
-    pub(super) key: Option<usize>,
+    key: Option<usize>,
     /// Whether any record's checksum was right.
-    pub(super) checked: bool,
+    checked: bool,
     /// Bytes hashed in vain.
-    pub(super) budget: Budget,
+    budget: Budget,
     /// How many bytes may be hashed together behind the next record: what was committed since the last failure. So what
     /// a failure makes worthless is never more than what was good before it, and hostile files stay linear.
     trust: u64,
@@ -47,18 +41,18 @@ pub(super) struct State {
 
 /// Walks one active segment.
 pub(crate) struct ActiveScan {
-    pub(super) source: Arc<dyn Source>,
-    pub(super) options: Options,
-    pub(super) bounds: UuidBounds,
+    source: Arc<dyn Source>,
+    options: Options,
+    bounds: UuidBounds,
     types: Types,
-    pub(super) state: State,
-    pub(super) search: Search,
-    pub(super) window: Window,
+    state: State,
+    search: Search,
+    window: Window,
     settled: Settled,
     group: Group,
     /// The offset that the places of the group's records count from.
-    pub(super) base: u64,
-    pub(super) suspects_key: bool,
+    base: u64,
+    suspects_key: bool,
 }
 
 /// Walks one active segment.
@@ -141,11 +135,21 @@ impl ActiveScan {
         })
     }
 
-    /// The keys that a record may be under: the file's, or all where that is not known yet.
-    pub(super) fn candidate_keys(&self) -> Vec<(usize, Key)> {
-        let keys = self.options.keys.iter().copied().enumerate();
-        keys.filter(|(place, _)| self.state.key.is_none_or(|key| key == *place))
-            .collect()
+    /// A search of this file.
+    fn resync(&mut self) -> Resync<'_> {
+        let keys = &self.options.keys;
+        Resync {
+            source: &*self.source,
+            options: &self.options,
+            window: &self.window,
+            search: &mut self.search,
+            budget: &mut self.state.budget,
+            keys: match self.state.key {
+                Some(key) => keys.get(key..=key).unwrap_or_default(),
+                None => keys,
+            },
+            last: self.state.last,
+        }
     }
 
     /// The file's key, once a record has shown which it is.
@@ -172,16 +176,15 @@ impl ActiveScan {
     }
 
     fn hash_group(&mut self) {
+        let bytes = self.window.bytes(&*self.source, self.base);
         if self.state.key.is_none() {
-            let bytes = self.window.bytes(&*self.source, self.base);
-            let checks = |key: &Key| self.group.first_checks(key, bytes);
-            self.state.key = self.options.keys.iter().position(checks);
+            let first = self.group.first(bytes);
+            self.state.key = first.and_then(|first| key_of(&self.options.keys, first));
             if self.state.key.is_none() {
                 self.group.only_first();
             }
         }
         let key = self.file_key();
-        let bytes = self.window.bytes(&*self.source, self.base);
         self.group.hash(&key, bytes);
     }
 
@@ -204,6 +207,14 @@ impl ActiveScan {
         if !self.group.is_sound() || !wanted || too_large {
             return false;
         }
+        debug_assert!(
+            {
+                let left = self.source.len() - self.base;
+                let (last, key) = (self.state.last, self.file_key());
+                self.group.is_judged_good(bytes, left, last, &key)
+            },
+            "a group that is sound has records that are not"
+        );
         self.state.last = Some(*last);
         self.state.checked = true;
         self.suspects_key = false;
@@ -224,95 +235,86 @@ impl ActiveScan {
 
     /// Commits the records of the group up to the first whose checksum is wrong.
     fn commit_group(&mut self) -> Result<Advance> {
+        let key = self.file_key();
         for index in 0..self.group.extents().len() {
-            let Some(((offset, _), stored, computed)) = self.group.get(index) else {
+            let Some(((offset, _), sums)) = self.group.get(index, &key) else {
                 break;
             };
             let position = self.base + offset as u64;
             let bytes = self.window.bytes(&*self.source, position);
-            let Parsed::Record(header) = Header::parse(bytes, self.source.len() - position) else {
+            let Structure::Record(header) = structure(bytes, self.source.len() - position) else {
                 // It was parsed from these bytes: they are a map of a file that is written to.
                 return Err(self.changed());
             };
-            if computed != stored {
-                if index > 0 {
-                    // It is met again, alone, when what was good before it has been handed out.
-                    self.state.trust = 0;
-                    return Ok(Advance::On);
-                }
-                let computed = self.file_key().disclosed(computed);
-                return self.damage(Finding::Checksum { stored, computed }, header.total());
+            let verdict = verdict(&header, &sums, self.state.last);
+            if index > 0 && matches!(verdict, Err(Fault::Checksum { .. })) {
+                // It is met again, alone, when what was good before it has been handed out.
+                self.state.trust = 0;
+                return Ok(Advance::On);
             }
-            if let Some(stop) = self.commit(Checked { position, header })? {
+            if let Some(stop) = self.commit(position, &header, verdict)? {
                 return Ok(stop);
             }
         }
         Ok(Advance::On)
     }
 
-    /// Takes in one record whose checksum is right. Gives what the advance has come to where it ends with this record.
-    pub(super) fn commit(&mut self, record: Checked) -> Result<Option<Advance>> {
-        let Checked { position, header } = record;
+    /// Takes in one record that was judged. Gives what the advance has come to where it ends with this record.
+    fn commit(
+        &mut self,
+        position: u64,
+        header: &Header,
+        verdict: std::result::Result<(), Fault>,
+    ) -> Result<Option<Advance>> {
+        if let Err(fault @ Fault::Checksum { .. }) = verdict {
+            return self.damage(fault, header.total()).map(Some);
+        }
         self.state.checked = true;
         self.suspects_key = false;
-        let refused = if !uuid6::is_v6(&header.uuid) {
-            Some(Finding::BadUuid { uuid: header.uuid })
-        } else {
-            let last = self.state.last.filter(|last| header.uuid <= *last);
-            last.map(|last| Finding::OutOfOrder {
-                last,
-                uuid: header.uuid,
-            })
-        };
         let end = position + header.total();
-        if let Some(finding) = refused {
+        if let Err(fault) = verdict {
             if self.options.strict {
-                // Records before it are handed out first; it is met again then.
-                return if self.group.given().is_empty() {
-                    Err(self.damage_error(finding))
-                } else {
-                    Ok(Some(Advance::On))
-                };
+                return self.after_given(|walk| walk.damage_error(fault)).map(Some);
             }
-            self.cover(end, Kind::Corrupt, Some(finding.cause()));
+            self.cover(end, Kind::Corrupt, Some(fault.cause()));
         } else {
             if self.bounds.is_past(&header.uuid) {
                 return Ok(Some(Advance::End));
             }
             let wanted = self.bounds.contains(&header.uuid) && self.is_type_wanted(position);
             if wanted && self.options.values && header.total() > self.options.max_record_bytes {
-                return if self.group.given().is_empty() {
-                    Err(self.too_large(&record))
-                } else {
-                    Ok(Some(Advance::On))
-                };
+                return self
+                    .after_given(|walk| walk.too_large(position, header))
+                    .map(Some);
             }
             self.cover(end, Kind::Record, None);
             self.state.last = Some(header.uuid);
             if wanted {
-                let (offset, hashed) = (position - self.base, header.hashed());
-                if let (Ok(offset), Ok(hashed)) = (usize::try_from(offset), usize::try_from(hashed))
-                {
-                    self.group.give((offset, hashed));
-                }
+                let offset = saturating_usize(position - self.base);
+                self.group.give((offset, saturating_usize(header.hashed())));
             }
         }
         self.state.trust = self.state.trust.saturating_add(header.total());
         Ok(None)
     }
 
+    /// Fails; but records that are good are handed out first: what fails is met again then.
+    fn after_given(&self, error: impl FnOnce(&Self) -> Error) -> Result<Advance> {
+        if self.group.given().is_empty() {
+            Err(error(self))
+        } else {
+            Ok(Advance::On)
+        }
+    }
+
     /// What stands here is no record, or is one larger than the window.
     fn advance_singly(&mut self) -> Result<Advance> {
         let (at, len) = (self.state.at, self.source.len());
         let bytes = self.window.bytes(&*self.source, at);
-        let uuid_is_zero = match bytes.first_chunk::<UUID_BYTES>() {
-            Some(uuid) => *uuid == [0; UUID_BYTES],
-            None => bytes.iter().all(|byte| *byte == 0),
-        };
-        if uuid_is_zero {
-            let until = self.search.data_end(&*self.source, &self.options)?;
-            if until > at {
-                return self.damage(Finding::Nonzero { until }, 0);
+        if is_zero(bytes) {
+            let data_end = self.resync().data_end()?;
+            if let Err(fault) = unused(at, data_end) {
+                return self.damage(fault, 0);
             }
             if self.options.eof == Eof::Growing {
                 return Ok(Advance::Wait);
@@ -320,59 +322,97 @@ impl ActiveScan {
             self.cover(len, Kind::Unused, None);
             return Ok(Advance::End);
         }
-        match Header::parse(bytes, len - at) {
-            Parsed::Bad(finding) => self.damage(finding, 0),
-            Parsed::Record(header) => self.advance_large(header),
+        match structure(bytes, len - at) {
+            Structure::Bad(fault) => self.damage(fault, 0),
+            Structure::Record(header) => self.advance_large(&header),
             // The window holds the longest header there is, or the file's end.
-            Parsed::NeedMore => Err(self.changed()),
+            Structure::NeedMore => Err(self.changed()),
         }
     }
 
+    /// A record that is not whole in the window. It is hashed in pieces, so that a length that lies costs no memory.
+    fn advance_large(&mut self, header: &Header) -> Result<Advance> {
+        let (at, total) = (self.state.at, header.total());
+        let Ok(whole) = usize::try_from(total) else {
+            return Err(self.too_large(at, header));
+        };
+        if total <= LIMITS.unverified_bytes {
+            // Never less than a window, so that the buffer keeps its size.
+            let want = self.options.window_bytes;
+            self.window.load(&*self.source, at, whole, want)?;
+            return Ok(Advance::On);
+        }
+        let Some((place, sums)) = self.resync().sums(at, header)? else {
+            return Err(self.changed());
+        };
+        let verdict = verdict(header, &sums, self.state.last);
+        if !matches!(verdict, Err(Fault::Checksum { .. })) {
+            self.state.key.get_or_insert(place);
+            if self.options.values
+                && self.bounds.contains(&header.uuid)
+                && self.is_type_wanted(at)
+                && total <= self.options.max_record_bytes
+            {
+                // What is returned is what is hashed: these very bytes, once more.
+                self.window.load(&*self.source, at, whole, whole)?;
+                let hashed = header.split(self.window.bytes(&*self.source, at));
+                let is_same = |(body, _)| key_of(&[sums.key], (body, sums.stored)).is_some();
+                if !hashed.is_some_and(is_same) {
+                    return Err(self.changed());
+                }
+            }
+        }
+        Ok(self.commit(at, header, verdict)?.unwrap_or(Advance::On))
+    }
+
     /// Damage begins at the next record. `hashed` is what was hashed to find out, in bytes.
-    pub(super) fn damage(&mut self, finding: Finding, hashed: u64) -> Result<Advance> {
-        let (at, len, cause) = (self.state.at, self.source.len(), finding.cause());
+    fn damage(&mut self, fault: Fault, hashed: u64) -> Result<Advance> {
+        let (at, len, cause) = (self.state.at, self.source.len(), fault.cause());
         if at == 0 && cause == Cause::ChecksumMismatch {
-            self.suspects_key = self.nothing_checks()?;
+            self.suspects_key = self.resync().nothing_checks()?;
         }
         if self.options.strict && self.options.eof == Eof::Final {
-            return Err(self.damage_error(finding));
+            return Err(self.damage_error(fault));
         }
         let budget = self.state.budget;
         self.state.budget.spend(hashed);
         self.state.trust = 0;
-        let resync = self.resync()?;
-        let (end, older) = match resync {
-            Resync::Lengths(end) => (end, false),
-            Resync::Nothing { end, older } => (end, older),
-            Resync::Followed(end) | Resync::Limit(end) => {
+        let Found { end: found, checks } = self.resync().end(at)?;
+        if checks {
+            self.state.checked = true;
+            self.suspects_key = false;
+        }
+        match found {
+            End::Followed(end) | End::Limit(end) => {
                 if self.options.strict {
-                    return Err(self.damage_error(finding));
+                    return Err(self.damage_error(fault));
                 }
                 self.cover(end, Kind::Corrupt, Some(cause));
-                if matches!(resync, Resync::Limit(_)) {
+                if let End::Limit(_) = found {
                     self.cover(len, Kind::Corrupt, Some(Cause::SearchLimit));
                 }
-                return Ok(Advance::On);
             }
-        };
-        if self.options.eof == Eof::Growing {
-            self.state.budget = budget;
-            return Ok(Advance::Wait);
-        }
-        let fate = if older {
-            Fate::Corrupt
-        } else {
-            Fate::of_tail(self.state.checked)
-        };
-        self.cover(end, fate.kind(cause), Some(cause));
-        if matches!(resync, Resync::Nothing { .. }) {
-            self.cover(len, Kind::Unused, None);
+            End::Lengths(end) | End::Nothing(end) => {
+                if self.options.eof == Eof::Growing {
+                    self.state.budget = budget;
+                    return Ok(Advance::Wait);
+                }
+                let fate = if checks {
+                    Fate::Corrupt
+                } else {
+                    Fate::of_tail(self.state.checked)
+                };
+                self.cover(end, fate.kind(cause), Some(cause));
+                if let End::Nothing(_) = found {
+                    self.cover(len, Kind::Unused, None);
+                }
+            }
         }
         Ok(Advance::On)
     }
 
     /// Whether the type of the record at `position`, whose header is in the window, is wanted.
-    pub(super) fn is_type_wanted(&self, position: u64) -> bool {
+    fn is_type_wanted(&self, position: u64) -> bool {
         let bytes = self.window.bytes(&*self.source, position);
         self.types.contain(type_of(bytes))
     }
@@ -382,7 +422,8 @@ impl ActiveScan {
         self.state.at = end.max(self.state.at);
     }
 
-    fn damage_error(&self, finding: Finding) -> Error {
+    fn damage_error(&self, fault: Fault) -> Error {
+        let finding = fault.finding();
         Error::Damage(Box::new(Damage {
             path: self.source.path().map(Into::into),
             offset: self.state.at,
@@ -390,6 +431,20 @@ impl ActiveScan {
             finding,
             wrong_key: self.suspects_key,
         }))
+    }
+
+    fn too_large(&self, position: u64, header: &Header) -> Error {
+        Error::record_too_large(
+            self.source.path(),
+            format!("the record at offset {position}"),
+            header.total(),
+            self.options.max_record_bytes,
+        )
+    }
+
+    fn changed(&self) -> Error {
+        let what = format!("the record at offset {}", self.state.at);
+        Error::changed(self.source.path(), &what)
     }
 }
 
