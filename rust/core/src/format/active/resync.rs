@@ -389,3 +389,96 @@ fn next_candidate(bytes: &[u8], reach: usize, left: u64) -> Option<(usize, Heade
     }
     None
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::indexing_slicing)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    use super::super::layout::encode;
+    use super::*;
+    use crate::source::BytesSource;
+
+    fn uuid(tick: u8) -> [u8; UUID_BYTES] {
+        (u128::from(tick) << 80 | 6 << 76 | 0b10 << 62).to_be_bytes()
+    }
+
+    /// Rule 10, offset by offset, as far as the budget is not concerned.
+    fn end_slowly(bytes: &[u8], start: usize, last: Option<[u8; UUID_BYTES]>) -> Found {
+        let judged = |at: usize| {
+            let header = structure(&bytes[at..], (bytes.len() - at) as u64).record()?;
+            let checks = key_of(&[Key::DEFAULT], header.split(&bytes[at..]).unwrap()).is_some();
+            Some((
+                at + saturating_usize(header.total()),
+                checks && version(header.uuid).is_ok(),
+                header,
+            ))
+        };
+        let ascends = |header: &Header| order(header.uuid, last).is_ok();
+        let data_end = bytes
+            .iter()
+            .rposition(|byte| *byte != 0)
+            .map_or(0, |at| at + 1);
+        if let Some((end, _, header)) = judged(start) {
+            let checks = false;
+            if judged(end).is_some_and(|(_, checks, next)| checks && ascends(&next)) {
+                let end = End::Followed(end as u64);
+                return Found { end, checks };
+            }
+            if end >= data_end && header.split(&bytes[start..]).unwrap().1 != 0 {
+                let end = End::Lengths(end as u64);
+                return Found { end, checks };
+            }
+        }
+        let mut checks = false;
+        for at in start + 1..data_end {
+            if let Some((_, true, header)) = judged(at) {
+                checks = true;
+                if ascends(&header) {
+                    let end = End::Followed(at as u64);
+                    return Found { end, checks };
+                }
+            }
+        }
+        let end = End::Nothing(data_end as u64);
+        Found { end, checks }
+    }
+
+    proptest! {
+        #[test]
+        fn damage_ends_where_judging_each_offset_ends_it(
+            records in vec((any::<u8>(), 0..3_u8, 0..40_usize), 1..8),
+            changes in vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+            unused in prop_oneof![Just(0), 0..400_usize],
+            start in any::<prop::sample::Index>(),
+            last in prop_oneof![Just(None), any::<u8>().prop_map(|tick| Some(uuid(tick)))],
+        ) {
+            let (mut bytes, mut starts) = (Vec::new(), Vec::new());
+            for (tick, type_len, value_len) in records {
+                starts.push(bytes.len());
+                let type_ = vec![b't'; type_len.into()];
+                let value = vec![b'v'; value_len];
+                encode(&mut bytes, &Key::DEFAULT, &uuid(tick), &type_, &value).unwrap();
+            }
+            for (place, byte) in changes {
+                let place = place.index(bytes.len());
+                bytes[place] = byte;
+            }
+            let start = *start.get(&starts);
+            bytes.resize(bytes.len() + unused, 0);
+            let source = BytesSource::new(bytes.clone());
+            let found = Resync {
+                source: &source,
+                options: &Options::default(),
+                window: &Window::default(),
+                search: &mut Search::default(),
+                budget: &mut Budget::default(),
+                keys: &[Key::DEFAULT],
+                last,
+            }
+            .end(start as u64);
+            prop_assert_eq!(found.unwrap(), end_slowly(&bytes, start, last));
+        }
+    }
+}
