@@ -1,8 +1,10 @@
 //! Records that lie whole in a window, one behind the other: parsed, hashed together, and nearly always taken in together.
 
-use super::judge::{Sums, is_zero, structure, verdict};
+use super::judge::{Structure, Sums, is_zero, structure, verdict};
 use super::layout::{CHECKSUM_BYTES, Header, UUID_BYTES};
+use crate::bug::OrBug;
 use crate::checksum::{Key, hash_many};
+use crate::error::Result;
 use crate::limits::LIMITS;
 use crate::prefetch::prefetch_all;
 use crate::saturating::saturating_usize;
@@ -75,7 +77,8 @@ impl Group {
     pub(super) fn parse(&mut self, stretch: &Stretch<'_>) {
         self.short = self.end <= self.len * SHORT_BYTES;
         (self.len, self.given, self.end) = (0, 0, 0);
-        self.last = stretch.last.unwrap_or_default();
+        // Zeros are less than any UUID of version 6.
+        self.last = stretch.last.unwrap_or([0; UUID_BYTES]);
         self.ascends = true;
         self.go_on(stretch, 1, usize::MAX);
         let limit = saturating_usize(stretch.limit);
@@ -90,8 +93,14 @@ impl Group {
     /// Goes on until there are so many records, or so many bytes of them.
     fn go_on(&mut self, stretch: &Stretch<'_>, len: usize, limit: usize) {
         let bytes = stretch.bytes.get(..limit).unwrap_or(stretch.bytes);
-        let extents = self.extents.get_mut(self.len..len).unwrap_or_default();
-        let stored = self.stored.get_mut(self.len..len).unwrap_or_default();
+        let extents = self
+            .extents
+            .get_mut(self.len..len)
+            .or_bug_default("no more records than there is room for");
+        let stored = self
+            .stored
+            .get_mut(self.len..len)
+            .or_bug_default("no more records than there is room for");
         let short = self.short;
         // Locals, so that the loop has them in registers.
         let (mut offset, mut last, mut count) = (self.end, &self.last, self.len);
@@ -139,7 +148,9 @@ impl Group {
 
     /// All records, as places in the bytes that they were parsed from.
     pub(super) fn extents(&self) -> &[Extent] {
-        self.extents.get(..self.len).unwrap_or_default()
+        self.extents
+            .get(..self.len)
+            .or_bug_default("no more records than there is room for")
     }
 
     /// What is hashed of the first record, and the checksum that it has.
@@ -150,7 +161,8 @@ impl Group {
 
     /// Hashes all records, which lie in these bytes.
     pub(super) fn hash(&mut self, key: &Key, bytes: &[u8]) {
-        let extents = self.extents.get(..self.len).unwrap_or_default();
+        let extents = self.extents.get(..self.len);
+        let extents = extents.or_bug_default("no more records than there is room for");
         hash_many(key, bytes, extents, &mut self.hashes);
     }
 
@@ -160,13 +172,18 @@ impl Group {
     }
 
     /// A record, and its checksums under the key that it was hashed with.
-    pub(super) fn get(&self, index: usize, key: &Key) -> Option<(Extent, Sums)> {
+    fn get(&self, index: usize, key: Key) -> Option<(Extent, Sums)> {
         let sums = Sums {
             stored: *self.stored.get(index)?,
             computed: *self.hashes.get(index)?,
-            key: *key,
+            key,
         };
         Some((*self.extents().get(index)?, sums))
+    }
+
+    /// A record of these, and its checksums under the key that it was hashed with.
+    pub(super) fn sums(&self, index: usize, key: Key) -> Result<(Extent, Sums)> {
+        self.get(index, key).or_bug("a hash for each record")
     }
 
     /// Whether `judge` says of each record in these bytes that it is good.
@@ -178,11 +195,12 @@ impl Group {
         key: &Key,
     ) -> bool {
         (0..self.len).all(|index| {
-            let Some(((offset, hashed), sums)) = self.get(index, key) else {
+            let Some(((offset, hashed), sums)) = self.get(index, *key) else {
                 return false;
             };
-            let rest = bytes.get(offset..).unwrap_or_default();
-            let Some(header) = structure(rest, left - offset as u64).record() else {
+            let rest = bytes.get(offset..);
+            let structure = rest.map(|rest| structure(rest, left - offset as u64));
+            let Some(header) = structure.and_then(Structure::record) else {
                 return false;
             };
             let good = verdict(&header, &sums, last);
@@ -228,7 +246,9 @@ impl Group {
 
     /// The records that are given out.
     pub(super) fn given(&self) -> &[Extent] {
-        self.extents.get(..self.given).unwrap_or_default()
+        self.extents
+            .get(..self.given)
+            .or_bug_default("no more records than there is room for")
     }
 }
 

@@ -164,12 +164,13 @@ pub(super) fn verdict(
     sequence(header.uuid, last)
 }
 
-/// The first of these keys, by its place, under which the checksum of `body` is `stored`.
-pub(super) fn key_of(keys: &[Key], (body, stored): (&[u8], u64)) -> Option<usize> {
-    let sums = |key: &Key| Sums {
+/// The first of these keys under which the checksum of `body` is `stored`, and its place among them.
+pub(super) fn key_of(keys: &[Key], (body, stored): (&[u8], u64)) -> Option<(usize, Key)> {
+    let sums = |key: Key| Sums {
         stored,
-        computed: hash(key, body),
-        key: *key,
+        computed: hash(&key, body),
+        key,
     };
-    keys.iter().position(|key| checksum(&sums(key)).is_ok())
+    let mut keys = keys.iter().copied().enumerate();
+    keys.find(|(_, key)| checksum(&sums(*key)).is_ok())
 }

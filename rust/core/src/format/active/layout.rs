@@ -1,5 +1,6 @@
 //! A record's bytes: where its fields are, and how they are written. What they have to be, `judge` says.
 
+use crate::bug::OrBug;
 use crate::checksum::{Key, hash};
 use crate::cursor::Cursor;
 use crate::error::{Error, Result};
@@ -62,7 +63,7 @@ impl Header {
         }
         let value_len_at = UUID_BYTES + 1 + usize::from(*type_len);
         let value_len = bytes.get(value_len_at..)?.first_chunk()?;
-        let value_len = usize::try_from(u32::from_be_bytes(*value_len)).ok()?;
+        let value_len = saturating_usize(u32::from_be_bytes(*value_len));
         let hashed = value_len.checked_add(value_len_at + 4)?;
         Some((bytes.first_chunk()?, hashed))
     }
@@ -117,8 +118,8 @@ pub fn encode(
     value: &[u8],
 ) -> Result<()> {
     let (start, len) = encode_unhashed(out, uuid, type_, value)?;
-    let body = out.get(start..).and_then(|record| record.get(..len));
-    let checksum = hash(key, body.unwrap_or_default());
+    let body = out.get(start..start + len);
+    let checksum = hash(key, body.or_bug("the record that was appended")?);
     put_checksum(out, start + len, checksum);
     Ok(())
 }
@@ -148,7 +149,9 @@ pub(super) fn encode_unhashed(
 
 /// Writes a checksum over the zeros at `place`.
 pub(super) fn put_checksum(out: &mut [u8], place: usize, checksum: u64) {
-    if let Some(zeros) = out.get_mut(place..).and_then(<[u8]>::first_chunk_mut) {
+    let zeros = out.get_mut(place..).and_then(<[u8]>::first_chunk_mut);
+    debug_assert!(zeros.is_some(), "no room for a checksum at {place}");
+    if let Some(zeros) = zeros {
         *zeros = checksum.to_be_bytes();
     }
 }

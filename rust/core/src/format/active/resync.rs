@@ -2,6 +2,7 @@
 
 use super::judge::{Structure, Sums, checksum, key_of, order, sequence, structure, version};
 use super::layout::{CHECKSUM_BYTES, Header, MAX_HEADER_BYTES, MIN_RECORD_BYTES, UUID_BYTES};
+use crate::bug::OrBug;
 use crate::checksum::{Incremental, Key};
 use crate::engine::{Budget, Options};
 use crate::error::Result;
@@ -302,15 +303,15 @@ impl<'a> Resync<'a> {
         match at_hand {
             Some(checks) => Ok(checks),
             None => {
-                let sums = self.sums(at, header)?;
-                Ok(sums.is_some_and(|(_, sums)| checksum(&sums).is_ok()))
+                let (_, sums) = self.sums(at, header)?;
+                Ok(checksum(&sums).is_ok())
             }
         }
     }
 
     /// Hashes a record in pieces, under one key after the other, up to the one under which its checksum is right. Gives the
     /// place of the last key among them and the sums under it.
-    pub(super) fn sums(&mut self, at: u64, header: &Header) -> Result<Option<(usize, Sums)>> {
+    pub(super) fn sums(&mut self, at: u64, header: &Header) -> Result<(usize, Sums)> {
         let stored = stored_checksum(self.source, at, header)?;
         let mut last = None;
         for (place, key) in self.keys.iter().enumerate() {
@@ -324,7 +325,7 @@ impl<'a> Resync<'a> {
                 break;
             }
         }
-        Ok(last)
+        last.or_bug("at least one key")
     }
 
     /// The hash of `len` bytes from `start` on, read in pieces.

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::group::Extent;
 use super::layout::{MIN_HEADER_BYTES, UUID_BYTES, type_of};
+use crate::bug::OrBug;
 use crate::cursor::Cursor;
 use crate::record::ColumnBuffer;
 use crate::record::{Rows, Value};
@@ -27,14 +28,19 @@ impl ActiveRows<'_> {
     }
 
     /// What there is of a record in front of its checksum.
-    fn hashed(&self, (offset, hashed): Extent) -> &[u8] {
-        let rest = self.bytes.get(offset..).unwrap_or_default();
-        rest.get(..hashed).unwrap_or(rest)
+    fn hashed(&self, record @ (_, hashed): Extent) -> &[u8] {
+        Cursor::new(self.from(record)).run_up_to(hashed)
     }
 
-    fn uuid(&self, (offset, _): Extent) -> &[u8; UUID_BYTES] {
-        let rest = self.bytes.get(offset..).unwrap_or_default();
-        rest.first_chunk().unwrap_or(&[0; UUID_BYTES])
+    /// The bytes from a record's first on.
+    fn from(&self, (offset, _): Extent) -> &[u8] {
+        let bytes = self.bytes.get(offset..);
+        bytes.or_bug_default("the bytes that a record begins with")
+    }
+
+    fn uuid(&self, record: Extent) -> &[u8; UUID_BYTES] {
+        let uuid = self.from(record).first_chunk();
+        uuid.or_bug_value("a UUID in each record", &[0; UUID_BYTES])
     }
 
     fn micros(&self, record: Extent) -> i64 {
@@ -70,13 +76,14 @@ impl ActiveRows<'_> {
     /// A record whose value was read.
     pub(super) fn stored(&self, row: usize) -> Stored<'_> {
         let record @ (offset, hashed) = self.record(row);
-        let checksum = self.bytes.get(offset + hashed..).unwrap_or_default();
+        let checksum = self.bytes.get(offset + hashed..);
+        let checksum = checksum.and_then(|checksum| Cursor::new(checksum).u64_be());
         let (type_, value) = (self.type_bytes(record), self.value_bytes(record));
         Stored {
             uuid: *self.uuid(record),
             type_,
             value,
-            checksum: Cursor::new(checksum).u64_be().unwrap_or_default(),
+            checksum: checksum.or_bug_default("the checksum of a record whose value was read"),
         }
     }
 }
@@ -115,7 +122,8 @@ impl Rows for ActiveRows<'_> {
     }
 
     fn fill(&self, rows: Range<usize>, column: usize, buffer: &mut ColumnBuffer) {
-        let records = self.records.get(rows).unwrap_or_default().iter();
+        let records = self.records.get(rows);
+        let records = records.or_bug_default("rows that are there").iter();
         match column {
             0 => buffer.extend_uuids(records.map(|record| self.uuid(*record))),
             1 => buffer.extend_int64(records.map(|record| self.micros(*record))),

@@ -1,5 +1,6 @@
 //! The walk: parse a window, hash many records together, commit the prefix up to the first failure, resynchronise from there.
 
+use std::slice;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -10,6 +11,7 @@ use super::layout::{Header, MAX_HEADER_BYTES, UUID_BYTES, type_of};
 use super::resync::{End, Found, Resync, Search};
 use super::rows::{ActiveRows, Stored};
 use super::settled::Settled;
+use crate::bug::OrBug;
 use crate::checksum::Key;
 use crate::engine::{Advance, Budget, Carry, Driver, Eof, Options, Scan, Start, Types, UuidBounds};
 use crate::error::{Damage, Error, Result};
@@ -52,6 +54,8 @@ pub(crate) struct ActiveScan {
     group: Group,
     /// The offset that the places of the group's records count from.
     base: u64,
+    /// The file's key, or the first of several as long as it is not known which is the file's.
+    key: Key,
     suspects_key: bool,
 }
 
@@ -87,11 +91,11 @@ impl ActiveWalk {
 
 impl ActiveScan {
     fn new(source: Arc<dyn Source>, options: &Options, start: Start<'_>) -> Result<Self> {
-        if options.keys.is_empty() {
+        let Some(first_key) = options.keys.first() else {
             return Err(Error::Usage(
                 "at least one key is needed to check records".to_owned(),
             ));
-        }
+        };
         let key = (options.keys.len() == 1).then_some(0);
         let fresh = |at| State {
             at,
@@ -112,15 +116,20 @@ impl ActiveScan {
                 ))
             })?,
         };
-        if state.at > source.len() || state.key.is_some_and(|key| key >= options.keys.len()) {
+        let key = match state.key {
+            Some(place) => options.keys.get(place),
+            None => Some(first_key),
+        };
+        let Some(key) = key.filter(|_| state.at <= source.len()) else {
             let message = format!(
                 "cannot start at offset {} of a file of {} bytes with these keys",
                 state.at,
                 source.len()
             );
             return Err(Error::Usage(message));
-        }
+        };
         Ok(Self {
+            key: *key,
             search: Search::default(),
             window: Window::default(),
             settled: Settled::resume(state.at, state.held),
@@ -137,7 +146,6 @@ impl ActiveScan {
 
     /// A search of this file.
     fn resync(&mut self) -> Resync<'_> {
-        let keys = &self.options.keys;
         Resync {
             source: &*self.source,
             options: &self.options,
@@ -145,17 +153,16 @@ impl ActiveScan {
             search: &mut self.search,
             budget: &mut self.state.budget,
             keys: match self.state.key {
-                Some(key) => keys.get(key..=key).unwrap_or_default(),
-                None => keys,
+                Some(_) => slice::from_ref(&self.key),
+                None => &self.options.keys,
             },
             last: self.state.last,
         }
     }
 
     /// The file's key, once a record has shown which it is.
-    pub(crate) fn file_key(&self) -> Key {
-        let key = self.options.keys.get(self.state.key.unwrap_or(0));
-        key.copied().unwrap_or_default()
+    pub(crate) const fn file_key(&self) -> Key {
+        self.key
     }
 
     fn active_rows(&self) -> ActiveRows<'_> {
@@ -179,13 +186,12 @@ impl ActiveScan {
         let bytes = self.window.bytes(&*self.source, self.base);
         if self.state.key.is_none() {
             let first = self.group.first(bytes);
-            self.state.key = first.and_then(|first| key_of(&self.options.keys, first));
-            if self.state.key.is_none() {
-                self.group.only_first();
+            match first.and_then(|first| key_of(&self.options.keys, first)) {
+                Some((place, key)) => (self.state.key, self.key) = (Some(place), key),
+                None => self.group.only_first(),
             }
         }
-        let key = self.file_key();
-        self.group.hash(&key, bytes);
+        self.group.hash(&self.key, bytes);
     }
 
     /// Takes in all of the group, if [`commit`](Self::commit) would take in each of its records and give it out.
@@ -210,8 +216,8 @@ impl ActiveScan {
         debug_assert!(
             {
                 let left = self.source.len() - self.base;
-                let (last, key) = (self.state.last, self.file_key());
-                self.group.is_judged_good(bytes, left, last, &key)
+                self.group
+                    .is_judged_good(bytes, left, self.state.last, &self.key)
             },
             "a group that is sound has records that are not"
         );
@@ -226,20 +232,18 @@ impl ActiveScan {
         } else {
             self.settled.cover_records(self.base, extents);
             let types = &self.types;
-            let type_at = |(offset, _): &Extent| type_of(bytes.get(*offset..).unwrap_or_default());
-            self.group
-                .give_those(|extent| types.contain(type_at(extent)));
+            self.group.give_those(|(offset, _)| {
+                let record = bytes.get(*offset..);
+                types.contain(type_of(record.or_bug_default("the record's bytes")))
+            });
         }
         true
     }
 
     /// Commits the records of the group up to the first whose checksum is wrong.
     fn commit_group(&mut self) -> Result<Advance> {
-        let key = self.file_key();
         for index in 0..self.group.extents().len() {
-            let Some(((offset, _), sums)) = self.group.get(index, &key) else {
-                break;
-            };
+            let ((offset, _), sums) = self.group.sums(index, self.key)?;
             let position = self.base + offset as u64;
             let bytes = self.window.bytes(&*self.source, position);
             let Structure::Record(header) = structure(bytes, self.source.len() - position) else {
@@ -342,12 +346,11 @@ impl ActiveScan {
             self.window.load(&*self.source, at, whole, want)?;
             return Ok(Advance::On);
         }
-        let Some((place, sums)) = self.resync().sums(at, header)? else {
-            return Err(self.changed());
-        };
+        let (place, sums) = self.resync().sums(at, header)?;
         let verdict = verdict(header, &sums, self.state.last);
         if !matches!(verdict, Err(Fault::Checksum { .. })) {
             self.state.key.get_or_insert(place);
+            self.key = sums.key;
             if self.options.values
                 && self.bounds.contains(&header.uuid)
                 && self.is_type_wanted(at)
@@ -519,8 +522,9 @@ impl Scan for ActiveScan {
             held: self.settled.held(),
             ..self.state.clone()
         };
-        // A struct of numbers always has a JSON form.
-        Carry(serde_json::to_string(&state).unwrap_or_default())
+        // Without one nothing can be read on from here: an empty carry is refused.
+        let json = serde_json::to_string(&state);
+        Carry(json.or_bug_default("a JSON form of a struct of numbers"))
     }
 
     fn suspects_key(&self) -> bool {
