@@ -1,7 +1,7 @@
 //! Looking ahead: large messages before they are trusted with memory, and the framing behind a corrupt one.
 
-use super::compact::{MAX_UINT_BYTES, Read, Reader, Stop};
 use super::draft::{Reference, Scope};
+use super::layout::compact::{MAX_UINT_BYTES, Read, Reader, Stop};
 use super::message::{Frame, Message, Record, dangling_finding};
 use super::pieces::Pieces;
 use super::rows::{Large, changed};

@@ -1,6 +1,6 @@
 //! Whether a file could be an oplog. There is no magic: that lengths fit and messages decode is all that can be seen.
 
-use super::compact::{Body, MAX_UINT_BYTES};
+use super::layout::compact::{Body, MAX_UINT_BYTES};
 use super::message::{Frame, Message};
 use super::pieces::Pieces;
 use crate::engine::{Likelihood, Options};

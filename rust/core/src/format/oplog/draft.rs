@@ -7,9 +7,10 @@
 //!            ‖ keys array(fixed32)
 //! ```
 
-use super::columns::{ABI, BATCH, CHECKPOINT, CHECKPOINTER, CLOCK, KEYS, VALUE, VERSION};
-use super::compact::{Body, Bytes, Counts, Items, KEY_BYTES, Read, Reader, Run};
-use super::keys::{Key, KeyTable};
+use super::keys::KeyTable;
+use super::layout::columns::{ABI, BATCH, CHECKPOINT, CHECKPOINTER, CLOCK, KEYS, VALUE, VERSION};
+use super::layout::compact::{Body, Bytes, Counts, Items, KEY_BYTES, Key, Read, Reader, Run};
+use super::layout::heads::{heads, read_heads};
 use crate::record::Value;
 
 /// What System has, and where the tree hash is.
@@ -79,7 +80,7 @@ impl Message {
         let clock = if references {
             reader.items("clock", 3, |reader| Reference::read(reader).map(drop))?
         } else {
-            reader.items("clock", KEY_BYTES + 1, |reader| head(reader).map(drop))?
+            read_heads(reader)?
         };
         let message = Self {
             system,
@@ -235,27 +236,4 @@ fn keys<B: Bytes>(reader: &mut Reader<B>) -> Read<Items> {
     let count = reader.count("keys", KEY_BYTES)?;
     let run = reader.run(count * KEY_BYTES, "keys")?;
     Ok(Items { at: run.at, count })
-}
-
-/// A clock entry that holds its key.
-#[inline]
-pub(super) fn head<B: Bytes>(reader: &mut Reader<B>) -> Read<(Run, u64)> {
-    let key = reader.run(KEY_BYTES, "a clock entry's key")?;
-    Ok((key, reader.uint("a clock entry's length")?))
-}
-
-/// A clock whose entries hold their keys.
-pub(super) fn heads<'a>(body: Body<'a>, clock: Items) -> Read<Value<'a>> {
-    let mut reader = body.reader(clock.at);
-    let entry = |_| {
-        let (key, length) = head(&mut reader)?;
-        Ok(Value::Struct(vec![
-            Value::Binary(body.get(key)),
-            Value::UInt64(length),
-        ]))
-    };
-    (0..clock.count)
-        .map(entry)
-        .collect::<Read<_>>()
-        .map(Value::List)
 }

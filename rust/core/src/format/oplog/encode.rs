@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use super::compact::{put_buffer, put_uint};
-use super::fields::{absent, all, binary, check_count, fixed, list, parts, present, uint};
-use super::keys::Key;
+use super::layout::compact::{Key, put_buffer, put_uint};
+use super::layout::fields::{absent, all, binary, check_count, fixed, list, parts, present, uint};
+use super::layout::heads::put_heads;
 use crate::engine::Dialect;
 use crate::error::{Error, Result};
 use crate::record::Value;
@@ -74,7 +74,7 @@ pub(super) fn encode(
         references(out, clock, keys, naming)?
     } else {
         absent(keys, "keys", "only the dialect draft-1.1 has them")?;
-        heads(out, clock)?;
+        put_heads(out, clock)?;
         Vec::new()
     };
     put_uint(out, uint(abi, "abi")?);
@@ -85,20 +85,6 @@ pub(super) fn encode(
         out.extend_from_slice(own.as_flattened());
     }
     Ok(own)
-}
-
-/// Appends a clock whose entries hold their keys.
-pub(super) fn heads(out: &mut Vec<u8>, clock: &Value<'_>) -> Result<()> {
-    let entries = list(clock, "clock")?;
-    put_uint(out, entries.len() as u64);
-    for (place, entry) in entries.iter().enumerate() {
-        let [key, length] = parts(entry, format_args!("clock entry {place}"))?;
-        let name = format_args!("the key of clock entry {place}");
-        out.extend_from_slice(fixed::<32>(key, name)?);
-        let name = format_args!("the length of clock entry {place}");
-        put_uint(out, uint(length, name)?);
-    }
-    Ok(())
 }
 
 /// Appends a clock whose entries refer to keys. Gives the keys that are to be declared: those used first here, in the order of

@@ -8,13 +8,12 @@ use serde::ser::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::late_keys::{LateKeys, OWNER_BYTES};
+use super::layout::compact::Key;
 use crate::error::Result;
 use crate::limits::LIMITS;
 use crate::saturating::saturating_usize;
 
-/// A key.
-pub(super) type Key = [u8; KEY_BYTES];
-pub(super) const KEY_BYTES: usize = 32;
+const KEY_BYTES: usize = size_of::<Key>();
 
 /// The keys of the messages read so far, by message: 32 bytes for each, and 16 for each message that has any. Any later message
 /// may refer to any of them, so all have to be at hand: the first in memory, those behind in temporary files. The

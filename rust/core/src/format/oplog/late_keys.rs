@@ -1,6 +1,6 @@
 //! Keys for which a table has no room in memory: in temporary files, found by a short list of signposts.
 
-use super::keys::{KEY_BYTES, Key};
+use super::layout::compact::{KEY_BYTES, Key};
 use crate::cursor::Cursor;
 use crate::error::Result;
 use crate::limits::LIMITS;
@@ -38,7 +38,7 @@ impl LateKeys {
 
     /// The place behind the last key.
     const fn end(&self) -> u64 {
-        self.first + self.keys.len() / KEY_BYTES as u64
+        self.first + self.keys.len() / KEY_BYTES
     }
 
     /// Begins the keys of the next message.
@@ -82,11 +82,9 @@ impl LateKeys {
 
     /// The key at a place.
     pub(super) fn key(&self, place: u64) -> Result<Option<Key>> {
-        let at = place
-            .saturating_sub(self.first)
-            .saturating_mul(KEY_BYTES as u64);
-        let mut bytes = Vec::with_capacity(KEY_BYTES);
-        self.keys.read(at, KEY_BYTES, &mut bytes)?;
+        let at = place.saturating_sub(self.first).saturating_mul(KEY_BYTES);
+        let mut bytes = Vec::with_capacity(size_of::<Key>());
+        self.keys.read(at, size_of::<Key>(), &mut bytes)?;
         Ok(bytes.first_chunk().copied())
     }
 

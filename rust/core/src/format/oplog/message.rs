@@ -1,9 +1,9 @@
 //! One message of any dialect, and the buffer that it is framed in.
 
-use super::columns::SEQ;
-use super::compact::{Body, Bytes, Items, KEY_BYTES, Read, Reader, Run, uint_bytes};
 use super::draft::{Reference, Scope};
-use super::keys::{Key, KeyTable};
+use super::keys::KeyTable;
+use super::layout::columns::SEQ;
+use super::layout::compact::{Body, Bytes, Items, KEY_BYTES, Key, Read, Reader, Run, uint_bytes};
 use super::{autobase, draft};
 use crate::engine::Dialect;
 use crate::error::Finding;

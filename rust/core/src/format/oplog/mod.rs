@@ -12,14 +12,12 @@
 
 mod ahead;
 mod autobase;
-mod columns;
-mod compact;
 mod detect;
 mod draft;
 mod encode;
-mod fields;
 mod keys;
 mod late_keys;
+mod layout;
 mod message;
 mod pieces;
 mod renumber;
@@ -45,7 +43,7 @@ pub static FORMAT: Format = Format {
     has_plain_values: true,
     open_options: &["dialect"],
     create_options: &["append", "zero_torn_tail", "dialect"],
-    columns: |options| columns::columns(options.dialect),
+    columns: |options| layout::columns::columns(options.dialect),
     detect: detect::detect,
     walk: |source, options, start| Ok(Box::new(walk::OplogWalk::open(source, options, start)?)),
     split: None,

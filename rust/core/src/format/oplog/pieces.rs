@@ -1,6 +1,6 @@
 //! A message that is read in pieces, where it is too large to be trusted with memory.
 
-use super::compact::{Bytes, Reader};
+use super::layout::compact::{Bytes, Reader};
 use crate::engine::Options;
 use crate::error::Result;
 use crate::limits::LIMITS;

@@ -9,7 +9,7 @@
 //!
 //! Lengths in clocks, heads and checkpoints, and blocks in traces, count what is in other oplogs and in views: they stay.
 
-use super::compact::{Bytes, Counted, Counts, Run, put_uint};
+use super::layout::compact::{Bytes, Counted, Counts, Run, put_uint};
 use super::pieces::Pieces;
 use crate::engine::Dialect;
 use crate::error::Result;

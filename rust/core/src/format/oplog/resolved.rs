@@ -1,8 +1,8 @@
 //! What the references of a step's messages lead to, where the keys are not all in memory.
 
-use super::compact::{Body, Read, Stop};
 use super::draft::Reference;
-use super::keys::{Key, KeyTable};
+use super::keys::KeyTable;
+use super::layout::compact::{Body, Key, Read, Stop};
 use super::message::Record;
 use crate::error::Error;
 

@@ -3,12 +3,12 @@
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use super::columns::{
+use super::keys::KeyTable;
+use super::layout::columns::{
     ABI, BATCH, CHECKPOINT, CHECKPOINTER, CLOCK, DIGEST, FLAGS, KEYS, MAX_SUPPORTED_VERSION, SEQ,
     TRACE, VALUE, VERSION,
 };
-use super::compact::{Body, Run};
-use super::keys::{Key, KeyTable};
+use super::layout::compact::{Body, Key, Run};
 use super::message::Record;
 use super::resolved::Resolved;
 use crate::error::{Error, Result};

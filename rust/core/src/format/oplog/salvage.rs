@@ -1,7 +1,7 @@
 //! The good messages of a damaged oplog, one behind the other. Where one is lost that others follow, those get other numbers,
 //! which is done only if it is asked for, and only if all that counts by them can follow.
 
-use super::compact::{Reader, Stop, put_uint};
+use super::layout::compact::{Reader, Stop, put_uint};
 use super::message::{Message, Record};
 use super::pieces::Pieces;
 use super::renumber::{Dropped, Edit, Renumbering};

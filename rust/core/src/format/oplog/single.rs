@@ -2,14 +2,15 @@
 
 use std::sync::OnceLock;
 
-use super::compact::{Body, Stop};
 use super::draft;
 use super::encode::Naming;
 use super::keys::KeyTable;
+use super::layout::compact::{Body, Stop};
+use super::layout::fields;
 use super::message::Record;
 use super::resolved::Resolved;
 use super::rows::{Bodies, OplogRows};
-use super::{autobase, encode, fields};
+use super::{autobase, encode};
 use crate::engine::Dialect;
 use crate::error::{Damage, Error, Result};
 use crate::record::{Found, Rows, Value};

@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::columns::columns;
-use super::compact::put_buffer;
 use super::encode::{Naming, encode};
-use super::keys::Key;
+use super::layout::columns::columns;
+use super::layout::compact::{Key, put_buffer};
+use super::layout::fields;
 use super::walk::OplogWalk;
-use super::{FORMAT, autobase, fields};
+use super::{FORMAT, autobase};
 use crate::engine::{self, Dialect, Options, Start, Step, Walk, WriteOptions, sum_up};
 use crate::error::{Error, Result};
 use crate::ledger::Summary;

@@ -2,9 +2,11 @@
 
 use super::v2;
 use crate::error::{Error, Result};
-use crate::format::oplog::compact::{put_buffer, put_uint};
-use crate::format::oplog::encode::heads;
-use crate::format::oplog::fields::{absent, all, binary, fixed, list, parts, present, uint};
+use crate::format::oplog::layout::compact::{put_buffer, put_uint};
+use crate::format::oplog::layout::fields::{
+    absent, all, binary, fixed, list, parts, present, uint,
+};
+use crate::format::oplog::layout::heads::put_heads;
 use crate::record::Value;
 
 /// Appends a message of version 2.
@@ -39,7 +41,7 @@ pub(in crate::format::oplog) fn encode(out: &mut Vec<u8>, fields: &[Value<'_>]) 
     absent(max_supported_version, "max_supported_version", none)?;
 
     put_uint(out, 2);
-    heads(out, clock)?;
+    put_heads(out, clock)?;
     put_uint(out, uint(batch, "batch")?);
     let value = present(value).map_or(Ok([].as_slice()), |value| binary(value, "value"))?;
     put_buffer(out, value);

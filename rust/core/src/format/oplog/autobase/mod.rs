@@ -12,12 +12,12 @@ mod v2;
 
 pub(super) use encode::encode;
 
-use super::columns::{
+use super::layout::columns::{
     BATCH, CHECKPOINT, CLOCK, DIGEST, EXTRA, FLAGS, KEYS, MAX_SUPPORTED_VERSION, OPTIMISTIC, TRACE,
     VALUE, VERSION,
 };
-use super::compact::{Body, Bytes, Counts, Fault, Items, KEY_BYTES, Read, Reader, Run};
-use super::draft::{head, heads};
+use super::layout::compact::{Body, Bytes, Counts, Fault, Items, Read, Reader, Run};
+use super::layout::heads::{heads, read_heads};
 use crate::record::Value;
 
 const SIGNATURE_BYTES: u64 = 64;
@@ -179,7 +179,7 @@ impl Message {
 impl Node {
     fn read<B: Bytes>(reader: &mut Reader<B>) -> Read<Self> {
         Ok(Self {
-            heads: reader.items("clock", KEY_BYTES + 1, |reader| head(reader).map(drop))?,
+            heads: read_heads(reader)?,
             batch: reader.counted(Counts::Batch, "batch")?,
             value: reader.buffer("value")?,
         })

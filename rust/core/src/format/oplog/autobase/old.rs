@@ -11,7 +11,7 @@
 //! The first checkpointer is the system's, the others are the user views'.
 
 use super::{Checkpoint, Checkpointer, Digest, Message, Node, index_checkpoint};
-use crate::format::oplog::compact::{Bytes, Counts, Items, KEY_BYTES, Read, Reader};
+use crate::format::oplog::layout::compact::{Bytes, Counts, Items, KEY_BYTES, Read, Reader};
 
 /// The outer flags.
 const CHECKPOINT: u64 = 1;

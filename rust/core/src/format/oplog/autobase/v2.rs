@@ -10,7 +10,7 @@
 //! ```
 
 use super::{Checkpoint, Checkpointer, Digest, Message, Node, Trace, index_checkpoint};
-use crate::format::oplog::compact::{Bytes, Counts, Items, KEY_BYTES, Read, Reader};
+use crate::format::oplog::layout::compact::{Bytes, Counts, Items, KEY_BYTES, Read, Reader};
 
 /// The outer flags: which frames there are, and what needs no bytes.
 pub(super) const CHECKPOINT: u64 = 1;

@@ -24,14 +24,14 @@ fn wrong(name: impl Display, expected: &str, value: &Value<'_>) -> Error {
     Error::Usage(format!("{name} has to be {expected}, and is {found}"))
 }
 
-pub(super) fn uint(value: &Value<'_>, name: impl Display) -> Result<u64> {
+pub(crate) fn uint(value: &Value<'_>, name: impl Display) -> Result<u64> {
     match value {
         Value::UInt64(number) => Ok(*number),
         other => Err(wrong(name, "an unsigned integer", other)),
     }
 }
 
-pub(super) fn binary<'v>(value: &Value<'v>, name: impl Display) -> Result<&'v [u8]> {
+pub(crate) fn binary<'v>(value: &Value<'v>, name: impl Display) -> Result<&'v [u8]> {
     match value {
         Value::Binary(bytes) => Ok(bytes),
         other => Err(wrong(name, "bytes", other)),
@@ -39,7 +39,7 @@ pub(super) fn binary<'v>(value: &Value<'v>, name: impl Display) -> Result<&'v [u
 }
 
 /// Exactly `N` bytes.
-pub(super) fn fixed<'v, const N: usize>(
+pub(crate) fn fixed<'v, const N: usize>(
     value: &Value<'v>,
     name: impl Display,
 ) -> Result<&'v [u8; N]> {
@@ -51,7 +51,7 @@ pub(super) fn fixed<'v, const N: usize>(
 }
 
 /// A list of as many items as an array can have.
-pub(super) fn list<'a, 'v>(value: &'a Value<'v>, name: impl Display) -> Result<&'a [Value<'v>]> {
+pub(crate) fn list<'a, 'v>(value: &'a Value<'v>, name: impl Display) -> Result<&'a [Value<'v>]> {
     match value {
         Value::List(items) => {
             check_count(items.len(), name)?;
@@ -61,7 +61,7 @@ pub(super) fn list<'a, 'v>(value: &'a Value<'v>, name: impl Display) -> Result<&
     }
 }
 
-pub(super) fn check_count(count: usize, name: impl Display) -> Result<()> {
+pub(crate) fn check_count(count: usize, name: impl Display) -> Result<()> {
     if count as u64 > MAX_ITEMS {
         return Err(Error::Usage(format!(
             "{name} has {count} items: at most {MAX_ITEMS} fit"
@@ -71,7 +71,7 @@ pub(super) fn check_count(count: usize, name: impl Display) -> Result<()> {
 }
 
 /// A structure of `N` fields.
-pub(super) fn parts<'a, 'v, const N: usize>(
+pub(crate) fn parts<'a, 'v, const N: usize>(
     value: &'a Value<'v>,
     name: impl Display,
 ) -> Result<&'a [Value<'v>; N]> {
@@ -85,7 +85,7 @@ pub(super) fn parts<'a, 'v, const N: usize>(
 }
 
 /// All columns of a message.
-pub(super) fn all<'a, 'v, const N: usize>(fields: &'a [Value<'v>]) -> Result<&'a [Value<'v>; N]> {
+pub(crate) fn all<'a, 'v, const N: usize>(fields: &'a [Value<'v>]) -> Result<&'a [Value<'v>; N]> {
     fields.try_into().map_err(|_| {
         let count = fields.len();
         Error::Usage(format!("a message has {N} fields, not {count}"))
@@ -93,12 +93,12 @@ pub(super) fn all<'a, 'v, const N: usize>(fields: &'a [Value<'v>]) -> Result<&'a
 }
 
 /// What is there of an optional field.
-pub(super) fn present<'a, 'v>(value: &'a Value<'v>) -> Option<&'a Value<'v>> {
+pub(crate) fn present<'a, 'v>(value: &'a Value<'v>) -> Option<&'a Value<'v>> {
     Some(value).filter(|value| **value != Value::Null)
 }
 
 /// That nothing is given of what the layout has no place for.
-pub(super) fn absent(value: &Value<'_>, name: &str, why: &str) -> Result<()> {
+pub(crate) fn absent(value: &Value<'_>, name: &str, why: &str) -> Result<()> {
     match present(value) {
         None => Ok(()),
         Some(_) => Err(Error::Usage(format!(
@@ -108,7 +108,7 @@ pub(super) fn absent(value: &Value<'_>, name: &str, why: &str) -> Result<()> {
 }
 
 /// The sequence number, if one is given.
-pub(super) fn seq(value: &Value<'_>) -> Result<Option<u64>> {
+pub(crate) fn seq(value: &Value<'_>) -> Result<Option<u64>> {
     match value {
         Value::Null => Ok(None),
         Value::Int64(number) => u64::try_from(*number)

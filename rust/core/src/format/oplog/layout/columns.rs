@@ -4,24 +4,24 @@ use crate::engine::Dialect;
 use crate::record::{Column, ColumnKind};
 
 // The places of columns: those of all dialects, and behind them those of `autobase`.
-pub(super) const SEQ: usize = 0;
-pub(super) const VERSION: usize = 1;
-pub(super) const CHECKPOINTER: usize = 2;
-pub(super) const CHECKPOINT: usize = 3;
-pub(super) const CLOCK: usize = 4;
-pub(super) const ABI: usize = 5;
-pub(super) const BATCH: usize = 6;
-pub(super) const VALUE: usize = 7;
-pub(super) const KEYS: usize = 8;
-pub(super) const MAX_SUPPORTED_VERSION: usize = 9;
-pub(super) const OPTIMISTIC: usize = 10;
-pub(super) const DIGEST: usize = 11;
-pub(super) const TRACE: usize = 12;
-pub(super) const EXTRA: usize = 13;
-pub(super) const FLAGS: usize = 14;
+pub(crate) const SEQ: usize = 0;
+pub(crate) const VERSION: usize = 1;
+pub(crate) const CHECKPOINTER: usize = 2;
+pub(crate) const CHECKPOINT: usize = 3;
+pub(crate) const CLOCK: usize = 4;
+pub(crate) const ABI: usize = 5;
+pub(crate) const BATCH: usize = 6;
+pub(crate) const VALUE: usize = 7;
+pub(crate) const KEYS: usize = 8;
+pub(crate) const MAX_SUPPORTED_VERSION: usize = 9;
+pub(crate) const OPTIMISTIC: usize = 10;
+pub(crate) const DIGEST: usize = 11;
+pub(crate) const TRACE: usize = 12;
+pub(crate) const EXTRA: usize = 13;
+pub(crate) const FLAGS: usize = 14;
 
 /// The columns of a dialect, in the order in which they are shown and written.
-pub(super) const fn columns(dialect: Dialect) -> &'static [Column] {
+pub(crate) const fn columns(dialect: Dialect) -> &'static [Column] {
     match dialect {
         Dialect::Draft => DRAFT,
         Dialect::Draft11 => DRAFT_11,

@@ -7,15 +7,17 @@ use crate::error::{Error, Finding, Result};
 use crate::ledger::Cause;
 
 /// The most items that an array may have.
-pub(super) const MAX_ITEMS: u64 = 0x10_0000;
+pub(crate) const MAX_ITEMS: u64 = 0x10_0000;
 /// The most bytes that a `uint` takes.
-pub(super) const MAX_UINT_BYTES: usize = 9;
+pub(crate) const MAX_UINT_BYTES: usize = 9;
+/// A key.
+pub(crate) type Key = [u8; 32];
 /// The bytes of a key or a tree hash.
-pub(super) const KEY_BYTES: u64 = 32;
+pub(crate) const KEY_BYTES: u64 = size_of::<Key>() as u64;
 
 /// Why a message does not decode. Offsets count from its beginning, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fault {
+pub(crate) enum Fault {
     /// A field reaches beyond what holds it.
     Short {
         what: &'static str,
@@ -37,14 +39,14 @@ pub(super) enum Fault {
 
 impl Fault {
     /// Where in the message it shows.
-    pub(super) const fn at(&self) -> u64 {
+    pub(crate) const fn at(&self) -> u64 {
         match self {
             Self::Short { at, .. } | Self::TooMany { at, .. } | Self::Trailing { at, .. } => *at,
             Self::Version { .. } => 0,
         }
     }
 
-    pub(super) const fn cause(&self) -> Cause {
+    pub(crate) const fn cause(&self) -> Cause {
         match self {
             Self::Short { .. } | Self::TooMany { .. } => Cause::LengthOutOfBounds,
             Self::Trailing { .. } => Cause::TrailingBytes,
@@ -52,7 +54,7 @@ impl Fault {
         }
     }
 
-    pub(super) fn finding(&self) -> Finding {
+    pub(crate) fn finding(&self) -> Finding {
         let beyond = Cause::LengthOutOfBounds;
         match self {
             Self::Short {
@@ -86,7 +88,7 @@ impl Fault {
 
 /// Why reading a message ended early.
 #[derive(Debug)]
-pub(super) enum Stop {
+pub(crate) enum Stop {
     /// The message does not decode. Boxed, so that what reading a number gives fits into two registers.
     Fault(Box<Fault>),
     /// Its bytes could not be had.
@@ -107,32 +109,32 @@ impl From<Fault> for Stop {
 }
 
 /// What reading a message gives.
-pub(super) type Read<T> = std::result::Result<T, Stop>;
+pub(crate) type Read<T> = std::result::Result<T, Stop>;
 
 /// Where some bytes of a message are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Run {
+pub(crate) struct Run {
     /// Counted from the message's beginning.
-    pub(super) at: u64,
-    pub(super) len: u64,
+    pub(crate) at: u64,
+    pub(crate) len: u64,
 }
 
 impl Run {
-    pub(super) const fn end(&self) -> u64 {
+    pub(crate) const fn end(&self) -> u64 {
         self.at.saturating_add(self.len)
     }
 }
 
 /// Where the items of an array are, and how many.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Items {
+pub(crate) struct Items {
     /// Where the first begins, counted from the message's beginning.
-    pub(super) at: u64,
-    pub(super) count: u64,
+    pub(crate) at: u64,
+    pub(crate) count: u64,
 }
 
 /// A message's bytes, in memory or not.
-pub(super) trait Bytes {
+pub(crate) trait Bytes {
     /// The `len` bytes from `at` on, a few at most, which are within the message.
     fn run(&mut self, at: u64, len: usize) -> Result<&[u8]>;
 
@@ -150,7 +152,7 @@ pub(super) trait Bytes {
 
 /// What a number that is told of says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Counts {
+pub(crate) enum Counts {
     /// So many messages back; 0 is this one.
     Back,
     /// The number of a message.
@@ -163,23 +165,23 @@ pub(super) enum Counts {
 
 /// A number that is told of, and where it stands.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Counted {
-    pub(super) counts: Counts,
-    pub(super) what: &'static str,
-    pub(super) run: Run,
-    pub(super) value: u64,
+pub(crate) struct Counted {
+    pub(crate) counts: Counts,
+    pub(crate) what: &'static str,
+    pub(crate) run: Run,
+    pub(crate) value: u64,
 }
 
 /// A message in memory, perhaps without its value.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Body<'a> {
+pub(crate) struct Body<'a> {
     bytes: &'a [u8],
     /// What is missing.
     cut: Run,
 }
 
 impl<'a> Body<'a> {
-    pub(super) const fn new(bytes: &'a [u8]) -> Self {
+    pub(crate) const fn new(bytes: &'a [u8]) -> Self {
         Self {
             bytes,
             cut: Run { at: 0, len: 0 },
@@ -187,13 +189,13 @@ impl<'a> Body<'a> {
     }
 
     /// A message of which `bytes` are all but those that are `cut`.
-    pub(super) const fn without(bytes: &'a [u8], cut: Run) -> Self {
+    pub(crate) const fn without(bytes: &'a [u8], cut: Run) -> Self {
         Self { bytes, cut }
     }
 
     /// Bytes by where they are in the whole message; empty where they are missing.
     #[inline]
-    pub(super) fn get(&self, run: Run) -> &'a [u8] {
+    pub(crate) fn get(&self, run: Run) -> &'a [u8] {
         let missing = match self.cut.len {
             0 => 0,
             _ if run == self.cut => return &[],
@@ -208,7 +210,7 @@ impl<'a> Body<'a> {
     }
 
     /// Reads on from `at`, up to which the message has been read before.
-    pub(super) fn reader(&self, at: u64) -> Reader<Self> {
+    pub(crate) fn reader(&self, at: u64) -> Reader<Self> {
         let len = (self.bytes.len() as u64).saturating_add(self.cut.len);
         Reader::new(*self, at, len)
     }
@@ -232,7 +234,7 @@ impl Bytes for Body<'_> {
 
 /// Reads a message forward. Nothing is allocated, whatever the message claims.
 #[derive(Debug)]
-pub(super) struct Reader<B> {
+pub(crate) struct Reader<B> {
     bytes: B,
     at: u64,
     end: u64,
@@ -240,15 +242,15 @@ pub(super) struct Reader<B> {
 
 impl<B: Bytes> Reader<B> {
     /// Reads from `at` to `end`, both counted from the message's beginning.
-    pub(super) const fn new(bytes: B, at: u64, end: u64) -> Self {
+    pub(crate) const fn new(bytes: B, at: u64, end: u64) -> Self {
         Self { bytes, at, end }
     }
 
-    pub(super) const fn at(&self) -> u64 {
+    pub(crate) const fn at(&self) -> u64 {
         self.at
     }
 
-    pub(super) const fn left(&self) -> u64 {
+    pub(crate) const fn left(&self) -> u64 {
         self.end.saturating_sub(self.at)
     }
 
@@ -281,13 +283,13 @@ impl<B: Bytes> Reader<B> {
         }
     }
 
-    pub(super) fn u8(&mut self, what: &'static str) -> Read<u8> {
+    pub(crate) fn u8(&mut self, what: &'static str) -> Read<u8> {
         self.array::<1>(what).map(|[byte]| byte)
     }
 
     /// An integer of any width, also a wider one than it needs.
     #[inline(always)]
-    pub(super) fn uint(&mut self, what: &'static str) -> Read<u64> {
+    pub(crate) fn uint(&mut self, what: &'static str) -> Read<u64> {
         match self.bytes.byte(self.at) {
             Some(small @ ..0xfd) if self.at < self.end => {
                 self.at += 1;
@@ -313,7 +315,7 @@ impl<B: Bytes> Reader<B> {
     }
 
     /// An integer that counts messages.
-    pub(super) fn counted(&mut self, counts: Counts, what: &'static str) -> Read<u64> {
+    pub(crate) fn counted(&mut self, counts: Counts, what: &'static str) -> Read<u64> {
         let at = self.at;
         let value = self.uint(what)?;
         let len = self.at - at;
@@ -328,7 +330,7 @@ impl<B: Bytes> Reader<B> {
 
     /// Skips bytes, and says where they are.
     #[inline]
-    pub(super) fn run(&mut self, len: u64, what: &'static str) -> Read<Run> {
+    pub(crate) fn run(&mut self, len: u64, what: &'static str) -> Read<Run> {
         let at = self.at;
         if self.left() < len {
             return Err(self.short(what, at, len));
@@ -337,14 +339,14 @@ impl<B: Bytes> Reader<B> {
         Ok(Run { at, len })
     }
 
-    pub(super) fn buffer(&mut self, what: &'static str) -> Read<Run> {
+    pub(crate) fn buffer(&mut self, what: &'static str) -> Read<Run> {
         let len = self.uint(what)?;
         self.run(len, what)
     }
 
     /// An array's count: items of at least `least` bytes each must have room.
     #[inline]
-    pub(super) fn count(&mut self, what: &'static str, least: u64) -> Read<u64> {
+    pub(crate) fn count(&mut self, what: &'static str, least: u64) -> Read<u64> {
         let at = self.at;
         let count = self.uint(what)?;
         let needed = count.saturating_mul(least);
@@ -359,7 +361,7 @@ impl<B: Bytes> Reader<B> {
     }
 
     /// An array whose items `item` reads.
-    pub(super) fn items(
+    pub(crate) fn items(
         &mut self,
         what: &'static str,
         least: u64,
@@ -374,7 +376,7 @@ impl<B: Bytes> Reader<B> {
     }
 
     /// What `content` reads within a frame: a `uint` length and its bytes, of which what is left over is skipped.
-    pub(super) fn frame<T>(
+    pub(crate) fn frame<T>(
         &mut self,
         what: &'static str,
         content: impl FnOnce(&mut Self) -> Read<T>,
@@ -397,7 +399,7 @@ impl<B: Bytes> Reader<B> {
     }
 
     /// That nothing is left over.
-    pub(super) fn finish(&self) -> Read<()> {
+    pub(crate) fn finish(&self) -> Read<()> {
         match self.left() {
             0 => Ok(()),
             left => Err(Fault::Trailing { at: self.at, left }.into()),
@@ -406,7 +408,7 @@ impl<B: Bytes> Reader<B> {
 }
 
 /// How many bytes the `uint` that begins with this byte has.
-pub(super) const fn uint_bytes(first: u8) -> u64 {
+pub(crate) const fn uint_bytes(first: u8) -> u64 {
     match first {
         0xfd => 3,
         0xfe => 5,
@@ -416,7 +418,7 @@ pub(super) const fn uint_bytes(first: u8) -> u64 {
 }
 
 /// Appends an integer in as few bytes as it needs.
-pub(super) fn put_uint(out: &mut Vec<u8>, value: u64) {
+pub(crate) fn put_uint(out: &mut Vec<u8>, value: u64) {
     if let Ok(small @ 0..=0xfc) = u8::try_from(value) {
         out.push(small);
     } else if let Ok(value) = u16::try_from(value) {
@@ -432,7 +434,7 @@ pub(super) fn put_uint(out: &mut Vec<u8>, value: u64) {
 }
 
 /// Appends a length and that many bytes.
-pub(super) fn put_buffer(out: &mut Vec<u8>, bytes: &[u8]) {
+pub(crate) fn put_buffer(out: &mut Vec<u8>, bytes: &[u8]) {
     put_uint(out, bytes.len() as u64);
     out.extend_from_slice(bytes);
 }
