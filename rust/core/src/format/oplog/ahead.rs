@@ -98,7 +98,7 @@ impl OplogScan {
         while at < keys.end() {
             self.options.poll()?;
             let len = (keys.end() - at).min(LIMITS.keys_ahead_bytes);
-            piece.resize(usize::try_from(len).unwrap_or_default(), 0);
+            piece.resize(saturating_usize(len), 0);
             self.source
                 .read_exact_at(record.start().saturating_add(at), &mut piece)?;
             self.state.keys.extend(&piece)?;

@@ -17,8 +17,7 @@ const DECODED_BYTES: usize = 256 << 10;
 pub(super) fn detect(source: &dyn Source, options: &Options) -> Result<Likelihood> {
     let (mut first, mut hops) = (Window::default(), Window::default());
     let front = saturating_usize(source.len()).min(DECODED_BYTES);
-    first.load(source, 0, front, front)?;
-    let front = first.bytes(source, 0).get(..front).unwrap_or_default();
+    let front = first.exact(source, 0, front, front)?;
     let (mut at, mut decoded) = (0, 0);
     for _ in 0..MESSAGES {
         let left = source.len() - at;
@@ -35,10 +34,8 @@ pub(super) fn detect(source: &dyn Source, options: &Options) -> Result<Likelihoo
         let Frame::Whole { head, len } = Frame::parse(pieces.load(0, head)?, left) else {
             return Ok(Likelihood::No);
         };
-        let body = usize::try_from(at + head)
-            .ok()
-            .zip(usize::try_from(len).ok())
-            .and_then(|(start, len)| front.get(start..)?.get(..len));
+        let rest = front.get(saturating_usize(at + head)..);
+        let body = rest.and_then(|rest| rest.get(..saturating_usize(len)));
         let decodes = body.map(|body| {
             let mut reader = Body::new(body).reader(0);
             Message::read(&mut reader, options.dialect).is_ok()

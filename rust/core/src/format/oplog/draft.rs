@@ -12,6 +12,7 @@ use super::layout::columns::{ABI, BATCH, CHECKPOINT, CHECKPOINTER, CLOCK, KEYS, 
 use super::layout::compact::{Body, Bytes, Counts, Items, KEY_BYTES, Key, Read, Reader, Run};
 use super::layout::heads::{heads, read_heads};
 use crate::record::Value;
+use crate::saturating::saturating_usize;
 
 /// What System has, and where the tree hash is.
 #[derive(Clone, Copy, Debug)]
@@ -226,7 +227,7 @@ impl<'a> Scope<'a> {
     fn key(&self, place: u64, reference: Reference) -> Option<&'a Key> {
         self.seq.filter(|own| reference.seq < *own)?;
         match self.resolved {
-            Some(resolved) => resolved.get(usize::try_from(place).ok()?)?.as_ref(),
+            Some(resolved) => resolved.get(saturating_usize(place))?.as_ref(),
             None => self.keys.get_early(reference.seq, reference.offset),
         }
     }

@@ -9,9 +9,11 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::late_keys::{LateKeys, OWNER_BYTES};
 use super::layout::compact::Key;
+use crate::bug::OrBug;
 use crate::error::Result;
 use crate::limits::LIMITS;
 use crate::saturating::saturating_usize;
+use crate::text::hex_byte;
 
 const KEY_BYTES: usize = size_of::<Key>();
 
@@ -52,11 +54,12 @@ impl TryFrom<Unchecked> for KeyTable {
         let ends = owners.iter().skip(1).map(|owner| owner.1).chain([count]);
         for ((seq, start), end) in owners.iter().zip(ends) {
             let bytes = |place: u64| saturating_usize(place) * KEY_BYTES;
-            let own = keys.get(bytes(*start)..bytes(end)).unwrap_or_default();
-            let added = table.begin(*seq, own.len() as u64);
-            added
-                .and_then(|()| table.extend(own))
-                .map_err(|error| error.to_string())?;
+            let own = keys.get(bytes(*start)..bytes(end));
+            let added = own.or_bug("keys in order").and_then(|own| {
+                table.begin(*seq, own.len() as u64)?;
+                table.extend(own)
+            });
+            added.map_err(|error| error.to_string())?;
         }
         Ok(table)
     }
@@ -101,20 +104,22 @@ impl KeyTable {
 
     /// The place of the key at `offset` among those of message `seq`.
     fn place(&self, seq: u64, offset: u64) -> Result<Option<u64>> {
-        let owner = self.owners.partition_point(|owner| owner.0 <= seq);
-        let found = owner.checked_sub(1).and_then(|own| self.owners.get(own));
-        let (first, end) = match (found, &self.late) {
-            (Some(found), _) if found.0 == seq => {
-                let next = self.owners.get(owner);
-                (found.1, next.map_or(self.early(), |next| next.1))
-            }
-            (_, Some(late)) if owner == self.owners.len() => match late.find(seq)? {
-                Some(range) => range,
-                None => return Ok(None),
-            },
-            _ => return Ok(None),
+        let places = match (self.early_places(seq), &self.late) {
+            (None, Some(late)) => late.find(seq)?,
+            (early, _) => early,
         };
-        Ok(first.checked_add(offset).filter(|place| *place < end))
+        Ok(places.and_then(|places| place_in(places, offset)))
+    }
+
+    /// The places of a message's keys, where these are in memory: from the first on, and below the end.
+    fn early_places(&self, seq: u64) -> Option<(u64, u64)> {
+        let next = self.owners.partition_point(|owner| owner.0 <= seq);
+        let (_, first) = *self
+            .owners
+            .get(next.checked_sub(1)?)
+            .filter(|found| found.0 == seq)?;
+        let end = self.owners.get(next).map_or(self.early(), |next| next.1);
+        Some((first, end))
     }
 
     /// Whether there is a key at `offset` among those of message `seq`.
@@ -133,13 +138,12 @@ impl KeyTable {
 
     /// The key at `offset` among those of message `seq`, where all are in memory.
     pub(super) fn get_early(&self, seq: u64, offset: u64) -> Option<&Key> {
-        let place = self.place(seq, offset).ok()??;
-        self.early_key(place)
+        self.early_key(place_in(self.early_places(seq)?, offset)?)
     }
 
     fn early_key(&self, place: u64) -> Option<&Key> {
-        let start = usize::try_from(place).ok()?.checked_mul(KEY_BYTES)?;
-        self.keys.get(start..)?.first_chunk()
+        let (keys, _) = self.keys.as_chunks::<KEY_BYTES>();
+        keys.get(saturating_usize(place))
     }
 
     /// Where each key was declared first. It takes memory for all of them.
@@ -170,6 +174,11 @@ impl KeyTable {
     }
 }
 
+/// The place of the key at `offset` among these.
+fn place_in((first, end): (u64, u64), offset: u64) -> Option<u64> {
+    first.checked_add(offset).filter(|place| *place < end)
+}
+
 /// A table in memory, as somebody is to keep it.
 #[derive(Serialize)]
 struct Whole<'a> {
@@ -191,7 +200,10 @@ fn to_hex<S: Serializer>(
     bytes: &Cow<'_, [u8]>,
     serializer: S,
 ) -> std::result::Result<S::Ok, S::Error> {
-    let digit = |nibble: u8| char::from_digit(nibble.into(), 16).unwrap_or_default();
+    let digit = |nibble: u8| match nibble {
+        0..10 => char::from(b'0' + nibble),
+        _ => char::from(b'a' - 10 + nibble),
+    };
     let text: String = bytes
         .iter()
         .flat_map(|byte| [digit(byte >> 4), digit(byte & 0xf)])
@@ -202,13 +214,7 @@ fn to_hex<S: Serializer>(
 fn from_hex<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Vec<u8>, D::Error> {
     let text = String::deserialize(deserializer)?;
     let (pairs, rest) = text.as_bytes().as_chunks::<2>();
-    let digit = |byte: u8| {
-        char::from(byte)
-            .to_digit(16)
-            .and_then(|digit| u8::try_from(digit).ok())
-    };
-    let byte = |[high, low]: &[u8; 2]| Some(digit(*high)? << 4 | digit(*low)?);
-    let bytes = pairs.iter().map(byte).collect::<Option<_>>();
+    let bytes = pairs.iter().copied().map(hex_byte).collect::<Option<_>>();
     bytes
         .filter(|_| rest.is_empty())
         .ok_or_else(|| D::Error::custom("keys are pairs of hexadecimal digits"))

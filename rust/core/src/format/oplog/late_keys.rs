@@ -1,10 +1,11 @@
 //! Keys for which a table has no room in memory: in temporary files, found by a short list of signposts.
 
 use super::layout::compact::{KEY_BYTES, Key};
-use crate::cursor::Cursor;
+use crate::cursor::fields;
 use crate::error::Result;
 use crate::limits::LIMITS;
 use crate::output::Spool;
+use crate::saturating::saturating_usize;
 
 /// A sequence number and the place of the first key, each a `u64`.
 pub(super) const OWNER_BYTES: usize = 16;
@@ -21,8 +22,8 @@ pub(super) struct LateKeys {
 }
 
 /// A message with keys, and the place of its first key.
-fn owner(cursor: &mut Cursor<'_>) -> Option<(u64, u64)> {
-    Some((cursor.u64_be()?, cursor.u64_be()?))
+fn owner(bytes: &[u8; OWNER_BYTES]) -> (u64, u64) {
+    fields(bytes)
 }
 
 impl LateKeys {
@@ -68,15 +69,14 @@ impl LateKeys {
         };
         let stretch_bytes = LIMITS.late_key_stride * OWNER_BYTES as u64;
         // One more says where the last one's keys end.
-        let most = usize::try_from(stretch_bytes).unwrap_or_default() + OWNER_BYTES;
+        let most = saturating_usize(stretch_bytes) + OWNER_BYTES;
         let mut bytes = Vec::with_capacity(most);
         let at = (stretch as u64).saturating_mul(stretch_bytes);
         self.owners.read(at, most, &mut bytes)?;
         let owners = bytes.as_chunks::<OWNER_BYTES>().0;
-        let parse = |bytes: &[u8; OWNER_BYTES]| owner(&mut Cursor::new(bytes)).unwrap_or_default();
-        let place = owners.partition_point(|bytes| parse(bytes).0 < seq);
-        let own = owners.get(place).map(parse).filter(|own| own.0 == seq);
-        let next = owners.get(place + 1).map(parse);
+        let place = owners.partition_point(|own| owner(own).0 < seq);
+        let own = owners.get(place).map(owner).filter(|own| own.0 == seq);
+        let next = owners.get(place + 1).map(owner);
         Ok(own.map(|own| (own.1, next.map_or(self.end(), |next| next.1))))
     }
 
@@ -92,8 +92,7 @@ impl LateKeys {
     pub(super) fn append_to(&self, owners: &mut Vec<(u64, u64)>, keys: &mut Vec<u8>) -> Result<()> {
         let mut bytes = Vec::new();
         self.owners.read(0, usize::MAX, &mut bytes)?;
-        let mut cursor = Cursor::new(&bytes);
-        owners.extend(std::iter::from_fn(|| owner(&mut cursor)));
+        owners.extend(bytes.as_chunks().0.iter().map(owner));
         self.keys.read(0, usize::MAX, &mut bytes)?;
         keys.extend_from_slice(&bytes);
         Ok(())

@@ -2,7 +2,6 @@
 
 use super::draft::{Reference, Scope};
 use super::keys::KeyTable;
-use super::layout::columns::SEQ;
 use super::layout::compact::{Body, Bytes, Items, KEY_BYTES, Key, Read, Reader, Run, uint_bytes};
 use super::{autobase, draft};
 use crate::engine::Dialect;
@@ -181,6 +180,13 @@ impl Record {
         }
     }
 
+    /// Its sequence number as a value.
+    pub(super) fn seq(&self) -> Value<'static> {
+        let seq = self.seq.and_then(|seq| i64::try_from(seq).ok());
+        seq.map_or(Value::Null, Value::Int64)
+    }
+
+    /// A column but for the sequence number.
     pub(super) fn field<'a>(
         &self,
         body: Body<'a>,
@@ -193,13 +199,9 @@ impl Record {
             keys,
             resolved,
         };
-        match (&self.message, column) {
-            (_, SEQ) => {
-                let seq = self.seq.and_then(|seq| i64::try_from(seq).ok());
-                Ok(seq.map_or(Value::Null, Value::Int64))
-            }
-            (Message::Draft(message), _) => message.field(body, column, scope),
-            (Message::Autobase(message), _) => message.field(body, column),
+        match &self.message {
+            Message::Draft(message) => message.field(body, column, scope),
+            Message::Autobase(message) => message.field(body, column),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! A message that is read in pieces, where it is too large to be trusted with memory.
 
 use super::layout::compact::{Bytes, Reader};
+use crate::bug::OrBug;
 use crate::engine::Options;
 use crate::error::Result;
 use crate::limits::LIMITS;
@@ -36,7 +37,7 @@ impl<'a> Pieces<'a> {
 
 impl Bytes for Pieces<'_> {
     fn run(&mut self, at: u64, len: usize) -> Result<&[u8]> {
-        self.load(at, len)
-            .map(|bytes| bytes.get(..len).unwrap_or_default())
+        let bytes = self.load(at, len)?;
+        bytes.get(..len).or_bug("as many bytes as were loaded")
     }
 }

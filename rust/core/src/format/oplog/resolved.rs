@@ -4,6 +4,7 @@ use super::draft::Reference;
 use super::keys::KeyTable;
 use super::layout::compact::{Body, Key, Read, Stop};
 use super::message::Record;
+use crate::bug::OrBug;
 use crate::error::Error;
 
 /// The keys that the clock entries of several messages lead to, one message's behind the other's.
@@ -53,7 +54,8 @@ impl Resolved {
 
     /// Those of the message at this place.
     pub(super) fn row(&self, row: usize) -> &[Option<Key>] {
-        let start = self.starts.get(row).copied().unwrap_or_default();
-        self.keys.get(start..).unwrap_or_default()
+        let start = self.starts.get(row);
+        let keys = start.and_then(|start| self.keys.get(*start..));
+        keys.or_bug_default("a place for each row")
     }
 }

@@ -11,6 +11,7 @@ use super::layout::columns::{
 use super::layout::compact::{Body, Key, Run};
 use super::message::Record;
 use super::resolved::Resolved;
+use crate::bug::OrBug;
 use crate::error::{Error, Result};
 use crate::ledger::Cause;
 use crate::record::ColumnBuffer;
@@ -96,6 +97,14 @@ pub(super) enum Bodies<'a> {
     Large(&'a Large),
 }
 
+/// A message in bytes that begin at the offset `base` of the file.
+fn body_in<'a>(base: u64, bytes: &'a [u8], record: &Record) -> Body<'a> {
+    let start = record.start().checked_sub(base);
+    let rest = start.and_then(|start| bytes.get(saturating_usize(start)..));
+    let body = rest.and_then(|rest| rest.get(..saturating_usize(record.len)));
+    Body::new(body.or_bug_default("the bytes of each message"))
+}
+
 /// Messages, and the keys that they may refer to.
 pub(super) struct OplogRows<'a> {
     pub(super) records: &'a [Record],
@@ -128,11 +137,7 @@ impl<'a> OplogRows<'a> {
     fn body(&self, record: &Record) -> Option<Body<'a>> {
         match self.bodies {
             Bodies::Large(large) => large.body(),
-            Bodies::From(base, bytes) => {
-                let start = usize::try_from(record.start().checked_sub(base)?).ok()?;
-                let len = usize::try_from(record.len).ok()?;
-                Some(Body::new(bytes.get(start..start.checked_add(len)?)?))
-            }
+            Bodies::From(base, bytes) => Some(body_in(base, bytes, record)),
         }
     }
 }
@@ -150,9 +155,7 @@ impl Rows for OplogRows<'_> {
         let record = self.record(row);
         match self.bodies {
             Bodies::Large(_) => &[],
-            Bodies::From(..) => self
-                .body(record)
-                .map_or(&[], |body| body.get(record.message.value())),
+            Bodies::From(base, bytes) => body_in(base, bytes, record).get(record.message.value()),
         }
     }
 
@@ -174,9 +177,7 @@ impl Rows for OplogRows<'_> {
     fn field(&self, row: usize, column: usize) -> Value<'_> {
         let record = self.record(row);
         if column == SEQ {
-            return record
-                .field(Body::new(&[]), column, self.keys, None)
-                .unwrap_or(Value::Null);
+            return record.seq();
         }
         let Some(body) = self.body(record) else {
             return Value::Null;

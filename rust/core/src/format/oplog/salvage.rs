@@ -7,6 +7,7 @@ use super::pieces::Pieces;
 use super::renumber::{Dropped, Edit, Renumbering};
 use super::rows::changed;
 use super::walk::OplogWalk;
+use crate::bug::OrBug;
 use crate::engine::{Salvage, Start, Step, Walk};
 use crate::error::{self, Error, Result};
 use crate::ledger::{Cause, Kind, Span};
@@ -85,7 +86,8 @@ fn edits(
     window: &mut Window,
 ) -> Result<Vec<Edit>> {
     let (source, options) = (salvage.source(), salvage.options());
-    let (seq, mut edits, mut refusal) = (record.seq.unwrap_or_default(), Vec::new(), None);
+    let seq = record.seq.or_bug("the number of each message of a walk")?;
+    let (mut edits, mut refusal) = (Vec::new(), None);
     let bytes = Renumbering {
         pieces: Pieces {
             source: &*source,

@@ -180,11 +180,8 @@ impl OplogScan {
         let Frame::Whole { head, len } = Frame::parse(bytes, self.source.len() - at) else {
             return Ok(None);
         };
-        let body = usize::try_from(head)
-            .ok()
-            .zip(usize::try_from(len).ok())
-            .and_then(|(head, len)| bytes.get(head..)?.get(..len));
-        let Some(body) = body else {
+        let rest = bytes.get(saturating_usize(head)..);
+        let Some(body) = rest.and_then(|rest| rest.get(..saturating_usize(len))) else {
             return Ok(None);
         };
         let (dialect, seq) = (self.options.dialect, Some(self.state.seq));

@@ -46,7 +46,6 @@ pub(in crate::format::oplog) fn encode(out: &mut Vec<u8>, fields: &[Value<'_>]) 
     let value = present(value).map_or(Ok([].as_slice()), |value| binary(value, "value"))?;
     put_buffer(out, value);
 
-    let (checkpoint, digest, trace) = (present(checkpoint), present(digest), present(trace));
     let optimistic = match optimistic {
         Value::Null => false,
         Value::Boolean(optimistic) => *optimistic,
@@ -56,30 +55,38 @@ pub(in crate::format::oplog) fn encode(out: &mut Vec<u8>, fields: &[Value<'_>]) 
             ));
         }
     };
+    let frames = [checkpoint, digest, trace].map(present);
+    put_frames(out, frames, optimistic, flags)?;
+    if let Some(extra) = present(extra) {
+        out.extend_from_slice(binary(extra, "extra")?);
+    }
+    Ok(())
+}
+
+/// Appends the outer flags, and a frame for each field that is there: checkpoint, digest, trace.
+fn put_frames(
+    out: &mut Vec<u8>,
+    [checkpoint, digest, trace]: [Option<&Value<'_>>; 3],
+    optimistic: bool,
+    flags: &Value<'_>,
+) -> Result<()> {
     let implied = flag(checkpoint.is_some(), v2::CHECKPOINT)
         | flag(digest.is_some(), v2::DIGEST)
         | flag(optimistic, v2::OPTIMISTIC)
         | flag(trace.is_some(), v2::TRACE);
     put_uint(out, all_flags(flags, implied)?);
     let mut frame = Vec::new();
-    if let Some(given) = checkpoint {
-        put_checkpoint(&mut frame, given)?;
-        put_buffer(out, &frame);
-        frame.clear();
-    }
-    if let Some(given) = digest {
-        put_digest(&mut frame, given)?;
-        put_buffer(out, &frame);
-        frame.clear();
-    }
-    if let Some(given) = trace {
-        put_trace(&mut frame, given)?;
-        put_buffer(out, &frame);
-    }
-    if let Some(extra) = present(extra) {
-        out.extend_from_slice(binary(extra, "extra")?);
-    }
-    Ok(())
+    let mut put = |field, content: fn(&mut Vec<u8>, &Value<'_>) -> Result<()>| {
+        if let Some(field) = field {
+            content(&mut frame, field)?;
+            put_buffer(out, &frame);
+            frame.clear();
+        }
+        Ok(())
+    };
+    put(checkpoint, put_checkpoint)?;
+    put(digest, put_digest)?;
+    put(trace, put_trace)
 }
 
 const fn flag(set: bool, flag: u64) -> u64 {

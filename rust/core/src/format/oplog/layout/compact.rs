@@ -3,8 +3,10 @@
 //! A `uint` is one byte up to 0xfc; 0xfd, 0xfe and 0xff stand before a `u16`, `u32` and `u64`, little-endian. A `buffer` is a
 //! `uint` length and its bytes, an `array` a `uint` count and its items, `fixed32` and `fixed64` are that many bytes.
 
+use crate::bug::OrBug;
 use crate::error::{Error, Finding, Result};
 use crate::ledger::Cause;
+use crate::saturating::saturating_usize;
 
 /// The most items that an array may have.
 pub(crate) const MAX_ITEMS: u64 = 0x10_0000;
@@ -202,11 +204,10 @@ impl<'a> Body<'a> {
             len if run.at >= self.cut.end() => len,
             _ => 0,
         };
-        usize::try_from(run.at - missing)
-            .ok()
-            .zip(usize::try_from(run.len).ok())
-            .and_then(|(start, len)| self.bytes.get(start..start.checked_add(len)?))
-            .unwrap_or_default()
+        let start = saturating_usize(run.at - missing);
+        let end = start.checked_add(saturating_usize(run.len));
+        end.and_then(|end| self.bytes.get(start..end))
+            .or_bug_default("bytes of the message")
     }
 
     /// Reads on from `at`, up to which the message has been read before.
@@ -228,7 +229,7 @@ impl Bytes for Body<'_> {
         if self.cut.len > 0 {
             return None;
         }
-        self.bytes.get(usize::try_from(at).ok()?).copied()
+        self.bytes.get(saturating_usize(at)).copied()
     }
 }
 
