@@ -89,10 +89,9 @@ pub(super) fn is_zero(bytes: &[u8]) -> bool {
 /// The first check, of what [`is_zero`] at `at`: unused space is zeros to the end of the file (rule 9). `data_end` is the offset
 /// behind the last byte that is not zero.
 pub(super) const fn unused(at: u64, data_end: u64) -> Result<(), Fault> {
-    if data_end > at {
-        Err(Fault::Nonzero { until: data_end })
-    } else {
-        Ok(())
+    match data_end > at {
+        true => Err(Fault::Nonzero { until: data_end }),
+        false => Ok(()),
     }
 }
 
@@ -115,25 +114,20 @@ pub(super) fn structure(bytes: &[u8], left: u64) -> Structure {
 
 /// The fourth check.
 pub(super) fn checksum(sums: &Sums) -> Result<(), Fault> {
-    let Sums {
-        stored,
-        computed,
-        key,
-    } = *sums;
-    if computed == stored {
-        Ok(())
-    } else {
-        let computed = key.disclosed(computed);
-        Err(Fault::Checksum { stored, computed })
+    if sums.computed == sums.stored {
+        return Ok(());
     }
+    Err(Fault::Checksum {
+        stored: sums.stored,
+        computed: sums.key.disclosed(sums.computed),
+    })
 }
 
 /// The fifth check.
 pub(super) const fn version(uuid: [u8; UUID_BYTES]) -> Result<(), Fault> {
-    if uuid6::is_v6(&uuid) {
-        Ok(())
-    } else {
-        Err(Fault::BadUuid { uuid })
+    match uuid6::is_v6(&uuid) {
+        true => Ok(()),
+        false => Err(Fault::BadUuid { uuid }),
     }
 }
 

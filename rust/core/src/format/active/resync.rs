@@ -185,10 +185,9 @@ impl<'a> Resync<'a> {
             return Ok(Tried::Limit);
         }
         let at_hand = self.checks_in(self.at_hand(at), header);
-        Ok(if self.checks(at_hand, at, header)? {
-            Tried::Checks
-        } else {
-            Tried::Fails
+        Ok(match self.checks(at_hand, at, header)? {
+            true => Tried::Checks,
+            false => Tried::Fails,
         })
     }
 

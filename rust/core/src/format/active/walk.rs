@@ -110,11 +110,7 @@ impl ActiveScan {
             // A part of an active segment is all of it.
             Start::Beginning | Start::Part(_) => fresh(0),
             Start::Offset(offset) => fresh(offset),
-            Start::Carry(Carry(json)) => serde_json::from_str(json).map_err(|error| {
-                Error::Usage(format!(
-                    "this is not a point from which an active segment can be read on: {error}"
-                ))
-            })?,
+            Start::Carry(carry) => carry.state("an active segment")?,
         };
         let key = match state.key {
             Some(place) => options.keys.get(place),
@@ -287,9 +283,8 @@ impl ActiveScan {
             }
             let wanted = self.bounds.contains(&header.uuid) && self.is_type_wanted(position);
             if wanted && self.options.values && header.total() > self.options.max_record_bytes {
-                return self
-                    .after_given(|walk| walk.too_large(position, header))
-                    .map(Some);
+                let too_large = |walk: &Self| walk.too_large(position, header);
+                return self.after_given(too_large).map(Some);
             }
             self.cover(end, Kind::Record, None);
             self.state.last = Some(header.uuid);
@@ -400,10 +395,9 @@ impl ActiveScan {
                     self.state.budget = budget;
                     return Ok(Advance::Wait);
                 }
-                let fate = if checks {
-                    Fate::Corrupt
-                } else {
-                    Fate::of_tail(self.state.checked)
+                let fate = match checks {
+                    true => Fate::Corrupt,
+                    false => Fate::of_tail(self.state.checked),
                 };
                 self.cover(end, fate.kind(cause), Some(cause));
                 if let End::Nothing(_) = found {
@@ -518,13 +512,10 @@ impl Scan for ActiveScan {
     }
 
     fn carry(&self, _: bool) -> Carry {
-        let state = State {
+        Carry::of(&State {
             held: self.settled.held(),
             ..self.state.clone()
-        };
-        // Without one nothing can be read on from here: an empty carry is refused.
-        let json = serde_json::to_string(&state);
-        Carry(json.or_bug_default("a JSON form of a struct of numbers"))
+        })
     }
 
     fn suspects_key(&self) -> bool {

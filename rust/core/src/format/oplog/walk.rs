@@ -66,11 +66,7 @@ impl OplogWalk {
 impl OplogScan {
     fn new(source: Arc<dyn Source>, options: &Options, start: Start<'_>) -> Result<Self> {
         let state = match start {
-            Start::Carry(Carry(json)) => serde_json::from_str(json).map_err(|error| {
-                Error::Usage(format!(
-                    "this is not a point from which an oplog can be read on: {error}"
-                ))
-            })?,
+            Start::Carry(carry) => carry.state("an oplog")?,
             // A part of an oplog is all of it.
             Start::Beginning | Start::Offset(_) | Start::Part(_) => State::default(),
         };
@@ -363,14 +359,12 @@ impl Scan for OplogScan {
             ref keys,
             ..
         } = self.state;
-        let state = State {
+        Carry::of(&State {
             at,
             seq,
             chain_end,
             keys,
             held: self.tiling.held(),
-        };
-        // Numbers and text always have a JSON form; keys that cannot be read back have none.
-        Carry(serde_json::to_string(&state).unwrap_or_default())
+        })
     }
 }
