@@ -561,6 +561,16 @@ fn write_error(seen: &mut String, error: &Error) {
     let _ = writeln!(seen, "{error} {error:?}");
 }
 
+/// Steps until something is found: whether a walk ends a step before that is no difference.
+fn step(walk: &mut dyn Walk) -> library::Result<Step> {
+    loop {
+        let step = walk.step()?;
+        if step != Step::More || walk.rows().len() > 0 || !walk.spans().is_empty() {
+            return Ok(step);
+        }
+    }
+}
+
 /// Walks a source, and writes its rows and then its ranges to `seen`. Before step `resume_at` the walk is opened again from its
 /// carry. Gives the carry if the file may still grow.
 fn walk(
@@ -580,9 +590,9 @@ fn walk(
         }
     };
     let mut found_damage = false;
-    let (mut step, mut waits) = (0, None);
+    let (mut steps, mut waits) = (0, None);
     loop {
-        if resume_at == Some(step) {
+        if resume_at == Some(steps) {
             let carry = walk.carry();
             walk = match open(source.clone(), options, Start::Carry(&carry)) {
                 Ok(walk) => walk,
@@ -593,8 +603,8 @@ fn walk(
             };
             resume_at = None;
         }
-        step += 1;
-        match walk.step() {
+        steps += 1;
+        match step(&mut *walk) {
             Ok(Step::More) => {
                 write_rows(&*walk, options, &mut rows, read);
                 found_damage |= walk.found_damage();
@@ -613,7 +623,7 @@ fn walk(
             Err(error) => {
                 write_error(&mut spans, &error);
                 // It fails again in the same way, or is at its end.
-                match walk.step() {
+                match step(&mut *walk) {
                     Err(error) => write_error(&mut spans, &error),
                     Ok(step) => {
                         let _ = writeln!(spans, "{step:?}");
@@ -800,7 +810,7 @@ fn look_up(
         let range = wanted(read, draw);
         match found.range(&range) {
             Ok(mut walk) => loop {
-                match walk.step() {
+                match step(&mut *walk) {
                     Ok(Step::More) => {
                         write_rows(&*walk, &own, seen, &mut Read::default());
                         for span in walk.spans() {
