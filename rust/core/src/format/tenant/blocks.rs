@@ -8,7 +8,8 @@ use super::give::{Checks, Open};
 use super::layout::{self, Claim, Origin};
 use super::probe::{Decoded, FAR_COST, NEAR_BYTES, Pieces, block_crc, tenant_of};
 use super::toc::Entry;
-use super::walk::{Advance, Kept, TenantWalk};
+use super::walk::{Kept, TenantScan};
+use crate::engine::Advance;
 use crate::error::Result;
 use crate::ledger::{Cause, Kind};
 use crate::limits::LIMITS;
@@ -40,7 +41,7 @@ pub(super) struct Tried {
     crc: Option<crc32fast::Hasher>,
 }
 
-impl TenantWalk {
+impl TenantScan {
     /// Whether a block of this length is checked in memory.
     pub(super) fn fits_window(&self, len: u64) -> bool {
         len <= LIMITS
@@ -81,7 +82,7 @@ impl TenantWalk {
             return Ok(Advance::End);
         }
         if matches!(verdict, Verdict::Yield) {
-            return Ok(Advance::Yield);
+            return Ok(Advance::Full);
         }
         let before = self.before;
         self.pass();

@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use super::VERSION_1;
 use super::front::Front;
-use super::toc::TOC_START;
-use super::walk::{Kept, TenantWalk};
+use super::walk::{Kept, TenantScan, TenantWalk};
 use crate::engine::{Options, Step, Walk, Wanted};
 use crate::error::Result;
 use crate::source::Source;
@@ -54,7 +53,7 @@ impl Contents {
                 messages: entry.messages,
                 checked: None,
             };
-            blocks.push(kept.into_block(&*source)?);
+            blocks.push(kept.block(&*source)?);
         }
         let mut partitions: Vec<_> = blocks.iter().map(|block| block.partition).collect();
         partitions.dedup();
@@ -81,24 +80,26 @@ impl Contents {
             },
             ..options.clone()
         };
-        let mut walk = TenantWalk::at(source.clone(), &options, front, TOC_START, None);
+        let mut scan = TenantScan::begin(source.clone(), &options, front);
         if direct {
-            walk.go_directly();
+            scan.go_directly();
         }
+        let mut walk = TenantWalk::new(scan);
         let (mut blocks, mut partitions) = (Vec::new(), BTreeSet::new());
         loop {
             let step = walk.step()?;
-            if direct && !walk.direct {
+            let scan = walk.scan();
+            if direct && !scan.direct {
                 // It has begun anew, through the whole file.
                 blocks.clear();
                 partitions.clear();
                 direct = false;
             }
-            for kept in walk.kept.drain(..) {
+            for kept in &scan.kept {
                 partitions.insert(kept.partition);
-                blocks.push(kept.into_block(&*source)?);
+                blocks.push(kept.block(&*source)?);
             }
-            partitions.extend(walk.kept_partitions.drain(..).map(|kept| kept.partition));
+            partitions.extend(scan.kept_partitions.iter().map(|kept| kept.partition));
             if step != Step::More {
                 break;
             }
@@ -155,7 +156,7 @@ pub fn blocks(source: Arc<dyn Source>, options: &Options) -> Result<Vec<Block>> 
 }
 
 impl Kept {
-    fn into_block(self, source: &dyn Source) -> Result<Block> {
+    fn block(&self, source: &dyn Source) -> Result<Block> {
         let tenant = match self.tenant.bytes() {
             Some(bytes) => bytes.to_vec(),
             None => {

@@ -6,7 +6,7 @@ use super::front::u32_at;
 use super::layout::Origin;
 use super::probe::block_crc;
 use super::toc::{Entry, TOC_START};
-use super::walk::TenantWalk;
+use super::walk::TenantScan;
 use super::{MAGIC, VERSION_1};
 use crate::error::{Damage, Finding, Result};
 use crate::ledger::{Cause, Span};
@@ -15,7 +15,7 @@ use crate::text::escape;
 /// How much of a tenant ID an error shows, in characters.
 const SHOWN_CHARACTERS: usize = 60;
 
-impl TenantWalk {
+impl TenantScan {
     /// The damage that this range of the ledger is.
     pub(super) fn explain(&self, span: &Span, origin: Origin) -> Result<Damage> {
         let cause = span.cause.unwrap_or(Cause::Unreferenced);

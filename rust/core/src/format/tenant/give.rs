@@ -9,8 +9,8 @@ use super::block::{BLOCK_HEADER_BYTES, Name};
 use super::probe::block_crc;
 use super::rows::{MESSAGE_HEADER_BYTES, Message, Tenant};
 use super::start::no_message;
-use super::walk::{Advance, TenantWalk};
-use crate::engine::Wanted;
+use super::walk::TenantScan;
+use crate::engine::{Advance, Wanted};
 use crate::error::{Error, Result};
 use crate::ledger::Kind;
 use crate::limits::LIMITS;
@@ -82,7 +82,7 @@ impl Checks {
     }
 }
 
-impl TenantWalk {
+impl TenantScan {
     /// Whether records of this partition and tenant are wanted.
     pub(super) fn wants(&self, partition: u32, tenant: &Name) -> Result<bool> {
         let wanted = &self.wanted;
@@ -142,10 +142,10 @@ impl TenantWalk {
     fn give_from(&mut self, open: &mut Open) -> Result<Advance> {
         while open.next < open.messages {
             if self.is_full() {
-                return Ok(Advance::Yield);
+                return Ok(Advance::Full);
             }
             if !self.ensure(open, open.position, MESSAGE_HEADER_BYTES)? {
-                return Ok(Advance::Yield);
+                return Ok(Advance::Full);
             }
             let bytes = self.data.bytes(&*self.source, open.position);
             let len = bytes.first_chunk().copied().map_or(0, u32::from_be_bytes);
@@ -154,7 +154,7 @@ impl TenantWalk {
                 return Err(self.changed());
             }
             if !self.begins_before(open.position)? && !self.give_message(open, len)? {
-                return Ok(Advance::Yield);
+                return Ok(Advance::Full);
             }
             open.next += 1;
             open.position = end;

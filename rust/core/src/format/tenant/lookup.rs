@@ -11,9 +11,9 @@ use super::layout::Origin;
 use super::partitions;
 use super::ranges::{self, count_is_wrong};
 use super::toc::{Entry, TOC_START};
-use super::walk::{Advance, TenantWalk};
+use super::walk::{TenantScan, TenantWalk};
 use crate::engine::lookup::no_such_id;
-use crate::engine::{Hits, Lookup, Options, Step, Walk, Wanted};
+use crate::engine::{Advance, Hits, Lookup, Options, Step, Walk, Wanted};
 use crate::error::{Damage, Error, Finding, Result};
 use crate::ledger::{Cause, Kind};
 use crate::limits::LIMITS;
@@ -105,10 +105,10 @@ impl TocLookup {
             }
             if entry.partition == partition && (is_v1 || entry.tenant.is(&*self.source, tenant)?) {
                 let front = known.front.clone();
-                let mut walk =
-                    TenantWalk::at(self.source.clone(), options, front, entry.at, Some(1));
-                walk.go_directly();
-                return Ok(Some(walk));
+                let mut scan =
+                    TenantScan::at(self.source.clone(), options, front, entry.at, Some(1));
+                scan.go_directly();
+                return Ok(Some(TenantWalk::new(scan)));
             }
         }
         Ok(None)
@@ -160,13 +160,11 @@ impl TocLookup {
         };
         let options = self.options(wanted, false);
         let front = self.known()?.front.clone();
-        let mut walk = TenantWalk::at(
-            self.source.clone(),
-            &options,
-            front.clone(),
-            TOC_START,
-            None,
-        );
+        let begin = |options: &Options| {
+            let scan = TenantScan::begin(self.source.clone(), options, front.clone());
+            TenantWalk::new(scan)
+        };
+        let mut walk = begin(&options);
         let mut is_damaged = false;
         while walk.step()? == Step::More {
             is_damaged |= walk.found_damage();
@@ -174,8 +172,7 @@ impl TocLookup {
         }
         if self.options.strict && is_damaged && hits.places.contains(&None) {
             // What was not found might have stood where the damage is.
-            let options = self.options(Wanted::default(), true);
-            let mut walk = TenantWalk::at(self.source.clone(), &options, front, TOC_START, None);
+            let mut walk = begin(&self.options(Wanted::default(), true));
             while walk.step()? == Step::More {}
         }
         Ok(())
@@ -258,11 +255,11 @@ impl Lookup for TocLookup {
             wanted: wanted.clone(),
             ..self.options.clone()
         };
-        let mut walk = TenantWalk::at(self.source.clone(), &options, front, TOC_START, None);
+        let mut scan = TenantScan::begin(self.source.clone(), &options, front);
         if direct {
-            walk.go_directly();
+            scan.go_directly();
         }
-        Ok(Box::new(walk))
+        Ok(Box::new(TenantWalk::new(scan)))
     }
 }
 
@@ -274,7 +271,7 @@ impl Front {
     }
 }
 
-impl TenantWalk {
+impl TenantScan {
     /// Goes only to the blocks that are wanted, by the table of contents, and gives a ledger of these and of the front.
     pub(super) fn go_directly(&mut self) {
         self.direct = true;
@@ -320,7 +317,7 @@ impl TenantWalk {
             }
         } else {
             match self.judge(&entry)? {
-                Verdict::Yield => return Ok(Advance::Yield),
+                Verdict::Yield => return Ok(Advance::Full),
                 Verdict::Good(good) if self.agrees(&entry, &good)? => {
                     self.pass();
                     self.ranges.skip_to(good.at);
@@ -335,7 +332,7 @@ impl TenantWalk {
         };
         self.ranges.flush();
         if !self.messages.is_empty() || !self.ranges.spans.is_empty() {
-            return Ok(Advance::Yield); // what is good goes first
+            return Ok(Advance::Full); // what is good goes first
         }
         if self.options.strict {
             return Err(self.entry_error(&entry, cause)?);
@@ -360,13 +357,7 @@ impl TenantWalk {
     fn go_through(&mut self) -> Result<Advance> {
         let (given, until) = (self.given, self.ranges.at());
         let kept = std::mem::take(&mut self.kept);
-        *self = Self::at(
-            self.source.clone(),
-            &self.options,
-            self.front.clone(),
-            TOC_START,
-            None,
-        );
+        *self = Self::begin(self.source.clone(), &self.options, self.front.clone());
         self.ranges.leave_good(until);
         self.skip = given;
         drop(kept);

@@ -55,7 +55,7 @@ pub static FORMAT: Format = Format {
     create_options: &["overwrite", "version", "memory_bytes"],
     columns: |_| COLUMNS,
     detect,
-    walk: |source, options, start| Ok(Box::new(walk::TenantWalk::new(source, options, start)?)),
+    walk: |source, options, start| Ok(Box::new(walk::TenantWalk::open(source, options, start)?)),
     split: Some(part::split),
     lookup: |source, options| Ok(Box::new(lookup::TocLookup::new(source, options))),
     create: |path, options| Ok(Box::new(Writer::create(path, options)?)),

@@ -15,7 +15,7 @@ use super::layout::Layout;
 use super::probe::{Probe, block_crc};
 use super::ranges::{Ranges, Stretch, front_is_damaged};
 use super::toc::{Ahead, Entry, TOC_START};
-use super::walk::TenantWalk;
+use super::walk::{TenantScan, TenantWalk};
 use crate::engine::Options;
 use crate::engine::part::{self, another_file, check_share, exhausted, inseparable};
 use crate::error::{Error, Result};
@@ -170,14 +170,14 @@ pub(super) fn split(
     Ok(plans.iter().map(portion).collect())
 }
 
-impl TenantWalk {
+impl TenantScan {
     /// At the beginning of a part: behind the first of its entries, or the one in front of them, whose block stands.
     pub(super) fn in_part(
         source: Arc<dyn Source>,
         options: &Options,
         front: Arc<Front>,
         portion: Portion,
-    ) -> Result<Self> {
+    ) -> Result<TenantWalk> {
         check_portion(&*source, &front, &portion)?;
         let stretch = |start| Stretch { start, end: None };
         let Some((at, left)) = portion.before else {
@@ -185,7 +185,7 @@ impl TenantWalk {
             walk.ranges = Ranges::of_part(&walk.front, walk.front.end(), stretch(0));
             let start = (TOC_START, walk.front.end());
             walk.set_progress(Progress::new(portion, start));
-            return Ok(walk);
+            return Ok(TenantWalk::new(walk));
         };
         let mut entries = front.from(options, at, left);
         let mut probe = Probe::default();
@@ -207,13 +207,12 @@ impl TenantWalk {
             walk.layout = Layout::new(end, walk.front.len);
             walk.ranges = Ranges::of_part(&walk.front, end, stretch(next));
             walk.set_progress(Progress::new(portion, (next, end)));
-            return Ok(walk);
+            return Ok(TenantWalk::new(walk));
         }
         // The part before goes on through all of it.
         let mut walk = Self::at(source, options, front, at, Some(0));
         walk.set_progress(Progress::new(portion, (at, at)));
-        walk.ended = true;
-        Ok(walk)
+        Ok(TenantWalk::resume(walk, true))
     }
 
     fn set_progress(&mut self, progress: Progress) {

@@ -10,7 +10,8 @@ use super::give::{Checks, Open};
 use super::layout::{self, Origin};
 use super::probe::Decoded;
 use super::toc::{Entry, V1_ENTRY_BYTES};
-use super::walk::{Advance, Kept, KeptPartition, TenantWalk};
+use super::walk::{Kept, KeptPartition, TenantScan};
+use crate::engine::Advance;
 use crate::error::Result;
 use crate::ledger::{Cause, Kind, whole_kind};
 use crate::ledger::{Note, Notes};
@@ -78,7 +79,7 @@ pub(super) enum Verdict {
     Failed(Cause, bool),
 }
 
-impl TenantWalk {
+impl TenantScan {
     pub(super) fn advance_partition(&mut self) -> Result<Advance> {
         let Some(entry) = self.peek()?.cloned() else {
             self.end_gap(self.front.len)?;

@@ -29,8 +29,8 @@ pub(super) fn salvage(salvage: &mut Salvage<'_>) -> Result<()> {
         },
         ..salvage.options().clone()
     };
-    let walk = TenantWalk::new(salvage.source(), &options, Start::Beginning)?;
-    if walk.front.version == VERSION_1 {
+    let walk = TenantWalk::open(salvage.source(), &options, Start::Beginning)?;
+    if walk.scan().front.version == VERSION_1 {
         salvage_partitions(salvage, walk)
     } else {
         salvage_blocks(salvage, walk)
@@ -41,7 +41,7 @@ pub(super) fn salvage(salvage: &mut Salvage<'_>) -> Result<()> {
 fn salvage_partitions(salvage: &mut Salvage<'_>, mut walk: TenantWalk) -> Result<()> {
     let (mut kept, mut count, mut first) = (salvage.aside()?, 0_u32, None);
     while walk.step()? == Step::More {
-        for partition in &walk.kept_partitions {
+        for partition in &walk.scan().kept_partitions {
             first.get_or_insert(partition.at);
             count = count.saturating_add(1); // at most as many as the file names
             let out = kept.buffer();
@@ -157,7 +157,7 @@ impl Blocks {
         };
         let mut partition = None::<(u32, u32)>;
         while walk.step()? == Step::More {
-            for kept in &walk.kept {
+            for kept in &walk.scan().kept {
                 let Some((len, crc)) = kept.checked else {
                     continue;
                 };

@@ -13,7 +13,7 @@ use super::part::Progress;
 use super::partitions::{Gap, Part};
 use super::ranges::{self, Ranges};
 use super::toc::TOC_START;
-use super::walk::TenantWalk;
+use super::walk::{TenantScan, TenantWalk};
 use crate::engine::{Budget, Carry, Options};
 use crate::error::{Error, Result};
 use crate::source::Source;
@@ -74,7 +74,7 @@ impl<G, M> State<G, M> {
     }
 }
 
-impl TenantWalk {
+impl TenantScan {
     /// A walk from the message at `offset` on: its block is found by the table of contents.
     pub(super) fn from_message(
         source: Arc<dyn Source>,
@@ -109,7 +109,7 @@ impl TenantWalk {
         options: &Options,
         front: Arc<Front>,
         carry: &Carry,
-    ) -> Result<Self> {
+    ) -> Result<TenantWalk> {
         let state: State<Gap, Marks> = serde_json::from_str(&carry.0).map_err(|error| {
             Error::Usage(format!(
                 "this is not a point from which a tenant segment can be read on: {error}"
@@ -140,13 +140,12 @@ impl TenantWalk {
         walk.partial = state.partial;
         walk.direct = state.direct;
         (walk.given, walk.skip) = (state.given, state.skip);
-        walk.ended = state.ended;
         walk.resume_part(state.portion)?;
-        Ok(walk)
+        Ok(TenantWalk::resume(walk, state.ended))
     }
 
     /// Where another walk would go on.
-    pub(super) fn to_carry(&self) -> Carry {
+    pub(super) fn to_carry(&self, ended: bool) -> Carry {
         let (entry, left) = match &self.next {
             Some(entry) => (entry.at, self.entries.left + 1),
             None => (self.entries.at, self.entries.left),
@@ -171,7 +170,7 @@ impl TenantWalk {
             direct: self.direct,
             given: self.given,
             skip: self.skip,
-            ended: self.ended,
+            ended,
             portion: self.progress(),
         };
         // Numbers and causes always have a JSON form; marks that cannot be read back have none.

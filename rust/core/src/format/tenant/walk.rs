@@ -14,18 +14,17 @@ use super::ranges::{self, Ranges};
 use super::rows::{Message, Tenant, TenantRows};
 use super::start::no_message;
 use super::toc::{Ahead, Entries, Entry, TOC_START};
-use crate::engine::{Carry, Options, Start, Step, Walk};
-use crate::error::{Damage, Error, Result};
+use crate::engine::{Advance, Carry, Driver, Options, Scan, Start};
+use crate::error::{Error, Result};
 use crate::ledger::{Kind, Span};
 use crate::limits::LIMITS;
 use crate::record::Checked;
-use crate::record::Rows;
 use crate::source::{Source, Window};
 
 /// How many entries are tried between two looks at whether to stop.
 const POLL_ENTRIES: u64 = 1 << 10;
 
-pub(super) struct TenantWalk {
+pub(super) struct TenantScan {
     pub(super) source: Arc<dyn Source>,
     pub(super) options: Options,
     pub(super) front: Arc<Front>,
@@ -77,9 +76,10 @@ pub(super) struct TenantWalk {
     pub(super) skip: u64,
     /// Damage was met: going on only to find the first.
     pub(super) silent: bool,
-    failure: Option<Damage>,
-    pub(super) ended: bool,
 }
+
+/// Walks one segment.
+pub(super) type TenantWalk = Driver<TenantScan>;
 
 /// A good block.
 #[derive(Debug)]
@@ -104,28 +104,28 @@ pub(super) struct KeptPartition {
     pub(super) end: u64,
 }
 
-/// What one advance came to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Advance {
-    On,
-    /// Going on would take away the bytes of the rows that were found.
-    Yield,
-    End,
-}
-
 impl TenantWalk {
-    pub(super) fn new(
+    pub(super) fn open(
         source: Arc<dyn Source>,
         options: &Options,
         start: Start<'_>,
     ) -> Result<Self> {
         let front = Arc::new(Front::read(&*source, options)?);
         match start {
-            Start::Beginning => Ok(Self::at(source, options, front, TOC_START, None)),
-            Start::Part(part) => Self::in_part(source, options, front, part.portion()?),
-            Start::Offset(offset) => Self::from_message(source, options, front, offset),
-            Start::Carry(carry) => Self::resume(source, options, front, carry),
+            Start::Beginning => Ok(Self::new(TenantScan::begin(source, options, front))),
+            Start::Part(part) => TenantScan::in_part(source, options, front, part.portion()?),
+            Start::Offset(offset) => {
+                TenantScan::from_message(source, options, front, offset).map(Self::new)
+            }
+            Start::Carry(carry) => TenantScan::resume(source, options, front, carry),
         }
+    }
+}
+
+impl TenantScan {
+    /// A walk through the whole file.
+    pub(super) fn begin(source: Arc<dyn Source>, options: &Options, front: Arc<Front>) -> Self {
+        Self::at(source, options, front, TOC_START, None)
     }
 
     /// A walk from the entry at `entry` on, `left` entries being left.
@@ -172,8 +172,6 @@ impl TenantWalk {
             given: 0,
             skip: 0,
             silent: false,
-            failure: None,
-            ended: false,
             wanted: Chosen::of(&options.wanted),
             options: options.clone(),
             source,
@@ -206,7 +204,8 @@ impl TenantWalk {
         self.front.entries.saturating_sub(self.entries.left)
     }
 
-    fn advance(&mut self) -> Result<Advance> {
+    /// Goes on by an entry, a block, or as many messages as a step has room for.
+    fn go_on(&mut self) -> Result<Advance> {
         if self.passed().is_multiple_of(POLL_ENTRIES) {
             self.options.poll()?;
         }
@@ -288,12 +287,20 @@ impl TenantWalk {
         by_front || self.ranges.is_damaged()
     }
 
+    /// Gives ranges of the front, behind those of all that follows it.
+    fn give_front(&mut self) -> Result<Advance> {
+        Ok(match self.ranges.finish(&self.front)? {
+            true => Advance::Full,
+            false => Advance::End,
+        })
+    }
+
     /// Goes on to where it is known which damage is the first.
-    fn fail(&mut self) -> Result<Step> {
+    fn fail(&mut self) -> Result<Advance> {
         self.silent = true;
         self.open = None;
         let begins_damaged = self.front.broken.is_some() && !self.partial;
-        while !(begins_damaged && self.ranges.is_damaged()) && self.advance()? != Advance::End {
+        while !(begins_damaged && self.ranges.is_damaged()) && self.go_on()? != Advance::End {
             self.clear();
         }
         self.clear();
@@ -310,7 +317,6 @@ impl TenantWalk {
             return Err(self.changed());
         };
         let damage = self.explain(&span, origin)?;
-        self.failure = Some(damage.clone());
         Err(Error::Damage(Box::new(damage)))
     }
 
@@ -328,66 +334,73 @@ impl TenantWalk {
     }
 }
 
-impl Walk for TenantWalk {
-    fn step(&mut self) -> Result<Step> {
-        self.options.poll()?;
-        self.clear();
-        if let Some(damage) = &self.failure {
-            return Err(Error::Damage(Box::new(damage.clone())));
-        }
-        while !self.ended {
-            if self.ranges.is_at_front() {
-                self.ended = !self.ranges.finish(&self.front)?;
-                break;
-            }
-            if self.options.strict && self.is_damaged() {
-                // Good messages go first; the damage is met again then.
-                self.hide_damage();
-                return if self.messages.is_empty() {
-                    self.fail()
-                } else {
-                    Ok(Step::More)
-                };
-            }
-            let advance = self.advance()?;
-            if advance == Advance::End {
-                if self.options.strict && self.is_damaged() {
-                    continue;
-                }
-                if let Some(from) = self.from {
-                    return Err(no_message(from));
-                }
-                self.ended = !self.ranges.finish(&self.front)?;
-                break;
-            }
-            if advance == Advance::Yield || self.is_crowded() {
-                if self.options.strict {
-                    self.hide_damage();
-                }
-                break;
-            }
-        }
-        let found = !self.messages.is_empty() || !self.ranges.spans.is_empty();
-        Ok(if found || !self.ended {
-            Step::More
-        } else {
-            Step::Done
-        })
+impl Scan for TenantScan {
+    type Rows<'a> = TenantRows<'a>;
+
+    fn options(&self) -> &Options {
+        &self.options
     }
 
-    fn rows(&self) -> Box<dyn Rows + '_> {
+    fn begin_step(&mut self) -> Result<()> {
+        self.clear();
+        Ok(())
+    }
+
+    fn advance(&mut self) -> Result<Advance> {
+        if self.ranges.is_at_front() {
+            return self.give_front();
+        }
+        let strict = self.options.strict;
+        let mut advance = Advance::End;
+        if !strict || !self.is_damaged() {
+            advance = self.go_on()?;
+        }
+        if advance == Advance::On && self.is_crowded() {
+            advance = Advance::Full;
+        }
+        if strict && advance != Advance::On {
+            self.hide_damage();
+        }
+        if advance != Advance::End {
+            return Ok(advance);
+        }
+        if strict && self.is_damaged() {
+            // Good messages go first; the damage is met again then.
+            return match self.messages.is_empty() {
+                true => self.fail(),
+                false => Ok(Advance::Full),
+            };
+        }
+        match self.from {
+            Some(from) => Err(no_message(from)),
+            None => self.give_front(),
+        }
+    }
+
+    fn finish(&mut self) {}
+
+    fn has_found(&self) -> bool {
+        !self.messages.is_empty() || !self.ranges.spans.is_empty() || !self.kept.is_empty()
+    }
+
+    /// What is enough makes an advance [`Advance::Full`].
+    fn is_enough(&self) -> bool {
+        false
+    }
+
+    fn rows(&self) -> TenantRows<'_> {
         let base = self.messages.first().map_or(0, |first| first.position);
         let bytes = if self.options.values {
             self.data.bytes(&*self.source, base)
         } else {
             &[]
         };
-        Box::new(TenantRows {
+        TenantRows {
             base,
             bytes,
             messages: &self.messages,
             tenants: &self.tenants,
-        })
+        }
     }
 
     fn spans(&self) -> &[Span] {
@@ -406,15 +419,15 @@ impl Walk for TenantWalk {
         }
     }
 
-    fn offset(&self) -> u64 {
-        if self.ended {
+    fn offset(&self, ended: bool) -> u64 {
+        if ended {
             return self.front.len;
         }
         let open = self.open.as_ref().map(|open| open.position);
         open.unwrap_or(self.ranges.at()).min(self.front.len)
     }
 
-    fn carry(&self) -> Carry {
-        self.to_carry()
+    fn carry(&self, ended: bool) -> Carry {
+        self.to_carry(ended)
     }
 }
