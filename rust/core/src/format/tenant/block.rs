@@ -4,7 +4,6 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::ledger::Cause;
 use crate::limits::LIMITS;
 use crate::saturating::saturating_usize;
 use crate::source::Source;
@@ -232,21 +231,8 @@ impl Decoder {
         }
     }
 
-    /// What a block of exactly `len` bytes has, all of which were fed; or why it is none.
-    pub(super) fn finish(&self, len: u64) -> std::result::Result<Shape, Cause> {
-        if self.is_done() {
-            return if self.len == len {
-                Ok(self.shape())
-            } else {
-                Err(Cause::CountMismatch)
-            };
-        }
-        // It ends exactly where a further message should begin.
-        let between = self.next == Field::MessageLen && self.skip == 0 && self.partial_len == 0;
-        Err(if between {
-            Cause::CountMismatch
-        } else {
-            Cause::LengthOutOfBounds
-        })
+    /// Whether it ends exactly where a further message should begin.
+    pub(super) fn is_between(&self) -> bool {
+        self.next == Field::MessageLen && self.skip == 0 && self.partial_len == 0
     }
 }

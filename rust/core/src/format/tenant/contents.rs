@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::VERSION_1;
+use super::found::Kept;
 use super::front::Front;
-use super::walk::{Kept, TenantScan, TenantWalk};
+use super::walk::{TenantScan, TenantWalk};
 use crate::engine::{Options, Step, Walk, Wanted};
 use crate::error::Result;
 use crate::source::Source;
@@ -80,26 +81,31 @@ impl Contents {
             },
             ..options.clone()
         };
-        let mut scan = TenantScan::begin(source.clone(), &options, front);
-        if direct {
-            scan.go_directly();
-        }
+        let scan = match direct {
+            true => TenantScan::prune(source.clone(), &options, front, None),
+            false => TenantScan::begin(source.clone(), &options, front),
+        };
         let mut walk = TenantWalk::new(scan);
         let (mut blocks, mut partitions) = (Vec::new(), BTreeSet::new());
         loop {
             let step = walk.step()?;
             let scan = walk.scan();
-            if direct && !scan.direct {
+            if direct && !scan.is_pruned() {
                 // It has begun anew, through the whole file.
                 blocks.clear();
                 partitions.clear();
                 direct = false;
             }
-            for kept in &scan.kept {
+            for kept in scan.found().kept() {
                 partitions.insert(kept.partition);
                 blocks.push(kept.block(&*source)?);
             }
-            partitions.extend(scan.kept_partitions.iter().map(|kept| kept.partition));
+            partitions.extend(
+                scan.found()
+                    .kept_partitions()
+                    .iter()
+                    .map(|kept| kept.partition),
+            );
             if step != Step::More {
                 break;
             }

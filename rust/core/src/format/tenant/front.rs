@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::block::Name;
 use super::encode::{TocEntry, file_header};
-use super::toc::{Ahead, Entries, Entry, TOC_START, V1_ENTRY_BYTES};
+use super::toc::{Entries, Entry, TOC_START, V1_ENTRY_BYTES};
 use super::{MAGIC, VERSION_1, VERSION_2};
 use crate::cursor::Cursor;
 use crate::engine::Options;
@@ -301,30 +301,6 @@ impl Front {
     /// Whether the file ends behind the table of contents, and that names nothing that could show it.
     pub(super) fn ends_behind_nothing(&self) -> bool {
         self.entries == 0 && self.toc_end == Some(self.len)
-    }
-
-    /// How many entries the partition has whose first one this is; `None` for its other entries. `before` is the partition of
-    /// the entry in front of it, `ahead` goes through the entries only once.
-    pub(super) fn partition_begins(
-        &self,
-        source: &dyn Source,
-        ahead: &mut Ahead,
-        entry: &Entry,
-        before: Option<u32>,
-    ) -> Result<Option<u64>> {
-        if before == Some(entry.partition) {
-            return Ok(None);
-        }
-        ahead.go_behind(source, entry)?;
-        let mut entries = 1;
-        while ahead
-            .next(source)?
-            .is_some_and(|next| next.partition == entry.partition)
-        {
-            ahead.pass();
-            entries += 1;
-        }
-        Ok(Some(entries))
     }
 }
 

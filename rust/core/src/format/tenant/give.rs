@@ -6,15 +6,15 @@ use std::collections::HashSet;
 use serde::{Deserialize, Serialize};
 
 use super::block::{BLOCK_HEADER_BYTES, Name};
-use super::probe::block_crc;
+use super::found::Found;
+use super::input::Input;
+use super::probe::{block_crc, block_crc_of};
 use super::rows::{MESSAGE_HEADER_BYTES, Message, Tenant};
-use super::start::no_message;
-use super::walk::TenantScan;
-use crate::engine::{Advance, Wanted};
+use crate::engine::Wanted;
 use crate::error::{Error, Result};
-use crate::ledger::Kind;
 use crate::limits::LIMITS;
 use crate::saturating::saturating_usize;
+use crate::source::Source;
 
 /// Which records are wanted, in sets.
 #[derive(Debug)]
@@ -37,6 +37,25 @@ impl Chosen {
     pub(super) fn has_partition(&self, partition: u32) -> bool {
         let partitions = self.partitions.as_ref();
         partitions.is_none_or(|partitions| partitions.contains(&partition))
+    }
+
+    /// Whether records of this partition and tenant are wanted.
+    pub(super) fn has(&self, source: &dyn Source, partition: u32, tenant: &Name) -> Result<bool> {
+        if !self.has_partition(partition) {
+            return Ok(false);
+        }
+        match (&self.tenants, tenant.bytes()) {
+            (None, _) => Ok(true),
+            (Some(tenants), Some(own)) => Ok(tenants.contains(&**own)),
+            (Some(tenants), None) => {
+                for wanted in tenants {
+                    if tenant.is(source, wanted)? {
+                        return Ok(true);
+                    }
+                }
+                Ok(false)
+            }
+        }
     }
 }
 
@@ -82,84 +101,105 @@ impl Checks {
     }
 }
 
-impl TenantScan {
-    /// Whether records of this partition and tenant are wanted.
-    pub(super) fn wants(&self, partition: u32, tenant: &Name) -> Result<bool> {
-        let wanted = &self.wanted;
-        if !wanted.has_partition(partition) {
-            return Ok(false);
-        }
-        match (&wanted.tenants, tenant.bytes()) {
-            (None, _) => Ok(true),
-            (Some(tenants), Some(own)) => Ok(tenants.contains(&**own)),
-            (Some(tenants), None) => {
-                for wanted in tenants {
-                    if tenant.is(&*self.source, wanted)? {
-                        return Ok(true);
-                    }
-                }
-                Ok(false)
-            }
+/// Why giving out messages stopped.
+pub(super) enum Given {
+    /// The step has to end first.
+    Full,
+    /// The block has been given out, to this offset.
+    Block(u64),
+}
+
+/// Gives out messages of good blocks, one block after the other.
+#[derive(Debug)]
+pub(super) struct Giver {
+    pub(super) wanted: Chosen,
+    /// Where the first wanted message begins, if reading begins there.
+    pub(super) from: Option<u64>,
+    /// How many messages were given out, and how many are not given out again.
+    pub(super) given: u64,
+    pub(super) skip: u64,
+    /// The block whose messages are given out.
+    pub(super) open: Option<Open>,
+    checks: Checks,
+    /// The tenant ID of the open block, once it is needed.
+    tenant: Option<Tenant>,
+    /// It is not among those of the step yet.
+    is_fresh: bool,
+}
+
+impl Giver {
+    pub(super) fn new(wanted: &Wanted) -> Self {
+        Self {
+            wanted: Chosen::of(wanted),
+            from: None,
+            given: 0,
+            skip: 0,
+            open: None,
+            checks: Checks::Unknown,
+            tenant: None,
+            is_fresh: false,
         }
     }
 
-    /// Forgets where to begin, if that is in a block whose messages are not wanted.
-    pub(super) fn skip_start(&mut self, start: u64, end: u64) {
+    /// Begins to give out a block.
+    pub(super) fn begin(&mut self, open: Open, checks: Checks) {
+        self.open = Some(open);
+        self.checks = checks;
+        self.tenant = None;
+    }
+
+    /// Passes over a block whose messages are not wanted: reading does not begin in it any more.
+    pub(super) fn pass(&mut self, start: u64, end: u64) {
         self.from = self.from.filter(|from| !(start..end).contains(from));
     }
 
     /// Gives messages of the open block, as many as a step has room for.
-    pub(super) fn give(&mut self) -> Result<Advance> {
-        let Some(mut open) = self.open.take() else {
-            return Ok(Advance::On);
-        };
-        let given = self.give_from(&mut open);
-        let done = matches!(given, Ok(Advance::End));
-        if !done {
+    pub(super) fn give(
+        &mut self,
+        mut open: Open,
+        input: &mut Input,
+        found: &mut Found,
+    ) -> Result<Given> {
+        let is_done = self.give_from(&mut open, input, found);
+        let position = open.position;
+        if !matches!(is_done, Ok(true)) {
             self.open = Some(open);
-            return given;
+            return is_done.map(|_| Given::Full);
         }
-        if let Some(from) = self.from.filter(|from| *from < open.position) {
+        if let Some(from) = self.from.filter(|from| *from < position) {
             return Err(no_message(from));
         }
-        match self.part.as_mut() {
-            Some(part) => {
-                part.at = open.position;
-                self.ranges.cover(
-                    open.position,
-                    Kind::Block,
-                    None,
-                    super::layout::Origin::None,
-                );
-            }
-            None if open.position != open.end => return Err(self.changed()),
-            None => {}
+        if open.crc.is_some() && position != open.end {
+            return Err(input.changed());
         }
-        Ok(Advance::On)
+        Ok(Given::Block(position))
     }
 
-    /// [`Advance::End`] where the block has been given out to its end.
-    fn give_from(&mut self, open: &mut Open) -> Result<Advance> {
+    /// Whether the block has been given out to its end.
+    fn give_from(&mut self, open: &mut Open, input: &mut Input, found: &mut Found) -> Result<bool> {
         while open.next < open.messages {
-            if self.is_full() {
-                return Ok(Advance::Full);
+            if found.is_full(input) {
+                return Ok(false);
             }
-            if !self.ensure(open, open.position, MESSAGE_HEADER_BYTES)? {
-                return Ok(Advance::Full);
+            let is_held = !found.messages.is_empty();
+            if !self.ensure(open, input, is_held, open.position, MESSAGE_HEADER_BYTES)? {
+                return Ok(false);
             }
-            let bytes = self.data.bytes(&*self.source, open.position);
-            let len = bytes.first_chunk().copied().map_or(0, u32::from_be_bytes);
+            let bytes = input.data.bytes(&*input.source, open.position);
+            let Some(len) = bytes.first_chunk().copied().map(u32::from_be_bytes) else {
+                return Err(input.changed());
+            };
             let end = open.position + MESSAGE_HEADER_BYTES + u64::from(len);
             if end > open.end {
-                return Err(self.changed());
+                return Err(input.changed());
             }
-            if !self.begins_before(open.position)? && !self.give_message(open, len)? {
-                return Ok(Advance::Full);
+            if !self.begins_before(open.position)? && !self.give_message(open, input, found, len)? {
+                return Ok(false);
             }
             open.next += 1;
             open.position = end;
         }
-        Ok(Advance::End)
+        Ok(true)
     }
 
     /// Whether the message at `position` is in front of the first that is wanted.
@@ -175,86 +215,92 @@ impl TenantScan {
     }
 
     /// Adds a message to the step's; `false` where the step has to end first.
-    fn give_message(&mut self, open: &Open, len: u32) -> Result<bool> {
+    fn give_message(
+        &mut self,
+        open: &Open,
+        input: &mut Input,
+        found: &mut Found,
+        len: u32,
+    ) -> Result<bool> {
         if self.skip > 0 {
             self.skip -= 1;
             return Ok(true);
         }
-        if self.options.values {
+        let is_held = !found.messages.is_empty();
+        if input.options.values {
             let needed = u64::from(len).saturating_add(open.tenant_len.into());
-            if needed > self.options.max_record_bytes {
-                return if self.messages.is_empty() {
-                    Err(self.too_large(open.position, needed))
-                } else {
-                    Ok(false)
+            if needed > input.options.max_record_bytes {
+                return match is_held {
+                    true => Ok(false),
+                    false => Err(too_large(input, open.position, needed)),
                 };
             }
         }
-        if !self.load_tenant(open)? {
+        if !self.load_tenant(open, input, is_held)? {
             return Ok(false);
         }
         let whole = MESSAGE_HEADER_BYTES + u64::from(len);
-        if self.options.values && !self.ensure(open, open.position, whole)? {
+        if input.options.values && !self.ensure(open, input, is_held, open.position, whole)? {
             return Ok(false);
         }
         let Some(tenant) = &self.tenant else {
             return Ok(false);
         };
-        if self.fresh_tenant || self.messages.is_empty() {
-            self.tenants.push(tenant.clone());
-            self.fresh_tenant = false;
+        if self.is_fresh || !is_held {
+            found.tenants.push(tenant.clone());
+            self.is_fresh = false;
         }
-        self.messages.push(Message {
+        found.messages.push(Message {
             position: open.position,
             len,
             index: open.next,
-            tenant: self.tenants.len() - 1,
+            tenant: found.tenants.len() - 1,
         });
         self.given += 1;
         Ok(true)
     }
 
     /// Makes the open block's tenant ID available; `false` where the step has to end first.
-    fn load_tenant(&mut self, open: &Open) -> Result<bool> {
+    fn load_tenant(&mut self, open: &Open, input: &mut Input, is_held: bool) -> Result<bool> {
         if self.tenant.is_some() {
             return Ok(true);
         }
         let (at, len) = (open.at + BLOCK_HEADER_BYTES, u64::from(open.tenant_len));
-        let id = if !self.options.values && len > LIMITS.unwanted_bytes {
+        let id = if !input.options.values && len > LIMITS.unwanted_bytes {
             None
         } else {
-            if !self.ensure(open, at, len)? {
+            if !self.ensure(open, input, is_held, at, len)? {
                 return Ok(false);
             }
-            let len = saturating_usize(len);
-            let bytes = self.data.bytes(&*self.source, at).get(..len);
-            Some(bytes.unwrap_or_default().into())
+            let bytes = input.data.bytes(&*input.source, at);
+            let Some(id) = bytes.get(..saturating_usize(len)) else {
+                return Err(input.changed());
+            };
+            Some(id.into())
         };
         self.tenant = Some(Tenant::new(open.partition, id));
-        self.fresh_tenant = true;
+        self.is_fresh = true;
         Ok(true)
     }
 
-    fn too_large(&self, position: u64, needed: u64) -> Error {
-        Error::record_too_large(
-            self.source.path(),
-            format!("the message at offset {position}"),
-            needed,
-            self.options.max_record_bytes,
-        )
-    }
-
     /// Makes sure that `len` bytes of the open block at `at` are in the window, and are those that were checked. `false` where
-    /// that would take away the bytes of the step's messages.
-    fn ensure(&mut self, open: &Open, at: u64, len: u64) -> Result<bool> {
-        if matches!(self.checks, Checks::Unknown) && open.crc.is_some() {
-            if !self.messages.is_empty() {
+    /// the window has to stay where it is.
+    fn ensure(
+        &mut self,
+        open: &Open,
+        input: &mut Input,
+        is_held: bool,
+        at: u64,
+        len: u64,
+    ) -> Result<bool> {
+        if let (Checks::Unknown, Some(stored)) = (&self.checks, open.crc) {
+            if is_held {
                 return Ok(false);
             }
-            self.check_again(open)?;
+            self.checks = check_again(open, stored, input)?;
         }
         if at.saturating_add(len) > open.end {
-            return Err(self.changed());
+            return Err(input.changed());
         }
         let (start, end) = match &self.checks {
             Checks::Pieces { size, .. } => {
@@ -267,7 +313,7 @@ impl TenantScan {
             _ => (at, at + len),
         };
         let bytes = saturating_usize(end - start);
-        let held = self.data.bytes(&*self.source, start).len() >= bytes;
+        let held = input.data.bytes(&*input.source, start).len() >= bytes;
         let right = match &self.checks {
             Checks::Pieces { right, .. } => right.0 <= start && end <= right.1,
             _ => true,
@@ -275,50 +321,25 @@ impl TenantScan {
         if held && right {
             return Ok(true);
         }
-        if !self.messages.is_empty() {
+        if is_held {
             return Ok(false);
         }
         let want = match &self.checks {
             // Its bytes went with a window that another block needed.
-            Checks::Whole => return Err(self.changed()),
+            Checks::Whole => return Err(input.changed()),
             Checks::Pieces { .. } => bytes,
             Checks::Unknown => {
                 let rest = saturating_usize(open.end - at);
-                self.options.window_bytes.min(rest).max(bytes)
+                input.options.window_bytes.min(rest).max(bytes)
             }
         };
-        self.data.load(&*self.source, start, bytes, want)?;
-        self.check_pieces(open, start, end)?;
+        input.data.load(&*input.source, start, bytes, want)?;
+        self.check_pieces(open, input, start, end)?;
         Ok(true)
     }
 
-    /// Checks the block once more: it was checked by another walk, or elsewhere than where its entry says.
-    fn check_again(&mut self, open: &Open) -> Result<()> {
-        let Some(stored) = open.crc else {
-            return Ok(());
-        };
-        let (source, len) = (self.source.clone(), open.end.saturating_sub(open.at));
-        let (crc, checks) = if self.fits_window(len) {
-            let bytes = saturating_usize(len);
-            let want = bytes.max(self.options.window_bytes);
-            self.data.load(&*source, open.at, bytes, want)?;
-            let block = self.data.bytes(&*source, open.at).get(..bytes);
-            let mut crc = crc32fast::Hasher::new();
-            crc.update(block.unwrap_or_default());
-            (crc, Checks::Whole)
-        } else {
-            let pieces = self.probe.hash(&*source, &self.options, open.at, len)?;
-            (pieces.crc, Checks::pieces(pieces.size, pieces.crcs))
-        };
-        if block_crc(open.partition, &crc) != stored {
-            return Err(self.changed());
-        }
-        self.checks = checks;
-        Ok(())
-    }
-
     /// Checks the pieces from `start` to `end`, which are in the window, as far as they are not known to be right.
-    fn check_pieces(&mut self, open: &Open, start: u64, end: u64) -> Result<()> {
+    fn check_pieces(&mut self, open: &Open, input: &Input, start: u64, end: u64) -> Result<()> {
         let Checks::Pieces { size, crcs, right } = &mut self.checks else {
             return Ok(());
         };
@@ -332,18 +353,55 @@ impl TenantScan {
         while at < end {
             let piece_end = (at + size).min(open.end);
             let len = saturating_usize(piece_end - at);
-            let bytes = self.data.bytes(&*self.source, at).get(..len);
-            let stored = usize::try_from((at - open.at) / size)
-                .ok()
-                .and_then(|piece| crcs.get(piece));
+            let bytes = input.data.bytes(&*input.source, at).get(..len);
+            let stored = crcs.get(saturating_usize((at - open.at) / size));
             is_right &= stored.copied() == bytes.map(crc32fast::hash);
             at = piece_end;
         }
         *right = (start, end.max(at));
-        if is_right {
-            Ok(())
-        } else {
-            Err(self.changed())
+        match is_right {
+            true => Ok(()),
+            false => Err(input.changed()),
         }
     }
+}
+
+/// Checks a block once more: it was checked by another walk, or elsewhere than where its entry says.
+fn check_again(open: &Open, stored: u32, input: &mut Input) -> Result<Checks> {
+    let len = open.end.saturating_sub(open.at);
+    let (crc, checks) = if input.fits_window(len) {
+        let bytes = saturating_usize(len);
+        let want = bytes.max(input.options.window_bytes);
+        input.data.load(&*input.source, open.at, bytes, want)?;
+        let block = input.data.bytes(&*input.source, open.at).get(..bytes);
+        let Some(block) = block else {
+            return Err(input.changed());
+        };
+        (block_crc_of(open.partition, block), Checks::Whole)
+    } else {
+        let (source, options) = (&*input.source, &input.options);
+        let pieces = input.probe.hash(source, options, open.at, len)?;
+        let crc = block_crc(open.partition, &pieces.crc);
+        (crc, Checks::pieces(pieces.size, pieces.crcs))
+    };
+    match crc == stored {
+        true => Ok(checks),
+        false => Err(input.changed()),
+    }
+}
+
+fn too_large(input: &Input, position: u64, needed: u64) -> Error {
+    Error::record_too_large(
+        input.source.path(),
+        format!("the message at offset {position}"),
+        needed,
+        input.options.max_record_bytes,
+    )
+}
+
+/// The error of a start that is none.
+pub(super) fn no_message(offset: u64) -> Error {
+    Error::Usage(format!(
+        "no message begins at offset {offset}: start at a position that reading has given"
+    ))
 }

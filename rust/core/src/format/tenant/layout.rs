@@ -93,6 +93,21 @@ pub(super) struct Saved {
     last: Option<(u64, Rank)>,
 }
 
+impl Saved {
+    /// Nothing waits to be laid at `at`.
+    pub(super) fn new(at: u64) -> Self {
+        Self {
+            at,
+            ..Self::default()
+        }
+    }
+
+    /// Up to where ranges are laid.
+    pub(super) const fn at(&self) -> u64 {
+        self.at
+    }
+}
+
 impl Layout {
     pub(super) fn new(at: u64, len: u64) -> Self {
         Self {

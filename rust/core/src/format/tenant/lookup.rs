@@ -5,17 +5,13 @@ use std::sync::{Arc, OnceLock};
 
 use super::FORMAT;
 use super::VERSION_1;
-use super::blocks::Verdict;
-use super::front::{COUNT_BYTES, Front};
-use super::layout::Origin;
-use super::partitions;
+use super::front::Front;
 use super::ranges::{self, count_is_wrong};
-use super::toc::{Entry, TOC_START};
+use super::toc::TOC_START;
 use super::walk::{TenantScan, TenantWalk};
 use crate::engine::lookup::no_such_id;
-use crate::engine::{Advance, Hits, Lookup, Options, Step, Walk, Wanted};
-use crate::error::{Damage, Error, Finding, Result};
-use crate::ledger::{Cause, Kind};
+use crate::engine::{Hits, Lookup, Options, Step, Walk, Wanted};
+use crate::error::Result;
 use crate::limits::LIMITS;
 use crate::record::{OwnedRows, RecordId, Value};
 use crate::source::Source;
@@ -104,10 +100,9 @@ impl TocLookup {
                 break;
             }
             if entry.partition == partition && (is_v1 || entry.tenant.is(&*self.source, tenant)?) {
-                let front = known.front.clone();
-                let mut scan =
-                    TenantScan::at(self.source.clone(), options, front, entry.at, Some(1));
-                scan.go_directly();
+                let (source, front) = (self.source.clone(), known.front.clone());
+                let place = Some((entry.at, 1));
+                let scan = TenantScan::prune(source, options, front, place);
                 return Ok(Some(TenantWalk::new(scan)));
             }
         }
@@ -255,10 +250,11 @@ impl Lookup for TocLookup {
             wanted: wanted.clone(),
             ..self.options.clone()
         };
-        let mut scan = TenantScan::begin(self.source.clone(), &options, front);
-        if direct {
-            scan.go_directly();
-        }
+        let source = self.source.clone();
+        let scan = match direct {
+            true => TenantScan::prune(source, &options, front, None),
+            false => TenantScan::begin(source, &options, front),
+        };
         Ok(Box::new(TenantWalk::new(scan)))
     }
 }
@@ -268,99 +264,5 @@ impl Front {
     /// entries mean the same bytes.
     pub(super) fn leads_directly(&self) -> bool {
         self.is_sound() && self.ascending && self.disorder.is_none() && !count_is_wrong(self)
-    }
-}
-
-impl TenantScan {
-    /// Goes only to the blocks that are wanted, by the table of contents, and gives a ledger of these and of the front.
-    pub(super) fn go_directly(&mut self) {
-        self.direct = true;
-        if self.options.strict && ranges::front_is_damaged(&self.front) {
-            self.ranges.leave_front();
-        }
-    }
-
-    pub(super) fn advance_direct(&mut self) -> Result<Advance> {
-        let Some(entry) = self.peek()?.cloned() else {
-            return Ok(Advance::End);
-        };
-        let is_v1 = self.front.version == VERSION_1;
-        let wanted = if is_v1 {
-            self.wanted.has_partition(entry.partition)
-        } else {
-            self.wants(entry.partition, &entry.tenant)?
-        };
-        if !wanted {
-            self.ranges.leave_entry(entry.at, entry.end)?;
-            self.pass();
-            return Ok(Advance::On);
-        }
-        let cause = if is_v1 {
-            match self.judge_partition(&entry)? {
-                partitions::Verdict::Good {
-                    at,
-                    tenants,
-                    end,
-                    agrees: true,
-                } => {
-                    self.pass();
-                    self.ranges.skip_to(at);
-                    let count_end = at + COUNT_BYTES;
-                    self.ranges
-                        .cover(count_end, Kind::Header, None, Origin::None);
-                    self.begin_part(&entry, at, tenants, end, None)?;
-                    return Ok(Advance::On);
-                }
-                partitions::Verdict::Failed(cause, _) => cause,
-                partitions::Verdict::Good { .. } => Cause::IndexDisagrees,
-                partitions::Verdict::Cut { .. } => Cause::LengthOutOfBounds,
-            }
-        } else {
-            match self.judge(&entry)? {
-                Verdict::Yield => return Ok(Advance::Full),
-                Verdict::Good(good) if self.agrees(&entry, &good)? => {
-                    self.pass();
-                    self.ranges.skip_to(good.at);
-                    let end = good.at + good.shape.len;
-                    self.ranges.cover(end, Kind::Block, None, Origin::None);
-                    self.keep(&entry, good)?;
-                    return Ok(Advance::On);
-                }
-                Verdict::Good(_) => Cause::IndexDisagrees,
-                Verdict::Failed(cause) => cause,
-            }
-        };
-        self.ranges.flush();
-        if !self.messages.is_empty() || !self.ranges.spans.is_empty() {
-            return Ok(Advance::Full); // what is good goes first
-        }
-        if self.options.strict {
-            return Err(self.entry_error(&entry, cause)?);
-        }
-        self.go_through()
-    }
-
-    /// The damage that keeps an entry's messages from being given out.
-    fn entry_error(&self, entry: &Entry, cause: Cause) -> Result<Error> {
-        let of_entry = matches!(cause, Cause::IndexDisagrees | Cause::OffsetOutOfBounds);
-        let finding: Finding = self.entry_finding(entry, cause)?;
-        Ok(Error::Damage(Box::new(Damage {
-            path: self.source.path().map(Into::into),
-            offset: if of_entry { entry.at } else { entry.offset },
-            cause,
-            finding,
-            wrong_key: false,
-        })))
-    }
-
-    /// Goes on through the whole file, since a block that is not where its entry says may be where only such a walk finds it.
-    fn go_through(&mut self) -> Result<Advance> {
-        let (given, until) = (self.given, self.ranges.at());
-        let kept = std::mem::take(&mut self.kept);
-        *self = Self::begin(self.source.clone(), &self.options, self.front.clone());
-        self.ranges.leave_good(until);
-        self.skip = given;
-        drop(kept);
-        Ok(Advance::On)
     }
 }

@@ -14,25 +14,33 @@
 //! a reader does about damage.
 
 mod block;
-mod blocks;
 mod contents;
 mod encode;
 mod explain;
+mod found;
 mod front;
 mod give;
+mod input;
+mod judge;
 mod layout;
+mod listed;
 mod lookup;
 mod marks;
 mod part;
+mod partition_search;
 mod partitions;
 mod probe;
+mod pruned;
 mod ranges;
+mod reading;
 mod rows;
 mod runs;
 mod salvage;
+mod search;
 mod start;
 mod suspects;
 mod toc;
+mod unlisted;
 mod walk;
 mod writer;
 

@@ -153,6 +153,14 @@ pub(super) fn block_crc(partition: u32, bytes: &crc32fast::Hasher) -> u32 {
     crc.finalize()
 }
 
+/// The same, from the bytes.
+pub(super) fn block_crc_of(partition: u32, bytes: &[u8]) -> u32 {
+    let mut crc = crc32fast::Hasher::new();
+    crc.update(&partition.to_be_bytes());
+    crc.update(bytes);
+    crc.finalize()
+}
+
 /// The tenant ID of a block of this shape.
 pub(super) fn tenant_of(source: &dyn Source, at: u64, shape: &Shape) -> Result<Name> {
     Name::read(source, at + BLOCK_HEADER_BYTES, shape.tenant_len)

@@ -3,9 +3,10 @@
 
 use super::block::BLOCK_HEADER_BYTES;
 use super::encode::{TocEntry, file_header};
+use super::found::KeptPartition;
 use super::front::COUNT_BYTES;
 use super::toc::{TOC_START, V1_ENTRY_BYTES, V2_ENTRY_BYTES};
-use super::walk::{KeptPartition, TenantWalk};
+use super::walk::TenantWalk;
 use super::{VERSION_1, VERSION_2};
 use crate::cursor::Cursor;
 use crate::engine::salvage::Entries;
@@ -30,7 +31,7 @@ pub(super) fn salvage(salvage: &mut Salvage<'_>) -> Result<()> {
         ..salvage.options().clone()
     };
     let walk = TenantWalk::open(salvage.source(), &options, Start::Beginning)?;
-    if walk.scan().front.version == VERSION_1 {
+    if walk.scan().front().version == VERSION_1 {
         salvage_partitions(salvage, walk)
     } else {
         salvage_blocks(salvage, walk)
@@ -41,7 +42,7 @@ pub(super) fn salvage(salvage: &mut Salvage<'_>) -> Result<()> {
 fn salvage_partitions(salvage: &mut Salvage<'_>, mut walk: TenantWalk) -> Result<()> {
     let (mut kept, mut count, mut first) = (salvage.aside()?, 0_u32, None);
     while walk.step()? == Step::More {
-        for partition in &walk.scan().kept_partitions {
+        for partition in walk.scan().found().kept_partitions() {
             first.get_or_insert(partition.at);
             count = count.saturating_add(1); // at most as many as the file names
             let out = kept.buffer();
@@ -157,7 +158,7 @@ impl Blocks {
         };
         let mut partition = None::<(u32, u32)>;
         while walk.step()? == Step::More {
-            for kept in &walk.scan().kept {
+            for kept in walk.scan().found().kept() {
                 let Some((len, crc)) = kept.checked else {
                     continue;
                 };

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::front::{COUNT_BYTES, Front};
+use super::probe::block_crc_of;
 use super::toc::Entry;
 use super::{VERSION_1, VERSION_2};
 use crate::engine::Options;
@@ -72,11 +73,9 @@ impl Suspects for TenantSuspects {
 
 /// Whether a block has the CRC-32 that its entry states.
 fn block_checks(entry: &Entry, at: u64, bytes: &[u8]) -> Trial {
-    let mut crc = crc32fast::Hasher::new();
-    crc.update(&entry.partition.to_be_bytes());
-    crc.update(bytes);
+    let crc = block_crc_of(entry.partition, bytes);
     Trial {
-        end: (crc.finalize() == entry.crc).then_some(at + bytes.len() as u64),
+        end: (crc == entry.crc).then_some(at + bytes.len() as u64),
         work: bytes.len() as u64,
     }
 }

@@ -183,6 +183,103 @@ impl Entries {
     }
 }
 
+/// Where a scan stands in the table of contents.
+#[derive(Debug)]
+pub(super) struct Table {
+    entries: Entries,
+    next: Option<Entry>,
+    ahead: Ahead,
+    /// The partition of the entry in front of the next one.
+    pub(super) before: Option<u32>,
+}
+
+impl Table {
+    /// In front of these entries. They are given twice: `ahead` is gone through separately.
+    pub(super) const fn new(entries: Entries, ahead: Entries) -> Self {
+        Self {
+            entries,
+            next: None,
+            ahead: Ahead::new(ahead),
+            before: None,
+        }
+    }
+
+    /// The entry that comes next.
+    pub(super) fn peek(&mut self, source: &dyn Source) -> Result<Option<&Entry>> {
+        if self.next.is_none() {
+            self.next = self.entries.next(source)?;
+        }
+        Ok(self.next.as_ref())
+    }
+
+    /// Goes on behind the entry that came next. Gives its place, as [`place`](Self::place) does.
+    pub(super) fn pass(&mut self) -> Option<(u64, u64)> {
+        let passed = self.next.take();
+        self.before = passed.as_ref().map(|entry| entry.partition);
+        passed.map(|entry| (entry.at, self.entries.left + 1))
+    }
+
+    /// Where the entry that comes next stands, and how many are left from there on.
+    pub(super) fn place(&self) -> (u64, u64) {
+        match &self.next {
+            Some(entry) => (entry.at, self.entries.left + 1),
+            None => (self.entries.at, self.entries.left),
+        }
+    }
+
+    /// How many entries were read, of `entries`, as far as their number is right.
+    pub(super) const fn read_of(&self, entries: u64) -> u64 {
+        entries.saturating_sub(self.entries.left)
+    }
+
+    /// Leaves out all entries that are left.
+    pub(super) fn end(&mut self) {
+        self.next = None;
+        self.entries.left = 0;
+    }
+
+    /// Looks ahead, past `entry`.
+    pub(super) fn ahead_of(&mut self, source: &dyn Source, entry: &Entry) -> Result<&mut Ahead> {
+        self.ahead.go_behind(source, entry)?;
+        Ok(&mut self.ahead)
+    }
+
+    /// How many entries the partition has whose first one this is; `None` for its other entries. `before` is the partition of
+    /// the entry in front of it.
+    pub(super) fn partition_begins(
+        &mut self,
+        source: &dyn Source,
+        entry: &Entry,
+        before: Option<u32>,
+    ) -> Result<Option<u64>> {
+        if before == Some(entry.partition) {
+            return Ok(None);
+        }
+        let ahead = self.ahead_of(source, entry)?;
+        let mut entries = 1;
+        while ahead
+            .next(source)?
+            .is_some_and(|next| next.partition == entry.partition)
+        {
+            ahead.pass();
+            entries += 1;
+        }
+        Ok(Some(entries))
+    }
+
+    /// The entry behind `entry`, if this table goes on with that one.
+    pub(super) fn look_behind(
+        &mut self,
+        source: &dyn Source,
+        entry: &Entry,
+    ) -> Result<Option<Entry>> {
+        if self.entries.at == entry.end && self.entries.left > 0 {
+            return self.entries.look(source);
+        }
+        Ok(None)
+    }
+}
+
 /// Looks ahead at entries, each read once however often it is looked at.
 #[derive(Debug)]
 pub(super) struct Ahead {

@@ -1,108 +1,72 @@
-//! The walk: entry by entry, each block checked before anything of it is given out.
+//! The walk: which of the scans goes through a file, where it begins, and what all of them do alike.
 
 use std::sync::Arc;
 
 use super::VERSION_1;
-use super::block::Name;
+use super::block::{BLOCK_HEADER_BYTES, Name};
+use super::explain::{explain, explain_entry};
 use super::front::{COUNT_BYTES, Front};
-use super::give::{Checks, Chosen, Open};
+use super::give::{Given, no_message};
+use super::input::Input;
 use super::layout::{self, Layout, Origin};
-use super::part::Progress;
-use super::partitions::{Gap, Part};
-use super::probe::Probe;
-use super::ranges::{self, Ranges};
-use super::rows::{Message, Tenant, TenantRows};
-use super::start::no_message;
-use super::toc::{Ahead, Entries, Entry, TOC_START};
+use super::listed::Listed;
+use super::marks::Marks;
+use super::part::{self, Portion, Progress};
+use super::partition_search::PartitionSearch;
+use super::partitions::{Gap, Partitions};
+use super::pruned::{self, Pruned, Pruning};
+use super::ranges::{self, Ranges, Stretch};
+use super::reading::Reading;
+use super::rows::TenantRows;
+use super::search::{BlockSearch, Reach};
+use super::start::State;
+use super::toc::{TOC_START, Table};
+use super::unlisted::Unlisted;
 use crate::engine::{Advance, Carry, Driver, Options, Scan, Start};
 use crate::error::{Error, Result};
 use crate::ledger::{Kind, Span};
 use crate::limits::LIMITS;
 use crate::record::Checked;
-use crate::source::{Source, Window};
+use crate::source::Source;
 
 /// How many entries are tried between two looks at whether to stop.
 const POLL_ENTRIES: u64 = 1 << 10;
 
 pub(super) struct TenantScan {
-    pub(super) source: Arc<dyn Source>,
-    pub(super) options: Options,
-    pub(super) front: Arc<Front>,
-    pub(super) wanted: Chosen,
-    pub(super) entries: Entries,
-    pub(super) next: Option<Entry>,
-    pub(super) ahead: Ahead,
-    pub(super) before: Option<u32>,
-    pub(super) end: Option<u64>,
-    pub(super) last: Option<(u32, Name)>,
-    pub(super) probe: Probe,
-    /// The search budget has ended.
-    pub(super) limited: bool,
-    /// Where the bytes end that an entry named and that were checked last.
-    pub(super) examined: u64,
-    /// What was learned of the places behind the last good block.
-    pub(super) tried: Vec<super::blocks::Tried>,
-    /// The same of version 1.
-    pub(super) tried_partition: Option<super::partitions::Tried>,
-    /// The window that rows lie in.
-    pub(super) data: Window,
-    pub(super) layout: Layout,
-    pub(super) ranges: Ranges,
-    pub(super) gap: Gap,
-    pub(super) part: Option<Part>,
-    pub(super) open: Option<Open>,
-    pub(super) checks: Checks,
-    /// The tenant ID of the open block, once it is needed.
-    pub(super) tenant: Option<Tenant>,
-    /// It is not among those of the step yet.
-    pub(super) fresh_tenant: bool,
-    pub(super) messages: Vec<Message>,
-    pub(super) tenants: Vec<Tenant>,
-    /// The blocks that were kept, of the latest step.
-    pub(super) kept: Vec<Kept>,
-    /// How many bytes their tenant IDs take.
-    kept_bytes: usize,
-    /// Version 1: the partitions that were kept, also those without tenants.
-    pub(super) kept_partitions: Vec<KeptPartition>,
-    pub(super) from: Option<u64>,
+    on: Reading,
+    course: Course,
     /// It began within the file, and knows nothing of what is in front.
-    pub(super) partial: bool,
-    /// The part that this walk is of, and how far it is.
-    pub(super) portion: Option<Progress>,
-    /// Entries are chosen by what is wanted, and each stands for itself: the ledger is of these.
-    pub(super) direct: bool,
-    /// How many messages were given out, and how many are not given out again.
-    pub(super) given: u64,
-    pub(super) skip: u64,
-    /// Damage was met: going on only to find the first.
-    pub(super) silent: bool,
+    is_partial: bool,
+}
+
+/// How a file is gone through, with where that stands.
+enum Course {
+    /// Not at all: the whole file is what its front makes of it.
+    Refused,
+    /// Version 1.
+    Partitions(Partitions),
+    /// Version 2 by a sound table of contents.
+    Listed(Listed),
+    /// Version 2 without one.
+    Unlisted(Unlisted),
+    /// Only what is wanted, by a sound table of contents.
+    Pruned(Pruned),
+}
+
+impl Course {
+    fn table(&self) -> Option<&Table> {
+        match self {
+            Self::Refused => None,
+            Self::Partitions(own) => Some(&own.table),
+            Self::Listed(own) => Some(&own.table),
+            Self::Unlisted(own) => Some(&own.table),
+            Self::Pruned(own) => Some(&own.table),
+        }
+    }
 }
 
 /// Walks one segment.
 pub(super) type TenantWalk = Driver<TenantScan>;
-
-/// A good block.
-#[derive(Debug)]
-pub(super) struct Kept {
-    pub(super) position: u64,
-    pub(super) partition: u32,
-    pub(super) tenant: Name,
-    pub(super) messages: u32,
-    /// Version 2: its length, and the CRC-32 that it was checked by.
-    pub(super) checked: Option<(u64, u32)>,
-}
-
-/// A good partition of version 1.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct KeptPartition {
-    pub(super) partition: u32,
-    /// Where its number of tenants stands.
-    pub(super) at: u64,
-    /// How many tenants are good: fewer than it says where the file was cut inside it.
-    pub(super) tenants: u32,
-    /// Where the last of them ends.
-    pub(super) end: u64,
-}
 
 impl TenantWalk {
     pub(super) fn open(
@@ -113,183 +77,372 @@ impl TenantWalk {
         let front = Arc::new(Front::read(&*source, options)?);
         match start {
             Start::Beginning => Ok(Self::new(TenantScan::begin(source, options, front))),
-            Start::Part(part) => TenantScan::in_part(source, options, front, part.portion()?),
-            Start::Offset(offset) => {
-                TenantScan::from_message(source, options, front, offset).map(Self::new)
+            Start::Part(part) => {
+                TenantScan::in_part(Input::new(source, options, front), part.portion()?)
             }
-            Start::Carry(carry) => TenantScan::resume(source, options, front, carry),
+            Start::Offset(offset) => {
+                TenantScan::from_message(Input::new(source, options, front), offset).map(Self::new)
+            }
+            Start::Carry(carry) => TenantScan::resume(Input::new(source, options, front), carry),
         }
     }
 }
 
 impl TenantScan {
-    /// A walk through the whole file.
-    pub(super) fn begin(source: Arc<dyn Source>, options: &Options, front: Arc<Front>) -> Self {
-        Self::at(source, options, front, TOC_START, None)
+    /// Begins where `table` is; `end` is where the last good block ends, and `at` up to where everything is laid.
+    fn new(input: Input, reach: Reach, table: Table, end: Option<u64>, at: u64) -> Self {
+        let front = &input.front;
+        let course = if front.refused {
+            Course::Refused
+        } else if front.version == VERSION_1 {
+            let search = PartitionSearch::new(reach, end.unwrap_or(0));
+            match reach {
+                Reach::Behind => Course::Partitions(Partitions {
+                    table,
+                    search,
+                    gap: Gap::default(),
+                    part: None,
+                }),
+                Reach::InPlace => Course::Pruned(Pruned {
+                    table,
+                    search: pruned::Search::Partitions(search, None),
+                }),
+            }
+        } else {
+            let search = BlockSearch::new(reach, end);
+            match reach {
+                Reach::Behind if front.is_sound() => Course::Listed(Listed {
+                    table,
+                    search,
+                    layout: Layout::new(at, front.len),
+                    progress: None,
+                }),
+                Reach::Behind => Course::Unlisted(Unlisted {
+                    table,
+                    search,
+                    floor: at,
+                }),
+                Reach::InPlace => Course::Pruned(Pruned {
+                    table,
+                    search: pruned::Search::Blocks(search),
+                }),
+            }
+        };
+        let front_end = front.end();
+        Self {
+            course,
+            on: Reading::new(input, at, front_end),
+            is_partial: false,
+        }
     }
 
-    /// A walk from the entry at `entry` on, `left` entries being left.
-    pub(super) fn at(
+    /// In front of the `left` entries from the one at `entry` on, no block being known.
+    fn at(input: Input, reach: Reach, (entry, left): (u64, u64)) -> Self {
+        let data_start = input.front.toc_end.map(|end| end + COUNT_BYTES);
+        let (table, at) = (input.table(entry, left), input.front.end());
+        Self::new(input, reach, table, data_start, at)
+    }
+
+    /// A scan through the whole file.
+    pub(super) fn begin(source: Arc<dyn Source>, options: &Options, front: Arc<Front>) -> Self {
+        let place = (TOC_START, front.entries);
+        Self::at(Input::new(source, options, front), Reach::Behind, place)
+    }
+
+    /// A scan only of the blocks that are wanted, by a table of contents that [leads](Front::leads_directly) there; all of it, or so
+    /// many entries from one on. Its ledger is of these blocks and of the front.
+    pub(super) fn prune(
         source: Arc<dyn Source>,
         options: &Options,
         front: Arc<Front>,
-        entry: u64,
-        left: Option<u64>,
+        place: Option<(u64, u64)>,
     ) -> Self {
-        let left = left.unwrap_or(front.entries);
-        let end = front.end();
-        let data_start = front.toc_end.map(|end| end + COUNT_BYTES);
-        Self {
-            entries: front.from(options, entry, left),
-            ahead: Ahead::new(front.from(options, entry, left)),
-            next: None,
-            before: None,
-            end: data_start,
-            last: None,
-            probe: Probe::default(),
-            limited: false,
-            examined: 0,
-            tried: Vec::new(),
-            tried_partition: None,
-            data: Window::default(),
-            layout: Layout::new(end, front.len),
-            ranges: Ranges::new(&front, end, end),
-            gap: Gap::default(),
-            part: None,
-            open: None,
-            checks: Checks::Unknown,
-            tenant: None,
-            fresh_tenant: false,
-            messages: Vec::new(),
-            tenants: Vec::new(),
-            kept: Vec::new(),
-            kept_bytes: 0,
-            kept_partitions: Vec::new(),
-            from: None,
-            partial: false,
-            portion: None,
-            direct: false,
-            given: 0,
-            skip: 0,
-            silent: false,
-            wanted: Chosen::of(&options.wanted),
-            options: options.clone(),
-            source,
-            front,
+        let place = place.unwrap_or((TOC_START, front.entries));
+        let leave_front = options.strict && ranges::front_is_damaged(&front);
+        let input = Input::new(source, options, front);
+        let mut scan = Self::at(input, Reach::InPlace, place);
+        if leave_front {
+            scan.on.ranges.leave_front();
+        }
+        scan
+    }
+
+    /// A scan from the message at `offset` on: its block is found by the table of contents.
+    fn from_message(input: Input, offset: u64) -> Result<Self> {
+        let mut entries = input.front.begin(&input.options);
+        let mut before = None;
+        loop {
+            let (at, left) = (entries.at, entries.left);
+            let Some(entry) = entries.next(&*input.source)? else {
+                return Err(no_message(offset));
+            };
+            let names_it = (entry.offset..entry.block_end()).contains(&offset);
+            if names_it && input.front.in_bounds(entry.offset) {
+                let mut table = input.table(at, left);
+                table.before = before;
+                let (reach, at) = (Reach::Behind, entry.offset);
+                let mut scan = Self::new(input, reach, table, Some(at), at);
+                scan.on.ranges = Ranges::new(&scan.on.input.front, at, 0);
+                scan.on.giver.from = Some(offset);
+                scan.is_partial = true;
+                return Ok(scan);
+            }
+            before = Some(entry.partition);
         }
     }
 
-    /// The entry that comes next.
-    pub(super) fn peek(&mut self) -> Result<Option<&Entry>> {
-        if self.next.is_none() {
-            self.next = self.entries.next(&*self.source)?;
-        }
-        Ok(self.next.as_ref())
-    }
-
-    /// Goes on behind the entry that came next.
-    pub(super) fn pass(&mut self) {
-        let Some(entry) = self.next.take() else {
-            self.before = None;
-            return;
+    /// At the beginning of a part.
+    fn in_part(input: Input, portion: Portion) -> Result<TenantWalk> {
+        portion.check(&*input.source, &input.front)?;
+        let (reach, entries) = (Reach::Behind, input.front.entries);
+        let Some(before) = portion.before else {
+            let mut scan = Self::at(input, reach, (TOC_START, entries));
+            let end = scan.on.input.front.end();
+            scan.set_part(0, end, Progress::new(portion, (TOC_START, end)));
+            return Ok(TenantWalk::new(scan));
         };
-        self.before = Some(entry.partition);
-        if let Some(progress) = &mut self.portion {
-            progress.pass(entry.at, self.entries.left + 1);
+        let Some(beginning) = part::beginning(&input, &portion, before)? else {
+            // The part before goes on through all of it.
+            let at = before.0;
+            let mut scan = Self::at(input, reach, (at, 0));
+            if let Course::Listed(listed) = &mut scan.course {
+                listed.progress = Some(Progress::new(portion, (at, at)));
+            }
+            return Ok(TenantWalk::resume(scan, true));
+        };
+        let (entry, shape) = (&beginning.entry, &beginning.shape);
+        let name_at = entry.offset + BLOCK_HEADER_BYTES;
+        let name = Name::read(&*input.source, name_at, shape.tenant_len)?;
+        let (next, end) = (entry.end, entry.block_end());
+        let mut table = input.table(next, beginning.left);
+        table.before = Some(entry.partition);
+        let mut scan = Self::new(input, reach, table, Some(end), end);
+        if let Course::Listed(listed) = &mut scan.course {
+            listed.search.last = Some((entry.partition, name));
+        }
+        scan.set_part(next, end, Progress::new(portion, (next, end)));
+        Ok(TenantWalk::new(scan))
+    }
+
+    /// The scan is of a part whose front begins at `front`, and whose data begins at `at`.
+    fn set_part(&mut self, start: u64, at: u64, progress: Progress) {
+        let stretch = Stretch { start, end: None };
+        self.on.ranges = Ranges::of_part(&self.on.input.front, at, stretch);
+        if let Course::Listed(listed) = &mut self.course {
+            listed.progress = Some(progress);
         }
     }
 
-    /// How many entries have been passed, as far as their number is right.
-    fn passed(&self) -> u64 {
-        self.front.entries.saturating_sub(self.entries.left)
+    /// Where another walk was.
+    fn resume(input: Input, carry: &Carry) -> Result<TenantWalk> {
+        let state: State<Gap, Marks> = State::of_carry(carry, input.front.len)?;
+        let front = input.front.clone();
+        let mut table = input.table(state.entry, state.left);
+        table.before = state.before;
+        let at = state.layout.at();
+        let mut scan = Self::new(input, state.reach, table, state.end, at);
+        let on = &mut scan.on;
+        let front_end = if state.partial { 0 } else { front.end() };
+        on.ranges = Ranges::restore(&front, state.ranges, state.marks, front_end);
+        on.input.probe.budget = state.budget;
+        on.giver.open = state.open;
+        on.giver.from = state.from;
+        (on.giver.given, on.giver.skip) = (state.given, state.skip);
+        scan.is_partial = state.partial;
+        let last = state.last;
+        let name = |at, len| Name::read(&*on.input.source, at, len);
+        let last_block = match last {
+            Some((partition, at, len)) => Some((partition, name(at, len)?)),
+            None => None,
+        };
+        match &mut scan.course {
+            Course::Refused => {}
+            Course::Partitions(own) => {
+                own.search.last = last.map(|(partition, ..)| partition);
+                own.search.is_limited = state.limited;
+                (own.gap, own.part) = (state.gap, state.part);
+            }
+            Course::Listed(own) => {
+                own.search.last = last_block;
+                own.search.is_limited = state.limited;
+                own.layout = Layout::restore(state.layout, front.len);
+                own.progress = state.portion;
+                if let Some(progress) = state.portion {
+                    progress.check(&*on.input.source, &front)?;
+                    on.input.probe.budget = state.budget.with_peak(progress.peak);
+                }
+            }
+            Course::Unlisted(own) => {
+                own.search.last = last_block;
+                own.search.is_limited = state.limited;
+            }
+            Course::Pruned(own) => match &mut own.search {
+                pruned::Search::Blocks(search) => search.is_limited = state.limited,
+                pruned::Search::Partitions(search, part) => {
+                    search.is_limited = state.limited;
+                    *part = state.part;
+                }
+            },
+        }
+        Ok(TenantWalk::resume(scan, state.ended))
+    }
+
+    /// Where another walk would go on.
+    fn to_carry(&self, ended: bool) -> Carry {
+        let (on, front, no_gap) = (&self.on, &self.on.input.front, Gap::default());
+        let mut state = State {
+            entry: TOC_START,
+            left: 0,
+            before: None,
+            end: None,
+            last: None,
+            budget: on.input.probe.budget,
+            limited: false,
+            open: on.giver.open.clone(),
+            part: None,
+            gap: &no_gap,
+            layout: layout::Saved::new(front.end()),
+            ranges: on.ranges.save(),
+            marks: on.ranges.marks(),
+            from: on.giver.from,
+            partial: self.is_partial,
+            reach: Reach::Behind,
+            given: on.giver.given,
+            skip: on.giver.skip,
+            ended,
+            portion: None,
+        };
+        if let Some(table) = self.course.table() {
+            state.stand_at(table);
+        }
+        match &self.course {
+            Course::Refused => {}
+            Course::Partitions(own) => {
+                state.search_partitions(&own.search);
+                (state.gap, state.part) = (&own.gap, own.part.clone());
+            }
+            Course::Listed(own) => {
+                state.search_blocks(&own.search);
+                state.layout = own.layout.save();
+                state.portion = own.progress;
+                if let Some(progress) = &mut state.portion {
+                    progress.peak = state.budget.peak();
+                }
+            }
+            Course::Unlisted(own) => {
+                state.search_blocks(&own.search);
+                state.layout = layout::Saved::new(own.floor);
+            }
+            Course::Pruned(own) => {
+                state.reach = Reach::InPlace;
+                match &own.search {
+                    pruned::Search::Blocks(search) => state.search_blocks(search),
+                    pruned::Search::Partitions(search, part) => {
+                        state.search_partitions(search);
+                        state.part = part.clone();
+                    }
+                }
+            }
+        }
+        state.to_carry()
+    }
+
+    /// What the last step found.
+    pub(super) const fn found(&self) -> &super::found::Found {
+        &self.on.found
+    }
+
+    pub(super) fn front(&self) -> &Front {
+        &self.on.input.front
+    }
+
+    /// Whether it looks only at what is wanted, and has not had to go on through the whole file.
+    pub(super) const fn is_pruned(&self) -> bool {
+        matches!(self.course, Course::Pruned(_))
     }
 
     /// Goes on by an entry, a block, or as many messages as a step has room for.
     fn go_on(&mut self) -> Result<Advance> {
-        if self.passed().is_multiple_of(POLL_ENTRIES) {
-            self.options.poll()?;
+        let on = &mut self.on;
+        let read = |table: &Table| table.read_of(on.input.front.entries);
+        if self
+            .course
+            .table()
+            .map_or(0, read)
+            .is_multiple_of(POLL_ENTRIES)
+        {
+            on.input.options.poll()?;
         }
-        if self.open.is_some() {
-            return self.give();
+        if let Some(open) = on.giver.open.take() {
+            return self.give(open);
         }
-        if self.part.is_some() {
-            return self.next_block();
-        }
-        if self.front.refused {
-            self.refuse();
-            return Ok(Advance::End);
-        }
-        if self.direct {
-            return self.advance_direct();
-        }
-        if self.front.version == VERSION_1 {
-            self.advance_partition()
-        } else {
-            self.advance_block()
+        match &mut self.course {
+            Course::Refused => {
+                refuse(on);
+                Ok(Advance::End)
+            }
+            Course::Partitions(own) => own.advance(on),
+            Course::Listed(own) => own.advance(on),
+            Course::Unlisted(own) => own.advance(on),
+            Course::Pruned(own) => match own.advance(on)? {
+                Pruning::Advance(advance) => Ok(advance),
+                Pruning::Failed(entry, fault) if on.input.options.strict => {
+                    let damage = explain_entry(&on.input, &entry, fault);
+                    Err(Error::Damage(Box::new(damage)))
+                }
+                Pruning::Failed(..) => Ok(self.go_through()),
+            },
         }
     }
 
-    /// The whole file is what its front makes of it.
-    fn refuse(&mut self) {
-        let len = self.front.len;
-        let kind = layout::kind(self.front.broken, true);
-        self.ranges
-            .cover(len, kind, self.front.broken, Origin::None);
-        if len == 0 {
-            // The one range that is empty: a file written whole has at least its front.
-            self.ranges.spans.push(Span {
-                start: 0,
-                end: 0,
-                kind,
-                cause: self.front.broken,
-            });
+    /// Gives messages of the block that is open.
+    fn give(&mut self, open: super::give::Open) -> Result<Advance> {
+        let on = &mut self.on;
+        let end = match on.giver.give(open, &mut on.input, &mut on.found)? {
+            Given::Full => return Ok(Advance::Full),
+            Given::Block(end) => end,
+        };
+        if let Course::Partitions(Partitions {
+            part: Some(part), ..
+        })
+        | Course::Pruned(Pruned {
+            search: pruned::Search::Partitions(_, Some(part)),
+            ..
+        }) = &mut self.course
+        {
+            part.end_block(on, end);
         }
+        Ok(Advance::On)
+    }
+
+    /// Goes on through the whole file, since a block that is not where its entry says may be where only such a scan finds it.
+    fn go_through(&mut self) -> Advance {
+        let (given, until) = (self.on.giver.given, self.on.ranges.at());
+        let input = &self.on.input;
+        *self = Self::begin(input.source.clone(), &input.options, input.front.clone());
+        self.on.ranges.leave_good(until);
+        self.on.giver.skip = given;
+        Advance::On
     }
 
     /// Whether what is there is enough for a step.
     fn is_crowded(&self) -> bool {
-        let first = self.messages.first().map(|message| message.position);
-        let reach = self.messages.last().map(|message| message.position);
-        let bytes = reach
-            .zip(first)
-            .map_or(0, |(reach, first)| reach.saturating_sub(first));
-        self.messages.len() >= LIMITS.tenant_step_rows
-            || self.kept_bytes >= self.options.window_bytes
-            || self.ranges.spans.len() >= LIMITS.tenant_step_spans
-            || bytes >= self.options.window_bytes as u64
-    }
-
-    /// Whether as many messages were found as a step gives.
-    pub(super) fn is_full(&self) -> bool {
-        !self.messages.is_empty() && self.is_crowded()
-    }
-
-    /// Strict reading gives no range that is damaged.
-    fn hide_damage(&mut self) {
-        self.ranges.spans.retain(|span| !span.is_damage());
-    }
-
-    fn clear(&mut self) {
-        self.messages.clear();
-        self.tenants.clear();
-        self.kept.clear();
-        self.kept_bytes = 0;
-        self.kept_partitions.clear();
-        self.ranges.spans.clear();
+        self.on.found.is_crowded(&self.on.input)
+            || self.on.ranges.spans.len() >= LIMITS.tenant_step_spans
     }
 
     /// Whether damage has shown itself that strict reading does not pass.
     fn is_damaged(&self) -> bool {
-        let front = &self.front;
-        let by_front = !self.partial
-            && !self.direct
+        let front = &*self.on.input.front;
+        let by_front = !self.is_partial
+            && !self.is_pruned()
             && (front.broken.is_some() || !front.refused && ranges::front_is_damaged(front));
-        by_front || self.ranges.is_damaged()
+        by_front || self.on.ranges.is_damaged()
     }
 
     /// Gives ranges of the front, behind those of all that follows it.
     fn give_front(&mut self) -> Result<Advance> {
-        Ok(match self.ranges.finish(&self.front)? {
+        Ok(match self.on.ranges.finish(&self.on.input.front)? {
             true => Advance::Full,
             false => Advance::End,
         })
@@ -297,40 +450,44 @@ impl TenantScan {
 
     /// Goes on to where it is known which damage is the first.
     fn fail(&mut self) -> Result<Advance> {
-        self.silent = true;
-        self.open = None;
-        let begins_damaged = self.front.broken.is_some() && !self.partial;
-        while !(begins_damaged && self.ranges.is_damaged()) && self.go_on()? != Advance::End {
-            self.clear();
+        self.on.found.is_silent = true;
+        self.on.giver.open = None;
+        let front = self.on.input.front.clone();
+        let begins_damaged = front.broken.is_some() && !self.is_partial;
+        while !(begins_damaged && self.on.ranges.is_damaged()) && self.go_on()? != Advance::End {
+            self.begin_step()?;
         }
-        self.clear();
+        self.begin_step()?;
         // The one file with damage but no range of it is empty.
         let empty = Span {
             start: 0,
             end: 0,
             kind: Kind::Corrupt,
-            cause: self.front.broken,
+            cause: front.broken,
         };
-        let first = self.ranges.first_damage(&self.front)?;
+        let first = self.on.ranges.first_damage(&front)?;
         let first = first.or(begins_damaged.then_some((empty, Origin::None)));
         let Some((span, origin)) = first else {
-            return Err(self.changed());
+            return Err(self.on.input.changed());
         };
-        let damage = self.explain(&span, origin)?;
+        let damage = explain(&self.on.input, &span, origin)?;
         Err(Error::Damage(Box::new(damage)))
     }
+}
 
-    /// A good block was found.
-    pub(super) fn note(&mut self, kept: impl FnOnce() -> Kept) {
-        if !self.silent {
-            let kept = kept();
-            self.kept_bytes += kept.tenant.bytes().map_or(0, |bytes| bytes.len());
-            self.kept.push(kept);
-        }
-    }
-
-    pub(super) fn changed(&self) -> Error {
-        Error::changed(self.source.path(), "it")
+/// The whole file is what its front makes of it.
+fn refuse(on: &mut Reading) {
+    let (len, cause) = (on.input.front.len, on.input.front.broken);
+    let kind = layout::kind(cause, true);
+    on.ranges.cover(len, kind, cause, Origin::None);
+    if len == 0 {
+        // The one range that is empty: a file written whole has at least its front.
+        on.ranges.spans.push(Span {
+            start: 0,
+            end: 0,
+            kind,
+            cause,
+        });
     }
 }
 
@@ -338,19 +495,20 @@ impl Scan for TenantScan {
     type Rows<'a> = TenantRows<'a>;
 
     fn options(&self) -> &Options {
-        &self.options
+        &self.on.input.options
     }
 
     fn begin_step(&mut self) -> Result<()> {
-        self.clear();
+        self.on.found.clear();
+        self.on.ranges.spans.clear();
         Ok(())
     }
 
     fn advance(&mut self) -> Result<Advance> {
-        if self.ranges.is_at_front() {
+        if self.on.ranges.is_at_front() {
             return self.give_front();
         }
-        let strict = self.options.strict;
+        let strict = self.on.input.options.strict;
         let mut advance = Advance::End;
         if !strict || !self.is_damaged() {
             advance = self.go_on()?;
@@ -359,19 +517,20 @@ impl Scan for TenantScan {
             advance = Advance::Full;
         }
         if strict && advance != Advance::On {
-            self.hide_damage();
+            // Strict reading gives no range that is damaged.
+            self.on.ranges.spans.retain(|span| !span.is_damage());
         }
         if advance != Advance::End {
             return Ok(advance);
         }
         if strict && self.is_damaged() {
             // Good messages go first; the damage is met again then.
-            return match self.messages.is_empty() {
-                true => self.fail(),
-                false => Ok(Advance::Full),
+            return match self.on.is_held() {
+                true => Ok(Advance::Full),
+                false => self.fail(),
             };
         }
-        match self.from {
+        match self.on.giver.from {
             Some(from) => Err(no_message(from)),
             None => self.give_front(),
         }
@@ -380,7 +539,7 @@ impl Scan for TenantScan {
     fn finish(&mut self) {}
 
     fn has_found(&self) -> bool {
-        !self.messages.is_empty() || !self.ranges.spans.is_empty() || !self.kept.is_empty()
+        !self.on.found.is_empty() || !self.on.ranges.spans.is_empty()
     }
 
     /// What is enough makes an advance [`Advance::Full`].
@@ -389,30 +548,19 @@ impl Scan for TenantScan {
     }
 
     fn rows(&self) -> TenantRows<'_> {
-        let base = self.messages.first().map_or(0, |first| first.position);
-        let bytes = if self.options.values {
-            self.data.bytes(&*self.source, base)
-        } else {
-            &[]
-        };
-        TenantRows {
-            base,
-            bytes,
-            messages: &self.messages,
-            tenants: &self.tenants,
-        }
+        self.on.found.rows(&self.on.input)
     }
 
     fn spans(&self) -> &[Span] {
-        &self.ranges.spans
+        &self.on.ranges.spans
     }
 
     fn front_end(&self) -> u64 {
-        self.ranges.front_end()
+        self.on.ranges.front_end()
     }
 
     fn checked(&self) -> Checked {
-        if self.front.version == VERSION_1 {
+        if self.on.input.front.version == VERSION_1 {
             Checked::Structure
         } else {
             Checked::Checksum
@@ -420,11 +568,12 @@ impl Scan for TenantScan {
     }
 
     fn offset(&self, ended: bool) -> u64 {
+        let len = self.on.input.front.len;
         if ended {
-            return self.front.len;
+            return len;
         }
-        let open = self.open.as_ref().map(|open| open.position);
-        open.unwrap_or(self.ranges.at()).min(self.front.len)
+        let open = self.on.giver.open.as_ref().map(|open| open.position);
+        open.unwrap_or(self.on.ranges.at()).min(len)
     }
 
     fn carry(&self, ended: bool) -> Carry {

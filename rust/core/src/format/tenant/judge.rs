@@ -1,0 +1,215 @@
+//! What counts and what does not: rule 22 of blocks (version 2), and rule 24 of partitions (version 1). Each check is made here
+//! alone, in the order of the rules: first where something would lie, then what it is, then whether it is in order.
+
+use std::cmp::Ordering;
+
+use super::block::{Decoder, Name, Shape};
+use super::front::Front;
+use super::toc::Entry;
+use crate::error::Result;
+use crate::ledger::Cause;
+use crate::source::Source;
+
+/// Why what an entry names does not count, with the numbers that an error needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// The offset is not in bounds: in front of where the first block can begin, or behind the end of the file.
+    Offset { first: u64, len: u64 },
+    /// The offset, or partition and tenant, do not ascend; version 1: nor do the tenants within the partition.
+    Order,
+    /// Version 1: the partition's ID does not ascend.
+    Id,
+    /// It ends behind the file, of which so many bytes are left.
+    Beyond { left: u64 },
+    /// Version 1: the file ends inside the number of tenants.
+    Cut { left: u64 },
+    /// A count or length in it leads beyond it.
+    Lengths,
+    /// It ends where a further message should begin, or bytes are left over.
+    Count,
+    /// The CRC-32 that the entry states, and that of the bytes.
+    Checksum { stored: u32, computed: u32 },
+    /// What stands there is not what the entry says.
+    Disagrees,
+    /// The search ended before.
+    Unsearched,
+}
+
+impl Fault {
+    pub(super) const fn cause(self) -> Cause {
+        match self {
+            Self::Offset { .. } => Cause::OffsetOutOfBounds,
+            Self::Order | Self::Id => Cause::OutOfOrder,
+            Self::Beyond { .. } | Self::Lengths => Cause::LengthOutOfBounds,
+            Self::Cut { .. } => Cause::TruncatedHeader,
+            Self::Count => Cause::CountMismatch,
+            Self::Checksum { .. } => Cause::ChecksumMismatch,
+            Self::Disagrees => Cause::IndexDisagrees,
+            Self::Unsearched => Cause::SearchLimit,
+        }
+    }
+
+    /// The fault of an entry of which only the cause was kept. `crc` gives the CRC-32 of its block, and is asked only where that
+    /// was wrong.
+    pub(super) fn again(
+        cause: Cause,
+        front: &Front,
+        entry: &Entry,
+        crc: impl FnOnce() -> Result<u32>,
+    ) -> Result<Self> {
+        Ok(match cause {
+            Cause::OffsetOutOfBounds => Self::offset(front),
+            Cause::OutOfOrder => Self::Order,
+            Cause::LengthOutOfBounds => length(front, entry).err().unwrap_or(Self::Lengths),
+            Cause::TruncatedHeader => Self::Cut {
+                left: left(front, entry),
+            },
+            Cause::CountMismatch => Self::Count,
+            Cause::ChecksumMismatch => Self::Checksum {
+                stored: entry.crc,
+                computed: crc()?,
+            },
+            Cause::SearchLimit => Self::Unsearched,
+            _ => Self::Disagrees,
+        })
+    }
+
+    fn offset(front: &Front) -> Self {
+        Self::Offset {
+            first: front.first_block(),
+            len: front.len,
+        }
+    }
+}
+
+type Checked<T> = std::result::Result<T, Fault>;
+
+/// How much of the file is left from the entry's offset on.
+const fn left(front: &Front, entry: &Entry) -> u64 {
+    front.len.saturating_sub(entry.offset)
+}
+
+/// Whether what the entry names begins in bounds.
+fn bounds(front: &Front, entry: &Entry) -> Checked<()> {
+    match front.in_bounds(entry.offset) {
+        true => Ok(()),
+        false => Err(Fault::offset(front)),
+    }
+}
+
+/// Whether what the entry names ends within the file.
+const fn length(front: &Front, entry: &Entry) -> Checked<()> {
+    match entry.block_end() <= front.len {
+        true => Ok(()),
+        false => Err(Fault::Beyond {
+            left: left(front, entry),
+        }),
+    }
+}
+
+/// Rule 22, before anything is hashed: whether the block of an entry can stand where the entry says, behind `good_end`.
+pub(super) fn block_place(front: &Front, entry: &Entry, good_end: u64) -> Checked<()> {
+    bounds(front, entry)?;
+    if entry.offset < good_end {
+        return Err(Fault::Order);
+    }
+    length(front, entry)
+}
+
+/// Rule 22: what a block is that has this CRC-32, with its partition's ID, and was decoded from all of its bytes.
+pub(super) fn block(entry: &Entry, crc: u32, decoder: &Decoder) -> Checked<Shape> {
+    if crc != entry.crc {
+        return Err(Fault::Checksum {
+            stored: entry.crc,
+            computed: crc,
+        });
+    }
+    if !decoder.is_done() {
+        return Err(match decoder.is_between() {
+            true => Fault::Count,
+            false => Fault::Lengths,
+        });
+    }
+    match decoder.offset() == entry.length {
+        true => Ok(decoder.shape()),
+        false => Err(Fault::Count),
+    }
+}
+
+/// Rule 22, at last: whether (partition, tenant) is greater than the last good block's, if there is one.
+pub(super) fn block_ascends(
+    source: &dyn Source,
+    last: Option<&(u32, Name)>,
+    partition: u32,
+    tenant: &Name,
+) -> Result<bool> {
+    let Some((last, last_tenant)) = last else {
+        return Ok(true);
+    };
+    Ok(match partition.cmp(last) {
+        Ordering::Equal => last_tenant.compare(source, tenant)? == Ordering::Less,
+        order => order == Ordering::Greater,
+    })
+}
+
+/// What stands where a partition might begin.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Partition {
+    /// It decodes: this many tenants, up to this offset; whether they ascend.
+    Whole {
+        tenants: u32,
+        end: u64,
+        ascends: bool,
+    },
+    /// The file ends inside the number of tenants.
+    Truncated,
+    /// It reaches beyond the file: this many tenants are whole and ascend, up to this offset.
+    Beyond { tenants: u32, end: u64 },
+    /// The budget did not suffice.
+    Unaffordable,
+}
+
+/// Rule 24, before anything is decoded: whether the partition of an entry can stand where the entry says, behind `good_end`.
+/// `id_ascends` is asked only if that is in bounds.
+pub(super) fn partition_place(
+    front: &Front,
+    entry: &Entry,
+    good_end: u64,
+    id_ascends: impl FnOnce() -> Result<bool>,
+) -> Result<Checked<()>> {
+    if let Err(fault) = bounds(front, entry) {
+        return Ok(Err(fault));
+    }
+    if !id_ascends()? {
+        return Ok(Err(Fault::Id));
+    }
+    Ok(match entry.offset < good_end {
+        true => Err(Fault::Order),
+        false => Ok(()),
+    })
+}
+
+/// Rule 24: how many tenants a partition has that was decoded where its entry says, and where it ends.
+pub(super) fn partition(front: &Front, entry: &Entry, decoded: Partition) -> Checked<(u32, u64)> {
+    match decoded {
+        Partition::Unaffordable => Err(Fault::Unsearched),
+        Partition::Truncated => Err(Fault::Cut {
+            left: left(front, entry),
+        }),
+        Partition::Beyond { .. } => Err(length(front, entry).err().unwrap_or(Fault::Lengths)),
+        Partition::Whole { ascends: false, .. } => Err(Fault::Order),
+        Partition::Whole { tenants, end, .. } => Ok((tenants, end)),
+    }
+}
+
+/// Rule 24: whether a partition's ID is greater than the last good one's, and not in the way of the next one's, if the next entry
+/// that is evidence has that one.
+pub(super) fn id_ascends(id: u32, last: Option<u32>, next: Option<u32>) -> bool {
+    let behind = |id: u32| last.is_none_or(|last| id > last);
+    behind(id) && next.is_none_or(|next| next >= id || !behind(next))
+}
+
+/// Rule 25: whether the file ends inside the partition that an entry names, which reaches beyond it.
+pub(super) fn is_cut(front: &Front, entry: &Entry) -> bool {
+    length(front, entry).is_err() && front.last_within == Some(entry.at)
+}

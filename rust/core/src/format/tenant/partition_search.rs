@@ -1,0 +1,247 @@
+//! Version 1: where the partition stands that an entry of the table of contents means, by its structure alone (rule 24).
+
+use std::cmp::Ordering;
+
+use super::block::{BLOCK_HEADER_BYTES, Name};
+use super::front::COUNT_BYTES;
+use super::input::Input;
+use super::judge::{self, Fault, Partition};
+use super::probe::Decoded;
+use super::search::Reach;
+use super::toc::{Entry, Table};
+use crate::error::Result;
+
+/// A partition that counts.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Good {
+    /// Where its number of tenants stands.
+    pub(super) at: u64,
+    pub(super) tenants: u32,
+    pub(super) end: u64,
+}
+
+/// What an entry came to.
+pub(super) enum Verdict {
+    /// The partition stands where the entry says, and is as long.
+    Good(Good),
+    /// It does not, or is not.
+    Disagrees(Good),
+    /// It stands where the entry says, and the file ends inside it: these are the tenants that are whole.
+    Cut(Good, Fault),
+    Failed(Fault),
+}
+
+/// What stands behind the last good partition.
+#[derive(Clone, Copy, Debug)]
+struct Tried {
+    at: u64,
+    partition: Partition,
+}
+
+/// Finds partitions, entry by entry.
+pub(super) struct PartitionSearch {
+    reach: Reach,
+    /// Where the last good partition ends. Before the first it is where the number of partitions does.
+    pub(super) end: u64,
+    /// The last good partition, which the next one's ID is greater than.
+    pub(super) last: Option<u32>,
+    /// The search budget has ended.
+    pub(super) is_limited: bool,
+    tried: Option<Tried>,
+}
+
+impl PartitionSearch {
+    pub(super) const fn new(reach: Reach, end: u64) -> Self {
+        Self {
+            reach,
+            end,
+            last: None,
+            is_limited: false,
+            tried: None,
+        }
+    }
+
+    /// Goes on behind a good partition that ends at `end`.
+    pub(super) const fn go_behind(&mut self, end: u64, partition: u32) {
+        self.end = end;
+        self.last = Some(partition);
+        self.tried = None;
+    }
+
+    /// Finds the partition that an entry means: where it says, or behind the last good one.
+    pub(super) fn find(
+        &mut self,
+        input: &mut Input,
+        table: &mut Table,
+        entry: &Entry,
+    ) -> Result<Verdict> {
+        let before = input.probe.budget;
+        let verdict = self.find_anywhere(input, table, entry)?;
+        match verdict {
+            Verdict::Good(_) | Verdict::Disagrees(_) => input.probe.budget.take_back(before), // not in vain
+            Verdict::Failed(_) if self.is_limited => {
+                return Ok(Verdict::Failed(Fault::Unsearched));
+            }
+            Verdict::Failed(_) | Verdict::Cut(..) => {}
+        }
+        Ok(verdict)
+    }
+
+    fn find_anywhere(
+        &mut self,
+        input: &mut Input,
+        table: &mut Table,
+        entry: &Entry,
+    ) -> Result<Verdict> {
+        let (front, good_end) = (input.front.clone(), self.end);
+        let id_ascends = || self.id_ascends(input, table, entry);
+        let placed = judge::partition_place(&front, entry, good_end, id_ascends)?;
+        let (fault, beyond) = match placed {
+            Err(Fault::Id) => return Ok(Verdict::Failed(Fault::Id)),
+            Err(fault) => (fault, None),
+            Ok(()) => {
+                let at = entry.offset;
+                let decoded = self.partition_at(input, at)?;
+                match judge::partition(&front, entry, decoded) {
+                    Ok((tenants, end)) if end == entry.block_end() => {
+                        return Ok(Verdict::Good(Good { at, tenants, end }));
+                    }
+                    Ok((tenants, end)) if end == next_offset(input, table, entry)? => {
+                        return Ok(Verdict::Disagrees(Good { at, tenants, end }));
+                    }
+                    Ok(_) => (Fault::Disagrees, None),
+                    Err(fault) => match decoded {
+                        Partition::Beyond { tenants, end } => {
+                            (fault, Some(Good { at, tenants, end }))
+                        }
+                        _ => (fault, None),
+                    },
+                }
+            }
+        };
+        if let Some(good) = self.behind_last(input, table, entry)? {
+            return Ok(Verdict::Disagrees(good));
+        }
+        Ok(match beyond.filter(|_| judge::is_cut(&front, entry)) {
+            Some(good) => Verdict::Cut(good, fault),
+            None => Verdict::Failed(fault),
+        })
+    }
+
+    /// The partition behind the last good one, if an entry that failed at its own offset means that.
+    fn behind_last(
+        &mut self,
+        input: &mut Input,
+        table: &mut Table,
+        entry: &Entry,
+    ) -> Result<Option<Good>> {
+        let at = self.end;
+        let tried = self.is_limited || entry.offset == at || !input.front.in_bounds(at);
+        if tried || self.reach == Reach::InPlace || !self.id_ascends(input, table, entry)? {
+            return Ok(None);
+        }
+        Ok(match self.partition_at(input, at)? {
+            Partition::Whole {
+                tenants,
+                end,
+                ascends: true,
+            } if end - at == entry.length => Some(Good { at, tenants, end }),
+            _ => None,
+        })
+    }
+
+    /// Whether the entry's ID is in order.
+    fn id_ascends(&self, input: &Input, table: &mut Table, entry: &Entry) -> Result<bool> {
+        if self.reach == Reach::InPlace {
+            return Ok(true);
+        }
+        if !judge::id_ascends(entry.partition, self.last, None) {
+            return Ok(false);
+        }
+        let source = &*input.source;
+        let ahead = table.ahead_of(source, entry)?;
+        while let Some(next) = ahead.next(source)? {
+            if input.front.in_bounds(next.offset) {
+                let next = Some(next.partition);
+                return Ok(judge::id_ascends(entry.partition, self.last, next));
+            }
+            ahead.pass(); // no evidence
+        }
+        Ok(true)
+    }
+
+    /// What the partition at `at` decodes to.
+    fn partition_at(&mut self, input: &mut Input, at: u64) -> Result<Partition> {
+        if let Some(tried) = self.tried.filter(|tried| tried.at == at) {
+            return Ok(tried.partition);
+        }
+        let (partition, cost) = decode(input, at)?;
+        input.probe.budget.spend(cost);
+        self.is_limited |= matches!(partition, Partition::Unaffordable);
+        if at == self.end {
+            self.tried = Some(Tried { at, partition });
+        }
+        Ok(partition)
+    }
+}
+
+/// The offset that the next entry states; behind the last, the end of the file.
+fn next_offset(input: &Input, table: &mut Table, entry: &Entry) -> Result<u64> {
+    let (source, len) = (&*input.source, input.front.len);
+    if input.front.toc_end == Some(entry.end) {
+        return Ok(len);
+    }
+    let next = match table.look_behind(source, entry)? {
+        Some(next) => Some(next),
+        None => input.entries(entry.end, 1).next(source)?,
+    };
+    Ok(next.map_or(len, |next| next.offset))
+}
+
+/// Decodes the partition at `start`. Gives what it is, and what that cost.
+fn decode(input: &mut Input, start: u64) -> Result<(Partition, u64)> {
+    let (source, len) = (&*input.source, input.front.len);
+    let affordable = input.probe.budget.left(len);
+    if len - start < COUNT_BYTES {
+        return Ok((Partition::Truncated, 0));
+    }
+    let tenants = input.probe.u32_at(source, start)?;
+    let (mut at, mut cost, mut ascends) = (start + COUNT_BYTES, COUNT_BYTES, true);
+    let mut last = None::<Name>;
+    let (mut whole, mut whole_end) = (0, at);
+    for _ in 0..tenants {
+        let left = affordable.saturating_sub(cost);
+        let (decoded, spent) = input.probe.decode(source, &input.options, at, len, left)?;
+        cost = cost.saturating_add(spent);
+        let shape = match decoded {
+            Decoded::Block(shape) => shape,
+            Decoded::Unaffordable => return Ok((Partition::Unaffordable, cost)),
+            Decoded::Beyond => {
+                let beyond = Partition::Beyond {
+                    tenants: whole,
+                    end: whole_end,
+                };
+                return Ok((beyond, cost));
+            }
+        };
+        if ascends {
+            let name_at = at + BLOCK_HEADER_BYTES;
+            let tenant = input.probe.name_at(source, name_at, shape.tenant_len)?;
+            cost = cost.saturating_add(shape.tenant_len.into());
+            if let Some(last) = &last {
+                ascends = last.compare(source, &tenant)? == Ordering::Less;
+            }
+            last = Some(tenant);
+        }
+        at += shape.len;
+        if ascends {
+            (whole, whole_end) = (whole + 1, at);
+        }
+    }
+    let whole = Partition::Whole {
+        tenants,
+        end: at,
+        ascends,
+    };
+    Ok((whole, cost))
+}

@@ -1,0 +1,106 @@
+//! The scan of a sound table of contents that looks only at what is wanted: each entry stands for itself. What is not where its entry
+//! says may be where only a scan through the whole file finds it, so there this one ends.
+
+use super::front::COUNT_BYTES;
+use super::judge::Fault;
+use super::layout::Origin;
+use super::partition_search::{self, PartitionSearch};
+use super::partitions::Part;
+use super::reading::Reading;
+use super::search::{BlockSearch, Verdict};
+use super::toc::{Entry, Table};
+use crate::engine::Advance;
+use crate::error::Result;
+use crate::ledger::Kind;
+
+pub(super) struct Pruned {
+    pub(super) table: Table,
+    pub(super) search: Search,
+}
+
+/// What is looked for: blocks of version 2, or partitions of version 1, of which one is being gone through.
+pub(super) enum Search {
+    Blocks(BlockSearch),
+    Partitions(PartitionSearch, Option<Part>),
+}
+
+/// What an advance came to.
+pub(super) enum Pruning {
+    Advance(Advance),
+    /// The entry does not say where its messages stand.
+    Failed(Entry, Fault),
+}
+
+impl Pruned {
+    pub(super) fn advance(&mut self, on: &mut Reading) -> Result<Pruning> {
+        if let Search::Partitions(_, open) = &mut self.search
+            && let Some(part) = open
+        {
+            if !part.advance(on)? {
+                *open = None;
+            }
+            return Ok(Pruning::Advance(Advance::On));
+        }
+        let Some(entry) = self.table.peek(&*on.input.source)?.cloned() else {
+            return Ok(Pruning::Advance(Advance::End));
+        };
+        let wanted = match &self.search {
+            Search::Blocks(_) => on.wants(entry.partition, &entry.tenant)?,
+            Search::Partitions(..) => on.giver.wanted.has_partition(entry.partition),
+        };
+        if !wanted {
+            on.ranges.leave_entry(entry.at, entry.end)?;
+            self.table.pass();
+            return Ok(Pruning::Advance(Advance::On));
+        }
+        let fault = match self.find(on, &entry)? {
+            Ok(advance) => return Ok(Pruning::Advance(advance)),
+            Err(fault) => fault,
+        };
+        on.ranges.flush();
+        if on.is_held() || !on.ranges.spans.is_empty() {
+            return Ok(Pruning::Advance(Advance::Full)); // what is good goes first
+        }
+        Ok(Pruning::Failed(entry, fault))
+    }
+
+    /// Takes in what the entry names.
+    fn find(
+        &mut self,
+        on: &mut Reading,
+        entry: &Entry,
+    ) -> Result<std::result::Result<Advance, Fault>> {
+        let table = &mut self.table;
+        match &mut self.search {
+            Search::Blocks(search) => {
+                let good = match search.find(on, entry, on.input.front.end())? {
+                    Verdict::Full => return Ok(Ok(Advance::Full)),
+                    Verdict::Failed(fault) => return Ok(Err(fault)),
+                    Verdict::Good(good) => good,
+                };
+                if !good.is_as_stated(&*on.input.source, entry)? {
+                    return Ok(Err(Fault::Disagrees));
+                }
+                table.pass();
+                on.ranges.skip_to(good.at);
+                on.ranges.cover(good.end(), Kind::Block, None, Origin::None);
+                search.keep(on, entry, good)?;
+            }
+            Search::Partitions(search, part) => {
+                let good = match search.find(&mut on.input, table, entry)? {
+                    partition_search::Verdict::Good(good) => good,
+                    partition_search::Verdict::Disagrees(_) => return Ok(Err(Fault::Disagrees)),
+                    partition_search::Verdict::Cut(_, fault)
+                    | partition_search::Verdict::Failed(fault) => return Ok(Err(fault)),
+                };
+                table.pass();
+                on.ranges.skip_to(good.at);
+                let header = good.at + COUNT_BYTES;
+                on.ranges.cover(header, Kind::Header, None, Origin::None);
+                *part = Some(Part::begin(on, entry, good));
+                search.go_behind(good.end, entry.partition);
+            }
+        }
+        Ok(Ok(Advance::On))
+    }
+}

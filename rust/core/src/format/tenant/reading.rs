@@ -1,0 +1,38 @@
+//! What all scans share, as one value: what is read from, what is given out, what the step found, and what was laid.
+
+use super::block::Name;
+use super::found::Found;
+use super::give::Giver;
+use super::input::Input;
+use super::ranges::Ranges;
+use crate::error::Result;
+
+pub(super) struct Reading {
+    pub(super) input: Input,
+    pub(super) giver: Giver,
+    pub(super) found: Found,
+    pub(super) ranges: Ranges,
+}
+
+impl Reading {
+    /// Nothing is read yet; the first range begins at `at`, and those of the front end at `front_end`.
+    pub(super) fn new(input: Input, at: u64, front_end: u64) -> Self {
+        Self {
+            giver: Giver::new(&input.options.wanted),
+            found: Found::default(),
+            ranges: Ranges::new(&input.front, at, front_end),
+            input,
+        }
+    }
+
+    /// Whether the rows that were found lie in the window, so that it has to stay where it is.
+    pub(super) const fn is_held(&self) -> bool {
+        !self.found.messages.is_empty()
+    }
+
+    /// Whether records of this partition and tenant are wanted.
+    pub(super) fn wants(&self, partition: u32, tenant: &Name) -> Result<bool> {
+        let source = &*self.input.source;
+        self.giver.wanted.has(source, partition, tenant)
+    }
+}

@@ -1,0 +1,341 @@
+//! Version 2: where the block stands that an entry of the table of contents means, proven by its CRC-32 (rule 22, (a) to (d)).
+
+use std::cmp::Ordering;
+
+use serde::{Deserialize, Serialize};
+
+use super::block::{BLOCK_HEADER_BYTES, Decoder, Name, Shape};
+use super::found::Kept;
+use super::front::COUNT_BYTES;
+use super::give::{Checks, Open};
+use super::input::Input;
+use super::judge::{self, Fault};
+use super::probe::{Decoded, FAR_COST, NEAR_BYTES, Pieces, block_crc, block_crc_of, tenant_of};
+use super::reading::Reading;
+use super::toc::Entry;
+use crate::error::Result;
+use crate::limits::LIMITS;
+use crate::saturating::saturating_usize;
+use crate::source::Source;
+
+/// A block that counts.
+pub(super) struct Good {
+    pub(super) at: u64,
+    pub(super) shape: Shape,
+    pub(super) tenant: Name,
+    checks: Checks,
+}
+
+impl Good {
+    /// Where it ends.
+    pub(super) const fn end(&self) -> u64 {
+        self.at + self.shape.len
+    }
+
+    /// Whether the entry says of the block what it is.
+    pub(super) fn is_as_stated(&self, source: &dyn Source, entry: &Entry) -> Result<bool> {
+        let stated = (entry.offset, entry.length, entry.messages);
+        Ok(stated == (self.at, self.shape.len, self.shape.messages)
+            && entry.tenant.compare(source, &self.tenant)? == Ordering::Equal)
+    }
+}
+
+/// What an entry came to.
+pub(super) enum Verdict {
+    Good(Good),
+    Failed(Fault),
+    /// Finding out would take away the bytes of the rows that were found.
+    Full,
+}
+
+/// What stands at a place behind the last good block.
+struct Tried {
+    at: u64,
+    shape: Option<Shape>,
+    crc: Option<crc32fast::Hasher>,
+}
+
+/// Where blocks are looked for. A carry has it as whether they are looked for in place.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "bool", into = "bool")]
+pub(super) enum Reach {
+    /// Where their entries say, whatever is in front.
+    InPlace,
+    /// Also behind the last good block.
+    #[default]
+    Behind,
+}
+
+impl From<bool> for Reach {
+    fn from(in_place: bool) -> Self {
+        match in_place {
+            true => Self::InPlace,
+            false => Self::Behind,
+        }
+    }
+}
+
+impl From<Reach> for bool {
+    fn from(reach: Reach) -> Self {
+        reach == Reach::InPlace
+    }
+}
+
+/// Finds blocks, entry by entry.
+pub(super) struct BlockSearch {
+    reach: Reach,
+    /// Where the last good block ends. Before the first it is where the number of partitions does, if that is known.
+    pub(super) end: Option<u64>,
+    /// The last good block's partition and tenant, which the next one's are greater than.
+    pub(super) last: Option<(u32, Name)>,
+    /// The search budget has ended.
+    pub(super) is_limited: bool,
+    /// Where the bytes end that an entry named and that were checked last.
+    examined: u64,
+    /// What was learned of the places behind the last good block.
+    tried: Vec<Tried>,
+}
+
+impl BlockSearch {
+    pub(super) const fn new(reach: Reach, end: Option<u64>) -> Self {
+        Self {
+            reach,
+            end,
+            last: None,
+            is_limited: false,
+            examined: 0,
+            tried: Vec::new(),
+        }
+    }
+
+    /// Goes on behind a good block that ends at `end`.
+    pub(super) fn go_behind(&mut self, end: u64, partition: u32, tenant: Name) {
+        self.end = Some(end);
+        self.tried.clear();
+        if self.reach == Reach::Behind {
+            self.last = Some((partition, tenant));
+        }
+    }
+
+    /// Takes in the good block of an entry: the next ones stand behind it, and its messages are given out if they are wanted.
+    pub(super) fn keep(&mut self, on: &mut Reading, entry: &Entry, good: Good) -> Result<()> {
+        let (at, shape, end) = (good.at, good.shape, good.end());
+        on.found.keep(|| Kept {
+            position: at,
+            partition: entry.partition,
+            tenant: good.tenant.clone(),
+            messages: shape.messages,
+            checked: Some((shape.len, entry.crc)),
+        });
+        let wanted = !on.found.is_silent && on.wants(entry.partition, &good.tenant)?;
+        if wanted && shape.messages > 0 {
+            let open = Open {
+                at,
+                end,
+                partition: entry.partition,
+                messages: shape.messages,
+                tenant_len: shape.tenant_len,
+                next: 0,
+                position: at + BLOCK_HEADER_BYTES + u64::from(shape.tenant_len),
+                crc: Some(entry.crc),
+            };
+            on.giver.begin(open, good.checks);
+        } else {
+            on.giver.pass(at, end);
+        }
+        self.go_behind(end, entry.partition, good.tenant);
+        Ok(())
+    }
+
+    /// Finds the block that an entry means: where it says, or behind the last good block. In front of `floor` nothing is looked
+    /// for. The fault is why it is not what the entry says.
+    pub(super) fn find(&mut self, on: &mut Reading, entry: &Entry, floor: u64) -> Result<Verdict> {
+        let (is_held, input) = (on.is_held(), &mut on.input);
+        let good_end = self.last.as_ref().and(self.end).unwrap_or(0).max(floor);
+        let fault = match judge::block_place(&input.front, entry, good_end) {
+            Err(fault) => fault,
+            Ok(()) => match self.examine(input, entry, is_held)? {
+                Verdict::Failed(fault) => fault,
+                other => return Ok(other),
+            },
+        };
+        // Decoded to its end: a block is of one length only, so the entry's is no other trial.
+        let in_place = entry.offset >= good_end;
+        let behind = self.end.filter(|_| self.reach == Reach::Behind);
+        let behind = behind
+            .into_iter()
+            .flat_map(|end| [end, end + COUNT_BYTES])
+            .filter(|place| *place != entry.offset && *place >= floor);
+        let places = in_place.then_some(entry.offset).into_iter().chain(behind);
+        for place in places {
+            if self.is_limited || !input.front.in_bounds(place) {
+                continue;
+            }
+            if let Some(good) = self.try_at(input, entry, place)? {
+                return Ok(Verdict::Good(good));
+            }
+        }
+        Ok(Verdict::Failed(match self.is_limited {
+            true => Fault::Unsearched,
+            false => fault,
+        }))
+    }
+
+    /// Checks the very bytes that the entry names: (a).
+    fn examine(&mut self, input: &mut Input, entry: &Entry, is_held: bool) -> Result<Verdict> {
+        let (at, len) = (entry.offset, entry.length);
+        let in_memory = input.fits_window(len);
+        let bytes = saturating_usize(len);
+        if in_memory && is_held && input.data.bytes(&*input.source, at).len() < bytes {
+            return Ok(Verdict::Full);
+        }
+        if !input.affords(len) {
+            self.is_limited = true;
+            return Ok(Verdict::Failed(Fault::Unsearched));
+        }
+        // What is not near the block that was looked at before has to be fetched.
+        let near = self.examined..=self.examined.saturating_add(NEAR_BYTES);
+        let fetched = if near.contains(&at) { 0 } else { FAR_COST };
+        self.examined = at.saturating_add(len);
+        let (crc, decoder, checks) = if in_memory {
+            let most = match self.reach {
+                Reach::InPlace => bytes,
+                Reach::Behind => bytes.max(input.options.window_bytes),
+            };
+            input.data.load_wary(&*input.source, at, bytes, most)?;
+            let block = input.data.bytes(&*input.source, at).get(..bytes);
+            let block = block.ok_or_else(|| input.changed())?;
+            let mut decoder = Decoder::new();
+            decoder.feed(block);
+            (block_crc_of(entry.partition, block), decoder, Checks::Whole)
+        } else {
+            let Pieces {
+                crc,
+                size,
+                crcs,
+                decoder,
+            } = input.probe.hash(&*input.source, &input.options, at, len)?;
+            let checks = Checks::pieces(size, crcs);
+            (block_crc(entry.partition, &crc), decoder, checks)
+        };
+        let fault = match judge::block(entry, crc, &decoder) {
+            Err(fault) => fault,
+            Ok(shape) => {
+                let tenant = input.name(at, &shape)?;
+                if self.ascends(input, entry.partition, &tenant)? {
+                    return Ok(Verdict::Good(Good {
+                        at,
+                        shape,
+                        tenant,
+                        checks,
+                    }));
+                }
+                Fault::Order
+            }
+        };
+        input.probe.budget.spend(len.saturating_add(fetched));
+        input.affords(0);
+        Ok(Verdict::Failed(fault))
+    }
+
+    fn ascends(&self, input: &Input, partition: u32, tenant: &Name) -> Result<bool> {
+        judge::block_ascends(&*input.source, self.last.as_ref(), partition, tenant)
+    }
+
+    /// The block at `place`, if it decodes within the file and is the one whose CRC-32 the entry has: (b) to (d).
+    fn try_at(&mut self, input: &mut Input, entry: &Entry, place: u64) -> Result<Option<Good>> {
+        let before = input.probe.budget;
+        let known = self.tried.iter().position(|tried| tried.at == place);
+        let mut tried = match known {
+            Some(known) => self.tried.swap_remove(known),
+            None => Tried {
+                at: place,
+                shape: self.shape_at(input, place)?,
+                crc: None,
+            },
+        };
+        let Some(shape) = tried.shape else {
+            self.remember(entry, tried);
+            return Ok(None);
+        };
+        if place == entry.offset && shape.len == entry.length {
+            self.remember(entry, tried);
+            return Ok(None); // these very bytes were checked already
+        }
+        let crc = match tried.crc.take() {
+            Some(crc) => crc,
+            None if !input.affords(shape.len) => {
+                self.is_limited = true;
+                return Ok(None);
+            }
+            None => {
+                let (source, options) = (&*input.source, &input.options);
+                let pieces = input.probe.hash(source, options, place, shape.len)?;
+                input.probe.budget.spend(shape.len);
+                pieces.crc
+            }
+        };
+        tried.crc = Some(crc.clone());
+        self.remember(entry, tried);
+        if block_crc(entry.partition, &crc) != entry.crc {
+            return Ok(None);
+        }
+        let tenant = tenant_of(&*input.source, place, &shape)?;
+        let compared = match &self.last {
+            Some((partition, last)) if *partition == entry.partition => last.len.min(tenant.len),
+            _ => 0,
+        };
+        // Entry after entry may name this block in vain.
+        let cost = 2 * u64::from(compared);
+        if !input.affords(cost) {
+            self.is_limited = true;
+            return Ok(None);
+        }
+        input.probe.budget.spend(cost);
+        if !self.ascends(input, entry.partition, &tenant)? {
+            return Ok(None);
+        }
+        input.probe.budget.take_back(before);
+        Ok(Some(Good {
+            at: place,
+            shape,
+            tenant,
+            checks: Checks::Unknown,
+        }))
+    }
+
+    /// Keeps what was learned of a place behind the last good block: the next entry is tried there too.
+    fn remember(&mut self, entry: &Entry, tried: Tried) {
+        let behind = self
+            .end
+            .is_some_and(|end| tried.at == end || tried.at == end + COUNT_BYTES);
+        if behind || tried.at != entry.offset {
+            self.tried.push(tried);
+        }
+    }
+
+    /// What the block at `place` decodes to, if it ends within the file.
+    fn shape_at(&mut self, input: &mut Input, place: u64) -> Result<Option<Shape>> {
+        let affordable = input.probe.budget.left(input.front.len);
+        let mut decoder = Decoder::new();
+        // What an entry names was read just now.
+        let held = input.data.bytes(&*input.source, place);
+        decoder.feed(held.get(..LIMITS.buffered_block_bytes).unwrap_or(held));
+        if decoder.is_done() {
+            input.probe.budget.spend(decoder.offset());
+            return Ok(Some(decoder.shape()));
+        }
+        let (source, options) = (&*input.source, &input.options);
+        let (decoded, cost) =
+            input
+                .probe
+                .decode(source, options, place, input.front.len, affordable)?;
+        input.affords(cost);
+        input.probe.budget.spend(cost);
+        self.is_limited |= decoded == Decoded::Unaffordable;
+        Ok(match decoded {
+            Decoded::Block(shape) => Some(shape),
+            Decoded::Beyond | Decoded::Unaffordable => None,
+        })
+    }
+}
