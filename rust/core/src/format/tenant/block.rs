@@ -3,13 +3,18 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::limits::LIMITS;
 use crate::saturating::saturating_usize;
 use crate::source::Source;
 
 /// Number of messages and tenant ID length.
 pub(super) const BLOCK_HEADER_BYTES: u64 = 8;
+
+/// The error of bytes that were there a moment ago.
+pub(super) fn changed(source: &dyn Source) -> Error {
+    Error::changed(source.path(), "it")
+}
 
 /// A tenant ID: where it stands, and its bytes unless it is too long to be kept.
 #[derive(Clone, Debug)]
@@ -38,6 +43,15 @@ impl Name {
         Ok(Self { at, len, bytes })
     }
 
+    /// A tenant ID without bytes.
+    pub(super) fn empty() -> Self {
+        Self {
+            at: 0,
+            len: 0,
+            bytes: Some(Arc::default()),
+        }
+    }
+
     /// The tenant ID of `len` bytes at `at`, read from the source.
     pub(super) fn read(source: &dyn Source, at: u64, len: u32) -> Result<Self> {
         Self::new(at, len, |len| {
@@ -62,7 +76,7 @@ impl Name {
         while done < common {
             let piece = LIMITS.tenant_piece_bytes.min(common - done);
             for (name, buffer) in [(self, &mut own_piece), (other, &mut other_piece)] {
-                buffer.resize(usize::try_from(piece).unwrap_or_default(), 0);
+                buffer.resize(saturating_usize(piece), 0);
                 source.read_exact_at(name.at + u64::from(done), buffer)?;
             }
             match own_piece.cmp(&other_piece) {

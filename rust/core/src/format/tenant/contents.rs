@@ -9,6 +9,7 @@ use super::front::Front;
 use super::walk::{TenantScan, TenantWalk};
 use crate::engine::{Options, Step, Walk, Wanted};
 use crate::error::Result;
+use crate::saturating::saturating_usize;
 use crate::source::Source;
 
 /// The messages of one tenant in one partition.
@@ -166,7 +167,7 @@ impl Kept {
         let tenant = match self.tenant.bytes() {
             Some(bytes) => bytes.to_vec(),
             None => {
-                let mut bytes = vec![0; usize::try_from(self.tenant.len).unwrap_or_default()];
+                let mut bytes = vec![0; saturating_usize(self.tenant.len)];
                 source.read_exact_at(self.tenant.at, &mut bytes)?;
                 bytes
             }

@@ -7,11 +7,11 @@ use super::block::Name;
 use super::encode::{TocEntry, file_header};
 use super::toc::{Entries, Entry, TOC_START, V1_ENTRY_BYTES};
 use super::{MAGIC, VERSION_1, VERSION_2};
-use crate::cursor::Cursor;
 use crate::engine::Options;
 use crate::error::Result;
 use crate::ledger::{Cause, Kind, whole_kind};
 use crate::limits::LIMITS;
+use crate::saturating::saturating_usize;
 use crate::source::Source;
 
 /// The number of partitions, and of tenants in front of a partition's first block.
@@ -87,11 +87,10 @@ impl Front {
         }
         let mut head = [0; 10];
         source.read_exact_at(0, &mut head)?;
-        let mut cursor = Cursor::new(&head);
-        front.magic = cursor.u32_be().unwrap_or_default();
-        let version = cursor.array().copied().unwrap_or_default();
-        front.version = u16::from_be_bytes(version);
-        front.stated = cursor.u32_be().unwrap_or_default();
+        let [m0, m1, m2, m3, v0, v1, n0, n1, n2, n3] = head;
+        front.magic = u32::from_be_bytes([m0, m1, m2, m3]);
+        front.version = u16::from_be_bytes([v0, v1]);
+        front.stated = u32::from_be_bytes([n0, n1, n2, n3]);
         match front.version {
             VERSION_1 => front.read_v1(source, options)?,
             VERSION_2 => front.read_v2(source, options, limit)?,
@@ -170,7 +169,6 @@ impl Front {
         let mut cursor = self.begin(options);
         self.entries = 0;
         while let Some(entry) = cursor.next(source)?.filter(|entry| entry.end <= limit) {
-            bytes.clear();
             entry.fields().head(&mut bytes, self.version);
             match entry.tenant.bytes() {
                 Some(tenant) => bytes.extend_from_slice(tenant),
@@ -187,45 +185,63 @@ impl Front {
             if keep {
                 kept.extend_from_slice(&bytes);
             }
-            match &last {
-                None => self.partitions = 1,
-                Some(last) => {
-                    self.note_order(last, &entry);
-                    self.partitions += u64::from(entry.partition != last.partition);
-                    self.ascending &= match entry.partition.cmp(&last.partition) {
-                        Ordering::Equal => {
-                            last.tenant.compare(source, &entry.tenant)? == Ordering::Less
-                        }
-                        order => order == Ordering::Greater,
-                    };
-                }
-            }
+            bytes.clear();
+            self.note_entry(source, last.as_ref(), &entry)?;
             last = Some(entry);
             self.entries += 1;
             if self.entries.is_multiple_of(POLL_ENTRIES) {
                 options.poll()?;
             }
         }
-        let entries_end = cursor.at;
-        let fits = self.entries == u64::from(self.stated) && self.len - entries_end >= COUNT_BYTES;
-        if fits {
-            self.stored_crc = self.count_at(source, entries_end)?.unwrap_or_default();
-            self.computed_crc = crc.finalize();
-            self.toc_end = Some(entries_end + COUNT_BYTES);
-            self.partitions_found = self.count_at(source, entries_end + COUNT_BYTES)?;
+        self.end_v2(source, cursor.at, crc.finalize())?;
+        if keep {
+            self.kept = kept.into();
+        }
+        Ok(())
+    }
+
+    /// What an entry of version 2 adds to what is known of all of them.
+    fn note_entry(
+        &mut self,
+        source: &dyn Source,
+        last: Option<&Entry>,
+        entry: &Entry,
+    ) -> Result<()> {
+        let Some(last) = last else {
+            self.partitions = 1;
+            return Ok(());
+        };
+        self.note_order(last, entry);
+        self.partitions += u64::from(entry.partition != last.partition);
+        self.ascending &= match entry.partition.cmp(&last.partition) {
+            Ordering::Equal => last.tenant.compare(source, &entry.tenant)? == Ordering::Less,
+            order => order == Ordering::Greater,
+        };
+        Ok(())
+    }
+
+    /// Whether the table of version 2 is sound, of which as many entries as are there end at `end`, with this CRC-32.
+    fn end_v2(&mut self, source: &dyn Source, end: u64, crc: u32) -> Result<()> {
+        let is_all = self.entries == u64::from(self.stated);
+        let stored = if is_all {
+            self.count_at(source, end)?
+        } else {
+            None
+        };
+        if let Some(stored) = stored {
+            (self.stored_crc, self.computed_crc) = (stored, crc);
+            self.toc_end = Some(end + COUNT_BYTES);
+            self.partitions_found = self.count_at(source, end + COUNT_BYTES)?;
         }
         self.broken = if self.magic != MAGIC {
             Some(Cause::BadMagic)
-        } else if !fits {
+        } else if stored.is_none() {
             Some(Cause::LengthOutOfBounds)
         } else if self.stored_crc != self.computed_crc {
             Some(Cause::HeaderChecksumMismatch)
         } else {
             None
         };
-        if keep {
-            self.kept = kept.into();
-        }
         Ok(())
     }
 
@@ -341,10 +357,7 @@ fn hash_run(
     let mut piece = Vec::new();
     while at < end {
         options.poll()?;
-        piece.resize(
-            usize::try_from(LIMITS.tenant_read_bytes.min(end - at)).unwrap_or_default(),
-            0,
-        );
+        piece.resize(saturating_usize(LIMITS.tenant_read_bytes.min(end - at)), 0);
         source.read_exact_at(at, &mut piece)?;
         crc.update(&piece);
         at += piece.len() as u64;

@@ -1,7 +1,7 @@
 //! Looking at places where a block or partition might stand, with bounded work: lengths are followed from field to field, content
 //! is passed over, and checksums are computed in pieces.
 
-use super::block::{BLOCK_HEADER_BYTES, Decoder, Name, Shape};
+use super::block::{BLOCK_HEADER_BYTES, Decoder, Name, Shape, changed};
 use crate::engine::Budget;
 use crate::engine::Options;
 use crate::error::Result;
@@ -53,8 +53,10 @@ impl Probe {
     pub(super) fn u32_at(&mut self, source: &dyn Source, at: u64) -> Result<u32> {
         self.fields
             .load_wary(source, at, 4, LIMITS.tenant_fields_ahead_bytes)?;
-        let bytes = self.fields.bytes(source, at).first_chunk();
-        Ok(bytes.copied().map_or(0, u32::from_be_bytes))
+        match self.fields.bytes(source, at).first_chunk() {
+            Some(bytes) => Ok(u32::from_be_bytes(*bytes)),
+            None => Err(changed(source)),
+        }
     }
 
     /// The tenant ID of `len` bytes at `at`, which lie within the source.
@@ -63,7 +65,7 @@ impl Probe {
             self.fields
                 .load_wary(source, at, len, LIMITS.tenant_fields_ahead_bytes)?;
             let bytes = self.fields.bytes(source, at).get(..len);
-            Ok(bytes.unwrap_or_default().into())
+            bytes.map(Into::into).ok_or_else(|| changed(source))
         })
     }
 
@@ -132,8 +134,9 @@ impl Probe {
             }
             let want = saturating_usize(size.min(len - done));
             self.pieces.load(source, at + done, want, want)?;
-            let bytes = self.pieces.bytes(source, at + done);
-            let bytes = bytes.get(..want).unwrap_or_default();
+            let Some(bytes) = self.pieces.bytes(source, at + done).get(..want) else {
+                return Err(changed(source));
+            };
             let mut crc = crc32fast::Hasher::new();
             crc.update(bytes);
             pieces.crc.combine(&crc);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::block::Name;
+use super::block::{Name, changed};
 use crate::cursor::Cursor;
 use crate::error::Result;
 use crate::saturating::saturating_usize;
@@ -81,7 +81,7 @@ impl Entries {
             .ok()
             .and_then(|start| start.checked_add(len).map(|end| (start, end)));
         if let Some((start, end)) = kept.filter(|(_, end)| *end <= self.kept.len()) {
-            return Ok(self.kept.get(start..end).unwrap_or_default());
+            return self.kept.get(start..end).ok_or_else(|| changed(source));
         }
         // Every entry that is left has at least so many bytes: nothing behind the table is read.
         let least = if self.version == 1 {
@@ -92,7 +92,8 @@ impl Entries {
         let want = self.left.saturating_mul(least).saturating_sub(at - self.at);
         let want = saturating_usize(want).min(self.window_bytes);
         self.window.load(source, at, len, want)?;
-        Ok(self.window.bytes(source, at).get(..len).unwrap_or_default())
+        let bytes = self.window.bytes(source, at).get(..len);
+        bytes.ok_or_else(|| changed(source))
     }
 
     /// The next entry; `None` behind the last, or where the next one would reach beyond the file.
@@ -129,12 +130,12 @@ impl Entries {
         }
         let mut cursor = Cursor::new(self.load(source, at, V1_ENTRY_BYTES)?);
         let fields = (|| Some((cursor.u32_be()?, cursor.u64_be()?, cursor.u64_be()?)))();
-        let (partition, offset, length) = fields.unwrap_or_default();
+        let (partition, offset, length) = fields.ok_or_else(|| changed(source))?;
         Ok(Some(Entry {
             at,
             end: at + V1_ENTRY_BYTES,
             partition,
-            tenant: Name::new(at, 0, |_| Ok(Arc::default()))?,
+            tenant: Name::empty(),
             messages: 0,
             offset,
             length,
@@ -149,7 +150,7 @@ impl Entries {
         }
         let mut cursor = Cursor::new(self.load(source, at, V2_HEAD_BYTES)?);
         let fields = (|| Some((cursor.u32_be()?, cursor.u32_be()?)))();
-        let (partition, tenant_len) = fields.unwrap_or_default();
+        let (partition, tenant_len) = fields.ok_or_else(|| changed(source))?;
         let len = V2_ENTRY_BYTES + u64::from(tenant_len);
         if available < len {
             return Ok(None);
@@ -169,7 +170,7 @@ impl Entries {
                 cursor.u32_be()?,
             ))
         })();
-        let (messages, offset, length, crc) = fields.unwrap_or_default();
+        let (messages, offset, length, crc) = fields.ok_or_else(|| changed(source))?;
         Ok(Some(Entry {
             at,
             end: at + len,

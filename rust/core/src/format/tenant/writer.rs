@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::encode::{TocEntry, block_header, file_header};
 use super::front::COUNT_BYTES;
-use super::runs::{Group, Memory, Spilled};
+use super::runs::{Group, Memory, Merge, Spilled};
 use super::toc::{TOC_START, V1_ENTRY_BYTES, V2_ENTRY_BYTES};
 use super::{COLUMNS, VERSION_1, VERSION_2};
 use crate::disk::Handle;
@@ -153,7 +153,6 @@ impl Writer {
         let mut merge = self.spilled.merge(&self.memory)?;
         let mut partition = None::<Partition>;
         while let Some(group) = merge.next_group()? {
-            let tenant_len = u32::try_from(group.tenant.len()).unwrap_or(u32::MAX);
             if partition.as_ref().map(|own| own.id) != Some(group.partition) {
                 self.end_partition(file, partition.take(), &mut data, &mut toc)?;
                 partition = Some(Partition {
@@ -167,28 +166,8 @@ impl Writer {
             if let Some(partition) = &mut partition {
                 partition.tenants += 1; // at most as many as there are blocks
             }
-            let offset = data.at();
-            let mut crc = crc32fast::Hasher::new();
-            crc.update(&group.partition.to_be_bytes());
-            head.clear();
-            block_header(&mut head, group.messages, tenant_len);
-            for bytes in [&head, &group.tenant] {
-                crc.update(bytes);
-                data.write(file, bytes)?;
-            }
-            merge.copy(|bytes| {
-                crc.update(bytes);
-                data.write(file, bytes)
-            })?;
+            let entry = write_block(file, &mut data, &mut merge, &group, &mut head)?;
             if version == VERSION_2 {
-                let entry = TocEntry {
-                    partition: group.partition,
-                    tenant_len,
-                    messages: group.messages,
-                    offset,
-                    length: data.at() - offset,
-                    crc: crc.finalize(),
-                };
                 head.clear();
                 entry.head(&mut head, version);
                 head.extend_from_slice(&group.tenant);
@@ -286,6 +265,38 @@ struct Partition {
     /// Where its number of tenants stands.
     at: u64,
     tenants: u32,
+}
+
+/// Writes a block. Gives its entry of the table of contents.
+fn write_block(
+    file: &Handle,
+    data: &mut Region<'_>,
+    merge: &mut Merge<'_>,
+    group: &Group,
+    head: &mut Vec<u8>,
+) -> Result<TocEntry> {
+    let offset = data.at();
+    let tenant_len = u32::try_from(group.tenant.len()).unwrap_or(u32::MAX);
+    let mut crc = crc32fast::Hasher::new();
+    crc.update(&group.partition.to_be_bytes());
+    head.clear();
+    block_header(head, group.messages, tenant_len);
+    for bytes in [&*head, &group.tenant] {
+        crc.update(bytes);
+        data.write(file, bytes)?;
+    }
+    merge.copy(|bytes| {
+        crc.update(bytes);
+        data.write(file, bytes)
+    })?;
+    Ok(TocEntry {
+        partition: group.partition,
+        tenant_len,
+        messages: group.messages,
+        offset,
+        length: data.at() - offset,
+        crc: crc.finalize(),
+    })
 }
 
 /// Part of the file that is written from its beginning to its end, with a buffer of its own.
