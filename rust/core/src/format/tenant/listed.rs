@@ -8,7 +8,7 @@ use super::part::{self, Progress};
 use super::probe::Probe;
 use super::reading::Reading;
 use super::search::{BlockSearch, Good, Verdict};
-use super::toc::{Entry, Table};
+use super::toc::Entry;
 use crate::engine::Advance;
 use crate::engine::part::{check_share, exhausted, inseparable};
 use crate::error::{Error, Result};
@@ -21,7 +21,6 @@ const CRC_BYTES: u64 = 4;
 const POLL_ENTRIES: u64 = 1 << 12;
 
 pub(super) struct Listed {
-    pub(super) table: Table,
     pub(super) search: BlockSearch,
     pub(super) layout: Layout,
     /// The part that this scan is of, and how far it is.
@@ -34,16 +33,16 @@ impl Listed {
         if self.is_behind_part(on)? {
             return Ok(Advance::End);
         }
-        let Some(entry) = self.table.peek(&*on.input.source)?.cloned() else {
+        let Some(entry) = on.peek()? else {
             self.lay(on, on.input.front.len)?;
-            self.end_part(on, self.table.place().0)?;
+            self.end_part(on, on.place.table.place().0)?;
             return Ok(Advance::End);
         };
-        let verdict = match self.search.is_limited {
+        let verdict = match on.place.is_limited {
             true => Verdict::Failed(Fault::Unsearched),
             false => self.search.find(on, &entry, self.layout.at())?,
         };
-        if self.search.is_limited {
+        if on.place.is_limited {
             if self.progress.is_some() {
                 // Whether it is for the whole walk, other parts decide.
                 return Err(exhausted(on.input.source.path()));
@@ -62,9 +61,9 @@ impl Listed {
     }
 
     /// Goes on behind the entry that came next. Gives the partition of the entry in front of it.
-    fn pass(&mut self) -> Option<u32> {
-        let before = self.table.before;
-        if let (Some((at, left)), Some(progress)) = (self.table.pass(), &mut self.progress) {
+    fn pass(&mut self, on: &mut Reading) -> Option<u32> {
+        let before = on.place.table.before;
+        if let (Some((at, left)), Some(progress)) = (on.place.table.pass(), &mut self.progress) {
             progress.pass(at, left);
         }
         before
@@ -72,7 +71,7 @@ impl Listed {
 
     /// Takes in the good block of an entry.
     fn keep(&mut self, on: &mut Reading, entry: &Entry, good: Good) -> Result<()> {
-        let before = self.pass();
+        let before = self.pass(on);
         self.lay_tenants(on, entry, before, good.at)?;
         if !good.is_as_stated(&*on.input.source, entry)? {
             on.ranges.mark(entry.at, entry.end, Cause::IndexDisagrees)?;
@@ -86,7 +85,7 @@ impl Listed {
 
     /// Takes in an entry that failed: its range, or the entry itself, is damaged.
     fn fail(&mut self, on: &mut Reading, entry: &Entry, fault: Fault) -> Result<()> {
-        let before = self.pass();
+        let before = self.pass(on);
         self.lay_tenants(on, entry, before, entry.offset)?;
         let (front, cause) = (&on.input.front, fault.cause());
         let end = entry.block_end().min(front.len);
@@ -100,7 +99,7 @@ impl Listed {
 
     /// The search ended. The bytes that are left become one range. If none are left, the entries not looked at are damage.
     fn give_up(&mut self, on: &mut Reading, entry: &Entry) -> Result<Advance> {
-        let (at, left) = self.table.place();
+        let (at, left) = on.place.table.place();
         if !self.layout.give_up(at, left) {
             // What is called the end of the table of contents has its CRC-32 before it.
             let end = on.input.front.toc_end.map(|end| end - CRC_BYTES);
@@ -108,7 +107,7 @@ impl Listed {
                 .mark(at, end.unwrap_or(entry.end), Cause::SearchLimit)?;
         }
         // Reading that goes on to find the first damage does not give up again.
-        self.table.end();
+        on.place.table.end();
         self.lay(on, on.input.front.len)?;
         Ok(Advance::End)
     }
@@ -118,16 +117,18 @@ impl Listed {
         let disorder = on.input.front.disorder;
         let in_order = disorder.is_none_or(|last| entry.at >= last);
         let is_crowded = self.layout.pending() > LIMITS.pending_blocks;
-        let next = self.table.peek(&*on.input.source)?;
-        let Some(next) = next.map(|next| next.offset.saturating_sub(COUNT_BYTES)) else {
+        let Some(next) = on
+            .peek()?
+            .map(|next| next.offset.saturating_sub(COUNT_BYTES))
+        else {
             return Ok(());
         };
         match (in_order, is_crowded) {
             // Later searches start at `Layout::at`: a block in the bytes that are laid here is not found.
             (true, true) => self.lay(on, next),
-            (true, false) => self.lay(on, next.min(self.search.end.unwrap_or(0))),
+            (true, false) => self.lay(on, next.min(on.place.end.unwrap_or(0))),
             (false, true) => {
-                self.search.is_limited = true;
+                on.place.is_limited = true;
                 Ok(())
             }
             (false, false) => Ok(()),
@@ -153,7 +154,7 @@ impl Listed {
     ) -> Result<()> {
         let input = &mut on.input;
         let source = &*input.source;
-        let tenants = self.table.partition_begins(source, entry, before)?;
+        let tenants = on.place.table.partition_begins(source, entry, before)?;
         let (Some(tenants), true) = (tenants, first >= input.front.first_block()) else {
             return Ok(());
         };
@@ -175,7 +176,7 @@ impl Listed {
 
     /// Whether all that is known of the data is laid, up to the end of the last good block.
     fn is_between(&self, on: &Reading) -> bool {
-        self.layout.pending() == 0 && self.search.end == Some(on.ranges.at())
+        self.layout.pending() == 0 && on.place.end == Some(on.ranges.at())
     }
 
     /// Goes on behind entries that are not wanted, of a part that is to be read no further than need be: up to the next one that is,
@@ -185,7 +186,7 @@ impl Listed {
             return Ok(());
         };
         let is_between = self.is_between(on);
-        let Some(first) = self.table.peek(&*on.input.source)?.cloned() else {
+        let Some(first) = on.peek()? else {
             return Ok(());
         };
         if !is_between || !progress.stands || first.at < progress.hopped {
@@ -210,7 +211,7 @@ impl Listed {
         progress: &Progress,
         first: &Entry,
     ) -> Result<(Option<(Entry, u64)>, u64)> {
-        let (input, (at, left)) = (&on.input, self.table.place());
+        let (input, (at, left)) = (&on.input, on.place.table.place());
         let mut entries = input.entries(at, left);
         let (mut last, mut looked) = (None, first.end);
         while let Some(entry) = entries.next(&*input.source)? {
@@ -234,12 +235,13 @@ impl Listed {
         let name_at = entry.offset + BLOCK_HEADER_BYTES;
         let name = Name::read(&*on.input.source, name_at, shape.tenant_len)?;
         let end = entry.block_end();
-        self.search.go_behind(end, entry.partition, name);
+        self.search
+            .go_behind(&mut on.place, end, entry.partition, name);
         self.layout = Layout::new(end, on.input.front.len);
         on.ranges.leave_entry(first, entry.end)?;
         on.ranges.skip_to(end);
-        self.table = on.input.table(entry.end, left);
-        self.table.before = Some(entry.partition);
+        on.place.table = on.input.table(entry.end, left);
+        on.place.table.before = Some(entry.partition);
         if let Some(progress) = &mut self.progress {
             progress.pass(entry.at, left + 1);
             progress.stands = true;
@@ -252,7 +254,7 @@ impl Listed {
         let Some(progress) = self.progress else {
             return Ok(false);
         };
-        let next = self.table.peek(&*on.input.source)?.map(|entry| entry.at);
+        let next = on.peek()?.map(|entry| entry.at);
         let Some(next) = next.filter(|at| progress.is_behind(*at)) else {
             return Ok(false);
         };

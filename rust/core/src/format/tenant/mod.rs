@@ -29,6 +29,7 @@ mod marks;
 mod part;
 mod partition_search;
 mod partitions;
+mod position;
 mod probe;
 mod pruned;
 mod ranges;

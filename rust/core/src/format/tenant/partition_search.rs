@@ -6,9 +6,9 @@ use super::block::{BLOCK_HEADER_BYTES, Name};
 use super::front::COUNT_BYTES;
 use super::input::Input;
 use super::judge::{self, Fault, Partition};
+use super::position::{Position, Reach};
 use super::probe::Decoded;
-use super::search::Reach;
-use super::toc::{Entry, Table};
+use super::toc::Entry;
 use crate::error::Result;
 
 /// A partition that counts.
@@ -39,47 +39,30 @@ struct Tried {
 }
 
 /// Finds partitions, entry by entry.
+#[derive(Default)]
 pub(super) struct PartitionSearch {
-    reach: Reach,
-    /// Where the last good partition ends. Before the first it is where the number of partitions does.
-    pub(super) end: u64,
-    /// The last good partition, which the next one's ID is greater than.
-    pub(super) last: Option<u32>,
-    /// The search budget has ended.
-    pub(super) is_limited: bool,
     tried: Option<Tried>,
 }
 
 impl PartitionSearch {
-    pub(super) const fn new(reach: Reach, end: u64) -> Self {
-        Self {
-            reach,
-            end,
-            last: None,
-            is_limited: false,
-            tried: None,
-        }
-    }
-
     /// Goes on behind a good partition that ends at `end`.
-    pub(super) const fn go_behind(&mut self, end: u64, partition: u32) {
-        self.end = end;
-        self.last = Some(partition);
+    pub(super) fn go_behind(&mut self, place: &mut Position, end: u64, partition: u32) {
         self.tried = None;
+        place.go_behind(end, partition, Name::empty());
     }
 
     /// Finds the partition that an entry means: where it says, or behind the last good one.
     pub(super) fn find(
         &mut self,
         input: &mut Input,
-        table: &mut Table,
+        place: &mut Position,
         entry: &Entry,
     ) -> Result<Verdict> {
         let before = input.probe.budget;
-        let verdict = self.find_anywhere(input, table, entry)?;
+        let verdict = self.find_anywhere(input, place, entry)?;
         match verdict {
             Verdict::Good(_) | Verdict::Disagrees(_) => input.probe.budget.take_back(before), // not in vain
-            Verdict::Failed(_) if self.is_limited => {
+            Verdict::Failed(_) if place.is_limited => {
                 return Ok(Verdict::Failed(Fault::Unsearched));
             }
             Verdict::Failed(_) | Verdict::Cut(..) => {}
@@ -90,23 +73,23 @@ impl PartitionSearch {
     fn find_anywhere(
         &mut self,
         input: &mut Input,
-        table: &mut Table,
+        place: &mut Position,
         entry: &Entry,
     ) -> Result<Verdict> {
-        let (front, good_end) = (input.front.clone(), self.end);
-        let id_ascends = || self.id_ascends(input, table, entry);
+        let (front, good_end) = (input.front.clone(), end_of(place));
+        let id_ascends = || id_ascends(input, place, entry);
         let placed = judge::partition_place(&front, entry, good_end, id_ascends)?;
         let (fault, beyond) = match placed {
             Err(Fault::Id) => return Ok(Verdict::Failed(Fault::Id)),
             Err(fault) => (fault, None),
             Ok(()) => {
                 let at = entry.offset;
-                let decoded = self.partition_at(input, at)?;
+                let decoded = self.partition_at(input, place, at)?;
                 match judge::partition(&front, entry, decoded) {
                     Ok((tenants, end)) if end == entry.block_end() => {
                         return Ok(Verdict::Good(Good { at, tenants, end }));
                     }
-                    Ok((tenants, end)) if end == next_offset(input, table, entry)? => {
+                    Ok((tenants, end)) if end == next_offset(input, place, entry)? => {
                         return Ok(Verdict::Disagrees(Good { at, tenants, end }));
                     }
                     Ok(_) => (Fault::Disagrees, None),
@@ -119,7 +102,7 @@ impl PartitionSearch {
                 }
             }
         };
-        if let Some(good) = self.behind_last(input, table, entry)? {
+        if let Some(good) = self.behind_last(input, place, entry)? {
             return Ok(Verdict::Disagrees(good));
         }
         Ok(match beyond.filter(|_| judge::is_cut(&front, entry)) {
@@ -132,15 +115,15 @@ impl PartitionSearch {
     fn behind_last(
         &mut self,
         input: &mut Input,
-        table: &mut Table,
+        place: &mut Position,
         entry: &Entry,
     ) -> Result<Option<Good>> {
-        let at = self.end;
-        let tried = self.is_limited || entry.offset == at || !input.front.in_bounds(at);
-        if tried || self.reach == Reach::InPlace || !self.id_ascends(input, table, entry)? {
+        let at = end_of(place);
+        let tried = place.is_limited || entry.offset == at || !input.front.in_bounds(at);
+        if tried || place.reach == Reach::InPlace || !id_ascends(input, place, entry)? {
             return Ok(None);
         }
-        Ok(match self.partition_at(input, at)? {
+        Ok(match self.partition_at(input, place, at)? {
             Partition::Whole {
                 tenants,
                 end,
@@ -150,48 +133,59 @@ impl PartitionSearch {
         })
     }
 
-    /// Whether the entry's ID is in order.
-    fn id_ascends(&self, input: &Input, table: &mut Table, entry: &Entry) -> Result<bool> {
-        if self.reach == Reach::InPlace {
-            return Ok(true);
-        }
-        if !judge::id_ascends(entry.partition, self.last, None) {
-            return Ok(false);
-        }
-        let source = &*input.source;
-        let ahead = table.ahead_of(source, entry)?;
-        while let Some(next) = ahead.next(source)? {
-            if input.front.in_bounds(next.offset) {
-                let next = Some(next.partition);
-                return Ok(judge::id_ascends(entry.partition, self.last, next));
-            }
-            ahead.pass(); // no evidence
-        }
-        Ok(true)
-    }
-
     /// What the partition at `at` decodes to.
-    fn partition_at(&mut self, input: &mut Input, at: u64) -> Result<Partition> {
+    fn partition_at(
+        &mut self,
+        input: &mut Input,
+        place: &mut Position,
+        at: u64,
+    ) -> Result<Partition> {
         if let Some(tried) = self.tried.filter(|tried| tried.at == at) {
             return Ok(tried.partition);
         }
         let (partition, cost) = decode(input, at)?;
         input.probe.budget.spend(cost);
-        self.is_limited |= matches!(partition, Partition::Unaffordable);
-        if at == self.end {
+        place.is_limited |= matches!(partition, Partition::Unaffordable);
+        if at == end_of(place) {
             self.tried = Some(Tried { at, partition });
         }
         Ok(partition)
     }
 }
 
+/// Where the next partition may begin.
+fn end_of(place: &Position) -> u64 {
+    place.end.unwrap_or(0)
+}
+
+/// Whether the entry's ID is in order.
+fn id_ascends(input: &Input, place: &mut Position, entry: &Entry) -> Result<bool> {
+    if place.reach == Reach::InPlace {
+        return Ok(true);
+    }
+    let last = place.last_id();
+    if !judge::id_ascends(entry.partition, last, None) {
+        return Ok(false);
+    }
+    let source = &*input.source;
+    let ahead = place.table.ahead_of(source, entry)?;
+    while let Some(next) = ahead.next(source)? {
+        if input.front.in_bounds(next.offset) {
+            let next = Some(next.partition);
+            return Ok(judge::id_ascends(entry.partition, last, next));
+        }
+        ahead.pass(); // no evidence
+    }
+    Ok(true)
+}
+
 /// The offset that the next entry states; behind the last, the end of the file.
-fn next_offset(input: &Input, table: &mut Table, entry: &Entry) -> Result<u64> {
+fn next_offset(input: &Input, place: &mut Position, entry: &Entry) -> Result<u64> {
     let (source, len) = (&*input.source, input.front.len);
     if input.front.toc_end == Some(entry.end) {
         return Ok(len);
     }
-    let next = match table.look_behind(source, entry)? {
+    let next = match place.table.look_behind(source, entry)? {
         Some(next) => Some(next),
         None => input.entries(entry.end, 1).next(source)?,
     };

@@ -11,7 +11,7 @@ use super::layout::{self, Origin};
 use super::partition_search::{Good, PartitionSearch, Verdict};
 use super::probe::Decoded;
 use super::reading::Reading;
-use super::toc::{Entry, Table, V1_ENTRY_BYTES};
+use super::toc::{Entry, V1_ENTRY_BYTES};
 use crate::engine::Advance;
 use crate::error::Result;
 use crate::ledger::{Cause, Kind, Note, Notes, whole_kind};
@@ -147,8 +147,8 @@ pub(super) struct Gap {
     farthest: u64,
 }
 
+#[derive(Default)]
 pub(super) struct Partitions {
-    pub(super) table: Table,
     pub(super) search: PartitionSearch,
     pub(super) gap: Gap,
     pub(super) part: Option<Part>,
@@ -163,11 +163,11 @@ impl Partitions {
             return Ok(Advance::On);
         }
         let len = on.input.front.len;
-        let Some(entry) = self.table.peek(&*on.input.source)?.cloned() else {
+        let Some(entry) = on.peek()? else {
             self.end_gap(on, len)?;
             return Ok(Advance::End);
         };
-        if self.search.is_limited {
+        if on.place.is_limited {
             // The entries that are left are not looked at.
             let (cause, end) = (Cause::SearchLimit, on.input.front.toc_end);
             self.gap.first.get_or_insert((cause, entry.at));
@@ -175,8 +175,8 @@ impl Partitions {
             self.end_gap(on, len)?;
             return Ok(Advance::End);
         }
-        let verdict = self.search.find(&mut on.input, &mut self.table, &entry)?;
-        self.table.pass();
+        let verdict = self.search.find(&mut on.input, &mut on.place, &entry)?;
+        on.place.table.pass();
         match verdict {
             Verdict::Good(good) => self.keep(on, &entry, good)?,
             Verdict::Disagrees(good) => {
@@ -196,7 +196,8 @@ impl Partitions {
         let header = good.at + COUNT_BYTES;
         on.ranges.cover(header, Kind::Header, None, Origin::None);
         self.part = Some(Part::begin(on, entry, good));
-        self.search.go_behind(good.end, entry.partition);
+        let place = &mut on.place;
+        self.search.go_behind(place, good.end, entry.partition);
         Ok(())
     }
 
@@ -216,7 +217,7 @@ impl Partitions {
             cut: Some(entry.at),
             ..Part::begin(on, entry, good)
         });
-        self.search.go_behind(len, entry.partition);
+        self.search.go_behind(&mut on.place, len, entry.partition);
         Ok(())
     }
 
@@ -224,7 +225,8 @@ impl Partitions {
     fn fail(&mut self, on: &mut Reading, entry: &Entry, fault: Fault) -> Result<()> {
         let cause = fault.cause();
         self.gap.first.get_or_insert((cause, entry.at));
-        let outside = !on.input.front.in_bounds(entry.offset) || entry.offset < self.search.end;
+        let outside = !on.input.front.in_bounds(entry.offset)
+            || on.place.end.is_some_and(|end| entry.offset < end);
         if fault == Fault::Id || outside {
             return on.ranges.mark(entry.at, entry.end, cause);
         }

@@ -8,18 +8,13 @@ use super::partition_search::{self, PartitionSearch};
 use super::partitions::Part;
 use super::reading::Reading;
 use super::search::{BlockSearch, Verdict};
-use super::toc::{Entry, Table};
+use super::toc::Entry;
 use crate::engine::Advance;
 use crate::error::Result;
 use crate::ledger::Kind;
 
-pub(super) struct Pruned {
-    pub(super) table: Table,
-    pub(super) search: Search,
-}
-
-/// What is looked for: blocks of version 2, or partitions of version 1, of which one is being gone through.
-pub(super) enum Search {
+/// Looks for blocks of version 2, or partitions of version 1, of which one is being gone through.
+pub(super) enum Pruned {
     Blocks(BlockSearch),
     Partitions(PartitionSearch, Option<Part>),
 }
@@ -33,7 +28,7 @@ pub(super) enum Pruning {
 
 impl Pruned {
     pub(super) fn advance(&mut self, on: &mut Reading) -> Result<Pruning> {
-        if let Search::Partitions(_, open) = &mut self.search
+        if let Self::Partitions(_, open) = self
             && let Some(part) = open
         {
             if !part.advance(on)? {
@@ -41,16 +36,16 @@ impl Pruned {
             }
             return Ok(Pruning::Advance(Advance::On));
         }
-        let Some(entry) = self.table.peek(&*on.input.source)?.cloned() else {
+        let Some(entry) = on.peek()? else {
             return Ok(Pruning::Advance(Advance::End));
         };
-        let wanted = match &self.search {
-            Search::Blocks(_) => on.wants(entry.partition, &entry.tenant)?,
-            Search::Partitions(..) => on.giver.wanted.has_partition(entry.partition),
+        let wanted = match self {
+            Self::Blocks(_) => on.wants(entry.partition, &entry.tenant)?,
+            Self::Partitions(..) => on.giver.wanted.has_partition(entry.partition),
         };
         if !wanted {
             on.ranges.leave_entry(entry.at, entry.end)?;
-            self.table.pass();
+            on.place.table.pass();
             return Ok(Pruning::Advance(Advance::On));
         }
         let fault = match self.find(on, &entry)? {
@@ -70,9 +65,8 @@ impl Pruned {
         on: &mut Reading,
         entry: &Entry,
     ) -> Result<std::result::Result<Advance, Fault>> {
-        let table = &mut self.table;
-        match &mut self.search {
-            Search::Blocks(search) => {
+        match self {
+            Self::Blocks(search) => {
                 let good = match search.find(on, entry, on.input.front.end())? {
                     Verdict::Full => return Ok(Ok(Advance::Full)),
                     Verdict::Failed(fault) => return Ok(Err(fault)),
@@ -81,24 +75,24 @@ impl Pruned {
                 if !good.is_as_stated(&*on.input.source, entry)? {
                     return Ok(Err(Fault::Disagrees));
                 }
-                table.pass();
+                on.place.table.pass();
                 on.ranges.skip_to(good.at);
                 on.ranges.cover(good.end(), Kind::Block, None, Origin::None);
                 search.keep(on, entry, good)?;
             }
-            Search::Partitions(search, part) => {
-                let good = match search.find(&mut on.input, table, entry)? {
+            Self::Partitions(search, part) => {
+                let good = match search.find(&mut on.input, &mut on.place, entry)? {
                     partition_search::Verdict::Good(good) => good,
                     partition_search::Verdict::Disagrees(_) => return Ok(Err(Fault::Disagrees)),
                     partition_search::Verdict::Cut(_, fault)
                     | partition_search::Verdict::Failed(fault) => return Ok(Err(fault)),
                 };
-                table.pass();
+                on.place.table.pass();
                 on.ranges.skip_to(good.at);
                 let header = good.at + COUNT_BYTES;
                 on.ranges.cover(header, Kind::Header, None, Origin::None);
                 *part = Some(Part::begin(on, entry, good));
-                search.go_behind(good.end, entry.partition);
+                search.go_behind(&mut on.place, good.end, entry.partition);
             }
         }
         Ok(Ok(Advance::On))

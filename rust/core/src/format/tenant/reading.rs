@@ -1,14 +1,18 @@
-//! What all scans share, as one value: what is read from, what is given out, what the step found, and what was laid.
+//! What all scans share, as one value: what is read from, where that stands, what is given out, what the step found, and what was
+//! laid.
 
 use super::block::Name;
 use super::found::Found;
 use super::give::Giver;
 use super::input::Input;
+use super::position::Position;
 use super::ranges::Ranges;
+use super::toc::Entry;
 use crate::error::Result;
 
 pub(super) struct Reading {
     pub(super) input: Input,
+    pub(super) place: Position,
     pub(super) giver: Giver,
     pub(super) found: Found,
     pub(super) ranges: Ranges,
@@ -16,13 +20,20 @@ pub(super) struct Reading {
 
 impl Reading {
     /// Nothing is read yet; the first range begins at `at`, and those of the front end at `front_end`.
-    pub(super) fn new(input: Input, at: u64, front_end: u64) -> Self {
+    pub(super) fn new(input: Input, place: Position, at: u64, front_end: u64) -> Self {
         Self {
             giver: Giver::new(&input.options.wanted),
             found: Found::default(),
             ranges: Ranges::new(&input.front, at, front_end),
+            place,
             input,
         }
+    }
+
+    /// The entry that comes next.
+    pub(super) fn peek(&mut self) -> Result<Option<Entry>> {
+        let next = self.place.table.peek(&*self.input.source)?;
+        Ok(next.cloned())
     }
 
     /// Whether the rows that were found lie in the window, so that it has to stay where it is.

@@ -2,14 +2,13 @@
 
 use std::cmp::Ordering;
 
-use serde::{Deserialize, Serialize};
-
 use super::block::{BLOCK_HEADER_BYTES, Decoder, Name, Shape};
 use super::found::Kept;
 use super::front::COUNT_BYTES;
 use super::give::{Checks, Open};
 use super::input::Input;
 use super::judge::{self, Fault};
+use super::position::{Position, Reach};
 use super::probe::{Decoded, FAR_COST, NEAR_BYTES, Pieces, block_crc, block_crc_of, tenant_of};
 use super::reading::Reading;
 use super::toc::Entry;
@@ -55,41 +54,9 @@ struct Tried {
     crc: Option<crc32fast::Hasher>,
 }
 
-/// Where blocks are looked for. A carry has it as whether they are looked for in place.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "bool", into = "bool")]
-pub(super) enum Reach {
-    /// Where their entries say, whatever is in front.
-    InPlace,
-    /// Also behind the last good block.
-    #[default]
-    Behind,
-}
-
-impl From<bool> for Reach {
-    fn from(in_place: bool) -> Self {
-        match in_place {
-            true => Self::InPlace,
-            false => Self::Behind,
-        }
-    }
-}
-
-impl From<Reach> for bool {
-    fn from(reach: Reach) -> Self {
-        reach == Reach::InPlace
-    }
-}
-
 /// Finds blocks, entry by entry.
+#[derive(Default)]
 pub(super) struct BlockSearch {
-    reach: Reach,
-    /// Where the last good block ends. Before the first it is where the number of partitions does, if that is known.
-    pub(super) end: Option<u64>,
-    /// The last good block's partition and tenant, which the next one's are greater than.
-    pub(super) last: Option<(u32, Name)>,
-    /// The search budget has ended.
-    pub(super) is_limited: bool,
     /// Where the bytes end that an entry named and that were checked last.
     examined: u64,
     /// What was learned of the places behind the last good block.
@@ -97,24 +64,16 @@ pub(super) struct BlockSearch {
 }
 
 impl BlockSearch {
-    pub(super) const fn new(reach: Reach, end: Option<u64>) -> Self {
-        Self {
-            reach,
-            end,
-            last: None,
-            is_limited: false,
-            examined: 0,
-            tried: Vec::new(),
-        }
-    }
-
     /// Goes on behind a good block that ends at `end`.
-    pub(super) fn go_behind(&mut self, end: u64, partition: u32, tenant: Name) {
-        self.end = Some(end);
+    pub(super) fn go_behind(
+        &mut self,
+        place: &mut Position,
+        end: u64,
+        partition: u32,
+        tenant: Name,
+    ) {
         self.tried.clear();
-        if self.reach == Reach::Behind {
-            self.last = Some((partition, tenant));
-        }
+        place.go_behind(end, partition, tenant);
     }
 
     /// Takes in the good block of an entry: the next ones stand behind it, and its messages are given out if they are wanted.
@@ -143,46 +102,46 @@ impl BlockSearch {
         } else {
             on.giver.pass(at, end);
         }
-        self.go_behind(end, entry.partition, good.tenant);
+        self.go_behind(&mut on.place, end, entry.partition, good.tenant);
         Ok(())
     }
 
     /// Finds the block that an entry means: where it says, or behind the last good block. In front of `floor` nothing is looked
     /// for. The fault is why it is not what the entry says.
     pub(super) fn find(&mut self, on: &mut Reading, entry: &Entry, floor: u64) -> Result<Verdict> {
-        let (is_held, input) = (on.is_held(), &mut on.input);
-        let good_end = self.last.as_ref().and(self.end).unwrap_or(0).max(floor);
-        let fault = match judge::block_place(&input.front, entry, good_end) {
+        let good_end = on.place.good_end().max(floor);
+        let fault = match judge::block_place(&on.input.front, entry, good_end) {
             Err(fault) => fault,
-            Ok(()) => match self.examine(input, entry, is_held)? {
+            Ok(()) => match self.examine(on, entry)? {
                 Verdict::Failed(fault) => fault,
                 other => return Ok(other),
             },
         };
         // Decoded to its end: a block is of one length only, so the entry's is no other trial.
         let in_place = entry.offset >= good_end;
-        let behind = self.end.filter(|_| self.reach == Reach::Behind);
+        let place = &on.place;
+        let behind = place.end.filter(|_| place.reach == Reach::Behind);
         let behind = behind
             .into_iter()
             .flat_map(|end| [end, end + COUNT_BYTES])
             .filter(|place| *place != entry.offset && *place >= floor);
-        let places = in_place.then_some(entry.offset).into_iter().chain(behind);
-        for place in places {
-            if self.is_limited || !input.front.in_bounds(place) {
-                continue;
-            }
-            if let Some(good) = self.try_at(input, entry, place)? {
+        for at in in_place.then_some(entry.offset).into_iter().chain(behind) {
+            if !on.place.is_limited
+                && on.input.front.in_bounds(at)
+                && let Some(good) = self.try_at(on, entry, at)?
+            {
                 return Ok(Verdict::Good(good));
             }
         }
-        Ok(Verdict::Failed(match self.is_limited {
+        Ok(Verdict::Failed(match on.place.is_limited {
             true => Fault::Unsearched,
             false => fault,
         }))
     }
 
     /// Checks the very bytes that the entry names: (a).
-    fn examine(&mut self, input: &mut Input, entry: &Entry, is_held: bool) -> Result<Verdict> {
+    fn examine(&mut self, on: &mut Reading, entry: &Entry) -> Result<Verdict> {
+        let (is_held, place, input) = (on.is_held(), &mut on.place, &mut on.input);
         let (at, len) = (entry.offset, entry.length);
         let in_memory = input.fits_window(len);
         let bytes = saturating_usize(len);
@@ -190,7 +149,7 @@ impl BlockSearch {
             return Ok(Verdict::Full);
         }
         if !input.affords(len) {
-            self.is_limited = true;
+            place.is_limited = true;
             return Ok(Verdict::Failed(Fault::Unsearched));
         }
         // What is not near the block that was looked at before has to be fetched.
@@ -198,7 +157,7 @@ impl BlockSearch {
         let fetched = if near.contains(&at) { 0 } else { FAR_COST };
         self.examined = at.saturating_add(len);
         let (crc, decoder, checks) = if in_memory {
-            let most = match self.reach {
+            let most = match place.reach {
                 Reach::InPlace => bytes,
                 Reach::Behind => bytes.max(input.options.window_bytes),
             };
@@ -222,7 +181,7 @@ impl BlockSearch {
             Err(fault) => fault,
             Ok(shape) => {
                 let tenant = input.name(at, &shape)?;
-                if self.ascends(input, entry.partition, &tenant)? {
+                if ascends(input, place, entry, &tenant)? {
                     return Ok(Verdict::Good(Good {
                         at,
                         shape,
@@ -238,104 +197,117 @@ impl BlockSearch {
         Ok(Verdict::Failed(fault))
     }
 
-    fn ascends(&self, input: &Input, partition: u32, tenant: &Name) -> Result<bool> {
-        judge::block_ascends(&*input.source, self.last.as_ref(), partition, tenant)
-    }
-
-    /// The block at `place`, if it decodes within the file and is the one whose CRC-32 the entry has: (b) to (d).
-    fn try_at(&mut self, input: &mut Input, entry: &Entry, place: u64) -> Result<Option<Good>> {
+    /// The block at `at`, if it decodes within the file and is the one whose CRC-32 the entry has: (b) to (d).
+    fn try_at(&mut self, on: &mut Reading, entry: &Entry, at: u64) -> Result<Option<Good>> {
+        let (place, input) = (&mut on.place, &mut on.input);
         let before = input.probe.budget;
-        let known = self.tried.iter().position(|tried| tried.at == place);
-        let mut tried = match known {
-            Some(known) => self.tried.swap_remove(known),
-            None => Tried {
-                at: place,
-                shape: self.shape_at(input, place)?,
-                crc: None,
-            },
-        };
-        let Some(shape) = tried.shape else {
-            self.remember(entry, tried);
+        let Some((shape, crc)) = self.look_at(place, input, entry, at)? else {
             return Ok(None);
         };
-        if place == entry.offset && shape.len == entry.length {
-            self.remember(entry, tried);
-            return Ok(None); // these very bytes were checked already
-        }
-        let crc = match tried.crc.take() {
-            Some(crc) => crc,
-            None if !input.affords(shape.len) => {
-                self.is_limited = true;
-                return Ok(None);
-            }
-            None => {
-                let (source, options) = (&*input.source, &input.options);
-                let pieces = input.probe.hash(source, options, place, shape.len)?;
-                input.probe.budget.spend(shape.len);
-                pieces.crc
-            }
-        };
-        tried.crc = Some(crc.clone());
-        self.remember(entry, tried);
         if block_crc(entry.partition, &crc) != entry.crc {
             return Ok(None);
         }
-        let tenant = tenant_of(&*input.source, place, &shape)?;
-        let compared = match &self.last {
+        let tenant = tenant_of(&*input.source, at, &shape)?;
+        let compared = match &place.last {
             Some((partition, last)) if *partition == entry.partition => last.len.min(tenant.len),
             _ => 0,
         };
         // Entry after entry may name this block in vain.
         let cost = 2 * u64::from(compared);
         if !input.affords(cost) {
-            self.is_limited = true;
+            place.is_limited = true;
             return Ok(None);
         }
         input.probe.budget.spend(cost);
-        if !self.ascends(input, entry.partition, &tenant)? {
+        if !ascends(input, place, entry, &tenant)? {
             return Ok(None);
         }
         input.probe.budget.take_back(before);
         Ok(Some(Good {
-            at: place,
+            at,
             shape,
             tenant,
             checks: Checks::Unknown,
         }))
     }
 
+    /// What the block at `at` decodes to, and its CRC-32, unless it is the one that the entry names. Both are remembered.
+    fn look_at(
+        &mut self,
+        place: &mut Position,
+        input: &mut Input,
+        entry: &Entry,
+        at: u64,
+    ) -> Result<Option<(Shape, crc32fast::Hasher)>> {
+        let known = self.tried.iter().position(|tried| tried.at == at);
+        let mut tried = match known {
+            Some(known) => self.tried.swap_remove(known),
+            None => Tried {
+                at,
+                shape: shape_at(input, place, at)?,
+                crc: None,
+            },
+        };
+        // The very bytes that the entry names were checked already.
+        let is_other = |shape: &Shape| at != entry.offset || shape.len != entry.length;
+        let Some(shape) = tried.shape.filter(is_other) else {
+            self.remember(place, entry, tried);
+            return Ok(None);
+        };
+        let crc = match tried.crc.take() {
+            Some(crc) => crc,
+            None if !input.affords(shape.len) => {
+                place.is_limited = true;
+                return Ok(None);
+            }
+            None => {
+                let (source, options) = (&*input.source, &input.options);
+                let pieces = input.probe.hash(source, options, at, shape.len)?;
+                input.probe.budget.spend(shape.len);
+                pieces.crc
+            }
+        };
+        tried.crc = Some(crc.clone());
+        self.remember(place, entry, tried);
+        Ok(Some((shape, crc)))
+    }
+
     /// Keeps what was learned of a place behind the last good block: the next entry is tried there too.
-    fn remember(&mut self, entry: &Entry, tried: Tried) {
-        let behind = self
+    fn remember(&mut self, place: &Position, entry: &Entry, tried: Tried) {
+        let behind = place
             .end
             .is_some_and(|end| tried.at == end || tried.at == end + COUNT_BYTES);
         if behind || tried.at != entry.offset {
             self.tried.push(tried);
         }
     }
+}
 
-    /// What the block at `place` decodes to, if it ends within the file.
-    fn shape_at(&mut self, input: &mut Input, place: u64) -> Result<Option<Shape>> {
-        let affordable = input.probe.budget.left(input.front.len);
-        let mut decoder = Decoder::new();
-        // What an entry names was read just now.
-        let held = input.data.bytes(&*input.source, place);
-        decoder.feed(held.get(..LIMITS.buffered_block_bytes).unwrap_or(held));
-        if decoder.is_done() {
-            input.probe.budget.spend(decoder.offset());
-            return Ok(Some(decoder.shape()));
-        }
-        let (source, options) = (&*input.source, &input.options);
-        let (decoded, cost) =
-            input
-                .probe
-                .decode(source, options, place, input.front.len, affordable)?;
-        input.affords(cost);
-        input.probe.budget.spend(cost);
-        self.is_limited |= decoded == Decoded::Unaffordable;
-        Ok(match decoded {
-            Decoded::Block(shape) => Some(shape),
-            Decoded::Beyond | Decoded::Unaffordable => None,
-        })
+/// Whether (partition, tenant) of an entry and its block is greater than the last good block's.
+fn ascends(input: &Input, place: &Position, entry: &Entry, tenant: &Name) -> Result<bool> {
+    judge::block_ascends(&*input.source, place.last.as_ref(), entry.partition, tenant)
+}
+
+/// What the block at `at` decodes to, if it ends within the file.
+fn shape_at(input: &mut Input, place: &mut Position, at: u64) -> Result<Option<Shape>> {
+    let affordable = input.probe.budget.left(input.front.len);
+    let mut decoder = Decoder::new();
+    // What an entry names was read just now.
+    let held = input.data.bytes(&*input.source, at);
+    decoder.feed(held.get(..LIMITS.buffered_block_bytes).unwrap_or(held));
+    if decoder.is_done() {
+        input.probe.budget.spend(decoder.offset());
+        return Ok(Some(decoder.shape()));
     }
+    let (source, options) = (&*input.source, &input.options);
+    let (decoded, cost) = input
+        .probe
+        .decode(source, options, at, input.front.len, affordable)?;
+    input.affords(cost);
+    input.probe.budget.spend(cost);
+    place.is_limited |= decoded == Decoded::Unaffordable;
+    Ok(match decoded {
+        Decoded::Block(shape) => Some(shape),
+        Decoded::Beyond | Decoded::Unaffordable => None,
+    })
 }

@@ -6,11 +6,10 @@ use super::front::COUNT_BYTES;
 use super::give::Open;
 use super::layout;
 use super::part::Progress;
-use super::partition_search::PartitionSearch;
 use super::partitions::Part;
+use super::position::Reach;
 use super::ranges;
-use super::search::{BlockSearch, Reach};
-use super::toc::{TOC_START, Table};
+use super::toc::TOC_START;
 use crate::engine::{Budget, Carry};
 use crate::error::{Error, Result};
 
@@ -51,25 +50,6 @@ pub(super) struct State<G, M> {
 }
 
 impl<G, M> State<G, M> {
-    /// The next entry is that of the table.
-    pub(super) fn stand_at(&mut self, table: &Table) {
-        (self.entry, self.left) = table.place();
-        self.before = table.before;
-    }
-
-    pub(super) fn search_blocks(&mut self, search: &BlockSearch) {
-        self.end = search.end;
-        let last = search.last.as_ref();
-        self.last = last.map(|(partition, name)| (*partition, name.at, name.len));
-        self.limited = search.is_limited;
-    }
-
-    pub(super) fn search_partitions(&mut self, search: &PartitionSearch) {
-        self.end = Some(search.end);
-        self.last = search.last.map(|partition| (partition, 0, 0));
-        self.limited = search.is_limited;
-    }
-
     /// Whether all offsets are within a file of `len` bytes.
     fn fits(&self, len: u64) -> bool {
         let within = |start: u64, end: u64| start <= end && end <= len;

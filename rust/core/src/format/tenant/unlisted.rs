@@ -4,13 +4,12 @@ use super::front::COUNT_BYTES;
 use super::layout::{self, Origin};
 use super::reading::Reading;
 use super::search::{BlockSearch, Good, Verdict};
-use super::toc::{Entry, Table};
+use super::toc::Entry;
 use crate::engine::Advance;
 use crate::error::Result;
 use crate::ledger::{Cause, Kind};
 
 pub(super) struct Unlisted {
-    pub(super) table: Table,
     pub(super) search: BlockSearch,
     /// Nothing is looked for in front of this: where a walk begins that begins within the file.
     pub(super) floor: u64,
@@ -18,11 +17,11 @@ pub(super) struct Unlisted {
 
 impl Unlisted {
     pub(super) fn advance(&mut self, on: &mut Reading) -> Result<Advance> {
-        let Some(entry) = self.table.peek(&*on.input.source)?.cloned() else {
-            self.end(on);
+        let Some(entry) = on.peek()? else {
+            end(on);
             return Ok(Advance::End);
         };
-        let found = match self.search.is_limited {
+        let found = match on.place.is_limited {
             true => None,
             false => match self.search.find(on, &entry, self.floor)? {
                 Verdict::Full => return Ok(Advance::Full),
@@ -30,11 +29,11 @@ impl Unlisted {
                 Verdict::Failed(_) => None,
             },
         };
-        self.table.pass();
+        on.place.table.pass();
         if let Some(good) = found {
             self.keep(on, &entry, good)?;
-        } else if self.search.is_limited {
-            self.end(on);
+        } else if on.place.is_limited {
+            end(on);
             return Ok(Advance::End);
         }
         Ok(Advance::On)
@@ -42,7 +41,7 @@ impl Unlisted {
 
     /// Takes in a good block.
     fn keep(&mut self, on: &mut Reading, entry: &Entry, good: Good) -> Result<()> {
-        let (kind, cause) = match &self.search.last {
+        let (kind, cause) = match &on.place.last {
             None => (Kind::Corrupt, on.input.front.broken),
             Some((partition, _)) => {
                 let gap = good.at.saturating_sub(on.ranges.at());
@@ -57,18 +56,18 @@ impl Unlisted {
         on.ranges.cover(good.end(), Kind::Block, None, Origin::None);
         self.search.keep(on, entry, good)
     }
+}
 
-    /// What is behind the last good block.
-    fn end(&self, on: &mut Reading) {
-        let broken = on.input.front.broken;
-        let (kind, cause) = if self.search.is_limited {
-            (Kind::Corrupt, Some(Cause::SearchLimit))
-        } else if on.ranges.at() == 0 {
-            (layout::kind(broken, true), broken)
-        } else {
-            (Kind::Corrupt, Some(Cause::Unreferenced))
-        };
-        on.ranges
-            .cover(on.input.front.len, kind, cause, Origin::None);
-    }
+/// What is behind the last good block.
+fn end(on: &mut Reading) {
+    let broken = on.input.front.broken;
+    let (kind, cause) = if on.place.is_limited {
+        (Kind::Corrupt, Some(Cause::SearchLimit))
+    } else if on.ranges.at() == 0 {
+        (layout::kind(broken, true), broken)
+    } else {
+        (Kind::Corrupt, Some(Cause::Unreferenced))
+    };
+    on.ranges
+        .cover(on.input.front.len, kind, cause, Origin::None);
 }

@@ -5,22 +5,23 @@ use std::sync::Arc;
 use super::VERSION_1;
 use super::block::{BLOCK_HEADER_BYTES, Name};
 use super::explain::{explain, explain_entry};
+use super::found::Found;
 use super::front::{COUNT_BYTES, Front};
-use super::give::{Given, no_message};
+use super::give::{Given, Open, no_message};
 use super::input::Input;
 use super::layout::{self, Layout, Origin};
 use super::listed::Listed;
 use super::marks::Marks;
 use super::part::{self, Portion, Progress};
-use super::partition_search::PartitionSearch;
-use super::partitions::{Gap, Partitions};
-use super::pruned::{self, Pruned, Pruning};
+use super::partitions::{Gap, Part, Partitions};
+use super::position::{Position, Reach};
+use super::pruned::{Pruned, Pruning};
 use super::ranges::{self, Ranges, Stretch};
 use super::reading::Reading;
 use super::rows::TenantRows;
-use super::search::{BlockSearch, Reach};
+use super::search::BlockSearch;
 use super::start::State;
-use super::toc::{TOC_START, Table};
+use super::toc::TOC_START;
 use super::unlisted::Unlisted;
 use crate::engine::{Advance, Carry, Driver, Options, Scan, Start};
 use crate::error::{Error, Result};
@@ -54,13 +55,35 @@ enum Course {
 }
 
 impl Course {
-    fn table(&self) -> Option<&Table> {
+    /// That of a file with this front, of which everything up to `at` is laid.
+    fn of(front: &Front, reach: Reach, at: u64) -> Self {
+        let is_v1 = front.version == VERSION_1;
+        match reach {
+            _ if front.refused => Self::Refused,
+            Reach::InPlace if is_v1 => Self::Pruned(Pruned::Partitions(Default::default(), None)),
+            Reach::InPlace => Self::Pruned(Pruned::Blocks(BlockSearch::default())),
+            Reach::Behind if is_v1 => Self::Partitions(Partitions::default()),
+            Reach::Behind if front.is_sound() => Self::Listed(Listed {
+                search: BlockSearch::default(),
+                layout: Layout::new(at, front.len),
+                progress: None,
+            }),
+            Reach::Behind => Self::Unlisted(Unlisted {
+                search: BlockSearch::default(),
+                floor: at,
+            }),
+        }
+    }
+
+    /// The partition of version 1 whose blocks are being gone through.
+    const fn part(&mut self) -> Option<&mut Option<Part>> {
         match self {
-            Self::Refused => None,
-            Self::Partitions(own) => Some(&own.table),
-            Self::Listed(own) => Some(&own.table),
-            Self::Unlisted(own) => Some(&own.table),
-            Self::Pruned(own) => Some(&own.table),
+            Self::Partitions(Partitions { part, .. })
+            | Self::Pruned(Pruned::Partitions(_, part)) => Some(part),
+            Self::Refused
+            | Self::Listed(_)
+            | Self::Unlisted(_)
+            | Self::Pruned(Pruned::Blocks(_)) => None,
         }
     }
 }
@@ -89,49 +112,12 @@ impl TenantWalk {
 }
 
 impl TenantScan {
-    /// Begins where `table` is; `end` is where the last good block ends, and `at` up to where everything is laid.
-    fn new(input: Input, reach: Reach, table: Table, end: Option<u64>, at: u64) -> Self {
-        let front = &input.front;
-        let course = if front.refused {
-            Course::Refused
-        } else if front.version == VERSION_1 {
-            let search = PartitionSearch::new(reach, end.unwrap_or(0));
-            match reach {
-                Reach::Behind => Course::Partitions(Partitions {
-                    table,
-                    search,
-                    gap: Gap::default(),
-                    part: None,
-                }),
-                Reach::InPlace => Course::Pruned(Pruned {
-                    table,
-                    search: pruned::Search::Partitions(search, None),
-                }),
-            }
-        } else {
-            let search = BlockSearch::new(reach, end);
-            match reach {
-                Reach::Behind if front.is_sound() => Course::Listed(Listed {
-                    table,
-                    search,
-                    layout: Layout::new(at, front.len),
-                    progress: None,
-                }),
-                Reach::Behind => Course::Unlisted(Unlisted {
-                    table,
-                    search,
-                    floor: at,
-                }),
-                Reach::InPlace => Course::Pruned(Pruned {
-                    table,
-                    search: pruned::Search::Blocks(search),
-                }),
-            }
-        };
-        let front_end = front.end();
+    /// Begins at a place; everything up to `at` is laid.
+    fn new(input: Input, place: Position, at: u64) -> Self {
+        let front_end = input.front.end();
         Self {
-            course,
-            on: Reading::new(input, at, front_end),
+            course: Course::of(&input.front, place.reach, at),
+            on: Reading::new(input, place, at, front_end),
             is_partial: false,
         }
     }
@@ -140,7 +126,7 @@ impl TenantScan {
     fn at(input: Input, reach: Reach, (entry, left): (u64, u64)) -> Self {
         let data_start = input.front.toc_end.map(|end| end + COUNT_BYTES);
         let (table, at) = (input.table(entry, left), input.front.end());
-        Self::new(input, reach, table, data_start, at)
+        Self::new(input, Position::new(table, reach, data_start), at)
     }
 
     /// A scan through the whole file.
@@ -180,8 +166,9 @@ impl TenantScan {
             if names_it && input.front.in_bounds(entry.offset) {
                 let mut table = input.table(at, left);
                 table.before = before;
-                let (reach, at) = (Reach::Behind, entry.offset);
-                let mut scan = Self::new(input, reach, table, Some(at), at);
+                let at = entry.offset;
+                let place = Position::new(table, Reach::Behind, Some(at));
+                let mut scan = Self::new(input, place, at);
                 scan.on.ranges = Ranges::new(&scan.on.input.front, at, 0);
                 scan.on.giver.from = Some(offset);
                 scan.is_partial = true;
@@ -216,10 +203,9 @@ impl TenantScan {
         let (next, end) = (entry.end, entry.block_end());
         let mut table = input.table(next, beginning.left);
         table.before = Some(entry.partition);
-        let mut scan = Self::new(input, reach, table, Some(end), end);
-        if let Course::Listed(listed) = &mut scan.course {
-            listed.search.last = Some((entry.partition, name));
-        }
+        let mut place = Position::new(table, reach, Some(end));
+        place.last = Some((entry.partition, name));
+        let mut scan = Self::new(input, place, end);
         scan.set_part(next, end, Progress::new(portion, (next, end)));
         Ok(TenantWalk::new(scan))
     }
@@ -239,32 +225,26 @@ impl TenantScan {
         let front = input.front.clone();
         let mut table = input.table(state.entry, state.left);
         table.before = state.before;
-        let at = state.layout.at();
-        let mut scan = Self::new(input, state.reach, table, state.end, at);
-        let on = &mut scan.on;
+        let mut place = Position::new(table, state.reach, state.end);
+        place.is_limited = state.limited;
+        if let Some((partition, at, len)) = state.last {
+            place.last = Some((partition, Name::read(&*input.source, at, len)?));
+        }
+        let mut scan = Self::new(input, place, state.layout.at());
+        scan.is_partial = state.partial;
+        let (on, course) = (&mut scan.on, &mut scan.course);
         let front_end = if state.partial { 0 } else { front.end() };
         on.ranges = Ranges::restore(&front, state.ranges, state.marks, front_end);
         on.input.probe.budget = state.budget;
         on.giver.open = state.open;
         on.giver.from = state.from;
         (on.giver.given, on.giver.skip) = (state.given, state.skip);
-        scan.is_partial = state.partial;
-        let last = state.last;
-        let name = |at, len| Name::read(&*on.input.source, at, len);
-        let last_block = match last {
-            Some((partition, at, len)) => Some((partition, name(at, len)?)),
-            None => None,
-        };
-        match &mut scan.course {
-            Course::Refused => {}
-            Course::Partitions(own) => {
-                own.search.last = last.map(|(partition, ..)| partition);
-                own.search.is_limited = state.limited;
-                (own.gap, own.part) = (state.gap, state.part);
-            }
+        if let Some(part) = course.part() {
+            *part = state.part;
+        }
+        match course {
+            Course::Partitions(own) => own.gap = state.gap,
             Course::Listed(own) => {
-                own.search.last = last_block;
-                own.search.is_limited = state.limited;
                 own.layout = Layout::restore(state.layout, front.len);
                 own.progress = state.portion;
                 if let Some(progress) = state.portion {
@@ -272,83 +252,56 @@ impl TenantScan {
                     on.input.probe.budget = state.budget.with_peak(progress.peak);
                 }
             }
-            Course::Unlisted(own) => {
-                own.search.last = last_block;
-                own.search.is_limited = state.limited;
-            }
-            Course::Pruned(own) => match &mut own.search {
-                pruned::Search::Blocks(search) => search.is_limited = state.limited,
-                pruned::Search::Partitions(search, part) => {
-                    search.is_limited = state.limited;
-                    *part = state.part;
-                }
-            },
+            Course::Refused | Course::Unlisted(_) | Course::Pruned(_) => {}
         }
         Ok(TenantWalk::resume(scan, state.ended))
     }
 
     /// Where another walk would go on.
     fn to_carry(&self, ended: bool) -> Carry {
-        let (on, front, no_gap) = (&self.on, &self.on.input.front, Gap::default());
+        let (on, place, no_gap) = (&self.on, &self.on.place, Gap::default());
+        let (entry, left) = place.table.place();
+        let last = place.last.as_ref();
         let mut state = State {
-            entry: TOC_START,
-            left: 0,
-            before: None,
-            end: None,
-            last: None,
+            entry,
+            left,
+            before: place.table.before,
+            end: place.end,
+            last: last.map(|(partition, name)| (*partition, name.at, name.len)),
             budget: on.input.probe.budget,
-            limited: false,
+            limited: place.is_limited,
             open: on.giver.open.clone(),
             part: None,
             gap: &no_gap,
-            layout: layout::Saved::new(front.end()),
+            layout: layout::Saved::new(on.input.front.end()),
             ranges: on.ranges.save(),
             marks: on.ranges.marks(),
             from: on.giver.from,
             partial: self.is_partial,
-            reach: Reach::Behind,
+            reach: place.reach,
             given: on.giver.given,
             skip: on.giver.skip,
             ended,
             portion: None,
         };
-        if let Some(table) = self.course.table() {
-            state.stand_at(table);
-        }
         match &self.course {
-            Course::Refused => {}
-            Course::Partitions(own) => {
-                state.search_partitions(&own.search);
-                (state.gap, state.part) = (&own.gap, own.part.clone());
-            }
+            Course::Refused | Course::Pruned(Pruned::Blocks(_)) => {}
+            Course::Partitions(own) => (state.gap, state.part) = (&own.gap, own.part.clone()),
+            Course::Pruned(Pruned::Partitions(_, part)) => state.part = part.clone(),
             Course::Listed(own) => {
-                state.search_blocks(&own.search);
                 state.layout = own.layout.save();
                 state.portion = own.progress;
                 if let Some(progress) = &mut state.portion {
                     progress.peak = state.budget.peak();
                 }
             }
-            Course::Unlisted(own) => {
-                state.search_blocks(&own.search);
-                state.layout = layout::Saved::new(own.floor);
-            }
-            Course::Pruned(own) => {
-                state.reach = Reach::InPlace;
-                match &own.search {
-                    pruned::Search::Blocks(search) => state.search_blocks(search),
-                    pruned::Search::Partitions(search, part) => {
-                        state.search_partitions(search);
-                        state.part = part.clone();
-                    }
-                }
-            }
+            Course::Unlisted(own) => state.layout = layout::Saved::new(own.floor),
         }
         state.to_carry()
     }
 
     /// What the last step found.
-    pub(super) const fn found(&self) -> &super::found::Found {
+    pub(super) const fn found(&self) -> &Found {
         &self.on.found
     }
 
@@ -364,13 +317,8 @@ impl TenantScan {
     /// Goes on by an entry, a block, or as many messages as a step has room for.
     fn go_on(&mut self) -> Result<Advance> {
         let on = &mut self.on;
-        let read = |table: &Table| table.read_of(on.input.front.entries);
-        if self
-            .course
-            .table()
-            .map_or(0, read)
-            .is_multiple_of(POLL_ENTRIES)
-        {
+        let read = on.place.table.read_of(on.input.front.entries);
+        if read.is_multiple_of(POLL_ENTRIES) {
             on.input.options.poll()?;
         }
         if let Some(open) = on.giver.open.take() {
@@ -396,20 +344,13 @@ impl TenantScan {
     }
 
     /// Gives messages of the block that is open.
-    fn give(&mut self, open: super::give::Open) -> Result<Advance> {
+    fn give(&mut self, open: Open) -> Result<Advance> {
         let on = &mut self.on;
         let end = match on.giver.give(open, &mut on.input, &mut on.found)? {
             Given::Full => return Ok(Advance::Full),
             Given::Block(end) => end,
         };
-        if let Course::Partitions(Partitions {
-            part: Some(part), ..
-        })
-        | Course::Pruned(Pruned {
-            search: pruned::Search::Partitions(_, Some(part)),
-            ..
-        }) = &mut self.course
-        {
+        if let Some(Some(part)) = self.course.part() {
             part.end_block(on, end);
         }
         Ok(Advance::On)
