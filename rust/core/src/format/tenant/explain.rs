@@ -1,9 +1,9 @@
 //! What a strict error says of damage: what should have been there, and what was.
 
+use super::claims::Origin;
 use super::front::{Front, u32_at};
 use super::input::Input;
 use super::judge::Fault;
-use super::layout::Origin;
 use super::probe::{Probe, block_crc};
 use super::toc::{Entry, TOC_START};
 use super::{MAGIC, VERSION_1};

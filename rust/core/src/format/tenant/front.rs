@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use super::block::Name;
-use super::encode::{TocEntry, file_header};
+use super::layout::{TocEntry, file_header};
 use super::toc::{Entries, Entry, TOC_START, V1_ENTRY_BYTES};
 use super::{MAGIC, VERSION_1, VERSION_2};
 use crate::engine::Options;

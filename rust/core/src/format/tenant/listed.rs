@@ -1,9 +1,9 @@
 //! The scan of version 2 by a sound table of contents: every byte is what the table makes of it (rule 22). It alone is read in parts.
 
 use super::block::{BLOCK_HEADER_BYTES, Name};
+use super::claims::{Claim, Claims, Origin};
 use super::front::COUNT_BYTES;
 use super::judge::Fault;
-use super::layout::{Claim, Layout, Origin};
 use super::part::{self, Progress};
 use super::probe::Probe;
 use super::reading::Reading;
@@ -22,7 +22,7 @@ const POLL_ENTRIES: u64 = 1 << 12;
 
 pub(super) struct Listed {
     pub(super) search: BlockSearch,
-    pub(super) layout: Layout,
+    pub(super) claims: Claims,
     /// The part that this scan is of, and how far it is.
     pub(super) progress: Option<Progress>,
 }
@@ -40,7 +40,7 @@ impl Listed {
         };
         let verdict = match on.place.is_limited {
             true => Verdict::Failed(Fault::Unsearched),
-            false => self.search.find(on, &entry, self.layout.at())?,
+            false => self.search.find(on, &entry, self.claims.at())?,
         };
         if on.place.is_limited {
             if self.progress.is_some() {
@@ -76,7 +76,7 @@ impl Listed {
         if !good.is_as_stated(&*on.input.source, entry)? {
             on.ranges.mark(entry.at, entry.end, Cause::IndexDisagrees)?;
         }
-        self.layout.block(good.at, good.end());
+        self.claims.block(good.at, good.end());
         if let Some(progress) = &mut self.progress {
             progress.stands = (good.at, good.shape.len) == (entry.offset, entry.length);
         }
@@ -90,7 +90,7 @@ impl Listed {
         let (front, cause) = (&on.input.front, fault.cause());
         let end = entry.block_end().min(front.len);
         if front.in_bounds(entry.offset) && entry.offset < end {
-            self.layout
+            self.claims
                 .failed(entry.offset, end, cause, entry.at, entry.end);
             return Ok(());
         }
@@ -100,7 +100,7 @@ impl Listed {
     /// The search ended. The bytes that are left become one range. If none are left, the entries not looked at are damage.
     fn give_up(&mut self, on: &mut Reading, entry: &Entry) -> Result<Advance> {
         let (at, left) = on.place.table.place();
-        if !self.layout.give_up(at, left) {
+        if !self.claims.give_up(at, left) {
             // What is called the end of the table of contents has its CRC-32 before it.
             let end = on.input.front.toc_end.map(|end| end - CRC_BYTES);
             on.ranges
@@ -116,7 +116,7 @@ impl Listed {
     fn lay_certain(&mut self, on: &mut Reading, entry: &Entry) -> Result<()> {
         let disorder = on.input.front.disorder;
         let in_order = disorder.is_none_or(|last| entry.at >= last);
-        let is_crowded = self.layout.pending() > LIMITS.pending_blocks;
+        let is_crowded = self.claims.pending() > LIMITS.pending_blocks;
         let Some(next) = on
             .peek()?
             .map(|next| next.offset.saturating_sub(COUNT_BYTES))
@@ -124,7 +124,7 @@ impl Listed {
             return Ok(());
         };
         match (in_order, is_crowded) {
-            // Later searches start at `Layout::at`: a block in the bytes that are laid here is not found.
+            // Later searches start at `Claims::at`: a block in the bytes that are laid here is not found.
             (true, true) => self.lay(on, next),
             (true, false) => self.lay(on, next.min(on.place.end.unwrap_or(0))),
             (false, true) => {
@@ -138,7 +138,7 @@ impl Listed {
     /// Lays what is certain, and marks the entries that lost all of their ranges.
     fn lay(&mut self, on: &mut Reading, until: u64) -> Result<()> {
         let ranges = &mut on.ranges;
-        let clipped = self.layout.lay(until.min(on.input.front.len), |piece| {
+        let clipped = self.claims.lay(until.min(on.input.front.len), |piece| {
             ranges.cover(piece.end, piece.kind, piece.cause, piece.origin);
         });
         clipped.iter().try_for_each(|claim| mark_lost(on, claim))
@@ -170,13 +170,13 @@ impl Listed {
                 (u64::from(found) != tenants).then_some(Cause::CountMismatch)
             }
         };
-        self.layout.tenants(at, entry.at, tenants, cause);
+        self.claims.tenants(at, entry.at, tenants, cause);
         Ok(())
     }
 
     /// Whether all that is known of the data is laid, up to the end of the last good block.
     fn is_between(&self, on: &Reading) -> bool {
-        self.layout.pending() == 0 && on.place.end == Some(on.ranges.at())
+        self.claims.pending() == 0 && on.place.end == Some(on.ranges.at())
     }
 
     /// Goes on behind entries that are not wanted, of a part that is to be read no further than need be: up to the next one that is,
@@ -237,7 +237,7 @@ impl Listed {
         let end = entry.block_end();
         self.search
             .go_behind(&mut on.place, end, entry.partition, name);
-        self.layout = Layout::new(end, on.input.front.len);
+        self.claims = Claims::new(end, on.input.front.len);
         on.ranges.leave_entry(first, entry.end)?;
         on.ranges.skip_to(end);
         on.place.table = on.input.table(entry.end, left);

@@ -8,7 +8,7 @@ use crate::ledger::{Note, Notes, Place};
 
 /// Damaged entries, as stretches of the table in bytes. They come in the order of the table, but for those that turn out to
 /// have lost their bytes only when later ones are known: these are in order too, unless the entries are in disorder, of
-/// which no more are waited for than a layout holds.
+/// which no more are waited for than claims are.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Marks {
     in_order: Notes,

@@ -12,10 +12,17 @@
 //! Integers are unsigned and big-endian. Partitions ascend by ID, tenants within them by the bytes of their ID. A block's CRC-32
 //! is of its partition's ID and its bytes; version 1 has no checksums. `docs/formats/tenant.md` has the whole story, with what
 //! a reader does about damage.
+//!
+//! From the ground up: `block` (tenant IDs, and the decoder of a block), `toc` (entries), `layout` (what is written), `probe`
+//! (looking at places with bounded work); `front` (what stands in front of the data); `judge` (the rules); `claims`, `marks` and
+//! `ranges` (the ledger); `rows`, `found` and `give` (messages); `input` (what is read from) and `position` (where a scan
+//! stands), which `reading` puts together. On these stand the scans: `partitions` goes by `partition_search` (version 1),
+//! `listed` and `unlisted` by `search` (version 2 with and without a sound table of contents), and `pruned` by either. `walk`
+//! chooses one, `start` is its state, `explain` its errors. `runs` is the writer's memory, `contents` what a segment has.
 
 mod block;
+mod claims;
 mod contents;
-mod encode;
 mod explain;
 mod found;
 mod front;

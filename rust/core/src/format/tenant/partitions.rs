@@ -3,11 +3,11 @@
 use serde::{Deserialize, Serialize};
 
 use super::block::BLOCK_HEADER_BYTES;
+use super::claims::{self, Origin};
 use super::found::{Kept, KeptPartition};
 use super::front::COUNT_BYTES;
 use super::give::{Checks, Open};
 use super::judge::Fault;
-use super::layout::{self, Origin};
 use super::partition_search::{Good, PartitionSearch, Verdict};
 use super::probe::Decoded;
 use super::reading::Reading;
@@ -246,7 +246,7 @@ impl Partitions {
             Some((cause, toc_at)) => (cause, Origin::Entry(toc_at)),
             None => (Cause::Unreferenced, Origin::None),
         };
-        let kind = layout::kind(Some(cause), at_end);
+        let kind = claims::kind(Some(cause), at_end);
         if end >= on.input.front.first_block() {
             on.ranges.cover(end, kind, Some(cause), origin);
         }

@@ -1,9 +1,9 @@
 //! The scan of a sound table of contents that looks only at what is wanted: each entry stands for itself. What is not where its entry
 //! says may be where only a scan through the whole file finds it, so there this one ends.
 
+use super::claims::Origin;
 use super::front::COUNT_BYTES;
 use super::judge::Fault;
-use super::layout::Origin;
 use super::partition_search::{self, PartitionSearch};
 use super::partitions::Part;
 use super::reading::Reading;

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::claims::Origin;
 use super::front::Front;
-use super::layout::Origin;
 use super::marks::{Marks, Next};
 use super::toc::TOC_START;
 use super::{MAGIC, VERSION_1};

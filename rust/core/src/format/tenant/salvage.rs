@@ -2,9 +2,9 @@
 //! which each block has the CRC-32 that it was checked by.
 
 use super::block::BLOCK_HEADER_BYTES;
-use super::encode::{TocEntry, file_header};
 use super::found::KeptPartition;
 use super::front::COUNT_BYTES;
+use super::layout::{TocEntry, file_header};
 use super::toc::{TOC_START, V1_ENTRY_BYTES, V2_ENTRY_BYTES};
 use super::walk::TenantWalk;
 use super::{VERSION_1, VERSION_2};

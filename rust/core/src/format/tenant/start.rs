@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::claims;
 use super::front::COUNT_BYTES;
 use super::give::Open;
-use super::layout;
 use super::part::Progress;
 use super::partitions::Part;
 use super::position::Reach;
@@ -31,7 +31,8 @@ pub(super) struct State<G, M> {
     pub(super) open: Option<Open>,
     pub(super) part: Option<Part>,
     pub(super) gap: G,
-    pub(super) layout: layout::Saved,
+    #[serde(rename = "layout")]
+    pub(super) claims: claims::Saved,
     pub(super) ranges: ranges::Saved,
     pub(super) marks: M,
     /// Where the first wanted message begins, for a walk that began there.

@@ -1,7 +1,7 @@
 //! The scan of version 2 without a sound table of contents: an entry is proven by the block that it names (rule 23).
 
+use super::claims::{self, Origin};
 use super::front::COUNT_BYTES;
-use super::layout::{self, Origin};
 use super::reading::Reading;
 use super::search::{BlockSearch, Good, Verdict};
 use super::toc::Entry;
@@ -64,7 +64,7 @@ fn end(on: &mut Reading) {
     let (kind, cause) = if on.place.is_limited {
         (Kind::Corrupt, Some(Cause::SearchLimit))
     } else if on.ranges.at() == 0 {
-        (layout::kind(broken, true), broken)
+        (claims::kind(broken, true), broken)
     } else {
         (Kind::Corrupt, Some(Cause::Unreferenced))
     };

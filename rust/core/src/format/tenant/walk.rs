@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use super::VERSION_1;
 use super::block::{BLOCK_HEADER_BYTES, Name};
+use super::claims::{self, Claims, Origin};
 use super::explain::{explain, explain_entry};
 use super::found::Found;
 use super::front::{COUNT_BYTES, Front};
 use super::give::{Given, Open, no_message};
 use super::input::Input;
-use super::layout::{self, Layout, Origin};
 use super::listed::Listed;
 use super::marks::Marks;
 use super::part::{self, Portion, Progress};
@@ -65,7 +65,7 @@ impl Course {
             Reach::Behind if is_v1 => Self::Partitions(Partitions::default()),
             Reach::Behind if front.is_sound() => Self::Listed(Listed {
                 search: BlockSearch::default(),
-                layout: Layout::new(at, front.len),
+                claims: Claims::new(at, front.len),
                 progress: None,
             }),
             Reach::Behind => Self::Unlisted(Unlisted {
@@ -230,7 +230,7 @@ impl TenantScan {
         if let Some((partition, at, len)) = state.last {
             place.last = Some((partition, Name::read(&*input.source, at, len)?));
         }
-        let mut scan = Self::new(input, place, state.layout.at());
+        let mut scan = Self::new(input, place, state.claims.at());
         scan.is_partial = state.partial;
         let (on, course) = (&mut scan.on, &mut scan.course);
         let front_end = if state.partial { 0 } else { front.end() };
@@ -245,7 +245,7 @@ impl TenantScan {
         match course {
             Course::Partitions(own) => own.gap = state.gap,
             Course::Listed(own) => {
-                own.layout = Layout::restore(state.layout, front.len);
+                own.claims = Claims::restore(state.claims, front.len);
                 own.progress = state.portion;
                 if let Some(progress) = state.portion {
                     progress.check(&*on.input.source, &front)?;
@@ -273,7 +273,7 @@ impl TenantScan {
             open: on.giver.open.clone(),
             part: None,
             gap: &no_gap,
-            layout: layout::Saved::new(on.input.front.end()),
+            claims: claims::Saved::new(on.input.front.end()),
             ranges: on.ranges.save(),
             marks: on.ranges.marks(),
             from: on.giver.from,
@@ -289,13 +289,13 @@ impl TenantScan {
             Course::Partitions(own) => (state.gap, state.part) = (&own.gap, own.part.clone()),
             Course::Pruned(Pruned::Partitions(_, part)) => state.part = part.clone(),
             Course::Listed(own) => {
-                state.layout = own.layout.save();
+                state.claims = own.claims.save();
                 state.portion = own.progress;
                 if let Some(progress) = &mut state.portion {
                     progress.peak = state.budget.peak();
                 }
             }
-            Course::Unlisted(own) => state.layout = layout::Saved::new(own.floor),
+            Course::Unlisted(own) => state.claims = claims::Saved::new(own.floor),
         }
         state.to_carry()
     }
@@ -419,7 +419,7 @@ impl TenantScan {
 /// The whole file is what its front makes of it.
 fn refuse(on: &mut Reading) {
     let (len, cause) = (on.input.front.len, on.input.front.broken);
-    let kind = layout::kind(cause, true);
+    let kind = claims::kind(cause, true);
     on.ranges.cover(len, kind, cause, Origin::None);
     if len == 0 {
         // The one range that is empty: a file written whole has at least its front.

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::encode::{TocEntry, block_header, file_header};
 use super::front::COUNT_BYTES;
+use super::layout::{TocEntry, block_header, file_header};
 use super::runs::{Group, Memory, Merge, Spilled};
 use super::toc::{TOC_START, V1_ENTRY_BYTES, V2_ENTRY_BYTES};
 use super::{COLUMNS, VERSION_1, VERSION_2};

@@ -1,0 +1,327 @@
+//! What becomes of the bytes behind a sound table of contents of version 2: good blocks take theirs first, then the numbers of
+//! tenants, then the ranges of failed entries, those of earlier entries first; the rest is unreferenced.
+//!
+//! Ranges are laid in file order as soon as nothing that is still to come can change them. Where the entries lie one behind
+//! the other, as every writer lays them, that is soon; of others everything behind the first gap waits for the last entry.
+
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+
+use serde::{Deserialize, Serialize};
+
+use crate::ledger::{Cause, Kind, whole_kind};
+
+/// What a range comes from, for whoever has to explain it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Origin {
+    /// The entry at this offset failed.
+    Entry(u64),
+    /// A number of tenants, which should be this.
+    Tenants(u64),
+    /// Nothing accounts for it.
+    None,
+}
+
+/// A range that is ready to be laid behind the one before: where it ends, what it is, why, and where from.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Piece {
+    pub(super) end: u64,
+    pub(super) kind: Kind,
+    pub(super) cause: Option<Cause>,
+    pub(super) origin: Origin,
+}
+
+/// The range of a number of tenants, or of entries that failed: such as stand one behind the other in the table, fail for the
+/// same cause, and name ranges that touch are kept as one, unless only the last of them is a torn tail (5).
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Claim {
+    /// Where the range begins, and where it ends.
+    pub(super) start: u64,
+    pub(super) end: u64,
+    pub(super) cause: Option<Cause>,
+    pub(super) origin: Origin,
+    /// Failed entries: the end of the last one in the table, and how many they are.
+    pub(super) toc_end: u64,
+    pub(super) entries: u64,
+    /// What was left for it so far.
+    pub(super) left: Vec<(u64, u64)>,
+}
+
+impl Claim {
+    /// Whether everything was left for it.
+    fn is_whole(&self) -> bool {
+        self.left == [(self.start, self.end)]
+    }
+
+    fn take(&mut self, start: u64, end: u64) {
+        match self.left.last_mut() {
+            Some(last) if last.1 == start => last.1 = end,
+            _ => self.left.push((start, end)),
+        }
+    }
+
+    /// Whether anything of this range was left.
+    pub(super) fn has_left(&self, start: u64, end: u64) -> bool {
+        let behind = self.left.partition_point(|left| left.1 <= start);
+        self.left.get(behind).is_some_and(|left| left.0 < end)
+    }
+}
+
+/// Numbers of tenants before failed entries, each in the order of the table.
+type Rank = (bool, u64);
+
+/// The bytes behind the number of partitions.
+#[derive(Debug, Default)]
+pub(super) struct Claims {
+    /// The end of the file.
+    len: u64,
+    /// Up to where ranges are laid.
+    at: u64,
+    /// Good blocks that are not laid yet.
+    blocks: VecDeque<(u64, u64)>,
+    /// By where what is not laid of them begins.
+    claims: BTreeMap<(u64, Rank), Claim>,
+    /// The claim that came last, if another can still become one with it.
+    last: Option<(u64, Rank)>,
+}
+
+/// Claims between two steps.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Saved {
+    at: u64,
+    blocks: Vec<(u64, u64)>,
+    claims: Vec<(u64, Rank, Claim)>,
+    last: Option<(u64, Rank)>,
+}
+
+impl Saved {
+    /// Nothing waits to be laid at `at`.
+    pub(super) fn new(at: u64) -> Self {
+        Self {
+            at,
+            ..Self::default()
+        }
+    }
+
+    /// Up to where ranges are laid.
+    pub(super) const fn at(&self) -> u64 {
+        self.at
+    }
+}
+
+impl Claims {
+    pub(super) fn new(at: u64, len: u64) -> Self {
+        Self {
+            len,
+            at,
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn save(&self) -> Saved {
+        let claims = self.claims.iter();
+        Saved {
+            at: self.at,
+            blocks: self.blocks.iter().copied().collect(),
+            claims: claims
+                .map(|((start, rank), claim)| (*start, *rank, claim.clone()))
+                .collect(),
+            last: self.last,
+        }
+    }
+
+    pub(super) fn restore(saved: Saved, len: u64) -> Self {
+        let claims = saved.claims.into_iter();
+        Self {
+            len,
+            at: saved.at,
+            blocks: saved.blocks.into(),
+            claims: claims
+                .map(|(start, rank, claim)| ((start, rank), claim))
+                .collect(),
+            last: saved.last,
+        }
+    }
+
+    /// Up to where ranges are laid: no block that is found later begins before it.
+    pub(super) const fn at(&self) -> u64 {
+        self.at
+    }
+
+    /// A good block, behind all others.
+    pub(super) fn block(&mut self, start: u64, end: u64) {
+        self.blocks.push_back((start, end));
+    }
+
+    /// The number of tenants at `at`, of the partition whose first entry is at `toc_at`; `expected` is what the table says.
+    pub(super) fn tenants(&mut self, at: u64, toc_at: u64, expected: u64, cause: Option<Cause>) {
+        let end = (at + super::front::COUNT_BYTES).min(self.len);
+        let claim = Claim {
+            start: at,
+            end,
+            cause,
+            origin: Origin::Tenants(expected),
+            toc_end: toc_at,
+            entries: 0,
+            left: Vec::new(),
+        };
+        if at < end {
+            self.claims.insert((at, (false, toc_at)), claim);
+        }
+    }
+
+    /// The range of a failed entry, which stands from `toc_at` to `toc_end` in the table.
+    pub(super) fn failed(&mut self, start: u64, end: u64, cause: Cause, toc_at: u64, toc_end: u64) {
+        if let Some(last) = self.last.and_then(|key| self.claims.get_mut(&key))
+            && (last.end, last.cause, last.toc_end) == (start, Some(cause), toc_at)
+            && last.left.is_empty()
+            && kind(Some(cause), end == self.len) == Kind::Corrupt
+        {
+            last.end = end;
+            last.toc_end = toc_end;
+            last.entries += 1;
+            return;
+        }
+        let key = (start, (true, toc_at));
+        let claim = Claim {
+            start,
+            end,
+            cause: Some(cause),
+            origin: Origin::Entry(toc_at),
+            toc_end,
+            entries: 1,
+            left: Vec::new(),
+        };
+        self.last = Some(key);
+        self.claims.insert(key, claim);
+    }
+
+    /// How many blocks and claims are not laid yet.
+    pub(super) fn pending(&self) -> usize {
+        self.blocks.len() + self.claims.len()
+    }
+
+    /// Claims the rest of the file as one range that the search did not come to, of so many `entries` from the one at `toc_at`
+    /// on. False if no byte is left.
+    pub(super) fn give_up(&mut self, toc_at: u64, entries: u64) -> bool {
+        let claim = Claim {
+            start: self.at,
+            end: self.len,
+            cause: Some(Cause::SearchLimit),
+            origin: Origin::Entry(toc_at),
+            toc_end: toc_at,
+            entries,
+            left: Vec::new(),
+        };
+        let is_any = self.at < self.len;
+        if is_any {
+            self.claims.insert((self.at, (true, u64::MAX)), claim);
+        }
+        is_any
+    }
+
+    /// Lays everything up to `until`, in front of which nothing can come any more, and blocks directly behind.
+    /// Gives the failed entries that lost bytes to others and are done with.
+    pub(super) fn lay(&mut self, until: u64, mut out: impl FnMut(Piece)) -> Vec<Claim> {
+        let mut clipped = Vec::new();
+        loop {
+            if let Some(&(start, end)) = self.blocks.front()
+                && start == self.at
+            {
+                self.blocks.pop_front();
+                self.at = end;
+                out(Piece {
+                    end,
+                    kind: Kind::Block,
+                    cause: None,
+                    origin: Origin::None,
+                });
+                continue;
+            }
+            let next = self.blocks.front().map_or(until, |(start, _)| *start);
+            let gap_end = next.min(until);
+            if self.at >= gap_end {
+                break;
+            }
+            self.lay_gap(gap_end, &mut out);
+            self.retire(&mut clipped);
+        }
+        self.retire(&mut clipped);
+        clipped
+    }
+
+    /// Lays a stretch that no good block takes.
+    fn lay_gap(&mut self, end: u64, out: &mut impl FnMut(Piece)) {
+        let mut behind = self.claims.split_off(&(end, (false, 0)));
+        let mut here: Vec<_> = std::mem::take(&mut self.claims).into_iter().collect();
+        // The claims that reach this far, the first in rank on top.
+        let mut active = BinaryHeap::<std::cmp::Reverse<(Rank, usize)>>::new();
+        let mut coming = 0;
+        let mut at = self.at;
+        while at < end {
+            while let Some(((start, rank), _)) = here.get(coming)
+                && *start <= at
+            {
+                active.push(std::cmp::Reverse((*rank, coming)));
+                coming += 1;
+            }
+            let ends = |place: usize| here.get(place).map_or(0, |(_, claim)| claim.end);
+            while active.peek().is_some_and(|top| ends(top.0.1) <= at) {
+                active.pop();
+            }
+            let top = active.peek().map(|top| top.0);
+            let mut piece_end = top.map_or(end, |(_, place)| ends(place).min(end));
+            // What begins meanwhile cuts it short only if it goes before.
+            while let Some(((start, rank), _)) = here.get(coming)
+                && *start < piece_end
+            {
+                if top.is_none_or(|top| *rank < top.0) {
+                    piece_end = *start;
+                    break;
+                }
+                active.push(std::cmp::Reverse((*rank, coming)));
+                coming += 1;
+            }
+            let claim = top.and_then(|(_, place)| here.get_mut(place));
+            out(match claim {
+                Some((_, claim)) => {
+                    claim.take(at, piece_end);
+                    Piece {
+                        end: piece_end,
+                        kind: kind(claim.cause, piece_end == self.len),
+                        cause: claim.cause,
+                        origin: claim.origin,
+                    }
+                }
+                None => Piece {
+                    end: piece_end,
+                    kind: Kind::Corrupt,
+                    cause: Some(Cause::Unreferenced),
+                    origin: Origin::None,
+                },
+            });
+            at = piece_end;
+        }
+        self.at = end;
+        self.claims.append(&mut behind);
+        self.claims.extend(here);
+    }
+
+    /// Removes the claims up to where ranges are laid, and moves those that reach farther.
+    fn retire(&mut self, clipped: &mut Vec<Claim>) {
+        while let Some(entry) = self.claims.first_entry()
+            && entry.key().0 < self.at
+        {
+            let ((_, rank), claim) = entry.remove_entry();
+            if claim.end > self.at {
+                self.claims.insert((self.at, rank), claim);
+            } else if matches!(claim.origin, Origin::Entry(_)) && !claim.is_whole() {
+                clipped.push(claim);
+            }
+        }
+    }
+}
+
+/// What a range with this cause is; without one it is sound.
+pub(super) fn kind(cause: Option<Cause>, at_end: bool) -> Kind {
+    cause.map_or(Kind::Header, |cause| whole_kind(cause, at_end))
+}
