@@ -213,3 +213,64 @@ pub(super) fn id_ascends(id: u32, last: Option<u32>, next: Option<u32>) -> bool 
 pub(super) fn is_cut(front: &Front, entry: &Entry) -> bool {
     length(front, entry).is_err() && front.last_within == Some(entry.at)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::tenant::probe::block_crc_of;
+
+    /// What a block is of these bytes, of an entry whose CRC-32 differs by this much.
+    fn judged(bytes: &[u8], other_crc: u32) -> Checked<Shape> {
+        let computed = block_crc_of(7, bytes);
+        let entry = Entry {
+            at: 10,
+            end: 42,
+            partition: 7,
+            tenant: Name::empty(),
+            messages: 1,
+            offset: 100,
+            length: bytes.len() as u64,
+            crc: computed ^ other_crc,
+        };
+        let mut decoder = Decoder::new();
+        decoder.feed(bytes);
+        block(&entry, computed, &decoder)
+    }
+
+    #[test]
+    fn a_block_is_its_checksum_then_its_lengths() {
+        let sound = [0, 0, 0, 1, 0, 0, 0, 1, b't', 0, 0, 0, 2, b'h', b'i'];
+        let shape = judged(&sound, 0);
+        assert_eq!(shape.map(|shape| (shape.messages, shape.len)), Ok((1, 15)));
+        let one_more = [&sound[..], b"!"].concat();
+        for (bytes, fault) in [
+            (&one_more[..], Fault::Count),
+            (&sound[..9], Fault::Count),
+            (&sound[..8], Fault::Lengths),
+            (&sound[..12], Fault::Lengths),
+            (&sound[..14], Fault::Lengths),
+            (&[][..], Fault::Lengths),
+        ] {
+            assert_eq!(judged(bytes, 0), Err(fault), "{bytes:?}");
+            let cause = judged(bytes, 1).map_err(Fault::cause);
+            assert_eq!(cause, Err(Cause::ChecksumMismatch), "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn an_id_is_in_order_unless_it_is_in_the_way_of_the_next_one() {
+        for (id, last, next, ascends) in [
+            (5, None, None, true),
+            (5, Some(4), None, true),
+            (5, Some(5), None, false),
+            (5, Some(3), Some(6), true),
+            (5, Some(3), Some(5), true),
+            (5, Some(3), Some(4), false),
+            (5, Some(3), Some(3), true),
+            (5, None, Some(4), false),
+        ] {
+            let found = id_ascends(id, last, next);
+            assert_eq!(found, ascends, "{id} behind {last:?}, before {next:?}");
+        }
+    }
+}
