@@ -3,18 +3,13 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::limits::LIMITS;
 use crate::saturating::saturating_usize;
 use crate::source::Source;
 
 /// Number of messages and tenant ID length.
 pub(super) const BLOCK_HEADER_BYTES: u64 = 8;
-
-/// The error of bytes that were there a moment ago.
-pub(super) fn changed(source: &dyn Source) -> Error {
-    Error::changed(source.path(), "it")
-}
 
 /// A tenant ID: where it stands, and its bytes unless it is too long to be kept.
 #[derive(Clone, Debug)]

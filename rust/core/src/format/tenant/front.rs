@@ -7,6 +7,7 @@ use super::block::Name;
 use super::layout::{TocEntry, file_header};
 use super::toc::{Entries, Entry, TOC_START, V1_ENTRY_BYTES};
 use super::{MAGIC, VERSION_1, VERSION_2};
+use crate::cursor::fields;
 use crate::engine::Options;
 use crate::error::Result;
 use crate::ledger::{Cause, Kind, whole_kind};
@@ -87,10 +88,7 @@ impl Front {
         }
         let mut head = [0; 10];
         source.read_exact_at(0, &mut head)?;
-        let [m0, m1, m2, m3, v0, v1, n0, n1, n2, n3] = head;
-        front.magic = u32::from_be_bytes([m0, m1, m2, m3]);
-        front.version = u16::from_be_bytes([v0, v1]);
-        front.stated = u32::from_be_bytes([n0, n1, n2, n3]);
+        (front.magic, front.version, front.stated) = fields(&head);
         match front.version {
             VERSION_1 => front.read_v1(source, options)?,
             VERSION_2 => front.read_v2(source, options, limit)?,

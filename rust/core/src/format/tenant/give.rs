@@ -8,8 +8,9 @@ use serde::{Deserialize, Serialize};
 use super::block::{BLOCK_HEADER_BYTES, Name};
 use super::found::Found;
 use super::input::Input;
-use super::probe::{block_crc, block_crc_of};
+use super::probe::{LOADED, block_crc, block_crc_of};
 use super::rows::{MESSAGE_HEADER_BYTES, Message, Tenant};
+use crate::bug::OrBug;
 use crate::engine::Wanted;
 use crate::error::{Error, Result};
 use crate::limits::LIMITS;
@@ -186,9 +187,7 @@ impl Giver {
                 return Ok(false);
             }
             let bytes = input.data.bytes(&*input.source, open.position);
-            let Some(len) = bytes.first_chunk().copied().map(u32::from_be_bytes) else {
-                return Err(input.changed());
-            };
+            let len = u32::from_be_bytes(*bytes.first_chunk().or_bug(LOADED)?);
             let end = open.position + MESSAGE_HEADER_BYTES + u64::from(len);
             if end > open.end {
                 return Err(input.changed());
@@ -243,9 +242,7 @@ impl Giver {
         if input.options.values && !self.ensure(open, input, is_held, open.position, whole)? {
             return Ok(false);
         }
-        let Some(tenant) = &self.tenant else {
-            return Ok(false);
-        };
+        let tenant = self.tenant.as_ref().or_bug("the tenant that was loaded")?;
         if self.is_fresh || !is_held {
             found.tenants.push(tenant.clone());
             self.is_fresh = false;
@@ -273,10 +270,8 @@ impl Giver {
                 return Ok(false);
             }
             let bytes = input.data.bytes(&*input.source, at);
-            let Some(id) = bytes.get(..saturating_usize(len)) else {
-                return Err(input.changed());
-            };
-            Some(id.into())
+            let id = bytes.get(..saturating_usize(len));
+            Some(id.or_bug(LOADED)?.into())
         };
         self.tenant = Some(Tenant::new(open.partition, id));
         self.is_fresh = true;
@@ -372,11 +367,7 @@ fn check_again(open: &Open, stored: u32, input: &mut Input) -> Result<Checks> {
     let (crc, checks) = if input.fits_window(len) {
         let bytes = saturating_usize(len);
         let want = bytes.max(input.options.window_bytes);
-        input.data.load(&*input.source, open.at, bytes, want)?;
-        let block = input.data.bytes(&*input.source, open.at).get(..bytes);
-        let Some(block) = block else {
-            return Err(input.changed());
-        };
+        let block = input.data.exact(&*input.source, open.at, bytes, want)?;
         (block_crc_of(open.partition, block), Checks::Whole)
     } else {
         let (source, options) = (&*input.source, &input.options);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::block::{BLOCK_HEADER_BYTES, Name, Shape, changed};
+use super::block::{BLOCK_HEADER_BYTES, Name, Shape};
 use super::front::Front;
 use super::probe::Probe;
 use super::toc::{Entries, Table};
@@ -67,6 +67,6 @@ impl Input {
     }
 
     pub(super) fn changed(&self) -> Error {
-        changed(&*self.source)
+        Error::changed(self.source.path(), "it")
     }
 }

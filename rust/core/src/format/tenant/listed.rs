@@ -9,6 +9,7 @@ use super::probe::Probe;
 use super::reading::Reading;
 use super::search::{BlockSearch, Good, Verdict};
 use super::toc::Entry;
+use crate::bug::OrBug;
 use crate::engine::Advance;
 use crate::engine::part::{check_share, exhausted, inseparable};
 use crate::error::{Error, Result};
@@ -33,7 +34,7 @@ impl Listed {
         if self.is_behind_part(on)? {
             return Ok(Advance::End);
         }
-        let Some(entry) = on.peek()? else {
+        let Some(entry) = on.peek()?.cloned() else {
             self.lay(on, on.input.front.len)?;
             self.end_part(on, on.place.table.place().0)?;
             return Ok(Advance::End);
@@ -48,7 +49,7 @@ impl Listed {
                 return Err(exhausted(on.input.source.path()));
             }
             if !matches!(verdict, Verdict::Good(_)) {
-                return self.give_up(on, &entry);
+                return self.give_up(on);
             }
         }
         match verdict {
@@ -98,13 +99,12 @@ impl Listed {
     }
 
     /// The search ended. The bytes that are left become one range. If none are left, the entries not looked at are damage.
-    fn give_up(&mut self, on: &mut Reading, entry: &Entry) -> Result<Advance> {
+    fn give_up(&mut self, on: &mut Reading) -> Result<Advance> {
         let (at, left) = on.place.table.place();
         if !self.claims.give_up(at, left) {
             // What is called the end of the table of contents has its CRC-32 before it.
-            let end = on.input.front.toc_end.map(|end| end - CRC_BYTES);
-            on.ranges
-                .mark(at, end.unwrap_or(entry.end), Cause::SearchLimit)?;
+            let end = on.input.front.toc_end.or_bug("the end of a sound table")? - CRC_BYTES;
+            on.ranges.mark(at, end, Cause::SearchLimit)?;
         }
         // Reading that goes on to find the first damage does not give up again.
         on.place.table.end();
@@ -186,7 +186,7 @@ impl Listed {
             return Ok(());
         };
         let is_between = self.is_between(on);
-        let Some(first) = on.peek()? else {
+        let Some(first) = on.peek()?.cloned() else {
             return Ok(());
         };
         if !is_between || !progress.stands || first.at < progress.hopped {

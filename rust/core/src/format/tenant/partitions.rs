@@ -12,6 +12,7 @@ use super::partition_search::{Good, PartitionSearch, Verdict};
 use super::probe::Decoded;
 use super::reading::Reading;
 use super::toc::{Entry, V1_ENTRY_BYTES};
+use crate::bug::OrBug;
 use crate::engine::Advance;
 use crate::error::Result;
 use crate::ledger::{Cause, Kind, Note, Notes, whole_kind};
@@ -163,15 +164,16 @@ impl Partitions {
             return Ok(Advance::On);
         }
         let len = on.input.front.len;
-        let Some(entry) = on.peek()? else {
+        let Some(entry) = on.peek()?.cloned() else {
             self.end_gap(on, len)?;
             return Ok(Advance::End);
         };
         if on.place.is_limited {
             // The entries that are left are not looked at.
-            let (cause, end) = (Cause::SearchLimit, on.input.front.toc_end);
+            let cause = Cause::SearchLimit;
+            let end = on.input.front.toc_end.or_bug("the end of the table")?;
             self.gap.first.get_or_insert((cause, entry.at));
-            on.ranges.mark(entry.at, end.unwrap_or(entry.end), cause)?;
+            on.ranges.mark(entry.at, end, cause)?;
             self.end_gap(on, len)?;
             return Ok(Advance::End);
         }

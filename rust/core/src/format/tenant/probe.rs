@@ -1,7 +1,8 @@
 //! Looking at places where a block or partition might stand, with bounded work: lengths are followed from field to field, content
 //! is passed over, and checksums are computed in pieces.
 
-use super::block::{BLOCK_HEADER_BYTES, Decoder, Name, Shape, changed};
+use super::block::{BLOCK_HEADER_BYTES, Decoder, Name, Shape};
+use crate::bug::OrBug;
 use crate::engine::Budget;
 use crate::engine::Options;
 use crate::error::Result;
@@ -16,6 +17,8 @@ const NEAR_COST: u64 = 8;
 pub(super) const FAR_COST: u64 = 1024;
 /// Content up to this long leaves the next field near.
 pub(super) const NEAR_BYTES: u64 = 4 << 10;
+/// What a window has whose loading did not fail.
+pub(super) const LOADED: &str = "as many bytes as were loaded";
 /// How many fields are decoded between two looks at whether to stop.
 const POLL_FIELDS: u32 = 1 << 16;
 
@@ -53,10 +56,8 @@ impl Probe {
     pub(super) fn u32_at(&mut self, source: &dyn Source, at: u64) -> Result<u32> {
         self.fields
             .load_wary(source, at, 4, LIMITS.tenant_fields_ahead_bytes)?;
-        match self.fields.bytes(source, at).first_chunk() {
-            Some(bytes) => Ok(u32::from_be_bytes(*bytes)),
-            None => Err(changed(source)),
-        }
+        let bytes = self.fields.bytes(source, at).first_chunk();
+        Ok(u32::from_be_bytes(*bytes.or_bug(LOADED)?))
     }
 
     /// The tenant ID of `len` bytes at `at`, which lie within the source.
@@ -65,7 +66,7 @@ impl Probe {
             self.fields
                 .load_wary(source, at, len, LIMITS.tenant_fields_ahead_bytes)?;
             let bytes = self.fields.bytes(source, at).get(..len);
-            bytes.map(Into::into).ok_or_else(|| changed(source))
+            Ok(bytes.or_bug(LOADED)?.into())
         })
     }
 
@@ -133,10 +134,7 @@ impl Probe {
                 polled = done + PIECE_BYTES;
             }
             let want = saturating_usize(size.min(len - done));
-            self.pieces.load(source, at + done, want, want)?;
-            let Some(bytes) = self.pieces.bytes(source, at + done).get(..want) else {
-                return Err(changed(source));
-            };
+            let bytes = self.pieces.exact(source, at + done, want, want)?;
             let mut crc = crc32fast::Hasher::new();
             crc.update(bytes);
             pieces.crc.combine(&crc);

@@ -36,7 +36,7 @@ impl Pruned {
             }
             return Ok(Pruning::Advance(Advance::On));
         }
-        let Some(entry) = on.peek()? else {
+        let Some(entry) = on.peek()?.cloned() else {
             return Ok(Pruning::Advance(Advance::End));
         };
         let wanted = match self {

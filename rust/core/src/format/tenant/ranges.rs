@@ -1,5 +1,7 @@
 //! The ranges of a walk: those of the data in file order, and those of the front when the walk has shown what they are.
 
+use std::mem;
+
 use serde::{Deserialize, Serialize};
 
 use super::claims::Origin;
@@ -8,8 +10,7 @@ use super::marks::{Marks, Next};
 use super::toc::TOC_START;
 use super::{MAGIC, VERSION_1};
 use crate::error::Result;
-use crate::ledger::{Cause, Kind, Span, Tiling};
-use crate::limits::LIMITS;
+use crate::ledger::{Cause, Kind, Span, Tiling, lay_last};
 
 /// What entries are marked with that were not followed: no damaged entry is.
 const NOT_FOLLOWED: Cause = Cause::Unreferenced;
@@ -24,7 +25,7 @@ pub(super) struct Ranges {
     /// Entries that are damaged.
     marks: Marks,
     /// The ranges of the front that are being given.
-    front: Option<FrontRanges>,
+    front: FrontRanges,
     /// What the range is that ends where the data begins.
     front_last: (Kind, Option<Cause>),
     front_end: u64,
@@ -77,7 +78,7 @@ impl Ranges {
             tiling: Tiling::resume(saved.at, saved.held),
             state: saved,
             marks,
-            front: None,
+            front: FrontRanges::default(),
             front_last: front.partitions_verdict(),
             front_end,
         }
@@ -235,35 +236,30 @@ impl Ranges {
     /// Gives the data's range that was held back, and then the front's ranges, some with each call. `false` where there are no
     /// more.
     pub(super) fn finish(&mut self, front: &Front) -> Result<bool> {
-        let given = match self.state.front_at {
-            Some(at) => at,
-            None => {
-                self.flush();
-                self.marks.sort();
-                0
-            }
-        };
-        let mut more = self.front_end > 0;
-        let mut ranges = self.front.take().unwrap_or_default();
-        let before = self.spans.len();
-        while more && self.spans.len() < before + LIMITS.front_step_spans {
-            let first = self.spans.len();
-            more = self.lay_front(front, &mut ranges)?;
-            // A walk that was taken up again has given some of them already.
-            if self.spans.get(first).is_some_and(|span| span.start < given) {
-                let own = self.spans.drain(first..);
-                let own: Vec<_> = own.filter(|span| span.start >= given).collect();
-                self.spans.extend(own);
-            }
+        if self.state.front_at.is_none() {
+            self.flush();
+            self.marks.sort();
         }
-        let at = self.spans.get(before..).and_then(<[Span]>::last);
-        self.state.front_at = Some(at.map_or(given, |last| last.end));
-        self.front = Some(ranges);
+        let mut given = *self.state.front_at.get_or_insert(0);
+        if self.front_end == 0 {
+            return Ok(false);
+        }
+        let (mut laid, mut spans) = (mem::take(&mut self.front), mem::take(&mut self.spans));
+        let more = lay_last(&mut given, &mut spans, |out| {
+            self.lay_front(front, &mut laid, out)
+        })?;
+        (self.front, self.spans) = (laid, spans);
+        self.state.front_at = Some(given);
         Ok(more)
     }
 
     /// Lays the front up to the next damaged entry, or, where there is none, to its end: then `false`.
-    fn lay_front(&mut self, front: &Front, ranges: &mut FrontRanges) -> Result<bool> {
+    fn lay_front(
+        &self,
+        front: &Front,
+        ranges: &mut FrontRanges,
+        out: &mut Vec<Span>,
+    ) -> Result<bool> {
         let tiling = &mut ranges.tiling;
         let damaged = |is_damaged: bool, cause| match is_damaged {
             true => (Kind::Corrupt, Some(cause)),
@@ -276,7 +272,7 @@ impl Ranges {
             ranges.begun = true;
             *tiling = Tiling::resume(start, None);
         }
-        let mut cover = |end, kind, cause| tiling.cover(end, kind, cause, &mut self.spans);
+        let mut cover = |end, kind, cause| tiling.cover(end, kind, cause, out);
         if !ranges.begun {
             ranges.begun = true;
             let (kind, cause) = damaged(front.magic != MAGIC, Cause::BadMagic);
@@ -288,7 +284,7 @@ impl Ranges {
         if let Some(mark) = self.marks.next(&mut ranges.marks)? {
             cover(mark.start, Kind::Header, None);
             if mark.cause == NOT_FOLLOWED {
-                tiling.finish(&mut self.spans);
+                tiling.finish(out);
                 *tiling = Tiling::resume(mark.end, None);
                 return Ok(true);
             }
@@ -297,7 +293,7 @@ impl Ranges {
         }
         if let Some(end) = stretch.and_then(|stretch| stretch.end) {
             cover(end, Kind::Header, None);
-            tiling.finish(&mut self.spans);
+            tiling.finish(out);
             return Ok(false);
         }
         cover(front.toc_end.unwrap_or(front.len), Kind::Header, None);
@@ -306,7 +302,7 @@ impl Ranges {
         if let Some(joint) = &self.state.joint {
             cover(joint.end, joint.kind, joint.cause);
         }
-        tiling.finish(&mut self.spans);
+        tiling.finish(out);
         Ok(false)
     }
 
@@ -316,12 +312,12 @@ impl Ranges {
         let mut more = self.front_end > 0;
         let mut ranges = FrontRanges::default();
         let mut first = None;
+        let mut spans = Vec::new();
         while more && first.is_none() {
-            self.spans.clear();
-            more = self.lay_front(front, &mut ranges)?;
-            first = self.spans.iter().find(|span| span.is_damage()).copied();
+            spans.clear();
+            more = self.lay_front(front, &mut ranges, &mut spans)?;
+            first = spans.iter().find(|span| span.is_damage()).copied();
         }
-        self.spans.clear();
         let first = first.filter(|first| first.start < self.front_end);
         let first = first.map(|span| (span, Origin::None));
         Ok(first.or(self.state.first))

@@ -31,9 +31,8 @@ impl Reading {
     }
 
     /// The entry that comes next.
-    pub(super) fn peek(&mut self) -> Result<Option<Entry>> {
-        let next = self.place.table.peek(&*self.input.source)?;
-        Ok(next.cloned())
+    pub(super) fn peek(&mut self) -> Result<Option<&Entry>> {
+        self.place.table.peek(&*self.input.source)
     }
 
     /// Whether the rows that were found lie in the window, so that it has to stay where it is.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use crate::cursor::Cursor;
+use crate::cursor::fields;
 use crate::engine::Interrupt;
 use crate::error::{Error, Result};
 use crate::limits::LIMITS;
@@ -261,6 +261,7 @@ impl RunWriter {
 
 /// What stands in front of a group's tenant ID in a run.
 const HEAD_BYTES: usize = 29;
+type Head = (u32, u32, u32, u8, u64, u64);
 
 /// One of the sorted inputs of a merge, at one of its groups.
 struct Input<'a> {
@@ -293,23 +294,14 @@ impl<'a> Input<'a> {
             }
             From::Run(file, at, _) if *at >= file.len() => {}
             From::Run(file, at, window) => {
-                window.load(*file, *at, HEAD_BYTES, LIMITS.sort_run_read_bytes)?;
-                let mut cursor = Cursor::new(window.bytes(*file, *at));
-                let numbers = (|| {
-                    Some((
-                        (cursor.u32_be()?, cursor.u32_be()?, cursor.u32_be()?),
-                        (cursor.u8()?, cursor.u64_be()?, cursor.u64_be()?),
-                    ))
-                })();
-                let ((partition, tenant_len, messages), (has_first, first, bytes)) =
-                    numbers.unwrap_or_default();
+                let read = LIMITS.sort_run_read_bytes;
+                let head = window.exact_array::<HEAD_BYTES>(*file, *at, read)?;
+                let (partition, tenant_len, messages, has_first, first, bytes): Head = fields(head);
                 *at += HEAD_BYTES as u64;
-                let tenant_bytes = saturating_usize(tenant_len);
-                window.load(*file, *at, tenant_bytes, LIMITS.sort_run_read_bytes)?;
-                let tenant = window.bytes(*file, *at).get(..tenant_bytes);
+                let tenant = window.exact(*file, *at, saturating_usize(tenant_len), read)?;
                 self.head = Some(Group {
                     partition,
-                    tenant: tenant.unwrap_or_default().to_vec(),
+                    tenant: tenant.to_vec(),
                     messages,
                     first: (has_first == 1).then_some(first),
                     bytes,

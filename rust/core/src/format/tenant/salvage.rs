@@ -8,8 +8,10 @@ use super::layout::{TocEntry, file_header};
 use super::toc::{TOC_START, V1_ENTRY_BYTES, V2_ENTRY_BYTES};
 use super::walk::TenantWalk;
 use super::{VERSION_1, VERSION_2};
-use crate::cursor::Cursor;
+use crate::bug::OrBug;
+use crate::cursor::fields;
 use crate::engine::salvage::Entries;
+use crate::engine::suspect::read_piece;
 use crate::engine::{Options, Salvage, Start, Step, Walk, Wanted};
 use crate::error::Result;
 use crate::output::Spool;
@@ -87,13 +89,12 @@ fn salvage_partitions(salvage: &mut Salvage<'_>, mut walk: TenantWalk) -> Result
 
 impl KeptPartition {
     fn parse(bytes: &[u8; PARTITION_BYTES]) -> Self {
-        let mut cursor = Cursor::new(bytes);
-        // The array is as long as all of them.
+        let (partition, tenants, at, end) = fields(bytes);
         Self {
-            partition: cursor.u32_be().unwrap_or_default(),
-            tenants: cursor.u32_be().unwrap_or_default(),
-            at: cursor.u64_be().unwrap_or_default(),
-            end: cursor.u64_be().unwrap_or_default(),
+            partition,
+            at,
+            tenants,
+            end,
         }
     }
 }
@@ -110,17 +111,14 @@ struct Block {
 
 impl Block {
     fn parse(bytes: &[u8; BLOCK_BYTES]) -> Self {
-        let mut cursor = Cursor::new(bytes);
-        // The array is as long as all of them.
-        let mut number = || cursor.u32_be().unwrap_or_default();
-        let [partition, tenant_len, messages, crc] = [number(), number(), number(), number()];
+        let (partition, tenant_len, messages, crc, position, len) = fields(bytes);
         Self {
             partition,
             tenant_len,
             messages,
             crc,
-            position: cursor.u64_be().unwrap_or_default(),
-            len: cursor.u64_be().unwrap_or_default(),
+            position,
+            len,
         }
     }
 
@@ -226,17 +224,13 @@ fn salvage_blocks(salvage: &mut Salvage<'_>, walk: TenantWalk) -> Result<()> {
         offset += block.len;
         entry.head(&mut front.piece, VERSION_2);
         // The block's own tenant ID: that is what its CRC-32 is of.
-        let (mut at, mut left) = (block.position + BLOCK_HEADER_BYTES, block.tenant_len);
-        while left > 0 {
-            let len = usize::try_from(left)
-                .unwrap_or(PIECE_BYTES)
-                .min(PIECE_BYTES);
-            let start = front.piece.len();
-            front.piece.resize(start + len, 0);
-            source.read_exact_at(at, front.piece.get_mut(start..).unwrap_or_default())?;
+        let mut at = block.position + BLOCK_HEADER_BYTES;
+        let end = at + u64::from(block.tenant_len);
+        while at < end {
+            let piece = at..end.min(at + PIECE_BYTES as u64);
+            read_piece(&*source, &piece, &mut front.piece)?;
             front.put_if_full()?;
-            at += len as u64;
-            left -= u32::try_from(len).unwrap_or(left);
+            at = piece.end;
         }
         entry.tail(&mut front.piece, VERSION_2);
         front.put_if_full()?;
@@ -253,7 +247,7 @@ fn salvage_blocks(salvage: &mut Salvage<'_>, walk: TenantWalk) -> Result<()> {
     while let Some(bytes) = blocks.next()? {
         let block = Block::parse(&bytes);
         if partition.replace(block.partition) != Some(block.partition) {
-            let number = tenants.next()?.unwrap_or_default();
+            let number = tenants.next()?.or_bug("a number for each partition")?;
             salvage.put(&number, block.position.checked_sub(COUNT_BYTES))?;
         }
         salvage.carry(block.position..block.position + block.len)?;

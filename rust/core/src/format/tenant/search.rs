@@ -9,9 +9,12 @@ use super::give::{Checks, Open};
 use super::input::Input;
 use super::judge::{self, Fault};
 use super::position::{Position, Reach};
-use super::probe::{Decoded, FAR_COST, NEAR_BYTES, Pieces, block_crc, block_crc_of, tenant_of};
+use super::probe::{
+    Decoded, FAR_COST, LOADED, NEAR_BYTES, Pieces, block_crc, block_crc_of, tenant_of,
+};
 use super::reading::Reading;
 use super::toc::Entry;
+use crate::bug::OrBug;
 use crate::error::Result;
 use crate::limits::LIMITS;
 use crate::saturating::saturating_usize;
@@ -163,7 +166,7 @@ impl BlockSearch {
             };
             input.data.load_wary(&*input.source, at, bytes, most)?;
             let block = input.data.bytes(&*input.source, at).get(..bytes);
-            let block = block.ok_or_else(|| input.changed())?;
+            let block = block.or_bug(LOADED)?;
             let mut decoder = Decoder::new();
             decoder.feed(block);
             (block_crc_of(entry.partition, block), decoder, Checks::Whole)

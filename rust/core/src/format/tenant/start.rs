@@ -72,21 +72,10 @@ impl<G, M> State<G, M> {
     }
 }
 
-impl<G: Serialize, M: Serialize> State<G, M> {
-    pub(super) fn to_carry(&self) -> Carry {
-        // Numbers and causes always have a JSON form; marks that cannot be read back have none.
-        Carry(serde_json::to_string(self).unwrap_or_default())
-    }
-}
-
 impl<G: for<'a> Deserialize<'a>, M: for<'a> Deserialize<'a>> State<G, M> {
     /// The state that a carry holds, in a file of `len` bytes.
     pub(super) fn of_carry(carry: &Carry, len: u64) -> Result<Self> {
-        let state: Self = serde_json::from_str(&carry.0).map_err(|error| {
-            Error::Usage(format!(
-                "this is not a point from which a tenant segment can be read on: {error}"
-            ))
-        })?;
+        let state: Self = carry.state("a tenant segment")?;
         match state.fits(len) {
             true => Ok(state),
             false => Err(Error::Usage(format!(

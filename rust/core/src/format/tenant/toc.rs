@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use super::block::{Name, changed};
-use crate::cursor::Cursor;
+use super::block::Name;
+use crate::bug::OrBug;
+use crate::cursor::fields;
 use crate::error::Result;
 use crate::saturating::saturating_usize;
 use crate::source::{Source, Window};
@@ -81,7 +82,7 @@ impl Entries {
             .ok()
             .and_then(|start| start.checked_add(len).map(|end| (start, end)));
         if let Some((start, end)) = kept.filter(|(_, end)| *end <= self.kept.len()) {
-            return self.kept.get(start..end).ok_or_else(|| changed(source));
+            return self.kept.get(start..end).or_bug("bytes that were kept");
         }
         // Every entry that is left has at least so many bytes: nothing behind the table is read.
         let least = if self.version == 1 {
@@ -91,9 +92,17 @@ impl Entries {
         };
         let want = self.left.saturating_mul(least).saturating_sub(at - self.at);
         let want = saturating_usize(want).min(self.window_bytes);
-        self.window.load(source, at, len, want)?;
-        let bytes = self.window.bytes(source, at).get(..len);
-        bytes.ok_or_else(|| changed(source))
+        self.window.exact(source, at, len, want)
+    }
+
+    /// As [`load`](Self::load), of as many bytes as the array has.
+    fn array<'a, const N: usize>(
+        &'a mut self,
+        source: &'a dyn Source,
+        at: u64,
+    ) -> Result<&'a [u8; N]> {
+        let bytes = self.load(source, at, N as u64)?;
+        bytes.first_chunk().or_bug("as many bytes as were loaded")
     }
 
     /// The next entry; `None` behind the last, or where the next one would reach beyond the file.
@@ -128,9 +137,7 @@ impl Entries {
         if source.len().saturating_sub(at) < V1_ENTRY_BYTES {
             return Ok(None);
         }
-        let mut cursor = Cursor::new(self.load(source, at, V1_ENTRY_BYTES)?);
-        let fields = (|| Some((cursor.u32_be()?, cursor.u64_be()?, cursor.u64_be()?)))();
-        let (partition, offset, length) = fields.ok_or_else(|| changed(source))?;
+        let (partition, offset, length) = fields(self.array::<20>(source, at)?);
         Ok(Some(Entry {
             at,
             end: at + V1_ENTRY_BYTES,
@@ -148,9 +155,7 @@ impl Entries {
         if available < V2_ENTRY_BYTES {
             return Ok(None);
         }
-        let mut cursor = Cursor::new(self.load(source, at, V2_HEAD_BYTES)?);
-        let fields = (|| Some((cursor.u32_be()?, cursor.u32_be()?)))();
-        let (partition, tenant_len) = fields.ok_or_else(|| changed(source))?;
+        let (partition, tenant_len): (u32, u32) = fields(self.array::<8>(source, at)?);
         let len = V2_ENTRY_BYTES + u64::from(tenant_len);
         if available < len {
             return Ok(None);
@@ -161,16 +166,7 @@ impl Entries {
                 .into())
         })?;
         let rest = at + V2_HEAD_BYTES + u64::from(tenant_len);
-        let mut cursor = Cursor::new(self.load(source, rest, V2_ENTRY_BYTES - V2_HEAD_BYTES)?);
-        let fields = (|| {
-            Some((
-                cursor.u32_be()?,
-                cursor.u64_be()?,
-                cursor.u64_be()?,
-                cursor.u32_be()?,
-            ))
-        })();
-        let (messages, offset, length, crc) = fields.ok_or_else(|| changed(source))?;
+        let (messages, offset, length, crc) = fields(self.array::<24>(source, rest)?);
         Ok(Some(Entry {
             at,
             end: at + len,

@@ -17,7 +17,7 @@ pub(super) struct Unlisted {
 
 impl Unlisted {
     pub(super) fn advance(&mut self, on: &mut Reading) -> Result<Advance> {
-        let Some(entry) = on.peek()? else {
+        let Some(entry) = on.peek()?.cloned() else {
             end(on);
             return Ok(Advance::End);
         };

@@ -297,7 +297,7 @@ impl TenantScan {
             }
             Course::Unlisted(own) => state.claims = claims::Saved::new(own.floor),
         }
-        state.to_carry()
+        Carry::of(&state)
     }
 
     /// What the last step found.
