@@ -8,8 +8,8 @@ use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyMemoryView, PySlice, PyString};
-use seglake::source::{BytesSource, FileSource, MappedSource, Source, open_regular};
 use seglake::Result;
+use seglake::source::{BytesSource, FileSource, MappedSource, Source, open_regular};
 
 use crate::error::raise;
 use crate::exclusive::{Exclusive, forks};

@@ -7,6 +7,7 @@ pub mod batch;
 
 use std::fmt;
 
+pub use batch::{hash, hash_many};
 use highway::{HighwayHash, HighwayHasher};
 
 use crate::error::{Error, Result};
@@ -103,13 +104,6 @@ impl fmt::Debug for Key {
     }
 }
 
-/// HighwayHash-64 of `bytes`.
-#[must_use]
-#[inline]
-pub fn hash(key: &Key, bytes: &[u8]) -> u64 {
-    batch::hash_one(key, bytes)
-}
-
 /// HighwayHash-64 of `bytes` by the crate `highway`: the fallback of all kernels, and what they are compared with.
 fn by_crate(key: &Key, bytes: &[u8]) -> u64 {
     key.hasher().hash64(bytes)
@@ -121,14 +115,6 @@ fn by_crate_joined(key: &Key, head: &[u8], rest: &[u8]) -> u64 {
     hasher.append(head);
     hasher.append(rest);
     hasher.finalize64()
-}
-
-/// HighwayHash-64 of many messages that lie in one buffer: `extents` are (offset, length) within `bytes`, and `hashes`
-/// gets one hash for each. All records are checked through here or [`batch::Batch`], which this makes for one call.
-///
-/// An extent that reaches beyond `bytes` hashes what there is of it; callers check bounds first.
-pub fn hash_many(key: &Key, bytes: &[u8], extents: &[(usize, usize)], hashes: &mut Vec<u64>) {
-    batch::Batch::new().hash(key, bytes, extents, hashes);
 }
 
 /// HighwayHash-64 of a message that comes in pieces. Its `Debug` output shows nothing: the hasher's state begins as the key.

@@ -214,10 +214,19 @@ fn part(bytes: &[u8], (start, len): (usize, usize)) -> &[u8] {
     rest.get(..len).unwrap_or(rest)
 }
 
-/// The hash of one message, as fast as there is a way.
+/// HighwayHash-64 of many messages that lie in one buffer: `extents` are (offset, length) within `bytes`, and `hashes`
+/// gets one hash for each. All records are checked through here or [`Batch`], which this makes for one call.
+///
+/// An extent that reaches beyond `bytes` hashes what there is of it; callers check bounds first.
+pub fn hash_many(key: &Key, bytes: &[u8], extents: &[(usize, usize)], hashes: &mut Vec<u64>) {
+    Batch::new().hash(key, bytes, extents, hashes);
+}
+
+/// HighwayHash-64 of `bytes`, as fast as there is a way.
+#[must_use]
 #[inline]
-pub(super) fn hash_one(key: &Key, message: &[u8]) -> u64 {
-    hash_with(Dispatch::detected(), key, message)
+pub fn hash(key: &Key, bytes: &[u8]) -> u64 {
+    hash_with(Dispatch::detected(), key, bytes)
 }
 
 #[inline]
