@@ -1,8 +1,8 @@
-//! What a record has to be (rule 8): each check in one function, in their order, with the numbers that an error needs.
+//! What a record has to be (rule 8): each check in one function, in the order of the rule, with the numbers that an error needs.
 //!
-//! Nothing is hashed before its lengths fit, so there are two steps: [`structure`], which tells what is to be hashed, and
-//! [`verdict`]. Whatever may be a record is judged here: by the walk, a search, a diagnosis, the detection. The shortcuts, groups
-//! of records and the search for versions of UUIDs, only choose what need not or has to be judged.
+//! Lengths have to fit before anything is hashed, so there are two steps: [`structure`] tells what to hash, [`verdict`] judges
+//! it. The walk, its searches, the diagnosis and the detection all ask here. Shortcuts, which are groups of records and the
+//! search for versions of UUIDs, only tell where nothing has to be asked.
 
 use super::layout::{Header, UUID_BYTES};
 use crate::checksum::{Key, hash};
@@ -86,8 +86,8 @@ pub(super) fn is_zero(bytes: &[u8]) -> bool {
     }
 }
 
-/// The first check, of what [`is_zero`] at `at`: unused space is zeros to the end of the file (rule 9). `data_end` is the offset
-/// behind the last byte that is not zero.
+/// The first check, where the bytes at `at` [are zero](is_zero): unused space is zeros to the end of the file (rule 9). `data_end`
+/// is the offset behind the last byte that is not zero.
 pub(super) const fn unused(at: u64, data_end: u64) -> Result<(), Fault> {
     match data_end > at {
         true => Err(Fault::Nonzero { until: data_end }),

@@ -136,7 +136,7 @@ impl<'a> Resync<'a> {
                 polled = at + LIMITS.search_piece_bytes as u64;
             }
             let bytes = self.load(at, want)?;
-            // Where they end before the file does, their last ones are looked at from the next ones.
+            // Where these bytes end before the file does, the last of them are looked at with the next.
             let last_whole = if bytes.len() as u64 == len - at {
                 bytes.len()
             } else {
