@@ -622,6 +622,10 @@ fn walk(
             }
             Err(error) => {
                 write_error(&mut spans, &error);
+                if matches!(error, Error::Usage(_)) {
+                    // A walk that is refused is refused again; those of before went on in other ways.
+                    break;
+                }
                 // It fails again in the same way, or is at its end.
                 match step(&mut *walk) {
                     Err(error) => write_error(&mut spans, &error),
