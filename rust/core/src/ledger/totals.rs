@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::{Kind, RecordRun, Span};
+use crate::bug::OrBug;
 use crate::cause::Cause;
 
 /// Bytes and ranges of one kind and cause.
@@ -30,18 +31,25 @@ impl Totals {
     }
 
     /// Adds ranges, and tells whether any is damage.
-    pub fn add_all(&mut self, spans: &[Span]) -> bool {
+    pub fn add_all(&mut self, mut spans: &[Span]) -> bool {
         let mut damaged = false;
-        let alike = |a: &Span, b: &Span| a.kind == b.kind && a.cause == b.cause;
-        for run in spans.chunk_by(alike) {
-            let [first, ..] = run else { continue };
+        while let [first, ..] = spans {
+            let (mut bytes, mut ranges) = (0, 0);
+            let alike = |span: &&Span| span.kind == first.kind && span.cause == first.cause;
+            for span in spans.iter().take_while(alike) {
+                bytes += span.len();
+                ranges += 1;
+            }
             self.add_run(Total {
                 kind: first.kind,
                 cause: first.cause,
-                bytes: run.iter().map(Span::len).sum(),
-                ranges: run.len() as u64,
+                bytes,
+                ranges: ranges as u64,
             });
             damaged |= first.is_damage();
+            spans = spans
+                .get(ranges..)
+                .or_bug_default("no more ranges than there are");
         }
         damaged
     }

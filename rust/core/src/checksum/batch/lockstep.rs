@@ -1,13 +1,13 @@
 //! HighwayHash-64 of several messages in step with each other, over whatever vectors there are.
 //!
-//! Everything is inlined into the kernels' functions, which alone have the target features.
+//! Everything is inlined into the kernels' functions, which alone have the target features. All of that is one function, whose
+//! registers are scarce: so what is always there is asserted here, and taken with a default that the compiler need not branch for.
 #![allow(unsafe_code)]
 
 use super::Messages;
 use super::message::Message;
 use super::simd::{HALF_BYTES, Half, PACKET_BYTES, Packet, Simd};
 use super::window::{Scratch, Window};
-use crate::bug::OrBug;
 use crate::checksum::{Key, by_crate, by_crate_joined};
 use crate::prefetch::CACHE_LINE_BYTES;
 
@@ -295,7 +295,9 @@ fn step_longer<S: Simd<M>, const M: usize, const N: usize>(
     messages: [[Message<'_>; M]; N],
     mut round: usize,
 ) {
-    let packets = messages.map(|messages| messages.map(Message::all_packets));
+    let packets = messages.map(|messages| {
+        messages.map(|message| message.packets(message.whole_packets()).unwrap_or_default())
+    });
     if N >= 4 {
         round = step_first::<S, M, N, 4>(simd, states, &packets, round);
     }
@@ -321,10 +323,10 @@ fn step_first<S: Simd<M>, const M: usize, const N: usize, const ACTIVE: usize>(
     else {
         return round;
     };
-    let mut end = 0;
-    for packets in packets.last().into_iter().flatten() {
-        end = end.max(packets.len());
-    }
+    let last = packets
+        .last()
+        .map(|packets| packets.iter().map(|packets| packets.len()).max());
+    let end = last.flatten().unwrap_or_default();
     while round < end {
         first.update_some(simd, packets, round);
         round += 1;
@@ -349,17 +351,15 @@ pub(super) fn hash_windows<S: Simd<M>, const M: usize, const N: usize, const HEA
 ) {
     let (mut rest, mut heads) = (extents, heads);
     while !rest.is_empty() {
+        debug_assert!(hashes.len() >= rest.len(), "a place for each hash");
+        debug_assert!(HEAD == 0 || heads.len() >= rest.len(), "a head for each");
+        let before = rest.len();
         let (window, behind) = scratch.window::<HEAD>(bytes, rest, heads);
         hash_window::<S, M, N, HEAD>(simd, key, &window, hashes);
         hash_singly(key, &window, window.others(), hashes);
-        let done = rest.len() - behind.len();
         rest = behind;
-        hashes = hashes
-            .get_mut(done..)
-            .or_bug_default("a place for each hash");
-        if HEAD > 0 {
-            heads = heads.get(done..).or_bug_default("a head for each message");
-        }
+        hashes = hashes.get_mut(before - rest.len()..).unwrap_or_default();
+        heads = heads.get(before - rest.len()..).unwrap_or_default();
     }
 }
 
@@ -380,7 +380,7 @@ fn hash_window<S: Simd<M>, const M: usize, const N: usize, const HEAD: usize>(
     let rest = window
         .order()
         .get(groups.len() * M * N..)
-        .or_bug_default("as many messages as their groups have");
+        .unwrap_or_default();
     match rest.len().div_ceil(M) {
         0 => {}
         1 => hash_rest::<S, M, 1, HEAD>(simd, key, window, rest, hashes),
@@ -436,9 +436,7 @@ fn hash_group<S: Simd<M>, const M: usize, const N: usize, const HEAD: usize>(
             .iter_mut()
             .zip(indices.as_flattened())
         {
-            *head = window
-                .head(*index)
-                .or_bug_value("a head for each message", head);
+            *head = window.head(*index).unwrap_or(head);
         }
     }
     let heads = (HEAD > 0).then_some(heads);

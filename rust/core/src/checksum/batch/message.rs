@@ -46,15 +46,6 @@ impl<'a> Message<'a> {
         self.0.as_chunks().0.get(..count)
     }
 
-    /// All packets before the last one.
-    #[inline(always)]
-    pub(super) fn all_packets(self) -> &'a [Packet] {
-        match self.0 {
-            [front @ .., _] => front.as_chunks().0,
-            [] => &[],
-        }
-    }
-
     /// What to make the last packet with.
     #[inline(always)]
     pub(super) fn remainder(self) -> &'static Remainder {
