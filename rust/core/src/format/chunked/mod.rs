@@ -10,6 +10,10 @@
 //! since 1970-01-01 UTC, in any order. Chunks begin at multiples of 0x80 and their start offsets ascend, with or without
 //! gaps. A zero header followed by zeros to the end is unused space. [`Index`] is the index.
 //! `docs/formats/chunked.md` has the whole story, with what a reader does about damage.
+//!
+//! Only this format has `hop`, from header to header; `payload` and `records`, a chunk's content; `giving`, the records of a checked
+//! chunk, some with each step; `start` and `state`, where a walk begins and what its carry holds; `index`, the file beside a log;
+//! and `mending`, an index that is made sound before more is appended. `resync` finds where damage ends.
 
 mod giving;
 mod hop;

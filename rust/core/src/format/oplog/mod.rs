@@ -10,10 +10,10 @@
 //! In the dialect `draft-1.1` messages refer to keys that earlier ones declared. A walk keeps them all, the first
 //! in memory, those behind in temporary files, and its [`Carry`](super::Carry) holds them.
 //!
-//! What other formats have not: the dialects (`layout/`, on which both others build; `draft` and `encode`; `autobase/`); `message`,
+//! What other formats have not: the dialects (`layout/`, on which those of the draft, `draft` and `encode`, and of the npm package, `autobase/`, build); `message`,
 //! one of any dialect in its frame, and `single`, one without; `ahead` and `pieces`, messages that are larger than a window and
 //! the frames after a corrupt one; `keys`, `late_keys` and `resolved`, keys of other messages; `renumber`, numbers that change
-//! where a message is dropped.
+//! where a message is dropped. It has no judge, since nothing is checked but that messages decode; no parts; and no look-up.
 
 mod ahead;
 mod autobase;

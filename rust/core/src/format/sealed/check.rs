@@ -1,4 +1,4 @@
-//! Whether an entry's message counts: the only place that says so, for walks and look-ups alike.
+//! Reads what rules 15 and 16 ask for, and has `judge` decide, for walks and look-ups alike.
 
 use super::index::POLL_EVERY;
 use super::judge::{self, Claim, Fault, Judged, Prior};

@@ -1,4 +1,4 @@
-//! The index as a whole: how many entries there are, its hash, and whether it ascends.
+//! The index as a whole: how many entries there are, its hash, and going through it in pieces.
 
 use super::layout::{CHECKSUM_BYTES, ENTRY_BYTES, Entry, MAGIC, MIN_MESSAGE_BYTES};
 use super::reader::read_array;

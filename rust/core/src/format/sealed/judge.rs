@@ -1,4 +1,4 @@
-//! Whether an entry's message counts: the rules, and nothing that reads.
+//! Whether an entry's message counts: the checks of rules 15 and 16, and nothing that reads.
 
 use uuid::Uuid;
 

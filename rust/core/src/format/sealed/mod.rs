@@ -13,8 +13,8 @@
 //! From the ground up: `layout` (bytes to fields), `reader` and `index_blocks` (their windows), `index`, `trailer` and `torn` (a
 //! trailer that is cut off), which `front` puts together; `judge` (the rules), `run` (many messages at once, good or not known)
 //! and `check`, which reads what the rules are about; `state`, `walk`, `ranges` (its ledger) and `strict`; `start`, `part` and
-//! `open`, which settles on a key; `survey` (what the whole index proves), `split`, `search`, `guide` and `table` (where a
-//! search begins), `proof`, `group` (several look-ups in turns) and `lookup`.
+//! `open`, which settles on a key; `survey` (what the whole index proves), `split`, `search`, `guide`, `table` and
+//! `table_building` (where a search begins), `proof`, `group` (several look-ups in turns), `found` (what they found) and `lookup`.
 
 mod check;
 mod detect;
