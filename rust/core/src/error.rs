@@ -156,6 +156,19 @@ pub struct Damage {
     pub wrong_key: bool,
 }
 
+impl Damage {
+    /// Damage at an absolute offset of a file, whose key is right as far as that is known.
+    pub(crate) fn new(path: Option<&Path>, offset: u64, finding: Finding) -> Self {
+        Self {
+            path: path.map(Into::into),
+            offset,
+            cause: finding.cause(),
+            finding,
+            wrong_key: false,
+        }
+    }
+}
+
 impl std::error::Error for Damage {}
 
 impl fmt::Display for Damage {

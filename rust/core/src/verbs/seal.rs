@@ -187,13 +187,7 @@ fn checksum(rows: &dyn Rows, row: usize, key: &Key) -> Result<u64> {
 }
 
 fn not_as_written(path: Option<PathBuf>, offset: u64, finding: Finding) -> Error {
-    Error::Damage(Box::new(Damage {
-        path,
-        offset,
-        cause: finding.cause(),
-        finding,
-        wrong_key: false,
-    }))
+    Error::Damage(Box::new(Damage::new(path.as_deref(), offset, finding)))
 }
 
 #[cfg(test)]

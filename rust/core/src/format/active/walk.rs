@@ -422,11 +422,8 @@ impl ActiveScan {
     fn damage_error(&self, fault: Fault) -> Error {
         let finding = fault.finding();
         Error::Damage(Box::new(Damage {
-            path: self.source.path().map(Into::into),
-            offset: self.state.at,
-            cause: finding.cause(),
-            finding,
             wrong_key: self.suspects_key,
+            ..Damage::new(self.source.path(), self.state.at, finding)
         }))
     }
 

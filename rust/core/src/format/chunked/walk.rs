@@ -299,13 +299,11 @@ impl ChunkedScan {
 
     fn damage_error(&self, fault: Fault) -> Error {
         let finding = fault.finding();
-        Error::Damage(Box::new(Damage {
-            path: self.input.source.path().map(Into::into),
-            offset: self.state.at,
-            cause: finding.cause(),
+        Error::Damage(Box::new(Damage::new(
+            self.input.source.path(),
+            self.state.at,
             finding,
-            wrong_key: false,
-        }))
+        )))
     }
 }
 

@@ -127,13 +127,7 @@ fn damage(stop: Stop) -> Error {
         Stop::Error(error) => *error,
         Stop::Fault(fault) => {
             let finding = fault.finding();
-            Error::Damage(Box::new(Damage {
-                path: None,
-                offset: fault.at(),
-                cause: finding.cause(),
-                finding,
-                wrong_key: false,
-            }))
+            Error::Damage(Box::new(Damage::new(None, fault.at(), finding)))
         }
     }
 }

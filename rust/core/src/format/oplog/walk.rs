@@ -280,13 +280,11 @@ impl OplogScan {
     }
 
     pub(super) fn damage_error(&self, finding: Finding) -> Error {
-        Error::Damage(Box::new(Damage {
-            path: self.source.path().map(Into::into),
-            offset: self.state.at,
-            cause: finding.cause(),
+        Error::Damage(Box::new(Damage::new(
+            self.source.path(),
+            self.state.at,
             finding,
-            wrong_key: false,
-        }))
+        )))
     }
 
     pub(super) fn too_large(&self, record: &Record) -> Error {

@@ -14,7 +14,6 @@ use crate::error::{Error, Result};
 use crate::limits::LIMITS;
 use crate::saturating::saturating_usize;
 use crate::source::Source;
-use crate::uuid6;
 
 /// A look at a message counts as so many bytes where it is near the one before, and where it has to be fetched.
 const NEAR_COST: u64 = 64;
@@ -275,7 +274,7 @@ impl Checker {
                 &mut self.scout
             };
             let entry = reader.entry(number, entries)?;
-            if self.front.in_bounds(entry.offset) && uuid6::is_v6(&entry.uuid) {
+            if judge::is_evidence(&self.front, &entry) {
                 return Ok(Some((number, entry.uuid)));
             }
         }

@@ -23,7 +23,7 @@ pub(super) fn detect(source: &dyn Source, options: &Options) -> Result<Likelihoo
     let mut is_under_another_key = false;
     for key in &options.keys {
         let found = Trailer::read(source, key, count, data_start)?;
-        let Some(trailer) = found.filter(|trailer| trailer.fields_right() > 1) else {
+        let Some(trailer) = found.filter(|trailer| trailer.is_likely()) else {
             continue;
         };
         if trailer.key_check_is_right {

@@ -81,9 +81,14 @@ impl Front {
         let Some(trailer) = found.filter(|trailer| trailer.fields_right() > 0) else {
             return Ok(None);
         };
-        let is_there = trailer.fields_right() > 1
+        let is_there = trailer.is_likely()
             || front.index_hash(source, options, &trailer)? == trailer.foot.index_hash;
         Ok(is_there.then_some(trailer))
+    }
+
+    /// Whether what stands behind the data is the beginning of a trailer.
+    pub(super) const fn is_torn(&self) -> bool {
+        self.trailer.is_none() && self.data_end < self.len
     }
 
     /// Whether the file says itself that this is its key.

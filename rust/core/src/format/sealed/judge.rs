@@ -158,6 +158,11 @@ pub(super) fn ascends(uuid: &[u8; UUID_BYTES], prior: &Prior) -> Judged<()> {
     }
 }
 
+/// Whether an entry says something about the order of those in front of it.
+pub(super) fn is_evidence(front: &Front, entry: &Entry) -> bool {
+    front.in_bounds(entry.offset) && uuid6::is_v6(&entry.uuid)
+}
+
 /// Whether no UUID behind this one, of the next entry that is evidence, says that it is too great.
 pub(super) fn not_ahead(
     uuid: &[u8; UUID_BYTES],

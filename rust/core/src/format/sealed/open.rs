@@ -48,7 +48,7 @@ pub(super) fn front(source: &Arc<dyn Source>, options: &Options) -> Result<Front
     // The key check is damaged, or no key is right, or there is no trailer, and then the key does not matter.
     for key in &options.keys {
         let front = Front::under(source, options, key)?;
-        if front.is_index_hash_right(&**source, options)? || is_torn(&front) {
+        if front.is_index_hash_right(&**source, options)? || front.is_torn() {
             return Ok(front);
         }
     }
@@ -59,10 +59,6 @@ pub(super) fn front(source: &Arc<dyn Source>, options: &Options) -> Result<Front
         }
     }
     Ok(front)
-}
-
-fn is_torn(front: &Front) -> bool {
-    front.trailer.is_none() && front.data_end < front.len
 }
 
 /// Whether any message counts under this key.

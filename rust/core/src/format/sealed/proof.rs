@@ -94,16 +94,14 @@ impl Proof {
             Some((entry, Err(fault))) if self.is_index_believed(survey) => {
                 let prior = self.nothing_before();
                 let finding = fault.finding(&self.front, &entry, &prior);
-                self.unproven(Some(Damage {
-                    path: self.source.path().map(Into::into),
-                    offset: match finding.cause() {
+                self.unproven(Some(Damage::new(
+                    self.source.path(),
+                    match finding.cause() {
                         Cause::OffsetOutOfBounds => self.front.entry_at(number),
                         _ => entry.offset,
                     },
-                    cause: finding.cause(),
                     finding,
-                    wrong_key: false,
-                }))
+                )))
             }
             _ => self.unproven(None),
         }

@@ -89,7 +89,7 @@ impl SealedScan {
     pub(super) fn finish(&mut self) -> Result<Advance> {
         let front = *self.front();
         let trailer = self.trailer_finding()?;
-        let is_torn = front.trailer.is_none() && front.data_end < front.len;
+        let is_torn = front.is_torn();
         let is_damage = trailer.is_some()
             || is_torn
             || self.state.end < front.data_end

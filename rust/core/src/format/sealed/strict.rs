@@ -58,11 +58,8 @@ impl SealedScan {
     /// Notes the first damage.
     pub(super) fn note(&mut self, offset: u64, finding: Finding) {
         self.first = Some(Damage {
-            path: self.source().path().map(Into::into),
-            offset,
-            cause: finding.cause(),
-            finding,
             wrong_key: self.suspects_key,
+            ..Damage::new(self.source().path(), offset, finding)
         });
     }
 

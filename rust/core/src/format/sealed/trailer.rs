@@ -104,6 +104,11 @@ impl Trailer {
             + u32::from(self.magic_is_right)
     }
 
+    /// Whether so many of its fields are right that it is there, whatever the index hash.
+    pub(super) fn is_likely(&self) -> bool {
+        self.fields_right() > 1
+    }
+
     /// What is wrong with it, `computed` being the index hash of what is in the file, and `count` the number of entries.
     pub(super) fn finding(&self, key: &Key, count: u64, computed: u64) -> Option<Finding> {
         let Foot {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::check::{Checker, handed_out};
 use super::front::Front;
 use super::index::POLL_EVERY;
-use super::judge::{Fault, Prior};
+use super::judge::{self, Fault, Prior};
 use super::layout::{Entry, Message, Parsed};
 use super::reader::Reader;
 use super::rows::SealedRows;
@@ -17,7 +17,6 @@ use crate::ledger::{Cause, Kind, Note, Place, Span, Tiling};
 use crate::limits::LIMITS;
 use crate::record::Checked;
 use crate::source::Source;
-use crate::uuid6;
 
 pub(super) struct SealedScan {
     pub(super) options: Options,
@@ -234,9 +233,8 @@ impl SealedScan {
             return Ok(None);
         }
         if let Some(trailer) = self.front().trailer {
-            let ascends = prior.last.is_none_or(|last| entry.uuid > last);
             let is_worth_hashing =
-                trailer.key_check_is_right && uuid6::is_v6(&entry.uuid) && ascends;
+                trailer.key_check_is_right && judge::ascends(&entry.uuid, prior).is_ok();
             if !is_worth_hashing || self.state.behind == Behind::Tried(place) {
                 return Ok(None);
             }

@@ -49,13 +49,7 @@ pub(super) fn explain_entry(input: &Input, entry: &Entry, fault: Fault) -> Damag
 }
 
 fn damage(input: &Input, offset: u64, finding: Finding) -> Damage {
-    Damage {
-        path: input.source.path().map(Into::into),
-        offset,
-        cause: finding.cause(),
-        finding,
-        wrong_key: false,
-    }
+    Damage::new(input.source.path(), offset, finding)
 }
 
 fn front_finding(input: &Input, span: &Span, cause: Cause) -> Result<Finding> {

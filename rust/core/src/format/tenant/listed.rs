@@ -1,13 +1,13 @@
 //! The scan of version 2 by a sound table of contents: every byte is what the table makes of it (rule 22). It alone is read in parts.
 
 use super::block::{BLOCK_HEADER_BYTES, Name};
+use super::block_search::{BlockSearch, Good, Verdict};
 use super::claims::{Claim, Claims, Origin};
 use super::front::COUNT_BYTES;
 use super::judge::Fault;
 use super::part::{self, Progress};
 use super::probe::Probe;
 use super::reading::Reading;
-use super::search::{BlockSearch, Good, Verdict};
 use super::toc::Entry;
 use crate::bug::OrBug;
 use crate::engine::Advance;

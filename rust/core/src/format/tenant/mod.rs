@@ -17,10 +17,11 @@
 //! (looking at places with bounded work); `front` (what stands in front of the data); `judge` (the rules); `claims`, `marks` and
 //! `ranges` (the ledger); `rows`, `found` and `give` (messages); `input` (what is read from) and `position` (where a scan
 //! stands), which `reading` puts together. On these stand the scans: `partitions` goes by `partition_search` (version 1),
-//! `listed` and `unlisted` by `search` (version 2 with and without a sound table of contents), and `pruned` by either. `walk`
-//! chooses one, `start` is its state, `explain` its errors. `runs` is the writer's memory, `contents` what a segment has.
+//! `listed` and `unlisted` by `block_search` (version 2 with and without a sound table of contents), and `pruned` by either. `walk`
+//! chooses one, `state` is what its carry holds, `explain` its errors. `runs` is the writer's memory, `contents` what a segment has.
 
 mod block;
+mod block_search;
 mod claims;
 mod contents;
 mod explain;
@@ -44,8 +45,7 @@ mod reading;
 mod rows;
 mod runs;
 mod salvage;
-mod search;
-mod start;
+mod state;
 mod suspects;
 mod toc;
 mod unlisted;

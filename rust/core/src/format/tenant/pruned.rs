@@ -1,13 +1,13 @@
 //! The scan of a sound table of contents that looks only at what is wanted: each entry stands for itself. What is not where its entry
 //! says may be where only a scan through the whole file finds it, so there this one ends.
 
+use super::block_search::{BlockSearch, Verdict};
 use super::claims::Origin;
 use super::front::COUNT_BYTES;
 use super::judge::Fault;
 use super::partition_search::{self, PartitionSearch};
 use super::partitions::Part;
 use super::reading::Reading;
-use super::search::{BlockSearch, Verdict};
 use super::toc::Entry;
 use crate::engine::Advance;
 use crate::error::Result;

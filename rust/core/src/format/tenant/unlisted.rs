@@ -1,9 +1,9 @@
 //! The scan of version 2 without a sound table of contents: an entry is proven by the block that it names (rule 23).
 
+use super::block_search::{BlockSearch, Good, Verdict};
 use super::claims::{self, Origin};
 use super::front::COUNT_BYTES;
 use super::reading::Reading;
-use super::search::{BlockSearch, Good, Verdict};
 use super::toc::Entry;
 use crate::engine::Advance;
 use crate::error::Result;

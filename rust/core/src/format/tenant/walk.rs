@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::VERSION_1;
 use super::block::{BLOCK_HEADER_BYTES, Name};
+use super::block_search::BlockSearch;
 use super::claims::{self, Claims, Origin};
 use super::explain::{explain, explain_entry};
 use super::found::Found;
@@ -19,8 +20,7 @@ use super::pruned::{Pruned, Pruning};
 use super::ranges::{self, Ranges, Stretch};
 use super::reading::Reading;
 use super::rows::TenantRows;
-use super::search::BlockSearch;
-use super::start::State;
+use super::state::State;
 use super::toc::TOC_START;
 use super::unlisted::Unlisted;
 use crate::engine::{Advance, Carry, Driver, Options, Scan, Start};
