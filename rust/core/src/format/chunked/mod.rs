@@ -11,9 +11,10 @@
 //! gaps. A zero header followed by zeros to the end is unused space. [`Index`] is the index.
 //! `docs/formats/chunked.md` has the whole story, with what a reader does about damage.
 //!
-//! Only this format has `hop`, from header to header; `payload` and `records`, a chunk's content; `giving`, the records of a checked
-//! chunk, some with each step; `start` and `state`, where a walk begins and what its carry holds; `index`, the file beside a log;
-//! and `mending`, an index that is made sound before more is appended. `resync` finds where damage ends.
+//! From the ground up: `layout` (bytes to fields), `judge` (the rules), `hop` (headers, without what is between them), `records`
+//! and `payload` (content, decoded and counted), `giving` (records of a checked chunk, some at a time), `resync` (where damage
+//! ends), `part` (planning), `state`, `walk` and `start`; then `index`, `lookup`, `salvage`, `suspects`, and `mending` (an index
+//! that is appended to) with `writer`.
 
 mod giving;
 mod hop;

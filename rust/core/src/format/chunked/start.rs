@@ -153,13 +153,8 @@ impl ChunkedScan {
     /// The last good chunk of a part in front of those that can be wanted, as far as the rest need not be read.
     fn last_unwanted(&mut self, portion: &Portion) -> Result<Option<u64>> {
         let first = self.filter.offsets.start;
-        let (mut gap, mut last) = (
-            Gap {
-                at: portion.from,
-                end: 0,
-            },
-            None,
-        );
+        let at = portion.from;
+        let (mut gap, mut last) = (Gap { at, end: 0 }, None);
         while self.input.options.prune && gap.at < portion.until {
             self.input.options.poll()?;
             // Zeros end it, unused or not.
