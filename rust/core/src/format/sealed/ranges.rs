@@ -181,11 +181,13 @@ impl SealedScan {
             return Ok(false);
         };
         let begin = front.entry_at(self.state.from);
-        let (tiling, place) = self
+        // What an error leaves behind is laid anew from the beginning, and what was given is left out.
+        let (mut tiling, mut place) = self
             .front_ranges
-            .get_or_insert_with(|| (Tiling::resume(begin, None), Place::default()));
-        lay_last(given, &mut self.spans, |out| {
-            if let Some(note) = self.state.marks.next(place)? {
+            .take()
+            .unwrap_or_else(|| (Tiling::resume(begin, None), Place::default()));
+        let more = lay_last(given, &mut self.spans, |out| {
+            if let Some(note) = self.state.marks.next(&mut place)? {
                 tiling.cover(front.entry_at(note.start), Kind::Header, None, out);
                 let cause = Some(note.cause);
                 tiling.cover(front.entry_at(note.end), Kind::Corrupt, cause, out);
@@ -199,7 +201,9 @@ impl SealedScan {
             }
             tiling.finish(out);
             Ok(false)
-        })
+        })?;
+        self.front_ranges = Some((tiling, place));
+        Ok(more)
     }
 
     /// The one range of a file of which nothing can be read.

@@ -242,15 +242,16 @@ impl TenantScan {
         if let Some(part) = course.part() {
             *part = state.part;
         }
+        if let Some(progress) = state.portion {
+            // A file that has parts is gone through by its table of contents.
+            progress.check(&*on.input.source, &front)?;
+            on.input.probe.budget = state.budget.with_peak(progress.peak);
+        }
         match course {
             Course::Partitions(own) => own.gap = state.gap,
             Course::Listed(own) => {
                 own.claims = Claims::restore(state.claims, front.len);
                 own.progress = state.portion;
-                if let Some(progress) = state.portion {
-                    progress.check(&*on.input.source, &front)?;
-                    on.input.probe.budget = state.budget.with_peak(progress.peak);
-                }
             }
             Course::Refused | Course::Unlisted(_) | Course::Pruned(_) => {}
         }
