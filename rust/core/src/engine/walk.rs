@@ -127,5 +127,8 @@ pub trait Walk: Send {
 /// Adds what the last step of a walk found to a summary of what it has read.
 pub(crate) fn sum_up(walk: &dyn Walk, summary: &mut Summary) {
     summary.note(walk.checked(), walk.suspects_key());
-    summary.add(walk.record_run().as_ref(), walk.spans(), &*walk.rows());
+    let run = walk.record_run();
+    // Those of a run are made one by one only for who asks.
+    let spans = if run.is_some() { &[] } else { walk.spans() };
+    summary.add(run.as_ref(), spans, &*walk.rows());
 }
