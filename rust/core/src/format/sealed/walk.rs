@@ -335,7 +335,13 @@ impl Scan for SealedScan {
             return self.give_up(cause);
         }
         if self.state.front.is_none() {
-            let advance = self.go_on();
+            // An entry is little: what is told behind each advance is told behind as many as make a step.
+            let advance = loop {
+                match self.go_on() {
+                    Ok(Advance::On) if !self.is_enough() => {}
+                    advance => break advance,
+                }
+            };
             self.state.budget = self.checker.budget;
             if let Some(part) = &mut self.state.part {
                 part.peak = self.checker.budget.peak();
