@@ -451,14 +451,17 @@ impl Scan for TenantScan {
             return self.give_front();
         }
         let strict = self.on.input.options.strict;
-        let mut advance = Advance::End;
-        if !strict || !self.is_damaged() {
-            advance = self.go_on()?;
-        }
-        if advance == Advance::On && self.is_crowded() {
-            advance = Advance::Full;
-        }
-        if strict && advance != Advance::On {
+        let advance = loop {
+            if strict && self.is_damaged() {
+                break Advance::End;
+            }
+            match self.go_on()? {
+                Advance::On if self.is_crowded() => break Advance::Full,
+                Advance::On => {}
+                advance => break advance,
+            }
+        };
+        if strict {
             // Strict reading gives no range that is damaged.
             self.on.ranges.spans.retain(|span| !span.is_damage());
         }
