@@ -81,8 +81,6 @@ pub(super) struct SealedWalk {
     pub(super) index_hash: Option<u64>,
     /// Damage was met reading strictly: the walk only goes on to learn which is the first in the file.
     pub(super) runs_on: bool,
-    /// What a part was refused for: it is refused again.
-    refused: Option<String>,
     /// The first damage in the file, as far as it has been looked for.
     pub(super) first: Option<Damage>,
 }
@@ -134,7 +132,6 @@ impl SealedWalk {
             suspects_key: false,
             index_hash: None,
             runs_on: false,
-            refused: None,
             first: None,
         }
     }
@@ -389,9 +386,6 @@ impl Walk for SealedWalk {
         self.options.poll()?;
         self.messages.clear();
         self.spans.clear();
-        if let Some(refused) = &self.refused {
-            return Err(Error::Usage(refused.clone()));
-        }
         if let Some(damage) = &self.first {
             return Err(Error::Damage(Box::new(damage.clone())));
         }
@@ -404,11 +398,7 @@ impl Walk for SealedWalk {
                 self.state.ended = !self.give_front()?;
                 break;
             }
-            let advance = self.advance();
-            if let Err(Error::Usage(refused)) = &advance {
-                self.refused = Some(refused.clone());
-            }
-            match advance? {
+            match self.advance()? {
                 Advance::End if self.state.front.is_some() => {}
                 Advance::End => self.state.ended = true,
                 Advance::Full => break,
