@@ -5,30 +5,13 @@ use serde::{Deserialize, Serialize};
 use super::block::Name;
 use super::toc::Table;
 
-/// Where blocks and partitions are looked for. A carry has it as whether that is in place.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "bool", into = "bool")]
+/// Where blocks and partitions are looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Reach {
     /// Where their entries say, whatever is in front.
     InPlace,
     /// Also behind the last good one.
-    #[default]
     Behind,
-}
-
-impl From<bool> for Reach {
-    fn from(in_place: bool) -> Self {
-        match in_place {
-            true => Self::InPlace,
-            false => Self::Behind,
-        }
-    }
-}
-
-impl From<Reach> for bool {
-    fn from(reach: Reach) -> Self {
-        reach == Reach::InPlace
-    }
 }
 
 pub(super) struct Position {

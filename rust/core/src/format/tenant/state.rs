@@ -31,7 +31,6 @@ pub(super) struct State<G, M> {
     pub(super) open: Option<Open>,
     pub(super) part: Option<Part>,
     pub(super) gap: G,
-    #[serde(rename = "layout")]
     pub(super) claims: claims::Saved,
     pub(super) ranges: ranges::Saved,
     pub(super) marks: M,
@@ -39,7 +38,6 @@ pub(super) struct State<G, M> {
     pub(super) from: Option<u64>,
     pub(super) partial: bool,
     /// Whether it goes only to the blocks that are wanted.
-    #[serde(default, rename = "direct")]
     pub(super) reach: Reach,
     /// How many messages were given out, and how many are not given out again, by a walk that did so.
     #[serde(default)]
