@@ -362,6 +362,8 @@ impl<B: Bytes> Reader<B> {
     }
 
     /// An array whose items `item` reads.
+    // Inlined, it costs a twentieth of reading a message less: each caller reads items of its own.
+    #[inline(always)]
     pub(crate) fn items(
         &mut self,
         what: &'static str,
