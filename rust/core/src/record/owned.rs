@@ -57,14 +57,15 @@ impl Field {
     }
 }
 
-/// One record, but for its fields.
-#[derive(Clone, Debug)]
+/// One record.
+#[derive(Debug)]
 struct OwnedRow {
     position: u64,
     timestamp: Option<i64>,
     cause: Option<Cause>,
     weight: usize,
-    body: Vec<u8>,
+    body: Box<[u8]>,
+    fields: Box<[Field]>,
 }
 
 /// Copies of records, in the order in which they were found.
@@ -72,8 +73,6 @@ struct OwnedRow {
 pub(crate) struct OwnedRows {
     columns: &'static [Column],
     rows: Vec<OwnedRow>,
-    /// Those of each record, one behind the other.
-    fields: Vec<Field>,
 }
 
 impl OwnedRows {
@@ -82,30 +81,30 @@ impl OwnedRows {
         Self {
             columns,
             rows: Vec::new(),
-            fields: Vec::new(),
         }
     }
 
     /// Adds a copy of a row. Gives its place.
     pub(crate) fn push(&mut self, rows: &dyn Rows, row: usize) -> usize {
-        for (place, column) in self.columns.iter().enumerate() {
-            let before = self.fields.len().checked_sub(self.columns.len());
-            let before = before.and_then(|before| self.fields.get(before));
-            let field = match (rows.field(row, place), before) {
+        let before = self.rows.last();
+        let field = |(place, column): (usize, &Column)| {
+            let before = before.and_then(|before| before.fields.get(place));
+            match (rows.field(row, place), before) {
                 (Value::Binary(_), _) if column.name == BODY => Field::Body,
                 (Value::Text(text), Some(Field::Text(before))) if **before == *text => {
                     Field::Text(before.clone())
                 }
                 (value, _) => Field::of(&value),
-            };
-            self.fields.push(field);
-        }
+            }
+        };
+        let fields = self.columns.iter().enumerate().map(field).collect();
         self.rows.push(OwnedRow {
             position: rows.position(row),
             timestamp: rows.timestamp(row),
             cause: rows.cause(row),
             weight: rows.weight(row),
-            body: rows.value(row).to_vec(),
+            body: rows.value(row).into(),
+            fields,
         });
         self.rows.len() - 1
     }
@@ -147,9 +146,9 @@ impl Rows for &OwnedRows {
     }
 
     fn field(&self, row: usize, column: usize) -> Value<'_> {
-        let fields = &self.fields[row * self.columns.len()..][..self.columns.len()];
-        match fields.get(column) {
-            Some(field) => field.value(&self.rows[row].body),
+        let row = &self.rows[row];
+        match row.fields.get(column) {
+            Some(field) => field.value(&row.body),
             None => Value::Null,
         }
     }
