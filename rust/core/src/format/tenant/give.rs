@@ -280,7 +280,33 @@ impl Giver {
 
     /// Makes sure that `len` bytes of the open block at `at` are in the window, and are those that were checked. `false` where
     /// the window has to stay where it is.
+    #[inline(always)]
     fn ensure(
+        &mut self,
+        open: &Open,
+        input: &mut Input,
+        is_held: bool,
+        at: u64,
+        len: u64,
+    ) -> Result<bool> {
+        // What version 1 has no checksum of needs no check either.
+        let is_settled = match self.checks {
+            Checks::Whole => true,
+            Checks::Unknown => open.crc.is_none(),
+            Checks::Pieces { .. } => false,
+        };
+        if is_settled && at.saturating_add(len) <= open.end {
+            let held = input.data.bytes(&*input.source, at).len();
+            if held as u64 >= len {
+                return Ok(true);
+            }
+        }
+        self.make_sure(open, input, is_held, at, len)
+    }
+
+    #[inline(never)]
+    /// As [`ensure`](Self::ensure), where a look at the window is not enough.
+    fn make_sure(
         &mut self,
         open: &Open,
         input: &mut Input,
