@@ -115,10 +115,12 @@ impl Giving {
         let content = proven.or_bug("as much content as is known to be right")?;
         let mut bytes = 0;
         while rows.len() < LIMITS.chunked_step_rows && !self.is_done() {
-            let pass = saturating_usize(self.unwanted);
-            let pass = pass.min(content.len() - self.next.min(content.len()));
-            self.next += pass;
-            self.unwanted -= pass as u64;
+            if self.unwanted > 0 {
+                let pass = saturating_usize(self.unwanted);
+                let pass = pass.min(content.len() - self.next.min(content.len()));
+                self.next += pass;
+                self.unwanted -= pass as u64;
+            }
             let Some(header) = content.get(self.next..).and_then(<[u8]>::first_chunk) else {
                 return Ok(());
             };
