@@ -1,5 +1,6 @@
 //! How a file is gone through, whatever its format: what every format provides, and what all of them share.
 
+pub(crate) mod append;
 mod budget;
 mod confirmed;
 mod driver;

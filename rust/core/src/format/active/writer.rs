@@ -9,7 +9,7 @@ use super::layout::{encode_unhashed, put_checksum};
 use super::walk::ActiveWalk;
 use super::{COLUMNS, FORMAT, Sequence, Unhashed};
 use crate::checksum::Key;
-use crate::engine::{self, Options, Start, Step, Walk, WriteOptions, sum_up};
+use crate::engine::{self, Options, Start, Step, Walk, WriteOptions, append};
 use crate::error::Result;
 use crate::ledger::Summary;
 use crate::ledger::{Kind, Span};
@@ -48,43 +48,25 @@ impl Writer {
         };
         let ready = writer.find_end(options);
         let ready = ready.and_then(|()| writer.out.fill(options.preallocate));
-        match ready {
-            Ok(()) => Ok(writer),
-            Err(error) => {
-                writer.out.discard();
-                Err(error)
-            }
-        }
+        ready.inspect_err(|_| writer.out.discard())?;
+        Ok(writer)
     }
 
     /// Walks what is there, to find the last UUID and where to go on.
     fn find_end(&mut self, options: &WriteOptions) -> Result<()> {
         let source = Arc::new(self.out.source()?);
-        let lenient = Options {
-            keys: vec![options.key],
-            strict: false,
-            values: false,
-            interrupt: options.interrupt.clone(),
-            ..Options::default()
-        };
+        let lenient = append::reading(options);
         let mut walk = ActiveWalk::open(source.clone(), &lenient, Start::Beginning)?;
         self.found = Summary::new(FORMAT.checked, source.path(), source.len());
-        let mut end_span = None::<Span>;
-        while walk.step()? == Step::More {
-            sum_up(&walk, &mut self.found);
-            let used = walk
-                .spans()
-                .iter()
-                .rev()
-                .find(|span| span.kind != Kind::Unused);
-            end_span = used.copied().or(end_span);
+        let end = append::survey(&mut walk, &mut self.found, |walk| {
             let rows = walk.rows();
             if let Some(Value::Uuid(uuid)) = rows.len().checked_sub(1).map(|row| rows.field(row, 0))
             {
                 self.sequence.go_on_behind(uuid);
             }
-        }
-        let Some(end) = end_span else { return Ok(()) };
+            Ok(())
+        })?;
+        let Some(end) = end else { return Ok(()) };
         self.out.go_to(end.end);
         if end.kind == Kind::Record {
             return Ok(());
@@ -98,14 +80,12 @@ impl Writer {
             self.out.go_to(end.start);
             return self.sync();
         }
-        // Once more, strictly, from where the damage begins: the error has all the numbers.
         let strict = Options {
             strict: true,
             ..lenient
         };
-        let mut walk = ActiveWalk::behind(source, &strict, end.start, self.sequence.last())?;
-        while walk.step()? == Step::More {}
-        Err(self.out.changed())
+        let walk = ActiveWalk::behind(source, &strict, end.start, self.sequence.last());
+        Err(append::refusal(&self.out, walk))
     }
 
     /// Whether a record that checks stands in a torn tail, whose own lengths, if they lead to its end, keep it from being

@@ -10,7 +10,7 @@ use super::mending::{Mending, index_path, refuse_existing};
 use super::walk::{ChunkedScan, ChunkedWalk};
 use super::{COLUMNS, FORMAT};
 use crate::compress::{Encoder, bound};
-use crate::engine::{self, Options, Start, Step, Walk, WriteOptions, sum_up};
+use crate::engine::{self, Options, Start, Walk, WriteOptions, append};
 use crate::error::{Error, Result};
 use crate::ledger::Summary;
 use crate::ledger::{Kind, Span};
@@ -102,13 +102,9 @@ impl Writer {
             found: Summary::new(FORMAT.checked, Some(path), 0),
             closed: false,
         };
-        match writer.prepare(index, options) {
-            Ok(()) => Ok(writer),
-            Err(error) => {
-                writer.out.discard();
-                Err(error)
-            }
-        }
+        let ready = writer.prepare(index, options);
+        ready.inspect_err(|_| writer.out.discard())?;
+        Ok(writer)
     }
 
     fn prepare(&mut self, index: Option<PathBuf>, options: &WriteOptions) -> Result<()> {
@@ -127,31 +123,22 @@ impl Writer {
         mut mending: Option<&mut Mending>,
     ) -> Result<()> {
         let source: Arc<dyn Source> = Arc::new(self.out.source()?);
-        let lenient = Options {
-            strict: false,
-            values: false,
-            interrupt: options.interrupt.clone(),
-            ..Options::default()
-        };
+        let lenient = append::reading(options);
         let mut walk = ChunkedWalk::open(source.clone(), &lenient, Start::Beginning)?;
         self.found = Summary::new(FORMAT.checked, source.path(), source.len());
-        let mut end = 0;
         let mut tail = Tail::default();
-        while walk.step()? == Step::More {
-            sum_up(&walk, &mut self.found);
-            for span in walk.spans() {
-                if span.kind != Kind::Unused {
-                    end = span.end;
-                }
-                tail.add(*span);
+        let end = append::survey(&mut walk, &mut self.found, |walk| {
+            walk.spans().iter().for_each(|span| tail.add(*span));
+            let mut chunks = walk.scan().chunks().iter();
+            match mending.as_deref_mut() {
+                Some(mending) => chunks.try_for_each(|item| mending.expect(item)),
+                None => Ok(()),
             }
-            if let Some(mending) = mending.as_deref_mut() {
-                walk.scan()
-                    .chunks()
-                    .iter()
-                    .try_for_each(|item| mending.expect(item))?;
-            }
-        }
+        })?;
+        let mut end = match end {
+            Some(used) => used.end,
+            None => 0,
+        };
         self.next = walk.scan().state.end;
         self.last = self
             .next
@@ -174,22 +161,15 @@ impl Writer {
         if torn.is_some() { self.sync() } else { Ok(()) }
     }
 
-    /// The error of damage that nothing can be appended behind: read once more, strictly, so that it has all the numbers.
+    /// The error of damage that nothing can be appended behind.
     fn refuse(&self, source: Arc<dyn Source>, lenient: Options, at: u64) -> Error {
         let strict = Options {
             strict: true,
             ..lenient
         };
         let gap = Gap { at, end: self.next };
-        let walked = ChunkedScan::behind(source, &strict, gap).and_then(|scan| {
-            let mut walk = scan.into_walk();
-            while walk.step()? == Step::More {}
-            Ok(())
-        });
-        match walked {
-            Err(error) => error,
-            Ok(()) => self.out.changed(),
-        }
+        let scan = ChunkedScan::behind(source, &strict, gap);
+        append::refusal(&self.out, scan.map(ChunkedScan::into_walk))
     }
 
     /// Appends a record. `offset` is its message offset, `None` being the next one; `timestamp` is in microseconds since

@@ -10,10 +10,10 @@ use super::layout::compact::{Key, put_buffer};
 use super::layout::fields;
 use super::walk::OplogWalk;
 use super::{FORMAT, autobase};
-use crate::engine::{self, Dialect, Options, Start, Step, Walk, WriteOptions, sum_up};
+use crate::engine::{self, Dialect, Options, Start, WriteOptions, append};
 use crate::error::{Error, Result};
+use crate::ledger::Kind;
 use crate::ledger::Summary;
-use crate::ledger::{Kind, Span};
 use crate::output::Appender;
 use crate::record::{Column, RecordId, Value};
 use crate::source::Source;
@@ -56,33 +56,19 @@ impl Writer {
             message: Vec::new(),
             found: Summary::new(FORMAT.checked, Some(path), 0),
         };
-        match writer.find_end(options) {
-            Ok(()) => Ok(writer),
-            Err(error) => {
-                writer.out.discard();
-                Err(error)
-            }
-        }
+        let ready = writer.find_end(options);
+        ready.inspect_err(|_| writer.out.discard())?;
+        Ok(writer)
     }
 
     /// Walks what is there, to find the next sequence number, the keys, and where to go on.
     fn find_end(&mut self, options: &WriteOptions) -> Result<()> {
         let source = Arc::new(self.out.source()?);
-        let lenient = Options {
-            dialect: self.dialect,
-            strict: false,
-            values: false,
-            interrupt: options.interrupt.clone(),
-            ..Options::default()
-        };
+        let lenient = append::reading(options);
         let mut walk = OplogWalk::open(source.clone(), &lenient, Start::Beginning)?;
         self.found = Summary::new(FORMAT.checked, source.path(), source.len());
-        let mut end_span = None::<Span>;
-        while walk.step()? == Step::More {
-            sum_up(&walk, &mut self.found);
-            end_span = walk.spans().last().copied().or(end_span);
-        }
-        let Some(end) = end_span else { return Ok(()) };
+        let end = append::survey(&mut walk, &mut self.found, |_| Ok(()))?;
+        let Some(end) = end else { return Ok(()) };
         self.seq = walk.scan().state.seq;
         self.declared = walk.scan().state.keys.places()?;
         self.out.go_to(end.end);
@@ -94,14 +80,12 @@ impl Writer {
             self.out.go_to(end.start);
             return self.out.sync();
         }
-        // Once more, strictly, from where the damage begins: the error has all the numbers.
         let strict = Options {
             strict: true,
             ..lenient
         };
-        let mut walk = OplogWalk::open(source, &strict, Start::Offset(end.start))?;
-        while walk.step()? == Step::More {}
-        Err(self.out.changed())
+        let walk = OplogWalk::open(source, &strict, Start::Offset(end.start));
+        Err(append::refusal(&self.out, walk))
     }
 
     /// Appends a message: a value for each column of the dialect. Gives its sequence number.
