@@ -15,7 +15,8 @@ use super::hop;
 use super::judge;
 use super::layout::{ITEM_BYTES, Item};
 use super::walk::ChunkedWalk;
-use crate::engine::{Eof, IndexSource, Options, Start, Step, Walk, Wanted, sum_up};
+use crate::engine::append::survey;
+use crate::engine::{Eof, IndexSource, Options, Start, Wanted};
 use crate::error::{Error, Result};
 use crate::ledger::Summary;
 use crate::ledger::{Cause, Fate, Kind, Span, Tiling};
@@ -252,13 +253,9 @@ pub fn build_index(
     };
     let mut found = Summary::new(FORMAT.checked, log.path(), log.len());
     let mut walk = ChunkedWalk::open(log, &options, Start::Beginning)?;
-    while walk.step()? == Step::More {
-        sum_up(&walk, &mut found);
-        walk.scan()
-            .chunks()
-            .iter()
-            .copied()
-            .try_for_each(&mut put)?;
-    }
+    survey(&mut walk, &mut found, |walk| {
+        let mut chunks = walk.scan().chunks().iter().copied();
+        chunks.try_for_each(&mut put)
+    })?;
     Ok(found)
 }
