@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::error::Result;
 use crate::limits::LIMITS;
 
 /// What the searches of one scan have spent so far: bytes hashed or decoded in vain.
@@ -93,6 +94,26 @@ impl Budget {
     pub(crate) const fn wants_plausible(self, bytes: u64) -> bool {
         self.spent >= LIMITS.generous_search_bytes && bytes > LIMITS.plausible_bytes
     }
+}
+
+/// Whether at `at` there is what may follow a candidate, in a file whose last byte that is not zero is in front of `data_end`:
+/// two headers that are plausible, unused space, or the end. `end_of` gives the end of what a header there would be of; `None`
+/// where it is none, or not plausible.
+pub(crate) fn follows_plausibly(
+    mut at: u64,
+    data_end: u64,
+    mut end_of: impl FnMut(u64) -> Result<Option<u64>>,
+) -> Result<bool> {
+    for _ in 0..2 {
+        if at >= data_end {
+            return Ok(true);
+        }
+        match end_of(at)? {
+            Some(end) => at = end,
+            None => return Ok(false),
+        }
+    }
+    Ok(true)
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ pub(crate) mod suspect;
 mod walk;
 pub(crate) mod writer;
 
-pub(crate) use budget::Budget;
+pub(crate) use budget::{Budget, follows_plausibly};
 pub(crate) use driver::{Advance, Driver, Scan};
 pub use format::{Format, Likelihood};
 pub use lookup::{Hits, Lookup};

@@ -4,7 +4,7 @@ use super::judge::{Structure, Sums, checksum, key_of, order, sequence, structure
 use super::layout::{CHECKSUM_BYTES, Header, MAX_HEADER_BYTES, MIN_RECORD_BYTES, UUID_BYTES};
 use crate::bug::OrBug;
 use crate::checksum::{Incremental, Key};
-use crate::engine::{Budget, Options};
+use crate::engine::{Budget, Options, follows_plausibly};
 use crate::error::Result;
 use crate::ledger::tail_end;
 use crate::limits::LIMITS;
@@ -177,7 +177,10 @@ impl<'a> Resync<'a> {
             if !self.budget.try_spend(LOOK_BYTES, self.source.len()) {
                 return Ok(Tried::Limit);
             }
-            if !self.follows_plausibly(at + header.total(), data_end)? {
+            // Not through the probe: that holds the candidates.
+            let (source, looks) = (self.source, &mut self.search.looks);
+            let behind = at + header.total();
+            if !follows_plausibly(behind, data_end, |at| end_of_plausible(source, looks, at))? {
                 return Ok(Tried::Fails);
             }
         }
@@ -189,28 +192,6 @@ impl<'a> Resync<'a> {
             true => Tried::Checks,
             false => Tried::Fails,
         })
-    }
-
-    /// Whether a record that ends at `at` is followed by what may follow one: two plausible headers, unused space, the end.
-    fn follows_plausibly(&mut self, mut at: u64, data_end: u64) -> Result<bool> {
-        // Not through the probe: that holds the candidates.
-        let looks = &mut self.search.looks;
-        for _ in 0..2 {
-            if at >= data_end {
-                return Ok(true);
-            }
-            let left = self.source.len() - at;
-            if looks.bytes(self.source, at).len() < saturating_usize(left).min(MAX_HEADER_BYTES) {
-                let skip = at % LIMITS.look_piece_bytes;
-                let want = saturating_usize((skip + LIMITS.look_piece_bytes).min(skip + left));
-                looks.load(self.source, at - skip, want, want)?;
-            }
-            match structure(looks.bytes(self.source, at), left).record() {
-                Some(header) if version(header.uuid).is_ok() => at += header.total(),
-                _ => return Ok(false),
-            }
-        }
-        Ok(true)
     }
 
     /// Whether not one record checks although lengths and UUIDs lead soundly from the beginning of the file to its end, or
@@ -339,6 +320,19 @@ impl<'a> Resync<'a> {
         }
         Ok(hasher.finish())
     }
+}
+
+/// Where the record at `at` ends, if its header is plausible.
+fn end_of_plausible(source: &dyn Source, looks: &mut Window, at: u64) -> Result<Option<u64>> {
+    let left = source.len() - at;
+    if looks.bytes(source, at).len() < saturating_usize(left).min(MAX_HEADER_BYTES) {
+        let skip = at % LIMITS.look_piece_bytes;
+        let want = saturating_usize((skip + LIMITS.look_piece_bytes).min(skip + left));
+        looks.load(source, at - skip, want, want)?;
+    }
+    let header = structure(looks.bytes(source, at), left).record();
+    let plausible = header.filter(|header| version(header.uuid).is_ok());
+    Ok(plausible.map(|header| at + header.total()))
 }
 
 /// The checksum that the record of this header at `at` has in the file.

@@ -10,7 +10,7 @@ use super::judge::{Extent, believed};
 use super::layout::{ALIGNMENT, HEADER_BYTES, align};
 use super::payload::{Decoding, Input, Piece};
 use crate::cursor::Cursor;
-use crate::engine::Budget;
+use crate::engine::{Budget, follows_plausibly};
 use crate::error::Result;
 use crate::ledger::tail_end;
 use crate::limits::LIMITS;
@@ -141,8 +141,14 @@ impl Search {
         let Range { start: at, end } = range;
         let share = if at < cost.twice_until { 2 } else { 1 };
         let allowed = cost.budget.left(input.source.len()) / share;
-        if cost.budget.wants_plausible(end - at) && !self.follows_plausibly(input, align(end))? {
-            return Ok(Trial::Not);
+        if cost.budget.wants_plausible(end - at) {
+            let end_of = |at| {
+                let header = hop::read(&*input.source, at)?.believed();
+                Ok(header.map(|header| align(header.payload_end(at))))
+            };
+            if !follows_plausibly(align(end), self.data_end(input)?, end_of)? {
+                return Ok(Trial::Not);
+            }
         }
         *giving = None; // the decoder is for this now
         let start = at + HEADER_BYTES as u64;
@@ -166,21 +172,6 @@ impl Search {
         };
         cost.budget.spend(work.saturating_mul(share));
         Ok(trial)
-    }
-
-    /// Whether at `at` there is what may follow a chunk: two headers whose CRC is right, unused space, or the end.
-    fn follows_plausibly(&self, input: &Input, mut at: u64) -> Result<bool> {
-        let data_end = self.data_end(input)?;
-        for _ in 0..2 {
-            if at >= data_end {
-                return Ok(true);
-            }
-            match hop::read(&*input.source, at)?.believed() {
-                Some(header) => at = align(header.payload_end(at)),
-                None => return Ok(false),
-            }
-        }
-        Ok(true)
     }
 }
 
