@@ -166,31 +166,7 @@ fn plan(source: &[Column], to: &[Column], conversion: &Conversion<'_>) -> Result
             }
         });
     }
-    let unknown = conversion
-        .set
-        .iter()
-        .find(|(name, _)| !to.iter().any(|own| own.name == name));
-    if let Some((name, _)) = unknown {
-        return Err(Error::Usage(format!(
-            "{} records have no {name} to be set: they have {}",
-            conversion.to.name,
-            names(to)
-        )));
-    }
-    let is_field = |name: &str| {
-        let column = name.split_once('.');
-        column.is_some_and(|(column, _)| place(column).is_some())
-    };
-    let unknown = conversion
-        .drop
-        .iter()
-        .find(|name| place(name).is_none() && !is_field(name));
-    if let Some(name) = unknown {
-        return Err(Error::Usage(format!(
-            "the records have no {name} to be dropped: they have {}",
-            names(source)
-        )));
-    }
+    check_names(source, to, conversion)?;
     let unused = source
         .iter()
         .zip(&taken)
@@ -204,6 +180,37 @@ fn plan(source: &[Column], to: &[Column], conversion: &Conversion<'_>) -> Result
         lost,
         missing,
     })
+}
+
+/// Refuses names to be set or dropped that are of no column.
+fn check_names(source: &[Column], to: &[Column], conversion: &Conversion<'_>) -> Result<()> {
+    let unknown = conversion
+        .set
+        .iter()
+        .find(|(name, _)| !to.iter().any(|own| own.name == name));
+    if let Some((name, _)) = unknown {
+        return Err(Error::Usage(format!(
+            "{} records have no {name} to be set: they have {}",
+            conversion.to.name,
+            names(to)
+        )));
+    }
+    let is_column = |name: &str| source.iter().any(|own| own.name == name);
+    let is_field = |name: &str| {
+        let column = name.split_once('.');
+        column.is_some_and(|(column, _)| is_column(column))
+    };
+    let unknown = conversion
+        .drop
+        .iter()
+        .find(|name| !is_column(name) && !is_field(name));
+    if let Some(name) = unknown {
+        return Err(Error::Usage(format!(
+            "the records have no {name} to be dropped: they have {}",
+            names(source)
+        )));
+    }
+    Ok(())
 }
 
 fn names(columns: &[Column]) -> String {

@@ -210,6 +210,26 @@ pub(super) fn missing(suspects: &mut dyn Suspects, span: &Span) -> Result<Option
     }))
 }
 
+fn interrupted(certainty: Certainty, evidence: String) -> Explanation {
+    Explanation::new(Reason::InterruptedWrite, certainty, evidence)
+}
+
+/// A write that was not finished, in a file that was longer before; what it wrote is cut off, or may be.
+fn followed_by_zeros(region: &Region, span: &Span, is_cut: bool) -> Explanation {
+    if let Some(at) = sectors::zeros_from(region, span) {
+        let evidence =
+            format!("what was written ends at {at}, where a sector ends, and zeros follow");
+        return interrupted(Certainty::Likely, evidence);
+    }
+    let evidence = format!("what was written ends at {}, and zeros follow", span.end);
+    let certainty = if is_cut {
+        Certainty::Likely
+    } else {
+        Certainty::Possible
+    };
+    interrupted(certainty, evidence)
+}
+
 /// A file that ends too early: a write that was not finished, or a copy that was cut off. `stated` is where the last record
 /// would end by its own lengths.
 pub(super) fn torn(
@@ -223,22 +243,9 @@ pub(super) fn torn(
         span.cause,
         Some(Cause::TruncatedHeader | Cause::TruncatedTrailer | Cause::LengthOutOfBounds)
     );
-    let interrupted =
-        |certainty, evidence| Explanation::new(Reason::InterruptedWrite, certainty, evidence);
     if span.end < len {
-        if let Some(at) = sectors::zeros_from(region, span) {
-            let evidence =
-                format!("what was written ends at {at}, where a sector ends, and zeros follow");
-            return interrupted(Certainty::Likely, evidence);
-        }
-        let evidence = format!("what was written ends at {}, and zeros follow", span.end);
         let is_cut = is_missing || stated.is_some_and(|end| end > span.end);
-        let certainty = if is_cut {
-            Certainty::Likely
-        } else {
-            Certainty::Possible
-        };
-        return interrupted(certainty, evidence);
+        return followed_by_zeros(region, span, is_cut);
     }
     if !is_missing {
         let evidence = format!(

@@ -1,7 +1,7 @@
 //! Putting a damaged file together again, from what was recovered of it and what was put aside.
 
 use std::io::{BufWriter, ErrorKind, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::manifest::{Header, Manifest, Piece, Place, Sum};
@@ -45,16 +45,7 @@ pub fn undo_recover(
     options: &Options,
     mut progress: impl FnMut(u64, u64) -> Result<()>,
 ) -> Result<u64> {
-    let quarantine_path = match (quarantine, recovered.path()) {
-        (Some(quarantine), _) => quarantine.to_path_buf(),
-        (None, Some(path)) => default_quarantine(path),
-        (None, None) => {
-            return Err(Error::Usage(
-                "the recovered file has no name that its quarantine's could be made of: say where that is"
-                    .to_owned(),
-            ));
-        }
-    };
+    let quarantine_path = quarantine_of(&**recovered, quarantine)?;
     let manifest_path = manifest(&quarantine_path);
     refuse_same(&[
         ("the recovered file", recovered.path()),
@@ -103,6 +94,18 @@ pub fn undo_recover(
     drop(out);
     new.commit()?;
     Ok(header.original.bytes)
+}
+
+/// Where the quarantine of a recovered file is.
+fn quarantine_of(recovered: &dyn Source, given: Option<&Path>) -> Result<PathBuf> {
+    match (given, recovered.path()) {
+        (Some(given), _) => Ok(given.to_path_buf()),
+        (None, Some(path)) => Ok(default_quarantine(path)),
+        (None, None) => Err(Error::Usage(
+            "the recovered file has no name that its quarantine's could be made of: say where that is"
+                .to_owned(),
+        )),
+    }
 }
 
 /// HighwayHash-64 of a whole source, under the public key. `tell` is told of each piece how many bytes it has.
