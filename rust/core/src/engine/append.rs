@@ -1,11 +1,11 @@
-//! What the writers of append-only formats do with a file before they add to it.
+//! Opening a file to append to it: what the writers of append-only formats share.
 
 use super::{Driver, Options, Scan, Step, Walk, WriteOptions, sum_up};
 use crate::error::{Error, Result};
 use crate::ledger::{Kind, Span, Summary};
 use crate::output::Appender;
 
-/// How a file is read that is written to with these options.
+/// The options to scan a file with before appending to it: lenient, and without values.
 pub(crate) fn reading(options: &WriteOptions) -> Options {
     Options {
         keys: vec![options.key],
@@ -17,7 +17,9 @@ pub(crate) fn reading(options: &WriteOptions) -> Options {
     }
 }
 
-/// Walks what is in the file, and sums it up; `look` sees each step. Gives the last range that is not unused.
+/// Scans the file to its end and adds what it has to `found`. `look` is called after each step.
+///
+/// Returns the last range that is not unused space.
 pub(crate) fn survey<S: Scan>(
     walk: &mut Driver<S>,
     found: &mut Summary,
@@ -33,8 +35,7 @@ pub(crate) fn survey<S: Scan>(
     Ok(end)
 }
 
-/// The error of damage that nothing can be appended behind: that of a walk which reads strictly from where it begins, so that it
-/// has all the numbers.
+/// The error of damage that prevents appending. `strict` scans from the damage on and raises it with all its numbers.
 pub(crate) fn refusal<S: Scan>(out: &Appender, strict: Result<Driver<S>>) -> Error {
     let walked = strict.and_then(|mut walk| {
         while walk.step()? == Step::More {}

@@ -96,9 +96,10 @@ impl Budget {
     }
 }
 
-/// Whether at `at` there is what may follow a candidate, in a file whose last byte that is not zero is in front of `data_end`:
-/// two headers that are plausible, unused space, or the end. `end_of` gives the end of what a header there would be of; `None`
-/// where it is none, or not plausible.
+/// Rule 34: whether the bytes from `at` on may follow a candidate: two plausible headers, unused space, or the end of the file.
+///
+/// `data_end` is the offset after the file's last nonzero byte. `end_of` looks at the header at an offset and gives the end of its
+/// unit, or `None` if the header is not plausible.
 pub(crate) fn follows_plausibly(
     mut at: u64,
     data_end: u64,
