@@ -104,7 +104,9 @@ fn grows(bytes: &[u8], options: &Options, expected: &Scan, draw: &mut Draw) {
     let mut walk = begin(whole(&present), &early);
     scan.finish(&mut *walk, &early);
     // Damage that a longer file shows to be none, or to be other, was told of too early; so was a limit.
-    let told = scan.spans.iter().any(|span| span.is_damage());
+    // Damage that is held back, since it might go on, was decided too early as well.
+    let told = scan.spans.iter().any(|span| span.is_damage())
+        || walk.offset() > scan.spans.last().map_or(0, |span| span.end);
     if scan.end != End::Wait || told || expected.end != End::Done {
         return;
     }

@@ -193,6 +193,14 @@ fn appends(scan: &Scan, bytes: &[u8], options: &Options, folder: &Path, draw: &m
         if *format == active::FORMAT && hides_in_old_damage(scan, &new) {
             return fs::remove_file(&path).unwrap();
         }
+        // What is appended can show that damage in front of it is no torn tail: then it is searched.
+        if new.is_limited() {
+            let index = path.with_extension(chunked::INDEX_EXTENSION);
+            return [path, index]
+                .iter()
+                .filter(|path| path.exists())
+                .for_each(|path| fs::remove_file(path).unwrap());
+        }
         assert_eq!(
             new.records.len(),
             scan.records.len() + appended,
