@@ -21,7 +21,7 @@ pub(super) const COUNT_BYTES: u64 = 4;
 const POLL_ENTRIES: u64 = 4096;
 
 /// What the front of a file says, and how far it is to be believed.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Front {
     /// The length of the file.
     pub(super) len: u64,
@@ -50,7 +50,7 @@ pub(super) struct Front {
     pub(super) disorder: Option<u64>,
     /// Whether (partition, tenant) ascend from entry to entry (version 1: partition).
     pub(super) ascending: bool,
-    /// Version 1: the last entry whose partition begins in front of the end of the file.
+    /// The last entry whose block (version 1: partition) begins in front of the end of the file.
     pub(super) last_within: Option<u64>,
     /// The bytes through the last entry, if they are few enough.
     pub(super) kept: Arc<[u8]>,
@@ -67,21 +67,10 @@ impl Front {
     pub(super) fn read_up_to(source: &dyn Source, options: &Options, limit: u64) -> Result<Self> {
         let mut front = Self {
             len: source.len(),
-            version: 0,
-            magic: 0,
-            stated: 0,
-            entries: 0,
-            toc_end: None,
-            stored_crc: 0,
-            computed_crc: 0,
             broken: Some(Cause::TruncatedHeader),
             refused: true,
-            partitions: 0,
-            partitions_found: None,
-            disorder: None,
             ascending: true,
-            last_within: None,
-            kept: Arc::default(),
+            ..Self::default()
         };
         if front.len < TOC_START {
             return Ok(front);
@@ -131,24 +120,16 @@ impl Front {
         self.refused = false;
         self.toc_end = Some(end(entries));
         self.entries = entries;
-        self.partitions = entries;
         self.partitions_found = self.count_at(source, end(entries))?;
-        let mut cursor = self.begin(options);
-        let (mut last, mut read) = (None::<Entry>, 0_u64);
+        let (mut cursor, mut last) = (self.begin(options), None);
         while let Some(entry) = cursor.next(source)? {
-            if let Some(last) = &last {
-                self.ascending &= entry.partition > last.partition;
-                self.note_order(last, &entry);
-            }
-            if entry.offset < self.len {
-                self.last_within = Some(entry.at);
-            }
+            self.note_entry(source, last.as_ref(), &entry)?;
             last = Some(entry);
-            read += 1;
-            if read.is_multiple_of(POLL_ENTRIES) {
+            if cursor.left.is_multiple_of(POLL_ENTRIES) {
                 options.poll()?;
             }
         }
+        self.partitions = entries;
         Ok(())
     }
 
@@ -198,18 +179,23 @@ impl Front {
         Ok(())
     }
 
-    /// What an entry of version 2 adds to what is known of all of them.
+    /// What an entry adds to what is known of all of them.
     fn note_entry(
         &mut self,
         source: &dyn Source,
         last: Option<&Entry>,
         entry: &Entry,
     ) -> Result<()> {
+        if entry.offset < self.len {
+            self.last_within = Some(entry.at);
+        }
         let Some(last) = last else {
             self.partitions = 1;
             return Ok(());
         };
-        self.note_order(last, entry);
+        if entry.offset < last.block_end() {
+            self.disorder = Some(entry.at);
+        }
         self.partitions += u64::from(entry.partition != last.partition);
         self.ascending &= match entry.partition.cmp(&last.partition) {
             Ordering::Equal => last.tenant.compare(source, &entry.tenant)? == Ordering::Less,
@@ -241,12 +227,6 @@ impl Front {
             None
         };
         Ok(())
-    }
-
-    fn note_order(&mut self, last: &Entry, entry: &Entry) {
-        if entry.offset < last.block_end() {
-            self.disorder = Some(entry.at);
-        }
     }
 
     /// The u32 at `at`; `None` where the file ends before.

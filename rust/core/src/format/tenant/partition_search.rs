@@ -169,7 +169,7 @@ fn id_ascends(input: &Input, place: &mut Position, entry: &Entry) -> Result<bool
     }
     let source = &*input.source;
     let ahead = place.table.ahead_of(source, entry)?;
-    while let Some(next) = ahead.next(source)? {
+    while let Some(next) = ahead.peek(source)? {
         if input.front.in_bounds(next.offset) {
             let next = Some(next.partition);
             return Ok(judge::id_ascends(entry.partition, last, next));
@@ -185,7 +185,7 @@ fn next_offset(input: &Input, place: &mut Position, entry: &Entry) -> Result<u64
     if input.front.toc_end == Some(entry.end) {
         return Ok(len);
     }
-    let next = match place.table.look_behind(source, entry)? {
+    let next = match place.table.entries.look_behind(source, entry)? {
         Some(next) => Some(next),
         None => input.entries(entry.end, 1).next(source)?,
     };

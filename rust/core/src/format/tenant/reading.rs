@@ -32,7 +32,7 @@ impl Reading {
 
     /// The entry that comes next.
     pub(super) fn peek(&mut self) -> Result<Option<&Entry>> {
-        self.place.table.peek(&*self.input.source)
+        self.place.table.entries.peek(&*self.input.source)
     }
 
     /// Whether the rows that were found lie in the window, so that it has to stay where it is.

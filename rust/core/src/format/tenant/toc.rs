@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::VERSION_1;
 use super::block::Name;
 use crate::bug::OrBug;
 use crate::cursor::fields;
@@ -50,6 +51,8 @@ pub(super) struct Entries {
     pub(super) at: u64,
     /// How many entries are left, as far as their number is right.
     pub(super) left: u64,
+    /// The next entry, if it has been looked at.
+    peeked: Option<Entry>,
     window_bytes: usize,
     window: Window,
     /// The file's first bytes, if they are kept.
@@ -69,6 +72,7 @@ impl Entries {
             version,
             at,
             left,
+            peeked: None,
             window_bytes,
             window: Window::default(),
             kept,
@@ -85,13 +89,8 @@ impl Entries {
             return self.kept.get(start..end).or_bug("bytes that were kept");
         }
         // Every entry that is left has at least so many bytes: nothing behind the table is read.
-        let least = if self.version == 1 {
-            V1_ENTRY_BYTES
-        } else {
-            V2_ENTRY_BYTES
-        };
-        let want = self.left.saturating_mul(least).saturating_sub(at - self.at);
-        let want = saturating_usize(want).min(self.window_bytes);
+        let want = self.left.saturating_mul(self.least_bytes());
+        let want = saturating_usize(want.saturating_sub(at - self.at)).min(self.window_bytes);
         self.window.exact(source, at, len, want)
     }
 
@@ -105,71 +104,87 @@ impl Entries {
         bytes.first_chunk().or_bug("as many bytes as were loaded")
     }
 
+    /// How many bytes an entry has at least.
+    const fn least_bytes(&self) -> u64 {
+        match self.version {
+            VERSION_1 => V1_ENTRY_BYTES,
+            _ => V2_ENTRY_BYTES,
+        }
+    }
+
     /// The next entry; `None` behind the last, or where the next one would reach beyond the file.
     pub(super) fn next(&mut self, source: &dyn Source) -> Result<Option<Entry>> {
-        if self.left == 0 {
-            return Ok(None);
-        }
-        let entry = if self.version == 1 {
-            self.next_v1(source)?
-        } else {
-            self.next_v2(source)?
-        };
-        let Some(entry) = entry else {
-            self.left = 0;
-            return Ok(None);
-        };
-        self.at = entry.end;
-        self.left -= 1;
-        Ok(Some(entry))
+        self.peek(source)?;
+        Ok(self.pass())
     }
 
     /// The next entry, which stays the next.
-    pub(super) fn look(&mut self, source: &dyn Source) -> Result<Option<Entry>> {
-        let (at, left) = (self.at, self.left);
-        let next = self.next(source)?;
-        (self.at, self.left) = (at, left);
-        Ok(next)
+    pub(super) fn peek(&mut self, source: &dyn Source) -> Result<Option<&Entry>> {
+        if self.peeked.is_none() && self.left > 0 {
+            self.peeked = self.read(source)?;
+            if self.peeked.is_none() {
+                self.left = 0;
+            }
+        }
+        Ok(self.peeked.as_ref())
     }
 
-    fn next_v1(&mut self, source: &dyn Source) -> Result<Option<Entry>> {
-        let at = self.at;
-        if source.len().saturating_sub(at) < V1_ENTRY_BYTES {
+    /// Goes on behind the entry that was looked at.
+    pub(super) fn pass(&mut self) -> Option<Entry> {
+        let passed = self.peeked.take()?;
+        self.at = passed.end;
+        self.left -= 1;
+        Some(passed)
+    }
+
+    /// The entry behind `entry`, if that is the one that was looked at.
+    pub(super) fn look_behind(
+        &mut self,
+        source: &dyn Source,
+        entry: &Entry,
+    ) -> Result<Option<Entry>> {
+        if self.at != entry.at || self.left < 2 {
             return Ok(None);
         }
-        let (partition, offset, length) = fields(self.array::<20>(source, at)?);
-        Ok(Some(Entry {
-            at,
-            end: at + V1_ENTRY_BYTES,
-            partition,
-            tenant: Name::empty(),
-            messages: 0,
-            offset,
-            length,
-            crc: 0,
-        }))
+        let place = (self.at, self.left);
+        (self.at, self.left) = (entry.end, self.left - 1);
+        let behind = self.read(source);
+        (self.at, self.left) = place;
+        behind
     }
 
-    fn next_v2(&mut self, source: &dyn Source) -> Result<Option<Entry>> {
+    /// The entry at `at`; `None` where it would reach beyond the file.
+    fn read(&mut self, source: &dyn Source) -> Result<Option<Entry>> {
         let (at, available) = (self.at, source.len().saturating_sub(self.at));
-        if available < V2_ENTRY_BYTES {
+        if available < self.least_bytes() {
             return Ok(None);
+        }
+        if self.version == VERSION_1 {
+            let (partition, offset, length) = fields(self.array::<20>(source, at)?);
+            return Ok(Some(Entry {
+                at,
+                end: at + V1_ENTRY_BYTES,
+                partition,
+                tenant: Name::empty(),
+                messages: 0,
+                offset,
+                length,
+                crc: 0,
+            }));
         }
         let (partition, tenant_len): (u32, u32) = fields(self.array::<8>(source, at)?);
-        let len = V2_ENTRY_BYTES + u64::from(tenant_len);
-        if available < len {
+        let (tenant_at, tenant_bytes) = (at + V2_HEAD_BYTES, u64::from(tenant_len));
+        if available < V2_ENTRY_BYTES + tenant_bytes {
             return Ok(None);
         }
-        let tenant = Name::new(at + V2_HEAD_BYTES, tenant_len, |_| {
-            Ok(self
-                .load(source, at + V2_HEAD_BYTES, tenant_len.into())?
-                .into())
+        let tenant = Name::new(tenant_at, tenant_len, |_| {
+            Ok(self.load(source, tenant_at, tenant_bytes)?.into())
         })?;
-        let rest = at + V2_HEAD_BYTES + u64::from(tenant_len);
-        let (messages, offset, length, crc) = fields(self.array::<24>(source, rest)?);
+        let tail = self.array::<24>(source, tenant_at + tenant_bytes)?;
+        let (messages, offset, length, crc) = fields(tail);
         Ok(Some(Entry {
             at,
-            end: at + len,
+            end: at + V2_ENTRY_BYTES + tenant_bytes,
             partition,
             tenant,
             messages,
@@ -183,9 +198,9 @@ impl Entries {
 /// Where a scan stands in the table of contents.
 #[derive(Debug)]
 pub(super) struct Table {
-    entries: Entries,
-    next: Option<Entry>,
-    ahead: Ahead,
+    pub(super) entries: Entries,
+    /// Looks ahead: each entry is read once however often it is looked at.
+    ahead: Entries,
     /// The partition of the entry in front of the next one.
     pub(super) before: Option<u32>,
 }
@@ -195,49 +210,37 @@ impl Table {
     pub(super) const fn new(entries: Entries, ahead: Entries) -> Self {
         Self {
             entries,
-            next: None,
-            ahead: Ahead::new(ahead),
+            ahead,
             before: None,
         }
     }
 
-    /// The entry that comes next.
-    pub(super) fn peek(&mut self, source: &dyn Source) -> Result<Option<&Entry>> {
-        if self.next.is_none() {
-            self.next = self.entries.next(source)?;
-        }
-        Ok(self.next.as_ref())
-    }
-
     /// Goes on behind the entry that came next. Gives its place, as [`place`](Self::place) does.
     pub(super) fn pass(&mut self) -> Option<(u64, u64)> {
-        let passed = self.next.take();
+        let place = self.place();
+        let passed = self.entries.pass();
         self.before = passed.as_ref().map(|entry| entry.partition);
-        passed.map(|entry| (entry.at, self.entries.left + 1))
+        passed.map(|_| place)
     }
 
     /// Where the entry that comes next stands, and how many are left from there on.
-    pub(super) fn place(&self) -> (u64, u64) {
-        match &self.next {
-            Some(entry) => (entry.at, self.entries.left + 1),
-            None => (self.entries.at, self.entries.left),
-        }
-    }
-
-    /// How many entries were read, of `entries`, as far as their number is right.
-    pub(super) const fn read_of(&self, entries: u64) -> u64 {
-        entries.saturating_sub(self.entries.left)
+    pub(super) const fn place(&self) -> (u64, u64) {
+        (self.entries.at, self.entries.left)
     }
 
     /// Leaves out all entries that are left.
     pub(super) fn end(&mut self) {
-        self.next = None;
+        self.entries.pass();
         self.entries.left = 0;
     }
 
-    /// Looks ahead, past `entry`.
-    pub(super) fn ahead_of(&mut self, source: &dyn Source, entry: &Entry) -> Result<&mut Ahead> {
-        self.ahead.go_behind(source, entry)?;
+    /// Looks ahead: at the first entry behind `entry`, unless that was passed already.
+    pub(super) fn ahead_of(&mut self, source: &dyn Source, entry: &Entry) -> Result<&mut Entries> {
+        while let Some(next) = self.ahead.peek(source)?
+            && next.at <= entry.at
+        {
+            self.ahead.pass();
+        }
         Ok(&mut self.ahead)
     }
 
@@ -255,61 +258,12 @@ impl Table {
         let ahead = self.ahead_of(source, entry)?;
         let mut entries = 1;
         while ahead
-            .next(source)?
+            .peek(source)?
             .is_some_and(|next| next.partition == entry.partition)
         {
             ahead.pass();
             entries += 1;
         }
         Ok(Some(entries))
-    }
-
-    /// The entry behind `entry`, if this table goes on with that one.
-    pub(super) fn look_behind(
-        &mut self,
-        source: &dyn Source,
-        entry: &Entry,
-    ) -> Result<Option<Entry>> {
-        if self.entries.at == entry.end && self.entries.left > 0 {
-            return self.entries.look(source);
-        }
-        Ok(None)
-    }
-}
-
-/// Looks ahead at entries, each read once however often it is looked at.
-#[derive(Debug)]
-pub(super) struct Ahead {
-    entries: Entries,
-    next: Option<Entry>,
-}
-
-impl Ahead {
-    pub(super) const fn new(entries: Entries) -> Self {
-        Self {
-            entries,
-            next: None,
-        }
-    }
-
-    /// The entry that is looked at; `None` behind the last.
-    pub(super) fn next(&mut self, source: &dyn Source) -> Result<Option<&Entry>> {
-        if self.next.is_none() {
-            self.next = self.entries.next(source)?;
-        }
-        Ok(self.next.as_ref())
-    }
-
-    /// Goes on to the entry behind it.
-    pub(super) fn pass(&mut self) {
-        self.next = None;
-    }
-
-    /// Goes on to the first entry behind `entry`, unless it is behind that already.
-    pub(super) fn go_behind(&mut self, source: &dyn Source, entry: &Entry) -> Result<()> {
-        while self.next(source)?.is_some_and(|next| next.at <= entry.at) {
-            self.pass();
-        }
-        Ok(())
     }
 }

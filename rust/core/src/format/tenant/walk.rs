@@ -318,8 +318,12 @@ impl TenantScan {
     /// Goes on by an entry, a block, or as many messages as a step has room for.
     fn go_on(&mut self) -> Result<Advance> {
         let on = &mut self.on;
-        let read = on.place.table.read_of(on.input.front.entries);
-        if read.is_multiple_of(POLL_ENTRIES) {
+        let passed = on
+            .input
+            .front
+            .entries
+            .saturating_sub(on.place.table.place().1);
+        if passed.is_multiple_of(POLL_ENTRIES) {
             on.input.options.poll()?;
         }
         if let Some(open) = on.giver.open.take() {
