@@ -8,6 +8,7 @@ use super::front::COUNT_BYTES;
 use super::give::{Checks, Open};
 use super::input::Input;
 use super::judge::{self, Fault};
+use super::layout::TocEntry;
 use super::position::{Position, Reach};
 use super::probe::{
     Decoded, FAR_COST, LOADED, NEAR_BYTES, Pieces, block_crc, block_crc_of, tenant_of,
@@ -83,11 +84,15 @@ impl BlockSearch {
     pub(super) fn keep(&mut self, on: &mut Reading, entry: &Entry, good: Good) -> Result<()> {
         let (at, shape, end) = (good.at, good.shape, good.end());
         on.found.keep(|| Kept {
-            position: at,
-            partition: entry.partition,
             tenant: good.tenant.clone(),
-            messages: shape.messages,
-            checked: Some((shape.len, entry.crc)),
+            entry: TocEntry {
+                partition: entry.partition,
+                tenant_len: shape.tenant_len,
+                messages: shape.messages,
+                offset: at,
+                length: shape.len,
+                crc: entry.crc,
+            },
         });
         let wanted = !on.found.is_silent && on.wants(entry.partition, &good.tenant)?;
         if wanted && shape.messages > 0 {

@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::VERSION_1;
-use super::found::Kept;
+use super::block::Name;
 use super::front::Front;
+use super::layout::TocEntry;
 use super::walk::{TenantScan, TenantWalk};
 use crate::engine::{Options, Step, Walk, Wanted};
 use crate::error::Result;
@@ -48,14 +49,7 @@ impl Contents {
         }
         let (mut blocks, mut entries) = (Vec::new(), front.begin(options));
         while let Some(entry) = entries.next(&*source)? {
-            let kept = Kept {
-                position: entry.offset,
-                partition: entry.partition,
-                tenant: entry.tenant,
-                messages: entry.messages,
-                checked: None,
-            };
-            blocks.push(kept.block(&*source)?);
+            blocks.push(block(&*source, &entry.tenant, &entry.fields())?);
         }
         let mut partitions: Vec<_> = blocks.iter().map(|block| block.partition).collect();
         partitions.dedup();
@@ -98,15 +92,11 @@ impl Contents {
                 direct = false;
             }
             for kept in scan.found().kept() {
-                partitions.insert(kept.partition);
-                blocks.push(kept.block(&*source)?);
+                partitions.insert(kept.entry.partition);
+                blocks.push(block(&*source, &kept.tenant, &kept.entry)?);
             }
-            partitions.extend(
-                scan.found()
-                    .kept_partitions()
-                    .iter()
-                    .map(|kept| kept.partition),
-            );
+            let kept = scan.found().kept_partitions().iter();
+            partitions.extend(kept.map(|kept| kept.partition));
             if step != Step::More {
                 break;
             }
@@ -162,21 +152,20 @@ pub fn blocks(source: Arc<dyn Source>, options: &Options) -> Result<Vec<Block>> 
     Ok(std::mem::take(&mut contents.blocks))
 }
 
-impl Kept {
-    fn block(&self, source: &dyn Source) -> Result<Block> {
-        let tenant = match self.tenant.bytes() {
-            Some(bytes) => bytes.to_vec(),
-            None => {
-                let mut bytes = vec![0; saturating_usize(self.tenant.len)];
-                source.read_exact_at(self.tenant.at, &mut bytes)?;
-                bytes
-            }
-        };
-        Ok(Block {
-            position: self.position,
-            partition: self.partition,
-            tenant,
-            messages: self.messages,
-        })
-    }
+/// The block of this tenant of which an entry says, or has to say, this.
+fn block(source: &dyn Source, tenant: &Name, entry: &TocEntry) -> Result<Block> {
+    let tenant = match tenant.bytes() {
+        Some(bytes) => bytes.to_vec(),
+        None => {
+            let mut bytes = vec![0; saturating_usize(tenant.len)];
+            source.read_exact_at(tenant.at, &mut bytes)?;
+            bytes
+        }
+    };
+    Ok(Block {
+        position: entry.offset,
+        partition: entry.partition,
+        tenant,
+        messages: entry.messages,
+    })
 }

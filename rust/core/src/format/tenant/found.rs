@@ -2,30 +2,17 @@
 
 use super::block::Name;
 use super::input::Input;
+use super::layout::TocEntry;
+use super::partition_search;
 use super::rows::{Message, Tenant, TenantRows};
 use crate::limits::LIMITS;
 
 /// A good block.
 #[derive(Debug)]
 pub(super) struct Kept {
-    pub(super) position: u64,
-    pub(super) partition: u32,
     pub(super) tenant: Name,
-    pub(super) messages: u32,
-    /// Version 2: its length, and the CRC-32 that it was checked by.
-    pub(super) checked: Option<(u64, u32)>,
-}
-
-/// A good partition of version 1.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct KeptPartition {
-    pub(super) partition: u32,
-    /// Where its number of tenants stands.
-    pub(super) at: u64,
-    /// How many tenants are good: fewer than it says where the file was cut inside it.
-    pub(super) tenants: u32,
-    /// Where the last of them ends.
-    pub(super) end: u64,
+    /// What an entry has to say of it. Version 1: without its length, and without a CRC-32.
+    pub(super) entry: TocEntry,
 }
 
 #[derive(Debug, Default)]
@@ -35,7 +22,7 @@ pub(super) struct Found {
     kept: Vec<Kept>,
     /// How many bytes their tenant IDs take.
     kept_bytes: usize,
-    kept_partitions: Vec<KeptPartition>,
+    kept_partitions: Vec<partition_search::Good>,
     /// Damage was met: nothing is given out any more, and reading goes on only to find the first.
     pub(super) is_silent: bool,
 }
@@ -55,7 +42,7 @@ impl Found {
     }
 
     /// Version 1: the partitions that were kept, also those without tenants.
-    pub(super) fn kept_partitions(&self) -> &[KeptPartition] {
+    pub(super) fn kept_partitions(&self) -> &[partition_search::Good] {
         &self.kept_partitions
     }
 
@@ -69,7 +56,7 @@ impl Found {
     }
 
     /// A good partition was found.
-    pub(super) fn keep_partition(&mut self, kept: KeptPartition) {
+    pub(super) fn keep_partition(&mut self, kept: partition_search::Good) {
         self.kept_partitions.push(kept);
     }
 

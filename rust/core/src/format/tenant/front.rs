@@ -148,7 +148,7 @@ impl Front {
         let mut cursor = self.begin(options);
         self.entries = 0;
         while let Some(entry) = cursor.next(source)?.filter(|entry| entry.end <= limit) {
-            entry.fields().head(&mut bytes, self.version);
+            entry.fields().head(&mut bytes);
             match entry.tenant.bytes() {
                 Some(tenant) => bytes.extend_from_slice(tenant),
                 None => {
@@ -158,7 +158,7 @@ impl Front {
                     keep = false;
                 }
             }
-            entry.fields().tail(&mut bytes, self.version);
+            entry.fields().tail(&mut bytes);
             crc.update(&bytes);
             keep &= kept.len() + bytes.len() <= LIMITS.kept_toc_bytes;
             if keep {
@@ -299,7 +299,8 @@ impl Front {
 }
 
 impl Entry {
-    fn fields(&self) -> TocEntry {
+    /// What it says, but for the tenant ID itself.
+    pub(super) fn fields(&self) -> TocEntry {
         TocEntry {
             partition: self.partition,
             tenant_len: self.tenant.len,

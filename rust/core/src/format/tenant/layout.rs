@@ -1,6 +1,7 @@
 //! Numbers and IDs to bytes: the table of contents and the headers in front of messages.
 
-use super::{MAGIC, VERSION_1};
+use super::MAGIC;
+use crate::cursor::fields;
 
 /// Appends magic, version and the number of entries of the table of contents.
 pub(super) fn file_header(out: &mut Vec<u8>, version: u16, entries: u32) {
@@ -9,7 +10,10 @@ pub(super) fn file_header(out: &mut Vec<u8>, version: u16, entries: u32) {
     out.extend_from_slice(&entries.to_be_bytes());
 }
 
-/// What an entry of the table of contents says: of version 1 partition, offset and length alone.
+/// How long an entry is without its tenant ID.
+pub(super) const ENTRY_BYTES: usize = 32;
+
+/// What an entry of the table of contents of version 2 says, but for the tenant ID itself.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TocEntry {
     pub(super) partition: u32,
@@ -21,25 +25,39 @@ pub(super) struct TocEntry {
 }
 
 impl TocEntry {
-    /// Appends what stands in front of the tenant ID.
-    pub(super) fn head(&self, out: &mut Vec<u8>, version: u16) {
-        out.extend_from_slice(&self.partition.to_be_bytes());
-        if version != VERSION_1 {
-            out.extend_from_slice(&self.tenant_len.to_be_bytes());
+    /// What stands in front of the tenant ID and behind it.
+    pub(super) fn parse(bytes: &[u8; ENTRY_BYTES]) -> Self {
+        let (partition, tenant_len, messages, offset, length, crc) = fields(bytes);
+        Self {
+            partition,
+            tenant_len,
+            messages,
+            offset,
+            length,
+            crc,
         }
     }
 
+    /// Appends what stands in front of the tenant ID.
+    pub(super) fn head(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.partition.to_be_bytes());
+        out.extend_from_slice(&self.tenant_len.to_be_bytes());
+    }
+
     /// Appends what stands behind the tenant ID.
-    pub(super) fn tail(&self, out: &mut Vec<u8>, version: u16) {
-        if version != VERSION_1 {
-            out.extend_from_slice(&self.messages.to_be_bytes());
-        }
+    pub(super) fn tail(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.messages.to_be_bytes());
         out.extend_from_slice(&self.offset.to_be_bytes());
         out.extend_from_slice(&self.length.to_be_bytes());
-        if version != VERSION_1 {
-            out.extend_from_slice(&self.crc.to_be_bytes());
-        }
+        out.extend_from_slice(&self.crc.to_be_bytes());
     }
+}
+
+/// Appends an entry of version 1.
+pub(super) fn v1_entry(out: &mut Vec<u8>, partition: u32, offset: u64, length: u64) {
+    out.extend_from_slice(&partition.to_be_bytes());
+    out.extend_from_slice(&offset.to_be_bytes());
+    out.extend_from_slice(&length.to_be_bytes());
 }
 
 /// Appends a block's number of messages and tenant ID length; the tenant ID and the messages follow.

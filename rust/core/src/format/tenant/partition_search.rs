@@ -14,9 +14,12 @@ use crate::error::Result;
 /// A partition that counts.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Good {
+    pub(super) partition: u32,
     /// Where its number of tenants stands.
     pub(super) at: u64,
+    /// How many tenants are good: fewer than it says where the file was cut inside it.
     pub(super) tenants: u32,
+    /// Where the last of them ends.
     pub(super) end: u64,
 }
 
@@ -31,17 +34,11 @@ pub(super) enum Verdict {
     Failed(Fault),
 }
 
-/// What stands behind the last good partition.
-#[derive(Clone, Copy, Debug)]
-struct Tried {
-    at: u64,
-    partition: Partition,
-}
-
 /// Finds partitions, entry by entry.
 #[derive(Default)]
 pub(super) struct PartitionSearch {
-    tried: Option<Tried>,
+    /// What stands behind the last good partition, and where that is.
+    tried: Option<(u64, Partition)>,
 }
 
 impl PartitionSearch {
@@ -79,24 +76,27 @@ impl PartitionSearch {
         let (front, good_end) = (input.front.clone(), end_of(place));
         let id_ascends = || id_ascends(input, place, entry);
         let placed = judge::partition_place(&front, entry, good_end, id_ascends)?;
+        let good = |(tenants, end)| Good {
+            partition: entry.partition,
+            at: entry.offset,
+            tenants,
+            end,
+        };
         let (fault, beyond) = match placed {
             Err(Fault::Id) => return Ok(Verdict::Failed(Fault::Id)),
             Err(fault) => (fault, None),
             Ok(()) => {
-                let at = entry.offset;
-                let decoded = self.partition_at(input, place, at)?;
+                let decoded = self.partition_at(input, place, entry.offset)?;
                 match judge::partition(&front, entry, decoded) {
-                    Ok((tenants, end)) if end == entry.block_end() => {
-                        return Ok(Verdict::Good(Good { at, tenants, end }));
+                    Ok(whole) if whole.1 == entry.block_end() => {
+                        return Ok(Verdict::Good(good(whole)));
                     }
-                    Ok((tenants, end)) if end == next_offset(input, place, entry)? => {
-                        return Ok(Verdict::Disagrees(Good { at, tenants, end }));
+                    Ok(whole) if whole.1 == next_offset(input, place, entry)? => {
+                        return Ok(Verdict::Disagrees(good(whole)));
                     }
                     Ok(_) => (Fault::Disagrees, None),
                     Err(fault) => match decoded {
-                        Partition::Beyond { tenants, end } => {
-                            (fault, Some(Good { at, tenants, end }))
-                        }
+                        Partition::Beyond { tenants, end } => (fault, Some(good((tenants, end)))),
                         _ => (fault, None),
                     },
                 }
@@ -128,7 +128,12 @@ impl PartitionSearch {
                 tenants,
                 end,
                 ascends: true,
-            } if end - at == entry.length => Some(Good { at, tenants, end }),
+            } if end - at == entry.length => Some(Good {
+                partition: entry.partition,
+                at,
+                tenants,
+                end,
+            }),
             _ => None,
         })
     }
@@ -140,14 +145,14 @@ impl PartitionSearch {
         place: &mut Position,
         at: u64,
     ) -> Result<Partition> {
-        if let Some(tried) = self.tried.filter(|tried| tried.at == at) {
-            return Ok(tried.partition);
+        if let Some((_, partition)) = self.tried.filter(|tried| tried.0 == at) {
+            return Ok(partition);
         }
         let (partition, cost) = decode(input, at)?;
         input.probe.budget.spend(cost);
         place.is_limited |= matches!(partition, Partition::Unaffordable);
         if at == end_of(place) {
-            self.tried = Some(Tried { at, partition });
+            self.tried = Some((at, partition));
         }
         Ok(partition)
     }

@@ -4,10 +4,11 @@ use serde::{Deserialize, Serialize};
 
 use super::block::BLOCK_HEADER_BYTES;
 use super::claims::{self, Origin};
-use super::found::{Kept, KeptPartition};
+use super::found::Kept;
 use super::front::COUNT_BYTES;
 use super::give::{Checks, Open};
 use super::judge::Fault;
+use super::layout::TocEntry;
 use super::partition_search::{Good, PartitionSearch, Verdict};
 use super::probe::Decoded;
 use super::reading::Reading;
@@ -32,19 +33,13 @@ pub(super) struct Part {
 
 impl Part {
     /// Begins with the blocks of a good partition.
-    pub(super) fn begin(on: &mut Reading, entry: &Entry, good: Good) -> Self {
-        let Good { at, tenants, end } = good;
-        on.found.keep_partition(KeptPartition {
-            partition: entry.partition,
-            at,
-            tenants,
-            end,
-        });
+    pub(super) fn begin(on: &mut Reading, good: Good) -> Self {
+        on.found.keep_partition(good);
         Self {
-            partition: entry.partition,
-            at: at + COUNT_BYTES,
-            left: tenants,
-            end,
+            partition: good.partition,
+            at: good.at + COUNT_BYTES,
+            left: good.tenants,
+            end: good.end,
             cut: None,
         }
     }
@@ -101,11 +96,15 @@ impl Part {
         let name_at = at + BLOCK_HEADER_BYTES;
         let tenant = input.probe.name_at(source, name_at, tenant_len)?;
         on.found.keep(|| Kept {
-            position: at,
-            partition: self.partition,
             tenant: tenant.clone(),
-            messages,
-            checked: None,
+            entry: TocEntry {
+                partition: self.partition,
+                tenant_len,
+                messages,
+                offset: at,
+                length: 0,
+                crc: 0,
+            },
         });
         self.left -= 1;
         let is_wanted = on.wants(self.partition, &tenant)? && messages > 0;
@@ -197,7 +196,7 @@ impl Partitions {
         self.end_gap(on, good.at)?;
         let header = good.at + COUNT_BYTES;
         on.ranges.cover(header, Kind::Header, None, Origin::None);
-        self.part = Some(Part::begin(on, entry, good));
+        self.part = Some(Part::begin(on, good));
         let place = &mut on.place;
         self.search.go_behind(place, good.end, entry.partition);
         Ok(())
@@ -217,7 +216,7 @@ impl Partitions {
             .cover(header, kind, cause, Origin::Tenants(tenants));
         self.part = Some(Part {
             cut: Some(entry.at),
-            ..Part::begin(on, entry, good)
+            ..Part::begin(on, good)
         });
         self.search.go_behind(&mut on.place, len, entry.partition);
         Ok(())

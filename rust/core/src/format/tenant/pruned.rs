@@ -91,7 +91,7 @@ impl Pruned {
                 on.ranges.skip_to(good.at);
                 let header = good.at + COUNT_BYTES;
                 on.ranges.cover(header, Kind::Header, None, Origin::None);
-                *part = Some(Part::begin(on, entry, good));
+                *part = Some(Part::begin(on, good));
                 search.go_behind(&mut on.place, good.end, entry.partition);
             }
         }

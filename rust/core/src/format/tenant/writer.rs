@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::front::COUNT_BYTES;
-use super::layout::{TocEntry, block_header, file_header};
+use super::layout::{TocEntry, block_header, file_header, v1_entry};
 use super::runs::{Group, Memory, Merge, Spilled};
 use super::toc::{TOC_START, V1_ENTRY_BYTES, V2_ENTRY_BYTES};
 use super::{COLUMNS, VERSION_1, VERSION_2};
@@ -169,9 +169,9 @@ impl Writer {
             let entry = write_block(file, &mut data, &mut merge, &group, &mut head)?;
             if version == VERSION_2 {
                 head.clear();
-                entry.head(&mut head, version);
+                entry.head(&mut head);
                 head.extend_from_slice(&group.tenant);
-                entry.tail(&mut head, version);
+                entry.tail(&mut head);
                 toc_crc.update(&head);
                 toc.write(file, &head)?;
             }
@@ -197,25 +197,16 @@ impl Writer {
         };
         data.patch(file, partition.at, partition.tenants.to_be_bytes())?;
         if self.options.version == VERSION_1 {
-            let entry = TocEntry {
-                partition: partition.id,
-                tenant_len: 0,
-                messages: 0,
-                offset: partition.at,
-                length: data.at() - partition.at,
-                crc: 0,
-            };
-            let mut bytes = Vec::new();
-            entry.head(&mut bytes, VERSION_1);
-            entry.tail(&mut bytes, VERSION_1);
-            toc.write(file, &bytes)?;
+            let (mut entry, length) = (Vec::new(), data.at() - partition.at);
+            v1_entry(&mut entry, partition.id, partition.at, length);
+            toc.write(file, &entry)?;
         }
         Ok(())
     }
 
     /// How large the table of contents will be. Of temporary files this reads what stands in front of the messages.
     fn plan(&self) -> Result<Plan> {
-        let (mut partitions, mut blocks, mut toc_bytes) = (0_u32, 0_u32, 0_u64);
+        let (mut partitions, mut blocks, mut tenants_bytes) = (0_u32, 0_u32, 0_u64);
         let mut merge = self.spilled.merge(&self.memory)?;
         let mut last = None;
         while let Some(Group {
@@ -231,19 +222,13 @@ impl Writer {
             if last != Some(partition) {
                 partitions += 1; // at most as many as there are blocks
                 last = Some(partition);
-                toc_bytes += if self.options.version == VERSION_1 {
-                    V1_ENTRY_BYTES
-                } else {
-                    0
-                };
             }
-            if self.options.version == VERSION_2 {
-                toc_bytes += V2_ENTRY_BYTES + tenant.len() as u64;
-            }
+            tenants_bytes += tenant.len() as u64;
         }
-        if self.options.version == VERSION_2 {
-            toc_bytes += COUNT_BYTES;
-        }
+        let toc_bytes = match self.options.version {
+            VERSION_1 => V1_ENTRY_BYTES * u64::from(partitions),
+            _ => V2_ENTRY_BYTES * u64::from(blocks) + tenants_bytes + COUNT_BYTES,
+        };
         Ok(Plan {
             partitions,
             blocks,
