@@ -1,7 +1,6 @@
 //! Messages grouped by partition and tenant: in memory, and, past a limit, in temporary files that are merged again.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::{Path, PathBuf};
 
 use crate::cursor::fields;
@@ -137,19 +136,11 @@ fn too_long(what: &str, len: usize) -> Error {
     ))
 }
 
-/// Groups in a temporary file, ascending by partition and tenant.
-struct Run(FileSource);
-
-impl fmt::Debug for Run {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Run")
-    }
-}
-
-/// Everything that was put into temporary files: runs that are older come first, and those of a higher level are older.
+/// Everything that was put into temporary files, as runs: groups in a file, ascending by partition and tenant.
 #[derive(Debug)]
 pub(super) struct Spilled {
-    levels: Vec<Vec<Run>>,
+    /// Those that are older come first, and those of a higher level are older.
+    runs: Vec<(u32, FileSource)>,
     path: PathBuf,
     interrupt: Option<Interrupt>,
 }
@@ -158,72 +149,64 @@ impl Spilled {
     /// Nothing yet; files will be beside `path`.
     pub(super) fn new(path: &Path, interrupt: Option<Interrupt>) -> Self {
         Self {
-            levels: Vec::new(),
+            runs: Vec::new(),
             path: path.to_path_buf(),
             interrupt,
         }
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.levels.iter().all(Vec::is_empty)
+        self.runs.is_empty()
     }
 
     /// Puts what is in memory into a new run. Where that fails memory is as it was.
     pub(super) fn add(&mut self, memory: &mut Memory) -> Result<()> {
-        let mut out = self.begin()?;
+        let mut out = Spool::create(&self.path)?;
         for (group, bytes) in memory.groups() {
-            out.head(&group)?;
-            out.write(bytes)?;
+            put_head(&mut out, &group)?;
+            put(&mut out, bytes)?;
         }
-        let run = out.finish()?;
+        self.runs.push((0, out.source()?));
         *memory = Memory::default();
-        self.push(0, run)?;
-        Ok(())
+        self.merge_levels()
     }
 
-    fn begin(&self) -> Result<RunWriter> {
-        Ok(RunWriter(Spool::create(&self.path)?))
-    }
-
-    /// Adds a run; where there are many of a level they become one of the next.
-    fn push(&mut self, level: usize, run: Run) -> Result<()> {
-        let (mut level, mut run) = (level, Some(run));
-        while let Some(own) = run.take() {
-            if self.levels.len() <= level {
-                self.levels.resize_with(level + 1, Vec::new);
-            }
-            let Some(runs) = self.levels.get_mut(level) else {
-                break;
-            };
-            runs.push(own);
-            if runs.len() < LIMITS.max_merged_sort_runs {
+    /// Where there are many runs of a level they become one of the next.
+    fn merge_levels(&mut self) -> Result<()> {
+        while let Some(&(level, _)) = self.runs.last() {
+            let first = self.runs.partition_point(|(own, _)| *own > level);
+            if self.runs.len() - first < LIMITS.max_merged_sort_runs {
                 break;
             }
-            let merged = self.merge_level(level)?;
-            if let Some(runs) = self.levels.get_mut(level) {
-                runs.clear();
+            let mut merge = self.merge_from(first)?;
+            let mut out = Spool::create(&self.path)?;
+            while let Some(group) = merge.next_group()? {
+                put_head(&mut out, &group)?;
+                merge.copy(|bytes| put(&mut out, bytes))?;
             }
-            run = Some(merged);
-            level += 1;
+            let merged = out.source()?;
+            drop(merge);
+            self.runs.truncate(first);
+            self.runs.push((level + 1, merged));
         }
         Ok(())
     }
 
-    fn merge_level(&self, level: usize) -> Result<Run> {
-        let runs = self.levels.get(level).map_or(&[][..], Vec::as_slice);
-        let mut merge = Merge::of_runs(runs.iter(), self.interrupt.as_ref())?;
-        let mut out = self.begin()?;
-        while let Some(group) = merge.next_group()? {
-            out.head(&group)?;
-            merge.copy(|bytes| out.write(bytes))?;
-        }
-        out.finish()
+    /// The groups of the runs from this one on.
+    fn merge_from(&self, first: usize) -> Result<Merge<'_>> {
+        let runs = self.runs.iter().skip(first);
+        let inputs = runs.map(|(_, run)| Input::new(From::Run(run, 0, Window::default())));
+        Ok(Merge {
+            inputs: inputs.collect::<Result<_>>()?,
+            current: None,
+            interrupt: self.interrupt.as_ref(),
+            is_complete: false,
+        })
     }
 
     /// All groups, ascending, those of one tenant joined in the order in which they came.
     pub(super) fn merge<'a>(&'a self, memory: &'a Memory) -> Result<Merge<'a>> {
-        let runs = self.levels.iter().rev().flatten();
-        let mut merge = Merge::of_runs(runs, self.interrupt.as_ref())?;
+        let mut merge = self.merge_from(0)?;
         let groups = From::Memory(Box::new(memory.groups()), &[]);
         merge.inputs.push(Input::new(groups)?);
         merge.is_complete = true;
@@ -231,32 +214,23 @@ impl Spilled {
     }
 }
 
-/// Writes a run.
-struct RunWriter(Spool);
+/// Appends what stands in front of a group's messages.
+fn put_head(run: &mut Spool, group: &Group) -> Result<()> {
+    let tenant_len =
+        u32::try_from(group.tenant.len()).map_err(|_| too_long("tenant ID", group.tenant.len()))?;
+    let out = run.buffer();
+    out.extend_from_slice(&group.partition.to_be_bytes());
+    out.extend_from_slice(&tenant_len.to_be_bytes());
+    out.extend_from_slice(&group.messages.to_be_bytes());
+    out.push(u8::from(group.first.is_some()));
+    out.extend_from_slice(&group.first.unwrap_or_default().to_be_bytes());
+    out.extend_from_slice(&group.bytes.to_be_bytes());
+    put(run, &group.tenant)
+}
 
-impl RunWriter {
-    fn head(&mut self, group: &Group) -> Result<()> {
-        let tenant_len = u32::try_from(group.tenant.len())
-            .map_err(|_| too_long("tenant ID", group.tenant.len()))?;
-        let out = self.0.buffer();
-        out.extend_from_slice(&group.partition.to_be_bytes());
-        out.extend_from_slice(&tenant_len.to_be_bytes());
-        out.extend_from_slice(&group.messages.to_be_bytes());
-        out.push(u8::from(group.first.is_some()));
-        out.extend_from_slice(&group.first.unwrap_or_default().to_be_bytes());
-        out.extend_from_slice(&group.bytes.to_be_bytes());
-        out.extend_from_slice(&group.tenant);
-        self.0.flush_if_full()
-    }
-
-    fn write(&mut self, bytes: &[u8]) -> Result<()> {
-        self.0.buffer().extend_from_slice(bytes);
-        self.0.flush_if_full()
-    }
-
-    fn finish(mut self) -> Result<Run> {
-        self.0.source().map(Run)
-    }
+fn put(run: &mut Spool, bytes: &[u8]) -> Result<()> {
+    run.buffer().extend_from_slice(bytes);
+    run.flush_if_full()
 }
 
 /// What stands in front of a group's tenant ID in a run.
@@ -330,38 +304,23 @@ pub(super) struct Merge<'a> {
 }
 
 impl<'a> Merge<'a> {
-    fn of_runs(
-        runs: impl Iterator<Item = &'a Run>,
-        interrupt: Option<&'a Interrupt>,
-    ) -> Result<Self> {
-        let inputs = runs.map(|run| Input::new(From::Run(&run.0, 0, Window::default())));
-        Ok(Self {
-            inputs: inputs.collect::<Result<_>>()?,
-            current: None,
-            interrupt,
-            is_complete: false,
-        })
-    }
-
     /// The next group, joined. The one before has been copied, or is passed over.
     pub(super) fn next_group(&mut self) -> Result<Option<Group>> {
         if matches!(self.interrupt, Some(interrupt) if (interrupt.0)()) {
             return Err(Error::Interrupted);
         }
-        if self.current.is_some() {
-            self.pass()?;
-        }
+        self.end_group(|from, bytes| {
+            if let From::Run(_, at, _) = from {
+                *at += bytes;
+            }
+            Ok(())
+        })?;
         let heads = self.inputs.iter().filter_map(|input| input.head.as_ref());
-        let least = heads.min_by(|one, other| {
-            (one.partition, &one.tenant).cmp(&(other.partition, &other.tenant))
-        });
+        let least = heads.min_by_key(|&head| (head.partition, &head.tenant));
         let Some(mut joined) = least.cloned() else {
             return Ok(None);
         };
-        let (mut messages, mut bytes, mut first) = (0_u32, 0_u64, None);
-        if self.is_complete {
-            first = Some(0);
-        }
+        let (mut messages, mut bytes, mut first) = (0_u32, 0_u64, self.is_complete.then_some(0));
         let inputs = self.inputs.iter().filter(|input| input.is_at(&joined));
         for head in inputs.filter_map(|input| input.head.as_ref()) {
             if let Some(index) = head.first {
@@ -387,42 +346,34 @@ impl<'a> Merge<'a> {
 
     /// Gives the bytes of the group's messages.
     pub(super) fn copy(&mut self, mut out: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
-        let Some(group) = self.current.take() else {
-            return Ok(());
-        };
-        for input in self.inputs.iter_mut().filter(|input| input.is_at(&group)) {
-            let bytes = input.head.as_ref().map_or(0, |head| head.bytes);
-            match &mut input.from {
-                From::Memory(_, bytes) => out(bytes)?,
-                From::Run(file, at, window) => {
-                    let end = *at + bytes;
-                    while *at < end {
-                        if matches!(self.interrupt, Some(interrupt) if (interrupt.0)()) {
-                            return Err(Error::Interrupted);
-                        }
-                        let rest = saturating_usize(end - *at);
-                        let piece = rest.min(LIMITS.sort_run_read_bytes);
-                        window.load(*file, *at, piece, LIMITS.sort_run_read_bytes)?;
-                        out(window.bytes(*file, *at).get(..piece).unwrap_or_default())?;
-                        *at += piece as u64;
-                    }
+        let interrupt = self.interrupt;
+        self.end_group(|from, bytes| {
+            let (file, at, window) = match from {
+                From::Memory(_, bytes) => return out(bytes),
+                From::Run(file, at, window) => (*file, at, window),
+            };
+            let end = *at + bytes;
+            while *at < end {
+                if matches!(interrupt, Some(interrupt) if (interrupt.0)()) {
+                    return Err(Error::Interrupted);
                 }
+                let most = LIMITS.sort_run_read_bytes;
+                let piece = saturating_usize(end - *at).min(most);
+                out(window.exact(file, *at, piece, most)?)?;
+                *at += piece as u64;
             }
-            input.advance()?;
-        }
-        Ok(())
+            Ok(())
+        })
     }
 
-    /// Goes on without looking at the group's messages.
-    fn pass(&mut self) -> Result<()> {
+    /// Goes on behind the group. `pass` goes on behind so many bytes of messages, in each input that has some.
+    fn end_group(&mut self, mut pass: impl FnMut(&mut From<'a>, u64) -> Result<()>) -> Result<()> {
         let Some(group) = self.current.take() else {
             return Ok(());
         };
         for input in self.inputs.iter_mut().filter(|input| input.is_at(&group)) {
             let bytes = input.head.as_ref().map_or(0, |head| head.bytes);
-            if let From::Run(_, at, _) = &mut input.from {
-                *at += bytes;
-            }
+            pass(&mut input.from, bytes)?;
             input.advance()?;
         }
         Ok(())
