@@ -1,13 +1,11 @@
 //! Finding messages by the table of contents: only it and the blocks that are asked for are read.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use super::FORMAT;
 use super::VERSION_1;
 use super::front::Front;
 use super::ranges::{self, count_is_wrong};
-use super::toc::TOC_START;
 use super::walk::{TenantScan, TenantWalk};
 use crate::engine::lookup::no_such_id;
 use crate::engine::{Hits, Lookup, Options, Step, Walk, Wanted};
@@ -30,8 +28,8 @@ struct Known {
     signposts: Vec<(u32, Arc<[u8]>, u64, u64)>,
 }
 
-/// The messages asked for, by partition, tenant and index, with their places among all that were asked for.
-type Asked = BTreeMap<u32, BTreeMap<Vec<u8>, BTreeMap<u64, Vec<usize>>>>;
+/// A message that is asked for: partition, tenant and index, and its place among all that are.
+type Asked<'a> = (u32, &'a [u8], u64, usize);
 
 impl TocLookup {
     pub(super) fn new(source: Arc<dyn Source>, options: &Options) -> Self {
@@ -50,23 +48,22 @@ impl TocLookup {
         let (mut signposts, mut stride) = (Vec::new(), LIMITS.signpost_stride);
         if front.leads_directly() {
             let mut entries = front.begin(&self.options);
-            let (mut at, mut left, mut count) = (entries.at, entries.left, 0_u64);
             while let Some(entry) = entries.next(&*self.source)? {
                 if signposts.len() >= LIMITS.max_signposts {
-                    let mut place = 0_u64;
+                    let mut is_kept = false;
                     signposts.retain(|_| {
-                        place += 1;
-                        !place.is_multiple_of(2)
+                        is_kept = !is_kept;
+                        is_kept
                     });
                     stride = stride.saturating_mul(2);
                 }
-                if count.is_multiple_of(stride)
+                let left = entries.left + 1;
+                if (front.entries - left).is_multiple_of(stride)
                     && entry.tenant.len <= LIMITS.signpost_tenant_bytes
                     && let Some(tenant) = entry.tenant.bytes()
                 {
-                    signposts.push((entry.partition, tenant.clone(), at, left));
+                    signposts.push((entry.partition, tenant.clone(), entry.at, left));
                 }
-                (at, left, count) = (entries.at, entries.left, count + 1);
             }
         }
         Ok(self.known.get_or_init(|| Known { front, signposts }))
@@ -88,13 +85,13 @@ impl TocLookup {
                 (*own, &**id) <= (partition, tenant)
             }
         });
-        let signpost = behind
+        let mut entries = known.front.begin(&self.options);
+        if let Some((.., at, left)) = behind
             .checked_sub(1)
-            .and_then(|place| known.signposts.get(place));
-        let (at, left) = signpost.map_or((TOC_START, known.front.entries), |(_, _, at, left)| {
-            (*at, *left)
-        });
-        let mut entries = known.front.from(&self.options, at, left);
+            .and_then(|place| known.signposts.get(place))
+        {
+            (entries.at, entries.left) = (*at, *left);
+        }
         while let Some(entry) = entries.next(&*self.source)? {
             if entry.partition > partition {
                 break;
@@ -113,25 +110,20 @@ impl TocLookup {
     fn get_of(
         &self,
         known: &Known,
-        partition: u32,
-        tenant: Vec<u8>,
-        indexes: BTreeMap<u64, Vec<usize>>,
+        asked: &[Asked<'_>],
         hits: &mut Hits,
         found: &mut OwnedRows,
     ) -> Result<()> {
-        let wanted = Wanted {
-            partitions: Some(vec![partition]),
-            tenants: Some(vec![tenant.clone()]),
-            ..Wanted::default()
-        };
-        let options = self.options(wanted, self.options.strict);
-        let Some(mut walk) = self.walk_tenant(known, partition, &tenant, &options)? else {
+        let Some(&(partition, tenant, ..)) = asked.first() else {
             return Ok(());
         };
-        let mut missing: usize = indexes.values().map(Vec::len).sum();
-        let asked = Asked::from([(partition, BTreeMap::from([(tenant, indexes)]))]);
+        let options = self.options(wanted(asked), self.options.strict);
+        let Some(mut walk) = self.walk_tenant(known, partition, tenant, &options)? else {
+            return Ok(());
+        };
+        let mut missing = asked.len();
         while missing > 0 && walk.step()? == Step::More {
-            missing -= take_rows(&walk, &asked, hits, found);
+            missing -= take_rows(&walk, asked, hits, found);
         }
         Ok(())
     }
@@ -147,13 +139,8 @@ impl TocLookup {
     }
 
     /// Finds messages by walking the whole file.
-    fn scan(&self, asked: &Asked, hits: &mut Hits, found: &mut OwnedRows) -> Result<()> {
-        let wanted = Wanted {
-            partitions: Some(asked.keys().copied().collect()),
-            tenants: Some(asked.values().flat_map(BTreeMap::keys).cloned().collect()),
-            ..Wanted::default()
-        };
-        let options = self.options(wanted, false);
+    fn scan(&self, asked: &[Asked<'_>], hits: &mut Hits, found: &mut OwnedRows) -> Result<()> {
+        let options = self.options(wanted(asked), false);
         let front = self.known()?.front.clone();
         let begin = |options: &Options| {
             let scan = TenantScan::begin(self.source.clone(), options, front.clone());
@@ -174,8 +161,31 @@ impl TocLookup {
     }
 }
 
+/// The records of these partitions and tenants.
+fn wanted(asked: &[Asked<'_>]) -> Wanted {
+    let (mut partitions, mut tenants) = (Vec::new(), Vec::new());
+    for of_tenant in asked.chunk_by(is_of_one_tenant) {
+        partitions.extend(of_tenant.first().map(|own| own.0));
+        tenants.extend(of_tenant.first().map(|own| own.1.to_vec()));
+    }
+    Wanted {
+        partitions: Some(partitions),
+        tenants: Some(tenants),
+        ..Wanted::default()
+    }
+}
+
+fn is_of_one_tenant(one: &Asked<'_>, other: &Asked<'_>) -> bool {
+    (one.0, one.1) == (other.0, other.1)
+}
+
 /// Takes over the messages of a walk's last step that were asked for. Gives how many places they fill.
-fn take_rows(walk: &TenantWalk, asked: &Asked, hits: &mut Hits, found: &mut OwnedRows) -> usize {
+fn take_rows(
+    walk: &TenantWalk,
+    asked: &[Asked<'_>],
+    hits: &mut Hits,
+    found: &mut OwnedRows,
+) -> usize {
     let rows = walk.rows();
     let mut filled = 0;
     for row in 0..rows.len() {
@@ -187,13 +197,17 @@ fn take_rows(walk: &TenantWalk, asked: &Asked, hits: &mut Hits, found: &mut Owne
         let (Ok(partition), Ok(index)) = (u32::try_from(partition), u32::try_from(index)) else {
             continue;
         };
-        let places = asked
-            .get(&partition)
-            .and_then(|tenants| tenants.get(tenant))
-            .and_then(|indexes| indexes.get(&index.into()));
-        let Some(places) = places else { continue };
+        let key = (partition, tenant, u64::from(index));
+        let first = asked.partition_point(|own| (own.0, own.1, own.2) < key);
+        let same = asked.iter().skip(first);
+        let mut same = same
+            .take_while(|own| (own.0, own.1, own.2) == key)
+            .peekable();
+        if same.peek().is_none() {
+            continue;
+        }
         let own = found.push(&*rows, row);
-        for place in places {
+        for (.., place) in same {
             if let Some(place) = hits.places.get_mut(*place)
                 && place.is_none()
             {
@@ -207,20 +221,16 @@ fn take_rows(walk: &TenantWalk, asked: &Asked, hits: &mut Hits, found: &mut Owne
 
 impl Lookup for TocLookup {
     fn get(&self, ids: &[RecordId]) -> Result<Hits> {
-        let mut asked = Asked::new();
-        for (place, id) in ids.iter().enumerate() {
-            let RecordId::Message {
+        let asked = ids.iter().enumerate().map(|(place, id)| match id {
+            RecordId::Message {
                 partition,
                 tenant,
                 index,
-            } = id
-            else {
-                return Err(no_such_id(&FORMAT, id));
-            };
-            let tenants = asked.entry(*partition).or_default();
-            let indexes = tenants.entry(tenant.clone()).or_default();
-            indexes.entry(*index).or_default().push(place);
-        }
+            } => Ok((*partition, tenant.as_slice(), *index, place)),
+            _ => Err(no_such_id(&FORMAT, id)),
+        });
+        let mut asked = asked.collect::<Result<Vec<Asked<'_>>>>()?;
+        asked.sort_unstable();
         let known = self.known()?;
         let mut found = OwnedRows::new(FORMAT.columns(&self.options));
         let mut hits = Hits {
@@ -228,10 +238,8 @@ impl Lookup for TocLookup {
             places: vec![None; ids.len()],
         };
         if known.front.leads_directly() {
-            for (partition, tenants) in asked {
-                for (tenant, indexes) in tenants {
-                    self.get_of(known, partition, tenant, indexes, &mut hits, &mut found)?;
-                }
+            for of_tenant in asked.chunk_by(is_of_one_tenant) {
+                self.get_of(known, of_tenant, &mut hits, &mut found)?;
             }
         } else {
             self.scan(&asked, &mut hits, &mut found)?;

@@ -86,42 +86,23 @@ impl Progress {
 
 /// Whether the front allows parts.
 fn is_splittable(front: &Front) -> bool {
-    front.version == VERSION_2
-        && front.is_sound()
-        && front.ascending
-        && front.disorder.is_none()
-        && !front_is_damaged(front)
+    front.version == VERSION_2 && front.leads_directly() && !front_is_damaged(front)
 }
 
 /// A part that is being planned.
 struct Plan {
-    before: Option<(u64, u64)>,
-    from: u64,
-    until: u64,
-    /// Where its blocks begin and end, and how much of the table it has.
+    portion: Portion,
+    /// Where its blocks begin.
     start: u64,
-    end: u64,
+    /// How many bytes its blocks and its stretch of the table have.
+    bytes: u64,
 }
 
 impl Plan {
-    fn new(before: Option<(u64, u64)>, entry: &Entry) -> Self {
-        Self {
-            before,
-            from: entry.at,
-            until: entry.at,
-            start: entry.offset,
-            end: entry.offset,
-        }
-    }
-
-    fn bytes(&self) -> u64 {
-        (self.end - self.start).saturating_add(self.until - self.from)
-    }
-
     /// How many bytes it would have with this entry, too.
     fn bytes_with(&self, entry: &Entry) -> u64 {
         let blocks = entry.block_end().saturating_sub(self.start);
-        blocks.saturating_add(entry.end - self.from)
+        blocks.saturating_add(entry.end - self.portion.from)
     }
 }
 
@@ -135,12 +116,11 @@ pub(super) fn split(
     if !is_splittable(&front) {
         return Ok(Vec::new());
     }
-    let table = front
-        .toc_end
-        .filter(|table| *table > LIMITS.short_toc_bytes);
-    let target = match table {
-        Some(table) => target.max(table.saturating_mul(SMALL_SHARE)),
-        None => target,
+    let target = match front.toc_end {
+        Some(table) if table > LIMITS.short_toc_bytes => {
+            target.max(table.saturating_mul(SMALL_SHARE))
+        }
+        _ => target,
     };
     let mut entries = front.begin(options);
     let (mut plans, mut last) = (Vec::<Plan>::new(), None::<(u64, u64, u64)>);
@@ -149,34 +129,35 @@ pub(super) fn split(
             return Ok(Vec::new());
         }
         let is_full = plans.last().is_none_or(|plan| {
-            let is_small = last.is_some_and(|(_, _, length)| length <= target / SMALL_SHARE);
-            let enough = if is_small {
-                target
-            } else {
-                target.saturating_mul(2)
+            let enough = match last {
+                Some((.., length)) if length <= target / SMALL_SHARE => target,
+                _ => target.saturating_mul(2),
             };
             plan.bytes_with(&entry) > enough
         });
         if is_full {
-            let before = last.map(|(at, left, _)| (at, left));
-            plans.push(Plan::new(before, &entry));
+            let portion = Portion {
+                crc: front.stored_crc,
+                before: last.map(|(at, left, _)| (at, left)),
+                from: entry.at,
+                until: entry.end,
+            };
+            let (start, bytes) = (entry.offset, 0);
+            plans.push(Plan {
+                portion,
+                start,
+                bytes,
+            });
         }
         if let Some(plan) = plans.last_mut() {
-            (plan.until, plan.end) = (entry.end, entry.block_end());
+            (plan.portion.until, plan.bytes) = (entry.end, plan.bytes_with(&entry));
         }
         last = Some((entry.at, entries.left + 1, entry.length));
     }
-    let portion = |plan: &Plan| {
-        let bytes = plan.bytes();
-        let portion = Portion {
-            crc: front.stored_crc,
-            before: plan.before,
-            from: plan.from,
-            until: plan.until,
-        };
-        part::Portion::new(bytes, portion)
-    };
-    Ok(plans.iter().map(portion).collect())
+    let plans = plans.iter();
+    Ok(plans
+        .map(|plan| part::Portion::new(plan.bytes, plan.portion))
+        .collect())
 }
 
 impl Portion {
