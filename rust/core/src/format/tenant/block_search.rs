@@ -5,17 +5,13 @@ use std::cmp::Ordering;
 use super::block::{BLOCK_HEADER_BYTES, Decoder, Name, Shape};
 use super::found::Kept;
 use super::front::COUNT_BYTES;
-use super::give::{Checks, Open};
-use super::input::Input;
+use super::give::Open;
 use super::judge::{self, Fault};
 use super::layout::TocEntry;
 use super::position::{Position, Reach};
-use super::probe::{
-    Decoded, FAR_COST, LOADED, NEAR_BYTES, Pieces, block_crc, block_crc_of, tenant_of,
-};
+use super::probe::{Checks, Decoded, FAR_COST, Input, NEAR_BYTES, block_crc, tenant_of};
 use super::reading::Reading;
 use super::toc::Entry;
-use crate::bug::OrBug;
 use crate::error::Result;
 use crate::limits::LIMITS;
 use crate::saturating::saturating_usize;
@@ -164,27 +160,14 @@ impl BlockSearch {
         let near = self.examined..=self.examined.saturating_add(NEAR_BYTES);
         let fetched = if near.contains(&at) { 0 } else { FAR_COST };
         self.examined = at.saturating_add(len);
-        let (crc, decoder, checks) = if in_memory {
+        if in_memory {
             let most = match place.reach {
                 Reach::InPlace => bytes,
                 Reach::Behind => bytes.max(input.options.window_bytes),
             };
             input.data.load_wary(&*input.source, at, bytes, most)?;
-            let block = input.data.bytes(&*input.source, at).get(..bytes);
-            let block = block.or_bug(LOADED)?;
-            let mut decoder = Decoder::new();
-            decoder.feed(block);
-            (block_crc_of(entry.partition, block), decoder, Checks::Whole)
-        } else {
-            let Pieces {
-                crc,
-                size,
-                crcs,
-                decoder,
-            } = input.probe.hash(&*input.source, &input.options, at, len)?;
-            let checks = Checks::pieces(size, crcs);
-            (block_crc(entry.partition, &crc), decoder, checks)
-        };
+        }
+        let (crc, decoder, checks) = input.check(entry.partition, at, len)?;
         let fault = match judge::block(entry, crc, &decoder) {
             Err(fault) => fault,
             Ok(shape) => {
@@ -200,7 +183,7 @@ impl BlockSearch {
                 Fault::Order
             }
         };
-        input.probe.budget.spend(len.saturating_add(fetched));
+        input.budget.spend(len.saturating_add(fetched));
         input.affords(0);
         Ok(Verdict::Failed(fault))
     }
@@ -208,7 +191,7 @@ impl BlockSearch {
     /// The block at `at`, if it decodes within the file and is the one whose CRC-32 the entry has: (b) to (d).
     fn try_at(&mut self, on: &mut Reading, entry: &Entry, at: u64) -> Result<Option<Good>> {
         let (place, input) = (&mut on.place, &mut on.input);
-        let before = input.probe.budget;
+        let before = input.budget;
         let Some((shape, crc)) = self.look_at(place, input, entry, at)? else {
             return Ok(None);
         };
@@ -226,11 +209,11 @@ impl BlockSearch {
             place.is_limited = true;
             return Ok(None);
         }
-        input.probe.budget.spend(cost);
+        input.budget.spend(cost);
         if !ascends(input, place, entry, &tenant)? {
             return Ok(None);
         }
-        input.probe.budget.take_back(before);
+        input.budget.take_back(before);
         Ok(Some(Good {
             at,
             shape,
@@ -269,10 +252,9 @@ impl BlockSearch {
                 return Ok(None);
             }
             None => {
-                let (source, options) = (&*input.source, &input.options);
-                let pieces = input.probe.hash(source, options, at, shape.len)?;
-                input.probe.budget.spend(shape.len);
-                pieces.crc
+                let hashed = input.hash(at, shape.len)?;
+                input.budget.spend(shape.len);
+                hashed.crc
             }
         };
         tried.crc = Some(crc.clone());
@@ -298,21 +280,18 @@ fn ascends(input: &Input, place: &Position, entry: &Entry, tenant: &Name) -> Res
 
 /// What the block at `at` decodes to, if it ends within the file.
 fn shape_at(input: &mut Input, place: &mut Position, at: u64) -> Result<Option<Shape>> {
-    let affordable = input.probe.budget.left(input.front.len);
+    let affordable = input.budget.left(input.front.len);
     let mut decoder = Decoder::new();
     // What an entry names was read just now.
     let held = input.data.bytes(&*input.source, at);
     decoder.feed(held.get(..LIMITS.buffered_block_bytes).unwrap_or(held));
     if decoder.is_done() {
-        input.probe.budget.spend(decoder.offset());
+        input.budget.spend(decoder.offset());
         return Ok(Some(decoder.shape()));
     }
-    let (source, options) = (&*input.source, &input.options);
-    let (decoded, cost) = input
-        .probe
-        .decode(source, options, at, input.front.len, affordable)?;
+    let (decoded, cost) = input.decode(at, input.front.len, affordable)?;
     input.affords(cost);
-    input.probe.budget.spend(cost);
+    input.budget.spend(cost);
     place.is_limited |= decoded == Decoded::Unaffordable;
     Ok(match decoded {
         Decoded::Block(shape) => Some(shape),

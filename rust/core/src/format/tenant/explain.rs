@@ -2,13 +2,13 @@
 
 use super::claims::Origin;
 use super::front::{Front, u32_at};
-use super::input::Input;
 use super::judge::Fault;
-use super::probe::{Probe, block_crc};
+use super::probe::{Hashed, Input, block_crc};
 use super::toc::{Entry, TOC_START};
 use super::{MAGIC, VERSION_1};
 use crate::error::{Damage, Finding, Result};
 use crate::ledger::{Cause, Span};
+use crate::source::Window;
 use crate::text::escape;
 
 /// How much of a tenant ID an error shows, in characters.
@@ -165,8 +165,8 @@ fn entry_finding(front: &Front, entry: &Entry, fault: Fault) -> Finding {
 fn crc_of(input: &Input, entry: &Entry) -> Result<u32> {
     let (source, options, len) = (&*input.source, &input.options, input.front.len);
     let len = entry.block_end().min(len) - entry.offset.min(len);
-    let pieces = Probe::default().hash(source, options, entry.offset, len)?;
-    Ok(block_crc(entry.partition, &pieces.crc))
+    let hashed = Hashed::read(source, options, &mut Window::default(), entry.offset, len)?;
+    Ok(block_crc(entry.partition, &hashed.crc))
 }
 
 fn label(front: &Front, entry: &Entry) -> String {

@@ -1,9 +1,9 @@
 //! What a step found: messages, and the blocks and partitions that were kept.
 
 use super::block::Name;
-use super::input::Input;
 use super::layout::TocEntry;
 use super::partition_search;
+use super::probe::Input;
 use super::rows::{Message, Tenant, TenantRows};
 use crate::limits::LIMITS;
 

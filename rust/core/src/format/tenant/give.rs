@@ -7,8 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::block::{BLOCK_HEADER_BYTES, Name};
 use super::found::Found;
-use super::input::Input;
-use super::probe::{LOADED, block_crc, block_crc_of};
+use super::probe::{Checks, Input, LOADED};
 use super::rows::{MESSAGE_HEADER_BYTES, Message, Tenant};
 use crate::bug::OrBug;
 use crate::engine::Wanted;
@@ -18,7 +17,7 @@ use crate::saturating::saturating_usize;
 use crate::source::Source;
 
 /// Which records are wanted, in sets.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Chosen {
     partitions: Option<HashSet<u32>>,
     tenants: Option<HashSet<Vec<u8>>>,
@@ -77,31 +76,6 @@ pub(super) struct Open {
     pub(super) crc: Option<u32>,
 }
 
-/// How far the bytes of the open block are known to be those that were checked.
-#[derive(Debug)]
-pub(super) enum Checks {
-    /// Not at all: they are checked before the first is given out.
-    Unknown,
-    /// All of them, in the window.
-    Whole,
-    /// Piece by piece: the length of each but the last, their CRC-32s, and the stretch that is in the window and right.
-    Pieces {
-        size: u64,
-        crcs: Vec<u32>,
-        right: (u64, u64),
-    },
-}
-
-impl Checks {
-    pub(super) const fn pieces(size: u64, crcs: Vec<u32>) -> Self {
-        Self::Pieces {
-            size,
-            crcs,
-            right: (0, 0),
-        }
-    }
-}
-
 /// Why giving out messages stopped.
 pub(super) enum Given {
     /// The step has to end first.
@@ -111,7 +85,7 @@ pub(super) enum Given {
 }
 
 /// Gives out messages of good blocks, one block after the other.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Giver {
     pub(super) wanted: Chosen,
     /// Where the first wanted message begins, if reading begins there.
@@ -132,13 +106,7 @@ impl Giver {
     pub(super) fn new(wanted: &Wanted) -> Self {
         Self {
             wanted: Chosen::of(wanted),
-            from: None,
-            given: 0,
-            skip: 0,
-            open: None,
-            checks: Checks::Unknown,
-            tenant: None,
-            is_fresh: false,
+            ..Self::default()
         }
     }
 
@@ -390,17 +358,12 @@ impl Giver {
 /// Checks a block once more: it was checked by another walk, or elsewhere than where its entry says.
 fn check_again(open: &Open, stored: u32, input: &mut Input) -> Result<Checks> {
     let len = open.end.saturating_sub(open.at);
-    let (crc, checks) = if input.fits_window(len) {
+    if input.fits_window(len) {
         let bytes = saturating_usize(len);
         let want = bytes.max(input.options.window_bytes);
-        let block = input.data.exact(&*input.source, open.at, bytes, want)?;
-        (block_crc_of(open.partition, block), Checks::Whole)
-    } else {
-        let (source, options) = (&*input.source, &input.options);
-        let pieces = input.probe.hash(source, options, open.at, len)?;
-        let crc = block_crc(open.partition, &pieces.crc);
-        (crc, Checks::pieces(pieces.size, pieces.crcs))
-    };
+        input.data.load(&*input.source, open.at, bytes, want)?;
+    }
+    let (crc, _, checks) = input.check(open.partition, open.at, len)?;
     match crc == stored {
         true => Ok(checks),
         false => Err(input.changed()),

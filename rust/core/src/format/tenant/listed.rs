@@ -1,12 +1,11 @@
 //! The scan of version 2 by a sound table of contents: every byte is what the table makes of it (rule 22). It alone is read in parts.
 
-use super::block::{BLOCK_HEADER_BYTES, Name};
 use super::block_search::{BlockSearch, Good, Verdict};
 use super::claims::{Claim, Claims, Origin};
 use super::front::COUNT_BYTES;
 use super::judge::Fault;
 use super::part::{self, Progress};
-use super::probe::Probe;
+use super::probe::tenant_of;
 use super::reading::Reading;
 use super::toc::Entry;
 use crate::bug::OrBug;
@@ -165,7 +164,7 @@ impl Listed {
             Some(_) => {
                 let found = match input.data.bytes(source, at).first_chunk() {
                     Some(bytes) => u32::from_be_bytes(*bytes),
-                    None => input.probe.u32_at(source, at)?,
+                    None => input.u32_at(at)?,
                 };
                 (u64::from(found) != tenants).then_some(Cause::CountMismatch)
             }
@@ -229,11 +228,10 @@ impl Listed {
 
     /// Goes on behind `entry`, if its block stands.
     fn hop_to(&mut self, on: &mut Reading, first: u64, entry: &Entry, left: u64) -> Result<()> {
-        let Some(shape) = part::standing(&on.input, &mut Probe::default(), entry)? else {
+        let Some(shape) = part::standing(&on.input, entry)? else {
             return Ok(());
         };
-        let name_at = entry.offset + BLOCK_HEADER_BYTES;
-        let name = Name::read(&*on.input.source, name_at, shape.tenant_len)?;
+        let name = tenant_of(&*on.input.source, entry.offset, &shape)?;
         let end = entry.block_end();
         self.search
             .go_behind(&mut on.place, end, entry.partition, name);
@@ -270,7 +268,7 @@ impl Listed {
             return Ok(false);
         };
         if let Some(entry) = on.input.entries(at, left).next(&*on.input.source)?
-            && part::standing(&on.input, &mut Probe::default(), &entry)?.is_some()
+            && part::standing(&on.input, &entry)?.is_some()
         {
             return Err(self.inseparable(
                 on,
@@ -291,7 +289,7 @@ impl Listed {
         };
         let blocks = on.ranges.at().saturating_sub(start.1);
         let bytes = blocks.saturating_add(next.saturating_sub(start.0));
-        let (path, budget) = (on.input.source.path(), on.input.probe.budget);
+        let (path, budget) = (on.input.source.path(), on.input.budget);
         check_share(path, budget, bytes, on.input.front.len)
     }
 

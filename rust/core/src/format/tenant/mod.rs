@@ -14,9 +14,8 @@
 //! a reader does about damage.
 //!
 //! From the ground up: `block` (tenant IDs, and the decoder of a block), `toc` (entries), `layout` (what is written), `probe`
-//! (looking at places with bounded work); `front` (what stands in front of the data); `judge` (the rules); `claims`, `marks` and
-//! `ranges` (the ledger); `rows`, `found` and `give` (messages); `input` (what is read from) and `position` (where a scan
-//! stands), which `reading` puts together. On these stand the scans: `partitions` goes by `partition_search` (version 1),
+//! (what is read from, and looking at places there with bounded work); `front` (what stands in front of the data); `judge` (the rules); `claims`, `marks` and
+//! `ranges` (the ledger); `rows`, `found` and `give` (messages); `position` (where a scan stands), which `reading` puts together. On these stand the scans: `partitions` goes by `partition_search` (version 1),
 //! `listed` and `unlisted` by `block_search` (version 2 with and without a sound table of contents), and `pruned` by either. `walk`
 //! chooses one, `state` is what its carry holds, `explain` its errors. `runs` is the writer's memory, `contents` what a segment has.
 
@@ -28,7 +27,6 @@ mod explain;
 mod found;
 mod front;
 mod give;
-mod input;
 mod judge;
 mod layout;
 mod listed;

@@ -11,16 +11,15 @@ use serde::{Deserialize, Serialize};
 use super::VERSION_2;
 use super::block::Shape;
 use super::front::{COUNT_BYTES, Front};
-use super::input::Input;
 use super::judge;
-use super::probe::{Probe, block_crc};
+use super::probe::{Hashed, Input, block_crc};
 use super::ranges::front_is_damaged;
 use super::toc::{Entry, TOC_START};
 use crate::engine::Options;
 use crate::engine::part::{self, another_file};
 use crate::error::Result;
 use crate::limits::LIMITS;
-use crate::source::Source;
+use crate::source::{Source, Window};
 
 /// A part preferably begins behind a block that has at most this share of what is aimed at: it is checked again there.
 const SMALL_SHARE: u64 = 8;
@@ -195,11 +194,11 @@ pub(super) fn beginning(
     portion: &Portion,
     (at, left): (u64, u64),
 ) -> Result<Option<Beginning>> {
-    let (mut entries, mut probe) = (input.entries(at, left), Probe::default());
+    let mut entries = input.entries(at, left);
     while let Some(entry) = entries.next(&*input.source)?
         && entry.end < portion.until
     {
-        if let Some(shape) = standing(input, &mut probe, &entry)? {
+        if let Some(shape) = standing(input, &entry)? {
             let left = entries.left;
             return Ok(Some(Beginning { entry, shape, left }));
         }
@@ -208,12 +207,12 @@ pub(super) fn beginning(
 }
 
 /// What the block of an entry is, if it checks where the entry says that it is, whatever is in front of it.
-pub(super) fn standing(input: &Input, probe: &mut Probe, entry: &Entry) -> Result<Option<Shape>> {
+pub(super) fn standing(input: &Input, entry: &Entry) -> Result<Option<Shape>> {
     if judge::block_place(&input.front, entry, 0).is_err() {
         return Ok(None);
     }
-    let (source, options) = (&*input.source, &input.options);
-    let pieces = probe.hash(source, options, entry.offset, entry.length)?;
-    let crc = block_crc(entry.partition, &pieces.crc);
-    Ok(judge::block(entry, crc, &pieces.decoder).ok())
+    let (source, options, mut window) = (&*input.source, &input.options, Window::default());
+    let hashed = Hashed::read(source, options, &mut window, entry.offset, entry.length)?;
+    let crc = block_crc(entry.partition, &hashed.crc);
+    Ok(judge::block(entry, crc, &hashed.decoder).ok())
 }

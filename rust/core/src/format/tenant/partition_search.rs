@@ -4,10 +4,9 @@ use std::cmp::Ordering;
 
 use super::block::{BLOCK_HEADER_BYTES, Name};
 use super::front::COUNT_BYTES;
-use super::input::Input;
 use super::judge::{self, Fault, Partition};
 use super::position::{Position, Reach};
-use super::probe::Decoded;
+use super::probe::{Decoded, Input};
 use super::toc::Entry;
 use crate::error::Result;
 
@@ -55,10 +54,10 @@ impl PartitionSearch {
         place: &mut Position,
         entry: &Entry,
     ) -> Result<Verdict> {
-        let before = input.probe.budget;
+        let before = input.budget;
         let verdict = self.find_anywhere(input, place, entry)?;
         match verdict {
-            Verdict::Good(_) | Verdict::Disagrees(_) => input.probe.budget.take_back(before), // not in vain
+            Verdict::Good(_) | Verdict::Disagrees(_) => input.budget.take_back(before), // not in vain
             Verdict::Failed(_) if place.is_limited => {
                 return Ok(Verdict::Failed(Fault::Unsearched));
             }
@@ -149,7 +148,7 @@ impl PartitionSearch {
             return Ok(partition);
         }
         let (partition, cost) = decode(input, at)?;
-        input.probe.budget.spend(cost);
+        input.budget.spend(cost);
         place.is_limited |= matches!(partition, Partition::Unaffordable);
         if at == end_of(place) {
             self.tried = Some((at, partition));
@@ -199,18 +198,18 @@ fn next_offset(input: &Input, place: &mut Position, entry: &Entry) -> Result<u64
 
 /// Decodes the partition at `start`. Gives what it is, and what that cost.
 fn decode(input: &mut Input, start: u64) -> Result<(Partition, u64)> {
-    let (source, len) = (&*input.source, input.front.len);
-    let affordable = input.probe.budget.left(len);
+    let len = input.front.len;
+    let affordable = input.budget.left(len);
     if len - start < COUNT_BYTES {
         return Ok((Partition::Truncated, 0));
     }
-    let tenants = input.probe.u32_at(source, start)?;
+    let tenants = input.u32_at(start)?;
     let (mut at, mut cost, mut ascends) = (start + COUNT_BYTES, COUNT_BYTES, true);
     let mut last = None::<Name>;
     let (mut whole, mut whole_end) = (0, at);
     for _ in 0..tenants {
         let left = affordable.saturating_sub(cost);
-        let (decoded, spent) = input.probe.decode(source, &input.options, at, len, left)?;
+        let (decoded, spent) = input.decode(at, len, left)?;
         cost = cost.saturating_add(spent);
         let shape = match decoded {
             Decoded::Block(shape) => shape,
@@ -225,10 +224,10 @@ fn decode(input: &mut Input, start: u64) -> Result<(Partition, u64)> {
         };
         if ascends {
             let name_at = at + BLOCK_HEADER_BYTES;
-            let tenant = input.probe.name_at(source, name_at, shape.tenant_len)?;
+            let tenant = input.name_at(name_at, shape.tenant_len)?;
             cost = cost.saturating_add(shape.tenant_len.into());
             if let Some(last) = &last {
-                ascends = last.compare(source, &tenant)? == Ordering::Less;
+                ascends = last.compare(&*input.source, &tenant)? == Ordering::Less;
             }
             last = Some(tenant);
         }

@@ -6,11 +6,11 @@ use super::block::BLOCK_HEADER_BYTES;
 use super::claims::{self, Origin};
 use super::found::Kept;
 use super::front::COUNT_BYTES;
-use super::give::{Checks, Open};
+use super::give::Open;
 use super::judge::Fault;
 use super::layout::TocEntry;
 use super::partition_search::{Good, PartitionSearch, Verdict};
-use super::probe::Decoded;
+use super::probe::{Checks, Decoded};
 use super::reading::Reading;
 use super::toc::{Entry, V1_ENTRY_BYTES};
 use crate::bug::OrBug;
@@ -68,10 +68,7 @@ impl Part {
             return Ok(true);
         }
         let input = &mut on.input;
-        let (source, options) = (&*input.source, &input.options);
-        let (decoded, _) = input
-            .probe
-            .decode(source, options, open.at, self.end, u64::MAX)?;
+        let (decoded, _) = input.decode(open.at, self.end, u64::MAX)?;
         let Decoded::Block(shape) = decoded else {
             return Err(input.changed());
         };
@@ -83,18 +80,17 @@ impl Part {
     /// The next block, as it is before anything of it is given out, and whether its messages are wanted.
     fn next_block(&mut self, on: &mut Reading) -> Result<(Open, bool)> {
         let (input, at) = (&mut on.input, self.at);
-        let source = &*input.source;
         if self.end.saturating_sub(at) < BLOCK_HEADER_BYTES {
             return Err(input.changed());
         }
-        let messages = input.probe.u32_at(source, at)?;
-        let tenant_len = input.probe.u32_at(source, at + 4)?;
+        let messages = input.u32_at(at)?;
+        let tenant_len = input.u32_at(at + 4)?;
         let position = at + BLOCK_HEADER_BYTES + u64::from(tenant_len);
         if position > self.end {
             return Err(input.changed());
         }
         let name_at = at + BLOCK_HEADER_BYTES;
-        let tenant = input.probe.name_at(source, name_at, tenant_len)?;
+        let tenant = input.name_at(name_at, tenant_len)?;
         on.found.keep(|| Kept {
             tenant: tenant.clone(),
             entry: TocEntry {

@@ -1,11 +1,14 @@
-//! Looking at places where a block or partition might stand, with bounded work: lengths are followed from field to field, content
-//! is passed over, and checksums are computed in pieces.
+//! What a scan reads from, and looking at places where a block or partition might stand, with bounded work: lengths are followed
+//! from field to field, content is passed over, and checksums are computed in pieces.
+
+use std::sync::Arc;
 
 use super::block::{BLOCK_HEADER_BYTES, Decoder, Name, Shape};
+use super::front::Front;
+use super::toc::{Entries, Table};
 use crate::bug::OrBug;
-use crate::engine::Budget;
-use crate::engine::Options;
-use crate::error::Result;
+use crate::engine::{Budget, Options};
+use crate::error::{Error, Result};
 use crate::limits::LIMITS;
 use crate::saturating::saturating_usize;
 use crate::source::{Source, Window};
@@ -32,18 +35,73 @@ pub(super) enum Decoded {
     Unaffordable,
 }
 
-/// A block's CRC-32, that of each of its pieces, and what it decodes to.
-pub(super) struct Pieces {
+/// How far the bytes of a block are known to be those that were checked.
+#[derive(Debug, Default)]
+pub(super) enum Checks {
+    /// Not at all: they are checked before the first is given out.
+    #[default]
+    Unknown,
+    /// All of them, in the window.
+    Whole,
+    /// Piece by piece: the length of each but the last, their CRC-32s, and the stretch that is in the window and right.
+    Pieces {
+        size: u64,
+        crcs: Vec<u32>,
+        right: (u64, u64),
+    },
+}
+
+/// The CRC-32 of bytes that were read piece by piece, that of each piece, and what they decode to as a block.
+pub(super) struct Hashed {
     pub(super) crc: crc32fast::Hasher,
-    /// The length of each piece but the last.
-    pub(super) size: u64,
-    pub(super) crcs: Vec<u32>,
+    pub(super) checks: Checks,
     pub(super) decoder: Decoder,
 }
 
-/// The windows that are read through, and what has been spent.
-#[derive(Debug, Default)]
-pub(super) struct Probe {
+impl Hashed {
+    /// Hashes and decodes the `len` bytes at `at`.
+    pub(super) fn read(
+        source: &dyn Source,
+        options: &Options,
+        window: &mut Window,
+        at: u64,
+        len: u64,
+    ) -> Result<Self> {
+        let size = (options.window_bytes as u64)
+            .max(len.div_ceil(LIMITS.block_pieces))
+            .max(1);
+        let (mut whole, mut crcs) = (crc32fast::Hasher::new(), Vec::new());
+        let (mut decoder, mut done, mut polled) = (Decoder::new(), 0, 0);
+        while done < len {
+            if done >= polled {
+                options.poll()?;
+                polled = done + PIECE_BYTES;
+            }
+            let want = saturating_usize(size.min(len - done));
+            let bytes = window.exact(source, at + done, want, want)?;
+            let mut crc = crc32fast::Hasher::new();
+            crc.update(bytes);
+            whole.combine(&crc);
+            crcs.push(crc.finalize());
+            decoder.feed(bytes);
+            done += want as u64;
+        }
+        let right = (0, 0);
+        Ok(Self {
+            crc: whole,
+            checks: Checks::Pieces { size, crcs, right },
+            decoder,
+        })
+    }
+}
+
+/// What a scan reads from: the file and its front, with the windows that its bytes are looked at in, and what has been spent.
+pub(super) struct Input {
+    pub(super) source: Arc<dyn Source>,
+    pub(super) options: Options,
+    pub(super) front: Arc<Front>,
+    /// The window that rows lie in.
+    pub(super) data: Window,
     fields: Window,
     pieces: Window,
     /// Bytes hashed, and fields decoded, in vain.
@@ -51,34 +109,79 @@ pub(super) struct Probe {
     decoded: u32,
 }
 
-impl Probe {
+impl Input {
+    pub(super) fn new(source: Arc<dyn Source>, options: &Options, front: Arc<Front>) -> Self {
+        Self {
+            source,
+            options: options.clone(),
+            front,
+            data: Window::default(),
+            fields: Window::default(),
+            pieces: Window::default(),
+            budget: Budget::default(),
+            decoded: 0,
+        }
+    }
+
+    /// The `left` entries from the one at `at` on.
+    pub(super) fn entries(&self, at: u64, left: u64) -> Entries {
+        self.front.from(&self.options, at, left)
+    }
+
+    /// A table of these entries.
+    pub(super) fn table(&self, at: u64, left: u64) -> Table {
+        Table::new(self.entries(at, left), self.entries(at, left))
+    }
+
+    /// Whether a block of this length is checked in memory.
+    pub(super) fn fits_window(&self, len: u64) -> bool {
+        len <= LIMITS
+            .whole_block_windows
+            .saturating_mul(self.options.window_bytes as u64)
+    }
+
+    /// The tenant ID of the block at `at`, from the window where it is there.
+    pub(super) fn name(&self, at: u64, shape: &Shape) -> Result<Name> {
+        let name_at = at + BLOCK_HEADER_BYTES;
+        Name::new(name_at, shape.tenant_len, |len| {
+            if let Some(bytes) = self.data.bytes(&*self.source, name_at).get(..len) {
+                return Ok(bytes.into());
+            }
+            let mut bytes = vec![0; len];
+            self.source.read_exact_at(name_at, &mut bytes)?;
+            Ok(bytes.into())
+        })
+    }
+
+    /// Whether so many bytes may be tried in vain. That they would be is noted.
+    pub(super) fn affords(&mut self, bytes: u64) -> bool {
+        self.budget.affords(bytes, self.front.len)
+    }
+
+    pub(super) fn changed(&self) -> Error {
+        Error::changed(self.source.path(), "it")
+    }
+
     /// The u32 at `at`, which lies within the source.
-    pub(super) fn u32_at(&mut self, source: &dyn Source, at: u64) -> Result<u32> {
-        self.fields
-            .load_wary(source, at, 4, LIMITS.tenant_fields_ahead_bytes)?;
-        let bytes = self.fields.bytes(source, at).first_chunk();
+    pub(super) fn u32_at(&mut self, at: u64) -> Result<u32> {
+        let ahead = LIMITS.tenant_fields_ahead_bytes;
+        self.fields.load_wary(&*self.source, at, 4, ahead)?;
+        let bytes = self.fields.bytes(&*self.source, at).first_chunk();
         Ok(u32::from_be_bytes(*bytes.or_bug(LOADED)?))
     }
 
     /// The tenant ID of `len` bytes at `at`, which lie within the source.
-    pub(super) fn name_at(&mut self, source: &dyn Source, at: u64, len: u32) -> Result<Name> {
+    pub(super) fn name_at(&mut self, at: u64, len: u32) -> Result<Name> {
         Name::new(at, len, |len| {
-            self.fields
-                .load_wary(source, at, len, LIMITS.tenant_fields_ahead_bytes)?;
-            let bytes = self.fields.bytes(source, at).get(..len);
+            let ahead = LIMITS.tenant_fields_ahead_bytes;
+            self.fields.load_wary(&*self.source, at, len, ahead)?;
+            let bytes = self.fields.bytes(&*self.source, at).get(..len);
             Ok(bytes.or_bug(LOADED)?.into())
         })
     }
 
     /// Decodes the block at `at` up to `end`, spending at most `affordable`. Gives what it decodes to, and what that cost.
-    pub(super) fn decode(
-        &mut self,
-        source: &dyn Source,
-        options: &Options,
-        at: u64,
-        end: u64,
-        affordable: u64,
-    ) -> Result<(Decoded, u64)> {
+    pub(super) fn decode(&mut self, at: u64, end: u64, affordable: u64) -> Result<(Decoded, u64)> {
         let (mut decoder, mut cost) = (Decoder::new(), 0_u64);
         while !decoder.is_done() {
             let left = end.saturating_sub(at + decoder.offset());
@@ -100,49 +203,38 @@ impl Probe {
             if cost > affordable {
                 return Ok((Decoded::Unaffordable, cost));
             }
-            let field = self.u32_at(source, at + decoder.offset())?;
+            let field = self.u32_at(at + decoder.offset())?;
             decoder.feed(&field.to_be_bytes());
             self.decoded = self.decoded.wrapping_add(1);
             if self.decoded.is_multiple_of(POLL_FIELDS) {
-                options.poll()?;
+                self.options.poll()?;
             }
         }
         Ok((Decoded::Block(decoder.shape()), cost))
     }
 
     /// Hashes and decodes the `len` bytes at `at`.
-    pub(super) fn hash(
+    pub(super) fn hash(&mut self, at: u64, len: u64) -> Result<Hashed> {
+        Hashed::read(&*self.source, &self.options, &mut self.pieces, at, len)
+    }
+
+    /// Hashes and decodes the block of `len` bytes at `at`: in the window, which has it if it fits, or else piece by piece.
+    pub(super) fn check(
         &mut self,
-        source: &dyn Source,
-        options: &Options,
+        partition: u32,
         at: u64,
         len: u64,
-    ) -> Result<Pieces> {
-        let size = (options.window_bytes as u64)
-            .max(len.div_ceil(LIMITS.block_pieces))
-            .max(1);
-        let mut pieces = Pieces {
-            crc: crc32fast::Hasher::new(),
-            size,
-            crcs: Vec::new(),
-            decoder: Decoder::new(),
-        };
-        let (mut done, mut polled) = (0, 0);
-        while done < len {
-            if done >= polled {
-                options.poll()?;
-                polled = done + PIECE_BYTES;
-            }
-            let want = saturating_usize(size.min(len - done));
-            let bytes = self.pieces.exact(source, at + done, want, want)?;
-            let mut crc = crc32fast::Hasher::new();
-            crc.update(bytes);
-            pieces.crc.combine(&crc);
-            pieces.crcs.push(crc.finalize());
-            pieces.decoder.feed(bytes);
-            done += want as u64;
+    ) -> Result<(u32, Decoder, Checks)> {
+        if !self.fits_window(len) {
+            let hashed = self.hash(at, len)?;
+            let crc = block_crc(partition, &hashed.crc);
+            return Ok((crc, hashed.decoder, hashed.checks));
         }
-        Ok(pieces)
+        let block = self.data.bytes(&*self.source, at);
+        let block = block.get(..saturating_usize(len)).or_bug(LOADED)?;
+        let mut decoder = Decoder::new();
+        decoder.feed(block);
+        Ok((block_crc_of(partition, block), decoder, Checks::Whole))
     }
 }
 
@@ -162,7 +254,7 @@ pub(super) fn block_crc_of(partition: u32, bytes: &[u8]) -> u32 {
     crc.finalize()
 }
 
-/// The tenant ID of a block of this shape.
+/// The tenant ID of a block of this shape at `at`.
 pub(super) fn tenant_of(source: &dyn Source, at: u64, shape: &Shape) -> Result<Name> {
     Name::read(source, at + BLOCK_HEADER_BYTES, shape.tenant_len)
 }

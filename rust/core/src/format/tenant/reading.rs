@@ -4,8 +4,8 @@
 use super::block::Name;
 use super::found::Found;
 use super::give::Giver;
-use super::input::Input;
 use super::position::Position;
+use super::probe::Input;
 use super::ranges::Ranges;
 use super::toc::Entry;
 use crate::error::Result;

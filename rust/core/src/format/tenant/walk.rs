@@ -3,19 +3,19 @@
 use std::sync::Arc;
 
 use super::VERSION_1;
-use super::block::{BLOCK_HEADER_BYTES, Name};
+use super::block::Name;
 use super::block_search::BlockSearch;
 use super::claims::{self, Claims, Origin};
 use super::explain::{explain, explain_entry};
 use super::found::Found;
 use super::front::{COUNT_BYTES, Front};
 use super::give::{Given, Open, no_message};
-use super::input::Input;
 use super::listed::Listed;
 use super::marks::Marks;
 use super::part::{self, Portion, Progress};
 use super::partitions::{Gap, Part, Partitions};
 use super::position::{Position, Reach};
+use super::probe::{Input, tenant_of};
 use super::pruned::{Pruned, Pruning};
 use super::ranges::{self, Ranges, Stretch};
 use super::reading::Reading;
@@ -198,8 +198,7 @@ impl TenantScan {
             return Ok(TenantWalk::resume(scan, true));
         };
         let (entry, shape) = (&beginning.entry, &beginning.shape);
-        let name_at = entry.offset + BLOCK_HEADER_BYTES;
-        let name = Name::read(&*input.source, name_at, shape.tenant_len)?;
+        let name = tenant_of(&*input.source, entry.offset, shape)?;
         let (next, end) = (entry.end, entry.block_end());
         let mut table = input.table(next, beginning.left);
         table.before = Some(entry.partition);
@@ -235,7 +234,7 @@ impl TenantScan {
         let (on, course) = (&mut scan.on, &mut scan.course);
         let front_end = if state.partial { 0 } else { front.end() };
         on.ranges = Ranges::restore(&front, state.ranges, state.marks, front_end);
-        on.input.probe.budget = state.budget;
+        on.input.budget = state.budget;
         on.giver.open = state.open;
         on.giver.from = state.from;
         (on.giver.given, on.giver.skip) = (state.given, state.skip);
@@ -245,7 +244,7 @@ impl TenantScan {
         if let Some(progress) = state.portion {
             // A file that has parts is gone through by its table of contents.
             progress.check(&*on.input.source, &front)?;
-            on.input.probe.budget = state.budget.with_peak(progress.peak);
+            on.input.budget = state.budget.with_peak(progress.peak);
         }
         match course {
             Course::Partitions(own) => own.gap = state.gap,
@@ -269,7 +268,7 @@ impl TenantScan {
             before: place.table.before,
             end: place.end,
             last: last.map(|(partition, name)| (*partition, name.at, name.len)),
-            budget: on.input.probe.budget,
+            budget: on.input.budget,
             limited: place.is_limited,
             open: on.giver.open.clone(),
             part: None,
