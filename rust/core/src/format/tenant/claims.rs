@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::ledger::{Cause, Kind, whole_kind};
 
@@ -70,42 +70,35 @@ impl Claim {
 type Rank = (bool, u64);
 
 /// The bytes behind the number of partitions.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Claims {
     /// The end of the file.
+    #[serde(skip)]
     len: u64,
     /// Up to where ranges are laid.
     at: u64,
     /// Good blocks that are not laid yet.
     blocks: VecDeque<(u64, u64)>,
     /// By where what is not laid of them begins.
+    #[serde(serialize_with = "to_list", deserialize_with = "of_list")]
     claims: BTreeMap<(u64, Rank), Claim>,
     /// The claim that came last, if another can still become one with it.
     last: Option<(u64, Rank)>,
 }
 
-/// Claims between two steps.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(super) struct Saved {
-    at: u64,
-    blocks: Vec<(u64, u64)>,
-    claims: Vec<(u64, Rank, Claim)>,
-    last: Option<(u64, Rank)>,
+fn to_list<S: Serializer>(
+    claims: &BTreeMap<(u64, Rank), Claim>,
+    out: S,
+) -> Result<S::Ok, S::Error> {
+    let claims = claims.iter();
+    out.collect_seq(claims.map(|((start, rank), claim)| (start, rank, claim)))
 }
 
-impl Saved {
-    /// Nothing waits to be laid at `at`.
-    pub(super) fn new(at: u64) -> Self {
-        Self {
-            at,
-            ..Self::default()
-        }
-    }
-
-    /// Up to where ranges are laid.
-    pub(super) const fn at(&self) -> u64 {
-        self.at
-    }
+fn of_list<'de, D: Deserializer<'de>>(list: D) -> Result<BTreeMap<(u64, Rank), Claim>, D::Error> {
+    let claims = Vec::<(u64, Rank, Claim)>::deserialize(list)?.into_iter();
+    Ok(claims
+        .map(|(start, rank, claim)| ((start, rank), claim))
+        .collect())
 }
 
 impl Claims {
@@ -117,29 +110,9 @@ impl Claims {
         }
     }
 
-    pub(super) fn save(&self) -> Saved {
-        let claims = self.claims.iter();
-        Saved {
-            at: self.at,
-            blocks: self.blocks.iter().copied().collect(),
-            claims: claims
-                .map(|((start, rank), claim)| (*start, *rank, claim.clone()))
-                .collect(),
-            last: self.last,
-        }
-    }
-
-    pub(super) fn restore(saved: Saved, len: u64) -> Self {
-        let claims = saved.claims.into_iter();
-        Self {
-            len,
-            at: saved.at,
-            blocks: saved.blocks.into(),
-            claims: claims
-                .map(|(start, rank, claim)| ((start, rank), claim))
-                .collect(),
-            last: saved.last,
-        }
+    /// These, once they have been saved, of a file of `len` bytes.
+    pub(super) fn restore(self, len: u64) -> Self {
+        Self { len, ..self }
     }
 
     /// Up to where ranges are laid: no block that is found later begins before it.

@@ -238,8 +238,7 @@ impl Listed {
         self.claims = Claims::new(end, on.input.front.len);
         on.ranges.leave_entry(first, entry.end)?;
         on.ranges.skip_to(end);
-        on.place.table = on.input.table(entry.end, left);
-        on.place.table.before = Some(entry.partition);
+        on.place.table = on.input.table(entry.end, left, Some(entry.partition));
         if let Some(progress) = &mut self.progress {
             progress.pass(entry.at, left + 1);
             progress.stands = true;

@@ -147,17 +147,11 @@ pub(super) struct Gap {
 pub(super) struct Partitions {
     pub(super) search: PartitionSearch,
     pub(super) gap: Gap,
-    pub(super) part: Option<Part>,
 }
 
 impl Partitions {
-    pub(super) fn advance(&mut self, on: &mut Reading) -> Result<Advance> {
-        if let Some(part) = &mut self.part {
-            if !part.advance(on)? {
-                self.part = None;
-            }
-            return Ok(Advance::On);
-        }
+    /// Goes on by an entry. `part` is the partition whose blocks come next then.
+    pub(super) fn advance(&mut self, on: &mut Reading, part: &mut Option<Part>) -> Result<Advance> {
         let len = on.input.front.len;
         let Some(entry) = on.peek()?.cloned() else {
             self.end_gap(on, len)?;
@@ -175,31 +169,30 @@ impl Partitions {
         let verdict = self.search.find(&mut on.input, &mut on.place, &entry)?;
         on.place.table.pass();
         match verdict {
-            Verdict::Good(good) => self.keep(on, &entry, good)?,
+            Verdict::Good(good) => *part = Some(self.keep(on, good)?),
             Verdict::Disagrees(good) => {
                 self.end_gap(on, good.at)?;
                 on.ranges.mark(entry.at, entry.end, Cause::IndexDisagrees)?;
-                self.keep(on, &entry, good)?;
+                *part = Some(self.keep(on, good)?);
             }
-            Verdict::Cut(good, _) => self.keep_cut(on, &entry, good)?,
+            Verdict::Cut(good, _) => *part = Some(self.keep_cut(on, &entry, good)?),
             Verdict::Failed(fault) => self.fail(on, &entry, fault)?,
         }
         Ok(Advance::On)
     }
 
     /// Takes in a good partition.
-    fn keep(&mut self, on: &mut Reading, entry: &Entry, good: Good) -> Result<()> {
+    fn keep(&mut self, on: &mut Reading, good: Good) -> Result<Part> {
         self.end_gap(on, good.at)?;
         let header = good.at + COUNT_BYTES;
         on.ranges.cover(header, Kind::Header, None, Origin::None);
-        self.part = Some(Part::begin(on, good));
         let place = &mut on.place;
-        self.search.go_behind(place, good.end, entry.partition);
-        Ok(())
+        self.search.go_behind(place, good.end, good.partition);
+        Ok(Part::begin(on, good))
     }
 
     /// Rule 25: takes in what is whole of the partition that the file was cut in.
-    fn keep_cut(&mut self, on: &mut Reading, entry: &Entry, good: Good) -> Result<()> {
+    fn keep_cut(&mut self, on: &mut Reading, entry: &Entry, good: Good) -> Result<Part> {
         let len = on.input.front.len;
         self.end_gap(on, good.at)?;
         // Where nothing is left of the tenants that are missing, their number has to show it.
@@ -210,12 +203,11 @@ impl Partitions {
         let (header, tenants) = (good.at + COUNT_BYTES, u64::from(good.tenants));
         on.ranges
             .cover(header, kind, cause, Origin::Tenants(tenants));
-        self.part = Some(Part {
+        self.search.go_behind(&mut on.place, len, good.partition);
+        Ok(Part {
             cut: Some(entry.at),
             ..Part::begin(on, good)
-        });
-        self.search.go_behind(&mut on.place, len, entry.partition);
-        Ok(())
+        })
     }
 
     /// A failed entry: its cause is that of the gap that it is in, or it is marked itself.

@@ -128,9 +128,13 @@ impl Input {
         self.front.from(&self.options, at, left)
     }
 
-    /// A table of these entries.
-    pub(super) fn table(&self, at: u64, left: u64) -> Table {
-        Table::new(self.entries(at, left), self.entries(at, left))
+    /// A table of these entries. `before` is the partition of the one in front of them.
+    pub(super) fn table(&self, at: u64, left: u64, before: Option<u32>) -> Table {
+        Table {
+            entries: self.entries(at, left),
+            ahead: self.entries(at, left),
+            before,
+        }
     }
 
     /// Whether a block of this length is checked in memory.

@@ -13,10 +13,10 @@ use crate::engine::Advance;
 use crate::error::Result;
 use crate::ledger::Kind;
 
-/// Looks for blocks of version 2, or partitions of version 1, of which one is being gone through.
+/// Looks for blocks of version 2, or partitions of version 1.
 pub(super) enum Pruned {
     Blocks(BlockSearch),
-    Partitions(PartitionSearch, Option<Part>),
+    Partitions(PartitionSearch),
 }
 
 /// What an advance came to.
@@ -27,15 +27,8 @@ pub(super) enum Pruning {
 }
 
 impl Pruned {
-    pub(super) fn advance(&mut self, on: &mut Reading) -> Result<Pruning> {
-        if let Self::Partitions(_, open) = self
-            && let Some(part) = open
-        {
-            if !part.advance(on)? {
-                *open = None;
-            }
-            return Ok(Pruning::Advance(Advance::On));
-        }
+    /// Goes on by an entry. `part` is the partition whose blocks come next then.
+    pub(super) fn advance(&mut self, on: &mut Reading, part: &mut Option<Part>) -> Result<Pruning> {
         let Some(entry) = on.peek()?.cloned() else {
             return Ok(Pruning::Advance(Advance::End));
         };
@@ -48,7 +41,7 @@ impl Pruned {
             on.place.table.pass();
             return Ok(Pruning::Advance(Advance::On));
         }
-        let fault = match self.find(on, &entry)? {
+        let fault = match self.find(on, &entry, part)? {
             Ok(advance) => return Ok(Pruning::Advance(advance)),
             Err(fault) => fault,
         };
@@ -64,6 +57,7 @@ impl Pruned {
         &mut self,
         on: &mut Reading,
         entry: &Entry,
+        part: &mut Option<Part>,
     ) -> Result<std::result::Result<Advance, Fault>> {
         match self {
             Self::Blocks(search) => {
@@ -80,7 +74,7 @@ impl Pruned {
                 on.ranges.cover(good.end(), Kind::Block, None, Origin::None);
                 search.keep(on, entry, good)?;
             }
-            Self::Partitions(search, part) => {
+            Self::Partitions(search) => {
                 let good = match search.find(&mut on.input, &mut on.place, entry)? {
                     partition_search::Verdict::Good(good) => good,
                     partition_search::Verdict::Disagrees(_) => return Ok(Err(Fault::Disagrees)),

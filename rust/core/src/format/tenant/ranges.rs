@@ -57,19 +57,19 @@ pub(super) struct Saved {
 
 /// A stretch of the table of contents: where it begins, and where it ends, if that is not behind all of the front.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub(super) struct Stretch {
-    pub(super) start: u64,
-    pub(super) end: Option<u64>,
+struct Stretch {
+    start: u64,
+    end: Option<u64>,
 }
 
 impl Ranges {
-    /// No ranges yet; the first one begins at `at`.
-    pub(super) fn new(front: &Front, at: u64, front_end: u64) -> Self {
+    /// No ranges yet; the first one of the data begins at `at`.
+    pub(super) fn new(front: &Front, at: u64) -> Self {
         let saved = Saved {
             at,
             ..Saved::default()
         };
-        Self::restore(front, saved, Marks::default(), front_end)
+        Self::restore(front, saved, Marks::default(), front.end())
     }
 
     pub(super) fn restore(front: &Front, saved: Saved, marks: Marks, front_end: u64) -> Self {
@@ -84,14 +84,9 @@ impl Ranges {
         }
     }
 
-    /// The ranges of a part, whose front is this stretch; the first one of its data begins at `at`.
-    pub(super) fn of_part(front: &Front, at: u64, stretch: Stretch) -> Self {
-        let saved = Saved {
-            at,
-            stretch: Some(stretch),
-            ..Saved::default()
-        };
-        Self::restore(front, saved, Marks::default(), front.end())
+    /// They are of a part, whose front begins at this entry.
+    pub(super) const fn begin_stretch(&mut self, start: u64) {
+        self.state.stretch = Some(Stretch { start, end: None });
     }
 
     /// The part's front ends in front of this entry.
@@ -266,15 +261,14 @@ impl Ranges {
             false => (Kind::Header, None),
         };
         let stretch = self.state.stretch;
-        if let Some(Stretch { start, .. }) = stretch.filter(|stretch| stretch.start > TOC_START)
-            && !ranges.begun
+        let is_begun = mem::replace(&mut ranges.begun, true);
+        if let Some(Stretch { start, .. }) = stretch
+            && !is_begun
         {
-            ranges.begun = true;
             *tiling = Tiling::resume(start, None);
         }
         let mut cover = |end, kind, cause| tiling.cover(end, kind, cause, out);
-        if !ranges.begun {
-            ranges.begun = true;
+        if !is_begun && stretch.is_none_or(|stretch| stretch.start == 0) {
             let (kind, cause) = damaged(front.magic != MAGIC, Cause::BadMagic);
             cover(4, kind, cause);
             cover(6, Kind::Header, None);

@@ -19,12 +19,12 @@ pub(super) struct Reading {
 }
 
 impl Reading {
-    /// Nothing is read yet; the first range begins at `at`, and those of the front end at `front_end`.
-    pub(super) fn new(input: Input, place: Position, at: u64, front_end: u64) -> Self {
+    /// Nothing is read yet; the first range of the data begins at `at`.
+    pub(super) fn new(input: Input, place: Position, at: u64) -> Self {
         Self {
             giver: Giver::new(&input.options.wanted),
             found: Found::default(),
-            ranges: Ranges::new(&input.front, at, front_end),
+            ranges: Ranges::new(&input.front, at),
             place,
             input,
         }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::claims;
+use super::claims::Claims;
 use super::front::COUNT_BYTES;
 use super::give::Open;
 use super::part::Progress;
@@ -31,7 +31,7 @@ pub(super) struct State<G, M> {
     pub(super) open: Option<Open>,
     pub(super) part: Option<Part>,
     pub(super) gap: G,
-    pub(super) claims: claims::Saved,
+    pub(super) claims: Claims,
     pub(super) ranges: ranges::Saved,
     pub(super) marks: M,
     /// Where the first wanted message begins, for a walk that began there.

@@ -199,22 +199,13 @@ impl Entries {
 #[derive(Debug)]
 pub(super) struct Table {
     pub(super) entries: Entries,
-    /// Looks ahead: each entry is read once however often it is looked at.
-    ahead: Entries,
+    /// The same entries, gone through separately to look ahead: each is read once however often it is looked at.
+    pub(super) ahead: Entries,
     /// The partition of the entry in front of the next one.
     pub(super) before: Option<u32>,
 }
 
 impl Table {
-    /// In front of these entries. They are given twice: `ahead` is gone through separately.
-    pub(super) const fn new(entries: Entries, ahead: Entries) -> Self {
-        Self {
-            entries,
-            ahead,
-            before: None,
-        }
-    }
-
     /// Goes on behind the entry that came next. Gives its place, as [`place`](Self::place) does.
     pub(super) fn pass(&mut self) -> Option<(u64, u64)> {
         let place = self.place();

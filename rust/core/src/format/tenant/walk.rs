@@ -17,7 +17,7 @@ use super::partitions::{Gap, Part, Partitions};
 use super::position::{Position, Reach};
 use super::probe::{Input, tenant_of};
 use super::pruned::{Pruned, Pruning};
-use super::ranges::{self, Ranges, Stretch};
+use super::ranges::{self, Ranges};
 use super::reading::Reading;
 use super::rows::TenantRows;
 use super::state::State;
@@ -36,6 +36,8 @@ const POLL_ENTRIES: u64 = 1 << 10;
 pub(super) struct TenantScan {
     on: Reading,
     course: Course,
+    /// The partition of version 1 whose blocks are being gone through.
+    part: Option<Part>,
     /// It began within the file, and knows nothing of what is in front.
     is_partial: bool,
 }
@@ -60,7 +62,7 @@ impl Course {
         let is_v1 = front.version == VERSION_1;
         match reach {
             _ if front.refused => Self::Refused,
-            Reach::InPlace if is_v1 => Self::Pruned(Pruned::Partitions(Default::default(), None)),
+            Reach::InPlace if is_v1 => Self::Pruned(Pruned::Partitions(Default::default())),
             Reach::InPlace => Self::Pruned(Pruned::Blocks(BlockSearch::default())),
             Reach::Behind if is_v1 => Self::Partitions(Partitions::default()),
             Reach::Behind if front.is_sound() => Self::Listed(Listed {
@@ -72,18 +74,6 @@ impl Course {
                 search: BlockSearch::default(),
                 floor: at,
             }),
-        }
-    }
-
-    /// The partition of version 1 whose blocks are being gone through.
-    const fn part(&mut self) -> Option<&mut Option<Part>> {
-        match self {
-            Self::Partitions(Partitions { part, .. })
-            | Self::Pruned(Pruned::Partitions(_, part)) => Some(part),
-            Self::Refused
-            | Self::Listed(_)
-            | Self::Unlisted(_)
-            | Self::Pruned(Pruned::Blocks(_)) => None,
         }
     }
 }
@@ -114,10 +104,10 @@ impl TenantWalk {
 impl TenantScan {
     /// Begins at a place; everything up to `at` is laid.
     fn new(input: Input, place: Position, at: u64) -> Self {
-        let front_end = input.front.end();
         Self {
             course: Course::of(&input.front, place.reach, at),
-            on: Reading::new(input, place, at, front_end),
+            on: Reading::new(input, place, at),
+            part: None,
             is_partial: false,
         }
     }
@@ -125,7 +115,7 @@ impl TenantScan {
     /// In front of the `left` entries from the one at `entry` on, no block being known.
     fn at(input: Input, reach: Reach, (entry, left): (u64, u64)) -> Self {
         let data_start = input.front.toc_end.map(|end| end + COUNT_BYTES);
-        let (table, at) = (input.table(entry, left), input.front.end());
+        let (table, at) = (input.table(entry, left, None), input.front.end());
         Self::new(input, Position::new(table, reach, data_start), at)
     }
 
@@ -164,12 +154,10 @@ impl TenantScan {
             };
             let names_it = (entry.offset..entry.block_end()).contains(&offset);
             if names_it && input.front.in_bounds(entry.offset) {
-                let mut table = input.table(at, left);
-                table.before = before;
-                let at = entry.offset;
+                let (table, at) = (input.table(at, left, before), entry.offset);
                 let place = Position::new(table, Reach::Behind, Some(at));
                 let mut scan = Self::new(input, place, at);
-                scan.on.ranges = Ranges::new(&scan.on.input.front, at, 0);
+                scan.on.ranges.leave_front();
                 scan.on.giver.from = Some(offset);
                 scan.is_partial = true;
                 return Ok(scan);
@@ -185,7 +173,7 @@ impl TenantScan {
         let Some(before) = portion.before else {
             let mut scan = Self::at(input, reach, (TOC_START, entries));
             let end = scan.on.input.front.end();
-            scan.set_part(0, end, Progress::new(portion, (TOC_START, end)));
+            scan.set_part(0, Progress::new(portion, (TOC_START, end)));
             return Ok(TenantWalk::new(scan));
         };
         let Some(beginning) = part::beginning(&input, &portion, before)? else {
@@ -200,19 +188,17 @@ impl TenantScan {
         let (entry, shape) = (&beginning.entry, &beginning.shape);
         let name = tenant_of(&*input.source, entry.offset, shape)?;
         let (next, end) = (entry.end, entry.block_end());
-        let mut table = input.table(next, beginning.left);
-        table.before = Some(entry.partition);
+        let table = input.table(next, beginning.left, Some(entry.partition));
         let mut place = Position::new(table, reach, Some(end));
         place.last = Some((entry.partition, name));
         let mut scan = Self::new(input, place, end);
-        scan.set_part(next, end, Progress::new(portion, (next, end)));
+        scan.set_part(next, Progress::new(portion, (next, end)));
         Ok(TenantWalk::new(scan))
     }
 
-    /// The scan is of a part whose front begins at `front`, and whose data begins at `at`.
-    fn set_part(&mut self, start: u64, at: u64, progress: Progress) {
-        let stretch = Stretch { start, end: None };
-        self.on.ranges = Ranges::of_part(&self.on.input.front, at, stretch);
+    /// The scan is of a part whose front begins at `start`.
+    fn set_part(&mut self, start: u64, progress: Progress) {
+        self.on.ranges.begin_stretch(start);
         if let Course::Listed(listed) = &mut self.course {
             listed.progress = Some(progress);
         }
@@ -222,8 +208,7 @@ impl TenantScan {
     fn resume(input: Input, carry: &Carry) -> Result<TenantWalk> {
         let state: State<Gap, Marks> = State::of_carry(carry, input.front.len)?;
         let front = input.front.clone();
-        let mut table = input.table(state.entry, state.left);
-        table.before = state.before;
+        let table = input.table(state.entry, state.left, state.before);
         let mut place = Position::new(table, state.reach, state.end);
         place.is_limited = state.limited;
         if let Some((partition, at, len)) = state.last {
@@ -238,9 +223,7 @@ impl TenantScan {
         on.giver.open = state.open;
         on.giver.from = state.from;
         (on.giver.given, on.giver.skip) = (state.given, state.skip);
-        if let Some(part) = course.part() {
-            *part = state.part;
-        }
+        scan.part = state.part.filter(|_| front.version == VERSION_1);
         if let Some(progress) = state.portion {
             // A file that has parts is gone through by its table of contents.
             progress.check(&*on.input.source, &front)?;
@@ -249,7 +232,7 @@ impl TenantScan {
         match course {
             Course::Partitions(own) => own.gap = state.gap,
             Course::Listed(own) => {
-                own.claims = Claims::restore(state.claims, front.len);
+                own.claims = state.claims.restore(front.len);
                 own.progress = state.portion;
             }
             Course::Refused | Course::Unlisted(_) | Course::Pruned(_) => {}
@@ -271,9 +254,9 @@ impl TenantScan {
             budget: on.input.budget,
             limited: place.is_limited,
             open: on.giver.open.clone(),
-            part: None,
+            part: self.part.clone(),
             gap: &no_gap,
-            claims: claims::Saved::new(on.input.front.end()),
+            claims: Claims::new(on.input.front.end(), on.input.front.len),
             ranges: on.ranges.save(),
             marks: on.ranges.marks(),
             from: on.giver.from,
@@ -285,17 +268,16 @@ impl TenantScan {
             portion: None,
         };
         match &self.course {
-            Course::Refused | Course::Pruned(Pruned::Blocks(_)) => {}
-            Course::Partitions(own) => (state.gap, state.part) = (&own.gap, own.part.clone()),
-            Course::Pruned(Pruned::Partitions(_, part)) => state.part = part.clone(),
+            Course::Refused | Course::Pruned(_) => {}
+            Course::Partitions(own) => state.gap = &own.gap,
             Course::Listed(own) => {
-                state.claims = own.claims.save();
+                state.claims = own.claims.clone();
                 state.portion = own.progress;
                 if let Some(progress) = &mut state.portion {
                     progress.peak = state.budget.peak();
                 }
             }
-            Course::Unlisted(own) => state.claims = claims::Saved::new(own.floor),
+            Course::Unlisted(own) => state.claims = Claims::new(own.floor, on.input.front.len),
         }
         Carry::of(&state)
     }
@@ -328,15 +310,21 @@ impl TenantScan {
         if let Some(open) = on.giver.open.take() {
             return self.give(open);
         }
+        if let Some(part) = &mut self.part {
+            if !part.advance(on)? {
+                self.part = None;
+            }
+            return Ok(Advance::On);
+        }
         match &mut self.course {
             Course::Refused => {
                 refuse(on);
                 Ok(Advance::End)
             }
-            Course::Partitions(own) => own.advance(on),
+            Course::Partitions(own) => own.advance(on, &mut self.part),
             Course::Listed(own) => own.advance(on),
             Course::Unlisted(own) => own.advance(on),
-            Course::Pruned(own) => match own.advance(on)? {
+            Course::Pruned(own) => match own.advance(on, &mut self.part)? {
                 Pruning::Advance(advance) => Ok(advance),
                 Pruning::Failed(entry, fault) if on.input.options.strict => {
                     let damage = explain_entry(&on.input, &entry, fault);
@@ -354,7 +342,7 @@ impl TenantScan {
             Given::Full => return Ok(Advance::Full),
             Given::Block(end) => end,
         };
-        if let Some(Some(part)) = self.course.part() {
+        if let Some(part) = &mut self.part {
             part.end_block(on, end);
         }
         Ok(Advance::On)
