@@ -114,8 +114,9 @@ pub(super) struct Shape {
     pub(super) len: u64,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Field {
+    #[default]
     Messages,
     TenantLen,
     MessageLen,
@@ -123,7 +124,7 @@ enum Field {
 }
 
 /// Decodes a block's lengths from bytes that come in pieces of any size. Content can be passed over unseen.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Decoder {
     /// The field that comes behind the content that is left.
     next: Field,
@@ -140,17 +141,8 @@ pub(super) struct Decoder {
 }
 
 impl Decoder {
-    pub(super) const fn new() -> Self {
-        Self {
-            next: Field::Messages,
-            partial: [0; 4],
-            partial_len: 0,
-            skip: 0,
-            messages: 0,
-            tenant_len: 0,
-            left: 0,
-            len: 0,
-        }
+    pub(super) fn new() -> Self {
+        Self::default()
     }
 
     /// Whether the block has been decoded to its end.

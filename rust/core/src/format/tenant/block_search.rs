@@ -2,10 +2,8 @@
 
 use std::cmp::Ordering;
 
-use super::block::{BLOCK_HEADER_BYTES, Decoder, Name, Shape};
-use super::found::Kept;
+use super::block::{Decoder, Name, Shape};
 use super::front::COUNT_BYTES;
-use super::give::Open;
 use super::judge::{self, Fault};
 use super::layout::TocEntry;
 use super::position::{Position, Reach};
@@ -79,31 +77,15 @@ impl BlockSearch {
     /// Takes in the good block of an entry: the next ones stand behind it, and its messages are given out if they are wanted.
     pub(super) fn keep(&mut self, on: &mut Reading, entry: &Entry, good: Good) -> Result<()> {
         let (at, shape, end) = (good.at, good.shape, good.end());
-        on.found.keep(|| Kept {
-            tenant: good.tenant.clone(),
-            entry: TocEntry {
-                partition: entry.partition,
-                tenant_len: shape.tenant_len,
-                messages: shape.messages,
-                offset: at,
-                length: shape.len,
-                crc: entry.crc,
-            },
-        });
-        let wanted = !on.found.is_silent && on.wants(entry.partition, &good.tenant)?;
-        if wanted && shape.messages > 0 {
-            let open = Open {
-                at,
-                end,
-                partition: entry.partition,
-                messages: shape.messages,
-                tenant_len: shape.tenant_len,
-                next: 0,
-                position: at + BLOCK_HEADER_BYTES + u64::from(shape.tenant_len),
-                crc: Some(entry.crc),
-            };
-            on.giver.begin(open, good.checks);
-        } else {
+        let own = TocEntry {
+            partition: entry.partition,
+            tenant_len: shape.tenant_len,
+            messages: shape.messages,
+            offset: at,
+            length: shape.len,
+            crc: entry.crc,
+        };
+        if !on.keep(&good.tenant, own, end, good.checks)? {
             on.giver.pass(at, end);
         }
         self.go_behind(&mut on.place, end, entry.partition, good.tenant);

@@ -8,7 +8,7 @@ use super::block::Name;
 use super::front::Front;
 use super::layout::TocEntry;
 use super::walk::{TenantScan, TenantWalk};
-use crate::engine::{Options, Step, Walk, Wanted};
+use crate::engine::{Options, Step, Walk};
 use crate::error::Result;
 use crate::saturating::saturating_usize;
 use crate::source::Source;
@@ -69,17 +69,9 @@ impl Contents {
     ) -> Result<Self> {
         let options = Options {
             values: false,
-            // No messages: where blocks begin is enough.
-            wanted: Wanted {
-                tenants: Some(Vec::new()),
-                ..Wanted::default()
-            },
             ..options.clone()
         };
-        let scan = match direct {
-            true => TenantScan::prune(source.clone(), &options, front, None),
-            false => TenantScan::begin(source.clone(), &options, front),
-        };
+        let scan = TenantScan::of_blocks(source.clone(), &options, front, direct);
         let mut walk = TenantWalk::new(scan);
         let (mut blocks, mut partitions) = (Vec::new(), BTreeSet::new());
         loop {

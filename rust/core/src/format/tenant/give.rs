@@ -76,14 +76,6 @@ pub(super) struct Open {
     pub(super) crc: Option<u32>,
 }
 
-/// Why giving out messages stopped.
-pub(super) enum Given {
-    /// The step has to end first.
-    Full,
-    /// The block has been given out, to this offset.
-    Block(u64),
-}
-
 /// Gives out messages of good blocks, one block after the other.
 #[derive(Debug, Default)]
 pub(super) struct Giver {
@@ -122,18 +114,19 @@ impl Giver {
         self.from = self.from.filter(|from| !(start..end).contains(from));
     }
 
-    /// Gives messages of the open block, as many as a step has room for.
+    /// Gives messages of the open block, as many as a step has room for. Where the block ends if it has been given out; `None` if
+    /// the step has to end first.
     pub(super) fn give(
         &mut self,
         mut open: Open,
         input: &mut Input,
         found: &mut Found,
-    ) -> Result<Given> {
+    ) -> Result<Option<u64>> {
         let is_done = self.give_from(&mut open, input, found);
         let position = open.position;
         if !matches!(is_done, Ok(true)) {
             self.open = Some(open);
-            return is_done.map(|_| Given::Full);
+            return is_done.map(|_| None);
         }
         if let Some(from) = self.from.filter(|from| *from < position) {
             return Err(no_message(from));
@@ -141,7 +134,7 @@ impl Giver {
         if open.crc.is_some() && position != open.end {
             return Err(input.changed());
         }
-        Ok(Given::Block(position))
+        Ok(Some(position))
     }
 
     /// Whether the block has been given out to its end.

@@ -4,9 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::block::BLOCK_HEADER_BYTES;
 use super::claims::{self, Origin};
-use super::found::Kept;
 use super::front::COUNT_BYTES;
-use super::give::Open;
 use super::judge::Fault;
 use super::layout::TocEntry;
 use super::partition_search::{Good, PartitionSearch, Verdict};
@@ -62,59 +60,36 @@ impl Part {
             self.end_block(on, self.end);
             return Ok(true);
         }
-        let (open, is_wanted) = self.next_block(on)?;
-        if is_wanted {
-            on.giver.begin(open, Checks::Unknown);
-            return Ok(true);
-        }
-        let input = &mut on.input;
-        let (decoded, _) = input.decode(open.at, self.end, u64::MAX)?;
-        let Decoded::Block(shape) = decoded else {
-            return Err(input.changed());
-        };
-        on.giver.pass(open.at, open.at + shape.len);
-        self.end_block(on, open.at + shape.len);
-        Ok(true)
-    }
-
-    /// The next block, as it is before anything of it is given out, and whether its messages are wanted.
-    fn next_block(&mut self, on: &mut Reading) -> Result<(Open, bool)> {
         let (input, at) = (&mut on.input, self.at);
         if self.end.saturating_sub(at) < BLOCK_HEADER_BYTES {
             return Err(input.changed());
         }
         let messages = input.u32_at(at)?;
         let tenant_len = input.u32_at(at + 4)?;
-        let position = at + BLOCK_HEADER_BYTES + u64::from(tenant_len);
-        if position > self.end {
+        let name_at = at + BLOCK_HEADER_BYTES;
+        if name_at + u64::from(tenant_len) > self.end {
             return Err(input.changed());
         }
-        let name_at = at + BLOCK_HEADER_BYTES;
         let tenant = input.name_at(name_at, tenant_len)?;
-        on.found.keep(|| Kept {
-            tenant: tenant.clone(),
-            entry: TocEntry {
-                partition: self.partition,
-                tenant_len,
-                messages,
-                offset: at,
-                length: 0,
-                crc: 0,
-            },
-        });
         self.left -= 1;
-        let is_wanted = on.wants(self.partition, &tenant)? && messages > 0;
-        let open = Open {
-            at,
-            end: self.end,
+        let entry = TocEntry {
             partition: self.partition,
-            messages,
             tenant_len,
-            next: 0,
-            position,
-            crc: None,
+            messages,
+            offset: at,
+            length: 0,
+            crc: 0,
         };
-        Ok((open, is_wanted))
+        if on.keep(&tenant, entry, self.end, Checks::Unknown)? {
+            return Ok(true);
+        }
+        let (decoded, _) = on.input.decode(at, self.end, u64::MAX)?;
+        let Decoded::Block(shape) = decoded else {
+            return Err(on.input.changed());
+        };
+        on.giver.pass(at, at + shape.len);
+        self.end_block(on, at + shape.len);
+        Ok(true)
     }
 
     /// What is behind its blocks.

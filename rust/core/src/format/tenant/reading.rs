@@ -1,11 +1,13 @@
 //! What all scans share, as one value: what is read from, where that stands, what is given out, what the step found, and what was
 //! laid.
 
-use super::block::Name;
-use super::found::Found;
-use super::give::Giver;
+use super::VERSION_1;
+use super::block::{BLOCK_HEADER_BYTES, Name};
+use super::found::{Found, Kept};
+use super::give::{Giver, Open};
+use super::layout::TocEntry;
 use super::position::Position;
-use super::probe::Input;
+use super::probe::{Checks, Input};
 use super::ranges::Ranges;
 use super::toc::Entry;
 use crate::error::Result;
@@ -38,6 +40,36 @@ impl Reading {
     /// Whether the rows that were found lie in the window, so that it has to stay where it is.
     pub(super) const fn is_held(&self) -> bool {
         !self.found.messages.is_empty()
+    }
+
+    /// Takes in a good block, which ends at `end` at the latest: its messages are given out next if they are wanted. `false` if not.
+    pub(super) fn keep(
+        &mut self,
+        tenant: &Name,
+        entry: TocEntry,
+        end: u64,
+        checks: Checks,
+    ) -> Result<bool> {
+        self.found.keep(|| Kept {
+            tenant: tenant.clone(),
+            entry,
+        });
+        let is_given = entry.messages > 0 && !self.found.is_silent;
+        if !is_given || !self.wants(entry.partition, tenant)? {
+            return Ok(false);
+        }
+        let open = Open {
+            at: entry.offset,
+            end,
+            partition: entry.partition,
+            messages: entry.messages,
+            tenant_len: entry.tenant_len,
+            next: 0,
+            position: entry.offset + BLOCK_HEADER_BYTES + u64::from(entry.tenant_len),
+            crc: (self.input.front.version != VERSION_1).then_some(entry.crc),
+        };
+        self.giver.begin(open, checks);
+        Ok(true)
     }
 
     /// Whether records of this partition and tenant are wanted.

@@ -1,16 +1,18 @@
 //! The good blocks of a damaged segment (version 1: its good partitions), behind a table of contents that is made anew, in
 //! which each block has the CRC-32 that it was checked by.
 
+use std::sync::Arc;
+
 use super::block::BLOCK_HEADER_BYTES;
 use super::front::COUNT_BYTES;
 use super::layout::{TocEntry, file_header, v1_entry};
 use super::toc::{TOC_START, V1_ENTRY_BYTES, V2_ENTRY_BYTES};
-use super::walk::TenantWalk;
+use super::walk::{TenantScan, TenantWalk};
 use super::{VERSION_1, VERSION_2};
 use crate::bug::OrBug;
 use crate::engine::salvage::Entries;
 use crate::engine::suspect::read_piece;
-use crate::engine::{Options, Salvage, Start, Step, Walk, Wanted};
+use crate::engine::{Salvage, Step, Walk};
 use crate::error::Result;
 use crate::output::Spool;
 
@@ -18,16 +20,10 @@ use crate::output::Spool;
 const PIECE_BYTES: usize = 1 << 16;
 
 pub(super) fn salvage(salvage: &mut Salvage<'_>) -> Result<()> {
-    let options = Options {
-        // No messages: which blocks are good is enough.
-        wanted: Wanted {
-            tenants: Some(Vec::new()),
-            ..Wanted::default()
-        },
-        ..salvage.options().clone()
-    };
-    let walk = TenantWalk::open(salvage.source(), &options, Start::Beginning)?;
-    let mut good = Good::find(salvage, walk)?;
+    let (source, options) = (salvage.source(), salvage.options());
+    let front = Arc::new(super::front::Front::read(&*source, options)?);
+    let scan = TenantScan::of_blocks(source, options, front, false);
+    let mut good = Good::find(salvage, TenantWalk::new(scan))?;
     good.write_front(salvage)?;
     let mut tenants = Entries::<4>::new(&mut good.tenants)?;
     let (mut blocks, mut partition) = (Entries::new(&mut good.blocks)?, None);

@@ -9,7 +9,7 @@ use super::claims::{self, Claims, Origin};
 use super::explain::{explain, explain_entry};
 use super::found::Found;
 use super::front::{COUNT_BYTES, Front};
-use super::give::{Given, Open, no_message};
+use super::give::{Open, no_message};
 use super::listed::Listed;
 use super::marks::Marks;
 use super::part::{self, Portion, Progress};
@@ -23,7 +23,7 @@ use super::rows::TenantRows;
 use super::state::State;
 use super::toc::TOC_START;
 use super::unlisted::Unlisted;
-use crate::engine::{Advance, Carry, Driver, Options, Scan, Start};
+use crate::engine::{Advance, Carry, Driver, Options, Scan, Start, Wanted};
 use crate::error::{Error, Result};
 use crate::ledger::{Kind, Span};
 use crate::limits::LIMITS;
@@ -141,6 +141,25 @@ impl TenantScan {
             scan.on.ranges.leave_front();
         }
         scan
+    }
+
+    /// A scan that gives no messages, of a file with this front: which blocks are good is enough. `direct`: only of those that
+    /// are where the table of contents says.
+    pub(super) fn of_blocks(
+        source: Arc<dyn Source>,
+        options: &Options,
+        front: Arc<Front>,
+        direct: bool,
+    ) -> Self {
+        let mut options = options.clone();
+        options.wanted = Wanted {
+            tenants: Some(Vec::new()),
+            ..Wanted::default()
+        };
+        match direct {
+            true => Self::prune(source, &options, front, None),
+            false => Self::begin(source, &options, front),
+        }
     }
 
     /// A scan from the message at `offset` on: its block is found by the table of contents.
@@ -338,9 +357,8 @@ impl TenantScan {
     /// Gives messages of the block that is open.
     fn give(&mut self, open: Open) -> Result<Advance> {
         let on = &mut self.on;
-        let end = match on.giver.give(open, &mut on.input, &mut on.found)? {
-            Given::Full => return Ok(Advance::Full),
-            Given::Block(end) => end,
+        let Some(end) = on.giver.give(open, &mut on.input, &mut on.found)? else {
+            return Ok(Advance::Full);
         };
         if let Some(part) = &mut self.part {
             part.end_block(on, end);
