@@ -1,5 +1,6 @@
 //! Writing a whole segment: messages in any order, grouped, behind a table of contents.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use super::front::COUNT_BYTES;
@@ -87,12 +88,12 @@ impl Writer {
     }
 
     fn check_open(&self) -> Result<()> {
-        if self.closed {
-            return Err(Error::Usage(
+        match self.closed {
+            true => Err(Error::Usage(
                 "the writer is closed: create another segment".to_owned(),
-            ));
+            )),
+            false => Ok(()),
         }
-        Ok(())
     }
 
     fn spill_if_full(&mut self) -> Result<()> {
@@ -134,60 +135,55 @@ impl Writer {
     }
 
     fn write_segment(&self, file: &Handle) -> Result<()> {
-        let version = self.options.version;
-        let plan = self.plan()?;
-        let toc_end = TOC_START + plan.toc_bytes;
-        let mut toc = Region::new(&self.path, 0);
-        let mut data = Region::new(&self.path, toc_end);
-        let mut head = Vec::new();
-        let entries = if version == VERSION_1 {
-            plan.partitions
-        } else {
-            plan.blocks
+        let (version, plan) = (self.options.version, self.plan()?);
+        let entries = match version {
+            VERSION_1 => plan.partitions,
+            _ => plan.blocks,
         };
+        let mut toc = Region::new(&self.path, file, 0);
+        let mut data = Region::new(&self.path, file, TOC_START + plan.toc_bytes);
+        let (mut head, mut toc_crc) = (Vec::new(), crc32fast::Hasher::new());
         file_header(&mut head, version, entries);
-        let mut toc_crc = crc32fast::Hasher::new();
         toc_crc.update(&head);
-        toc.write(file, &head)?;
-        data.write(file, &plan.partitions.to_be_bytes())?;
+        toc.write(&head)?;
+        data.write(&plan.partitions.to_be_bytes())?;
         let mut merge = self.spilled.merge(&self.memory)?;
         let mut partition = None::<Partition>;
         while let Some(group) = merge.next_group()? {
             if partition.as_ref().map(|own| own.id) != Some(group.partition) {
-                self.end_partition(file, partition.take(), &mut data, &mut toc)?;
+                self.end_partition(partition.take(), &mut data, &mut toc)?;
                 partition = Some(Partition {
                     id: group.partition,
                     at: data.at(),
                     tenants: 0,
                 });
                 // Their number follows when it is known.
-                data.write(file, &[0; 4])?;
+                data.write(&[0; 4])?;
             }
             if let Some(partition) = &mut partition {
                 partition.tenants += 1; // at most as many as there are blocks
             }
-            let entry = write_block(file, &mut data, &mut merge, &group, &mut head)?;
+            let entry = write_block(&mut data, &mut merge, &group, &mut head)?;
             if version == VERSION_2 {
                 head.clear();
                 entry.head(&mut head);
                 head.extend_from_slice(&group.tenant);
                 entry.tail(&mut head);
                 toc_crc.update(&head);
-                toc.write(file, &head)?;
+                toc.write(&head)?;
             }
         }
-        self.end_partition(file, partition.take(), &mut data, &mut toc)?;
+        self.end_partition(partition.take(), &mut data, &mut toc)?;
         if version == VERSION_2 {
-            toc.write(file, &toc_crc.finalize().to_be_bytes())?;
+            toc.write(&toc_crc.finalize().to_be_bytes())?;
         }
-        toc.flush(file)?;
-        data.flush(file)
+        toc.flush()?;
+        data.flush()
     }
 
     /// The number of tenants, now that it is known, and in version 1 the partition's entry.
     fn end_partition(
         &self,
-        file: &Handle,
         partition: Option<Partition>,
         data: &mut Region<'_>,
         toc: &mut Region<'_>,
@@ -195,11 +191,11 @@ impl Writer {
         let Some(partition) = partition else {
             return Ok(());
         };
-        data.patch(file, partition.at, partition.tenants.to_be_bytes())?;
+        data.patch(partition.at, partition.tenants.to_be_bytes())?;
         if self.options.version == VERSION_1 {
             let (mut entry, length) = (Vec::new(), data.at() - partition.at);
             v1_entry(&mut entry, partition.id, partition.at, length);
-            toc.write(file, &entry)?;
+            toc.write(&entry)?;
         }
         Ok(())
     }
@@ -254,7 +250,6 @@ struct Partition {
 
 /// Writes a block. Gives its entry of the table of contents.
 fn write_block(
-    file: &Handle,
     data: &mut Region<'_>,
     merge: &mut Merge<'_>,
     group: &Group,
@@ -268,11 +263,11 @@ fn write_block(
     block_header(head, group.messages, tenant_len);
     for bytes in [&*head, &group.tenant] {
         crc.update(bytes);
-        data.write(file, bytes)?;
+        data.write(bytes)?;
     }
     merge.copy(|bytes| {
         crc.update(bytes);
-        data.write(file, bytes)
+        data.write(bytes)
     })?;
     Ok(TocEntry {
         partition: group.partition,
@@ -287,15 +282,14 @@ fn write_block(
 /// Part of the file that is written from its beginning to its end, with a buffer of its own.
 struct Region<'a> {
     path: &'a Path,
+    file: &'a Handle,
     buffer: WriteBuffer,
 }
 
 impl<'a> Region<'a> {
-    const fn new(path: &'a Path, start: u64) -> Self {
-        Self {
-            path,
-            buffer: WriteBuffer::new(start),
-        }
+    const fn new(path: &'a Path, file: &'a Handle, start: u64) -> Self {
+        let buffer = WriteBuffer::new(start);
+        Self { path, file, buffer }
     }
 
     /// Where the next byte will be.
@@ -303,26 +297,29 @@ impl<'a> Region<'a> {
         self.buffer.end()
     }
 
-    fn write(&mut self, file: &Handle, bytes: &[u8]) -> Result<()> {
+    fn write(&mut self, bytes: &[u8]) -> Result<()> {
         self.buffer.bytes().extend_from_slice(bytes);
         if self.buffer.is_full() {
-            self.flush(file)?;
+            self.flush()?;
         }
         Ok(())
     }
 
-    fn flush(&mut self, file: &Handle) -> Result<()> {
+    fn flush(&mut self) -> Result<()> {
         let (bytes, at) = (self.buffer.len(), self.buffer.start());
-        self.buffer.write_to(file).map_err(|error| {
-            let action = format!("cannot write {bytes} bytes of the new file at offset {at}");
-            Error::io(Some(self.path), action, error)
-        })
+        let written = self.buffer.write_to(self.file);
+        self.written(written, bytes, at)
     }
 
     /// Changes four bytes that were written before.
-    fn patch(&mut self, file: &Handle, at: u64, bytes: [u8; 4]) -> Result<()> {
-        self.buffer.patch(file, at, bytes).map_err(|error| {
-            let action = format!("cannot write 4 bytes of the new file at offset {at}");
+    fn patch(&mut self, at: u64, bytes: [u8; 4]) -> Result<()> {
+        let written = self.buffer.patch(self.file, at, bytes);
+        self.written(written, bytes.len(), at)
+    }
+
+    fn written(&self, result: io::Result<()>, bytes: usize, at: u64) -> Result<()> {
+        result.map_err(|error| {
+            let action = format!("cannot write {bytes} bytes of the new file at offset {at}");
             Error::io(Some(self.path), action, error)
         })
     }
