@@ -21,15 +21,6 @@ pub(super) enum Origin {
     None,
 }
 
-/// A range that is ready to be laid behind the one before: where it ends, what it is, why, and where from.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Piece {
-    pub(super) end: u64,
-    pub(super) kind: Kind,
-    pub(super) cause: Option<Cause>,
-    pub(super) origin: Origin,
-}
-
 /// The range of a number of tenants, or of entries that failed: such as stand one behind the other in the table, fail for the
 /// same cause, and name ranges that touch are kept as one, unless only the last of them is a torn tail (5).
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -47,6 +38,26 @@ pub(super) struct Claim {
 }
 
 impl Claim {
+    /// The claim to the range from `start` to `end`, of entries that end at `toc_end`.
+    const fn new(
+        start: u64,
+        end: u64,
+        cause: Option<Cause>,
+        origin: Origin,
+        toc_end: u64,
+        entries: u64,
+    ) -> Self {
+        Self {
+            start,
+            end,
+            cause,
+            origin,
+            toc_end,
+            entries,
+            left: Vec::new(),
+        }
+    }
+
     /// Whether everything was left for it.
     fn is_whole(&self) -> bool {
         self.left == [(self.start, self.end)]
@@ -128,15 +139,7 @@ impl Claims {
     /// The number of tenants at `at`, of the partition whose first entry is at `toc_at`; `expected` is what the table says.
     pub(super) fn tenants(&mut self, at: u64, toc_at: u64, expected: u64, cause: Option<Cause>) {
         let end = (at + super::front::COUNT_BYTES).min(self.len);
-        let claim = Claim {
-            start: at,
-            end,
-            cause,
-            origin: Origin::Tenants(expected),
-            toc_end: toc_at,
-            entries: 0,
-            left: Vec::new(),
-        };
+        let claim = Claim::new(at, end, cause, Origin::Tenants(expected), toc_at, 0);
         if at < end {
             self.claims.insert((at, (false, toc_at)), claim);
         }
@@ -155,15 +158,7 @@ impl Claims {
             return;
         }
         let key = (start, (true, toc_at));
-        let claim = Claim {
-            start,
-            end,
-            cause: Some(cause),
-            origin: Origin::Entry(toc_at),
-            toc_end,
-            entries: 1,
-            left: Vec::new(),
-        };
+        let claim = Claim::new(start, end, Some(cause), Origin::Entry(toc_at), toc_end, 1);
         self.last = Some(key);
         self.claims.insert(key, claim);
     }
@@ -176,15 +171,8 @@ impl Claims {
     /// Claims the rest of the file as one range that the search did not come to, of so many `entries` from the one at `toc_at`
     /// on. False if no byte is left.
     pub(super) fn give_up(&mut self, toc_at: u64, entries: u64) -> bool {
-        let claim = Claim {
-            start: self.at,
-            end: self.len,
-            cause: Some(Cause::SearchLimit),
-            origin: Origin::Entry(toc_at),
-            toc_end: toc_at,
-            entries,
-            left: Vec::new(),
-        };
+        let (cause, origin) = (Some(Cause::SearchLimit), Origin::Entry(toc_at));
+        let claim = Claim::new(self.at, self.len, cause, origin, toc_at, entries);
         let is_any = self.at < self.len;
         if is_any {
             self.claims.insert((self.at, (true, u64::MAX)), claim);
@@ -192,9 +180,13 @@ impl Claims {
         is_any
     }
 
-    /// Lays everything up to `until`, in front of which nothing can come any more, and blocks directly behind.
-    /// Gives the failed entries that lost bytes to others and are done with.
-    pub(super) fn lay(&mut self, until: u64, mut out: impl FnMut(Piece)) -> Vec<Claim> {
+    /// Lays everything up to `until`, in front of which nothing can come any more, and blocks directly behind: of each range where
+    /// it ends, what it is, why, and where from. Gives the failed entries that lost bytes to others and are done with.
+    pub(super) fn lay(
+        &mut self,
+        until: u64,
+        mut out: impl FnMut(u64, Kind, Option<Cause>, Origin),
+    ) -> Vec<Claim> {
         let mut clipped = Vec::new();
         loop {
             if let Some(&(start, end)) = self.blocks.front()
@@ -202,12 +194,7 @@ impl Claims {
             {
                 self.blocks.pop_front();
                 self.at = end;
-                out(Piece {
-                    end,
-                    kind: Kind::Block,
-                    cause: None,
-                    origin: Origin::None,
-                });
+                out(end, Kind::Block, None, Origin::None);
                 continue;
             }
             let next = self.blocks.front().map_or(until, |(start, _)| *start);
@@ -223,7 +210,7 @@ impl Claims {
     }
 
     /// Lays a stretch that no good block takes.
-    fn lay_gap(&mut self, end: u64, out: &mut impl FnMut(Piece)) {
+    fn lay_gap(&mut self, end: u64, out: &mut impl FnMut(u64, Kind, Option<Cause>, Origin)) {
         let mut behind = self.claims.split_off(&(end, (false, 0)));
         let mut here: Vec<_> = std::mem::take(&mut self.claims).into_iter().collect();
         // The claims that reach this far, the first in rank on top.
@@ -254,24 +241,14 @@ impl Claims {
                 active.push(std::cmp::Reverse((*rank, coming)));
                 coming += 1;
             }
-            let claim = top.and_then(|(_, place)| here.get_mut(place));
-            out(match claim {
-                Some((_, claim)) => {
-                    claim.take(at, piece_end);
-                    Piece {
-                        end: piece_end,
-                        kind: kind(claim.cause, piece_end == self.len),
-                        cause: claim.cause,
-                        origin: claim.origin,
-                    }
-                }
-                None => Piece {
-                    end: piece_end,
-                    kind: Kind::Corrupt,
-                    cause: Some(Cause::Unreferenced),
-                    origin: Origin::None,
-                },
-            });
+            if let Some((_, claim)) = top.and_then(|(_, place)| here.get_mut(place)) {
+                claim.take(at, piece_end);
+                let kind = kind(claim.cause, piece_end == self.len);
+                out(piece_end, kind, claim.cause, claim.origin);
+            } else {
+                let cause = Some(Cause::Unreferenced);
+                out(piece_end, Kind::Corrupt, cause, Origin::None);
+            }
             at = piece_end;
         }
         self.at = end;

@@ -137,8 +137,9 @@ impl Listed {
     /// Lays what is certain, and marks the entries that lost all of their ranges.
     fn lay(&mut self, on: &mut Reading, until: u64) -> Result<()> {
         let ranges = &mut on.ranges;
-        let clipped = self.claims.lay(until.min(on.input.front.len), |piece| {
-            ranges.cover(piece.end, piece.kind, piece.cause, piece.origin);
+        let until = until.min(on.input.front.len);
+        let clipped = self.claims.lay(until, |end, kind, cause, origin| {
+            ranges.cover(end, kind, cause, origin);
         });
         clipped.iter().try_for_each(|claim| mark_lost(on, claim))
     }
