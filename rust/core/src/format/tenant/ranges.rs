@@ -185,18 +185,14 @@ impl Ranges {
         self.hold_first(place);
         let until = self.state.given_until;
         if until > 0 {
-            let own = self.spans.drain(place..);
-            let own = own.filter(|span| span.is_damage() || span.end > until);
-            // What was given of a range was all that had been read of it.
-            let rest = own.map(|span| match span.is_damage() {
-                true => span,
-                false => Span {
-                    start: span.start.max(until),
-                    ..span
-                },
-            });
-            let rest: Vec<_> = rest.collect();
-            self.spans.extend(rest);
+            for mut span in self.spans.split_off(place) {
+                if !span.is_damage() {
+                    // What was given of a range was all that had been read of it.
+                    span.start = span.start.max(until);
+                }
+                self.spans
+                    .extend(Some(span).filter(|span| span.start < span.end));
+            }
         }
     }
 

@@ -81,17 +81,14 @@ impl Entries {
 
     /// The `len` bytes at `at`, which lie within the source.
     fn load<'a>(&'a mut self, source: &'a dyn Source, at: u64, len: u64) -> Result<&'a [u8]> {
-        let len = saturating_usize(len);
-        let kept = usize::try_from(at)
-            .ok()
-            .and_then(|start| start.checked_add(len).map(|end| (start, end)));
-        if let Some((start, end)) = kept.filter(|(_, end)| *end <= self.kept.len()) {
-            return self.kept.get(start..end).or_bug("bytes that were kept");
+        let (start, end) = (saturating_usize(at), saturating_usize(at + len));
+        if let Some(kept) = self.kept.get(start..end) {
+            return Ok(kept);
         }
         // Every entry that is left has at least so many bytes: nothing behind the table is read.
         let want = self.left.saturating_mul(self.least_bytes());
         let want = saturating_usize(want.saturating_sub(at - self.at)).min(self.window_bytes);
-        self.window.exact(source, at, len, want)
+        self.window.exact(source, at, saturating_usize(len), want)
     }
 
     /// As [`load`](Self::load), of as many bytes as the array has.
