@@ -7,7 +7,7 @@ use super::front::COUNT_BYTES;
 use super::judge::{self, Fault};
 use super::layout::TocEntry;
 use super::position::{Position, Reach};
-use super::probe::{Checks, Decoded, FAR_COST, Input, NEAR_BYTES, block_crc, tenant_of};
+use super::probe::{Checks, Decoded, FAR_COST, NEAR_BYTES, block_crc, tenant_of};
 use super::reading::Reading;
 use super::toc::Entry;
 use crate::error::Result;
@@ -62,16 +62,10 @@ pub(super) struct BlockSearch {
 }
 
 impl BlockSearch {
-    /// Goes on behind a good block that ends at `end`.
-    pub(super) fn go_behind(
-        &mut self,
-        place: &mut Position,
-        end: u64,
-        partition: u32,
-        tenant: Name,
-    ) {
+    /// Goes on behind a good block, of this partition and tenant, that ends at `end`.
+    pub(super) fn go_behind(&mut self, on: &mut Reading, end: u64, last: (u32, Name)) {
         self.tried.clear();
-        place.go_behind(end, partition, tenant);
+        on.place.go_behind(end, last);
     }
 
     /// Takes in the good block of an entry: the next ones stand behind it, and its messages are given out if they are wanted.
@@ -88,7 +82,7 @@ impl BlockSearch {
         if !on.keep(&good.tenant, own, end, good.checks)? {
             on.giver.pass(at, end);
         }
-        self.go_behind(&mut on.place, end, entry.partition, good.tenant);
+        self.go_behind(on, end, (entry.partition, good.tenant));
         Ok(())
     }
 
@@ -127,15 +121,13 @@ impl BlockSearch {
 
     /// Checks the very bytes that the entry names: (a).
     fn examine(&mut self, on: &mut Reading, entry: &Entry) -> Result<Verdict> {
-        let (is_held, place, input) = (on.is_held(), &mut on.place, &mut on.input);
         let (at, len) = (entry.offset, entry.length);
-        let in_memory = input.fits_window(len);
+        let in_memory = on.input.fits_window(len);
         let bytes = saturating_usize(len);
-        if in_memory && is_held && input.data.bytes(&*input.source, at).len() < bytes {
+        if in_memory && on.is_held() && on.input.data.bytes(&*on.input.source, at).len() < bytes {
             return Ok(Verdict::Full);
         }
-        if !input.affords(len) {
-            place.is_limited = true;
+        if !on.affords(len) {
             return Ok(Verdict::Failed(Fault::Unsearched));
         }
         // What is not near the block that was looked at before has to be fetched.
@@ -143,18 +135,20 @@ impl BlockSearch {
         let fetched = if near.contains(&at) { 0 } else { FAR_COST };
         self.examined = at.saturating_add(len);
         if in_memory {
-            let most = match place.reach {
+            let most = match on.place.reach {
                 Reach::InPlace => bytes,
-                Reach::Behind => bytes.max(input.options.window_bytes),
+                Reach::Behind => bytes.max(on.input.options.window_bytes),
             };
-            input.data.load_wary(&*input.source, at, bytes, most)?;
+            on.input
+                .data
+                .load_wary(&*on.input.source, at, bytes, most)?;
         }
-        let (crc, decoder, checks) = input.check(entry.partition, at, len)?;
+        let (crc, decoder, checks) = on.input.check(entry.partition, at, len)?;
         let fault = match judge::block(entry, crc, &decoder) {
             Err(fault) => fault,
             Ok(shape) => {
-                let tenant = input.name(at, &shape)?;
-                if ascends(input, place, entry, &tenant)? {
+                let tenant = on.input.name(at, &shape)?;
+                if ascends(on, entry, &tenant)? {
                     return Ok(Verdict::Good(Good {
                         at,
                         shape,
@@ -165,37 +159,35 @@ impl BlockSearch {
                 Fault::Order
             }
         };
-        input.budget.spend(len.saturating_add(fetched));
-        input.affords(0);
+        on.input.budget.spend(len.saturating_add(fetched));
+        on.input.affords(0);
         Ok(Verdict::Failed(fault))
     }
 
     /// The block at `at`, if it decodes within the file and is the one whose CRC-32 the entry has: (b) to (d).
     fn try_at(&mut self, on: &mut Reading, entry: &Entry, at: u64) -> Result<Option<Good>> {
-        let (place, input) = (&mut on.place, &mut on.input);
-        let before = input.budget;
-        let Some((shape, crc)) = self.look_at(place, input, entry, at)? else {
+        let before = on.input.budget;
+        let Some((shape, crc)) = self.look_at(on, entry, at)? else {
             return Ok(None);
         };
         if block_crc(entry.partition, &crc) != entry.crc {
             return Ok(None);
         }
-        let tenant = tenant_of(&*input.source, at, &shape)?;
-        let compared = match &place.last {
+        let tenant = tenant_of(&*on.input.source, at, &shape)?;
+        let compared = match &on.place.last {
             Some((partition, last)) if *partition == entry.partition => last.len.min(tenant.len),
             _ => 0,
         };
         // Entry after entry may name this block in vain.
         let cost = 2 * u64::from(compared);
-        if !input.affords(cost) {
-            place.is_limited = true;
+        if !on.affords(cost) {
             return Ok(None);
         }
-        input.budget.spend(cost);
-        if !ascends(input, place, entry, &tenant)? {
+        on.input.budget.spend(cost);
+        if !ascends(on, entry, &tenant)? {
             return Ok(None);
         }
-        input.budget.take_back(before);
+        on.input.budget.take_back(before);
         Ok(Some(Good {
             at,
             shape,
@@ -207,8 +199,7 @@ impl BlockSearch {
     /// What the block at `at` decodes to, and its CRC-32, unless it is the one that the entry names. Both are remembered.
     fn look_at(
         &mut self,
-        place: &mut Position,
-        input: &mut Input,
+        on: &mut Reading,
         entry: &Entry,
         at: u64,
     ) -> Result<Option<(Shape, crc32fast::Hasher)>> {
@@ -217,30 +208,27 @@ impl BlockSearch {
             Some(known) => self.tried.swap_remove(known),
             None => Tried {
                 at,
-                shape: shape_at(input, place, at)?,
+                shape: shape_at(on, at)?,
                 crc: None,
             },
         };
         // The very bytes that the entry names were checked already.
         let is_other = |shape: &Shape| at != entry.offset || shape.len != entry.length;
         let Some(shape) = tried.shape.filter(is_other) else {
-            self.remember(place, entry, tried);
+            self.remember(&on.place, entry, tried);
             return Ok(None);
         };
         let crc = match tried.crc.take() {
             Some(crc) => crc,
-            None if !input.affords(shape.len) => {
-                place.is_limited = true;
-                return Ok(None);
-            }
+            None if !on.affords(shape.len) => return Ok(None),
             None => {
-                let hashed = input.hash(at, shape.len)?;
-                input.budget.spend(shape.len);
+                let hashed = on.input.hash(at, shape.len)?;
+                on.input.budget.spend(shape.len);
                 hashed.crc
             }
         };
         tried.crc = Some(crc.clone());
-        self.remember(place, entry, tried);
+        self.remember(&on.place, entry, tried);
         Ok(Some((shape, crc)))
     }
 
@@ -256,25 +244,30 @@ impl BlockSearch {
 }
 
 /// Whether (partition, tenant) of an entry and its block is greater than the last good block's.
-fn ascends(input: &Input, place: &Position, entry: &Entry, tenant: &Name) -> Result<bool> {
-    judge::block_ascends(&*input.source, place.last.as_ref(), entry.partition, tenant)
+fn ascends(on: &Reading, entry: &Entry, tenant: &Name) -> Result<bool> {
+    judge::block_ascends(
+        &*on.input.source,
+        on.place.last.as_ref(),
+        entry.partition,
+        tenant,
+    )
 }
 
 /// What the block at `at` decodes to, if it ends within the file.
-fn shape_at(input: &mut Input, place: &mut Position, at: u64) -> Result<Option<Shape>> {
-    let affordable = input.budget.left(input.front.len);
+fn shape_at(on: &mut Reading, at: u64) -> Result<Option<Shape>> {
+    let affordable = on.input.budget.left(on.input.front.len);
     let mut decoder = Decoder::new();
     // What an entry names was read just now.
-    let held = input.data.bytes(&*input.source, at);
+    let held = on.input.data.bytes(&*on.input.source, at);
     decoder.feed(held.get(..LIMITS.buffered_block_bytes).unwrap_or(held));
     if decoder.is_done() {
-        input.budget.spend(decoder.offset());
+        on.input.budget.spend(decoder.offset());
         return Ok(Some(decoder.shape()));
     }
-    let (decoded, cost) = input.decode(at, input.front.len, affordable)?;
-    input.affords(cost);
-    input.budget.spend(cost);
-    place.is_limited |= decoded == Decoded::Unaffordable;
+    let (decoded, cost) = on.input.decode(at, on.input.front.len, affordable)?;
+    on.input.affords(cost);
+    on.input.budget.spend(cost);
+    on.place.is_limited |= decoded == Decoded::Unaffordable;
     Ok(match decoded {
         Decoded::Block(shape) => Some(shape),
         Decoded::Beyond | Decoded::Unaffordable => None,

@@ -2,10 +2,21 @@
 
 use super::block::Name;
 use super::layout::TocEntry;
-use super::partition_search;
 use super::probe::Input;
 use super::rows::{Message, Tenant, TenantRows};
 use crate::limits::LIMITS;
+
+/// A partition of version 1 that counts.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct KeptPartition {
+    pub(super) partition: u32,
+    /// Where its number of tenants stands.
+    pub(super) at: u64,
+    /// How many tenants are good: fewer than it says where the file was cut inside it.
+    pub(super) tenants: u32,
+    /// Where the last of them ends.
+    pub(super) end: u64,
+}
 
 /// A good block.
 #[derive(Debug)]
@@ -22,7 +33,7 @@ pub(super) struct Found {
     kept: Vec<Kept>,
     /// How many bytes their tenant IDs take.
     kept_bytes: usize,
-    kept_partitions: Vec<partition_search::Good>,
+    kept_partitions: Vec<KeptPartition>,
     /// Damage was met: nothing is given out any more, and reading goes on only to find the first.
     pub(super) is_silent: bool,
 }
@@ -42,7 +53,7 @@ impl Found {
     }
 
     /// Version 1: the partitions that were kept, also those without tenants.
-    pub(super) fn kept_partitions(&self) -> &[partition_search::Good] {
+    pub(super) fn kept_partitions(&self) -> &[KeptPartition] {
         &self.kept_partitions
     }
 
@@ -56,7 +67,7 @@ impl Found {
     }
 
     /// A good partition was found.
-    pub(super) fn keep_partition(&mut self, kept: partition_search::Good) {
+    pub(super) fn keep_partition(&mut self, kept: KeptPartition) {
         self.kept_partitions.push(kept);
     }
 

@@ -234,8 +234,7 @@ impl Listed {
         };
         let name = tenant_of(&*on.input.source, entry.offset, &shape)?;
         let end = entry.block_end();
-        self.search
-            .go_behind(&mut on.place, end, entry.partition, name);
+        self.search.go_behind(on, end, (entry.partition, name));
         self.claims = Claims::new(end, on.input.front.len);
         on.ranges.leave_entry(first, entry.end)?;
         on.ranges.skip_to(end);

@@ -3,33 +3,23 @@
 use std::cmp::Ordering;
 
 use super::block::{BLOCK_HEADER_BYTES, Name};
+use super::found::KeptPartition;
 use super::front::COUNT_BYTES;
 use super::judge::{self, Fault, Partition};
 use super::position::{Position, Reach};
 use super::probe::{Decoded, Input};
+use super::reading::Reading;
 use super::toc::Entry;
 use crate::error::Result;
-
-/// A partition that counts.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Good {
-    pub(super) partition: u32,
-    /// Where its number of tenants stands.
-    pub(super) at: u64,
-    /// How many tenants are good: fewer than it says where the file was cut inside it.
-    pub(super) tenants: u32,
-    /// Where the last of them ends.
-    pub(super) end: u64,
-}
 
 /// What an entry came to.
 pub(super) enum Verdict {
     /// The partition stands where the entry says, and is as long.
-    Good(Good),
+    Good(KeptPartition),
     /// It does not, or is not.
-    Disagrees(Good),
+    Disagrees(KeptPartition),
     /// It stands where the entry says, and the file ends inside it: these are the tenants that are whole.
-    Cut(Good, Fault),
+    Cut(KeptPartition, Fault),
     Failed(Fault),
 }
 
@@ -44,21 +34,16 @@ impl PartitionSearch {
     /// Goes on behind a good partition that ends at `end`.
     pub(super) fn go_behind(&mut self, place: &mut Position, end: u64, partition: u32) {
         self.tried = None;
-        place.go_behind(end, partition, Name::empty());
+        place.go_behind(end, (partition, Name::empty()));
     }
 
     /// Finds the partition that an entry means: where it says, or behind the last good one.
-    pub(super) fn find(
-        &mut self,
-        input: &mut Input,
-        place: &mut Position,
-        entry: &Entry,
-    ) -> Result<Verdict> {
-        let before = input.budget;
-        let verdict = self.find_anywhere(input, place, entry)?;
+    pub(super) fn find(&mut self, on: &mut Reading, entry: &Entry) -> Result<Verdict> {
+        let before = on.input.budget;
+        let verdict = self.find_anywhere(on, entry)?;
         match verdict {
-            Verdict::Good(_) | Verdict::Disagrees(_) => input.budget.take_back(before), // not in vain
-            Verdict::Failed(_) if place.is_limited => {
+            Verdict::Good(_) | Verdict::Disagrees(_) => on.input.budget.take_back(before), // not in vain
+            Verdict::Failed(_) if on.place.is_limited => {
                 return Ok(Verdict::Failed(Fault::Unsearched));
             }
             Verdict::Failed(_) | Verdict::Cut(..) => {}
@@ -66,16 +51,11 @@ impl PartitionSearch {
         Ok(verdict)
     }
 
-    fn find_anywhere(
-        &mut self,
-        input: &mut Input,
-        place: &mut Position,
-        entry: &Entry,
-    ) -> Result<Verdict> {
-        let (front, good_end) = (input.front.clone(), end_of(place));
-        let id_ascends = || id_ascends(input, place, entry);
+    fn find_anywhere(&mut self, on: &mut Reading, entry: &Entry) -> Result<Verdict> {
+        let (front, good_end) = (on.input.front.clone(), end_of(&on.place));
+        let id_ascends = || id_ascends(on, entry);
         let placed = judge::partition_place(&front, entry, good_end, id_ascends)?;
-        let good = |(tenants, end)| Good {
+        let good = |(tenants, end)| KeptPartition {
             partition: entry.partition,
             at: entry.offset,
             tenants,
@@ -85,12 +65,12 @@ impl PartitionSearch {
             Err(Fault::Id) => return Ok(Verdict::Failed(Fault::Id)),
             Err(fault) => (fault, None),
             Ok(()) => {
-                let decoded = self.partition_at(input, place, entry.offset)?;
+                let decoded = self.partition_at(on, entry.offset)?;
                 match judge::partition(&front, entry, decoded) {
                     Ok(whole) if whole.1 == entry.block_end() => {
                         return Ok(Verdict::Good(good(whole)));
                     }
-                    Ok(whole) if whole.1 == next_offset(input, place, entry)? => {
+                    Ok(whole) if whole.1 == next_offset(on, entry)? => {
                         return Ok(Verdict::Disagrees(good(whole)));
                     }
                     Ok(_) => (Fault::Disagrees, None),
@@ -101,7 +81,7 @@ impl PartitionSearch {
                 }
             }
         };
-        if let Some(good) = self.behind_last(input, place, entry)? {
+        if let Some(good) = self.behind_last(on, entry)? {
             return Ok(Verdict::Disagrees(good));
         }
         Ok(match beyond.filter(|_| judge::is_cut(&front, entry)) {
@@ -111,23 +91,18 @@ impl PartitionSearch {
     }
 
     /// The partition behind the last good one, if an entry that failed at its own offset means that.
-    fn behind_last(
-        &mut self,
-        input: &mut Input,
-        place: &mut Position,
-        entry: &Entry,
-    ) -> Result<Option<Good>> {
-        let at = end_of(place);
-        let tried = place.is_limited || entry.offset == at || !input.front.in_bounds(at);
-        if tried || place.reach == Reach::InPlace || !id_ascends(input, place, entry)? {
+    fn behind_last(&mut self, on: &mut Reading, entry: &Entry) -> Result<Option<KeptPartition>> {
+        let at = end_of(&on.place);
+        let tried = on.place.is_limited || entry.offset == at || !on.input.front.in_bounds(at);
+        if tried || on.place.reach == Reach::InPlace || !id_ascends(on, entry)? {
             return Ok(None);
         }
-        Ok(match self.partition_at(input, place, at)? {
+        Ok(match self.partition_at(on, at)? {
             Partition::Whole {
                 tenants,
                 end,
                 ascends: true,
-            } if end - at == entry.length => Some(Good {
+            } if end - at == entry.length => Some(KeptPartition {
                 partition: entry.partition,
                 at,
                 tenants,
@@ -138,19 +113,14 @@ impl PartitionSearch {
     }
 
     /// What the partition at `at` decodes to.
-    fn partition_at(
-        &mut self,
-        input: &mut Input,
-        place: &mut Position,
-        at: u64,
-    ) -> Result<Partition> {
+    fn partition_at(&mut self, on: &mut Reading, at: u64) -> Result<Partition> {
         if let Some((_, partition)) = self.tried.filter(|tried| tried.0 == at) {
             return Ok(partition);
         }
-        let (partition, cost) = decode(input, at)?;
-        input.budget.spend(cost);
-        place.is_limited |= matches!(partition, Partition::Unaffordable);
-        if at == end_of(place) {
+        let (partition, cost) = decode(&mut on.input, at)?;
+        on.input.budget.spend(cost);
+        on.place.is_limited |= matches!(partition, Partition::Unaffordable);
+        if at == end_of(&on.place) {
             self.tried = Some((at, partition));
         }
         Ok(partition)
@@ -163,18 +133,18 @@ fn end_of(place: &Position) -> u64 {
 }
 
 /// Whether the entry's ID is in order.
-fn id_ascends(input: &Input, place: &mut Position, entry: &Entry) -> Result<bool> {
-    if place.reach == Reach::InPlace {
+fn id_ascends(on: &mut Reading, entry: &Entry) -> Result<bool> {
+    if on.place.reach == Reach::InPlace {
         return Ok(true);
     }
-    let last = place.last_id();
+    let last = on.place.last_id();
     if !judge::id_ascends(entry.partition, last, None) {
         return Ok(false);
     }
-    let source = &*input.source;
-    let ahead = place.table.ahead_of(source, entry)?;
+    let source = &*on.input.source;
+    let ahead = on.place.table.ahead_of(source, entry)?;
     while let Some(next) = ahead.peek(source)? {
-        if input.front.in_bounds(next.offset) {
+        if on.input.front.in_bounds(next.offset) {
             let next = Some(next.partition);
             return Ok(judge::id_ascends(entry.partition, last, next));
         }
@@ -184,14 +154,14 @@ fn id_ascends(input: &Input, place: &mut Position, entry: &Entry) -> Result<bool
 }
 
 /// The offset that the next entry states; behind the last, the end of the file.
-fn next_offset(input: &Input, place: &mut Position, entry: &Entry) -> Result<u64> {
-    let (source, len) = (&*input.source, input.front.len);
-    if input.front.toc_end == Some(entry.end) {
+fn next_offset(on: &mut Reading, entry: &Entry) -> Result<u64> {
+    let (source, len) = (&*on.input.source, on.input.front.len);
+    if on.input.front.toc_end == Some(entry.end) {
         return Ok(len);
     }
-    let next = match place.table.entries.look_behind(source, entry)? {
+    let next = match on.place.table.entries.look_behind(source, entry)? {
         Some(next) => Some(next),
-        None => input.entries(entry.end, 1).next(source)?,
+        None => on.input.entries(entry.end, 1).next(source)?,
     };
     Ok(next.map_or(len, |next| next.offset))
 }

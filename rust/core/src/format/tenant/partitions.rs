@@ -4,10 +4,11 @@ use serde::{Deserialize, Serialize};
 
 use super::block::BLOCK_HEADER_BYTES;
 use super::claims::{self, Origin};
+use super::found::KeptPartition;
 use super::front::COUNT_BYTES;
 use super::judge::Fault;
 use super::layout::TocEntry;
-use super::partition_search::{Good, PartitionSearch, Verdict};
+use super::partition_search::{PartitionSearch, Verdict};
 use super::probe::{Checks, Decoded};
 use super::reading::Reading;
 use super::toc::{Entry, V1_ENTRY_BYTES};
@@ -31,7 +32,7 @@ pub(super) struct Part {
 
 impl Part {
     /// Begins with the blocks of a good partition.
-    pub(super) fn begin(on: &mut Reading, good: Good) -> Self {
+    pub(super) fn begin(on: &mut Reading, good: KeptPartition) -> Self {
         on.found.keep_partition(good);
         Self {
             partition: good.partition,
@@ -141,7 +142,7 @@ impl Partitions {
             self.end_gap(on, len)?;
             return Ok(Advance::End);
         }
-        let verdict = self.search.find(&mut on.input, &mut on.place, &entry)?;
+        let verdict = self.search.find(on, &entry)?;
         on.place.table.pass();
         match verdict {
             Verdict::Good(good) => *part = Some(self.keep(on, good)?),
@@ -157,7 +158,7 @@ impl Partitions {
     }
 
     /// Takes in a good partition.
-    fn keep(&mut self, on: &mut Reading, good: Good) -> Result<Part> {
+    fn keep(&mut self, on: &mut Reading, good: KeptPartition) -> Result<Part> {
         self.end_gap(on, good.at)?;
         let header = good.at + COUNT_BYTES;
         on.ranges.cover(header, Kind::Header, None, Origin::None);
@@ -167,7 +168,7 @@ impl Partitions {
     }
 
     /// Rule 25: takes in what is whole of the partition that the file was cut in.
-    fn keep_cut(&mut self, on: &mut Reading, entry: &Entry, good: Good) -> Result<Part> {
+    fn keep_cut(&mut self, on: &mut Reading, entry: &Entry, good: KeptPartition) -> Result<Part> {
         let len = on.input.front.len;
         self.end_gap(on, good.at)?;
         // Where nothing is left of the tenants that are missing, their number has to show it.

@@ -38,10 +38,10 @@ impl Position {
     }
 
     /// Goes on behind a good block or partition that ends at `end`. In place, what is in front of the next does not matter.
-    pub(super) fn go_behind(&mut self, end: u64, partition: u32, tenant: Name) {
+    pub(super) fn go_behind(&mut self, end: u64, last: (u32, Name)) {
         self.end = Some(end);
         if self.reach == Reach::Behind {
-            self.last = Some((partition, tenant));
+            self.last = Some(last);
         }
     }
 

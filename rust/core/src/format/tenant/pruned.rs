@@ -75,7 +75,7 @@ impl Pruned {
                 search.keep(on, entry, good)?;
             }
             Self::Partitions(search) => {
-                let good = match search.find(&mut on.input, &mut on.place, entry)? {
+                let good = match search.find(on, entry)? {
                     partition_search::Verdict::Good(good) => good,
                     partition_search::Verdict::Disagrees(_) => return Ok(Err(Fault::Disagrees)),
                     partition_search::Verdict::Cut(_, fault)

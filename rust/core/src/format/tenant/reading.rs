@@ -37,6 +37,13 @@ impl Reading {
         self.place.table.entries.peek(&*self.input.source)
     }
 
+    /// Whether so many bytes may be tried in vain. If not, the search ends.
+    pub(super) fn affords(&mut self, bytes: u64) -> bool {
+        let affords = self.input.affords(bytes);
+        self.place.is_limited |= !affords;
+        affords
+    }
+
     /// Whether the rows that were found lie in the window, so that it has to stay where it is.
     pub(super) const fn is_held(&self) -> bool {
         !self.found.messages.is_empty()
