@@ -6,9 +6,8 @@ use std::collections::HashSet;
 use serde::{Deserialize, Serialize};
 
 use super::block::{BLOCK_HEADER_BYTES, Name};
-use super::found::Found;
 use super::probe::{Checks, Input, LOADED};
-use super::rows::{MESSAGE_HEADER_BYTES, Message, Tenant};
+use super::rows::{Found, MESSAGE_HEADER_BYTES, Message, Tenant};
 use crate::bug::OrBug;
 use crate::engine::Wanted;
 use crate::error::{Error, Result};

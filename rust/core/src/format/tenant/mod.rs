@@ -14,17 +14,17 @@
 //! a reader does about damage.
 //!
 //! From the ground up: `block` (tenant IDs, and the decoder of a block), `toc` (entries), `layout` (what is written), `probe`
-//! (what is read from, and looking at places there with bounded work); `front` (what stands in front of the data); `judge` (the rules); `claims`, `marks` and
-//! `ranges` (the ledger); `rows`, `found` and `give` (messages); `position` (where a scan stands), which `reading` puts together. On these stand the scans: `partitions` goes by `partition_search` (version 1),
-//! `listed` and `unlisted` by `block_search` (version 2 with and without a sound table of contents), and `pruned` by either. `walk`
-//! chooses one, `state` is what its carry holds, `explain` its errors. `runs` is the writer's memory, `contents` what a segment has.
+//! (what is read from, and looking at places there with bounded work); `front` (what stands in front of the data); `judge` (the
+//! rules); `claims`, `marks` and `ranges` (the ledger); `rows` and `give` (messages), which `reading` puts together. On these stand
+//! the scans: `partitions` goes by `partition_search` (version 1), `listed` and `unlisted` by `block_search` (version 2 with and
+//! without a sound table of contents), and `pruned` by either. `walk` chooses one, `state` is what its carry holds, `explain` its
+//! errors. `runs` is the writer's memory, `contents` what a segment has.
 
 mod block;
 mod block_search;
 mod claims;
 mod contents;
 mod explain;
-mod found;
 mod front;
 mod give;
 mod judge;
@@ -35,7 +35,6 @@ mod marks;
 mod part;
 mod partition_search;
 mod partitions;
-mod position;
 mod probe;
 mod pruned;
 mod ranges;

@@ -3,12 +3,11 @@
 use std::cmp::Ordering;
 
 use super::block::{BLOCK_HEADER_BYTES, Name};
-use super::found::KeptPartition;
 use super::front::COUNT_BYTES;
 use super::judge::{self, Fault, Partition};
-use super::position::{Position, Reach};
 use super::probe::{Decoded, Input};
-use super::reading::Reading;
+use super::reading::{Position, Reach, Reading};
+use super::rows::KeptPartition;
 use super::toc::Entry;
 use crate::error::Result;
 

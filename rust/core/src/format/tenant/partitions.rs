@@ -4,13 +4,13 @@ use serde::{Deserialize, Serialize};
 
 use super::block::BLOCK_HEADER_BYTES;
 use super::claims::{self, Origin};
-use super::found::KeptPartition;
 use super::front::COUNT_BYTES;
 use super::judge::Fault;
 use super::layout::TocEntry;
 use super::partition_search::{PartitionSearch, Verdict};
 use super::probe::{Checks, Decoded};
 use super::reading::Reading;
+use super::rows::KeptPartition;
 use super::toc::{Entry, V1_ENTRY_BYTES};
 use crate::bug::OrBug;
 use crate::engine::Advance;
