@@ -29,11 +29,15 @@ pub(super) enum Pruning {
 impl Pruned {
     /// Goes on by an entry. `part` is the partition whose blocks come next then.
     pub(super) fn advance(&mut self, on: &mut Reading, part: &mut Option<Part>) -> Result<Pruning> {
-        let Some(entry) = on.peek()?.cloned() else {
+        let source = &*on.input.source;
+        let Some(entry) = on.place.table.entries.peek(source)? else {
             return Ok(Pruning::Advance(Advance::End));
         };
         let wanted = match self {
-            Self::Blocks(_) => on.wants(entry.partition, &entry.tenant)?,
+            Self::Blocks(_) => {
+                let wanted = &on.giver.wanted;
+                wanted.has(source, entry.partition, &entry.tenant)?
+            }
             Self::Partitions(..) => on.giver.wanted.has_partition(entry.partition),
         };
         if !wanted {
@@ -41,6 +45,7 @@ impl Pruned {
             on.place.table.pass();
             return Ok(Pruning::Advance(Advance::On));
         }
+        let entry = entry.clone();
         let fault = match self.find(on, &entry, part)? {
             Ok(advance) => return Ok(Pruning::Advance(advance)),
             Err(fault) => fault,

@@ -111,8 +111,15 @@ impl Entries {
 
     /// The next entry; `None` behind the last, or where the next one would reach beyond the file.
     pub(super) fn next(&mut self, source: &dyn Source) -> Result<Option<Entry>> {
-        self.peek(source)?;
-        Ok(self.pass())
+        let next = match self.peeked.take() {
+            None if self.left > 0 => self.read(source)?,
+            peeked => peeked,
+        };
+        match &next {
+            Some(entry) => (self.at, self.left) = (entry.end, self.left - 1),
+            None => self.left = 0,
+        }
+        Ok(next)
     }
 
     /// The next entry, which stays the next.
@@ -127,10 +134,10 @@ impl Entries {
     }
 
     /// Goes on behind the entry that was looked at.
+    #[inline]
     pub(super) fn pass(&mut self) -> Option<Entry> {
         let passed = self.peeked.take()?;
-        self.at = passed.end;
-        self.left -= 1;
+        (self.at, self.left) = (passed.end, self.left - 1);
         Some(passed)
     }
 
