@@ -30,7 +30,8 @@ cargo_sanitized() {
 }
 
 cargo_sanitized test --package seglake --all-features --test integration -- \
-    golden:: corpus:: checksum:: checksum_batch:: columns::
+    golden:: corpus:: checksum:: columns::
+cargo_sanitized test --package highway-batch --test kernels
 
 # With the allocator that the sanitizer watches.
 cargo_sanitized build --package seglake-python --no-default-features

@@ -26,7 +26,6 @@ mod active;
 mod active_numbers;
 mod active_search;
 mod checksum;
-mod checksum_batch;
 mod chunked;
 mod chunked_lies;
 mod chunked_lookup;

@@ -6,13 +6,6 @@ pub(crate) fn saturating_usize(bytes: impl TryInto<usize>) -> usize {
     bytes.try_into().unwrap_or(usize::MAX)
 }
 
-/// The place of something among 256, the last of which is for all that come later.
-#[cfg(target_arch = "x86_64")]
-#[inline(always)]
-pub(crate) fn saturating_u8(place: usize) -> u8 {
-    place.try_into().unwrap_or(u8::MAX)
-}
-
 /// A length or offset within an Arrow view. Buffers that views name end before 2^31 bytes: arrays of longer ones are refused.
 #[cfg(feature = "arrow")]
 pub(crate) fn saturating_u32(bytes: usize) -> u32 {
@@ -45,8 +38,6 @@ mod tests {
             [saturating_usize(7_u64), saturating_usize(u128::MAX)],
             [7, usize::MAX]
         );
-        #[cfg(target_arch = "x86_64")]
-        assert_eq!([255, 256, usize::MAX].map(saturating_u8), [255; 3]);
         #[cfg(feature = "arrow")]
         assert_eq!([7, usize::MAX].map(saturating_u32), [7, u32::MAX]);
         assert_eq!([7, usize::MAX].map(saturating_i32), [7, i32::MAX]);

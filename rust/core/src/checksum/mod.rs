@@ -3,32 +3,28 @@
 //! HighwayHash is Google's keyed hash (<https://github.com/google/highwayhash>). The `highway` crate computes it, choosing
 //! AVX2, SSE4.1, NEON or portable code by what the processor has when it runs; [`batch`] hashes many messages at once.
 
-pub mod batch;
-
 use std::fmt;
+use std::ops::Deref;
 
 pub use batch::{hash, hash_many};
 use highway::{HighwayHash, HighwayHasher};
+pub use highway_batch as batch;
 
 use crate::error::{Error, Result};
 use crate::text::hex_byte;
 
 /// A 32-byte HighwayHash key. Its `Debug` output never shows the bytes.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Key([u64; 4]);
+pub struct Key(batch::Key);
 
 impl Key {
     /// The public default key: 32 zero bytes. It finds accidents; against tampering only a secret key helps.
-    pub const DEFAULT: Self = Self([0; 4]);
+    pub const DEFAULT: Self = Self(batch::Key::ZERO);
 
     /// A key from its 32 bytes, read as four little-endian 64-bit words, as HighwayHash defines.
     #[must_use]
     pub fn new(bytes: &[u8; 32]) -> Self {
-        let mut words = [0; 4];
-        for (word, bytes) in words.iter_mut().zip(bytes.as_chunks::<8>().0) {
-            *word = u64::from_le_bytes(*bytes);
-        }
-        Self(words)
+        Self(batch::Key::new(bytes))
     }
 
     /// A key from 32 raw bytes, or from 64 hexadecimal digits with white space around them: what a key file holds.
@@ -76,16 +72,6 @@ impl Key {
     pub(crate) fn disclosed(&self, checksum: u64) -> Option<u64> {
         (*self == Self::DEFAULT).then_some(checksum)
     }
-
-    /// Its four words, in the order of the lanes.
-    #[cfg(target_arch = "x86_64")]
-    fn words(&self) -> [u64; 4] {
-        self.0
-    }
-
-    fn hasher(&self) -> HighwayHasher {
-        HighwayHasher::new(highway::Key(self.0))
-    }
 }
 
 impl Default for Key {
@@ -104,17 +90,13 @@ impl fmt::Debug for Key {
     }
 }
 
-/// HighwayHash-64 of `bytes` by the crate `highway`: the fallback of all kernels, and what they are compared with.
-fn by_crate(key: &Key, bytes: &[u8]) -> u64 {
-    key.hasher().hash64(bytes)
-}
+impl Deref for Key {
+    type Target = batch::Key;
 
-/// As [`by_crate`], of a message that lies in two pieces.
-fn by_crate_joined(key: &Key, head: &[u8], rest: &[u8]) -> u64 {
-    let mut hasher = key.hasher();
-    hasher.append(head);
-    hasher.append(rest);
-    hasher.finalize64()
+    /// The key as [`batch`] takes it.
+    fn deref(&self) -> &batch::Key {
+        &self.0
+    }
 }
 
 /// HighwayHash-64 of a message that comes in pieces. Its `Debug` output shows nothing: the hasher's state begins as the key.
@@ -131,7 +113,7 @@ impl Incremental {
     /// The hash of nothing yet.
     #[must_use]
     pub fn new(key: &Key) -> Self {
-        Self(key.hasher())
+        Self(HighwayHasher::new(highway::Key(key.words())))
     }
 
     /// Adds the next piece.

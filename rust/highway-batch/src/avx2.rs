@@ -9,16 +9,16 @@ use std::arch::x86_64::{
 };
 use std::hint::black_box;
 
-use super::Messages;
-use super::lockstep::{self, Ahead};
-use super::message::Message;
-use super::simd::{Half, Packet, Simd};
-use super::window::Scratch;
-use crate::checksum::Key;
+use crate::Key;
+use crate::Messages;
+use crate::lockstep::{self, Ahead};
+use crate::message::Message;
+use crate::simd::{Half, Packet, Simd};
+use crate::window::Scratch;
 
 /// Proof that the processor has AVX2.
 #[derive(Clone, Copy)]
-pub(super) struct Avx2(());
+pub(crate) struct Avx2(());
 
 /// The messages that are hashed at once. Two would fill the processor's units but for the beginning and end of each message;
 /// four need more than the 16 registers.
@@ -26,12 +26,12 @@ const STATES: usize = 3;
 
 impl Avx2 {
     /// The proof, if there is AVX2.
-    pub(super) fn detect() -> Option<Self> {
+    pub(crate) fn detect() -> Option<Self> {
         is_x86_feature_detected!("avx2").then_some(Self(()))
     }
 
     /// Hashes messages side by side. The first `HEAD` bytes of each are one of the heads.
-    pub(super) fn hash<const HEAD: usize>(
+    pub(crate) fn hash<const HEAD: usize>(
         self,
         key: &Key,
         messages: Messages<'_>,
@@ -60,7 +60,7 @@ impl Avx2 {
 
     /// Hashes one message.
     #[inline]
-    pub(super) fn hash_one(self, key: &Key, message: Message<'_>) -> Option<u64> {
+    pub(crate) fn hash_one(self, key: &Key, message: Message<'_>) -> Option<u64> {
         #[target_feature(enable = "avx2")]
         fn run(avx2: Avx2, key: &Key, message: Message<'_>) -> Option<u64> {
             let [[hash]] = lockstep::hash_lanes(
@@ -81,14 +81,14 @@ impl Avx2 {
 
 /// One packet.
 #[inline(always)]
-pub(super) fn load(_: Avx2, packet: &Packet) -> __m256i {
+pub(crate) fn load(_: Avx2, packet: &Packet) -> __m256i {
     // SAFETY: as above; the packet has the 32 bytes that are read, and any alignment will do.
     unsafe { _mm256_loadu_si256(packet.as_ptr().cast()) }
 }
 
 /// One packet, whose halves lie in two places.
 #[inline(always)]
-pub(super) fn load_halves(_: Avx2, [low, high]: [&Half; 2]) -> __m256i {
+pub(crate) fn load_halves(_: Avx2, [low, high]: [&Half; 2]) -> __m256i {
     // SAFETY: as above; each half has the 16 bytes that are read, and any alignment will do.
     unsafe {
         let low = _mm_loadu_si128(low.as_ptr().cast());
@@ -99,7 +99,7 @@ pub(super) fn load_halves(_: Avx2, [low, high]: [&Half; 2]) -> __m256i {
 
 /// Asks for the cache line of a byte: in the second cache, since a window is more than the first one holds.
 #[inline(always)]
-pub(super) fn prefetch(_: Avx2, byte: &u8) {
+pub(crate) fn prefetch(_: Avx2, byte: &u8) {
     // SAFETY: as above; a prefetch reads nothing.
     unsafe { _mm_prefetch::<_MM_HINT_T1>(std::ptr::from_ref(byte).cast()) }
 }

@@ -1,14 +1,13 @@
 //! As many messages as are sorted and hashed together.
 #![allow(unsafe_code)]
 
-use super::message::{Message, whole_packets};
-use super::part;
-use super::simd::Half;
-use crate::bug::OrBug;
-use crate::saturating::saturating_u8;
+use crate::invariant::Always;
+use crate::message::{Message, whole_packets};
+use crate::part;
+use crate::simd::Half;
 
 /// The most messages of a window. Sorted, so many have few neighbours of unlike length.
-pub(super) const MAX_MESSAGES: usize = 512;
+pub(crate) const MAX_MESSAGES: usize = 512;
 
 /// A window ends where its messages have so many bytes, which stay in a near cache from prefetching to hashing ...
 const MAX_BYTES: usize = 128 << 10;
@@ -21,7 +20,7 @@ const MIN_MESSAGES: usize = 64;
 const CLASSES: usize = 256;
 
 /// Messages of one buffer, and the order to hash them in. The first `HEAD` bytes of each, none or half a packet, stand elsewhere.
-pub(super) struct Window<'a, const HEAD: usize> {
+pub(crate) struct Window<'a, const HEAD: usize> {
     bytes: &'a [u8],
     /// Where the messages are, without their heads, in front of which there is room for these: what stands there does not matter.
     extents: &'a [(usize, usize)],
@@ -35,32 +34,32 @@ pub(super) struct Window<'a, const HEAD: usize> {
 impl<const HEAD: usize> Window<'_, HEAD> {
     /// The indices of the messages to hash together, those with the most whole packets first.
     #[inline(always)]
-    pub(super) fn order(&self) -> &[u16] {
+    pub(crate) fn order(&self) -> &[u16] {
         self.order
     }
 
     /// The indices of those that have to be hashed otherwise: short ones, or all, if any of them reaches beyond the buffer.
     #[inline(always)]
-    pub(super) fn others(&self) -> &[u16] {
+    pub(crate) fn others(&self) -> &[u16] {
         self.others
     }
 
     /// What comes behind the window in the buffer, as many bytes as the window has: probably the next one.
     #[inline(always)]
-    pub(super) fn ahead(&self) -> &[u8] {
+    pub(crate) fn ahead(&self) -> &[u8] {
         self.ahead
     }
 
     /// The head of the message of an index.
     #[inline(always)]
-    pub(super) fn head(&self, index: u16) -> Option<&Half> {
+    pub(crate) fn head(&self, index: u16) -> Option<&Half> {
         self.heads.get(usize::from(index))
     }
 
     /// The bytes of the message of an index, without its head: what there is of them.
-    pub(super) fn bytes(&self, index: u16) -> &[u8] {
+    pub(crate) fn bytes(&self, index: u16) -> &[u8] {
         let extent = self.extents.get(usize::from(index)).copied();
-        part(self.bytes, extent.or_bug_default("the index of a message"))
+        part(self.bytes, extent.always("the index of a message"))
     }
 
     /// The message of an index, and in the place of its head whatever stands there, unless it is too short.
@@ -68,7 +67,7 @@ impl<const HEAD: usize> Window<'_, HEAD> {
     /// # Safety
     /// The index is one of [`Self::order`].
     #[inline(always)]
-    pub(super) unsafe fn message(&self, index: u16) -> Option<Message<'_>> {
+    pub(crate) unsafe fn message(&self, index: u16) -> Option<Message<'_>> {
         // SAFETY: the order has indices of extents, and only where all of these have been found to lie in the buffer, and heads
         // in front of them.
         Message::new(unsafe {
@@ -82,7 +81,7 @@ impl<const HEAD: usize> Window<'_, HEAD> {
 
 /// Space to sort in.
 #[derive(Debug, Clone)]
-pub(super) struct Scratch {
+pub(crate) struct Scratch {
     classes: [u8; MAX_MESSAGES],
     order: [u16; MAX_MESSAGES],
     places: [u16; CLASSES],
@@ -112,7 +111,8 @@ fn class<const HEAD: usize>(len: usize) -> u8 {
     if len < min_bytes(HEAD) {
         return 0;
     }
-    saturating_u8(whole_packets(len) + 1)
+    // The last class is for all that are longer.
+    u8::try_from(whole_packets(len) + 1).unwrap_or(u8::MAX)
 }
 
 /// What one look at the messages of a window tells.
@@ -160,7 +160,7 @@ impl Measure {
 impl Scratch {
     /// The next window of messages, of `heads` as many as it has messages, and the extents behind it.
     #[inline(always)]
-    pub(super) fn window<'s, 'a: 's, const HEAD: usize>(
+    pub(crate) fn window<'s, 'a: 's, const HEAD: usize>(
         &'s mut self,
         bytes: &'a [u8],
         extents: &'a [(usize, usize)],
@@ -169,7 +169,7 @@ impl Scratch {
         let measure = Measure::of::<HEAD>(bytes, extents);
         let (extents, rest) = extents
             .split_at_checked(measure.messages)
-            .or_bug_value("no more messages than there are", (extents, &[]));
+            .always_or("no more messages than there are", (extents, &[]));
         let [shortest, longest] =
             [measure.shortest, measure.longest].map(|len| len.saturating_add(HEAD));
         let alike = whole_packets(shortest) == whole_packets(longest);
@@ -185,10 +185,10 @@ impl Scratch {
             self.keep_order();
         }
         let order = self.order.get(..measure.messages);
-        let order = order.or_bug_default("no more messages than a window has");
+        let order = order.always("no more messages than a window has");
         let (order, others) = order
             .split_at_checked(together)
-            .or_bug_value("no more messages together than there are", (&[], order));
+            .always_or("no more messages together than there are", (&[], order));
         let window = Window {
             bytes,
             extents,
@@ -216,7 +216,7 @@ impl Scratch {
             most = most.max(*class);
         }
         let classes = self.classes.get(..extents.len());
-        let classes = classes.or_bug_default("no more messages than a window has");
+        let classes = classes.always("no more messages than a window has");
         let used = ..=usize::from(most);
         let places = &mut self.places;
         #[allow(clippy::indexing_slicing)] // there is a place for each class
@@ -250,7 +250,7 @@ impl Scratch {
         }
         // It is so; but the kernels rely on it without looking.
         let order = self.order.get(..extents.len());
-        let order = order.or_bug_default("no more messages than a window has");
+        let order = order.always("no more messages than a window has");
         let last = order.iter().fold(0, |last, index| last.max(*index));
         if usize::from(last) >= extents.len() {
             return 0;

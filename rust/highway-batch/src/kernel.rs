@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::OnceLock;
 
 #[cfg(target_arch = "x86_64")]
-use super::{avx2::Avx2, avx512::Avx512};
+use crate::{avx2::Avx2, avx512::Avx512};
 
 /// The environment variable that names a kernel for the whole process, looked at once.
 const VARIABLE: &str = "SEGLAKE_KERNEL";
@@ -67,7 +67,7 @@ impl fmt::Display for Kernel {
 
 /// A kernel, with the proof that the processor has its instructions.
 #[derive(Clone, Copy)]
-pub(super) enum Dispatch {
+pub(crate) enum Dispatch {
     Portable,
     #[cfg(target_arch = "x86_64")]
     Avx2(Avx2),
@@ -78,7 +78,7 @@ pub(super) enum Dispatch {
 impl Dispatch {
     /// That of the process.
     #[inline]
-    pub(super) fn detected() -> Self {
+    pub(crate) fn detected() -> Self {
         static DETECTED: OnceLock<Dispatch> = OnceLock::new();
         *DETECTED.get_or_init(|| {
             let named = std::env::var(VARIABLE).ok();
@@ -92,7 +92,7 @@ impl Dispatch {
     }
 
     /// That of a kernel, or where the processor lacks its instructions, the best one below it.
-    pub(super) fn of(kernel: Kernel) -> Self {
+    pub(crate) fn of(kernel: Kernel) -> Self {
         #[cfg(target_arch = "x86_64")]
         {
             if kernel >= Kernel::Avx512
@@ -110,7 +110,7 @@ impl Dispatch {
         Self::Portable
     }
 
-    pub(super) fn kernel(self) -> Kernel {
+    pub(crate) fn kernel(self) -> Kernel {
         match self {
             Self::Portable => Kernel::Portable,
             #[cfg(target_arch = "x86_64")]

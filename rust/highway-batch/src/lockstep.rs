@@ -4,12 +4,15 @@
 //! registers are scarce: so what is always there is asserted here, and taken with a default that the compiler need not branch for.
 #![allow(unsafe_code)]
 
-use super::Messages;
-use super::message::Message;
-use super::simd::{HALF_BYTES, Half, PACKET_BYTES, Packet, Simd};
-use super::window::{Scratch, Window};
-use crate::checksum::{Key, by_crate, by_crate_joined};
-use crate::prefetch::CACHE_LINE_BYTES;
+use crate::Key;
+use crate::Messages;
+use crate::key::{by_crate, by_crate_joined};
+use crate::message::Message;
+use crate::simd::{HALF_BYTES, Half, PACKET_BYTES, Packet, Simd};
+use crate::window::{Scratch, Window};
+
+/// The bytes of a cache line of an x86-64 processor.
+const CACHE_LINE_BYTES: usize = 64;
 
 const MUL0: [u64; 4] = [
     0xdbe6_d5d5_fe4c_ce2f,
@@ -29,7 +32,7 @@ const MUL1: [u64; 4] = [
 ///
 /// Each operation is done for all vectors before the next one, which is what keeps the processor's units busy.
 #[derive(Clone, Copy)]
-pub(super) struct States<V, const N: usize> {
+pub(crate) struct States<V, const N: usize> {
     v0: [V; N],
     v1: [V; N],
     mul0: [V; N],
@@ -39,7 +42,7 @@ pub(super) struct States<V, const N: usize> {
 impl<V: Copy, const N: usize> States<V, N> {
     /// Those of messages nothing is hashed of yet.
     #[inline(always)]
-    pub(super) fn new<S: Simd<M, Vector = V>, const M: usize>(simd: S, key: &Key) -> Self {
+    pub(crate) fn new<S: Simd<M, Vector = V>, const M: usize>(simd: S, key: &Key) -> Self {
         let (mut v0, mut v1) = (MUL0, MUL1);
         for ((v0, v1), key) in v0.iter_mut().zip(&mut v1).zip(key.words()) {
             *v0 ^= key;
@@ -248,7 +251,7 @@ fn zipper_merge<S: Simd<M>, const M: usize>(simd: S, a: S::Vector) -> S::Vector 
 /// The hashes of messages in descending order of their whole packets, of which each has one where there are heads: these stand in
 /// the place of the first half of each. `None` if they are not in that order.
 #[inline(always)]
-pub(super) fn hash_lanes<S: Simd<M>, const M: usize, const N: usize>(
+pub(crate) fn hash_lanes<S: Simd<M>, const M: usize, const N: usize>(
     simd: S,
     key: &Key,
     messages: [[Message<'_>; M]; N],
@@ -338,7 +341,7 @@ fn step_first<S: Simd<M>, const M: usize, const N: usize, const ACTIVE: usize>(
 /// Hashes messages, window after window: of each its first `HEAD` bytes are one of the `heads`, and the rest is at its extent of
 /// the `bytes`.
 #[inline(always)]
-pub(super) fn hash_windows<S: Simd<M>, const M: usize, const N: usize, const HEAD: usize>(
+pub(crate) fn hash_windows<S: Simd<M>, const M: usize, const N: usize, const HEAD: usize>(
     simd: S,
     key: &Key,
     Messages {
@@ -469,7 +472,7 @@ fn hash_singly<const HEAD: usize>(
 }
 
 /// What is going to be hashed later, as far as it has not been asked for.
-pub(super) struct Ahead<'a>(pub(super) &'a [u8]);
+pub(crate) struct Ahead<'a>(pub(crate) &'a [u8]);
 
 impl Ahead<'_> {
     /// Asks for as many bytes as the processor is given to hash meanwhile. More at a time would keep it from loading those.

@@ -3,16 +3,16 @@
 //! HighwayHash is one long chain of operations that wait for each other: a single message leaves most of a core idle, and for
 //! a short one, beginning and ending cost more than the bytes. Messages do not depend on each other, so here as many are
 //! hashed in step as there are registers for. Use it wherever more than a few messages are at hand; for one alone,
-//! [`hash`](super::hash) is as fast as it gets.
+//! [`hash`] is as fast as it gets.
 //!
 //! ```
-//! use seglake::checksum::{Key, batch::Batch, hash};
+//! use highway_batch::{Batch, Key, hash};
 //!
 //! let bytes = b"The first message.And another, which is longer.";
 //! let extents = [(0, 18), (18, 29)]; // (offset, length)
 //! let mut hashes = Vec::new();
-//! Batch::new().hash(&Key::DEFAULT, bytes, &extents, &mut hashes);
-//! assert_eq!(hashes, [hash(&Key::DEFAULT, &bytes[..18]), hash(&Key::DEFAULT, &bytes[18..])]);
+//! Batch::new().hash(&Key::ZERO, bytes, &extents, &mut hashes);
+//! assert_eq!(hashes, [hash(&Key::ZERO, &bytes[..18]), hash(&Key::ZERO, &bytes[18..])]);
 //! ```
 //!
 //! # How
@@ -31,7 +31,9 @@
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+mod invariant;
 mod kernel;
+mod key;
 #[cfg(target_arch = "x86_64")]
 mod lockstep;
 #[cfg(target_arch = "x86_64")]
@@ -43,10 +45,10 @@ mod window;
 
 use std::fmt;
 
-use super::Key;
-use crate::bug::OrBug;
+use crate::invariant::Always;
 use kernel::Dispatch;
 pub use kernel::Kernel;
+pub use key::Key;
 #[cfg(target_arch = "x86_64")]
 use message::Message;
 
@@ -128,15 +130,15 @@ impl Batch {
     /// is a hash for each pair of a head and an extent.
     ///
     /// ```
-    /// use seglake::checksum::{Key, batch::Batch, hash};
+    /// use highway_batch::{Batch, Key, hash};
     ///
     /// let bytes = b"................The first message.And another, which is longer.";
     /// let extents = [(16, 18), (34, 29)]; // (offset, length)
     /// let mut hashes = Vec::new();
     /// let heads = [[1; 16], [2; 16]];
-    /// Batch::new().hash_headed(&Key::DEFAULT, &heads, bytes, &extents, &mut hashes);
+    /// Batch::new().hash_headed(&Key::ZERO, &heads, bytes, &extents, &mut hashes);
     /// let joined = [&[2; 16], &bytes[34..]].concat();
-    /// assert_eq!(hashes[1], hash(&Key::DEFAULT, &joined));
+    /// assert_eq!(hashes[1], hash(&Key::ZERO, &joined));
     /// ```
     pub fn hash_headed(
         &mut self,
@@ -150,8 +152,8 @@ impl Batch {
         let count = heads.len().min(extents.len());
         let messages = Messages {
             bytes,
-            extents: extents.get(..count).or_bug_default("no fewer extents"),
-            heads: heads.get(..count).or_bug_default("no fewer heads"),
+            extents: extents.get(..count).always("no fewer extents"),
+            heads: heads.get(..count).always("no fewer heads"),
         };
         self.hash_all::<HEAD_BYTES>(key, messages, hashes);
     }
@@ -172,14 +174,14 @@ impl Batch {
                 let pairs = heads.iter().zip(extents);
                 hashes.extend(
                     pairs.map(|(head, extent)| {
-                        super::by_crate_joined(key, head, part(bytes, *extent))
+                        key::by_crate_joined(key, head, part(bytes, *extent))
                     }),
                 );
             }
             Dispatch::Portable => hashes.extend(
                 extents
                     .iter()
-                    .map(|extent| super::by_crate(key, part(bytes, *extent))),
+                    .map(|extent| key::by_crate(key, part(bytes, *extent))),
             ),
             #[cfg(target_arch = "x86_64")]
             Dispatch::Avx2(avx2) => {
@@ -243,5 +245,5 @@ fn hash_with(dispatch: Dispatch, key: &Key, message: &[u8]) -> u64 {
     };
     #[cfg(not(target_arch = "x86_64"))]
     let (Dispatch::Portable, hash) = (dispatch, None);
-    hash.unwrap_or_else(|| super::by_crate(key, message))
+    hash.unwrap_or_else(|| key::by_crate(key, message))
 }

@@ -1,22 +1,22 @@
 //! What the kernels need of a processor, so that the algorithm is written once.
 
 /// The bytes that HighwayHash takes in at a time.
-pub(super) const PACKET_BYTES: usize = 32;
+pub(crate) const PACKET_BYTES: usize = 32;
 
 /// Half of a packet: what byte shuffles do not reach beyond.
-pub(super) const HALF_BYTES: usize = PACKET_BYTES / 2;
+pub(crate) const HALF_BYTES: usize = PACKET_BYTES / 2;
 
 /// One packet.
-pub(super) type Packet = [u8; PACKET_BYTES];
+pub(crate) type Packet = [u8; PACKET_BYTES];
 
 /// One half of a packet.
-pub(super) type Half = [u8; HALF_BYTES];
+pub(crate) type Half = [u8; HALF_BYTES];
 
 /// Vectors that hold four 64-bit lanes for each of `M` messages. A value of the type is the proof that the processor has the
 /// instructions, which is what makes these functions safe to call.
 ///
 /// All are `#[inline(always)]`: only inside of a function with the right target features do they become instructions.
-pub(super) trait Simd<const M: usize>: Copy {
+pub(crate) trait Simd<const M: usize>: Copy {
     /// `M` times four 64-bit lanes.
     type Vector: Copy;
     /// One bit for each of the `M` messages.

@@ -11,16 +11,16 @@ use std::arch::x86_64::{
 };
 use std::hint::black_box;
 
-use super::Messages;
-use super::avx2::{self, Avx2};
-use super::lockstep;
-use super::simd::{Half, Packet, Simd};
-use super::window::Scratch;
-use crate::checksum::Key;
+use crate::Key;
+use crate::Messages;
+use crate::avx2::{self, Avx2};
+use crate::lockstep;
+use crate::simd::{Half, Packet, Simd};
+use crate::window::Scratch;
 
 /// Proof that the processor has AVX-512 F and BW, and AVX2.
 #[derive(Clone, Copy)]
-pub(super) struct Avx512(Avx2);
+pub(crate) struct Avx512(Avx2);
 
 /// The vectors of two messages that are hashed at once: 16 of the 32 registers are their states.
 const STATES: usize = 4;
@@ -28,7 +28,7 @@ const STATES: usize = 4;
 impl Avx512 {
     /// The proof, if there is AVX-512 of a kind that pays. Nothing here needs VBMI, but the processors without it (Skylake
     /// and its like) lower the clock of all that runs on a core where 512-bit multiplications do.
-    pub(super) fn detect() -> Option<Self> {
+    pub(crate) fn detect() -> Option<Self> {
         let pays = is_x86_feature_detected!("avx512f")
             && is_x86_feature_detected!("avx512bw")
             && is_x86_feature_detected!("avx512vbmi");
@@ -36,12 +36,12 @@ impl Avx512 {
     }
 
     /// The part of it that is AVX2.
-    pub(super) fn avx2(self) -> Avx2 {
+    pub(crate) fn avx2(self) -> Avx2 {
         self.0
     }
 
     /// Hashes messages side by side. The first `HEAD` bytes of each are one of the heads.
-    pub(super) fn hash<const HEAD: usize>(
+    pub(crate) fn hash<const HEAD: usize>(
         self,
         key: &Key,
         messages: Messages<'_>,

@@ -2,16 +2,16 @@
 //! where is looked up.
 #![allow(unsafe_code)]
 
-use super::simd::{HALF_BYTES, Half, PACKET_BYTES, Packet};
+use crate::simd::{HALF_BYTES, Half, PACKET_BYTES, Packet};
 
 /// What the last packet is made with.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
-pub(super) struct Remainder {
+pub(crate) struct Remainder {
     /// For each byte of the packet: which one to take of those that [`Message::halves`] gives, within the same half. 0x80: none, zero.
-    pub(super) shuffle: Packet,
+    pub(crate) shuffle: Packet,
     /// What the state is changed by: the length as eight little-endian 32-bit numbers. A packet that is full changes nothing.
-    pub(super) size: Packet,
+    pub(crate) size: Packet,
 }
 
 /// For a last packet of each length, 1 to 32 bytes.
@@ -19,36 +19,36 @@ static REMAINDERS: [Remainder; PACKET_BYTES] = remainders();
 
 /// A message that is long enough for the kernels: the last packet is made of its last 16 bytes.
 #[derive(Clone, Copy)]
-pub(super) struct Message<'a>(&'a [u8]);
+pub(crate) struct Message<'a>(&'a [u8]);
 
 impl<'a> Message<'a> {
     /// The length of the shortest.
-    pub(super) const MIN_BYTES: usize = HALF_BYTES;
+    pub(crate) const MIN_BYTES: usize = HALF_BYTES;
 
     /// The length of the shortest whose first half packet stands elsewhere: its last packet has nothing of that.
-    pub(super) const MIN_HEADED_BYTES: usize = PACKET_BYTES + 1;
+    pub(crate) const MIN_HEADED_BYTES: usize = PACKET_BYTES + 1;
 
     /// The message, unless it is too short.
     #[inline(always)]
-    pub(super) fn new(bytes: &'a [u8]) -> Option<Self> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Option<Self> {
         (bytes.len() >= Self::MIN_BYTES).then_some(Self(bytes))
     }
 
     /// The number of packets before the last one, which has 1 to 32 bytes.
     #[inline(always)]
-    pub(super) fn whole_packets(self) -> usize {
+    pub(crate) fn whole_packets(self) -> usize {
         whole_packets(self.0.len())
     }
 
     /// The first packets, if it has so many whole ones.
     #[inline(always)]
-    pub(super) fn packets(self, count: usize) -> Option<&'a [Packet]> {
+    pub(crate) fn packets(self, count: usize) -> Option<&'a [Packet]> {
         self.0.as_chunks().0.get(..count)
     }
 
     /// What to make the last packet with.
     #[inline(always)]
-    pub(super) fn remainder(self) -> &'static Remainder {
+    pub(crate) fn remainder(self) -> &'static Remainder {
         #[allow(clippy::indexing_slicing)] // in bounds whatever the length
         &REMAINDERS[self.0.len().wrapping_sub(1) % PACKET_BYTES]
     }
@@ -56,7 +56,7 @@ impl<'a> Message<'a> {
     /// The bytes that the last packet is made of: the message's last 16, and before them the 16 that the packet begins with,
     /// or where it has fewer, the last 16 once more. So nothing is read that is not of the message.
     #[inline(always)]
-    pub(super) fn halves(self) -> [&'a Half; 2] {
+    pub(crate) fn halves(self) -> [&'a Half; 2] {
         let len = self.0.len();
         let last = len.wrapping_sub(1) % PACKET_BYTES + 1;
         // SAFETY: a message has at least 16 bytes, which is where both halves are taken from if its last packet has no more.
@@ -77,7 +77,7 @@ impl Default for Message<'_> {
 
 /// The number of packets before the last one, which has 1 to 32 bytes, of a message of `len` bytes.
 #[inline(always)]
-pub(super) const fn whole_packets(len: usize) -> usize {
+pub(crate) const fn whole_packets(len: usize) -> usize {
     len.saturating_sub(1) / PACKET_BYTES
 }
 

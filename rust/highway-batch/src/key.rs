@@ -1,0 +1,53 @@
+//! The key of a hash.
+
+use std::fmt;
+
+use highway::{HighwayHash, HighwayHasher};
+
+/// A 32-byte HighwayHash key. `Debug` does not show the bytes.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub struct Key([u64; 4]);
+
+impl Key {
+    /// A key of 32 zero bytes.
+    pub const ZERO: Self = Self([0; 4]);
+
+    /// A key from its 32 bytes: four little-endian 64-bit words, as HighwayHash defines.
+    #[must_use]
+    pub fn new(bytes: &[u8; 32]) -> Self {
+        let mut words = [0; 4];
+        for (word, bytes) in words.iter_mut().zip(bytes.as_chunks::<8>().0) {
+            *word = u64::from_le_bytes(*bytes);
+        }
+        Self(words)
+    }
+
+    /// The four words, in the order of the lanes.
+    #[must_use]
+    pub const fn words(&self) -> [u64; 4] {
+        self.0
+    }
+
+    fn hasher(&self) -> HighwayHasher {
+        HighwayHasher::new(highway::Key(self.0))
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Key(..)")
+    }
+}
+
+/// HighwayHash-64 of `bytes` by the crate `highway`. Used where no kernel fits, and compared with every kernel in tests.
+pub(crate) fn by_crate(key: &Key, bytes: &[u8]) -> u64 {
+    key.hasher().hash64(bytes)
+}
+
+/// As [`by_crate`], for a message in two pieces.
+pub(crate) fn by_crate_joined(key: &Key, head: &[u8], rest: &[u8]) -> u64 {
+    let mut hasher = key.hasher();
+    hasher.append(head);
+    hasher.append(rest);
+    hasher.finalize64()
+}
