@@ -122,7 +122,7 @@ def run(path: HotPath, rounds: int) -> tuple[Counter[str], int]:
     stem = re.sub(r"[^a-z0-9]+", "-", path.name.lower()).strip("-")
     out = WORK / f"{stem}.{rounds}.out"
     command = ["valgrind", "--tool=cachegrind", "--cache-sim=no", f"--cachegrind-out-file={out}", "--quiet"]
-    environment = os.environ | {"SEGLAKE_KERNEL": path.kernel, "GLIBC_TUNABLES": TUNABLES}
+    environment = os.environ | {"HIGHWAY_BATCH_KERNEL": path.kernel, "GLIBC_TUNABLES": TUNABLES}
     done = subprocess.run(
         [*command, BINARY, path.path, str(rounds)], check=False, capture_output=True, text=True, env=environment
     )

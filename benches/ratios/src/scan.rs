@@ -21,7 +21,7 @@ use crate::messages::{Lengths, SEGMENT_BYTES, Segment};
 /// The share of hashing alone to reach: the rest is parsing, and what is counted.
 const TARGET: f64 = 0.85;
 /// The variables that name the kernel of a process, and the folder for its rows.
-const KERNEL: &str = "SEGLAKE_KERNEL";
+const KERNEL: &str = "HIGHWAY_BATCH_KERNEL";
 const ROWS: &str = "SEGLAKE_RATIOS";
 
 pub(crate) fn run(comparison: &mut Comparison) {

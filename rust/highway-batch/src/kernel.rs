@@ -7,11 +7,11 @@ use std::sync::OnceLock;
 use crate::{avx2::Avx2, avx512::Avx512};
 
 /// The environment variable that names a kernel for the whole process, looked at once.
-const VARIABLE: &str = "SEGLAKE_KERNEL";
+const VARIABLE: &str = "HIGHWAY_BATCH_KERNEL";
 
 /// The instructions that messages are hashed with. All give the same hashes.
 ///
-/// The one that is used is the best that the processor has. The environment variable `SEGLAKE_KERNEL` (`avx512`, `avx2` or
+/// The one that is used is the best that the processor has. The environment variable `HIGHWAY_BATCH_KERNEL` (`avx512`, `avx2` or
 /// `portable`) sets a lower one for the whole process, to measure it or to rule the others out; where it names one that
 /// there is not, it changes nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,7 +36,7 @@ impl Kernel {
             .collect()
     }
 
-    /// The kernel that is used where none is chosen: the best available one, unless `SEGLAKE_KERNEL` names another of them.
+    /// The kernel that is used where none is chosen: the best available one, unless `HIGHWAY_BATCH_KERNEL` names another of them.
     #[must_use]
     pub fn detected() -> Self {
         Dispatch::detected().kernel()
@@ -48,7 +48,7 @@ impl Kernel {
         Dispatch::of(self).kernel() == self
     }
 
-    /// The name by which `SEGLAKE_KERNEL` knows it.
+    /// The name by which `HIGHWAY_BATCH_KERNEL` knows it.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

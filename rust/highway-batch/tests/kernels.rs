@@ -305,7 +305,7 @@ fn kernels_have_names_and_fall_back() {
     );
 }
 
-/// Whether a process that has `SEGLAKE_KERNEL` set so uses that kernel. It runs the one test below, and is told by a variable
+/// Whether a process that has `HIGHWAY_BATCH_KERNEL` set so uses that kernel. It runs the one test below, and is told by a variable
 /// that it is the one to look.
 fn process_uses(variable: &str, kernel: &str) -> bool {
     std::process::Command::new(std::env::current_exe().unwrap())
@@ -313,7 +313,7 @@ fn process_uses(variable: &str, kernel: &str) -> bool {
             "--exact",
             "the_environment_chooses_among_the_available_kernels",
         ])
-        .env("SEGLAKE_KERNEL", variable)
+        .env("HIGHWAY_BATCH_KERNEL", variable)
         .env(EXPECTED_KERNEL, kernel)
         .output()
         .unwrap()
@@ -321,7 +321,7 @@ fn process_uses(variable: &str, kernel: &str) -> bool {
         .success()
 }
 
-const EXPECTED_KERNEL: &str = "SEGLAKE_TEST_EXPECTED_KERNEL";
+const EXPECTED_KERNEL: &str = "HIGHWAY_BATCH_TEST_EXPECTED_KERNEL";
 
 #[test]
 fn the_environment_chooses_among_the_available_kernels() {
