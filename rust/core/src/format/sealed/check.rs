@@ -1,15 +1,15 @@
 //! Reads what rules 15 and 16 ask for, and has `judge` decide, for walks and look-ups alike.
 
+use std::sync::Arc;
+
+use super::front::{Front, Segment};
 use super::index::POLL_EVERY;
 use super::judge::{self, Claim, Fault, Judged, Prior};
-
-use super::front::Front;
 use super::layout::{Entry, Message, Parsed, UUID_BYTES};
 use super::reader::Reader;
 use super::run::{Run, Stretch, Trust};
 use super::trailer::Trailer;
-use crate::engine::Budget;
-use crate::engine::Options;
+use crate::engine::{Budget, Options};
 use crate::error::{Error, Result};
 use crate::limits::LIMITS;
 use crate::saturating::saturating_usize;
@@ -56,35 +56,6 @@ pub(super) fn admit(source: &dyn Source, message: &Message, options: &Options) -
     Ok(())
 }
 
-/// What ends a check.
-enum Stop {
-    Fault(Fault),
-    Error(Error),
-}
-
-impl From<Fault> for Stop {
-    fn from(fault: Fault) -> Self {
-        Self::Fault(fault)
-    }
-}
-
-impl From<Error> for Stop {
-    fn from(error: Error) -> Self {
-        Self::Error(error)
-    }
-}
-
-type Checking<T> = std::result::Result<T, Stop>;
-
-/// What a check came to.
-fn judged<T>(checked: Checking<T>) -> Result<Judged<T>> {
-    match checked {
-        Ok(value) => Ok(Ok(value)),
-        Err(Stop::Fault(fault)) => Ok(Err(fault)),
-        Err(Stop::Error(error)) => Err(error),
-    }
-}
-
 /// Checks messages of one file.
 pub(super) struct Checker {
     pub(super) reader: Reader,
@@ -103,11 +74,13 @@ pub(super) struct Checker {
 }
 
 impl Checker {
-    pub(super) fn new(reader: Reader, scout: Reader, front: Front) -> Self {
+    /// Reads by two of these readers.
+    pub(super) fn new(segment: &Segment, reader: fn(Arc<dyn Source>, &Options) -> Reader) -> Self {
+        let reader = || reader(segment.source.clone(), &segment.options);
         Self {
-            reader,
-            scout,
-            front,
+            reader: reader(),
+            scout: reader(),
+            front: segment.front,
             budget: Budget::default(),
             cost: 0,
             looked_at: 0,
@@ -130,10 +103,9 @@ impl Checker {
         }
         self.cost = 0;
         let checked = match self.front.trailer {
-            Some(trailer) => self.check_by_checksum(&trailer, number, entry, place, prior),
-            None => self.check_by_structure(number, entry, place, prior),
+            Some(trailer) => self.check_by_checksum(&trailer, number, entry, place, prior)?,
+            None => self.check_by_structure(number, entry, place, prior)?,
         };
-        let checked = judged(checked)?;
         match checked {
             Ok(message) => self.trust.gain(message.header.total()),
             Err(_) => {
@@ -170,12 +142,14 @@ impl Checker {
         entry: &Entry,
         place: u64,
         prior: &Prior,
-    ) -> Checking<Message> {
-        judge::no_overlap(place, prior)?;
-        let message = self.parse(number, entry, place)?;
+    ) -> Result<Judged<Message>> {
+        let message = match self.parse(number, entry, place, prior)? {
+            Ok(message) => message,
+            fault => return Ok(fault),
+        };
         let len = message.header.total();
         if !self.budget.affords(len, self.front.len) {
-            return Err(Stop::Fault(Fault::SearchLimit));
+            return Ok(Err(Fault::SearchLimit));
         }
         let stored = self.reader.checksum(trailer.checksum_at(number))?;
         let computed = self.reader.hash(&self.front.key, &entry.uuid, place, len)?;
@@ -183,7 +157,7 @@ impl Checker {
         if let Err(Fault::Checksum { .. }) = judged {
             self.budget.spend(len);
         }
-        Ok(judged?)
+        Ok(judged)
     }
 
     /// Without a trailer, by what the entries around it say.
@@ -193,32 +167,39 @@ impl Checker {
         entry: &Entry,
         place: u64,
         prior: &Prior,
-    ) -> Checking<Message> {
-        judge::ascends(&entry.uuid, prior)?;
-        judge::not_ahead(&entry.uuid, self.next_evidence(number)?, prior)?;
-        judge::no_overlap(place, prior)?;
-        let message = self.parse(number, entry, place)?;
+    ) -> Result<Judged<Message>> {
+        let ordered = match judge::ascends(&entry.uuid, prior) {
+            Ok(()) => judge::not_ahead(&entry.uuid, self.next_evidence(number)?, prior),
+            fault => fault,
+        };
+        let found = match ordered {
+            Ok(()) => self.parse(number, entry, place, prior)?,
+            Err(fault) => Err(fault),
+        };
+        let message = match found {
+            Ok(message) => message,
+            fault => return Ok(fault),
+        };
         let (end, expected) = (message.end(), self.beginning(number + 1)?);
-        if end == expected || self.next_confirms(number, end)? {
-            Ok(message)
-        } else {
-            Err(Stop::Fault(Fault::Unconfirmed { end, expected }))
-        }
+        let next_fits = end != expected && self.does_next_fit(number, end)?;
+        Ok(judge::confirmed(end, expected, next_fits).map(|()| message))
     }
 
-    /// What stands at `place`, as this entry's message.
-    fn parse(&mut self, number: u64, entry: &Entry, place: u64) -> Checking<Message> {
-        if self.budget.is_exceeded(self.front.len) {
-            return Err(Stop::Fault(Fault::SearchLimit));
+    /// What stands at `place`, as this entry's message, if it does not overlap the one before.
+    fn parse(
+        &mut self,
+        number: u64,
+        entry: &Entry,
+        place: u64,
+        prior: &Prior,
+    ) -> Result<Judged<Message>> {
+        if let Err(fault) = judge::no_overlap(place, prior) {
+            return Ok(Err(fault));
         }
-        let left = self.front.data_end - place;
-        Ok(judge::message(
-            number,
-            entry,
-            place,
-            self.look(place)?,
-            left,
-        )?)
+        if self.budget.is_exceeded(self.front.len) {
+            return Ok(Err(Fault::SearchLimit));
+        }
+        Ok(judge::message(number, entry, place, self.look(place)?))
     }
 
     /// Where the message of an entry begins by its offset; behind the last entry, where the data ends.
@@ -233,16 +214,13 @@ impl Checker {
     }
 
     /// Whether what stands at `end` ends where the entry after the next begins. The last entry has no next.
-    fn next_confirms(&mut self, number: u64, end: u64) -> Result<bool> {
-        let data_end = self.front.data_end;
-        if number + 1 >= self.front.entries || end >= data_end {
+    fn does_next_fit(&mut self, number: u64, end: u64) -> Result<bool> {
+        if number + 1 >= self.front.entries || end >= self.front.data_end {
             return Ok(false);
         }
         let expected = self.beginning(number + 2)?;
-        Ok(match self.look(end)? {
-            Parsed::Message(header) => end + header.total() == expected,
-            _ => false,
-        })
+        let parsed = self.look(end)?;
+        Ok(parsed.is_ok_and(|header| end + header.total() == expected))
     }
 
     /// The UUID of the next entry behind this one whose offset is in bounds and whose UUID is of version 6.
@@ -314,25 +292,20 @@ impl Checker {
         };
         let before = self.reader.entry(before, self.front.entries)?;
         if self.front.trailer.is_some() {
-            return Ok(before.uuid < entry.uuid);
+            return Ok(judge::is_alone(&entry.uuid, Some(before)));
         }
         if !self.front.in_bounds(before.offset) {
             return Ok(false);
         }
         let parsed = self.reader.header(before.offset, self.front.data_end)?;
-        Ok(match parsed {
-            Parsed::Message(header) => before.offset + header.total() == entry.offset,
-            _ => false,
-        })
+        Ok(parsed.is_ok_and(|header| before.offset + header.total() == entry.offset))
     }
 
     /// Entry number `number`, wherever the checking is.
     pub(super) fn entry_elsewhere(&mut self, number: u64) -> Result<Entry> {
         self.scout.entry(number, self.front.entries)
     }
-}
 
-impl Checker {
     /// The messages of entry number `number` and of those behind it, at most `most`, that [`check`](Self::check) would find good
     /// one after the other: as far as that can be told at once, of what is in view and stands directly behind the last good one.
     pub(super) fn check_run(

@@ -1,7 +1,7 @@
 //! Whether a file is a sealed segment, by a few short looks at it.
 
-use super::index::{Told, told};
-use super::layout::{ENTRY_BYTES, Entry, Header, MAX_HEADER_BYTES, Parsed};
+use super::index::{TERMINATOR, Told, told};
+use super::layout::{ENTRY_BYTES, Entry, Header, MAX_HEADER_BYTES};
 use super::reader::read_array;
 use super::trailer::Trailer;
 use crate::engine::{Likelihood, Options};
@@ -37,25 +37,21 @@ pub(super) fn detect(source: &dyn Source, options: &Options) -> Result<Likelihoo
         return Ok(Likelihood::Likely(reason));
     }
     let first = Entry::parse(&read_array(source, 0)?);
-    let terminator: [u8; ENTRY_BYTES] = read_array(source, data_start - ENTRY_BYTES as u64)?;
+    let terminator = read_array(source, data_start - ENTRY_BYTES as u64)?;
     let is_index = count > 0
         && uuid6::is_v6(&first.uuid)
         && first.offset == data_start
-        && terminator == [0; ENTRY_BYTES];
+        && terminator == TERMINATOR;
     if !is_index {
         return Ok(Likelihood::No);
     }
     let left = source.len() - data_start;
     let len = saturating_usize(left).min(MAX_HEADER_BYTES);
     let mut window = Window::default();
-    window.load(source, data_start, len, len)?;
-    Ok(
-        match Header::parse(window.bytes(source, data_start), left) {
-            Parsed::Message(_) => Likelihood::Likely(
-                "the first entry of its index leads behind a terminator and to a message"
-                    .to_owned(),
-            ),
-            _ => Likelihood::No,
-        },
-    )
+    let header = Header::parse(window.exact(source, data_start, len, len)?, left);
+    let reason = "the first entry of its index leads behind a terminator and to a message";
+    Ok(match header {
+        Ok(_) => Likelihood::Likely(reason.to_owned()),
+        Err(_) => Likelihood::No,
+    })
 }

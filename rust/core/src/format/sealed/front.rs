@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use super::index::{count_entries, index_hash};
-use super::layout::ENTRY_BYTES;
-use super::reader::{Reader, read_array};
-use super::torn::torn_trailer;
+use super::index::{each_piece, index_hash};
+use super::layout::{ENTRY_BYTES, Entry};
+use super::reader::read_array;
 use super::trailer::Trailer;
 use crate::checksum::Key;
 use crate::engine::Options;
@@ -13,6 +12,7 @@ use crate::error::{Finding, Result};
 use crate::ledger::Cause;
 use crate::record::Checked;
 use crate::source::Source;
+use crate::uuid6;
 
 /// Where the parts of a segment are. In a sound file, finding out takes a few short reads, however many messages there are.
 #[derive(Clone, Copy, Debug)]
@@ -35,57 +35,6 @@ pub(super) struct Front {
 }
 
 impl Front {
-    /// Looks at a file under this key.
-    pub(super) fn under(source: &Arc<dyn Source>, options: &Options, key: &Key) -> Result<Self> {
-        let len = source.len();
-        let mut front = Self {
-            len,
-            entries: 0,
-            data_start: len,
-            data_end: len,
-            key: *key,
-            terminator_is_zero: true,
-            trailer: None,
-            unreadable: None,
-        };
-        if len < ENTRY_BYTES as u64 {
-            front.unreadable = Some(Cause::TruncatedHeader);
-            return Ok(front);
-        }
-        let Some(entries) = count_entries(&**source, options)? else {
-            front.unreadable = Some(Cause::BadTerminator);
-            return Ok(front);
-        };
-        front.entries = entries;
-        let terminator = front.entry_at(entries);
-        front.data_start = terminator + ENTRY_BYTES as u64;
-        front.terminator_is_zero = read_array(&**source, terminator)? == [0; ENTRY_BYTES];
-        front.trailer = Self::find_trailer(&**source, options, &front)?;
-        front.data_end = match &front.trailer {
-            Some(trailer) => trailer.start,
-            None => {
-                let mut reader = Reader::sequential(source.clone(), options);
-                torn_trailer(&mut reader, options, key, entries)?.unwrap_or(len)
-            }
-        };
-        Ok(front)
-    }
-
-    /// The trailer, where at least two of its four fields are right. The index is hashed only where that decides.
-    fn find_trailer(
-        source: &dyn Source,
-        options: &Options,
-        front: &Self,
-    ) -> Result<Option<Trailer>> {
-        let found = Trailer::read(source, &front.key, front.entries, front.data_start)?;
-        let Some(trailer) = found.filter(|trailer| trailer.fields_right() > 0) else {
-            return Ok(None);
-        };
-        let is_there = trailer.is_likely()
-            || front.index_hash(source, options, &trailer)? == trailer.foot.index_hash;
-        Ok(is_there.then_some(trailer))
-    }
-
     /// Whether what stands behind the data is the beginning of a trailer.
     pub(super) const fn is_torn(&self) -> bool {
         self.trailer.is_none() && self.data_end < self.len
@@ -95,30 +44,6 @@ impl Front {
     pub(super) fn is_key_certain(&self) -> bool {
         self.trailer
             .is_some_and(|trailer| trailer.key_check_is_right)
-    }
-
-    /// The index hash of what is in the file.
-    pub(super) fn index_hash(
-        &self,
-        source: &dyn Source,
-        options: &Options,
-        trailer: &Trailer,
-    ) -> Result<u64> {
-        index_hash(source, options, &self.key, self.entries, trailer.start)
-    }
-
-    /// Whether the trailer's index hash is that of what is in the file.
-    pub(super) fn is_index_hash_right(
-        &self,
-        source: &dyn Source,
-        options: &Options,
-    ) -> Result<bool> {
-        match &self.trailer {
-            Some(trailer) => {
-                Ok(self.index_hash(source, options, trailer)? == trailer.foot.index_hash)
-            }
-            None => Ok(false),
-        }
     }
 
     /// Whether a key that is not the file's would look like this, as far as can be told without the index hash.
@@ -160,5 +85,80 @@ impl Front {
                 "none in the whole file",
             ),
         }
+    }
+}
+
+/// What reading the whole index once, and none of the messages, proves about it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Survey {
+    /// Every UUID is of version 6 and greater than the one before, every offset in bounds and greater than the one before: so
+    /// a search among the entries finds each that is there.
+    pub(super) ascends: bool,
+    /// The index hash of what is in the file; `None` without a trailer.
+    pub(super) hash: Option<u64>,
+    /// It and the key check are right, so the entries are those that were written; false without a trailer.
+    pub(super) is_proven: bool,
+}
+
+/// One open segment: its bytes, how they are read, and where its parts are.
+#[derive(Clone)]
+pub(super) struct Segment {
+    pub(super) source: Arc<dyn Source>,
+    pub(super) options: Options,
+    pub(super) front: Front,
+}
+
+impl Segment {
+    /// The index hash of what is in the file; `None` without a trailer.
+    pub(super) fn index_hash(&self) -> Result<Option<u64>> {
+        match self.front.trailer {
+            Some(_) => self.go_through(|_| {}),
+            None => Ok(None),
+        }
+    }
+
+    /// Whether the trailer's index hash is that of what is in the file.
+    pub(super) fn is_index_hash_right(&self) -> Result<bool> {
+        let stored = self.front.trailer.map(|trailer| trailer.foot.index_hash);
+        Ok(stored.is_some() && self.index_hash()? == stored)
+    }
+
+    /// Reads the index once, and shows `look` each entry with its number.
+    pub(super) fn survey(&self, mut look: impl FnMut(u64, &Entry)) -> Result<Survey> {
+        let (mut ascends, mut last, mut numbers) = (true, None::<Entry>, 0..);
+        let hash = self.go_through(|bytes| {
+            let entries = bytes.as_chunks().0.iter().map(Entry::parse);
+            for (entry, number) in entries.zip(&mut numbers) {
+                look(number, &entry);
+                ascends &= uuid6::is_v6(&entry.uuid)
+                    && self.front.in_bounds(entry.offset)
+                    && last.is_none_or(|last| last.uuid < entry.uuid && last.offset < entry.offset);
+                last = Some(entry);
+            }
+        })?;
+        let is_right =
+            |trailer: Trailer| trailer.key_check_is_right && hash == Some(trailer.foot.index_hash);
+        Ok(Survey {
+            ascends,
+            hash,
+            is_proven: self.front.trailer.is_some_and(is_right),
+        })
+    }
+
+    /// Shows `look` the entries in pieces. Gives the index hash of what is in the file; `None` without a trailer.
+    fn go_through(&self, mut look: impl FnMut(&[u8])) -> Result<Option<u64>> {
+        let (source, options) = (&*self.source, &self.options);
+        let Front { key, entries, .. } = &self.front;
+        let at = self.front.entry_at(*entries);
+        let Some(trailer) = &self.front.trailer else {
+            each_piece(source, options, 0, at, |bytes| {
+                look(bytes);
+                true
+            })?;
+            return Ok(None);
+        };
+        let terminator = (at, read_array(source, at)?);
+        let checksums = trailer.start..trailer.checksum_at(*entries);
+        index_hash(source, options, key, terminator, checksums, look).map(Some)
     }
 }

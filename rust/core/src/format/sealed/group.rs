@@ -3,7 +3,7 @@
 
 use super::check::Checker;
 use super::front::Front;
-use super::judge::{self, Claim, Judged, Prior};
+use super::judge::{self, Claim, Prior};
 use super::layout::{ENTRY_BYTES, Entry, Header, Message, UUID_BYTES};
 use super::proof::{Proof, Sought};
 use super::search::Search;
@@ -44,21 +44,19 @@ struct Found {
     number: u64,
     /// The entry of that number, if it has the UUID.
     entry: Option<Entry>,
-    /// What its message was found to be, once that is known.
-    checked: Option<Judged<Message>>,
-    /// Whether nothing in front of it can keep the walk from giving it.
-    is_alone: bool,
+    /// Its message, if it is good for certain.
+    good: Option<Message>,
 }
 
 /// A segment in memory.
 #[derive(Clone, Copy)]
-struct Segment<'a> {
+struct Memory<'a> {
     bytes: &'a [u8],
     /// The index, without its terminator.
     entries: &'a [[u8; ENTRY_BYTES]],
 }
 
-impl<'a> Segment<'a> {
+impl<'a> Memory<'a> {
     fn new(bytes: &'a [u8], entries: u64) -> Self {
         let all = bytes.as_chunks().0;
         Self {
@@ -105,16 +103,22 @@ impl Group {
         uuids: &[[u8; UUID_BYTES]],
         mut take: impl FnMut(&mut Checker, Sought) -> Result<()>,
     ) -> Result<()> {
-        let segment = Segment::new(bytes, proof.front.entries);
-        self.search(proof, segment, uuids)?;
-        self.fetch(proof, segment);
-        self.check(proof, checker, segment)?;
-        for found in &self.found {
-            let checked = found.entry.zip(found.checked);
-            take(
-                checker,
-                proof.conclude(found.number, checked, found.is_alone)?,
-            )?;
+        let front = &proof.segment.front;
+        let memory = Memory::new(bytes, front.entries);
+        self.search(proof, memory, uuids)?;
+        self.fetch(front, memory);
+        self.check_short(front, memory);
+        for Found {
+            number,
+            entry,
+            good,
+        } in &self.found
+        {
+            let sought = match good {
+                Some(message) => Sought::Hit(*message),
+                None => proof.examine(checker, *number, *entry)?,
+            };
+            take(checker, sought)?;
         }
         Ok(())
     }
@@ -123,32 +127,32 @@ impl Group {
     fn search(
         &mut self,
         proof: &Proof,
-        segment: Segment<'_>,
+        memory: Memory<'_>,
         uuids: &[[u8; UUID_BYTES]],
     ) -> Result<()> {
         self.searches.clear();
-        if let (Some(table), [_, _, ..]) = (proof.guide.table(), uuids) {
+        if let (Some(table), [_, _, ..]) = (proof.table(), uuids) {
             uuids.iter().for_each(|uuid| table.prefetch(uuid));
         }
         self.ahead.clear();
         for uuid in uuids {
-            let (search, near) = proof.search(uuid, |number| Ok(segment.entry(number)))?;
+            let (search, near) = proof.search(uuid, |number| Ok(memory.entry(number)))?;
             ask_next(&search, &mut self.ahead);
             self.searches.push(search);
             if let ([_], Some(near)) = (uuids, near) {
-                self.ask_about(proof, near);
+                self.ask_about(&proof.segment.front, near);
             }
         }
         while !self.ahead.is_empty() {
-            segment.prefetch(&mut self.ahead);
+            memory.prefetch(&mut self.ahead);
             for search in &mut self.searches {
                 let Some(place) = search.place() else {
                     continue;
                 };
-                if search.finish(segment.entries) {
+                if search.finish(memory.entries) {
                     continue;
                 }
-                if let Some(seen) = segment.entry(place) {
+                if let Some(seen) = memory.entry(place) {
                     search.saw(&seen.uuid);
                     ask_next(search, &mut self.ahead);
                 }
@@ -159,74 +163,47 @@ impl Group {
 
     /// Asks for what a search that is about to end will come to, with nothing else to wait for: for where the message and its
     /// checksum should be, and the ones beside them.
-    fn ask_about(&mut self, proof: &Proof, Near { number, offset }: Near) {
+    fn ask_about(&mut self, front: &Front, Near { number, offset }: Near) {
         let usual = self.usual.min(MAX_AHEAD_BYTES / 3);
         let from = place(offset).saturating_sub(usual);
         let lines = (from..=from.saturating_add(3 * usual)).step_by(CACHE_LINE_BYTES);
         self.ahead.extend(lines);
-        if let Some(trailer) = &proof.front.trailer {
+        if let Some(trailer) = &front.trailer {
             let checksum = trailer.checksum_at(number);
             self.ahead.push(place(checksum));
         }
     }
 
     /// Asks for the messages of the entries that were found.
-    fn fetch(&mut self, proof: &Proof, segment: Segment<'_>) {
+    fn fetch(&mut self, front: &Front, memory: Memory<'_>) {
         self.found.clear();
         for search in &self.searches {
             let number = search.answer();
-            let entry = segment.entry(number);
+            let entry = memory.entry(number);
             let entry = entry.filter(|entry| entry.uuid == *search.wanted());
             if let Some(entry) = &entry {
                 self.ahead.push(place(entry.offset));
-                if let Some(trailer) = &proof.front.trailer {
+                if let Some(trailer) = &front.trailer {
                     self.ahead.push(place(trailer.checksum_at(number)));
                 }
             }
             self.found.push(Found {
                 number,
                 entry,
-                checked: None,
-                is_alone: false,
+                good: None,
             });
         }
-        segment.prefetch(&mut self.ahead);
+        memory.prefetch(&mut self.ahead);
         let usual = self.usual.min(MAX_AHEAD_BYTES);
         for entry in self.found.iter().filter_map(|found| found.entry) {
             // The first line is asked for.
             let behind = place(entry.offset).saturating_add(CACHE_LINE_BYTES);
-            prefetch_run(
-                segment.bytes,
-                behind,
-                usual.saturating_sub(CACHE_LINE_BYTES),
-            );
+            prefetch_run(memory.bytes, behind, usual.saturating_sub(CACHE_LINE_BYTES));
         }
     }
 
-    /// Checks the messages: short ones together. What is not good for certain is checked by itself.
-    fn check(&mut self, proof: &Proof, checker: &mut Checker, segment: Segment<'_>) -> Result<()> {
-        let prior = proof.nothing_before();
-        self.check_short(&proof.front, segment, &prior);
-        for Found {
-            number,
-            entry,
-            checked,
-            is_alone,
-        } in &mut self.found
-        {
-            let Some(entry) = entry.filter(|_| checked.is_none()) else {
-                continue;
-            };
-            checker.budget = Default::default(); // what other look-ups hashed in vain is not this one's
-            let own = checker.check(*number, &entry, entry.offset, &prior)?;
-            *is_alone = own.is_ok() && checker.stands_alone(*number, &entry)?;
-            *checked = Some(own);
-        }
-        Ok(())
-    }
-
-    /// Checks short messages together, those that are good.
-    fn check_short(&mut self, front: &Front, segment: Segment<'_>, prior: &Prior) {
+    /// Checks short messages together. What is not good for certain is to be checked by itself.
+    fn check_short(&mut self, front: &Front, memory: Memory<'_>) {
         self.bytes.clear();
         self.extents.clear();
         self.claims.clear();
@@ -240,11 +217,11 @@ impl Group {
             if !front.in_bounds(entry.offset) {
                 continue;
             }
-            let (rest, left) = (segment.from(entry.offset), front.data_end - entry.offset);
+            let (rest, left) = (memory.from(entry.offset), front.data_end - entry.offset);
             let parsed = Header::parse(rest, left);
-            let checksum = segment.from(trailer.checksum_at(number));
+            let checksum = memory.from(trailer.checksum_at(number));
             if let (Ok(message), Some(stored)) = (
-                judge::message(number, entry, entry.offset, parsed, left),
+                judge::message(number, entry, entry.offset, parsed),
                 Cursor::new(checksum).u64_be(),
             ) && message.header.total() <= LIMITS.copied_bytes
             {
@@ -264,14 +241,17 @@ impl Group {
             self.batch
                 .hash(&front.key, &self.bytes, &self.extents, &mut self.hashes);
         }
+        let nothing = Prior::nothing(front);
         for ((row, claim), computed) in self.claims.iter().zip(&self.hashes) {
-            if let Ok(message) = claim.judge(*computed, prior)
+            if let Ok(message) = claim.judge(*computed, &nothing)
+                && let before = message.number.checked_sub(1)
+                && judge::is_alone(
+                    &message.uuid,
+                    before.and_then(|before| memory.entry(before)),
+                )
                 && let Some(found) = self.found.get_mut(*row)
             {
-                let before = found.number.checked_sub(1);
-                let before = before.and_then(|before| segment.entry(before));
-                found.is_alone = before.is_none_or(|before| before.uuid < message.uuid);
-                found.checked = Some(Ok(message));
+                found.good = Some(message);
             }
         }
     }

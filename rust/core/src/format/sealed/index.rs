@@ -1,8 +1,9 @@
 //! The index as a whole: how many entries there are, its hash, and going through it in pieces.
 
-use super::layout::{CHECKSUM_BYTES, ENTRY_BYTES, Entry, MAGIC, MIN_MESSAGE_BYTES};
+use std::ops::Range;
+
+use super::layout::{ENTRY_BYTES, Entry, MAGIC, MIN_MESSAGE_BYTES};
 use super::reader::read_array;
-use crate::bug::OrBug;
 use crate::checksum::{Incremental, Key};
 use crate::engine::Options;
 use crate::error::Result;
@@ -15,7 +16,8 @@ use crate::uuid6;
 pub(super) const POLL_EVERY: u64 = 1 << 12;
 
 const ENTRY: u64 = ENTRY_BYTES as u64;
-const TERMINATOR: [u8; ENTRY_BYTES] = [0; ENTRY_BYTES];
+/// What stands behind the last entry.
+pub(super) const TERMINATOR: [u8; ENTRY_BYTES] = [0; ENTRY_BYTES];
 /// An index of no entries, and the trailer's fixed part.
 const EMPTY_BYTES: u64 = 56;
 
@@ -108,9 +110,7 @@ pub(super) fn each_piece(
     while at < end {
         options.poll()?;
         let piece = saturating_usize(end - at).min(WHOLE_ENTRIES);
-        window.load(source, at, piece, piece)?;
-        let bytes = window.bytes(source, at).get(..piece);
-        if !look(bytes.or_bug("the piece of the index that was loaded")?) {
+        if !look(window.exact(source, at, piece, piece)?) {
             break;
         }
         at += piece as u64;
@@ -118,45 +118,26 @@ pub(super) fn each_piece(
     Ok(())
 }
 
-/// The index hash: of entries, terminator and checksums as they stand in the file.
+/// The index hash: of the entries in front of this offset, these bytes as the terminator that stands there, and the checksums in this
+/// range. Shows `look` the entries in pieces on the way.
 pub(super) fn index_hash(
     source: &dyn Source,
     options: &Options,
     key: &Key,
-    count: u64,
-    checksums: u64,
-) -> Result<u64> {
-    let terminator = read_array(source, count * ENTRY)?;
-    hash_with(source, options, key, count, checksums, &terminator)
-}
-
-/// The index hash that a writer would have written: with a terminator of zeros, whatever there is.
-pub(super) fn written_index_hash(
-    source: &dyn Source,
-    options: &Options,
-    key: &Key,
-    count: u64,
-    checksums: u64,
-) -> Result<u64> {
-    hash_with(source, options, key, count, checksums, &TERMINATOR)
-}
-
-fn hash_with(
-    source: &dyn Source,
-    options: &Options,
-    key: &Key,
-    count: u64,
-    checksums: u64,
-    terminator: &[u8; ENTRY_BYTES],
+    terminator: (u64, [u8; ENTRY_BYTES]),
+    checksums: Range<u64>,
+    mut look: impl FnMut(&[u8]),
 ) -> Result<u64> {
     let mut hasher = Incremental::new(key);
-    let mut add = |bytes: &[u8]| {
+    each_piece(source, options, 0, terminator.0, |bytes| {
+        hasher.update(bytes);
+        look(bytes);
+        true
+    })?;
+    hasher.update(&terminator.1);
+    each_piece(source, options, checksums.start, checksums.end, |bytes| {
         hasher.update(bytes);
         true
-    };
-    each_piece(source, options, 0, count * ENTRY, &mut add)?;
-    add(terminator);
-    let end = checksums + count * CHECKSUM_BYTES as u64;
-    each_piece(source, options, checksums, end, &mut add)?;
+    })?;
     Ok(hasher.finish())
 }

@@ -3,7 +3,7 @@
 use uuid::Uuid;
 
 use super::front::Front;
-use super::layout::{Entry, Message, Parsed, UUID_BYTES};
+use super::layout::{Entry, Message, Parsed, Short, UUID_BYTES};
 use crate::engine::Budget;
 use crate::error::Finding;
 use crate::ledger::Cause;
@@ -20,20 +20,24 @@ pub(super) struct Prior {
     pub(super) end: u64,
 }
 
+impl Prior {
+    /// Nothing came before.
+    pub(super) const fn nothing(front: &Front) -> Self {
+        Self {
+            last: None,
+            end: front.data_start,
+        }
+    }
+}
+
 /// Why an entry's message does not count. The numbers are those that its [`Finding`] shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
     OutOfBounds,
     /// It begins before the last good message ends.
     Overlap,
-    Truncated {
-        needed: u64,
-        left: u64,
-    },
-    TooLong {
-        needed: u64,
-        left: u64,
-    },
+    /// It leaves the data.
+    Short(Short),
     Checksum {
         stored: u64,
         computed: u64,
@@ -57,8 +61,8 @@ impl Fault {
         match self {
             Self::OutOfBounds => Cause::OffsetOutOfBounds,
             Self::Overlap | Self::NotAbove(_) | Self::Ahead(_) => Cause::OutOfOrder,
-            Self::Truncated { .. } => Cause::TruncatedHeader,
-            Self::TooLong { .. } => Cause::LengthOutOfBounds,
+            Self::Short(short) if short.in_header => Cause::TruncatedHeader,
+            Self::Short(_) => Cause::LengthOutOfBounds,
             Self::Checksum { .. } => Cause::ChecksumMismatch,
             Self::BadUuid => Cause::BadUuid,
             Self::Unconfirmed { .. } => Cause::IndexDisagrees,
@@ -88,16 +92,15 @@ impl Fault {
                 ),
                 format!("{offset} in the index entry of {name}"),
             ),
-            Self::Truncated { needed, left } => Finding::words(
-                cause,
-                format!("at least {needed} bytes for the lengths and type of {name}"),
-                format!("{left} bytes left in the data"),
-            ),
-            Self::TooLong { needed, left } => Finding::words(
-                cause,
-                format!("{needed} bytes, as the lengths of {name} say"),
-                format!("{left} bytes left in the data"),
-            ),
+            Self::Short(short) => {
+                let needed = short.needed;
+                let expected = match short.in_header {
+                    true => format!("at least {needed} bytes for the lengths and type of {name}"),
+                    false => format!("{needed} bytes, as the lengths of {name} say"),
+                };
+                let actual = format!("{} bytes left in the data", short.left);
+                Finding::words(cause, expected, actual)
+            }
             Self::Checksum { stored, computed } => Finding::Checksum {
                 stored,
                 computed: front.key.disclosed(computed),
@@ -177,24 +180,29 @@ pub(super) fn not_ahead(
     }
 }
 
-/// What stands at `place` as an entry's message, where the data has `left` bytes.
-pub(super) fn message(
-    number: u64,
-    entry: &Entry,
-    place: u64,
-    parsed: Parsed,
-    left: u64,
-) -> Judged<Message> {
-    match parsed {
-        Parsed::Message(header) => Ok(Message {
-            number,
-            uuid: entry.uuid,
-            position: place,
-            header,
-        }),
-        Parsed::Truncated(needed) => Err(Fault::Truncated { needed, left }),
-        Parsed::TooLong(needed) => Err(Fault::TooLong { needed, left }),
+/// What stands at `place` as an entry's message.
+pub(super) fn message(number: u64, entry: &Entry, place: u64, parsed: Parsed) -> Judged<Message> {
+    let header = parsed.map_err(Fault::Short)?;
+    Ok(Message {
+        number,
+        uuid: entry.uuid,
+        position: place,
+        header,
+    })
+}
+
+/// Whether the extent of a message that ends at `end` is confirmed without its checksum: by the next entry, which says that
+/// its message begins at `expected`, or by what stands at `end`, if that ends where the entry behind that one says.
+pub(super) fn confirmed(end: u64, expected: u64, next_fits: bool) -> Judged<()> {
+    if end == expected || next_fits {
+        return Ok(());
     }
+    Err(Fault::Unconfirmed { end, expected })
+}
+
+/// Whether no message in front of one with a right checksum can keep the walk from giving it: the entry before is smaller.
+pub(super) fn is_alone(uuid: &[u8; UUID_BYTES], before: Option<Entry>) -> bool {
+    before.is_none_or(|before| before.uuid < *uuid)
 }
 
 /// A message that lies within the data, if its checksum is right.

@@ -7,6 +7,8 @@ pub(super) const UUID_BYTES: usize = 16;
 pub(super) const CHECKSUM_BYTES: usize = 8;
 /// A UUID and an offset; also the zeros behind the last entry.
 pub(super) const ENTRY_BYTES: usize = 24;
+/// What an entry takes in index and trailer.
+pub(super) const ENTRY_AND_CHECKSUM: usize = ENTRY_BYTES + CHECKSUM_BYTES;
 /// The trailer behind its checksums: key check, count, index hash, magic.
 pub(super) const FOOT_BYTES: usize = 32;
 pub(super) const MAGIC: [u8; 8] = *b"SLKSEAL1";
@@ -39,15 +41,17 @@ pub(super) struct Header {
     pub(super) value_len: u32,
 }
 
-/// What stands where a message should begin.
+/// What stands where a message should begin: one that lies within the data, or less.
+pub(super) type Parsed = Result<Header, Short>;
+
+/// The data ends inside of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Parsed {
-    /// A message that lies within the data.
-    Message(Header),
-    /// The data ends inside the lengths, which need so many bytes.
-    Truncated(u64),
-    /// The data ends inside the message, which needs so many bytes.
-    TooLong(u64),
+pub(super) struct Short {
+    /// Inside its type and lengths.
+    pub(super) in_header: bool,
+    /// How many bytes these need, or the whole message, and how many there are.
+    pub(super) needed: u64,
+    pub(super) left: u64,
 }
 
 impl Header {
@@ -56,21 +60,21 @@ impl Header {
     pub(super) fn parse(bytes: &[u8], left: u64) -> Parsed {
         let shown = Cursor::new(bytes).run_up_to(saturating_usize(left));
         let mut cursor = Cursor::new(shown);
-        let Some(type_len) = cursor.u8() else {
-            return Parsed::Truncated(LENGTHS_BYTES);
+        let short = |in_header, needed| Short {
+            in_header,
+            needed,
+            left,
         };
+        let type_len = cursor.u8().ok_or(short(true, LENGTHS_BYTES))?;
         let lengths = cursor.run(type_len.into()).and_then(|_| cursor.u32_be());
-        let Some(value_len) = lengths else {
-            return Parsed::Truncated(LENGTHS_BYTES + u64::from(type_len));
-        };
+        let needed = LENGTHS_BYTES + u64::from(type_len);
         let header = Self {
             type_len,
-            value_len,
+            value_len: lengths.ok_or(short(true, needed))?,
         };
-        if header.total() <= left {
-            Parsed::Message(header)
-        } else {
-            Parsed::TooLong(header.total())
+        match header.total() {
+            total if total <= left => Ok(header),
+            total => Err(short(false, total)),
         }
     }
 

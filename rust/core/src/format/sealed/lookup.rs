@@ -1,19 +1,20 @@
 //! Finding messages by UUID, and ranges of them, without reading the rest.
 
-use super::proof::{Proof, Sought};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex};
 
 use super::check::Checker;
 use super::found::FoundMessages;
+use super::front::Segment;
 use super::group::Group;
-use super::judge::Judged;
-use super::layout::{Entry, Message, UUID_BYTES};
+use super::layout::{Entry, UUID_BYTES};
+use super::proof::{Proof, Sought};
 use super::reader::Reader;
 use super::state::State;
+use super::walk::SealedScan;
 use super::{COLUMNS, FORMAT};
 use crate::engine::lookup::no_such_id;
-use crate::engine::{Bound, Hits, Lookup, Options, Step, UuidBounds, Walk, Wanted};
+use crate::engine::{Bound, Hits, Lookup, Options, UuidBounds, Walk, Wanted};
 use crate::error::Result;
 use crate::limits::LIMITS;
 use crate::record::RecordId;
@@ -21,8 +22,8 @@ use crate::source::Source;
 
 /// How many threads find what they need to look up laid out; others lay it out anew each time.
 const MAX_IDLE: usize = 4;
-/// How many are looked up between two looks at whether to stop.
-const POLL_LOOKUPS: usize = 1 << 12;
+/// How many groups are looked up between two looks at whether to stop.
+const POLL_GROUPS: usize = (1 << 12) / LIMITS.lookup_group;
 
 /// Looks up messages of one segment.
 pub(super) struct SealedLookup {
@@ -49,9 +50,12 @@ impl SealedLookup {
         })
     }
 
+    fn segment(&self) -> &Segment {
+        &self.proof.segment
+    }
+
     fn checker(&self) -> Checker {
-        let reader = || Reader::sparse(self.proof.source.clone(), &self.proof.options);
-        Checker::new(reader(), reader(), self.proof.front)
+        Checker::new(self.segment(), Reader::sparse)
     }
 
     /// What was used before, if it is to be had at once: a fork may have taken the lock along.
@@ -77,11 +81,11 @@ impl SealedLookup {
 
     /// The number of the first entry whose UUID is not smaller than this one.
     fn lower_bound(&self, checker: &mut Checker, uuid: &[u8; UUID_BYTES]) -> Result<u64> {
-        let (mut search, _) = self
-            .proof
-            .search(uuid, |number| self.entry(checker, number))?;
+        let entry = |number| self.entry(checker, number);
+        let (mut search, _) = self.proof.search(uuid, entry)?;
         while let Some(place) = search.place() {
-            search.saw(&checker.reader.entry(place, self.proof.front.entries)?.uuid);
+            let entries = self.segment().front.entries;
+            search.saw(&checker.reader.entry(place, entries)?.uuid);
         }
         Ok(search.answer())
     }
@@ -90,43 +94,39 @@ impl SealedLookup {
     fn find(
         &self,
         tools: &mut Tools,
-        mut take: impl FnMut(&mut Checker, usize, Sought) -> Result<()>,
+        mut take: impl FnMut(&mut Checker, Sought) -> Result<()>,
     ) -> Result<()> {
         let Tools {
             checker,
             group,
             uuids,
         } = tools;
+        let Segment {
+            source,
+            options,
+            front,
+        } = self.segment();
         // Without checksums it takes all entries to know what the walk would make of one of them.
-        let is_searchable = self.proof.front.unreadable.is_none()
-            && (self.proof.front.trailer.is_some() || self.proof.survey()?.ascends);
-        if !is_searchable {
-            for place in 0..uuids.len() {
-                let sought = self.proof.unproven(None)?;
-                take(checker, place, sought)?;
+        let is_searchable =
+            front.unreadable.is_none() && (front.trailer.is_some() || self.proof.survey()?.ascends);
+        for (number, some) in uuids.chunks(LIMITS.lookup_group).enumerate() {
+            if number % POLL_GROUPS == POLL_GROUPS - 1 {
+                options.poll()?;
             }
-            return Ok(());
-        }
-        let Some(bytes) = self.proof.source.as_slice() else {
-            for (place, uuid) in uuids.iter().enumerate() {
-                if place % POLL_LOOKUPS == POLL_LOOKUPS - 1 {
-                    self.proof.options.poll()?;
+            match source.as_slice() {
+                Some(bytes) if is_searchable => {
+                    group.find(&self.proof, checker, bytes, some, &mut take)?;
+                    continue;
                 }
-                let sought = self.find_one(checker, uuid)?;
-                take(checker, place, sought)?;
+                _ => {}
             }
-            return Ok(());
-        };
-        let mut place = 0;
-        for some in uuids.chunks(LIMITS.lookup_group) {
-            if place % POLL_LOOKUPS == POLL_LOOKUPS - LIMITS.lookup_group {
-                self.proof.options.poll()?;
+            for uuid in some {
+                let sought = match is_searchable {
+                    true => self.find_one(checker, uuid)?,
+                    false => self.proof.unproven(None)?,
+                };
+                take(checker, sought)?;
             }
-            group.find(&self.proof, checker, bytes, some, |checker, sought| {
-                take(checker, place, sought)?;
-                place += 1;
-                Ok(())
-            })?;
         }
         Ok(())
     }
@@ -134,55 +134,34 @@ impl SealedLookup {
     /// Looks for one UUID.
     fn find_one(&self, checker: &mut Checker, uuid: &[u8; UUID_BYTES]) -> Result<Sought> {
         let number = self.lower_bound(checker, uuid)?;
-        let entry = self
-            .entry(checker, number)?
-            .filter(|entry| entry.uuid == *uuid);
-        let checked = match &entry {
-            Some(entry) => Some(self.check(checker, number, entry)?),
-            None => None,
-        };
-        let is_alone = match (&entry, &checked) {
-            (Some(entry), Some(Ok(_))) => checker.stands_alone(number, entry)?,
-            _ => false,
-        };
-        self.proof.conclude(number, entry.zip(checked), is_alone)
+        let entry = self.entry(checker, number)?;
+        let entry = entry.filter(|entry| entry.uuid == *uuid);
+        self.proof.examine(checker, number, entry)
     }
 
     fn entry(&self, checker: &mut Checker, number: u64) -> Result<Option<Entry>> {
-        if number >= self.proof.front.entries {
+        let entries = self.segment().front.entries;
+        if number >= entries {
             return Ok(None);
         }
-        let entry = checker.reader.entry(number, self.proof.front.entries)?;
-        Ok(Some(entry))
-    }
-
-    /// Whether an entry's message counts at its own offset, whatever was before it.
-    fn check(&self, checker: &mut Checker, number: u64, entry: &Entry) -> Result<Judged<Message>> {
-        if self.proof.front.in_bounds(entry.offset) {
-            let body = self.proof.front.trailer.is_some() || self.proof.options.values;
-            let expected = checker.beginning(number + 1)?.saturating_sub(entry.offset);
-            let (reader, end) = (&mut checker.reader, self.proof.front.data_end);
-            reader.bring_expected(entry.offset, end, body, expected)?;
-        }
-        checker.budget = Default::default(); // what other look-ups hashed in vain is not this one's
-        checker.check(number, entry, entry.offset, &self.proof.nothing_before())
+        checker.reader.entry(number, entries).map(Some)
     }
 
     /// What the UUIDs of `tools` come to.
     fn get_each(&self, tools: &mut Tools) -> Result<Hits> {
         let count = tools.uuids.len();
-        let mut found = FoundMessages::new(self.proof.source.clone(), count);
+        let mut found = FoundMessages::new(self.segment().source.clone(), count);
         let mut places = Vec::with_capacity(count);
         let mut unsure = Vec::new();
-        self.find(tools, |checker, place, sought| {
+        self.find(tools, |checker, sought| {
             places.push(match sought {
                 Sought::Hit(message) => {
-                    found.take(checker, message, &self.proof.options)?;
+                    found.take(checker, message, &self.segment().options)?;
                     Some((0, found.len() - 1))
                 }
                 Sought::Absent => None,
                 Sought::Unsure => {
-                    unsure.push(place);
+                    unsure.push(places.len());
                     None
                 }
             });
@@ -229,7 +208,7 @@ impl SealedLookup {
         let rows: HashMap<_, _> = found.uuids().zip(0..).skip(before).collect();
         for place in unsure {
             let row = uuid(place).and_then(|uuid| rows.get(&uuid).copied());
-            if row.is_none() && self.proof.options.strict {
+            if row.is_none() && self.segment().options.strict {
                 self.proof.unproven(None)?;
             }
             if let Some(own) = places.get_mut(*place) {
@@ -243,62 +222,37 @@ impl SealedLookup {
     fn scan(&self, uuids: &BTreeSet<[u8; UUID_BYTES]>, found: &mut FoundMessages) -> Result<()> {
         let next = |uuid: &[u8; UUID_BYTES]| u128::from_be_bytes(*uuid).checked_add(1);
         let until = uuids.last().and_then(next).map(u128::to_be_bytes);
-        let options = Options {
-            strict: false,
-            wanted: Wanted {
-                since: uuids.first().copied().map(Bound::Uuid),
-                until: until.map(Bound::Uuid),
-                ..Wanted::default()
-            },
-            // What is not asked for may be too large.
-            values: false,
-            ..self.proof.options.clone()
+        let wanted = Wanted {
+            since: uuids.first().copied().map(Bound::Uuid),
+            until: until.map(Bound::Uuid),
+            ..Wanted::default()
         };
-        let scan = self.proof.scan(
-            &options,
-            State::before(&self.proof.front, 0, self.proof.front.data_start),
-        );
-        let mut walk = scan.into_walk();
         let mut messages = Vec::new();
-        while walk.step()? == Step::More {
-            let wanted = walk
-                .scan()
-                .messages
-                .iter()
-                .filter(|message| uuids.contains(&message.uuid));
-            messages.extend(wanted.copied());
-        }
+        self.segment().each_message(wanted, |message| {
+            messages.extend(uuids.contains(&message.uuid).then_some(*message));
+            true
+        })?;
         let mut checker = self.checker();
         for message in messages {
-            found.take(&mut checker, message, &self.proof.options)?;
+            found.take(&mut checker, message, &self.segment().options)?;
         }
         Ok(())
     }
 
-    /// In front of the entry `first` with all that the walk would know there; `None` where that takes a walk.
-    fn run_in(&self, first: u64) -> Result<Option<State>> {
-        if first == 0 {
-            return Ok(Some(State::before(
-                &self.proof.front,
-                0,
-                self.proof.front.data_start,
-            )));
-        }
+    /// In front of the entry `first` with all that the walk would know there; in front of all of them where that takes a walk.
+    fn run_in(&self, first: u64) -> Result<State> {
+        let front = &self.segment().front;
         let mut checker = self.checker();
         for number in (first.saturating_sub(LIMITS.run_in_entries)..first).rev() {
-            let entry = checker.reader.entry(number, self.proof.front.entries)?;
-            let Ok(message) = self.check(&mut checker, number, &entry)? else {
+            let entry = checker.reader.entry(number, front.entries)?;
+            let Ok(message) = self.proof.check(&mut checker, number, &entry)? else {
                 continue;
             };
-            if checker.joins(&message, self.proof.front.entries)?
-                && checker.stands_alone(number, &entry)?
-            {
-                let mut state = State::before(&self.proof.front, number + 1, message.end());
-                state.last = Some(message.uuid);
-                return Ok(Some(state));
+            if checker.joins(&message, front.entries)? && checker.stands_alone(number, &entry)? {
+                return Ok(State::behind(front, &message));
             }
         }
-        Ok(None)
+        Ok(self.segment().beginning())
     }
 }
 
@@ -312,46 +266,36 @@ impl Lookup for SealedLookup {
                 _ => return Err(no_such_id(&FORMAT, id)),
             }
         }
-        self.proof.guide.count(
-            ids.len(),
-            &*self.proof.source,
-            &self.proof.options,
-            &self.proof.front,
-        )?;
-        let hits = if self.proof.source.as_slice().is_some() {
-            self.get_each(&mut tools)
-        } else {
-            self.get_sorted(&mut tools)
+        self.proof.count(ids.len())?;
+        let hits = match self.segment().source.as_slice() {
+            Some(_) => self.get_each(&mut tools),
+            None => self.get_sorted(&mut tools),
         };
         self.put_back(tools);
         hits
     }
 
     fn prepare(&self) -> Result<()> {
-        self.proof
-            .guide
-            .prepare(&*self.proof.source, &self.proof.options, &self.proof.front)
+        self.proof.prepare().map(|_| ())
     }
 
     fn range(&self, wanted: &Wanted) -> Result<Box<dyn Walk>> {
         wanted.check(&FORMAT, COLUMNS)?;
         let options = Options {
             wanted: wanted.clone(),
-            ..self.proof.options.clone()
+            ..self.segment().options.clone()
         };
-        let whole = State::before(&self.proof.front, 0, self.proof.front.data_start);
-        let Some(since) = UuidBounds::of(wanted).since() else {
-            return Ok(Box::new(self.proof.scan(&options, whole).into_walk()));
-        };
-        let survey = self.proof.survey()?;
-        let is_doubt_damage = self.proof.options.strict || self.proof.options.prune;
-        if !self.proof.is_index_believed(survey) && (is_doubt_damage || !survey.ascends) {
-            return Ok(Box::new(self.proof.scan(&options, whole).into_walk()));
+        let is_doubt_damage = options.strict || options.prune;
+        let (mut state, mut index_hash) = (self.segment().beginning(), None);
+        if let Some(since) = UuidBounds::of(wanted).since() {
+            let survey = self.proof.survey()?;
+            if self.proof.is_index_believed(survey) || survey.ascends && !is_doubt_damage {
+                state = self.run_in(self.lower_bound(&mut self.checker(), &since)?)?;
+                index_hash = survey.hash;
+            }
         }
-        let first = self.lower_bound(&mut self.checker(), &since)?;
-        let state = self.run_in(first)?.unwrap_or(whole);
-        let mut scan = self.proof.scan(&options, state);
-        scan.index_hash = survey.hash;
+        let mut scan = SealedScan::new(&self.segment().with(options), state);
+        scan.index_hash = index_hash;
         Ok(Box::new(scan.into_walk()))
     }
 }

@@ -10,10 +10,10 @@
 //! checksum that the record has in an active segment. `docs/formats/sealed.md` has the whole story, with what a reader does
 //! about damage.
 //!
-//! From the ground up: `layout` (bytes to fields), `reader` and `index_blocks` (their windows), `index`, `trailer` and `torn` (a
-//! trailer that is cut off), which `front` puts together; `judge` (the rules), `run` (many messages at once, good or not known)
-//! and `check`, which reads what the rules are about; `state`, `walk`, `ranges` (its ledger) and `strict`; `start`, `part` and
-//! `open`, which settles on a key; `survey` (what the whole index proves), `split`, `search`, `guide`, `table` and
+//! From the ground up: `layout` (bytes to fields), `reader` and `index_blocks` (their windows), `index` and `trailer`, which `front`
+//! puts together (with what the whole index proves); `judge` (the rules), `run` (many messages at once, good or not known) and
+//! `check`, which reads what the rules are about; `state`, `walk` and `ranges` (its ledger, and strict reading); `open`, which
+//! settles on a key and on where a walk begins, `torn` (a trailer that is cut off) and `part`; `search`, `table` and
 //! `table_building` (where a search begins), `proof`, `group` (several look-ups in turns), `found` (what they found) and `lookup`.
 
 mod check;
@@ -21,7 +21,6 @@ mod detect;
 mod found;
 mod front;
 mod group;
-mod guide;
 mod index;
 mod index_blocks;
 mod judge;
@@ -36,11 +35,7 @@ mod rows;
 mod run;
 mod salvage;
 mod search;
-mod split;
-mod start;
 mod state;
-mod strict;
-mod survey;
 mod suspects;
 mod table;
 mod table_building;
@@ -66,7 +61,7 @@ pub static FORMAT: Format = Format {
     columns: |_| COLUMNS,
     detect: detect::detect,
     walk: |source, options, start| Ok(Box::new(open::walk(source, options, start)?)),
-    split: Some(split::split),
+    split: Some(part::split),
     lookup: |source, options| Ok(Box::new(lookup::SealedLookup::open(source, options)?)),
     create: |path, options| Ok(Box::new(Writer::create(path, options)?)),
     salvage: salvage::salvage,

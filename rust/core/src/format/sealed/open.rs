@@ -1,14 +1,22 @@
-//! Opening a segment: which of the keys is the file's, and where a walk begins.
+//! Opening a segment: which of the keys is the file's, and where a walk begins: at the first entry, where another walk was, or at a
+//! message in the middle.
 
 use std::sync::Arc;
 
-use super::FORMAT;
-use super::front::Front;
+use super::check::Checker;
+use super::front::{Front, Segment};
+use super::index::{POLL_EVERY, TERMINATOR, count_entries};
+use super::judge::Prior;
+use super::layout::{ENTRY_BYTES, Message, UUID_BYTES};
+use super::reader::{Reader, read_array};
 use super::state::State;
+use super::torn::torn_trailer;
+use super::trailer::Trailer;
 use super::walk::{SealedScan, SealedWalk};
 use crate::checksum::Key;
 use crate::engine::{Options, Start, Step, Walk, Wanted};
 use crate::error::{Error, Result};
+use crate::ledger::Cause;
 use crate::source::Source;
 
 /// Begins to walk a segment.
@@ -20,9 +28,8 @@ pub(super) fn walk(
     options: &Options,
     start: Start<'_>,
 ) -> Result<SealedWalk> {
-    let front = front(&source, options)?;
-    let state = State::at(&source, &front, options, start)?;
-    let mut scan = SealedScan::new(source, options, front, state);
+    let segment = Segment::open(source, options)?;
+    let mut scan = SealedScan::new(&segment, segment.state(start)?);
     scan.keep_to_part()?;
     Ok(scan.into_walk())
 }
@@ -35,47 +42,207 @@ pub(super) fn front(source: &Arc<dyn Source>, options: &Options) -> Result<Front
             "at least one key is needed to check records".to_owned(),
         ));
     };
-    let front = Front::under(source, options, first)?;
+    let under = |key| Segment::under(source.clone(), options, key);
+    let front = under(first)?.front;
     if others.is_empty() || front.is_key_certain() {
         return Ok(front);
     }
     for key in others {
-        let other = Front::under(source, options, key)?;
+        let other = under(key)?.front;
         if other.is_key_certain() {
             return Ok(other);
         }
     }
     // The key check is damaged, or no key is right, or there is no trailer, and then the key does not matter.
     for key in &options.keys {
-        let front = Front::under(source, options, key)?;
-        if front.is_index_hash_right(&**source, options)? || front.is_torn() {
-            return Ok(front);
+        let own = under(key)?;
+        if own.is_index_hash_right()? || own.front.is_torn() {
+            return Ok(own.front);
         }
     }
     for key in &options.keys {
-        let front = Front::under(source, options, key)?;
-        if front.trailer.is_some() && any_message_counts(source, options, key)? {
-            return Ok(front);
+        let own = under(key)?;
+        let mut any_counts = false;
+        if own.front.trailer.is_some() {
+            own.each_message(Wanted::default(), |_| {
+                any_counts = true;
+                false
+            })?;
+        }
+        if any_counts {
+            return Ok(own.front);
         }
     }
     Ok(front)
 }
 
-/// Whether any message counts under this key.
-fn any_message_counts(source: &Arc<dyn Source>, options: &Options, key: &Key) -> Result<bool> {
-    let options = Options {
-        format: Some(&FORMAT),
-        keys: vec![*key],
-        strict: false,
-        values: false,
-        wanted: Wanted::default(),
-        ..options.clone()
-    };
-    let mut walk = walk(source.clone(), &options, Start::Beginning)?;
-    while walk.step()? == Step::More {
-        if !walk.rows().is_empty() {
-            return Ok(true);
+impl Segment {
+    pub(super) fn open(source: Arc<dyn Source>, options: &Options) -> Result<Self> {
+        Ok(Self {
+            front: front(&source, options)?,
+            options: options.clone(),
+            source,
+        })
+    }
+
+    /// Looks at a file under this key.
+    fn under(source: Arc<dyn Source>, options: &Options, key: &Key) -> Result<Self> {
+        let len = source.len();
+        let front = Front {
+            len,
+            entries: 0,
+            data_start: len,
+            data_end: len,
+            key: *key,
+            terminator_is_zero: true,
+            trailer: None,
+            unreadable: None,
+        };
+        let mut own = Self {
+            source,
+            options: options.clone(),
+            front,
+        };
+        let (source, front) = (&*own.source, &mut own.front);
+        if len < ENTRY_BYTES as u64 {
+            front.unreadable = Some(Cause::TruncatedHeader);
+            return Ok(own);
+        }
+        let Some(entries) = count_entries(source, options)? else {
+            front.unreadable = Some(Cause::BadTerminator);
+            return Ok(own);
+        };
+        front.entries = entries;
+        let terminator = front.entry_at(entries);
+        front.data_start = terminator + ENTRY_BYTES as u64;
+        front.terminator_is_zero = read_array(source, terminator)? == TERMINATOR;
+        let found = Trailer::read(source, key, entries, front.data_start)?;
+        front.trailer = found.filter(|trailer| trailer.fields_right() > 0);
+        // It is there if two of its four fields are right. The index is hashed only where that decides.
+        let is_likely = found.is_some_and(|trailer| trailer.is_likely());
+        if !is_likely && !own.is_index_hash_right()? {
+            own.front.trailer = None;
+        }
+        own.front.data_end = match own.front.trailer {
+            Some(trailer) => trailer.start,
+            None => torn_trailer(&own)?.unwrap_or(len),
+        };
+        Ok(own)
+    }
+
+    /// Shows `look` each message of a walk that goes on behind damage, until it has seen enough and says `false`.
+    pub(super) fn each_message(
+        &self,
+        wanted: Wanted,
+        mut look: impl FnMut(&Message) -> bool,
+    ) -> Result<()> {
+        let options = Options {
+            strict: false,
+            // What is not asked for may be too large.
+            values: false,
+            wanted,
+            ..self.options.clone()
+        };
+        let mut walk = self.with(options).whole().into_walk();
+        while walk.step()? == Step::More {
+            if !walk.scan().messages.iter().all(&mut look) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// The same, read in another way.
+    pub(super) fn with(&self, options: Options) -> Self {
+        Self {
+            options,
+            ..self.clone()
         }
     }
-    Ok(false)
+
+    /// A scan of all of it.
+    pub(super) fn whole(&self) -> SealedScan {
+        SealedScan::new(self, self.beginning())
+    }
+
+    /// In front of the first entry.
+    pub(super) fn beginning(&self) -> State {
+        State::before(&self.front, 0, self.front.data_start)
+    }
+
+    /// Where a walk of this file begins.
+    fn state(&self, start: Start<'_>) -> Result<State> {
+        let front = &self.front;
+        match start {
+            Start::Beginning => Ok(self.beginning()),
+            Start::Offset(offset) => {
+                let found = match self.find(offset)? {
+                    Some(message) => Some(message),
+                    None => self.find_moved(offset)?,
+                };
+                let message = found.ok_or_else(|| {
+                    Error::Usage(format!(
+                        "cannot start at offset {offset}: no message that checks begins there"
+                    ))
+                })?;
+                Ok(State {
+                    // It ascends, whatever was before it.
+                    last: before(&message.uuid),
+                    ..State::before(front, message.number, message.position)
+                })
+            }
+            Start::Part(part) => self.in_part(part.portion()?),
+            Start::Carry(carry) => {
+                let state: State = carry.state("a sealed segment")?;
+                if state.fits(front) {
+                    return Ok(state);
+                }
+                Err(Error::Usage(format!(
+                    "this is a point in another file: it had {} bytes and {} messages, this one has {} and {}",
+                    state.size, state.entries, front.len, front.entries
+                )))
+            }
+        }
+    }
+
+    /// The message at `offset`, if an entry says that it is there, and the walk surely gives it.
+    fn find(&self, offset: u64) -> Result<Option<Message>> {
+        let is_searchable = self.front.trailer.is_some() || self.survey(|_, _| {})?.ascends;
+        if !self.front.in_bounds(offset) || !is_searchable {
+            return Ok(None);
+        }
+        let mut checker = Checker::new(self, Reader::sequential);
+        for number in 0..self.front.entries {
+            if number.is_multiple_of(POLL_EVERY) {
+                self.options.poll()?;
+            }
+            let entry = checker.entry_elsewhere(number)?;
+            if entry.offset == offset {
+                let prior = Prior {
+                    last: before(&entry.uuid),
+                    end: offset,
+                };
+                let is_sure = checker.stands_alone(number, &entry)?;
+                let checked = checker.check(number, &entry, offset, &prior)?;
+                return Ok(checked.ok().filter(|_| is_sure));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The message at `offset`, though its entry does not say that it is there.
+    fn find_moved(&self, offset: u64) -> Result<Option<Message>> {
+        let mut found = None;
+        self.each_message(Wanted::default(), |message| {
+            found = Some(*message).filter(|message| message.position == offset);
+            found.is_none()
+        })?;
+        Ok(found)
+    }
+}
+
+/// A UUID that this one is greater than, and no other between them.
+fn before(uuid: &[u8; UUID_BYTES]) -> Option<[u8; UUID_BYTES]> {
+    let before = u128::from_be_bytes(*uuid).checked_sub(1);
+    before.map(u128::to_be_bytes)
 }

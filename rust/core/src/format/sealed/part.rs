@@ -4,45 +4,93 @@
 //! entry has a smaller UUID and, unless messages overlap, ends in front of it: where an entry's message checks at its own
 //! offset, the walk goes on behind it as if that were all it knew.
 
-use super::state::{Portion, Progress, extent};
 use std::sync::Arc;
 
 use super::check::Checker;
-use super::front::Front;
+use super::front::Segment;
 use super::index::POLL_EVERY;
 use super::judge::Prior;
 use super::layout::{Entry, Message};
 use super::reader::{Reader, read_array};
 use super::search::Search;
-use super::state::State;
+use super::state::{Portion, Progress, State, extent};
 use super::walk::SealedScan;
-use crate::engine::part::{another_file, check_share, exhausted, inseparable};
+use crate::engine::part::{self, another_file, check_share, exhausted, inseparable};
 use crate::engine::{Options, UuidBounds};
 use crate::error::Result;
 use crate::limits::LIMITS;
 use crate::source::Source;
 use crate::uuid6::ticks;
 
-impl State {
-    /// At the beginning of a part: behind the first of its entries, or the one in front of them, whose message stands.
-    pub(super) fn in_part(
-        source: &Arc<dyn Source>,
-        front: &Front,
-        options: &Options,
-        portion: Portion,
-    ) -> Result<Self> {
-        if !portion.fits(front) {
-            return Err(another_file(source.path()));
+/// Splits a segment, by its index alone. Reads the index and the checksums once.
+pub(super) fn split(
+    source: &Arc<dyn Source>,
+    options: &Options,
+    target: u64,
+) -> Result<Vec<part::Portion>> {
+    let segment = Segment::open(source.clone(), options)?;
+    let front = &segment.front;
+    let Some(trailer) = front.trailer else {
+        return Ok(Vec::new());
+    };
+    let first = (0, front.data_start);
+    let (mut cuts, mut cut, mut last) = (vec![first], first, first);
+    let mut visit = |number: u64, offset: u64| {
+        let (began, start) = cut;
+        if extent(number - began, start, offset) > target && last.0 > began {
+            cut = last;
+            cuts.push(cut);
         }
-        let mut state = Self::before(front, portion.from, front.data_start);
-        let progress = |start| Progress {
-            portion,
-            start,
-            peak: 0,
+        last = (number, offset);
+    };
+    let survey = segment.survey(|number, entry| visit(number, entry.offset))?;
+    visit(front.entries, front.data_end);
+    // Under a key that is not given the hash cannot be told; that the index ascends is enough for parts to be exact.
+    let is_sound = match survey.hash {
+        Some(hash) if trailer.key_check_is_right => {
+            trailer.finding(&front.key, front.entries, hash).is_none()
+        }
+        _ => trailer.count_is_right && trailer.magic_is_right,
+    };
+    if !survey.ascends || !is_sound || !front.terminator_is_zero {
+        return Ok(Vec::new());
+    }
+    let ends = cuts.iter().skip(1).copied();
+    let ends = ends.chain([(front.entries, front.data_end)]);
+    let portion = |(&(from, start), (until, end)): (&(u64, u64), (u64, u64))| {
+        let bytes = extent(until - from, start, end);
+        let portion = Portion {
+            foot: trailer.foot,
+            from,
+            until,
         };
-        state.part = Some(progress(front.data_start));
-        let reader = || Reader::sparse(source.clone(), options);
-        let mut checker = Checker::new(reader(), reader(), *front);
+        part::Portion::new(bytes, portion)
+    };
+    Ok(cuts.iter().zip(ends).map(portion).collect())
+}
+
+impl Segment {
+    /// At the beginning of a part: behind the first of its entries, or the one in front of them, whose message stands.
+    pub(super) fn in_part(&self, portion: Portion) -> Result<State> {
+        let (front, options) = (&self.front, &self.options);
+        if !portion.fits(front) {
+            return Err(another_file(self.source.path()));
+        }
+        let within = |state, start| State {
+            part: Some(Progress {
+                portion,
+                start,
+                peak: 0,
+            }),
+            ..state
+        };
+        let behind = |message: &Message, start| State {
+            stands: true,
+            ..within(State::behind(front, message), start)
+        };
+        let start = front.data_start;
+        let mut state = within(State::before(front, portion.from, start), start);
+        let mut checker = Checker::new(self, Reader::sparse);
         let bounds = UuidBounds::of(&options.wanted);
         let first = checker.first_wanted(options, &portion)?;
         let least = portion
@@ -53,7 +101,7 @@ impl State {
             if let Some(message) = checker.standing(next - 1)?
                 && checker.joins(&message, portion.until)?
             {
-                state.begin_behind(&message);
+                state = behind(&message, front.data_start);
                 // The next part begins there.
                 state.ended =
                     next == portion.until || checker.is_unwanted(next, portion.until, &bounds)?;
@@ -69,8 +117,7 @@ impl State {
                 options.poll()?;
             }
             if let Some(message) = checker.standing(next - 1)? {
-                state.begin_behind(&message);
-                state.part = Some(progress(message.end()));
+                state = behind(&message, message.end());
                 // The walk of the whole has ended in front of it.
                 state.ended = bounds.is_past(&message.uuid)
                     || options.prune && checker.is_unwanted(next, portion.until, &bounds)?;
@@ -80,16 +127,6 @@ impl State {
         // The part before goes on through all of it.
         state.ended = true;
         Ok(state)
-    }
-
-    /// Begins behind a message that stands.
-    const fn begin_behind(&mut self, message: &Message) {
-        self.from = message.number + 1;
-        self.next = self.from;
-        self.last = Some(message.uuid);
-        self.end = message.end();
-        self.counted = true;
-        self.stands = true;
     }
 }
 
@@ -112,14 +149,9 @@ impl Checker {
     /// The message of an entry, if it checks where the entry says that it is, whatever is in front of it.
     fn standing(&mut self, number: u64) -> Result<Option<Message>> {
         let entry = self.entry_elsewhere(number)?;
-        let nothing = Prior {
-            last: None,
-            end: self.front.data_start,
-        };
-        match self.check(number, &entry, entry.offset, &nothing)? {
-            Ok(message) => Ok(Some(message)),
-            Err(_) => Ok(None),
-        }
+        let nothing = Prior::nothing(&self.front);
+        let checked = self.check(number, &entry, entry.offset, &nothing)?;
+        Ok(checked.ok())
     }
 
     /// Whether a message that checks at its own offset ends where the next one begins, of entries in front of `until`. If not,

@@ -1,21 +1,21 @@
-//! What a segment's index proves of one message or of none, whoever looks it up.
+//! What a segment's index proves of one message or of none, whoever looks it up, and where a search in it begins: between its
+//! ends, or, once that has paid, between two places of a table.
 
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use super::front::Front;
-use super::guide::Guide;
-use super::judge::{Judged, Prior};
+use super::check::Checker;
+use super::front::{Segment, Survey};
+use super::judge::{Fault, Judged, Prior};
 use super::layout::{Entry, Message, UUID_BYTES};
-use super::open;
 use super::search::Search;
-use super::state::State;
-use super::survey::{Survey, survey};
-use super::table::Near;
-use super::walk::SealedScan;
+use super::table::{Near, Table};
 use crate::engine::{Options, Step, Walk, Wanted};
 use crate::error::{Damage, Error, Result};
 use crate::ledger::Cause;
+use crate::limits::LIMITS;
 use crate::source::Source;
+use crate::uuid6;
 
 /// What a search for one UUID came to.
 pub(super) enum Sought {
@@ -27,24 +27,27 @@ pub(super) enum Sought {
     Unsure,
 }
 
-/// What is known of one open segment, and what is proven of its index once it had to be.
+/// What is proven of the index of an open segment once it had to be, and what is known of where UUIDs stand in it.
 pub(super) struct Proof {
-    pub(super) source: Arc<dyn Source>,
-    pub(super) options: Options,
-    pub(super) front: Front,
+    pub(super) segment: Segment,
     survey: OnceLock<Survey>,
-    pub(super) guide: Guide,
+    /// The times of the first and the last entry, in ticks.
+    ends: OnceLock<[u64; 2]>,
+    /// Once it was made, or could not be.
+    table: OnceLock<Option<Table>>,
+    is_being_made: AtomicBool,
+    looked_up: AtomicU64,
 }
 
 impl Proof {
     pub(super) fn open(source: Arc<dyn Source>, options: &Options) -> Result<Self> {
-        let front = open::front(&source, options)?;
         Ok(Self {
-            source,
-            options: options.clone(),
-            front,
+            segment: Segment::open(source, options)?,
             survey: OnceLock::new(),
-            guide: Guide::default(),
+            ends: OnceLock::new(),
+            table: OnceLock::new(),
+            is_being_made: AtomicBool::default(),
+            looked_up: AtomicU64::default(),
         })
     }
 
@@ -53,13 +56,63 @@ impl Proof {
         if let Some(survey) = self.survey.get() {
             return Ok(*survey);
         }
-        let survey = survey(&*self.source, &self.options, &self.front)?;
+        let survey = self.segment.survey(|_, _| {})?;
         Ok(*self.survey.get_or_init(|| survey))
     }
 
     /// Whether the entries are as they were written, as far as that can be known of this file.
     pub(super) fn is_index_believed(&self, survey: Survey) -> bool {
-        survey.ascends && (survey.is_proven || self.front.trailer.is_none())
+        survey.ascends && (survey.is_proven || self.segment.front.trailer.is_none())
+    }
+
+    /// The table, if there is one.
+    pub(super) fn table(&self) -> Option<&Table> {
+        self.table.get().and_then(Option::as_ref)
+    }
+
+    /// Counts look-ups, and makes the table once it would have paid. Other threads go on without meanwhile.
+    ///
+    /// # Errors
+    /// [`Error::Interrupted`].
+    pub(super) fn count(&self, lookups: usize) -> Result<()> {
+        if self.table.get().is_some() {
+            return Ok(());
+        }
+        let lookups = lookups as u64;
+        let before = self.looked_up.fetch_add(lookups, Ordering::Relaxed);
+        let entries = self.segment.front.entries;
+        let enough = (entries / LIMITS.entries_per_lookup).max(LIMITS.least_lookups);
+        if before.saturating_add(lookups) < enough
+            || self.is_being_made.swap(true, Ordering::AcqRel)
+        {
+            return Ok(());
+        }
+        let made = self.prepare();
+        self.is_being_made.store(false, Ordering::Release);
+        match made {
+            Err(Error::Interrupted) => return Err(Error::Interrupted),
+            // Looking up does without: what cannot be read may be far from what is looked for.
+            Err(_) => self.table.get_or_init(|| None),
+            Ok(table) => table,
+        };
+        Ok(())
+    }
+
+    /// Makes the table now.
+    ///
+    /// # Errors
+    /// [`Error::Io`], [`Error::Interrupted`].
+    pub(super) fn prepare(&self) -> Result<&Option<Table>> {
+        if let Some(table) = self.table.get() {
+            return Ok(table);
+        }
+        let Segment {
+            source,
+            options,
+            front,
+        } = &self.segment;
+        let table = Table::build(&**source, options, front)?;
+        Ok(self.table.get_or_init(|| table))
     }
 
     /// A search for the first entry whose UUID is not smaller than this one, and about where it will end, if that is known;
@@ -67,49 +120,84 @@ impl Proof {
     pub(super) fn search(
         &self,
         uuid: &[u8; UUID_BYTES],
-        entry: impl FnMut(u64) -> Result<Option<Entry>>,
+        mut entry: impl FnMut(u64) -> Result<Option<Entry>>,
     ) -> Result<(Search, Option<Near>)> {
-        self.guide.search(uuid, self.front.entries, entry)
+        if let Some(search) = self.table().and_then(|table| table.search(uuid)) {
+            return Ok(search);
+        }
+        let entries = self.segment.front.entries;
+        let [first, last] = match self.ends.get() {
+            Some(ends) => *ends,
+            None => {
+                let mut time =
+                    |number| Ok(entry(number)?.map_or(0, |entry| uuid6::ticks(&entry.uuid)));
+                let ends = [time(0)?, time(entries.saturating_sub(1))?];
+                *self.ends.get_or_init(|| ends)
+            }
+        };
+        Ok((Search::new(*uuid, 0..entries, first..last), None))
     }
 
-    /// What it comes to that a search ended at this entry, whose message was checked and [stands
-    /// alone](Checker::stands_alone) or not, or found no entry.
-    pub(super) fn conclude(
+    /// What it comes to that a search ended at this entry, if it has the UUID, or at none.
+    pub(super) fn examine(
         &self,
+        checker: &mut Checker,
         number: u64,
-        found: Option<(Entry, Judged<Message>)>,
-        is_alone: bool,
+        entry: Option<Entry>,
     ) -> Result<Sought> {
-        if let Some((_, Ok(message))) = found {
-            return Ok(match is_alone {
-                true => Sought::Hit(message),
-                false => Sought::Unsure,
-            });
-        }
-        let survey = self.survey()?;
-        match found {
-            None if self.is_index_believed(survey) => Ok(Sought::Absent),
-            // The walk gives nothing that has no entry.
-            None if survey.ascends && !self.options.strict => Ok(Sought::Absent),
-            Some((entry, Err(fault))) if self.is_index_believed(survey) => {
-                let prior = self.nothing_before();
-                let finding = fault.finding(&self.front, &entry, &prior);
-                self.unproven(Some(Damage::new(
-                    self.source.path(),
-                    match finding.cause() {
-                        Cause::OffsetOutOfBounds => self.front.entry_at(number),
-                        _ => entry.offset,
-                    },
-                    finding,
-                )))
+        let Some(entry) = entry else {
+            let survey = self.survey()?;
+            // Where the index is not believed, the walk gives nothing that has no entry.
+            let is_absent =
+                self.is_index_believed(survey) || survey.ascends && !self.segment.options.strict;
+            return if is_absent {
+                Ok(Sought::Absent)
+            } else {
+                self.unproven(None)
+            };
+        };
+        match self.check(checker, number, &entry)? {
+            Ok(message) if checker.stands_alone(number, &entry)? => Ok(Sought::Hit(message)),
+            Ok(_) => Ok(Sought::Unsure),
+            Err(fault) if self.is_index_believed(self.survey()?) => {
+                self.unproven(Some(self.damage(number, &entry, fault)))
             }
-            _ => self.unproven(None),
+            Err(_) => self.unproven(None),
         }
+    }
+
+    /// Whether an entry's message counts at its own offset, whatever was before it.
+    pub(super) fn check(
+        &self,
+        checker: &mut Checker,
+        number: u64,
+        entry: &Entry,
+    ) -> Result<Judged<Message>> {
+        let front = &self.segment.front;
+        if front.in_bounds(entry.offset) {
+            let body = front.trailer.is_some() || self.segment.options.values;
+            let expected = checker.beginning(number + 1)?.saturating_sub(entry.offset);
+            let reader = &mut checker.reader;
+            reader.bring_expected(entry.offset, front.data_end, body, expected)?;
+        }
+        checker.budget = Default::default(); // what other look-ups hashed in vain is not this one's
+        checker.check(number, entry, entry.offset, &Prior::nothing(front))
+    }
+
+    /// An entry whose message does not count, of an index that is believed.
+    fn damage(&self, number: u64, entry: &Entry, fault: Fault) -> Damage {
+        let front = &self.segment.front;
+        let finding = fault.finding(front, entry, &Prior::nothing(front));
+        let offset = match finding.cause() {
+            Cause::OffsetOutOfBounds => front.entry_at(number),
+            _ => entry.offset,
+        };
+        Damage::new(self.segment.source.path(), offset, finding)
     }
 
     /// Damage is in the way: an error if reading strictly, by default the first of the file; else the walk tells.
     pub(super) fn unproven(&self, damage: Option<Damage>) -> Result<Sought> {
-        if !self.options.strict {
+        if !self.segment.options.strict {
             return Ok(Sought::Unsure);
         }
         if let Some(damage) = damage {
@@ -118,25 +206,10 @@ impl Proof {
         let options = Options {
             values: false,
             wanted: Wanted::default(),
-            ..self.options.clone()
+            ..self.segment.options.clone()
         };
-        let scan = self.scan(
-            &options,
-            State::before(&self.front, 0, self.front.data_start),
-        );
-        let mut walk = scan.into_walk();
+        let mut walk = self.segment.with(options).whole().into_walk();
         while walk.step()? == Step::More {}
         Ok(Sought::Unsure)
-    }
-
-    pub(super) const fn nothing_before(&self) -> Prior {
-        Prior {
-            last: None,
-            end: self.front.data_start,
-        }
-    }
-
-    pub(super) fn scan(&self, options: &Options, state: State) -> SealedScan {
-        SealedScan::new(self.source.clone(), options, self.front, state)
     }
 }

@@ -1,12 +1,15 @@
-//! The ledger: records and the gaps between them as the walk goes, the trailer when it is at its end, and then the index.
+//! The ledger: records and the gaps between them as the walk goes, the trailer when it is at its end, and then the index. Reading
+//! strictly, at the first damage that is met the walk runs on, without records, to learn which is the first in the file.
 
 use super::front::Front;
 use super::index::POLL_EVERY;
-use super::layout::ENTRY_BYTES;
-use super::layout::{Entry, Message};
+use super::judge::Fault;
+use super::layout::{ENTRY_BYTES, Entry, Message};
+use super::trailer::trailer_bytes;
 use super::walk::SealedScan;
-use crate::engine::Advance;
-use crate::error::{Error, Finding, Result};
+use crate::bug::OrBug;
+use crate::engine::{Advance, Scan, UuidBounds};
+use crate::error::{Damage, Error, Finding, Result};
 use crate::ledger::{Cause, Kind, Note, Place, Span, Tiling, lay_last, whole_kind};
 
 impl SealedScan {
@@ -36,7 +39,7 @@ impl SealedScan {
             }
             for number in note.start..note.end {
                 if number.is_multiple_of(POLL_EVERY) {
-                    self.options.poll()?;
+                    self.segment.options.poll()?;
                 }
                 if !gap.contains(&self.checker.entry_elsewhere(number)?.offset) {
                     self.mark(Note {
@@ -89,11 +92,8 @@ impl SealedScan {
     pub(super) fn finish(&mut self) -> Result<Advance> {
         let front = *self.front();
         let trailer = self.trailer_finding()?;
-        let is_torn = front.is_torn();
-        let is_damage = trailer.is_some()
-            || is_torn
-            || self.state.end < front.data_end
-            || !self.state.failed.is_empty();
+        let is_damage =
+            trailer.is_some() || self.state.end < front.data_end || !self.state.failed.is_empty();
         if is_damage && self.stops_at_damage() {
             return self.meet_damage();
         }
@@ -102,53 +102,41 @@ impl SealedScan {
             return Ok(Advance::End);
         }
         self.close_gap(front.data_end)?;
-        if is_torn {
-            if self.is_first(front.data_end) {
-                self.note(front.data_end, torn_trailer(&front));
-            }
-            let cause = Cause::TruncatedTrailer;
-            let kind = whole_kind(cause, true);
-            self.tiling
-                .cover(front.len, kind, Some(cause), &mut self.spans);
+        // The whole of it: where there is none, the data ends with the file.
+        let cause = trailer.as_ref().map(Finding::cause);
+        let kind = cause.map_or(Kind::Trailer, |cause| whole_kind(cause, true));
+        if let Some(finding) = trailer.filter(|_| self.is_first(front.data_end)) {
+            self.note(front.data_end, finding);
         }
-        if front.trailer.is_some() {
-            let cause = trailer.as_ref().map(Finding::cause);
-            let kind = cause.map_or(Kind::Trailer, |_| Kind::Corrupt);
-            if let Some(finding) = trailer.filter(|_| self.is_first(front.data_end)) {
-                self.note(front.data_end, finding);
-            }
-            self.tiling.cover(front.len, kind, cause, &mut self.spans);
-        }
+        self.tiling.cover(front.len, kind, cause, &mut self.spans);
         self.end_part()?;
         self.begin_front(front.entries);
         Ok(Advance::End)
     }
 
-    /// What is wrong with the trailer. Hashes the index, once.
+    /// What is wrong with the trailer, or what there is of one. Hashes the index, once.
     fn trailer_finding(&mut self) -> Result<Option<Finding>> {
         let front = *self.front();
         let Some(trailer) = front.trailer else {
-            return Ok(None);
+            return Ok(front.is_torn().then(|| torn_trailer(&front)));
         };
-        let computed = match self.index_hash {
-            Some(computed) => computed,
-            None => front.index_hash(self.source(), &self.options, &trailer)?,
-        };
-        self.index_hash = Some(computed);
+        if self.index_hash.is_none() {
+            self.index_hash = self.segment.index_hash()?;
+        }
+        let computed = self
+            .index_hash
+            .or_bug("the index hash of a segment with a trailer")?;
         Ok(trailer.finding(&front.key, front.entries, computed))
     }
 
     /// Whether all is as it would be under another key.
     fn is_wrong_key(&self, trailer: Option<&Finding>) -> bool {
         let front = self.front();
-        let is_hash_wrong = || {
-            let stored = front.trailer.map(|trailer| trailer.foot.index_hash);
-            stored != self.index_hash
-        };
+        let stored = front.trailer.map(|trailer| trailer.foot.index_hash);
         !self.state.counted
             && trailer.is_some()
             && front.may_be_under_another_key()
-            && is_hash_wrong()
+            && stored != self.index_hash
     }
 
     fn cover_wrong_key(&mut self) {
@@ -223,6 +211,76 @@ impl SealedScan {
         Ok(Advance::End)
     }
 
+    /// Whether the next damage ends the reading.
+    pub(super) const fn stops_at_damage(&self) -> bool {
+        self.segment.options.strict && !self.runs_on
+    }
+
+    /// Damage comes next. What this step has found in front of it is given out first: it is met again then.
+    pub(super) fn meet_damage(&mut self) -> Result<Advance> {
+        if self.has_found() {
+            return Ok(Advance::Full);
+        }
+        self.runs_on = true;
+        self.bounds = UuidBounds::default();
+        let terminator = self.front().entry_at(self.front().entries);
+        if !self.front().terminator_is_zero && self.state.from == 0 {
+            self.note(terminator, bad_terminator());
+        }
+        self.run_on()
+    }
+
+    /// Goes on to where it is known which damage is the first.
+    pub(super) fn run_on(&mut self) -> Result<Advance> {
+        let terminator = self.front().entry_at(self.front().entries);
+        loop {
+            let advance = self.go_on()?;
+            self.spans.clear();
+            // Entries are marked in their order, and come before everything else; only the key can be wrong before that.
+            let is_settled = self
+                .first
+                .as_ref()
+                .is_some_and(|first| first.offset < terminator)
+                && (self.state.counted || !self.front().may_be_under_another_key());
+            if advance == Advance::End || is_settled {
+                return Err(self.raised());
+            }
+        }
+    }
+
+    /// Whether damage at `offset` is to be noted: the first of the file is looked for, and is not in front of this.
+    pub(super) fn is_first(&self, offset: u64) -> bool {
+        self.runs_on
+            && self
+                .first
+                .as_ref()
+                .is_none_or(|first| offset < first.offset)
+    }
+
+    /// Notes the first damage.
+    pub(super) fn note(&mut self, offset: u64, finding: Finding) {
+        self.first = Some(Damage {
+            wrong_key: self.suspects_key,
+            ..Damage::new(self.source().path(), offset, finding)
+        });
+    }
+
+    /// What is wrong with an entry that failed with this cause since the last good message: by checking it once more.
+    pub(super) fn explain(&mut self, number: u64, cause: Cause) -> Result<Finding> {
+        let (prior, front) = (self.state.prior(), *self.front());
+        let entry = self.checker.entry_elsewhere(number)?;
+        if cause == Cause::SearchLimit {
+            return Ok(Fault::SearchLimit.finding(&front, &entry, &prior));
+        }
+        let budget = std::mem::take(&mut self.checker.budget);
+        let checked = self.checker.check(number, &entry, entry.offset, &prior)?;
+        self.checker.budget = budget;
+        match checked {
+            Err(fault) => Ok(fault.finding(&front, &entry, &prior)),
+            Ok(message) => Err(self.checker.reader.changed(message.position)),
+        }
+    }
+
     /// The error of the first damage, or, where there is none any more, of a file that has changed.
     pub(super) fn raised(&self) -> Error {
         match &self.first {
@@ -244,13 +302,13 @@ fn torn_trailer(front: &Front) -> Finding {
     Finding::Number {
         cause: Cause::TruncatedTrailer,
         what: "the trailer's length in bytes",
-        expected: super::trailer::trailer_bytes(front.entries),
+        expected: trailer_bytes(front.entries),
         actual: front.len - front.data_end,
     }
 }
 
 /// The terminator's damage.
-pub(super) fn bad_terminator() -> Finding {
+fn bad_terminator() -> Finding {
     Finding::words(
         Cause::BadTerminator,
         format!("{ENTRY_BYTES} zero bytes behind the last entry of the index"),

@@ -156,7 +156,7 @@ impl Reader {
         let left = end.saturating_sub(at);
         let bytes = self.bytes(at);
         match Header::parse(bytes, left) {
-            Parsed::Truncated(_) if bytes.len() < header_bytes(left) => None,
+            Err(short) if short.in_header && bytes.len() < header_bytes(left) => None,
             parsed => Some(parsed),
         }
     }
@@ -258,7 +258,7 @@ impl Reader {
         self.load(at, header_bytes(left), want)?;
         let header = Header::parse(self.data.bytes(&*self.source, at), left);
         match header {
-            Parsed::Message(header) if body && header.total() <= LIMITS.unverified_bytes => {
+            Ok(header) if body && header.total() <= LIMITS.unverified_bytes => {
                 self.bring_whole(at, header.total())
             }
             _ => Ok(()),

@@ -1,7 +1,7 @@
 //! Messages that stand one behind the other as the index says, checked together: nearly all of a good segment.
 
 use super::judge::{self, Claim, Prior};
-use super::layout::{CHECKSUM_BYTES, ENTRY_BYTES, Entry, Header, Message, Parsed, UUID_BYTES};
+use super::layout::{CHECKSUM_BYTES, ENTRY_BYTES, Entry, Header, Message, UUID_BYTES};
 use crate::checksum::Key;
 use crate::checksum::batch::Batch;
 use crate::limits::LIMITS;
@@ -122,7 +122,7 @@ impl Run {
             let ascends = last.is_none_or(|last| uuid > last) && uuid6::is_v6(&uuid);
             let (rest, left) = (bytes.get(lead + at..).unwrap_or_default(), left - at as u64);
             let header = match Header::parse(rest, left) {
-                Parsed::Message(header) if ascends && offset == position => header,
+                Ok(header) if ascends && offset == position => header,
                 _ => break,
             };
             let room = match self.messages.len() {

@@ -1,9 +1,9 @@
 //! The good messages of a damaged segment, behind an index that is made anew, in front of the checksums that they were checked
 //! by. A segment without a usable trailer gets none: a checksum of bytes that nothing proved would pass them off as proven.
 
-use super::layout::{ENTRY_BYTES, MAGIC, UUID_BYTES};
+use super::layout::{ENTRY_BYTES, UUID_BYTES};
 use super::open;
-use super::trailer::{Foot, key_check};
+use super::trailer::Foot;
 use crate::checksum::Incremental;
 use crate::cursor::fields;
 use crate::engine::salvage::Entries;
@@ -88,12 +88,7 @@ pub(super) fn salvage(salvage: &mut Salvage<'_>) -> Result<()> {
     }
     hasher.update(&piece);
     put(salvage, &piece)?;
-    let foot = Foot {
-        key_check: key_check(&front.key),
-        count,
-        index_hash: hasher.finish(),
-        magic: MAGIC,
-    };
+    let foot = Foot::new(&front.key, count, hasher.finish());
     put(salvage, &foot.to_bytes())
 }
 

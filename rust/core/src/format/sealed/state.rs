@@ -4,13 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use super::front::Front;
 use super::judge::Prior;
-use super::layout::{CHECKSUM_BYTES, ENTRY_BYTES, UUID_BYTES};
+use super::layout::{ENTRY_AND_CHECKSUM, Message, UUID_BYTES};
 use super::trailer::Foot;
 use crate::engine::Budget;
 use crate::ledger::Notes;
-
-/// What an entry takes in index and trailer, in bytes.
-const ENTRY_AND_CHECKSUM: u64 = (ENTRY_BYTES + CHECKSUM_BYTES) as u64;
 
 /// What a [`Carry`](crate::engine::Carry) holds.
 #[derive(Debug, Serialize, Deserialize)]
@@ -58,6 +55,50 @@ pub(super) enum Behind {
 }
 
 impl State {
+    /// In front of entry number `next`, whose message begins at `end` or behind it.
+    pub(super) fn before(front: &Front, next: u64, end: u64) -> Self {
+        Self {
+            size: front.len,
+            entries: front.entries,
+            from: next,
+            next,
+            last: None,
+            end,
+            counted: next > 0,
+            budget: Default::default(),
+            behind: Behind::default(),
+            failed: Default::default(),
+            marks: Default::default(),
+            front: None,
+            ended: false,
+            part: None,
+            stands: false,
+        }
+    }
+
+    /// Behind a message that counts.
+    pub(super) fn behind(front: &Front, message: &Message) -> Self {
+        Self {
+            last: Some(message.uuid),
+            ..Self::before(front, message.number + 1, message.end())
+        }
+    }
+
+    /// Whether it can be of a walk of this file.
+    pub(super) fn fits(&self, front: &Front) -> bool {
+        let is_in_front = self.size == front.len
+            && self.entries == front.entries
+            && self.from <= self.next
+            && self.next <= front.entries
+            && front.data_start <= self.end
+            && self.end <= front.data_end
+            && self.part.is_none_or(|part| part.portion.fits(front));
+        let are_passed = |notes: &Notes| {
+            let first = notes.first();
+            first.is_none_or(|first| self.from <= first.start && notes.end() <= self.next)
+        };
+        is_in_front && are_passed(&self.marks) && are_passed(&self.failed)
+    }
     pub(super) fn prior(&self) -> Prior {
         Prior {
             last: self.last,
@@ -101,5 +142,5 @@ impl Portion {
 /// How many bytes of the file so many entries take whose messages lie between these offsets.
 pub(super) const fn extent(entries: u64, start: u64, end: u64) -> u64 {
     end.saturating_sub(start)
-        .saturating_add(entries.saturating_mul(ENTRY_AND_CHECKSUM))
+        .saturating_add(entries.saturating_mul(ENTRY_AND_CHECKSUM as u64))
 }

@@ -3,15 +3,16 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::front::Front;
+use super::front::{Front, Segment};
+use super::judge::{self, Claim, Prior};
 use super::layout::{
-    ENTRY_BYTES, Entry, FOOT_BYTES, Header, MAGIC, MAX_HEADER_BYTES, Parsed, UUID_BYTES,
+    ENTRY_AND_CHECKSUM, ENTRY_BYTES, Entry, FOOT_BYTES, Header, MAX_HEADER_BYTES, UUID_BYTES,
 };
-use super::open;
 use super::reader::Reader;
-use super::trailer::{Foot, Trailer, key_check};
-use crate::checksum::{Incremental, Key};
-use crate::cursor::Cursor;
+use super::trailer::{Foot, Trailer};
+use crate::bug::OrBug;
+use crate::checksum::Incremental;
+use crate::cursor::fields;
 use crate::engine::Options;
 use crate::engine::suspect::{
     MAX_LENGTHS_TRIED_BYTES, MAX_MISPLACED, MAX_TRIED_BYTES, Misplaced, Suspect, Suspects, Trial,
@@ -29,9 +30,7 @@ const MAX_ENTRIES: u64 = 8;
 const MAX_PASSED: u64 = 64;
 
 pub(super) struct SealedSuspects {
-    source: Arc<dyn Source>,
-    options: Options,
-    front: Front,
+    segment: Segment,
     trailer: Trailer,
     reader: Reader,
 }
@@ -39,11 +38,9 @@ pub(super) struct SealedSuspects {
 impl SealedSuspects {
     /// `None` where the segment has no checksums.
     pub(super) fn open(source: &Arc<dyn Source>, options: &Options) -> Result<Option<Self>> {
-        let front = open::front(source, options)?;
-        Ok(front.trailer.map(|trailer| Self {
-            source: source.clone(),
-            options: options.clone(),
-            front,
+        let segment = Segment::open(source.clone(), options)?;
+        Ok(segment.front.trailer.map(|trailer| Self {
+            segment,
             trailer,
             reader: Reader::sparse(source.clone(), options),
         }))
@@ -56,8 +53,8 @@ impl Suspects for SealedSuspects {
             entries,
             data_start,
             ..
-        } = self.front;
-        let terminator = self.front.entry_at(entries);
+        } = self.segment.front;
+        let terminator = self.segment.front.entry_at(entries);
         if span.start >= self.trailer.start {
             return self.foot(span);
         }
@@ -68,7 +65,7 @@ impl Suspects for SealedSuspects {
         if span.start < terminator {
             let first = span.start / ENTRY_BYTES as u64;
             for number in first..entries.min(first + MAX_ENTRIES) {
-                if self.front.entry_at(number) < span.end {
+                if self.segment.front.entry_at(number) < span.end {
                     suspects.push(self.entry(number)?);
                 }
             }
@@ -85,7 +82,7 @@ impl Suspects for SealedSuspects {
     }
 
     fn misplaced(&mut self, span: &Span) -> Result<Vec<Misplaced>> {
-        let entries = self.front.entries;
+        let entries = self.segment.front.entries;
         let mut found = Vec::new();
         // Other causes are of an entry that is wrong itself, or of a message that is whole.
         let is_elsewhere = matches!(
@@ -95,7 +92,7 @@ impl Suspects for SealedSuspects {
         if span.start >= self.trailer.start || !is_elsewhere {
             return Ok(found);
         }
-        let is_of_index = span.start < self.front.entry_at(entries);
+        let is_of_index = span.start < self.segment.front.entry_at(entries);
         let mut number = if is_of_index {
             span.start / ENTRY_BYTES as u64
         } else {
@@ -113,8 +110,8 @@ impl Suspects for SealedSuspects {
             let Some((first, _)) = expected.first().copied() else {
                 break;
             };
-            let front = self.front;
-            let mut reader = Reader::sparse(self.source.clone(), &self.options);
+            let front = self.segment.front;
+            let mut reader = Reader::sparse(self.segment.source.clone(), &self.segment.options);
             found.push(Misplaced {
                 what: "message",
                 offset: first.offset,
@@ -150,32 +147,37 @@ fn stands_at(
     if !front.in_bounds(at) || !uuid6::is_v6(&entry.uuid) {
         return Ok(Trial::NOTHING);
     }
-    let Parsed::Message(header) = reader.header(at, front.data_end)? else {
+    let parsed = reader.header(at, front.data_end)?;
+    let Ok(message) = judge::message(0, entry, at, parsed) else {
         return Ok(Trial::NOTHING);
     };
-    let work = header.total();
+    let work = message.header.total();
     if work > MAX_LENGTHS_TRIED_BYTES {
         return Ok(Trial::NOTHING);
     }
-    let is_right = reader.hash(&front.key, &entry.uuid, at, work)? == stored;
-    Ok(Trial {
-        end: is_right.then_some(at + work),
-        work,
-    })
+    let computed = reader.hash(&front.key, &entry.uuid, at, work)?;
+    Ok(trial(front, Claim { message, stored }, computed, work))
+}
+
+/// What a message comes to whose checksum is `computed`, whatever is in front of it. Finding out took so much work.
+fn trial(front: &Front, claim: Claim, computed: u64, work: u64) -> Trial {
+    let judged = claim.judge(computed, &Prior::nothing(front));
+    let end = judged.ok().map(|message| message.end());
+    Trial { end, work }
 }
 
 impl SealedSuspects {
     /// The first entry whose message begins at `offset` or behind it. Offsets that are none are passed over; where others
     /// mislead the search, nothing is found that checks.
     fn first_entry_from(&mut self, offset: u64) -> Result<u64> {
-        let entries = self.front.entries;
+        let entries = self.segment.front.entries;
         let (mut low, mut high) = (0, entries);
         while low < high {
             let middle = low + (high - low) / 2;
             let (mut number, mut is_before) = (middle, false);
             while number < high.min(middle + MAX_PASSED) {
                 let found = self.reader.entry(number, entries)?.offset;
-                if self.front.in_bounds(found) {
+                if self.segment.front.in_bounds(found) {
                     is_before = found < offset;
                     break;
                 }
@@ -191,7 +193,7 @@ impl SealedSuspects {
     }
 
     fn entry_range(&self, number: u64) -> Range<u64> {
-        self.front.entry_at(number)..self.front.entry_at(number + 1)
+        self.segment.front.entry_at(number)..self.segment.front.entry_at(number + 1)
     }
 
     fn checksum_range(&self, number: u64) -> Range<u64> {
@@ -200,7 +202,7 @@ impl SealedSuspects {
 
     /// The message of an entry, at its offset: damaged itself, or its UUID or checksum.
     fn message(&mut self, number: u64, entry: &Entry, span_end: u64) -> Result<Suspect> {
-        let (entries, data_end) = (self.front.entries, self.front.data_end);
+        let (entries, data_end) = (self.segment.front.entries, self.segment.front.data_end);
         let next = match number + 1 < entries {
             true => self.reader.entry(number + 1, entries)?.offset,
             false => data_end,
@@ -213,15 +215,15 @@ impl SealedSuspects {
         };
         let piece = start..end.min(start.saturating_add(MAX_LENGTHS_TRIED_BYTES));
         let mut bytes = Vec::new();
-        read_piece(&*self.source, &piece, &mut bytes)?;
+        read_piece(&*self.segment.source, &piece, &mut bytes)?;
         let stated = match Header::parse(&bytes, bytes.len() as u64) {
-            Parsed::Message(header) => usize::try_from(header.total()).ok(),
+            Ok(header) => usize::try_from(header.total()).ok(),
             _ => None,
         };
         let (len, lengths) = (bytes.len(), MAX_HEADER_BYTES.min(bytes.len()));
         let whole = stated.filter(|total| *total as u64 <= MAX_TRIED_BYTES);
-        let key = self.front.key;
-        let check = move |bytes: &[u8]| message_checks(&key, start, len, bytes);
+        let front = self.segment.front;
+        let check = move |bytes: &[u8]| message_checks(&front, start, len, bytes);
         Ok(Suspect {
             elsewhere: vec![self.entry_range(number), self.checksum_range(number)],
             tried: whole.unwrap_or(lengths).max(lengths),
@@ -234,8 +236,8 @@ impl SealedSuspects {
     fn entry(&mut self, number: u64) -> Result<Suspect> {
         let stored = self.reader.checksum(self.trailer.checksum_at(number))?;
         let (front, mut reader) = (
-            self.front,
-            Reader::sparse(self.source.clone(), &self.options),
+            self.segment.front,
+            Reader::sparse(self.segment.source.clone(), &self.segment.options),
         );
         let range = self.entry_range(number);
         let end = range.end;
@@ -259,18 +261,12 @@ impl SealedSuspects {
         if span.cause == Some(Cause::WrongKey) {
             return Ok(Vec::new());
         }
-        let (key, count) = (self.front.key, self.front.entries);
-        let index_hash = self
-            .front
-            .index_hash(&*self.source, &self.options, &self.trailer)?;
-        let end = self.front.len;
-        let right = Foot {
-            key_check: key_check(&key),
-            count,
-            index_hash,
-            magic: MAGIC,
-        };
-        let right = right.to_bytes();
+        let Front {
+            key, entries, len, ..
+        } = &self.segment.front;
+        let index_hash = self.segment.index_hash()?;
+        let index_hash = index_hash.or_bug("the index hash of a segment with a trailer")?;
+        let (right, end) = (Foot::new(key, *entries, index_hash).to_bytes(), *len);
         let check = move |bytes: &[u8]| Trial {
             end: (bytes == right).then_some(end),
             work: 0,
@@ -281,31 +277,23 @@ impl SealedSuspects {
 }
 
 /// Whether a message of at most `len` bytes at `start`, its entry and its checksum, one behind the other, fit together.
-fn message_checks(key: &Key, start: u64, len: usize, bytes: &[u8]) -> Trial {
-    let Some((message, rest)) = bytes.split_at_checked(len) else {
+fn message_checks(front: &Front, start: u64, len: usize, bytes: &[u8]) -> Trial {
+    let Some((piece, rest)) = bytes.split_at_checked(len) else {
         return Trial::NOTHING;
     };
-    let mut cursor = Cursor::new(rest);
-    let (Some(entry), Some(stored)) = (
-        cursor.array::<ENTRY_BYTES>().map(Entry::parse),
-        cursor.u64_be(),
-    ) else {
-        return Trial::NOTHING;
-    };
-    let Parsed::Message(header) = Header::parse(message, len as u64) else {
-        return Trial::NOTHING;
-    };
-    if entry.offset != start || !uuid6::is_v6(&entry.uuid) {
-        return Trial::NOTHING;
+    if let Some((entry, stored)) = rest.first_chunk::<ENTRY_AND_CHECKSUM>().map(fields)
+        && let entry = Entry::parse(entry)
+        && entry.offset == start
+        && uuid6::is_v6(&entry.uuid)
+        && let parsed = Header::parse(piece, len as u64)
+        && let Ok(message) = judge::message(0, &entry, start, parsed)
+        && let Some(whole) = piece.get(..saturating_usize(message.header.total()))
+    {
+        let mut hasher = Incremental::new(&front.key);
+        hasher.update(&entry.uuid);
+        hasher.update(whole);
+        let work = message.header.total() + UUID_BYTES as u64;
+        return trial(front, Claim { message, stored }, hasher.finish(), work);
     }
-    let Some(whole) = message.get(..saturating_usize(header.total())) else {
-        return Trial::NOTHING;
-    };
-    let mut hasher = Incremental::new(key);
-    hasher.update(&entry.uuid);
-    hasher.update(whole);
-    Trial {
-        end: (hasher.finish() == stored).then_some(start + header.total()),
-        work: header.total() + UUID_BYTES as u64,
-    }
+    Trial::NOTHING
 }

@@ -1,25 +1,26 @@
 //! A trailer that is cut off: found only where all of the file in front of it is as the writer left it.
 
-use super::index::{POLL_EVERY, written_index_hash};
-use super::layout::{CHECKSUM_BYTES, ENTRY_BYTES, FOOT_BYTES, MAGIC, Parsed};
+use super::front::{Front, Segment};
+use super::index::{POLL_EVERY, TERMINATOR, index_hash};
+use super::layout::{CHECKSUM_BYTES, FOOT_BYTES};
 use super::reader::Reader;
 use super::trailer::{Foot, key_check, trailer_bytes};
-use crate::checksum::Key;
-use crate::engine::Options;
 use crate::error::Result;
 use crate::saturating::saturating_usize;
 
-/// Where the data ends if what follows it is the beginning of the trailer that these messages would have. That takes a look at
-/// the last message where it ends with the file, and at the first one's checksum where it does not.
-pub(super) fn torn_trailer(
-    reader: &mut Reader,
-    options: &Options,
-    key: &Key,
-    entries: u64,
-) -> Result<Option<u64>> {
-    let len = reader.source.len();
-    let data_start = (entries + 1) * ENTRY_BYTES as u64;
-    let Some(data_end) = end_of_last(reader, entries, data_start, len)? else {
+/// Where the data ends if what follows it is the beginning of the trailer that these messages would have, in a segment whose data
+/// ends with the file as far as is known. That takes a look at the last message where it ends with the file, and at the first
+/// one's checksum where it does not.
+pub(super) fn torn_trailer(segment: &Segment) -> Result<Option<u64>> {
+    let Front {
+        len,
+        entries,
+        data_start,
+        key,
+        ..
+    } = segment.front;
+    let mut reader = Reader::sequential(segment.source.clone(), &segment.options);
+    let Some(data_end) = end_of_last(&mut reader, &segment.front)? else {
         return Ok(None);
     };
     if data_end >= len || len - data_end >= trailer_bytes(entries) {
@@ -35,43 +36,35 @@ pub(super) fn torn_trailer(
             return Ok(None);
         }
         reader.bring(at, len, false)?;
-        let Parsed::Message(header) = reader.header(at, len)? else {
+        let Ok(header) = reader.header(at, len)? else {
             return Ok(None);
         };
         let stored_at = data_end + number * CHECKSUM_BYTES as u64;
         if stored_at < len {
-            let checksum = reader.hash(key, &entry.uuid, at, header.total())?;
-            if !begins(reader, stored_at, &checksum.to_be_bytes())? {
+            let checksum = reader.hash(&key, &entry.uuid, at, header.total())?;
+            if !begins(&reader, stored_at, &checksum.to_be_bytes())? {
                 return Ok(None);
             }
         }
         at += header.total();
     }
     let foot_at = data_end + entries * CHECKSUM_BYTES as u64;
-    if at != data_end || foot_at < len && !foot_begins(reader, options, key, entries, foot_at)? {
-        return Ok(None);
-    }
-    Ok(Some(data_end))
+    let is_there =
+        at == data_end && (foot_at >= len || foot_begins(segment, &reader, data_end, foot_at)?);
+    Ok(is_there.then_some(data_end))
 }
 
 /// Where the last message ends by its own entry and lengths; without messages, where the index does.
-fn end_of_last(
-    reader: &mut Reader,
-    entries: u64,
-    data_start: u64,
-    len: u64,
-) -> Result<Option<u64>> {
-    let Some(last) = entries.checked_sub(1) else {
-        return Ok(Some(data_start));
+fn end_of_last(reader: &mut Reader, front: &Front) -> Result<Option<u64>> {
+    let Some(last) = front.entries.checked_sub(1) else {
+        return Ok(Some(front.data_start));
     };
-    let at = reader.entry(last, entries)?.offset;
-    if at < data_start || at >= len {
+    let at = reader.entry(last, front.entries)?.offset;
+    if !front.in_bounds(at) {
         return Ok(None);
     }
-    Ok(match reader.header(at, len)? {
-        Parsed::Message(header) => Some(at + header.total()),
-        _ => None,
-    })
+    let header = reader.header(at, front.len)?;
+    Ok(header.ok().map(|header| at + header.total()))
 }
 
 /// Whether what there is of the file from `at` on, at most as much as `expected`, is how `expected` begins.
@@ -85,24 +78,16 @@ fn begins(reader: &Reader, at: u64, expected: &[u8]) -> Result<bool> {
     Ok(expected.starts_with(found))
 }
 
-fn foot_begins(
-    reader: &Reader,
-    options: &Options,
-    key: &Key,
-    entries: u64,
-    at: u64,
-) -> Result<bool> {
-    let checksums = at - entries * CHECKSUM_BYTES as u64;
+/// Whether the foot of these checksums begins at `at`.
+fn foot_begins(segment: &Segment, reader: &Reader, checksums: u64, at: u64) -> Result<bool> {
+    let Front { key, entries, .. } = &segment.front;
     // The key check first: it costs nothing.
-    let key_check = key_check(key);
-    if !begins(reader, at, &key_check.to_be_bytes())? {
+    if !begins(reader, at, &key_check(key).to_be_bytes())? {
         return Ok(false);
     }
-    let foot = Foot {
-        key_check,
-        count: entries,
-        index_hash: written_index_hash(&*reader.source, options, key, entries, checksums)?,
-        magic: MAGIC,
-    };
-    begins(reader, at, &foot.to_bytes())
+    // What a writer would have hashed: with a terminator of zeros, whatever there is.
+    let terminator = (segment.front.entry_at(*entries), TERMINATOR);
+    let (source, options) = (&*segment.source, &segment.options);
+    let hash = index_hash(source, options, key, terminator, checksums..at, |_| {})?;
+    begins(reader, at, &Foot::new(key, *entries, hash).to_bytes())
 }

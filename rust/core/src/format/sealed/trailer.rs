@@ -23,6 +23,16 @@ pub(super) struct Foot {
 }
 
 impl Foot {
+    /// What a writer puts behind so many checksums.
+    pub(super) fn new(key: &Key, count: u64, index_hash: u64) -> Self {
+        Self {
+            key_check: key_check(key),
+            count,
+            index_hash,
+            magic: MAGIC,
+        }
+    }
+
     /// Parses the last bytes of a file.
     fn parse(bytes: &[u8; FOOT_BYTES]) -> Self {
         let (key_check, count, index_hash, magic) = fields(bytes);

@@ -1,16 +1,14 @@
 //! The walk: entry by entry in the order of the index, each message checked where its entry says that it is, and, where it
 //! is not there, directly behind the last good one.
 
-use super::state::{Behind, State};
-use std::sync::Arc;
-
 use super::check::{Checker, handed_out};
-use super::front::Front;
+use super::front::{Front, Segment};
 use super::index::POLL_EVERY;
 use super::judge::{self, Fault, Prior};
-use super::layout::{Entry, Message, Parsed};
+use super::layout::{Entry, Message};
 use super::reader::Reader;
 use super::rows::SealedRows;
+use super::state::{Behind, State};
 use crate::engine::{Advance, Carry, Driver, Options, Scan, Types, UuidBounds};
 use crate::error::{Damage, Result};
 use crate::ledger::{Cause, Kind, Note, Place, Span, Tiling};
@@ -19,7 +17,7 @@ use crate::record::Checked;
 use crate::source::Source;
 
 pub(super) struct SealedScan {
-    pub(super) options: Options,
+    pub(super) segment: Segment,
     pub(super) bounds: UuidBounds,
     types: Types,
     pub(super) checker: Checker,
@@ -44,23 +42,16 @@ pub(super) struct SealedScan {
 pub(super) type SealedWalk = Driver<SealedScan>;
 
 impl SealedScan {
-    /// A walk of a file whose front is known.
-    pub(super) fn new(
-        source: Arc<dyn Source>,
-        options: &Options,
-        front: Front,
-        state: State,
-    ) -> Self {
-        let reader = Reader::sequential(source.clone(), options);
-        let scout = Reader::sequential(source, options);
-        let mut checker = Checker::new(reader, scout, front);
+    /// A walk of a segment from this state on.
+    pub(super) fn new(segment: &Segment, state: State) -> Self {
+        let mut checker = Checker::new(segment, Reader::sequential);
         checker.budget = state
             .part
             .map_or(state.budget, |part| state.budget.with_peak(part.peak));
         Self {
-            options: options.clone(),
-            bounds: UuidBounds::of(&options.wanted),
-            types: Types::of(&options.wanted),
+            segment: segment.clone(),
+            bounds: UuidBounds::of(&segment.options.wanted),
+            types: Types::of(&segment.options.wanted),
             checker,
             tiling: Tiling::resume(state.end, None),
             state,
@@ -82,11 +73,11 @@ impl SealedScan {
     }
 
     pub(super) const fn front(&self) -> &Front {
-        &self.checker.front
+        &self.segment.front
     }
 
     pub(super) fn source(&self) -> &dyn Source {
-        &*self.checker.reader.source
+        &*self.segment.source
     }
 
     /// Goes on by one entry.
@@ -105,7 +96,7 @@ impl SealedScan {
             return Ok(Advance::End);
         }
         if number.is_multiple_of(POLL_EVERY) {
-            self.options.poll()?;
+            self.segment.options.poll()?;
         }
         if self.state.behind == Behind::Exhausted {
             self.fail(number, Some(Fault::SearchLimit))?;
@@ -162,8 +153,8 @@ impl SealedScan {
         // They ascend, so those between the first and the last are wanted where these are; and all of them are longer than any.
         let are_wanted =
             !self.runs_on && self.bounds.contains(&first.uuid) && self.bounds.contains(&last.uuid);
-        let too_large =
-            self.options.values && last.end() - first.position > self.options.max_record_bytes;
+        let too_large = self.segment.options.values
+            && last.end() - first.position > self.segment.options.max_record_bytes;
         if !are_wanted || too_large {
             let run = run.to_vec();
             for message in run {
@@ -207,7 +198,7 @@ impl SealedScan {
 
     /// Whether the bodies of messages are read: to hash them, or to hand them out.
     fn needs_bodies(&self) -> bool {
-        self.front().trailer.is_some() || self.options.values
+        self.front().trailer.is_some() || self.segment.options.values
     }
 
     /// Whether looking at what stands at `offset` leaves the window where it is.
@@ -218,7 +209,7 @@ impl SealedScan {
         }
         let reader = &self.checker.reader;
         match reader.held_header(offset, front.data_end) {
-            Some(Parsed::Message(header)) if self.needs_bodies() => {
+            Some(Ok(header)) if self.needs_bodies() => {
                 reader.held(offset, header.total()).is_some()
             }
             Some(_) => true,
@@ -301,14 +292,14 @@ impl SealedScan {
     fn keep(&mut self, message: &Message) -> Result<bool> {
         let reader = &self.checker.reader;
         let is_held = reader
-            .held(message.position, handed_out(message, &self.options))
+            .held(message.position, handed_out(message, &self.segment.options))
             .is_some();
-        let is_too_large =
-            self.options.values && message.header.total() > self.options.max_record_bytes;
+        let is_too_large = self.segment.options.values
+            && message.header.total() > self.segment.options.max_record_bytes;
         if (is_too_large || !is_held) && self.has_found() {
             return Ok(false);
         }
-        self.checker.bring_checked(message, &self.options)?;
+        self.checker.bring_checked(message, &self.segment.options)?;
         Ok(true)
     }
 }
@@ -317,7 +308,7 @@ impl Scan for SealedScan {
     type Rows<'a> = SealedRows<'a, &'a Reader>;
 
     fn options(&self) -> &Options {
-        &self.options
+        &self.segment.options
     }
 
     fn begin_step(&mut self) -> Result<()> {
@@ -369,7 +360,8 @@ impl Scan for SealedScan {
     fn is_enough(&self) -> bool {
         self.spans.len() >= LIMITS.sealed_step_rows
             || !self.spans.is_empty()
-                && self.state.end.saturating_sub(self.began_at) >= self.options.window_bytes as u64
+                && self.state.end.saturating_sub(self.began_at)
+                    >= self.segment.options.window_bytes as u64
     }
 
     fn rows(&self) -> SealedRows<'_, &Reader> {

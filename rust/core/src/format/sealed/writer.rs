@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use uuid::Uuid;
 
 use super::COLUMNS;
-use super::layout::{ENTRY_BYTES, Entry, MAGIC, UUID_BYTES};
-use super::trailer::{Foot, key_check};
+use super::layout::{ENTRY_BYTES, Entry, UUID_BYTES};
+use super::trailer::Foot;
 use crate::bug::OrBug;
 use crate::checksum::{Incremental, Key};
 use crate::engine::{self, Interrupt, WriteOptions};
@@ -265,12 +265,7 @@ impl Writer {
             each_piece(&checksums, data_end, self.interrupt.as_ref(), |bytes| {
                 write(bytes, Some(&mut index))
             })?;
-            let foot = Foot {
-                key_check: key_check(&self.key),
-                count,
-                index_hash: index.finish(),
-                magic: MAGIC,
-            };
+            let foot = Foot::new(&self.key, count, index.finish());
             write(&foot.to_bytes(), None)?;
         }
         out.flush().map_err(failed)
