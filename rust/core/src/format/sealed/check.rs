@@ -1,7 +1,5 @@
 //! Reads what rules 15 and 16 ask for, and has `judge` decide, for walks and look-ups alike.
 
-use std::sync::Arc;
-
 use super::front::{Front, Segment};
 use super::index::POLL_EVERY;
 use super::judge::{self, Claim, Fault, Judged, Prior};
@@ -75,11 +73,10 @@ pub(super) struct Checker {
 
 impl Checker {
     /// Reads by two of these readers.
-    pub(super) fn new(segment: &Segment, reader: fn(Arc<dyn Source>, &Options) -> Reader) -> Self {
-        let reader = || reader(segment.source.clone(), &segment.options);
+    pub(super) fn new(segment: &Segment, reader: fn(&Segment) -> Reader) -> Self {
         Self {
-            reader: reader(),
-            scout: reader(),
+            reader: reader(segment),
+            scout: reader(segment),
             front: segment.front,
             budget: Budget::default(),
             cost: 0,
@@ -90,21 +87,15 @@ impl Checker {
         }
     }
 
-    /// Whether the message of entry number `number` counts if it stands at `place`: rule 15 with a trailer, rule 16 without.
-    pub(super) fn check(
-        &mut self,
-        number: u64,
-        entry: &Entry,
-        place: u64,
-        prior: &Prior,
-    ) -> Result<Judged<Message>> {
-        if let Err(fault) = judge::in_bounds(&self.front, place) {
+    /// Whether the message of an entry counts if it stands at its offset: rule 15 with a trailer, rule 16 without.
+    pub(super) fn check(&mut self, entry: &Entry, prior: &Prior) -> Result<Judged<Message>> {
+        if let Err(fault) = judge::in_bounds(&self.front, entry.offset) {
             return Ok(Err(fault));
         }
         self.cost = 0;
         let checked = match self.front.trailer {
-            Some(trailer) => self.check_by_checksum(&trailer, number, entry, place, prior)?,
-            None => self.check_by_structure(number, entry, place, prior)?,
+            Some(trailer) => self.check_by_checksum(entry, prior, &trailer)?,
+            None => self.check_by_structure(entry, prior)?,
         };
         match checked {
             Ok(message) => self.trust.gain(message.header.total()),
@@ -131,19 +122,17 @@ impl Checker {
             FAR_COST
         };
         self.looked_at = at;
-        self.reader.header(at, self.front.data_end)
+        self.reader.header(at)
     }
 
     /// With a trailer, by its checksum.
     fn check_by_checksum(
         &mut self,
-        trailer: &Trailer,
-        number: u64,
         entry: &Entry,
-        place: u64,
         prior: &Prior,
+        trailer: &Trailer,
     ) -> Result<Judged<Message>> {
-        let message = match self.parse(number, entry, place, prior)? {
+        let message = match self.parse(entry, prior)? {
             Ok(message) => message,
             fault => return Ok(fault),
         };
@@ -151,8 +140,8 @@ impl Checker {
         if !self.budget.affords(len, self.front.len) {
             return Ok(Err(Fault::SearchLimit));
         }
-        let stored = self.reader.checksum(trailer.checksum_at(number))?;
-        let computed = self.reader.hash(&self.front.key, &entry.uuid, place, len)?;
+        let stored = self.reader.checksum(trailer, entry.number)?;
+        let computed = self.reader.hash(&entry.uuid, entry.offset, len)?;
         let judged = Claim { message, stored }.judge(computed, prior);
         if let Err(Fault::Checksum { .. }) = judged {
             self.budget.spend(len);
@@ -161,56 +150,34 @@ impl Checker {
     }
 
     /// Without a trailer, by what the entries around it say.
-    fn check_by_structure(
-        &mut self,
-        number: u64,
-        entry: &Entry,
-        place: u64,
-        prior: &Prior,
-    ) -> Result<Judged<Message>> {
+    fn check_by_structure(&mut self, entry: &Entry, prior: &Prior) -> Result<Judged<Message>> {
+        let number = entry.number;
         let ordered = match judge::ascends(&entry.uuid, prior) {
             Ok(()) => judge::not_ahead(&entry.uuid, self.next_evidence(number)?, prior),
             fault => fault,
         };
         let found = match ordered {
-            Ok(()) => self.parse(number, entry, place, prior)?,
+            Ok(()) => self.parse(entry, prior)?,
             Err(fault) => Err(fault),
         };
         let message = match found {
             Ok(message) => message,
             fault => return Ok(fault),
         };
-        let (end, expected) = (message.end(), self.beginning(number + 1)?);
+        let (end, expected) = (message.end(), self.reader.beginning(number + 1)?);
         let next_fits = end != expected && self.does_next_fit(number, end)?;
         Ok(judge::confirmed(end, expected, next_fits).map(|()| message))
     }
 
-    /// What stands at `place`, as this entry's message, if it does not overlap the one before.
-    fn parse(
-        &mut self,
-        number: u64,
-        entry: &Entry,
-        place: u64,
-        prior: &Prior,
-    ) -> Result<Judged<Message>> {
-        if let Err(fault) = judge::no_overlap(place, prior) {
+    /// What stands at an entry's offset, as its message, if it does not overlap the one before.
+    fn parse(&mut self, entry: &Entry, prior: &Prior) -> Result<Judged<Message>> {
+        if let Err(fault) = judge::no_overlap(entry.offset, prior) {
             return Ok(Err(fault));
         }
         if self.budget.is_exceeded(self.front.len) {
             return Ok(Err(Fault::SearchLimit));
         }
-        Ok(judge::message(number, entry, place, self.look(place)?))
-    }
-
-    /// Where the message of an entry begins by its offset; behind the last entry, where the data ends.
-    pub(super) fn beginning(&mut self, number: u64) -> Result<u64> {
-        let Front {
-            entries, data_end, ..
-        } = self.front;
-        if number >= entries {
-            return Ok(data_end);
-        }
-        Ok(self.reader.entry(number, entries)?.offset)
+        Ok(judge::message(entry, self.look(entry.offset)?))
     }
 
     /// Whether what stands at `end` ends where the entry after the next begins. The last entry has no next.
@@ -218,7 +185,7 @@ impl Checker {
         if number + 1 >= self.front.entries || end >= self.front.data_end {
             return Ok(false);
         }
-        let expected = self.beginning(number + 2)?;
+        let expected = self.reader.beginning(number + 2)?;
         let parsed = self.look(end)?;
         Ok(parsed.is_ok_and(|header| end + header.total() == expected))
     }
@@ -240,8 +207,7 @@ impl Checker {
     }
 
     fn find_evidence(&mut self, from: u64) -> Result<Option<(u64, [u8; UUID_BYTES])>> {
-        let entries = self.front.entries;
-        for number in from..entries {
+        for number in from..self.front.entries {
             if (number - from) % POLL_EVERY == POLL_EVERY - 1 {
                 self.reader.poll()?;
             }
@@ -251,7 +217,7 @@ impl Checker {
             } else {
                 &mut self.scout
             };
-            let entry = reader.entry(number, entries)?;
+            let entry = reader.entry(number)?;
             if judge::is_evidence(&self.front, &entry) {
                 return Ok(Some((number, entry.uuid)));
             }
@@ -274,9 +240,8 @@ impl Checker {
         self.reader.bring_whole(position, len)?;
         if let Some(trailer) = self.front.trailer.filter(|_| options.values) {
             // What is handed out is what is hashed: these very bytes, once more.
-            let stored = self.reader.checksum(trailer.checksum_at(message.number))?;
-            let key = self.front.key;
-            if self.reader.hash(&key, &message.uuid, position, total)? != stored {
+            let stored = self.reader.checksum(&trailer, message.number)?;
+            if self.reader.hash(&message.uuid, position, total)? != stored {
                 return Err(self.reader.changed(position));
             }
         }
@@ -286,24 +251,24 @@ impl Checker {
     /// Whether nothing in front of an entry whose message checks at its own offset can keep the walk from giving it: with
     /// checksums if the entry before it is smaller; without, and only in an index that ascends, if the message before it ends
     /// where it begins.
-    pub(super) fn stands_alone(&mut self, number: u64, entry: &Entry) -> Result<bool> {
-        let Some(before) = number.checked_sub(1) else {
+    pub(super) fn stands_alone(&mut self, entry: &Entry) -> Result<bool> {
+        let Some(before) = entry.number.checked_sub(1) else {
             return Ok(true);
         };
-        let before = self.reader.entry(before, self.front.entries)?;
+        let before = self.reader.entry(before)?;
         if self.front.trailer.is_some() {
             return Ok(judge::is_alone(&entry.uuid, Some(before)));
         }
         if !self.front.in_bounds(before.offset) {
             return Ok(false);
         }
-        let parsed = self.reader.header(before.offset, self.front.data_end)?;
+        let parsed = self.reader.header(before.offset)?;
         Ok(parsed.is_ok_and(|header| before.offset + header.total() == entry.offset))
     }
 
     /// Entry number `number`, wherever the checking is.
     pub(super) fn entry_elsewhere(&mut self, number: u64) -> Result<Entry> {
-        self.scout.entry(number, self.front.entries)
+        self.scout.entry(number)
     }
 
     /// The messages of entry number `number` and of those behind it, at most `most`, that [`check`](Self::check) would find good
@@ -325,7 +290,7 @@ impl Checker {
         let Some(trailer) = trailer.filter(|_| is_cheap) else {
             return Ok(&[]);
         };
-        self.reader.checksum(trailer.checksum_at(number))?;
+        self.reader.checksum(&trailer, number)?;
         let count = saturating_usize(entries.saturating_sub(number));
         let run = self.run.get_or_insert_default();
         let (lead, bytes) = self.reader.bytes_led(prior.end);

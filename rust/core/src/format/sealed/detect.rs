@@ -1,8 +1,7 @@
 //! Whether a file is a sealed segment, by a few short looks at it.
 
-use super::index::{TERMINATOR, Told, told};
+use super::index::{TERMINATOR, Told, read_array, told};
 use super::layout::{ENTRY_BYTES, Entry, Header, MAX_HEADER_BYTES};
-use super::reader::read_array;
 use super::trailer::Trailer;
 use crate::engine::{Likelihood, Options};
 use crate::error::Result;
@@ -36,7 +35,7 @@ pub(super) fn detect(source: &dyn Source, options: &Options) -> Result<Likelihoo
         let reason = "it ends in a trailer with the magic and the count of its entries".to_owned();
         return Ok(Likelihood::Likely(reason));
     }
-    let first = Entry::parse(&read_array(source, 0)?);
+    let first = Entry::parse(0, &read_array(source, 0)?);
     let terminator = read_array(source, data_start - ENTRY_BYTES as u64)?;
     let is_index = count > 0
         && uuid6::is_v6(&first.uuid)

@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use super::index::{each_piece, index_hash};
+use super::index::{each_piece, index_hash, read_array};
 use super::layout::{ENTRY_BYTES, Entry};
-use super::reader::read_array;
 use super::trailer::Trailer;
 use crate::checksum::Key;
 use crate::engine::Options;
@@ -123,13 +122,13 @@ impl Segment {
         Ok(stored.is_some() && self.index_hash()? == stored)
     }
 
-    /// Reads the index once, and shows `look` each entry with its number.
-    pub(super) fn survey(&self, mut look: impl FnMut(u64, &Entry)) -> Result<Survey> {
+    /// Reads the index once, and shows `look` each entry.
+    pub(super) fn survey(&self, mut look: impl FnMut(&Entry)) -> Result<Survey> {
         let (mut ascends, mut last, mut numbers) = (true, None::<Entry>, 0..);
         let hash = self.go_through(|bytes| {
-            let entries = bytes.as_chunks().0.iter().map(Entry::parse);
-            for (entry, number) in entries.zip(&mut numbers) {
-                look(number, &entry);
+            for (entry, number) in bytes.as_chunks().0.iter().zip(&mut numbers) {
+                let entry = Entry::parse(number, entry);
+                look(&entry);
                 ascends &= uuid6::is_v6(&entry.uuid)
                     && self.front.in_bounds(entry.offset)
                     && last.is_none_or(|last| last.uuid < entry.uuid && last.offset < entry.offset);

@@ -41,8 +41,7 @@ pub(super) struct Group {
 /// What a search came to.
 #[derive(Clone, Copy, Debug)]
 struct Found {
-    number: u64,
-    /// The entry of that number, if it has the UUID.
+    /// The entry that has the UUID, if one has.
     entry: Option<Entry>,
     /// Its message, if it is good for certain.
     good: Option<Message>,
@@ -68,7 +67,8 @@ impl<'a> Memory<'a> {
     }
 
     fn entry(&self, number: u64) -> Option<Entry> {
-        self.entries.get(place(number)).map(Entry::parse)
+        let entry = self.entries.get(place(number))?;
+        Some(Entry::parse(number, entry))
     }
 
     /// The bytes from an offset on.
@@ -108,15 +108,10 @@ impl Group {
         self.search(proof, memory, uuids)?;
         self.fetch(front, memory);
         self.check_short(front, memory);
-        for Found {
-            number,
-            entry,
-            good,
-        } in &self.found
-        {
+        for Found { entry, good } in &self.found {
             let sought = match good {
                 Some(message) => Sought::Hit(*message),
-                None => proof.examine(checker, *number, *entry)?,
+                None => proof.examine(checker, *entry)?,
             };
             take(checker, sought)?;
         }
@@ -178,20 +173,15 @@ impl Group {
     fn fetch(&mut self, front: &Front, memory: Memory<'_>) {
         self.found.clear();
         for search in &self.searches {
-            let number = search.answer();
-            let entry = memory.entry(number);
+            let entry = memory.entry(search.answer());
             let entry = entry.filter(|entry| entry.uuid == *search.wanted());
             if let Some(entry) = &entry {
                 self.ahead.push(place(entry.offset));
                 if let Some(trailer) = &front.trailer {
-                    self.ahead.push(place(trailer.checksum_at(number)));
+                    self.ahead.push(place(trailer.checksum_at(entry.number)));
                 }
             }
-            self.found.push(Found {
-                number,
-                entry,
-                good: None,
-            });
+            self.found.push(Found { entry, good: None });
         }
         memory.prefetch(&mut self.ahead);
         let usual = self.usual.min(MAX_AHEAD_BYTES);
@@ -211,17 +201,14 @@ impl Group {
             return;
         };
         for (row, found) in self.found.iter().enumerate() {
-            let (number, Some(entry)) = (found.number, &found.entry) else {
+            let Some(entry) = found.entry.filter(|entry| front.in_bounds(entry.offset)) else {
                 continue;
             };
-            if !front.in_bounds(entry.offset) {
-                continue;
-            }
             let (rest, left) = (memory.from(entry.offset), front.data_end - entry.offset);
             let parsed = Header::parse(rest, left);
-            let checksum = memory.from(trailer.checksum_at(number));
+            let checksum = memory.from(trailer.checksum_at(entry.number));
             if let (Ok(message), Some(stored)) = (
-                judge::message(number, entry, entry.offset, parsed),
+                judge::message(&entry, parsed),
                 Cursor::new(checksum).u64_be(),
             ) && message.header.total() <= LIMITS.copied_bytes
             {

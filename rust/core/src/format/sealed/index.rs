@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use super::layout::{ENTRY_BYTES, Entry, MAGIC, MIN_MESSAGE_BYTES};
-use super::reader::read_array;
 use crate::checksum::{Incremental, Key};
+use crate::cursor::fields;
 use crate::engine::Options;
 use crate::error::Result;
 use crate::limits::LIMITS;
@@ -45,7 +45,7 @@ pub(super) enum Told {
 pub(super) fn told(source: &dyn Source) -> Result<Told> {
     let len = source.len();
     let first = read_array::<ENTRY_BYTES>(source, 0)?;
-    let offset = Entry::parse(&first).offset;
+    let offset = Entry::parse(0, &first).offset;
     let is_terminator = |at| Ok(read_array::<ENTRY_BYTES>(source, at)? == TERMINATOR);
     if len >= EMPTY_BYTES && read_array(source, len - 8)? == MAGIC {
         let count = u64::from_be_bytes(read_array(source, len - 24)?);
@@ -76,7 +76,10 @@ fn all_version_6(source: &dyn Source, options: &Options, count: u64) -> Result<b
     let mut all = true;
     each_piece(source, options, 0, count * ENTRY, |bytes| {
         let mut entries = bytes.as_chunks::<ENTRY_BYTES>().0.iter();
-        all = entries.all(|entry| uuid6::is_v6(&Entry::parse(entry).uuid));
+        all = entries.all(|entry| {
+            let (uuid, _): (_, u64) = fields(entry);
+            uuid6::is_v6(&uuid)
+        });
         all
     })?;
     Ok(all)
@@ -140,4 +143,11 @@ pub(super) fn index_hash(
         true
     })?;
     Ok(hasher.finish())
+}
+
+/// The `N` bytes at `at`; the caller has made sure that they are within the source.
+pub(super) fn read_array<const N: usize>(source: &dyn Source, at: u64) -> Result<[u8; N]> {
+    let mut bytes = [0; N];
+    source.read_exact_at(at, &mut bytes)?;
+    Ok(bytes)
 }

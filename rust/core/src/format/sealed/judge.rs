@@ -72,7 +72,7 @@ impl Fault {
 
     /// The numbers for a person.
     pub(super) fn finding(self, front: &Front, entry: &Entry, prior: &Prior) -> Finding {
-        let Entry { uuid, offset } = *entry;
+        let Entry { uuid, offset, .. } = *entry;
         let cause = self.cause();
         let name = Uuid::from_bytes(uuid);
         match self {
@@ -180,13 +180,13 @@ pub(super) fn not_ahead(
     }
 }
 
-/// What stands at `place` as an entry's message.
-pub(super) fn message(number: u64, entry: &Entry, place: u64, parsed: Parsed) -> Judged<Message> {
+/// What stands where an entry says that its message is.
+pub(super) fn message(entry: &Entry, parsed: Parsed) -> Judged<Message> {
     let header = parsed.map_err(Fault::Short)?;
     Ok(Message {
-        number,
+        number: entry.number,
         uuid: entry.uuid,
-        position: place,
+        position: entry.offset,
         header,
     })
 }

@@ -22,15 +22,21 @@ pub(super) const MIN_MESSAGE_BYTES: u64 = 37;
 /// One entry of the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
+    /// Its number, the first being 0.
+    pub(super) number: u64,
     pub(super) uuid: [u8; UUID_BYTES],
     /// Where its message begins, in bytes from the start of the file.
     pub(super) offset: u64,
 }
 
 impl Entry {
-    pub(super) fn parse(bytes: &[u8; ENTRY_BYTES]) -> Self {
+    pub(super) fn parse(number: u64, bytes: &[u8; ENTRY_BYTES]) -> Self {
         let (uuid, offset) = fields(bytes);
-        Self { uuid, offset }
+        Self {
+            number,
+            uuid,
+            offset,
+        }
     }
 }
 

@@ -4,12 +4,12 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex};
 
 use super::check::Checker;
-use super::found::FoundMessages;
 use super::front::Segment;
 use super::group::Group;
 use super::layout::{Entry, UUID_BYTES};
 use super::proof::{Proof, Sought};
 use super::reader::Reader;
+use super::rows::FoundMessages;
 use super::state::State;
 use super::walk::SealedScan;
 use super::{COLUMNS, FORMAT};
@@ -84,8 +84,7 @@ impl SealedLookup {
         let entry = |number| self.entry(checker, number);
         let (mut search, _) = self.proof.search(uuid, entry)?;
         while let Some(place) = search.place() {
-            let entries = self.segment().front.entries;
-            search.saw(&checker.reader.entry(place, entries)?.uuid);
+            search.saw(&checker.reader.entry(place)?.uuid);
         }
         Ok(search.answer())
     }
@@ -136,15 +135,14 @@ impl SealedLookup {
         let number = self.lower_bound(checker, uuid)?;
         let entry = self.entry(checker, number)?;
         let entry = entry.filter(|entry| entry.uuid == *uuid);
-        self.proof.examine(checker, number, entry)
+        self.proof.examine(checker, entry)
     }
 
     fn entry(&self, checker: &mut Checker, number: u64) -> Result<Option<Entry>> {
-        let entries = self.segment().front.entries;
-        if number >= entries {
+        if number >= self.segment().front.entries {
             return Ok(None);
         }
-        checker.reader.entry(number, entries).map(Some)
+        checker.reader.entry(number).map(Some)
     }
 
     /// What the UUIDs of `tools` come to.
@@ -244,11 +242,11 @@ impl SealedLookup {
         let front = &self.segment().front;
         let mut checker = self.checker();
         for number in (first.saturating_sub(LIMITS.run_in_entries)..first).rev() {
-            let entry = checker.reader.entry(number, front.entries)?;
-            let Ok(message) = self.proof.check(&mut checker, number, &entry)? else {
+            let entry = checker.reader.entry(number)?;
+            let Ok(message) = self.proof.check(&mut checker, &entry)? else {
                 continue;
             };
-            if checker.joins(&message, front.entries)? && checker.stands_alone(number, &entry)? {
+            if checker.joins(&message, front.entries)? && checker.stands_alone(&entry)? {
                 return Ok(State::behind(front, &message));
             }
         }

@@ -10,19 +10,17 @@
 //! checksum that the record has in an active segment. `docs/formats/sealed.md` has the whole story, with what a reader does
 //! about damage.
 //!
-//! From the ground up: `layout` (bytes to fields), `reader` and `index_blocks` (their windows), `index` and `trailer`, which `front`
-//! puts together (with what the whole index proves); `judge` (the rules), `run` (many messages at once, good or not known) and
+//! From the ground up: `layout` (bytes to fields), `index` and `trailer`, which `front` puts together (with what the whole index
+//! proves); `reader` (windows of all of that); `judge` (the rules), `run` (many messages at once, good or not known) and
 //! `check`, which reads what the rules are about; `state`, `walk` and `ranges` (its ledger, and strict reading); `open`, which
-//! settles on a key and on where a walk begins, `torn` (a trailer that is cut off) and `part`; `search`, `table` and
-//! `table_building` (where a search begins), `proof`, `group` (several look-ups in turns), `found` (what they found) and `lookup`.
+//! settles on a key and on where a walk begins, `torn` (a trailer that is cut off) and `part`; `search`, `table`
+//! (where a search begins), `proof`, `group` (several look-ups in turns) and `lookup`.
 
 mod check;
 mod detect;
-mod found;
 mod front;
 mod group;
 mod index;
-mod index_blocks;
 mod judge;
 mod layout;
 mod lookup;
@@ -38,7 +36,6 @@ mod search;
 mod state;
 mod suspects;
 mod table;
-mod table_building;
 mod torn;
 mod trailer;
 mod walk;

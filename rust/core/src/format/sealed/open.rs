@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use super::check::Checker;
 use super::front::{Front, Segment};
-use super::index::{POLL_EVERY, TERMINATOR, count_entries};
+use super::index::{POLL_EVERY, TERMINATOR, count_entries, read_array};
 use super::judge::Prior;
 use super::layout::{ENTRY_BYTES, Message, UUID_BYTES};
-use super::reader::{Reader, read_array};
+use super::reader::Reader;
 use super::state::State;
 use super::torn::torn_trailer;
 use super::trailer::Trailer;
@@ -207,7 +207,7 @@ impl Segment {
 
     /// The message at `offset`, if an entry says that it is there, and the walk surely gives it.
     fn find(&self, offset: u64) -> Result<Option<Message>> {
-        let is_searchable = self.front.trailer.is_some() || self.survey(|_, _| {})?.ascends;
+        let is_searchable = self.front.trailer.is_some() || self.survey(|_| {})?.ascends;
         if !self.front.in_bounds(offset) || !is_searchable {
             return Ok(None);
         }
@@ -222,8 +222,8 @@ impl Segment {
                     last: before(&entry.uuid),
                     end: offset,
                 };
-                let is_sure = checker.stands_alone(number, &entry)?;
-                let checked = checker.check(number, &entry, offset, &prior)?;
+                let is_sure = checker.stands_alone(&entry)?;
+                let checked = checker.check(&entry, &prior)?;
                 return Ok(checked.ok().filter(|_| is_sure));
             }
         }

@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use super::check::Checker;
 use super::front::Segment;
-use super::index::POLL_EVERY;
+use super::index::{POLL_EVERY, read_array};
 use super::judge::Prior;
 use super::layout::{Entry, Message};
-use super::reader::{Reader, read_array};
+use super::reader::Reader;
 use super::search::Search;
 use super::state::{Portion, Progress, State, extent};
 use super::walk::SealedScan;
@@ -43,7 +43,7 @@ pub(super) fn split(
         }
         last = (number, offset);
     };
-    let survey = segment.survey(|number, entry| visit(number, entry.offset))?;
+    let survey = segment.survey(|entry| visit(entry.number, entry.offset))?;
     visit(front.entries, front.data_end);
     // Under a key that is not given the hash cannot be told; that the index ascends is enough for parts to be exact.
     let is_sound = match survey.hash {
@@ -150,7 +150,7 @@ impl Checker {
     fn standing(&mut self, number: u64) -> Result<Option<Message>> {
         let entry = self.entry_elsewhere(number)?;
         let nothing = Prior::nothing(&self.front);
-        let checked = self.check(number, &entry, entry.offset, &nothing)?;
+        let checked = self.check(&entry, &nothing)?;
         Ok(checked.ok())
     }
 
@@ -182,7 +182,7 @@ impl SealedScan {
                 true => self.front().data_end,
                 false => {
                     let entry = read_array(self.source(), self.front().entry_at(until))?;
-                    Entry::parse(&entry).offset
+                    Entry::parse(until, &entry).offset
                 }
             };
             self.checker.reader.read_ahead_until(until, data_until);

@@ -56,7 +56,7 @@ impl Proof {
         if let Some(survey) = self.survey.get() {
             return Ok(*survey);
         }
-        let survey = self.segment.survey(|_, _| {})?;
+        let survey = self.segment.survey(|_| {})?;
         Ok(*self.survey.get_or_init(|| survey))
     }
 
@@ -139,57 +139,46 @@ impl Proof {
     }
 
     /// What it comes to that a search ended at this entry, if it has the UUID, or at none.
-    pub(super) fn examine(
-        &self,
-        checker: &mut Checker,
-        number: u64,
-        entry: Option<Entry>,
-    ) -> Result<Sought> {
+    pub(super) fn examine(&self, checker: &mut Checker, entry: Option<Entry>) -> Result<Sought> {
         let Some(entry) = entry else {
             let survey = self.survey()?;
             // Where the index is not believed, the walk gives nothing that has no entry.
             let is_absent =
                 self.is_index_believed(survey) || survey.ascends && !self.segment.options.strict;
-            return if is_absent {
-                Ok(Sought::Absent)
-            } else {
-                self.unproven(None)
+            return match is_absent {
+                true => Ok(Sought::Absent),
+                false => self.unproven(None),
             };
         };
-        match self.check(checker, number, &entry)? {
-            Ok(message) if checker.stands_alone(number, &entry)? => Ok(Sought::Hit(message)),
+        match self.check(checker, &entry)? {
+            Ok(message) if checker.stands_alone(&entry)? => Ok(Sought::Hit(message)),
             Ok(_) => Ok(Sought::Unsure),
             Err(fault) if self.is_index_believed(self.survey()?) => {
-                self.unproven(Some(self.damage(number, &entry, fault)))
+                self.unproven(Some(self.damage(&entry, fault)))
             }
             Err(_) => self.unproven(None),
         }
     }
 
     /// Whether an entry's message counts at its own offset, whatever was before it.
-    pub(super) fn check(
-        &self,
-        checker: &mut Checker,
-        number: u64,
-        entry: &Entry,
-    ) -> Result<Judged<Message>> {
+    pub(super) fn check(&self, checker: &mut Checker, entry: &Entry) -> Result<Judged<Message>> {
         let front = &self.segment.front;
         if front.in_bounds(entry.offset) {
             let body = front.trailer.is_some() || self.segment.options.values;
-            let expected = checker.beginning(number + 1)?.saturating_sub(entry.offset);
             let reader = &mut checker.reader;
-            reader.bring_expected(entry.offset, front.data_end, body, expected)?;
+            let next = reader.beginning(entry.number + 1)?;
+            reader.bring(entry.offset, body, next.saturating_sub(entry.offset))?;
         }
         checker.budget = Default::default(); // what other look-ups hashed in vain is not this one's
-        checker.check(number, entry, entry.offset, &Prior::nothing(front))
+        checker.check(entry, &Prior::nothing(front))
     }
 
     /// An entry whose message does not count, of an index that is believed.
-    fn damage(&self, number: u64, entry: &Entry, fault: Fault) -> Damage {
+    fn damage(&self, entry: &Entry, fault: Fault) -> Damage {
         let front = &self.segment.front;
         let finding = fault.finding(front, entry, &Prior::nothing(front));
         let offset = match finding.cause() {
-            Cause::OffsetOutOfBounds => front.entry_at(number),
+            Cause::OffsetOutOfBounds => front.entry_at(entry.number),
             _ => entry.offset,
         };
         Damage::new(self.segment.source.path(), offset, finding)

@@ -4,7 +4,7 @@
 use super::front::Front;
 use super::index::POLL_EVERY;
 use super::judge::Fault;
-use super::layout::{ENTRY_BYTES, Entry, Message};
+use super::layout::{ENTRY_BYTES, Message};
 use super::trailer::trailer_bytes;
 use super::walk::SealedScan;
 use crate::bug::OrBug;
@@ -68,8 +68,8 @@ impl SealedScan {
         self.state.marks.push(note)
     }
 
-    /// Marks an entry whose message stands somewhere else than it says.
-    pub(super) fn mark_moved(&mut self, entry: &Entry, message: &Message) -> Result<()> {
+    /// Marks an entry whose message stands somewhere else than at the offset that it states.
+    pub(super) fn mark_moved(&mut self, stated: u64, message: &Message) -> Result<()> {
         let cause = Cause::IndexDisagrees;
         let at = self.front().entry_at(message.number);
         if self.is_first(at) {
@@ -77,7 +77,7 @@ impl SealedScan {
                 cause,
                 what: "the offset in an index entry",
                 expected: message.position,
-                actual: entry.offset,
+                actual: stated,
             };
             self.note(at, finding);
         }
@@ -273,7 +273,7 @@ impl SealedScan {
             return Ok(Fault::SearchLimit.finding(&front, &entry, &prior));
         }
         let budget = std::mem::take(&mut self.checker.budget);
-        let checked = self.checker.check(number, &entry, entry.offset, &prior)?;
+        let checked = self.checker.check(&entry, &prior)?;
         self.checker.budget = budget;
         match checked {
             Err(fault) => Ok(fault.finding(&front, &entry, &prior)),

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use super::index_blocks::IndexBlocks;
+use super::front::{Front, Segment};
 use super::layout::{
     CHECKSUM_BYTES, ENTRY_BYTES, Entry, Header, MAX_HEADER_BYTES, Message, Parsed, UUID_BYTES,
 };
-use crate::checksum::{Incremental, Key, hash};
-use crate::cursor::Cursor;
+use super::trailer::Trailer;
+use crate::checksum::{Incremental, hash};
 use crate::engine::{Options, Types};
 use crate::error::{Error, Result};
 use crate::limits::LIMITS;
@@ -18,6 +18,7 @@ use crate::source::{Source, Window};
 pub(super) struct Reader {
     pub(super) source: Arc<dyn Source>,
     options: Options,
+    pub(super) front: Front,
     /// How much is read ahead, in bytes.
     ahead: usize,
     entries: Window,
@@ -36,14 +37,13 @@ pub(super) struct Reader {
 
 impl Reader {
     /// For reading from front to back.
-    pub(super) fn sequential(source: Arc<dyn Source>, options: &Options) -> Self {
-        let ahead = options.window_bytes;
-        Self::new(source, options, ahead, None)
+    pub(super) fn sequential(segment: &Segment) -> Self {
+        Self::new(segment, segment.options.window_bytes, None)
     }
 
     /// For reading here and there, no more than is asked for, but for some entries beside those.
-    pub(super) fn sparse(source: Arc<dyn Source>, options: &Options) -> Self {
-        Self::new(source, options, 0, Some(IndexBlocks::default()))
+    pub(super) fn sparse(segment: &Segment) -> Self {
+        Self::new(segment, 0, Some(IndexBlocks::default()))
     }
 
     /// Reads nothing ahead behind an entry and the message in front of its own, which begins at `data_until`.
@@ -67,15 +67,11 @@ impl Reader {
         }
     }
 
-    fn new(
-        source: Arc<dyn Source>,
-        options: &Options,
-        ahead: usize,
-        blocks: Option<IndexBlocks>,
-    ) -> Self {
+    fn new(segment: &Segment, ahead: usize, blocks: Option<IndexBlocks>) -> Self {
         Self {
-            source,
-            options: options.clone(),
+            source: segment.source.clone(),
+            options: segment.options.clone(),
+            front: segment.front,
             ahead,
             entries: Window::default(),
             blocks,
@@ -87,18 +83,18 @@ impl Reader {
         }
     }
 
-    /// Entry number `number` of an index of `count` entries.
-    pub(super) fn entry(&mut self, number: u64, count: u64) -> Result<Entry> {
-        self.entry_in_view(number, count, 1)
+    /// Entry number `number`; behind the last, the terminator.
+    pub(super) fn entry(&mut self, number: u64) -> Result<Entry> {
+        self.entry_in_view(number, 1)
     }
 
     /// The same, and makes sure that the two behind it need no reading: they say where its message and the next one end.
-    pub(super) fn entry_and_next(&mut self, number: u64, count: u64) -> Result<Entry> {
-        self.entry_in_view(number, count, 3)
+    pub(super) fn entry_and_next(&mut self, number: u64) -> Result<Entry> {
+        self.entry_in_view(number, 3)
     }
 
-    fn entry_in_view(&mut self, number: u64, count: u64, view: u64) -> Result<Entry> {
-        let at = number.saturating_mul(ENTRY_BYTES as u64);
+    fn entry_in_view(&mut self, number: u64, view: u64) -> Result<Entry> {
+        let (count, at) = (self.front.entries, self.front.entry_at(number));
         if let Some(blocks) = &mut self.blocks
             && self.source.as_slice().is_none()
         {
@@ -106,25 +102,29 @@ impl Reader {
             return entry.ok_or_else(|| self.changed(at));
         }
         let left = count.saturating_sub(number).max(1);
-        let bytes_of = |entries: u64| {
-            let entries = saturating_usize(entries);
-            entries.saturating_mul(ENTRY_BYTES)
-        };
+        let bytes_of = |entries: u64| saturating_usize(entries.saturating_mul(ENTRY_BYTES as u64));
         let (min, want) = (bytes_of(view.min(left)), self.ahead.min(bytes_of(left)));
         self.entries.load(&*self.source, at, min, want)?;
         match self.entries.bytes(&*self.source, at).first_chunk() {
-            Some(bytes) => Ok(Entry::parse(bytes)),
+            Some(bytes) => Ok(Entry::parse(number, bytes)),
             None => Err(self.changed(at)),
         }
     }
 
-    /// The checksum at this offset of the trailer.
-    pub(super) fn checksum(&mut self, at: u64) -> Result<u64> {
+    /// Where the message of an entry begins by its offset; behind the last entry, where the data ends.
+    pub(super) fn beginning(&mut self, number: u64) -> Result<u64> {
+        if number >= self.front.entries {
+            return Ok(self.front.data_end);
+        }
+        Ok(self.entry(number)?.offset)
+    }
+
+    /// The checksum of entry number `number`, `trailer` being the segment's.
+    pub(super) fn checksum(&mut self, trailer: &Trailer, number: u64) -> Result<u64> {
+        let at = trailer.checksum_at(number);
         let want = self.ahead.min(LIMITS.checksums_ahead_bytes);
-        self.checksums
-            .load(&*self.source, at, CHECKSUM_BYTES, want)?;
-        let stored = Cursor::new(self.checksums.bytes(&*self.source, at)).u64_be();
-        stored.ok_or_else(|| self.changed(at))
+        let stored = self.checksums.exact_array(&*self.source, at, want)?;
+        Ok(u64::from_be_bytes(*stored))
     }
 
     /// What is in view of `count` entries from number `number` on.
@@ -139,12 +139,12 @@ impl Reader {
         self.checksums.bytes(&*self.source, at).as_chunks().0
     }
 
-    /// What stands at `at` of data that ends at `end`.
-    pub(super) fn header(&mut self, at: u64, end: u64) -> Result<Parsed> {
-        if let Some(parsed) = self.held_header(at, end) {
+    /// What stands at `at` of the data.
+    pub(super) fn header(&mut self, at: u64) -> Result<Parsed> {
+        if let Some(parsed) = self.held_header(at) {
             return Ok(parsed);
         }
-        let left = end.saturating_sub(at);
+        let left = self.front.data_end.saturating_sub(at);
         let needed = header_bytes(left);
         self.probe
             .load_wary(&*self.source, at, needed, LIMITS.sealed_probe_bytes)?;
@@ -152,8 +152,8 @@ impl Reader {
     }
 
     /// The same, if the window that is handed out has enough of it.
-    pub(super) fn held_header(&self, at: u64, end: u64) -> Option<Parsed> {
-        let left = end.saturating_sub(at);
+    pub(super) fn held_header(&self, at: u64) -> Option<Parsed> {
+        let left = self.front.data_end.saturating_sub(at);
         let bytes = self.bytes(at);
         match Header::parse(bytes, left) {
             Err(short) if short.in_header && bytes.len() < header_bytes(left) => None,
@@ -179,14 +179,8 @@ impl Reader {
     }
 
     /// HighwayHash-64 of a UUID and the message of `len` bytes at `at`.
-    pub(super) fn hash(
-        &mut self,
-        key: &Key,
-        uuid: &[u8; UUID_BYTES],
-        at: u64,
-        len: u64,
-    ) -> Result<u64> {
-        let source = &*self.source;
+    pub(super) fn hash(&mut self, uuid: &[u8; UUID_BYTES], at: u64, len: u64) -> Result<u64> {
+        let (source, key) = (&*self.source, &self.front.key);
         let message = held(&self.data, source, at, len);
         if let Some(message) = message.filter(|_| len <= LIMITS.copied_bytes) {
             self.joined.clear();
@@ -217,11 +211,7 @@ impl Reader {
             let held = held(&self.data, &*self.source, at, piece as u64);
             let bytes = match held {
                 Some(bytes) => bytes,
-                None => {
-                    self.pieces.load(&*self.source, at, piece, piece)?;
-                    let bytes = self.pieces.bytes(&*self.source, at).get(..piece);
-                    bytes.ok_or_else(|| self.changed(at))?
-                }
+                None => self.pieces.exact(&*self.source, at, piece, piece)?,
             };
             hasher.update(bytes);
             at += piece as u64;
@@ -234,27 +224,16 @@ impl Reader {
         self.options.poll()
     }
 
-    /// Makes the message at `at` of data that ends at `end` part of the window that is handed out: its lengths and type,
-    /// and all of it if `body` is set and it is not too long to be believed unchecked. Moves the window.
-    pub(super) fn bring(&mut self, at: u64, end: u64, body: bool) -> Result<()> {
-        self.bring_expected(at, end, body, 0)
-    }
-
-    /// As [`bring`](Self::bring), of a message that is expected to be so long, so that one read does.
-    pub(super) fn bring_expected(
-        &mut self,
-        at: u64,
-        end: u64,
-        body: bool,
-        expected: u64,
-    ) -> Result<()> {
-        let left = end.saturating_sub(at);
+    /// Makes the message at `at` of the data part of the window that is handed out: its lengths and type, and all of it if
+    /// `body` is set and it is not too long to be believed unchecked. Moves the window. A message that is expected to be so
+    /// long takes one read.
+    pub(super) fn bring(&mut self, at: u64, body: bool, expected: u64) -> Result<()> {
+        let left = self.front.data_end.saturating_sub(at);
         let expected = saturating_usize(expected.min(left));
-        let want = self.ahead.max(if body {
-            expected.min(LIMITS.sealed_probe_bytes)
-        } else {
-            0
-        });
+        let want = match body {
+            true => self.ahead.max(expected.min(LIMITS.sealed_probe_bytes)),
+            false => self.ahead,
+        };
         self.load(at, header_bytes(left), want)?;
         let header = Header::parse(self.data.bytes(&*self.source, at), left);
         match header {
@@ -313,9 +292,48 @@ fn header_bytes(left: u64) -> usize {
     saturating_usize(left).min(MAX_HEADER_BYTES)
 }
 
-/// The `N` bytes at `at`; the caller has made sure that they are within the source.
-pub(super) fn read_array<const N: usize>(source: &dyn Source, at: u64) -> Result<[u8; N]> {
-    let mut bytes = [0; N];
-    source.read_exact_at(at, &mut bytes)?;
-    Ok(bytes)
+/// The block that was read last of all those that share a place.
+#[derive(Debug, Default)]
+struct Block {
+    /// Its number; what it holds, if anything, is of that.
+    number: u64,
+    bytes: Vec<u8>,
+}
+
+/// Some blocks of the index of a file that is not in memory, so that looking around in one place of it takes one read.
+#[derive(Debug, Default)]
+struct IndexBlocks(Vec<Block>);
+
+impl IndexBlocks {
+    /// Entry number `number` of an index of `count` entries, which the file is long enough for; the terminator for `count`.
+    /// `None` where there is none of that number.
+    fn entry(&mut self, source: &dyn Source, number: u64, count: u64) -> Result<Option<Entry>> {
+        if self.0.is_empty() {
+            self.0.resize_with(LIMITS.max_index_blocks, Block::default);
+        }
+        let wanted = number / LIMITS.index_block_entries;
+        let place = saturating_usize(wanted % LIMITS.max_index_blocks as u64);
+        let Some(block) = self.0.get_mut(place) else {
+            return Ok(None);
+        };
+        if block.number != wanted || block.bytes.is_empty() {
+            let first = wanted * LIMITS.index_block_entries;
+            let entries = count
+                .saturating_add(1)
+                .saturating_sub(first)
+                .min(LIMITS.index_block_entries);
+            let len = saturating_usize(entries * ENTRY_BYTES as u64);
+            block.number = wanted;
+            block.bytes.resize(len, 0);
+            let read = source.read_exact_at(first * ENTRY_BYTES as u64, &mut block.bytes);
+            if let Err(error) = read {
+                block.bytes.clear();
+                return Err(error);
+            }
+        }
+        let within = saturating_usize(number % LIMITS.index_block_entries);
+        let entries = block.bytes.as_chunks::<ENTRY_BYTES>().0;
+        let entry = entries.get(within);
+        Ok(entry.map(|entry| Entry::parse(number, entry)))
+    }
 }

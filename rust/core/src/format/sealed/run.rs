@@ -117,7 +117,8 @@ impl Run {
         let (mut at, mut last) = (0_usize, prior.last);
         let pairs = stretch.entries.iter().zip(stretch.checksums);
         for (number, (entry, stored)) in (number..).zip(pairs).take(LIMITS.run_messages) {
-            let Entry { uuid, offset } = Entry::parse(entry);
+            let entry = Entry::parse(number, entry);
+            let Entry { uuid, offset, .. } = entry;
             let position = prior.end + at as u64;
             let ascends = last.is_none_or(|last| uuid > last) && uuid6::is_v6(&uuid);
             let (rest, left) = (bytes.get(lead + at..).unwrap_or_default(), left - at as u64);

@@ -1,6 +1,7 @@
 //! The good messages of a damaged segment, behind an index that is made anew, in front of the checksums that they were checked
 //! by. A segment without a usable trailer gets none: a checksum of bytes that nothing proved would pass them off as proven.
 
+use super::index::TERMINATOR;
 use super::layout::{ENTRY_BYTES, UUID_BYTES};
 use super::open;
 use super::trailer::Foot;
@@ -43,10 +44,7 @@ pub(super) fn salvage(salvage: &mut Salvage<'_>) -> Result<()> {
         let scan = walk.scan_mut();
         for message in &scan.messages {
             let checksum = match &front.trailer {
-                Some(trailer) => {
-                    let at = trailer.checksum_at(message.number);
-                    scan.checker.reader.checksum(at)?
-                }
+                Some(trailer) => scan.checker.reader.checksum(trailer, message.number)?,
                 None => 0,
             };
             first.get_or_insert(message.position);
@@ -77,17 +75,13 @@ pub(super) fn salvage(salvage: &mut Salvage<'_>) -> Result<()> {
         at += bytes.len() as u64;
         salvage.put(bytes, instead)
     };
-    let (mut messages, mut piece) = (Entries::new(&mut kept)?, Vec::new());
-    while let Some(bytes) = messages.next()? {
-        piece.extend_from_slice(&Kept::parse(&bytes).checksum.to_be_bytes());
-        if piece.len() >= PIECE_BYTES {
-            hasher.update(&piece);
-            put(salvage, &piece)?;
-            piece.clear();
-        }
-    }
-    hasher.update(&piece);
-    put(salvage, &piece)?;
+    let checksum = |kept: &Kept, out: &mut Vec<u8>| {
+        out.extend_from_slice(&kept.checksum.to_be_bytes());
+    };
+    each_piece(&mut kept, checksum, &[], |piece| {
+        hasher.update(piece);
+        put(salvage, piece)
+    })?;
     let foot = Foot::new(&front.key, count, hasher.finish());
     put(salvage, &foot.to_bytes())
 }
@@ -102,22 +96,32 @@ fn put_index(
 ) -> Result<()> {
     let until = first.unwrap_or_else(|| salvage.source().len());
     let mut offset = (count + 1) * ENTRY_BYTES as u64;
-    let (mut messages, mut piece) = (Entries::new(kept)?, Vec::new());
-    let mut put = |piece: &mut Vec<u8>| {
-        hasher.update(piece);
-        let put = salvage.put_in_front(piece, until);
-        piece.clear();
-        put
-    };
-    while let Some(bytes) = messages.next()? {
-        let kept = Kept::parse(&bytes);
-        piece.extend_from_slice(&kept.uuid);
-        piece.extend_from_slice(&offset.to_be_bytes());
+    let entry = |kept: &Kept, out: &mut Vec<u8>| {
+        out.extend_from_slice(&kept.uuid);
+        out.extend_from_slice(&offset.to_be_bytes());
         offset += kept.end - kept.position;
+    };
+    each_piece(kept, entry, &TERMINATOR, |piece| {
+        hasher.update(piece);
+        salvage.put_in_front(piece, until)
+    })
+}
+
+/// Gives `put` what `lay` adds for each message, and `last` behind that, in pieces.
+fn each_piece(
+    kept: &mut Spool,
+    mut lay: impl FnMut(&Kept, &mut Vec<u8>),
+    last: &[u8],
+    mut put: impl FnMut(&[u8]) -> Result<()>,
+) -> Result<()> {
+    let (mut messages, mut piece) = (Entries::new(kept)?, Vec::new());
+    while let Some(bytes) = messages.next()? {
+        lay(&Kept::parse(&bytes), &mut piece);
         if piece.len() >= PIECE_BYTES {
-            put(&mut piece)?;
+            put(&piece)?;
+            piece.clear();
         }
     }
-    piece.extend_from_slice(&[0; ENTRY_BYTES]);
-    put(&mut piece)
+    piece.extend_from_slice(last);
+    put(&piece)
 }

@@ -40,9 +40,9 @@ impl SealedSuspects {
     pub(super) fn open(source: &Arc<dyn Source>, options: &Options) -> Result<Option<Self>> {
         let segment = Segment::open(source.clone(), options)?;
         Ok(segment.front.trailer.map(|trailer| Self {
+            reader: Reader::sparse(&segment),
             segment,
             trailer,
-            reader: Reader::sparse(source.clone(), options),
         }))
     }
 }
@@ -73,9 +73,9 @@ impl Suspects for SealedSuspects {
         }
         let first = self.first_entry_from(span.start)?;
         for number in first..entries.min(first + MAX_ENTRIES) {
-            let entry = self.reader.entry(number, entries)?;
+            let entry = self.reader.entry(number)?;
             if span.start <= entry.offset && entry.offset < span.end {
-                suspects.push(self.message(number, &entry, span.end)?);
+                suspects.push(self.message(&entry, span.end)?);
             }
         }
         Ok(suspects)
@@ -93,70 +93,63 @@ impl Suspects for SealedSuspects {
             return Ok(found);
         }
         let is_of_index = span.start < self.segment.front.entry_at(entries);
-        let mut number = if is_of_index {
-            span.start / ENTRY_BYTES as u64
-        } else {
-            self.first_entry_from(span.start)?
+        let first = match is_of_index {
+            true => span.start / ENTRY_BYTES as u64,
+            false => self.first_entry_from(span.start)?,
         };
         // One entry that is wrong about its message is wrong itself. Where data has moved, the next one is wrong as well.
         let witnesses = if is_of_index { 2 } else { 1 };
-        while number + witnesses <= entries && found.len() < MAX_MISPLACED {
+        let has_all = |number: &u64| number + witnesses <= entries;
+        for number in (first..).take(MAX_MISPLACED).take_while(has_all) {
+            let offset = self.reader.entry(number)?.offset;
             let mut expected = Vec::new();
             for own in number..number + witnesses {
-                let entry = self.reader.entry(own, entries)?;
-                let stored = self.reader.checksum(self.trailer.checksum_at(own))?;
-                expected.push((entry, stored));
+                let stored = self.reader.checksum(&self.trailer, own)?;
+                expected.push((self.reader.entry(own)?, stored));
             }
-            let Some((first, _)) = expected.first().copied() else {
-                break;
+            let mut reader = Reader::sparse(&self.segment);
+            let check = move |at: u64| {
+                let mut all = Trial::NOTHING;
+                for (entry, stored) in &expected {
+                    let moved = entry.offset.wrapping_sub(offset);
+                    let moved = Entry {
+                        offset: at.wrapping_add(moved),
+                        ..*entry
+                    };
+                    let trial = stands(&mut reader, &moved, *stored)?;
+                    all.work += trial.work;
+                    all.end = trial.end;
+                    if trial.end.is_none() {
+                        break;
+                    }
+                }
+                Ok(all)
             };
-            let front = self.segment.front;
-            let mut reader = Reader::sparse(self.segment.source.clone(), &self.segment.options);
             found.push(Misplaced {
                 what: "message",
-                offset: first.offset,
-                check: Box::new(move |at| {
-                    let mut all = Trial::NOTHING;
-                    for (entry, stored) in &expected {
-                        let moved = entry.offset.wrapping_sub(first.offset);
-                        let at = at.wrapping_add(moved);
-                        let trial = stands_at(&mut reader, &front, entry, *stored, at)?;
-                        all.work += trial.work;
-                        all.end = trial.end;
-                        if trial.end.is_none() {
-                            break;
-                        }
-                    }
-                    Ok(all)
-                }),
+                offset,
+                check: Box::new(check),
             });
-            number += 1;
         }
         Ok(found)
     }
 }
 
-/// Whether an entry's message stands at `at`, by its checksum.
-fn stands_at(
-    reader: &mut Reader,
-    front: &Front,
-    entry: &Entry,
-    stored: u64,
-    at: u64,
-) -> Result<Trial> {
-    if !front.in_bounds(at) || !uuid6::is_v6(&entry.uuid) {
+/// Whether an entry's message stands at its offset, by its checksum.
+fn stands(reader: &mut Reader, entry: &Entry, stored: u64) -> Result<Trial> {
+    let front = reader.front;
+    if !front.in_bounds(entry.offset) || !uuid6::is_v6(&entry.uuid) {
         return Ok(Trial::NOTHING);
     }
-    let parsed = reader.header(at, front.data_end)?;
-    let Ok(message) = judge::message(0, entry, at, parsed) else {
+    let Ok(message) = judge::message(entry, reader.header(entry.offset)?) else {
         return Ok(Trial::NOTHING);
     };
     let work = message.header.total();
     if work > MAX_LENGTHS_TRIED_BYTES {
         return Ok(Trial::NOTHING);
     }
-    let computed = reader.hash(&front.key, &entry.uuid, at, work)?;
-    Ok(trial(front, Claim { message, stored }, computed, work))
+    let computed = reader.hash(&entry.uuid, entry.offset, work)?;
+    Ok(trial(&front, Claim { message, stored }, computed, work))
 }
 
 /// What a message comes to whose checksum is `computed`, whatever is in front of it. Finding out took so much work.
@@ -170,13 +163,12 @@ impl SealedSuspects {
     /// The first entry whose message begins at `offset` or behind it. Offsets that are none are passed over; where others
     /// mislead the search, nothing is found that checks.
     fn first_entry_from(&mut self, offset: u64) -> Result<u64> {
-        let entries = self.segment.front.entries;
-        let (mut low, mut high) = (0, entries);
+        let (mut low, mut high) = (0, self.segment.front.entries);
         while low < high {
             let middle = low + (high - low) / 2;
             let (mut number, mut is_before) = (middle, false);
             while number < high.min(middle + MAX_PASSED) {
-                let found = self.reader.entry(number, entries)?.offset;
+                let found = self.reader.entry(number)?.offset;
                 if self.segment.front.in_bounds(found) {
                     is_before = found < offset;
                     break;
@@ -201,12 +193,9 @@ impl SealedSuspects {
     }
 
     /// The message of an entry, at its offset: damaged itself, or its UUID or checksum.
-    fn message(&mut self, number: u64, entry: &Entry, span_end: u64) -> Result<Suspect> {
-        let (entries, data_end) = (self.segment.front.entries, self.segment.front.data_end);
-        let next = match number + 1 < entries {
-            true => self.reader.entry(number + 1, entries)?.offset,
-            false => data_end,
-        };
+    fn message(&mut self, entry: &Entry, span_end: u64) -> Result<Suspect> {
+        let (number, data_end) = (entry.number, self.segment.front.data_end);
+        let next = self.reader.beginning(number + 1)?;
         let start = entry.offset;
         let end = if start < next && next <= data_end {
             next
@@ -216,14 +205,13 @@ impl SealedSuspects {
         let piece = start..end.min(start.saturating_add(MAX_LENGTHS_TRIED_BYTES));
         let mut bytes = Vec::new();
         read_piece(&*self.segment.source, &piece, &mut bytes)?;
-        let stated = match Header::parse(&bytes, bytes.len() as u64) {
-            Ok(header) => usize::try_from(header.total()).ok(),
-            _ => None,
-        };
+        let header = Header::parse(&bytes, bytes.len() as u64).ok();
+        let stated = header.and_then(|header| usize::try_from(header.total()).ok());
         let (len, lengths) = (bytes.len(), MAX_HEADER_BYTES.min(bytes.len()));
         let whole = stated.filter(|total| *total as u64 <= MAX_TRIED_BYTES);
         let front = self.segment.front;
-        let check = move |bytes: &[u8]| message_checks(&front, start, len, bytes);
+        let entry = *entry;
+        let check = move |bytes: &[u8]| message_checks(&front, &entry, len, bytes);
         Ok(Suspect {
             elsewhere: vec![self.entry_range(number), self.checksum_range(number)],
             tried: whole.unwrap_or(lengths).max(lengths),
@@ -234,19 +222,16 @@ impl SealedSuspects {
 
     /// An entry whose offset or UUID may be damaged: its message is read from where it would point.
     fn entry(&mut self, number: u64) -> Result<Suspect> {
-        let stored = self.reader.checksum(self.trailer.checksum_at(number))?;
-        let (front, mut reader) = (
-            self.segment.front,
-            Reader::sparse(self.segment.source.clone(), &self.segment.options),
-        );
+        let stored = self.reader.checksum(&self.trailer, number)?;
+        let mut reader = Reader::sparse(&self.segment);
         let range = self.entry_range(number);
         let end = range.end;
         let check = move |bytes: &[u8]| {
-            let Some(entry) = bytes.first_chunk().map(Entry::parse) else {
+            let Some(entry) = bytes.first_chunk() else {
                 return Trial::NOTHING;
             };
             // What cannot be read proves nothing.
-            let found = stands_at(&mut reader, &front, &entry, stored, entry.offset);
+            let found = stands(&mut reader, &Entry::parse(number, entry), stored);
             let Trial { end: found, work } = found.unwrap_or(Trial::NOTHING);
             Trial {
                 end: found.map(|_| end),
@@ -276,17 +261,18 @@ impl SealedSuspects {
     }
 }
 
-/// Whether a message of at most `len` bytes at `start`, its entry and its checksum, one behind the other, fit together.
-fn message_checks(front: &Front, start: u64, len: usize, bytes: &[u8]) -> Trial {
+/// Whether a message of at most `len` bytes, its entry and its checksum, one behind the other, fit together, the entry having the
+/// number and offset of `own`.
+fn message_checks(front: &Front, own: &Entry, len: usize, bytes: &[u8]) -> Trial {
     let Some((piece, rest)) = bytes.split_at_checked(len) else {
         return Trial::NOTHING;
     };
     if let Some((entry, stored)) = rest.first_chunk::<ENTRY_AND_CHECKSUM>().map(fields)
-        && let entry = Entry::parse(entry)
-        && entry.offset == start
+        && let entry = Entry::parse(own.number, entry)
+        && entry.offset == own.offset
         && uuid6::is_v6(&entry.uuid)
         && let parsed = Header::parse(piece, len as u64)
-        && let Ok(message) = judge::message(0, &entry, start, parsed)
+        && let Ok(message) = judge::message(&entry, parsed)
         && let Some(whole) = piece.get(..saturating_usize(message.header.total()))
     {
         let mut hasher = Incremental::new(&front.key);

@@ -16,10 +16,9 @@ pub(super) fn torn_trailer(segment: &Segment) -> Result<Option<u64>> {
         len,
         entries,
         data_start,
-        key,
         ..
     } = segment.front;
-    let mut reader = Reader::sequential(segment.source.clone(), &segment.options);
+    let mut reader = Reader::sequential(segment);
     let Some(data_end) = end_of_last(&mut reader, &segment.front)? else {
         return Ok(None);
     };
@@ -31,17 +30,17 @@ pub(super) fn torn_trailer(segment: &Segment) -> Result<Option<u64>> {
         if number.is_multiple_of(POLL_EVERY) {
             reader.poll()?;
         }
-        let entry = reader.entry(number, entries)?;
+        let entry = reader.entry(number)?;
         if entry.offset != at || at >= len {
             return Ok(None);
         }
-        reader.bring(at, len, false)?;
-        let Ok(header) = reader.header(at, len)? else {
+        reader.bring(at, false, 0)?;
+        let Ok(header) = reader.header(at)? else {
             return Ok(None);
         };
         let stored_at = data_end + number * CHECKSUM_BYTES as u64;
         if stored_at < len {
-            let checksum = reader.hash(&key, &entry.uuid, at, header.total())?;
+            let checksum = reader.hash(&entry.uuid, at, header.total())?;
             if !begins(&reader, stored_at, &checksum.to_be_bytes())? {
                 return Ok(None);
             }
@@ -59,11 +58,11 @@ fn end_of_last(reader: &mut Reader, front: &Front) -> Result<Option<u64>> {
     let Some(last) = front.entries.checked_sub(1) else {
         return Ok(Some(front.data_start));
     };
-    let at = reader.entry(last, front.entries)?.offset;
+    let at = reader.entry(last)?.offset;
     if !front.in_bounds(at) {
         return Ok(None);
     }
-    let header = reader.header(at, front.len)?;
+    let header = reader.header(at)?;
     Ok(header.ok().map(|header| at + header.total()))
 }
 

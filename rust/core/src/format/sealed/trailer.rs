@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::index::read_array;
 use super::layout::{CHECKSUM_BYTES, FOOT_BYTES, MAGIC};
-use super::reader::read_array;
 use crate::checksum::{Key, hash};
 use crate::cursor::fields;
 use crate::error::{Finding, Result};

@@ -102,16 +102,14 @@ impl SealedScan {
             self.fail(number, Some(Fault::SearchLimit))?;
             return Ok(Advance::On);
         }
-        let entry = self.checker.reader.entry_and_next(number, front.entries)?;
+        let entry = self.checker.reader.entry_and_next(number)?;
         if !self.messages.is_empty() {
             if !self.has_at_hand(entry.offset) {
                 return Ok(Advance::Full);
             }
         } else if entry.offset == self.state.end && front.in_bounds(entry.offset) {
             let body = self.needs_bodies();
-            self.checker
-                .reader
-                .bring(entry.offset, front.data_end, body)?;
+            self.checker.reader.bring(entry.offset, body, 0)?;
         }
         if entry.offset == self.state.end
             && let Some(advance) = self.advance_run(number)?
@@ -120,10 +118,10 @@ impl SealedScan {
         }
         let before = (self.checker.budget, self.state.behind);
         let prior = self.state.prior();
-        let own = self.checker.check(number, &entry, entry.offset, &prior)?;
+        let own = self.checker.check(&entry, &prior)?;
         let (found, fault) = match own {
             Ok(message) => (Some(message), None),
-            Err(fault) => (self.try_behind(number, &entry, &prior)?, Some(fault)),
+            Err(fault) => (self.try_behind(&entry, &prior)?, Some(fault)),
         };
         let is_damage =
             fault.is_some() || found.is_some_and(|message| message.position != prior.end);
@@ -131,7 +129,7 @@ impl SealedScan {
             (self.checker.budget, self.state.behind) = before;
             return self.meet_damage();
         } else if let Some(message) = found {
-            self.commit(&entry, message, fault)?
+            self.commit(message, fault.map(|_| entry.offset))?
         } else {
             self.fail(number, fault)?;
             Advance::On
@@ -158,11 +156,7 @@ impl SealedScan {
         if !are_wanted || too_large {
             let run = run.to_vec();
             for message in run {
-                let entry = Entry {
-                    uuid: message.uuid,
-                    offset: message.position,
-                };
-                let advance = self.commit(&entry, message, None)?;
+                let advance = self.commit(message, None)?;
                 if advance != Advance::On {
                     return Ok(Some(advance));
                 }
@@ -208,7 +202,7 @@ impl SealedScan {
             return true;
         }
         let reader = &self.checker.reader;
-        match reader.held_header(offset, front.data_end) {
+        match reader.held_header(offset) {
             Some(Ok(header)) if self.needs_bodies() => {
                 reader.held(offset, header.total()).is_some()
             }
@@ -218,7 +212,7 @@ impl SealedScan {
     }
 
     /// The message of an entry that failed at its own offset, if it stands directly behind the last good one.
-    fn try_behind(&mut self, number: u64, entry: &Entry, prior: &Prior) -> Result<Option<Message>> {
+    fn try_behind(&mut self, entry: &Entry, prior: &Prior) -> Result<Option<Message>> {
         let place = prior.end;
         if entry.offset == place {
             return Ok(None);
@@ -231,7 +225,11 @@ impl SealedScan {
             }
             self.state.behind = Behind::Tried(place);
         }
-        let checked = self.checker.check(number, entry, place, prior)?;
+        let moved = Entry {
+            offset: place,
+            ..*entry
+        };
+        let checked = self.checker.check(&moved, prior)?;
         if checked == Err(Fault::SearchLimit) {
             self.exhaust_part()?;
             self.state.behind = Behind::Exhausted;
@@ -259,8 +257,8 @@ impl SealedScan {
         })
     }
 
-    /// Takes in a message that counts, found although its entry has this fault.
-    fn commit(&mut self, entry: &Entry, message: Message, fault: Option<Fault>) -> Result<Advance> {
+    /// Takes in a message that counts, found although its entry says that it is somewhere else.
+    fn commit(&mut self, message: Message, elsewhere: Option<u64>) -> Result<Advance> {
         let is_past = !self.runs_on && self.bounds.is_past(&message.uuid);
         let is_wanted = !self.runs_on
             && self.bounds.contains(&message.uuid)
@@ -274,13 +272,13 @@ impl SealedScan {
             self.begin_front(self.state.next);
             return Ok(Advance::End);
         }
-        if fault.is_some() {
-            self.mark_moved(entry, &message)?;
+        if let Some(stated) = elsewhere {
+            self.mark_moved(stated, &message)?;
         }
         self.tiling
             .cover(message.end(), Kind::Record, None, &mut self.spans);
         self.follow(&message);
-        self.state.stands = fault.is_none();
+        self.state.stands = elsewhere.is_none();
         if is_wanted {
             self.messages.push(message);
         }

@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use uuid::Uuid;
 
 use super::COLUMNS;
-use super::layout::{ENTRY_BYTES, Entry, UUID_BYTES};
+use super::layout::{ENTRY_BYTES, UUID_BYTES};
 use super::trailer::Foot;
 use crate::bug::OrBug;
 use crate::checksum::{Incremental, Key};
+use crate::cursor::fields;
 use crate::engine::{self, Interrupt, WriteOptions};
 use crate::error::{Error, Result};
 use crate::format::active::{Sequence, Stored, Unhashed, encode_message};
@@ -249,7 +250,8 @@ impl Writer {
         );
         each_piece(&entries, 0, self.interrupt.as_ref(), |bytes| {
             for entry in bytes.as_chunks_mut::<ENTRY_BYTES>().0 {
-                let offset = data_start + Entry::parse(entry).offset;
+                let (_, offset): ([u8; UUID_BYTES], u64) = fields(entry);
+                let offset = data_start + offset;
                 if let Some(place) = entry.last_chunk_mut() {
                     *place = offset.to_be_bytes();
                 }
