@@ -5,13 +5,11 @@ use super::index::POLL_EVERY;
 use super::judge::{self, Claim, Fault, Judged, Prior};
 use super::layout::{Entry, Message, Parsed, UUID_BYTES};
 use super::reader::Reader;
-use super::run::{Run, Stretch, Trust};
+use super::run::{Run, Trust};
 use super::trailer::Trailer;
-use crate::engine::{Budget, Options};
-use crate::error::{Error, Result};
+use crate::engine::Budget;
+use crate::error::Result;
 use crate::limits::LIMITS;
-use crate::saturating::saturating_usize;
-use crate::source::Source;
 
 /// A look at a message counts as so many bytes where it is near the one before, and where it has to be fetched.
 const NEAR_COST: u64 = 64;
@@ -19,39 +17,13 @@ const FAR_COST: u64 = 512;
 /// A message so near behind where the one that was looked at before begins needs no fetching.
 const NEAR_BYTES: u64 = 4 << 10;
 
-/// How much of a message is handed out.
-pub(super) const fn handed_out(message: &Message, options: &Options) -> u64 {
-    if options.values {
-        message.header.total()
-    } else {
-        message.header.value_start()
-    }
-}
-
 /// The next entry that is evidence: what was found when it was last looked for.
 #[derive(Clone, Copy, Debug)]
 struct Evidence {
     /// Entries from this one on were looked at.
     from: u64,
-    /// Its number and UUID, if there is one.
-    next: Option<(u64, [u8; UUID_BYTES])>,
-}
-
-/// Refuses a message that is larger than what is to be given out.
-///
-/// # Errors
-/// [`Error::Limit`].
-pub(super) fn admit(source: &dyn Source, message: &Message, options: &Options) -> Result<()> {
-    let total = message.header.total();
-    if options.values && total > options.max_record_bytes {
-        return Err(Error::record_too_large(
-            source.path(),
-            format!("the message at offset {}", message.position),
-            total,
-            options.max_record_bytes,
-        ));
-    }
-    Ok(())
+    /// Which it is, if there is one.
+    next: Option<Entry>,
 }
 
 /// Checks messages of one file.
@@ -193,7 +165,7 @@ impl Checker {
     /// The UUID of the next entry behind this one whose offset is in bounds and whose UUID is of version 6.
     fn next_evidence(&mut self, number: u64) -> Result<Option<[u8; UUID_BYTES]>> {
         let known = self.evidence.filter(|known| {
-            known.from <= number && known.next.is_none_or(|(next, _)| number < next)
+            known.from <= number && known.next.is_none_or(|next| number < next.number)
         });
         let next = match known {
             Some(known) => known.next,
@@ -203,13 +175,13 @@ impl Checker {
                 next
             }
         };
-        Ok(next.map(|(_, uuid)| uuid))
+        Ok(next.map(|next| next.uuid))
     }
 
-    fn find_evidence(&mut self, from: u64) -> Result<Option<(u64, [u8; UUID_BYTES])>> {
+    fn find_evidence(&mut self, from: u64) -> Result<Option<Entry>> {
         for number in from..self.front.entries {
             if (number - from) % POLL_EVERY == POLL_EVERY - 1 {
-                self.reader.poll()?;
+                self.reader.options.poll()?;
             }
             // The next one or two are in view already.
             let reader = if number <= from + 1 {
@@ -219,7 +191,7 @@ impl Checker {
             };
             let entry = reader.entry(number)?;
             if judge::is_evidence(&self.front, &entry) {
-                return Ok(Some((number, entry.uuid)));
+                return Ok(Some(entry));
             }
         }
         Ok(None)
@@ -230,15 +202,15 @@ impl Checker {
     ///
     /// # Errors
     /// [`Error::Limit`] for a message that is larger than what is to be given out.
-    pub(super) fn bring_checked(&mut self, message: &Message, options: &Options) -> Result<u64> {
+    pub(super) fn bring_checked(&mut self, message: &Message) -> Result<u64> {
         let (position, total) = (message.position, message.header.total());
-        admit(&*self.reader.source, message, options)?;
-        let len = handed_out(message, options);
+        self.reader.admit(message)?;
+        let len = self.reader.handed_out(message);
         if self.reader.held(position, len).is_some() {
             return Ok(len);
         }
         self.reader.bring_whole(position, len)?;
-        if let Some(trailer) = self.front.trailer.filter(|_| options.values) {
+        if let Some(trailer) = self.front.trailer.filter(|_| self.reader.options.values) {
             // What is handed out is what is hashed: these very bytes, once more.
             let stored = self.reader.checksum(&trailer, message.number)?;
             if self.reader.hash(&message.uuid, position, total)? != stored {
@@ -279,36 +251,15 @@ impl Checker {
         most: usize,
         prior: &Prior,
     ) -> Result<&[Message]> {
-        let Front {
-            entries,
-            data_end,
-            key,
-            trailer,
-            ..
-        } = self.front;
         let is_cheap = LIMITS.run_bytes as u64 <= self.budget.left(self.front.len);
-        let Some(trailer) = trailer.filter(|_| is_cheap) else {
+        let Some(trailer) = self.front.trailer.filter(|_| is_cheap) else {
             return Ok(&[]);
         };
         self.reader.checksum(&trailer, number)?;
-        let count = saturating_usize(entries.saturating_sub(number));
+        let end = number.saturating_add(most as u64);
+        let numbers = number..end.min(self.front.entries);
         let run = self.run.get_or_insert_default();
-        let (lead, bytes) = self.reader.bytes_led(prior.end);
-        run.check(
-            &key,
-            &Stretch {
-                number,
-                entries: self
-                    .reader
-                    .entries_in_view(number, count.min(most).min(LIMITS.run_messages)),
-                checksums: self.reader.checksums_in_view(trailer.checksum_at(number)),
-                bytes,
-                lead,
-                left: data_end.saturating_sub(prior.end),
-                prior: *prior,
-            },
-            &mut self.trust,
-        );
+        run.check(&self.reader, &trailer, numbers, prior, &mut self.trust);
         Ok(&run.messages)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::index::{each_piece, index_hash, read_array};
+use super::index::{TERMINATOR, index_hash, read_array};
 use super::layout::{ENTRY_BYTES, Entry};
 use super::trailer::Trailer;
 use crate::checksum::Key;
@@ -145,19 +145,23 @@ impl Segment {
     }
 
     /// Shows `look` the entries in pieces. Gives the index hash of what is in the file; `None` without a trailer.
-    fn go_through(&self, mut look: impl FnMut(&[u8])) -> Result<Option<u64>> {
+    fn go_through(&self, look: impl FnMut(&[u8])) -> Result<Option<u64>> {
         let (source, options) = (&*self.source, &self.options);
-        let Front { key, entries, .. } = &self.front;
+        let Front {
+            key,
+            entries,
+            trailer,
+            ..
+        } = &self.front;
         let at = self.front.entry_at(*entries);
-        let Some(trailer) = &self.front.trailer else {
-            each_piece(source, options, 0, at, |bytes| {
-                look(bytes);
-                true
-            })?;
-            return Ok(None);
+        let (terminator, checksums) = match trailer {
+            Some(trailer) => {
+                let end = trailer.checksum_at(*entries);
+                (read_array(source, at)?, trailer.start..end)
+            }
+            None => (TERMINATOR, 0..0),
         };
-        let terminator = (at, read_array(source, at)?);
-        let checksums = trailer.start..trailer.checksum_at(*entries);
-        index_hash(source, options, key, terminator, checksums, look).map(Some)
+        let hash = index_hash(source, options, key, (at, terminator), checksums, look)?;
+        Ok(trailer.map(|_| hash))
     }
 }

@@ -10,7 +10,6 @@ use super::search::Search;
 use super::table::Near;
 use crate::bug::OrBug;
 use crate::checksum::batch::Batch;
-use crate::checksum::hash;
 use crate::cursor::Cursor;
 use crate::error::Result;
 use crate::limits::LIMITS;
@@ -141,13 +140,10 @@ impl Group {
         while !self.ahead.is_empty() {
             memory.prefetch(&mut self.ahead);
             for search in &mut self.searches {
-                let Some(place) = search.place() else {
-                    continue;
-                };
-                if search.finish(memory.entries) {
-                    continue;
-                }
-                if let Some(seen) = memory.entry(place) {
+                if let Some(place) = search.place()
+                    && !search.finish(memory.entries)
+                    && let Some(seen) = memory.entry(place)
+                {
                     search.saw(&seen.uuid);
                     ask_next(search, &mut self.ahead);
                 }
@@ -163,10 +159,8 @@ impl Group {
         let from = place(offset).saturating_sub(usual);
         let lines = (from..=from.saturating_add(3 * usual)).step_by(CACHE_LINE_BYTES);
         self.ahead.extend(lines);
-        if let Some(trailer) = &front.trailer {
-            let checksum = trailer.checksum_at(number);
-            self.ahead.push(place(checksum));
-        }
+        let checksum = front.trailer.map(|own| own.checksum_at(number));
+        self.ahead.extend(checksum.map(place));
     }
 
     /// Asks for the messages of the entries that were found.
@@ -176,10 +170,9 @@ impl Group {
             let entry = memory.entry(search.answer());
             let entry = entry.filter(|entry| entry.uuid == *search.wanted());
             if let Some(entry) = &entry {
+                let checksum = front.trailer.map(|own| own.checksum_at(entry.number));
                 self.ahead.push(place(entry.offset));
-                if let Some(trailer) = &front.trailer {
-                    self.ahead.push(place(trailer.checksum_at(entry.number)));
-                }
+                self.ahead.extend(checksum.map(place));
             }
             self.found.push(Found { entry, good: None });
         }
@@ -221,13 +214,8 @@ impl Group {
                 self.claims.push((row, Claim { message, stored }));
             }
         }
-        if let [_] = self.claims.as_slice() {
-            self.hashes.clear();
-            self.hashes.push(hash(&front.key, &self.bytes));
-        } else {
-            self.batch
-                .hash(&front.key, &self.bytes, &self.extents, &mut self.hashes);
-        }
+        self.batch
+            .hash(&front.key, &self.bytes, &self.extents, &mut self.hashes);
         let nothing = Prior::nothing(front);
         for ((row, claim), computed) in self.claims.iter().zip(&self.hashes) {
             if let Ok(message) = claim.judge(*computed, &nothing)

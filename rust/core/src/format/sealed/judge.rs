@@ -75,61 +75,57 @@ impl Fault {
         let Entry { uuid, offset, .. } = *entry;
         let cause = self.cause();
         let name = Uuid::from_bytes(uuid);
-        match self {
-            Self::OutOfBounds => Finding::words(
-                cause,
+        let stated = || format!("{offset} in the index entry of {name}");
+        let (expected, actual) = match self {
+            Self::Checksum { stored, computed } => {
+                let computed = front.key.disclosed(computed);
+                return Finding::Checksum { stored, computed };
+            }
+            Self::BadUuid => return Finding::BadUuid { uuid },
+            Self::NotAbove(last) => return Finding::OutOfOrder { last, uuid },
+            Self::OutOfBounds => (
                 format!(
                     "an offset from {} on and below {}, where the messages are",
                     front.data_start, front.data_end
                 ),
-                format!("{offset} in the index entry of {name}"),
+                stated(),
             ),
-            Self::Overlap => Finding::words(
-                cause,
-                format!(
-                    "an offset of at least {}, where the message before ends",
-                    prior.end
-                ),
-                format!("{offset} in the index entry of {name}"),
-            ),
-            Self::Short(short) => {
-                let needed = short.needed;
-                let expected = match short.in_header {
+            Self::Overlap => {
+                let end = prior.end;
+                let expected =
+                    format!("an offset of at least {end}, where the message before ends");
+                (expected, stated())
+            }
+            Self::Short(Short {
+                in_header,
+                needed,
+                left,
+            }) => {
+                let expected = match in_header {
                     true => format!("at least {needed} bytes for the lengths and type of {name}"),
                     false => format!("{needed} bytes, as the lengths of {name} say"),
                 };
-                let actual = format!("{} bytes left in the data", short.left);
-                Finding::words(cause, expected, actual)
+                (expected, format!("{left} bytes left in the data"))
             }
-            Self::Checksum { stored, computed } => Finding::Checksum {
-                stored,
-                computed: front.key.disclosed(computed),
-            },
-            Self::BadUuid => Finding::BadUuid { uuid },
-            Self::NotAbove(last) => Finding::OutOfOrder { last, uuid },
-            Self::Ahead(next) => Finding::words(
-                cause,
-                format!(
-                    "a UUID smaller than the next one, {}",
-                    Uuid::from_bytes(next)
-                ),
-                name.to_string(),
-            ),
-            Self::Unconfirmed { end, expected } => Finding::words(
-                cause,
+            Self::Ahead(next) => {
+                let next = Uuid::from_bytes(next);
+                let expected = format!("a UUID smaller than the next one, {next}");
+                (expected, name.to_string())
+            }
+            Self::Unconfirmed { end, expected } => (
                 format!(
                     "the message of {name} to end at {expected}, where the index says that the next one begins"
                 ),
                 format!("lengths that end it at {end}"),
             ),
-            Self::SearchLimit => Finding::words(
-                cause,
+            Self::SearchLimit => (
                 format!("at most {} bytes hashed in vain", Budget::total(front.len)),
                 format!(
                     "an index whose entries would take more: {name} and those behind it are not looked at"
                 ),
             ),
-        }
+        };
+        Finding::words(cause, expected, actual)
     }
 }
 

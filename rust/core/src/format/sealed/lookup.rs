@@ -1,6 +1,7 @@
 //! Finding messages by UUID, and ranges of them, without reading the rest.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeMap;
+use std::iter::repeat;
 use std::sync::{Arc, Mutex};
 
 use super::check::Checker;
@@ -112,12 +113,9 @@ impl SealedLookup {
             if number % POLL_GROUPS == POLL_GROUPS - 1 {
                 options.poll()?;
             }
-            match source.as_slice() {
-                Some(bytes) if is_searchable => {
-                    group.find(&self.proof, checker, bytes, some, &mut take)?;
-                    continue;
-                }
-                _ => {}
+            if let Some(bytes) = source.as_slice().filter(|_| is_searchable) {
+                group.find(&self.proof, checker, bytes, some, &mut take)?;
+                continue;
             }
             for uuid in some {
                 let sought = match is_searchable {
@@ -153,10 +151,7 @@ impl SealedLookup {
         let mut unsure = Vec::new();
         self.find(tools, |checker, sought| {
             places.push(match sought {
-                Sought::Hit(message) => {
-                    found.take(checker, message, &self.segment().options)?;
-                    Some((0, found.len() - 1))
-                }
+                Sought::Hit(message) => Some((0, found.take(checker, message)?)),
                 Sought::Absent => None,
                 Sought::Unsure => {
                     unsure.push(places.len());
@@ -200,39 +195,35 @@ impl SealedLookup {
         places: &mut [Option<(usize, usize)>],
     ) -> Result<()> {
         let uuid = |place: &usize| uuids.get(*place).copied();
-        let wanted: BTreeSet<_> = unsure.iter().filter_map(uuid).collect();
-        let before = found.len();
-        self.scan(&wanted, found)?;
-        let rows: HashMap<_, _> = found.uuids().zip(0..).skip(before).collect();
+        let mut rows: BTreeMap<_, _> = unsure.iter().filter_map(uuid).zip(repeat(None)).collect();
+        let (first, last) = (rows.first_key_value(), rows.last_key_value());
+        let next = |uuid: [u8; UUID_BYTES]| u128::from_be_bytes(uuid).checked_add(1);
+        let until = last
+            .and_then(|(uuid, _)| next(*uuid))
+            .map(u128::to_be_bytes);
+        let wanted = Wanted {
+            since: first.map(|(uuid, _)| Bound::Uuid(*uuid)),
+            until: until.map(Bound::Uuid),
+            ..Wanted::default()
+        };
+        let mut messages = Vec::new();
+        self.segment().walk_to(wanted, |message| {
+            messages.extend(rows.contains_key(&message.uuid).then_some(*message));
+            false // all of them
+        })?;
+        let mut checker = self.checker();
+        for message in messages {
+            let row = found.take(&mut checker, message)?;
+            rows.insert(message.uuid, Some(row));
+        }
         for place in unsure {
-            let row = uuid(place).and_then(|uuid| rows.get(&uuid).copied());
+            let row = uuid(place).and_then(|uuid| rows.get(&uuid).copied().flatten());
             if row.is_none() && self.segment().options.strict {
                 self.proof.unproven(None)?;
             }
             if let Some(own) = places.get_mut(*place) {
                 *own = row.map(|row| (0, row));
             }
-        }
-        Ok(())
-    }
-
-    /// Looks for these UUIDs by walking.
-    fn scan(&self, uuids: &BTreeSet<[u8; UUID_BYTES]>, found: &mut FoundMessages) -> Result<()> {
-        let next = |uuid: &[u8; UUID_BYTES]| u128::from_be_bytes(*uuid).checked_add(1);
-        let until = uuids.last().and_then(next).map(u128::to_be_bytes);
-        let wanted = Wanted {
-            since: uuids.first().copied().map(Bound::Uuid),
-            until: until.map(Bound::Uuid),
-            ..Wanted::default()
-        };
-        let mut messages = Vec::new();
-        self.segment().each_message(wanted, |message| {
-            messages.extend(uuids.contains(&message.uuid).then_some(*message));
-            true
-        })?;
-        let mut checker = self.checker();
-        for message in messages {
-            found.take(&mut checker, message, &self.segment().options)?;
         }
         Ok(())
     }

@@ -62,14 +62,7 @@ pub(super) fn front(source: &Arc<dyn Source>, options: &Options) -> Result<Front
     }
     for key in &options.keys {
         let own = under(key)?;
-        let mut any_counts = false;
-        if own.front.trailer.is_some() {
-            own.each_message(Wanted::default(), |_| {
-                any_counts = true;
-                false
-            })?;
-        }
-        if any_counts {
+        if own.front.trailer.is_some() && own.walk_to(Wanted::default(), |_| true)?.is_some() {
             return Ok(own.front);
         }
     }
@@ -130,12 +123,12 @@ impl Segment {
         Ok(own)
     }
 
-    /// Shows `look` each message of a walk that goes on behind damage, until it has seen enough and says `false`.
-    pub(super) fn each_message(
+    /// The first message that is sought, of a walk that goes on behind damage.
+    pub(super) fn walk_to(
         &self,
         wanted: Wanted,
-        mut look: impl FnMut(&Message) -> bool,
-    ) -> Result<()> {
+        mut is_sought: impl FnMut(&Message) -> bool,
+    ) -> Result<Option<Message>> {
         let options = Options {
             strict: false,
             // What is not asked for may be too large.
@@ -145,11 +138,12 @@ impl Segment {
         };
         let mut walk = self.with(options).whole().into_walk();
         while walk.step()? == Step::More {
-            if !walk.scan().messages.iter().all(&mut look) {
-                break;
+            let mut messages = walk.scan().messages.iter().copied();
+            if let Some(found) = messages.find(&mut is_sought) {
+                return Ok(Some(found));
             }
         }
-        Ok(())
+        Ok(None)
     }
 
     /// The same, read in another way.
@@ -178,7 +172,8 @@ impl Segment {
             Start::Offset(offset) => {
                 let found = match self.find(offset)? {
                     Some(message) => Some(message),
-                    None => self.find_moved(offset)?,
+                    // Its entry may not say that it is there.
+                    None => self.walk_to(Wanted::default(), |own| own.position == offset)?,
                 };
                 let message = found.ok_or_else(|| {
                     Error::Usage(format!(
@@ -228,16 +223,6 @@ impl Segment {
             }
         }
         Ok(None)
-    }
-
-    /// The message at `offset`, though its entry does not say that it is there.
-    fn find_moved(&self, offset: u64) -> Result<Option<Message>> {
-        let mut found = None;
-        self.each_message(Wanted::default(), |message| {
-            found = Some(*message).filter(|message| message.position == offset);
-            found.is_none()
-        })?;
-        Ok(found)
     }
 }
 

@@ -16,7 +16,7 @@ use super::search::Search;
 use super::state::{Portion, Progress, State, extent};
 use super::walk::SealedScan;
 use crate::engine::part::{self, another_file, check_share, exhausted, inseparable};
-use crate::engine::{Options, UuidBounds};
+use crate::engine::{Advance, Options, UuidBounds};
 use crate::error::Result;
 use crate::limits::LIMITS;
 use crate::source::Source;
@@ -46,27 +46,20 @@ pub(super) fn split(
     let survey = segment.survey(|entry| visit(entry.number, entry.offset))?;
     visit(front.entries, front.data_end);
     // Under a key that is not given the hash cannot be told; that the index ascends is enough for parts to be exact.
-    let is_sound = match survey.hash {
-        Some(hash) if trailer.key_check_is_right => {
-            trailer.finding(&front.key, front.entries, hash).is_none()
-        }
-        _ => trailer.count_is_right && trailer.magic_is_right,
-    };
+    let is_sound = trailer.count_is_right
+        && trailer.magic_is_right
+        && (survey.is_proven || !trailer.key_check_is_right);
     if !survey.ascends || !is_sound || !front.terminator_is_zero {
         return Ok(Vec::new());
     }
     let ends = cuts.iter().skip(1).copied();
     let ends = ends.chain([(front.entries, front.data_end)]);
-    let portion = |(&(from, start), (until, end)): (&(u64, u64), (u64, u64))| {
+    let foot = trailer.foot;
+    let portion = |((from, start), (until, end))| {
         let bytes = extent(until - from, start, end);
-        let portion = Portion {
-            foot: trailer.foot,
-            from,
-            until,
-        };
-        part::Portion::new(bytes, portion)
+        part::Portion::new(bytes, Portion { foot, from, until })
     };
-    Ok(cuts.iter().zip(ends).map(portion).collect())
+    Ok(cuts.iter().copied().zip(ends).map(portion).collect())
 }
 
 impl Segment {
@@ -175,18 +168,15 @@ impl Checker {
 impl SealedScan {
     /// Reads nothing ahead behind the part that is walked, if it is one.
     pub(super) fn keep_to_part(&mut self) -> Result<()> {
-        if let Some(Progress { portion, .. }) = self.state.part {
-            let until = portion.until;
-            let is_last = until >= self.front().entries;
-            let data_until = match is_last {
-                true => self.front().data_end,
-                false => {
-                    let entry = read_array(self.source(), self.front().entry_at(until))?;
-                    Entry::parse(until, &entry).offset
-                }
-            };
-            self.checker.reader.read_ahead_until(until, data_until);
+        let Some(until) = self.state.part.map(|part| part.portion.until) else {
+            return Ok(());
+        };
+        let mut data_until = self.front().data_end;
+        if until < self.front().entries {
+            let entry = read_array(self.source(), self.front().entry_at(until))?;
+            data_until = Entry::parse(until, &entry).offset;
         }
+        self.checker.reader.read_ahead_until(until, data_until);
         Ok(())
     }
 
@@ -204,16 +194,12 @@ impl SealedScan {
         let budget = self.checker.budget;
         let standing = self.checker.standing(next.saturating_sub(1))?;
         self.checker.budget = budget;
-        match standing {
-            Some(message) => Err(inseparable(
-                self.source().path(),
-                &format!(
-                    "the message at offset {} checks, but overlaps another in front of it",
-                    message.position
-                ),
-            )),
-            None => Ok(false),
-        }
+        let Some(Message { position, .. }) = standing else {
+            return Ok(false);
+        };
+        let why =
+            format!("the message at offset {position} checks, but overlaps another in front of it");
+        Err(inseparable(self.source().path(), &why))
     }
 
     /// How many of so many entries are left of the part; behind it they are looked at one by one.
@@ -233,18 +219,17 @@ impl SealedScan {
         }
     }
 
-    /// At the end of a part: refuses it if the whole walk may have ended a search in it or behind it.
-    pub(super) fn end_part(&self) -> Result<()> {
-        let Some(part) = self.state.part else {
-            return Ok(());
-        };
-        let entries = self.state.next - self.state.from;
-        let bytes = extent(entries, part.start, self.state.end);
-        check_share(
-            self.source().path(),
-            self.checker.budget,
-            bytes,
-            self.front().len,
-        )
+    /// All behind the index is covered: what is left is the index up to the entry `until`, behind the last one with the
+    /// terminator. Refuses a part if the whole walk may have ended a search in it or behind it.
+    pub(super) fn begin_front(&mut self, until: u64) -> Result<Advance> {
+        if let Some(part) = self.state.part {
+            let entries = self.state.next - self.state.from;
+            let bytes = extent(entries, part.start, self.state.end);
+            let budget = self.checker.budget;
+            check_share(self.source().path(), budget, bytes, self.front().len)?;
+        }
+        self.tiling.finish(&mut self.spans);
+        self.state.front = Some((until, 0));
+        Ok(Advance::End)
     }
 }

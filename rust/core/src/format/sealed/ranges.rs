@@ -109,9 +109,7 @@ impl SealedScan {
             self.note(front.data_end, finding);
         }
         self.tiling.cover(front.len, kind, cause, &mut self.spans);
-        self.end_part()?;
-        self.begin_front(front.entries);
-        Ok(Advance::End)
+        self.begin_front(front.entries)
     }
 
     /// What is wrong with the trailer, or what there is of one. Hashes the index, once.
@@ -147,19 +145,17 @@ impl SealedScan {
             self.first = None;
             self.note(0, trailer.wrong_key(&front.key));
         }
-        self.spans.push(Span {
-            start: 0,
-            end: front.len,
-            kind: Kind::Corrupt,
-            cause: Some(Cause::WrongKey),
-        });
+        self.cover_all(Cause::WrongKey);
     }
 
-    /// All behind the index is covered: what is left is the index up to the entry `until`, behind the last one with the
-    /// terminator.
-    pub(super) fn begin_front(&mut self, until: u64) {
-        self.tiling.finish(&mut self.spans);
-        self.state.front = Some((until, 0));
+    /// The one range of a file of which nothing can be read. Not through a tiling: an empty file has an empty range.
+    fn cover_all(&mut self, cause: Cause) {
+        self.spans.push(Span {
+            start: 0,
+            end: self.front().len,
+            kind: whole_kind(cause, true),
+            cause: Some(cause),
+        });
     }
 
     /// Gives the next ranges of the index. `false` where there are no more.
@@ -194,20 +190,13 @@ impl SealedScan {
         Ok(more)
     }
 
-    /// The one range of a file of which nothing can be read.
+    /// Nothing of the file can be read.
     pub(super) fn give_up(&mut self, cause: Cause) -> Result<Advance> {
-        let front = *self.front();
         if self.stops_at_damage() {
-            self.note(0, front.unreadable_finding(cause));
+            self.note(0, self.front().unreadable_finding(cause));
             return Err(self.raised());
         }
-        // Not through a tiling: an empty file has an empty range.
-        self.spans.push(Span {
-            start: 0,
-            end: front.len,
-            kind: whole_kind(cause, true),
-            cause: Some(cause),
-        });
+        self.cover_all(cause);
         Ok(Advance::End)
     }
 
@@ -237,10 +226,8 @@ impl SealedScan {
             let advance = self.go_on()?;
             self.spans.clear();
             // Entries are marked in their order, and come before everything else; only the key can be wrong before that.
-            let is_settled = self
-                .first
-                .as_ref()
-                .is_some_and(|first| first.offset < terminator)
+            let first = self.first.as_ref();
+            let is_settled = first.is_some_and(|first| first.offset < terminator)
                 && (self.state.counted || !self.front().may_be_under_another_key());
             if advance == Advance::End || is_settled {
                 return Err(self.raised());
@@ -250,11 +237,8 @@ impl SealedScan {
 
     /// Whether damage at `offset` is to be noted: the first of the file is looked for, and is not in front of this.
     pub(super) fn is_first(&self, offset: u64) -> bool {
-        self.runs_on
-            && self
-                .first
-                .as_ref()
-                .is_none_or(|first| offset < first.offset)
+        let first = self.first.as_ref();
+        self.runs_on && first.is_none_or(|first| offset < first.offset)
     }
 
     /// Notes the first damage.

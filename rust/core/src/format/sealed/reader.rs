@@ -1,5 +1,6 @@
 //! The bytes of a segment, each part through a window of its own: entries, checksums and messages are read side by side.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::front::{Front, Segment};
@@ -17,7 +18,7 @@ use crate::source::{Source, Window};
 /// Reads a segment's parts. Nothing here knows what is right.
 pub(super) struct Reader {
     pub(super) source: Arc<dyn Source>,
-    options: Options,
+    pub(super) options: Options,
     pub(super) front: Front,
     /// How much is read ahead, in bytes.
     ahead: usize,
@@ -48,10 +49,9 @@ impl Reader {
 
     /// Reads nothing ahead behind an entry and the message in front of its own, which begins at `data_until`.
     pub(super) const fn read_ahead_until(&mut self, entry: u64, data_until: u64) {
-        let end = entry.saturating_mul(ENTRY_BYTES as u64);
         // The entries behind it say where the messages in front of them end.
         self.entries
-            .read_ahead_until(end.saturating_add(2 * ENTRY_BYTES as u64));
+            .read_ahead_until(self.front.entry_at(entry + 2));
         self.data.read_ahead_until(data_until);
     }
 
@@ -127,9 +127,10 @@ impl Reader {
         Ok(u64::from_be_bytes(*stored))
     }
 
-    /// What is in view of `count` entries from number `number` on.
-    pub(super) fn entries_in_view(&self, number: u64, count: usize) -> &[[u8; ENTRY_BYTES]] {
-        let at = number.saturating_mul(ENTRY_BYTES as u64);
+    /// What is in view of the entries of these numbers.
+    pub(super) fn entries_in_view(&self, numbers: Range<u64>) -> &[[u8; ENTRY_BYTES]] {
+        let at = self.front.entry_at(numbers.start);
+        let count = saturating_usize(numbers.end.saturating_sub(numbers.start));
         let entries = self.entries.bytes(&*self.source, at).as_chunks().0;
         entries.split_at(count.min(entries.len())).0
     }
@@ -145,10 +146,16 @@ impl Reader {
             return Ok(parsed);
         }
         let left = self.front.data_end.saturating_sub(at);
-        let needed = header_bytes(left);
+        Ok(Header::parse(self.probed(at, header_bytes(left))?, left))
+    }
+
+    /// Bytes that need not be handed out.
+    fn probed(&mut self, at: u64, len: usize) -> Result<&[u8]> {
+        let source = &*self.source;
         self.probe
-            .load_wary(&*self.source, at, needed, LIMITS.sealed_probe_bytes)?;
-        Ok(Header::parse(self.probe.bytes(&*self.source, at), left))
+            .load_wary(source, at, len, LIMITS.sealed_probe_bytes)?;
+        let bytes = self.probe.bytes(source, at).get(..len);
+        bytes.ok_or_else(|| self.changed(at))
     }
 
     /// The same, if the window that is handed out has enough of it.
@@ -167,14 +174,10 @@ impl Reader {
             return Ok(true);
         }
         let (at, start) = (message.position, message.header.value_start());
-        if let Some(bytes) = self.held(at, start) {
-            return Ok(types.contain(message.type_bytes(bytes)));
-        }
-        let needed = saturating_usize(start);
-        self.probe
-            .load_wary(&*self.source, at, needed, LIMITS.sealed_probe_bytes)?;
-        let bytes = held(&self.probe, &*self.source, at, start);
-        let bytes = bytes.ok_or_else(|| self.changed(at))?;
+        let bytes = match self.held(at, start) {
+            Some(bytes) => bytes,
+            None => self.probed(at, saturating_usize(start))?,
+        };
         Ok(types.contain(message.type_bytes(bytes)))
     }
 
@@ -194,14 +197,8 @@ impl Reader {
             hasher.update(message);
             return Ok(hasher.finish());
         }
-        if let Some(short) = usize::try_from(len)
-            .ok()
-            .filter(|len| *len <= LIMITS.sealed_probe_bytes)
-        {
-            self.probe
-                .load_wary(&*self.source, at, short, LIMITS.sealed_probe_bytes)?;
-            let message = held(&self.probe, &*self.source, at, len);
-            hasher.update(message.ok_or_else(|| self.changed(at))?);
+        if len <= LIMITS.sealed_probe_bytes as u64 {
+            hasher.update(self.probed(at, saturating_usize(len))?);
             return Ok(hasher.finish());
         }
         let (mut at, end) = (at, at.saturating_add(len));
@@ -219,9 +216,26 @@ impl Reader {
         Ok(hasher.finish())
     }
 
-    /// Asks whether to stop.
-    pub(super) fn poll(&self) -> Result<()> {
-        self.options.poll()
+    /// How much of a message is handed out.
+    pub(super) const fn handed_out(&self, message: &Message) -> u64 {
+        match self.options.values {
+            true => message.header.total(),
+            false => message.header.value_start(),
+        }
+    }
+
+    /// Refuses a message that is larger than what is to be given out.
+    ///
+    /// # Errors
+    /// [`Error::Limit`].
+    pub(super) fn admit(&self, message: &Message) -> Result<()> {
+        let (total, most) = (message.header.total(), self.options.max_record_bytes);
+        if !self.options.values || total <= most {
+            return Ok(());
+        }
+        let what = format!("the message at offset {}", message.position);
+        let path = self.source.path();
+        Err(Error::record_too_large(path, what, total, most))
     }
 
     /// Makes the message at `at` of the data part of the window that is handed out: its lengths and type, and all of it if
@@ -235,8 +249,7 @@ impl Reader {
             false => self.ahead,
         };
         self.load(at, header_bytes(left), want)?;
-        let header = Header::parse(self.data.bytes(&*self.source, at), left);
-        match header {
+        match Header::parse(self.bytes(at), left) {
             Ok(header) if body && header.total() <= LIMITS.unverified_bytes => {
                 self.bring_whole(at, header.total())
             }

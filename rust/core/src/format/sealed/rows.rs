@@ -3,11 +3,10 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::check::{Checker, admit};
-use super::layout::{Message, UUID_BYTES};
+use super::check::Checker;
+use super::layout::Message;
 use super::reader::Reader;
 use crate::bug::OrBug;
-use crate::engine::Options;
 use crate::error::Result;
 use crate::record::{ColumnBuffer, Found, Rows, Value};
 use crate::saturating::saturating_usize;
@@ -28,15 +27,6 @@ impl Message {
             .zip(place(self.header.total()))
             .and_then(|(start, end)| bytes.get(start..end))
             .unwrap_or_default()
-    }
-
-    fn field<'a>(&self, bytes: &'a [u8], column: usize) -> Value<'a> {
-        match column {
-            0 => Value::Uuid(self.uuid),
-            1 => Value::Timestamp(uuid6::timestamp_micros(&self.uuid)),
-            2 => Value::Text(self.type_bytes(bytes)),
-            _ => Value::Binary(self.value_bytes(bytes)),
-        }
     }
 }
 
@@ -100,7 +90,12 @@ impl<B: Bodies> Rows for SealedRows<'_, B> {
 
     fn field(&self, row: usize, column: usize) -> Value<'_> {
         let (message, bytes) = self.message(row);
-        message.field(bytes, column)
+        match column {
+            0 => Value::Uuid(message.uuid),
+            1 => Value::Timestamp(uuid6::timestamp_micros(&message.uuid)),
+            2 => Value::Text(message.type_bytes(bytes)),
+            _ => Value::Binary(message.value_bytes(bytes)),
+        }
     }
 
     fn fill(&self, rows: Range<usize>, column: usize, buffer: &mut ColumnBuffer) {
@@ -135,45 +130,25 @@ impl FoundMessages {
         }
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.messages.len()
-    }
-
-    pub(super) fn uuids(&self) -> impl Iterator<Item = [u8; UUID_BYTES]> {
-        self.messages.iter().map(|message| message.uuid)
-    }
-
-    /// Takes in a message that was checked.
-    pub(super) fn take(
-        &mut self,
-        checker: &mut Checker,
-        message: Message,
-        options: &Options,
-    ) -> Result<()> {
+    /// Takes in a message that was checked, and gives its row.
+    pub(super) fn take(&mut self, checker: &mut Checker, message: Message) -> Result<usize> {
         if self.source.as_slice().is_some() {
-            admit(&*self.source, &message, options)?;
+            checker.reader.admit(&message)?;
         } else {
-            let len = checker.bring_checked(&message, options)?;
+            let len = checker.bring_checked(&message)?;
             let reader = &checker.reader;
             let held = reader.held(message.position, len);
             let bytes = held.ok_or_else(|| reader.changed(message.position))?;
             self.bytes.push(bytes.to_vec());
         }
         self.messages.push(message);
-        Ok(())
+        Ok(self.messages.len() - 1)
     }
 }
 
-/// Where the bytes of messages that were looked up are.
-struct Looked<'a> {
-    /// The whole source, where it is in memory.
-    whole: Option<&'a [u8]>,
-    bytes: &'a [Vec<u8>],
-}
-
-impl Bodies for Looked<'_> {
+impl Bodies for &FoundMessages {
     fn bytes_of(&self, row: usize, message: &Message) -> &[u8] {
-        match self.whole {
+        match self.source.as_slice() {
             Some(bytes) => bytes.get(saturating_usize(message.position)..),
             None => self.bytes.get(row).map(Vec::as_slice),
         }
@@ -185,10 +160,7 @@ impl Found for FoundMessages {
     fn rows(&self) -> Box<dyn Rows + '_> {
         Box::new(SealedRows {
             messages: &self.messages,
-            bodies: Looked {
-                whole: self.source.as_slice(),
-                bytes: &self.bytes,
-            },
+            bodies: self,
         })
     }
 }

@@ -1,8 +1,11 @@
 //! Messages that stand one behind the other as the index says, checked together: nearly all of a good segment.
 
+use std::ops::Range;
+
 use super::judge::{self, Claim, Prior};
-use super::layout::{CHECKSUM_BYTES, ENTRY_BYTES, Entry, Header, Message, UUID_BYTES};
-use crate::checksum::Key;
+use super::layout::{Entry, Header, Message, UUID_BYTES};
+use super::reader::Reader;
+use super::trailer::Trailer;
 use crate::checksum::batch::Batch;
 use crate::limits::LIMITS;
 use crate::saturating::saturating_usize;
@@ -10,21 +13,6 @@ use crate::uuid6;
 
 /// A pattern needs a constant.
 const ENOUGH_MESSAGES: usize = LIMITS.enough_run_messages;
-
-/// What a run is collected from.
-pub(super) struct Stretch<'a> {
-    /// The number of the first entry.
-    pub(super) number: u64,
-    pub(super) entries: &'a [[u8; ENTRY_BYTES]],
-    /// Their checksums, of which some may be missing at the end.
-    pub(super) checksums: &'a [[u8; CHECKSUM_BYTES]],
-    /// What is at hand of the data behind the last good message, behind so many bytes of what is in front of it.
-    pub(super) bytes: &'a [u8],
-    pub(super) lead: usize,
-    /// How much data there is behind it.
-    pub(super) left: u64,
-    pub(super) prior: Prior,
-}
 
 /// How many bytes may be hashed together: as many as were found good since the last failure. So what a failure makes worthless
 /// is never more than what was good before it, and hostile files stay linear.
@@ -62,17 +50,20 @@ pub(super) struct Run {
 }
 
 impl Run {
-    /// Collects messages as long as each lies whole in what is at hand, and stands where the one before it ends, its
-    /// UUID behind that one's. Keeps those in front of the first whose checksum is wrong.
-    pub(super) fn check(&mut self, key: &Key, stretch: &Stretch<'_>, trust: &mut Trust) {
-        self.collect(stretch, *trust);
-        self.batch.hash_headed(
-            key,
-            &self.uuids,
-            stretch.bytes,
-            &self.extents,
-            &mut self.hashes,
-        );
+    /// Collects messages of these entries, of what is in view, as long as each lies whole in what is handed out, and stands where the
+    /// one before it ends, its UUID behind that one's. Keeps those in front of the first whose checksum is wrong.
+    pub(super) fn check(
+        &mut self,
+        reader: &Reader,
+        trailer: &Trailer,
+        numbers: Range<u64>,
+        prior: &Prior,
+        trust: &mut Trust,
+    ) {
+        let bytes = self.collect(reader, trailer, numbers, prior, *trust);
+        let (key, hashes) = (&reader.front.key, &mut self.hashes);
+        self.batch
+            .hash_headed(key, &self.uuids, bytes, &self.extents, hashes);
         let pairs = self.stored.iter().zip(&self.hashes);
         let good = pairs.take_while(|(stored, hash)| stored == hash).count();
         if good < self.messages.len() {
@@ -81,7 +72,7 @@ impl Run {
         } else {
             trust.gain(self.bytes as u64);
         }
-        debug_assert!(self.is_judged_good(stretch.prior));
+        debug_assert!(self.is_judged_good(*prior));
     }
 
     /// Whether each of the messages is good by the rules, one behind the other.
@@ -100,25 +91,29 @@ impl Run {
         })
     }
 
-    fn collect(&mut self, stretch: &Stretch<'_>, trust: Trust) {
+    /// Collects messages, and gives the bytes that their extents are of.
+    fn collect<'a>(
+        &mut self,
+        reader: &'a Reader,
+        trailer: &Trailer,
+        numbers: Range<u64>,
+        prior: &Prior,
+        trust: Trust,
+    ) -> &'a [u8] {
         self.messages.clear();
         self.stored.clear();
         self.uuids.clear();
         self.extents.clear();
         self.bytes = 0;
-        let Stretch {
-            number,
-            bytes,
-            lead,
-            left,
-            prior,
-            ..
-        } = *stretch;
+        let number = numbers.start;
+        // Some checksums may be missing at the end.
+        let checksums = reader.checksums_in_view(trailer.checksum_at(number));
+        let pairs = reader.entries_in_view(numbers).iter().zip(checksums);
+        let (lead, bytes) = reader.bytes_led(prior.end);
+        let left = reader.front.data_end.saturating_sub(prior.end);
         let (mut at, mut last) = (0_usize, prior.last);
-        let pairs = stretch.entries.iter().zip(stretch.checksums);
         for (number, (entry, stored)) in (number..).zip(pairs).take(LIMITS.run_messages) {
-            let entry = Entry::parse(number, entry);
-            let Entry { uuid, offset, .. } = entry;
+            let Entry { uuid, offset, .. } = Entry::parse(number, entry);
             let position = prior.end + at as u64;
             let ascends = last.is_none_or(|last| uuid > last) && uuid6::is_v6(&uuid);
             let (rest, left) = (bytes.get(lead + at..).unwrap_or_default(), left - at as u64);
@@ -148,5 +143,6 @@ impl Run {
             last = Some(uuid);
             at += message.len();
         }
+        bytes
     }
 }

@@ -95,7 +95,7 @@ impl Division {
 
 /// For each stretch of time the first entry that is not earlier: all that stands between two of them has one of these times. Only
 /// made of an index whose UUIDs ascend, so that who searches between two places finds what he would have found among all.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Table {
     /// The first is of the whole time, each other of a crowded stretch of one in front of it.
     divisions: Vec<Division>,
@@ -235,10 +235,7 @@ impl Table {
             options,
             front,
             allowed: allowed.min(front.entries.saturating_mul(MAX_BYTES_PER_ENTRY)),
-            table: Self {
-                divisions: Vec::new(),
-                places: Vec::new(),
-            },
+            table: Self::default(),
         };
         if building.divide(0..entries, stretches)?.is_none() {
             return Ok(None);
@@ -288,30 +285,50 @@ impl Building<'_> {
             true => places.reserve_exact(division.count),
             false => places.reserve(division.count),
         }
-        let mut filling = Filling {
-            division,
-            places,
-            number: start,
-            before: None,
-        };
-        let mut ascends = true;
-        each_piece(self.source, self.options, at(start), at(end), |bytes| {
-            let mut entries = bytes.as_chunks().0.iter();
-            ascends = entries.all(|entry| filling.add(entry).is_some());
-            ascends
-        })?;
-        if !ascends {
-            places.truncate(division.begin);
+        if !self.fill(&division, start..end)? {
+            self.table.places.truncate(division.begin);
             return Ok(None);
         }
         let behind = match u64::from(end) == self.front.entries {
             true => self.front.data_end,
             false => entry(end)?.offset,
         };
+        let places = &mut self.table.places;
         places.resize(division.begin + division.count, Place::new(end, behind));
         self.table.divisions.push(division);
         self.join_if_crowded(u64::from(end - start));
         Ok(Some(self.table.divisions.len() - 1))
+    }
+
+    /// Adds the places of a division up to that of the last of its entries. `false` where these do not ascend.
+    fn fill(&mut self, division: &Division, entries: Range<u32>) -> Result<bool> {
+        let (mut number, mut before, mut ascends) = (entries.start, None, true);
+        let places = &mut self.table.places;
+        let mut add = |entry: &[u8; ENTRY_BYTES]| {
+            let entry = Entry::parse(u64::from(number), entry);
+            let uuid = u128::from_be_bytes(entry.uuid);
+            if before.is_some_and(|before| before >= uuid) || !uuid6::is_v6(&entry.uuid) {
+                return None;
+            }
+            before = Some(uuid);
+            let (place, _) = division.spot(uuid6::ticks(&entry.uuid))?;
+            if place >= division.count {
+                return None;
+            }
+            let place = division.begin + place;
+            if place >= places.len() {
+                places.resize(place + 1, Place::new(number, entry.offset));
+            }
+            number = number.checked_add(1)?;
+            Some(())
+        };
+        let [start, end] =
+            [entries.start, entries.end].map(|number| self.front.entry_at(u64::from(number)));
+        each_piece(self.source, self.options, start, end, |bytes| {
+            ascends = bytes.as_chunks().0.iter().all(|entry| add(entry).is_some());
+            ascends
+        })?;
+        Ok(ascends)
     }
 
     /// The crowded stretches of a division: where their places are, and their entries.
@@ -382,37 +399,6 @@ impl Building<'_> {
             depth += 1;
         }
         Ok(())
-    }
-}
-
-/// A division that entries are added to.
-struct Filling<'a> {
-    division: Division,
-    places: &'a mut Vec<Place>,
-    number: u32,
-    before: Option<u128>,
-}
-
-impl Filling<'_> {
-    /// Adds the next entry; `None` if it does not ascend.
-    fn add(&mut self, entry: &[u8; ENTRY_BYTES]) -> Option<()> {
-        let entry = Entry::parse(u64::from(self.number), entry);
-        let uuid = u128::from_be_bytes(entry.uuid);
-        if self.before.is_some_and(|before| before >= uuid) || !uuid6::is_v6(&entry.uuid) {
-            return None;
-        }
-        self.before = Some(uuid);
-        let (place, _) = self.division.spot(uuid6::ticks(&entry.uuid))?;
-        if place >= self.division.count {
-            return None;
-        }
-        let place = self.division.begin + place;
-        if place >= self.places.len() {
-            let begins = Place::new(self.number, entry.offset);
-            self.places.resize(place + 1, begins);
-        }
-        self.number = self.number.checked_add(1)?;
-        Some(())
     }
 }
 

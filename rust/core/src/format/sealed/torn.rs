@@ -28,7 +28,7 @@ pub(super) fn torn_trailer(segment: &Segment) -> Result<Option<u64>> {
     let mut at = data_start;
     for number in 0..entries {
         if number.is_multiple_of(POLL_EVERY) {
-            reader.poll()?;
+            reader.options.poll()?;
         }
         let entry = reader.entry(number)?;
         if entry.offset != at || at >= len {

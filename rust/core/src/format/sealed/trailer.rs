@@ -121,11 +121,7 @@ impl Trailer {
 
     /// What is wrong with it, `computed` being the index hash of what is in the file, and `count` the number of entries.
     pub(super) fn finding(&self, key: &Key, count: u64, computed: u64) -> Option<Finding> {
-        let Foot {
-            key_check: stored,
-            index_hash,
-            ..
-        } = self.foot;
+        let (stored, index_hash) = (self.foot.key_check, self.foot.index_hash);
         if !self.magic_is_right {
             let actual = escape(&self.foot.magic).into_owned();
             return Some(Finding::words(

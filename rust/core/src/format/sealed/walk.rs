@@ -1,11 +1,11 @@
 //! The walk: entry by entry in the order of the index, each message checked where its entry says that it is, and, where it
 //! is not there, directly behind the last good one.
 
-use super::check::{Checker, handed_out};
+use super::check::Checker;
 use super::front::{Front, Segment};
 use super::index::POLL_EVERY;
 use super::judge::{self, Fault, Prior};
-use super::layout::{Entry, Message};
+use super::layout::{Entry, Header, Message};
 use super::reader::Reader;
 use super::rows::SealedRows;
 use super::state::{Behind, State};
@@ -91,16 +91,13 @@ impl SealedScan {
             return self.finish();
         }
         if self.is_behind_part()? {
-            self.end_part()?;
-            self.begin_front(number);
-            return Ok(Advance::End);
+            return self.begin_front(number);
         }
         if number.is_multiple_of(POLL_EVERY) {
             self.segment.options.poll()?;
         }
         if self.state.behind == Behind::Exhausted {
-            self.fail(number, Some(Fault::SearchLimit))?;
-            return Ok(Advance::On);
+            return self.fail(number, Fault::SearchLimit);
         }
         let entry = self.checker.reader.entry_and_next(number)?;
         if !self.messages.is_empty() {
@@ -118,21 +115,23 @@ impl SealedScan {
         }
         let before = (self.checker.budget, self.state.behind);
         let prior = self.state.prior();
-        let own = self.checker.check(&entry, &prior)?;
-        let (found, fault) = match own {
-            Ok(message) => (Some(message), None),
-            Err(fault) => (self.try_behind(&entry, &prior)?, Some(fault)),
+        let found = match self.checker.check(&entry, &prior)? {
+            Ok(message) => Ok((message, None)),
+            Err(fault) => {
+                let moved = self.try_behind(&entry, &prior)?;
+                moved
+                    .map(|message| (message, Some(entry.offset)))
+                    .ok_or(fault)
+            }
         };
-        let is_damage =
-            fault.is_some() || found.is_some_and(|message| message.position != prior.end);
-        let advance = if is_damage && self.stops_at_damage() {
+        let is_sound = matches!(found, Ok((message, None)) if message.position == prior.end);
+        if !is_sound && self.stops_at_damage() {
             (self.checker.budget, self.state.behind) = before;
             return self.meet_damage();
-        } else if let Some(message) = found {
-            self.commit(message, fault.map(|_| entry.offset))?
-        } else {
-            self.fail(number, fault)?;
-            Advance::On
+        }
+        let advance = match found {
+            Ok((message, elsewhere)) => self.commit(message, elsewhere)?,
+            Err(fault) => self.fail(number, fault)?,
         };
         if advance == Advance::Full {
             (self.checker.budget, self.state.behind) = before;
@@ -202,12 +201,10 @@ impl SealedScan {
             return true;
         }
         let reader = &self.checker.reader;
+        let is_held = |header: Header| reader.held(offset, header.total()).is_some();
         match reader.held_header(offset) {
-            Some(Ok(header)) if self.needs_bodies() => {
-                reader.held(offset, header.total()).is_some()
-            }
-            Some(_) => true,
-            None => false,
+            Some(Ok(header)) => !self.needs_bodies() || is_held(header),
+            parsed => parsed.is_some(),
         }
     }
 
@@ -237,9 +234,9 @@ impl SealedScan {
         Ok(checked.ok())
     }
 
-    /// Notes that an entry has no message.
-    fn fail(&mut self, number: u64, fault: Option<Fault>) -> Result<()> {
-        let cause = fault.map_or(Cause::Unreferenced, Fault::cause);
+    /// Notes that an entry has no message, and goes on.
+    fn fail(&mut self, number: u64, fault: Fault) -> Result<Advance> {
+        let cause = fault.cause();
         // Where too much was hashed in vain, all that are left fail.
         let count = match cause {
             Cause::SearchLimit => {
@@ -254,7 +251,8 @@ impl SealedScan {
             start: number,
             end: number + count,
             cause,
-        })
+        })?;
+        Ok(Advance::On)
     }
 
     /// Takes in a message that counts, found although its entry says that it is somewhere else.
@@ -268,9 +266,7 @@ impl SealedScan {
         }
         self.close_gap(message.position)?;
         if is_past {
-            self.end_part()?;
-            self.begin_front(self.state.next);
-            return Ok(Advance::End);
+            return self.begin_front(self.state.next);
         }
         if let Some(stated) = elsewhere {
             self.mark_moved(stated, &message)?;
@@ -289,15 +285,12 @@ impl SealedScan {
     /// already was given out.
     fn keep(&mut self, message: &Message) -> Result<bool> {
         let reader = &self.checker.reader;
-        let is_held = reader
-            .held(message.position, handed_out(message, &self.segment.options))
-            .is_some();
-        let is_too_large = self.segment.options.values
-            && message.header.total() > self.segment.options.max_record_bytes;
-        if (is_too_large || !is_held) && self.has_found() {
+        let (at, len) = (message.position, reader.handed_out(message));
+        let is_ready = reader.held(at, len).is_some() && reader.admit(message).is_ok();
+        if !is_ready && self.has_found() {
             return Ok(false);
         }
-        self.checker.bring_checked(message, &self.segment.options)?;
+        self.checker.bring_checked(message)?;
         Ok(true)
     }
 }
