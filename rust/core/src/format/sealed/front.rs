@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::index::{TERMINATOR, index_hash, read_array};
+use super::index::{each_piece, index_hash, read_array};
 use super::layout::{ENTRY_BYTES, Entry};
 use super::trailer::Trailer;
-use crate::checksum::Key;
+use crate::checksum::{Incremental, Key};
 use crate::engine::Options;
 use crate::error::{Finding, Result};
 use crate::ledger::Cause;
@@ -110,10 +110,15 @@ pub(super) struct Segment {
 impl Segment {
     /// The index hash of what is in the file; `None` without a trailer.
     pub(super) fn index_hash(&self) -> Result<Option<u64>> {
-        match self.front.trailer {
-            Some(_) => self.go_through(|_| {}),
-            None => Ok(None),
-        }
+        let Front { key, entries, .. } = &self.front;
+        let Some(trailer) = &self.front.trailer else {
+            return Ok(None);
+        };
+        let (source, options) = (&*self.source, &self.options);
+        let at = self.front.entry_at(*entries);
+        let terminator = (at, read_array(source, at)?);
+        let checksums = trailer.start..trailer.checksum_at(*entries);
+        index_hash(source, options, key, terminator, checksums).map(Some)
     }
 
     /// Whether the trailer's index hash is that of what is in the file.
@@ -124,44 +129,39 @@ impl Segment {
 
     /// Reads the index once, and shows `look` each entry.
     pub(super) fn survey(&self, mut look: impl FnMut(&Entry)) -> Result<Survey> {
-        let (mut ascends, mut last, mut numbers) = (true, None::<Entry>, 0..);
-        let hash = self.go_through(|bytes| {
+        let (source, options, front) = (&*self.source, &self.options, &self.front);
+        let (mut ascends, mut last, mut numbers) = (true, None::<Entry>, 0..front.entries);
+        let mut hasher = Incremental::new(&front.key);
+        each_piece(source, options, 0, front.data_start, |bytes| {
+            hasher.update(bytes);
+            // Behind the entries stands the terminator.
             for (entry, number) in bytes.as_chunks().0.iter().zip(&mut numbers) {
                 let entry = Entry::parse(number, entry);
                 look(&entry);
                 ascends &= uuid6::is_v6(&entry.uuid)
-                    && self.front.in_bounds(entry.offset)
+                    && front.in_bounds(entry.offset)
                     && last.is_none_or(|last| last.uuid < entry.uuid && last.offset < entry.offset);
                 last = Some(entry);
             }
+            true
         })?;
-        let is_right =
-            |trailer: Trailer| trailer.key_check_is_right && hash == Some(trailer.foot.index_hash);
+        let Some(trailer) = &front.trailer else {
+            return Ok(Survey {
+                ascends,
+                hash: None,
+                is_proven: false,
+            });
+        };
+        let end = trailer.checksum_at(front.entries);
+        each_piece(source, options, trailer.start, end, |bytes| {
+            hasher.update(bytes);
+            true
+        })?;
+        let hash = hasher.finish();
         Ok(Survey {
             ascends,
-            hash,
-            is_proven: self.front.trailer.is_some_and(is_right),
+            hash: Some(hash),
+            is_proven: trailer.key_check_is_right && hash == trailer.foot.index_hash,
         })
-    }
-
-    /// Shows `look` the entries in pieces. Gives the index hash of what is in the file; `None` without a trailer.
-    fn go_through(&self, look: impl FnMut(&[u8])) -> Result<Option<u64>> {
-        let (source, options) = (&*self.source, &self.options);
-        let Front {
-            key,
-            entries,
-            trailer,
-            ..
-        } = &self.front;
-        let at = self.front.entry_at(*entries);
-        let (terminator, checksums) = match trailer {
-            Some(trailer) => {
-                let end = trailer.checksum_at(*entries);
-                (read_array(source, at)?, trailer.start..end)
-            }
-            None => (TERMINATOR, 0..0),
-        };
-        let hash = index_hash(source, options, key, (at, terminator), checksums, look)?;
-        Ok(trailer.map(|_| hash))
     }
 }

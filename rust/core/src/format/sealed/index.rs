@@ -122,26 +122,22 @@ pub(super) fn each_piece(
 }
 
 /// The index hash: of the entries in front of this offset, these bytes as the terminator that stands there, and the checksums in this
-/// range. Shows `look` the entries in pieces on the way.
+/// range.
 pub(super) fn index_hash(
     source: &dyn Source,
     options: &Options,
     key: &Key,
     terminator: (u64, [u8; ENTRY_BYTES]),
     checksums: Range<u64>,
-    mut look: impl FnMut(&[u8]),
 ) -> Result<u64> {
     let mut hasher = Incremental::new(key);
-    each_piece(source, options, 0, terminator.0, |bytes| {
-        hasher.update(bytes);
-        look(bytes);
-        true
-    })?;
-    hasher.update(&terminator.1);
-    each_piece(source, options, checksums.start, checksums.end, |bytes| {
+    let mut add = |bytes: &[u8]| {
         hasher.update(bytes);
         true
-    })?;
+    };
+    each_piece(source, options, 0, terminator.0, &mut add)?;
+    add(&terminator.1);
+    each_piece(source, options, checksums.start, checksums.end, &mut add)?;
     Ok(hasher.finish())
 }
 

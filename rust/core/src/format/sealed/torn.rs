@@ -87,6 +87,6 @@ fn foot_begins(segment: &Segment, reader: &Reader, checksums: u64, at: u64) -> R
     // What a writer would have hashed: with a terminator of zeros, whatever there is.
     let terminator = (segment.front.entry_at(*entries), TERMINATOR);
     let (source, options) = (&*segment.source, &segment.options);
-    let hash = index_hash(source, options, key, terminator, checksums..at, |_| {})?;
+    let hash = index_hash(source, options, key, terminator, checksums..at)?;
     begins(reader, at, &Foot::new(key, *entries, hash).to_bytes())
 }
