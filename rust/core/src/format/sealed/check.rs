@@ -22,8 +22,8 @@ const NEAR_BYTES: u64 = 4 << 10;
 struct Evidence {
     /// Entries from this one on were looked at.
     from: u64,
-    /// Which it is, if there is one.
-    next: Option<Entry>,
+    /// Its number and UUID, if there is one.
+    next: Option<(u64, [u8; UUID_BYTES])>,
 }
 
 /// Checks messages of one file.
@@ -165,7 +165,7 @@ impl Checker {
     /// The UUID of the next entry behind this one whose offset is in bounds and whose UUID is of version 6.
     fn next_evidence(&mut self, number: u64) -> Result<Option<[u8; UUID_BYTES]>> {
         let known = self.evidence.filter(|known| {
-            known.from <= number && known.next.is_none_or(|next| number < next.number)
+            known.from <= number && known.next.is_none_or(|(next, _)| number < next)
         });
         let next = match known {
             Some(known) => known.next,
@@ -175,10 +175,10 @@ impl Checker {
                 next
             }
         };
-        Ok(next.map(|next| next.uuid))
+        Ok(next.map(|(_, uuid)| uuid))
     }
 
-    fn find_evidence(&mut self, from: u64) -> Result<Option<Entry>> {
+    fn find_evidence(&mut self, from: u64) -> Result<Option<(u64, [u8; UUID_BYTES])>> {
         for number in from..self.front.entries {
             if (number - from) % POLL_EVERY == POLL_EVERY - 1 {
                 self.reader.options.poll()?;
@@ -191,7 +191,7 @@ impl Checker {
             };
             let entry = reader.entry(number)?;
             if judge::is_evidence(&self.front, &entry) {
-                return Ok(Some(entry));
+                return Ok(Some((number, entry.uuid)));
             }
         }
         Ok(None)
