@@ -36,7 +36,7 @@ pub(super) struct Checker {
     pub(super) budget: Budget,
     /// What the looks of the check that is going on cost, and where the last one was.
     cost: u64,
-    looked_at: u64,
+    pub(super) looked_at: u64,
     evidence: Option<Evidence>,
     /// Made when it is first needed: a look-up needs none.
     pub(super) run: Option<Box<Run>>,
@@ -78,11 +78,6 @@ impl Checker {
             }
         }
         Ok(checked)
-    }
-
-    /// The last look was at a message that stands here.
-    pub(super) const fn looked_at(&mut self, position: u64) {
-        self.looked_at = position;
     }
 
     /// What stands at `at`, its cost noted.

@@ -8,7 +8,7 @@ use super::layout::{ENTRY_BYTES, Message};
 use super::trailer::trailer_bytes;
 use super::walk::SealedScan;
 use crate::bug::OrBug;
-use crate::engine::{Advance, Scan, UuidBounds};
+use crate::engine::{Advance, Budget, Scan, UuidBounds};
 use crate::error::{Damage, Error, Finding, Result};
 use crate::ledger::{Cause, Kind, Note, Place, Span, Tiling, lay_last, whole_kind};
 
@@ -256,9 +256,10 @@ impl SealedScan {
         if cause == Cause::SearchLimit {
             return Ok(Fault::SearchLimit.finding(&front, &entry, &prior));
         }
-        let budget = std::mem::take(&mut self.checker.budget);
+        let (budget, looked_at) = (self.checker.budget, self.checker.looked_at);
+        self.checker.budget = Budget::default();
         let checked = self.checker.check(&entry, &prior)?;
-        self.checker.budget = budget;
+        (self.checker.budget, self.checker.looked_at) = (budget, looked_at);
         match checked {
             Err(fault) => Ok(fault.finding(&front, &entry, &prior)),
             Ok(message) => Err(self.checker.reader.changed(message.position)),

@@ -9,7 +9,7 @@ use super::layout::{Entry, Header, Message};
 use super::reader::Reader;
 use super::rows::SealedRows;
 use super::state::{Behind, State};
-use crate::engine::{Advance, Carry, Driver, Options, Scan, Types, UuidBounds};
+use crate::engine::{Advance, Budget, Carry, Driver, Options, Scan, Types, UuidBounds};
 use crate::error::{Damage, Result};
 use crate::ledger::{Cause, Kind, Note, Place, Span, Tiling};
 use crate::limits::LIMITS;
@@ -113,7 +113,7 @@ impl SealedScan {
         {
             return Ok(advance);
         }
-        let before = (self.checker.budget, self.state.behind);
+        let before = self.spent();
         let prior = self.state.prior();
         let found = match self.checker.check(&entry, &prior)? {
             Ok(message) => Ok((message, None)),
@@ -126,7 +126,7 @@ impl SealedScan {
         };
         let is_sound = matches!(found, Ok((message, None)) if message.position == prior.end);
         if !is_sound && self.stops_at_damage() {
-            (self.checker.budget, self.state.behind) = before;
+            self.take_back(before);
             return self.meet_damage();
         }
         let advance = match found {
@@ -134,9 +134,27 @@ impl SealedScan {
             Err(fault) => self.fail(number, fault)?,
         };
         if advance == Advance::Full {
-            (self.checker.budget, self.state.behind) = before;
+            self.take_back(before);
         }
         Ok(advance)
+    }
+
+    /// What searching has cost, and what the cost of the next look depends on.
+    const fn spent(&self) -> (Budget, u64, Behind) {
+        (
+            self.checker.budget,
+            self.checker.looked_at,
+            self.state.behind,
+        )
+    }
+
+    /// Forgets the checks since `before`: they will be made again.
+    const fn take_back(&mut self, before: (Budget, u64, Behind)) {
+        (
+            self.checker.budget,
+            self.checker.looked_at,
+            self.state.behind,
+        ) = before;
     }
 
     /// Goes on by several entries, if their messages stand one behind the other and are good.
@@ -181,7 +199,7 @@ impl SealedScan {
 
     /// Goes on behind a good message.
     fn follow(&mut self, message: &Message) {
-        self.checker.looked_at(message.position);
+        self.checker.looked_at = message.position;
         self.state.last = Some(message.uuid);
         self.state.end = message.end();
         self.state.counted = true;
