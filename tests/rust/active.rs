@@ -220,6 +220,23 @@ fn a_wrong_key_is_told_from_an_unfinished_write() {
     assert!(!suspects(&random));
 }
 
+#[test]
+fn a_wrong_key_stays_suspected_in_walks_that_go_on() {
+    let mut bytes = segment(&Key::new(&[1; 32]), &[("type", "value"); 10]);
+    bytes.resize(bytes.len() + 100, 0);
+    let source = source(&bytes);
+    let mut walk = open(source.clone(), &lenient(), Start::Beginning).unwrap();
+    let mut steps = 0;
+    while walk.step().unwrap() == Step::More {
+        assert!(walk.suspects_key());
+        let carry = walk.carry();
+        walk = open(source.clone(), &lenient(), Start::Carry(&carry)).unwrap();
+        steps += 1;
+    }
+    assert!(steps > 1, "a walk that went on");
+    assert!(walk.suspects_key());
+}
+
 /// After eight well-formed records without a verified checksum the key is probably wrong, whatever ends the file.
 #[test]
 fn eight_records_tell_a_wrong_key() {

@@ -39,6 +39,9 @@ struct State {
     trust: u64,
     /// Damage up to `at` that might still grow.
     held: Option<Span>,
+    /// Whether nothing verifies although the structure is sound.
+    #[serde(default)]
+    suspects_key: bool,
 }
 
 /// Walks one active segment.
@@ -56,7 +59,6 @@ pub(crate) struct ActiveScan {
     base: u64,
     /// The file's key, or the first of several as long as it is not known which is the file's.
     key: Key,
-    suspects_key: bool,
 }
 
 /// Walks one active segment.
@@ -105,6 +107,7 @@ impl ActiveScan {
             budget: Budget::default(),
             trust: u64::MAX,
             held: None,
+            suspects_key: false,
         };
         let state = match start {
             // A part of an active segment is all of it.
@@ -131,7 +134,6 @@ impl ActiveScan {
             settled: Settled::resume(state.at, state.held),
             group: Group::default(),
             base: 0,
-            suspects_key: false,
             bounds: UuidBounds::of(&options.wanted),
             types: Types::of(&options.wanted),
             options: options.clone(),
@@ -219,7 +221,7 @@ impl ActiveScan {
         );
         self.state.last = Some(*last);
         self.state.checked = true;
-        self.suspects_key = false;
+        self.state.suspects_key = false;
         self.state.trust = self.state.trust.saturating_add(len);
         self.state.at = self.base + len;
         if self.types.are_all() {
@@ -270,7 +272,7 @@ impl ActiveScan {
             return self.damage(fault, header.total()).map(Some);
         }
         self.state.checked = true;
-        self.suspects_key = false;
+        self.state.suspects_key = false;
         let end = position + header.total();
         if let Err(fault) = verdict {
             if self.options.strict {
@@ -367,7 +369,7 @@ impl ActiveScan {
     fn damage(&mut self, fault: Fault, hashed: u64) -> Result<Advance> {
         let (at, len, cause) = (self.state.at, self.source.len(), fault.cause());
         if at == 0 && cause == Cause::ChecksumMismatch {
-            self.suspects_key = self.resync().nothing_checks()?;
+            self.state.suspects_key = self.resync().nothing_checks()?;
         }
         if self.options.strict && self.options.eof == Eof::Final {
             return Err(self.damage_error(fault));
@@ -378,7 +380,7 @@ impl ActiveScan {
         let Found { end: found, checks } = self.resync().end(at)?;
         if checks {
             self.state.checked = true;
-            self.suspects_key = false;
+            self.state.suspects_key = false;
         }
         match found {
             End::Followed(end) | End::Limit(end) => {
@@ -422,7 +424,7 @@ impl ActiveScan {
     fn damage_error(&self, fault: Fault) -> Error {
         let finding = fault.finding();
         Error::Damage(Box::new(Damage {
-            wrong_key: self.suspects_key,
+            wrong_key: self.state.suspects_key,
             ..Damage::new(self.source.path(), self.state.at, finding)
         }))
     }
@@ -516,6 +518,6 @@ impl Scan for ActiveScan {
     }
 
     fn suspects_key(&self) -> bool {
-        self.suspects_key
+        self.state.suspects_key
     }
 }
