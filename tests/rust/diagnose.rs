@@ -5,7 +5,7 @@ use crate::common::chunked::noise;
 use crate::common::{source, uuid};
 use crate::diagnoses::{
     Sound, active, assert_reason, checksummed, chunked, explained, positions, repairs, sealed,
-    shown, tenant,
+    shown, tenant, tenants,
 };
 use seglake::checksum::Key;
 use seglake::format::{Dialect, Options, active as format_active, oplog};
@@ -388,5 +388,31 @@ fn an_entry_that_is_wrong_itself_moves_nothing() {
         let is_moved =
             |own: &Diagnosis| matches!(own.reason, Reason::InsertedBytes | Reason::MissingBytes);
         assert!(!found.iter().any(is_moved), "{}", shown(&found));
+    }
+}
+
+/// Only so many entries of a table of contents are read for one range: a partition with more tenants has a count that is not known.
+#[test]
+fn a_count_is_proposed_only_where_all_tenants_were_counted() {
+    let count_of = |bytes: &[u8], tenants: u32| {
+        let count = tenants.to_be_bytes();
+        (10..bytes.len())
+            .rfind(|at| bytes[*at..].starts_with(&count))
+            .unwrap()
+    };
+    for (count, is_known) in [(1000, true), ((1 << 16) + 5, false)] {
+        let sound = tenants(count);
+        let at = count_of(&sound.bytes, count);
+        let bytes = sound.damaged(|bytes| bytes[at + 3] ^= 1);
+        let (_, found) = sound.explained(&bytes);
+        let proposed = repairs(&found);
+        assert!(!found.is_empty());
+        let expected: &[_] = if is_known {
+            &[(at as u64 + 3, sound.bytes[at + 3])]
+        } else {
+            &[]
+        };
+        let proposed: Vec<_> = proposed.iter().map(|own| (own.offset, own.new)).collect();
+        assert_eq!(proposed, expected, "{}", shown(&found));
     }
 }

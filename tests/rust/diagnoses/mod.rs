@@ -87,6 +87,16 @@ pub(crate) fn tenant(version: u16, blocks: u32, value_len: usize) -> Sound {
     }
 }
 
+/// One partition of so many tenants, each with an empty message.
+pub(crate) fn tenants(count: u32) -> Sound {
+    let message = |number: u32| (7, number.to_be_bytes().to_vec(), Vec::new());
+    let messages: Vec<_> = (0..count).map(message).collect();
+    Sound {
+        format: &tenant::FORMAT,
+        bytes: tenant_segments::encode(2, &messages).bytes,
+    }
+}
+
 pub(crate) fn chunked(chunks: i64, value_len: usize) -> Sound {
     Sound {
         format: &chunked::FORMAT,

@@ -171,19 +171,22 @@ impl TenantSuspects {
         Ok(vec![Suspect::new("count", span.start..end, check)])
     }
 
-    /// How many tenants the partition has whose first block begins here.
+    /// How many tenants the partition has whose first block begins here. `None` where the table of contents is too long to be
+    /// read to the end of the partition.
     fn tenants_from(&self, offset: u64) -> Result<Option<u64>> {
         let mut entries = self.front.begin(&self.options);
-        entries.left = entries.left.min(LIMITS.suspect_entries);
+        let most = entries.left.min(LIMITS.suspect_entries);
+        let is_whole = most == entries.left;
+        entries.left = most;
         let mut found = None::<(u32, u64)>;
         while let Some(entry) = entries.next(&*self.source)? {
             match &mut found {
                 Some((partition, tenants)) if *partition == entry.partition => *tenants += 1,
-                Some(_) => break,
+                Some((_, tenants)) => return Ok(Some(*tenants)),
                 None if entry.offset == offset => found = Some((entry.partition, 1)),
                 None => {}
             }
         }
-        Ok(found.map(|(_, tenants)| tenants))
+        Ok(found.map(|(_, tenants)| tenants).filter(|_| is_whole))
     }
 }
