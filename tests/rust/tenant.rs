@@ -231,6 +231,34 @@ fn a_walk_of_a_file_that_ends_in_its_first_fields_is_taken_up_again() {
     }
 }
 
+/// The file was damaged between two walks, so that nothing in it can be told apart any more.
+#[test]
+fn a_walk_that_goes_on_in_a_file_that_cannot_be_read_gives_no_records() {
+    let vectors = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/vectors/tenant");
+    let bytes = std::fs::read(vectors.join("flip_number_of_partitions_v1.bin")).unwrap();
+    let options = Options {
+        window_bytes: 1,
+        ..lenient()
+    };
+    let mut refused = bytes.clone();
+    refused[6..10].copy_from_slice(&[0, 0, 0xff, 0xff]); // the number of partitions
+    refused[14..22].fill(0xff); // where the first one begins
+    let mut walk = open(source(&bytes), &options, Start::Beginning).unwrap();
+    let mut carries = 0;
+    while walk.step().unwrap() == Step::More {
+        let carry = walk.carry();
+        if !carry.0.contains("\"open\":null") {
+            continue; // a block had been verified, and its messages follow
+        }
+        let mut other = open(source(&refused), &options, Start::Carry(&carry)).unwrap();
+        while other.step().unwrap() == Step::More {
+            assert!(other.rows().is_empty(), "{}", carry.0);
+        }
+        carries += 1;
+    }
+    assert!(carries > 1, "{carries} carries");
+}
+
 #[test]
 fn every_truncation_keeps_the_blocks_that_are_whole() {
     for version in [1, 2] {

@@ -240,7 +240,8 @@ impl TenantScan {
         on.giver.open = state.open;
         on.giver.from = state.from;
         (on.giver.given, on.giver.skip) = (state.given, state.skip);
-        scan.part = state.part.filter(|_| front.version == VERSION_1);
+        let has_partitions = front.version == VERSION_1 && !matches!(course, Course::Refused);
+        scan.part = state.part.filter(|_| has_partitions);
         if let Some(progress) = state.portion {
             // A file that has parts is gone through by its table of contents.
             progress.check(&*on.input.source, &front)?;
