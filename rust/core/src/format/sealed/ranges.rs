@@ -257,9 +257,10 @@ impl SealedScan {
             return Ok(Fault::SearchLimit.finding(&front, &entry, &prior));
         }
         let (budget, looked_at) = (self.checker.budget, self.checker.looked_at);
-        self.checker.budget = Budget::default();
+        self.checker.budget = Budget::default().with_peak(budget.peak());
         let checked = self.checker.check(&entry, &prior)?;
-        (self.checker.budget, self.checker.looked_at) = (budget, looked_at);
+        self.checker.budget.take_back(budget);
+        self.checker.looked_at = looked_at;
         match checked {
             Err(fault) => Ok(fault.finding(&front, &entry, &prior)),
             Ok(message) => Err(self.checker.reader.changed(message.position)),

@@ -150,11 +150,10 @@ impl SealedScan {
 
     /// Forgets the checks since `before`: they will be made again.
     const fn take_back(&mut self, before: (Budget, u64, Behind)) {
-        (
-            self.checker.budget,
-            self.checker.looked_at,
-            self.state.behind,
-        ) = before;
+        let (budget, looked_at, behind) = before;
+        self.checker.budget.take_back(budget);
+        self.checker.looked_at = looked_at;
+        self.state.behind = behind;
     }
 
     /// Goes on by several entries, if their messages stand one behind the other and are good.
