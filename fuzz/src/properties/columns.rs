@@ -10,7 +10,7 @@ use arrow_schema::DataType;
 use seglake::Error;
 use seglake::columns::{Batches, Limits, Selection, UuidType};
 use seglake::format::{Format, Options};
-use seglake::ledger::Span;
+use seglake::ledger::{Cause, Span};
 use seglake::source::Source;
 use seglake::text::escape;
 use seglake::verbs::verify;
@@ -116,6 +116,10 @@ impl Chosen {
 
     /// Rows, damage and end are those of a walk.
     pub(super) fn is_the_walk(&self, read: &Read, scan: &Scan, options: &Options) {
+        // Where the search budget ends depends on how the file is read.
+        if read.is_limited() != scan.is_limited() {
+            return;
+        }
         assert_eq!(read.end, scan.end);
         let rows: Vec<_> = read.batches.iter().flat_map(rows).collect();
         let expected = scan.records.iter();
@@ -175,6 +179,19 @@ pub(super) struct Read {
 }
 
 impl Read {
+    /// As [`Scan::is_limited`].
+    fn is_limited(&self) -> bool {
+        let mut causes = self.damage.iter().map(|span| span.cause);
+        causes.any(|cause| cause == Some(Cause::SearchLimit))
+            || matches!(
+                self.end,
+                End::Damage {
+                    cause: Cause::SearchLimit,
+                    ..
+                }
+            )
+    }
+
     /// Reads a source and closes it.
     fn new(
         source: Arc<dyn Source>,
