@@ -13,8 +13,6 @@ TEST_PROCESSES ?= 2
 KAITAI_TARGET ?= python
 FUZZ_SECONDS ?= 60
 FUZZ_ARGS ?=
-COMPARE_MUTATIONS ?= 10000
-COMPARE_ARGS ?=
 # The files that `make mutants` changes: those that write files, make the ledger, or decide whether a record, block or chunk is good.
 MUTATED ?= $(addprefix rust/core/src/,output/*.rs disk.rs ledger/*.rs uuid6.rs checksum/mod.rs \
 	$(addprefix engine/,budget.rs driver.rs) \
@@ -40,7 +38,7 @@ STAGE := $(BIN)/python scripts/stage.py --log $(STAGES)
 KAITAI_UNCHANGED = test $(ORACLES) = changed && $(BIN)/python -m tests.oracles $(wildcard tests/python/test_kaitai*.py)
 CHECKED_PYTHON := python examples scripts tests benches
 # Workspaces of their own, each for a reason that its manifest gives.
-OWN_WORKSPACES := fuzz compare benches/ratios benches/guard
+OWN_WORKSPACES := fuzz benches/ratios benches/guard
 AUDITED := requirements/dev.txt requirements/java.txt requirements/audit.txt
 
 # The one interpreter that PyO3 may look at, whatever else is on the path.
@@ -53,7 +51,7 @@ export PROPTEST_RNG_SEED
 MAKEFLAGS += --no-builtin-rules
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help develop build java demo test oracles test-clusters test-rust properties interop damage fuzz corpus compare mutants sanitize lint structure coverage audit format bench bench-spark bench-guard criterion kaitai lock clean
+.PHONY: help develop build java demo test oracles test-clusters test-rust properties interop damage fuzz corpus mutants sanitize lint structure coverage audit format bench bench-spark bench-guard criterion kaitai lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -113,12 +111,6 @@ fuzz: $(VENV)/.fuzz ## Look for bytes that break a property, FUZZ_SECONDS (60) f
 corpus: $(VENV)/.fuzz ## Copy the inputs that fuzzing found into fuzz/corpus, without redundant ones
 	$(BIN)/python scripts/fuzz.py minimise
 
-# Two passes: with tiny thresholds, which small inputs reach, then with those that ship, where reads and memory are compared too.
-# Together they take some 5 to 15 minutes.
-compare: $(VENV)/.requirements ## Compare what the crate and compare/before read and write, on COMPARE_MUTATIONS (10000) changed files a format
-	RUSTFLAGS="--cfg fuzzing" $(CARGO) run --quiet --locked --release --manifest-path compare/Cargo.toml --target-dir compare/target/tiny -- --mutations $(COMPARE_MUTATIONS) $(COMPARE_ARGS)
-	$(CARGO) run --quiet --locked --release --manifest-path compare/Cargo.toml -- --mutations $(COMPARE_MUTATIONS) $(COMPARE_ARGS)
-
 # There is no Python package of cargo-mutants, so cargo builds it. It exits with 2 if tests missed a change.
 mutants: $(VENV)/.mutants-$(MUTANTS_VERSION) ## Change the Rust code in one place at a time, and list the changes that no test notices
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(CARGO) mutants --output build $(MUTATED:%=--file '%') $(MUTANTS_ARGS)
@@ -176,7 +168,7 @@ lock: $(VENV)/.requirements ## Pin the newest versions that pyproject.toml allow
 	PYTHON=$(BIN)/python scripts/lock.sh
 
 clean: ## Remove everything that was built or installed
-	rm -rf $(VENV) $(INTEROP)/node_modules target fuzz/target compare/target benches/*/target dist build .pytest_cache .ruff_cache .mypy_cache .hypothesis bench-results.json bench-history.jsonl python/seglake/_native*.so
+	rm -rf $(VENV) $(INTEROP)/node_modules target fuzz/target benches/*/target dist build .pytest_cache .ruff_cache .mypy_cache .hypothesis bench-results.json bench-history.jsonl python/seglake/_native*.so
 	find python tests examples scripts benches -name __pycache__ -prune -exec rm -rf {} +
 
 $(VENV)/.python:
