@@ -38,7 +38,8 @@ pub(super) fn check(format: &'static Format, bytes: &[u8]) {
             };
             let read = Read::new(source, &options, &copied, &chosen, bytes);
             chosen.is_the_walk(&read, &scan, &options);
-            if let (End::Done, false) = (&scan.end, strict) {
+            let is_same = read.is_limited() == scan.is_limited();
+            if let (End::Done, false, true) = (&scan.end, strict, is_same) {
                 let report = verify(whole(bytes), &options, |_| Ok(())).unwrap();
                 assert_eq!(
                     read.totals,
