@@ -10,12 +10,12 @@ use arrow_schema::DataType;
 use seglake::Error;
 use seglake::columns::{Batches, Limits, Selection, UuidType};
 use seglake::format::{Format, Options};
-use seglake::ledger::{Cause, Span};
+use seglake::ledger::Span;
 use seglake::source::Source;
 use seglake::text::escape;
 use seglake::verbs::verify;
 
-use super::scan::{End, Plain, Record, Scan, whole, windowed};
+use super::scan::{End, Plain, Record, Scan, is_limited, whole, windowed};
 use super::{Draw, readings};
 
 /// Only values that are longer than this are views into the source.
@@ -182,15 +182,7 @@ pub(super) struct Read {
 impl Read {
     /// As [`Scan::is_limited`].
     fn is_limited(&self) -> bool {
-        let mut causes = self.damage.iter().map(|span| span.cause);
-        causes.any(|cause| cause == Some(Cause::SearchLimit))
-            || matches!(
-                self.end,
-                End::Damage {
-                    cause: Cause::SearchLimit,
-                    ..
-                }
-            )
+        is_limited(&self.damage, &self.end)
     }
 
     /// Reads a source and closes it.

@@ -225,12 +225,7 @@ impl Scan {
     /// Whether the search budget ended. Where it does depends on how the file is read, strictly or not and in which windows:
     /// what is looked at in vain, and so spent, is not the same.
     pub(super) fn is_limited(&self) -> bool {
-        let is_limit = |cause: Cause| cause == Cause::SearchLimit;
-        self.spans
-            .iter()
-            .filter_map(|span| span.cause)
-            .any(is_limit)
-            || matches!(self.end, End::Damage { cause, .. } if is_limit(cause))
+        is_limited(&self.spans, &self.end)
     }
 
     /// The ranges in file order.
@@ -301,4 +296,11 @@ impl Source for Windowed {
         buffer.copy_from_slice(&self.0[start..start + buffer.len()]);
         Ok(())
     }
+}
+
+/// Whether the search budget ended in a reading that found these ranges and ended so.
+pub(super) fn is_limited(spans: &[Span], end: &End) -> bool {
+    let limit = Cause::SearchLimit;
+    spans.iter().any(|span| span.cause == Some(limit))
+        || matches!(end, End::Damage { cause, .. } if *cause == limit)
 }

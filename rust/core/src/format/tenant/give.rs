@@ -264,8 +264,8 @@ impl Giver {
         self.make_sure(open, input, is_held, at, len)
     }
 
-    #[inline(never)]
     /// As [`ensure`](Self::ensure), where a look at the window is not enough.
+    #[inline(never)]
     fn make_sure(
         &mut self,
         open: &Open,
