@@ -252,6 +252,7 @@ fn reason(payload: &[u8], records: u32) -> String {
     let mut bytes = Vec::new();
     push_chunk(&mut bytes, 0, records, payload);
     push_records(&mut bytes, 10, &[(0, b"good")]);
+    let mut actual = Vec::new();
     for window_bytes in [10, 1 << 20] {
         let options = Options {
             window_bytes,
@@ -263,10 +264,12 @@ fn reason(payload: &[u8], records: u32) -> String {
             (1, Some(Cause::PayloadInvalid))
         );
         assert_eq!(ledger[0].end, 21 + payload.len() as u64);
+        let raised = strict_error(Arc::new(Windowed(bytes.clone())), &options).unwrap();
+        assert!(raised.finding.expected().contains("one zstd frame"));
+        actual.push(raised.finding.actual());
     }
-    let raised = strict_error(source(&bytes), &lenient()).unwrap();
-    assert!(raised.finding.expected().contains("one zstd frame"));
-    raised.finding.actual()
+    assert_eq!(actual[0], actual[1], "in pieces and in one go");
+    actual.remove(0)
 }
 
 #[test]
@@ -293,6 +296,11 @@ fn payloads_that_are_not_exactly_one_good_frame_are_told_apart() {
     assert!(reason(&good, 0).contains("goes on behind"));
     assert!(reason(&frame(&one[..16]), 1).contains("inside record 1"));
     assert!(reason(&frame(&one[..5]), 1).contains("inside record 1"));
+    // A last block that is empty, in a frame that says 50 bytes. The checksum is that of no bytes.
+    let short = [
+        0x28, 0xb5, 0x2f, 0xfd, 0x24, 50, 1, 0, 0, 0x99, 0xe9, 0xd8, 0x51,
+    ];
+    assert!(reason(&short, 0).contains("corruption"));
     // Frame headers: magic, descriptor (4: content checksum, 1: dictionary ID of one byte), window.
     let magic = [0x28, 0xb5, 0x2f, 0xfd];
     let head = |rest: &[u8]| reason(&[&magic, rest, &[0; 16]].concat(), 1);

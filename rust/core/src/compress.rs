@@ -37,6 +37,12 @@ pub(crate) enum BadFrame {
     Followed(u64),
 }
 
+impl BadFrame {
+    /// Its content is not what the frame says: in zstd's words, so that no one can tell who noticed.
+    pub(crate) const CORRUPT: Self =
+        Self::Reason("a zstd frame that does not decode (Data corruption detected)");
+}
+
 impl fmt::Display for BadFrame {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {

@@ -88,6 +88,8 @@ pub(super) struct Decoding {
     end: u64,
     /// How many bytes the content has, if the frame's header says so and is to be believed.
     stated: Option<u64>,
+    /// How many bytes of content there were so far.
+    produced: u64,
 }
 
 impl Decoding {
@@ -110,6 +112,7 @@ impl Decoding {
             at: start,
             end,
             stated: head.content_bytes,
+            produced: 0,
         }))
     }
 
@@ -141,14 +144,11 @@ impl Decoding {
             };
             self.at += progress.consumed as u64;
             if progress.ended {
-                let left = self.left();
-                return Ok(if left == 0 {
-                    Piece::End
-                } else {
-                    Piece::Bad(BadFrame::Followed(left))
-                });
+                self.produced += (out.len() - before) as u64;
+                return Ok(self.end());
             }
             if out.len() > before {
+                self.produced += (out.len() - before) as u64;
                 return Ok(Piece::More);
             }
             if progress.consumed == 0 {
@@ -158,6 +158,18 @@ impl Decoding {
                     "a zstd frame that does not go on"
                 })));
             }
+        }
+    }
+
+    /// What a frame that ends here comes to. Decoded in pieces, zstd does not ask a frame whose last block is empty whether it
+    /// has as many bytes as it says; decoded in one go, it does. Which of the two happens must not show.
+    fn end(&self) -> Piece {
+        if self.stated.is_some_and(|stated| stated != self.produced) {
+            return Piece::Bad(BadFrame::CORRUPT);
+        }
+        match self.left() {
+            0 => Piece::End,
+            left => Piece::Bad(BadFrame::Followed(left)),
         }
     }
 }
