@@ -1,5 +1,7 @@
 //! Reads what rules 15 and 16 ask for, and has `judge` decide, for walks and look-ups alike.
 
+use serde::{Deserialize, Serialize};
+
 use super::front::{Front, Segment};
 use super::index::POLL_EVERY;
 use super::judge::{self, Claim, Fault, Judged, Prior};
@@ -17,6 +19,35 @@ const FAR_COST: u64 = 512;
 /// A message so near behind where the one that was looked at before begins needs no fetching.
 const NEAR_BYTES: u64 = 4 << 10;
 
+/// What searching has cost, and where the next look is measured from: near by, it is cheap. A walk that is resumed needs both,
+/// or it would give up elsewhere than one in one go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Effort {
+    /// Bytes hashed in vain.
+    pub(super) budget: Budget,
+    /// Where what was looked at last begins.
+    pub(super) looked_at: u64,
+}
+
+impl Effort {
+    /// Forgets what was done since `before`: it will be done again.
+    pub(super) const fn take_back(&mut self, before: Self) {
+        self.budget.take_back(before.budget);
+        self.looked_at = before.looked_at;
+    }
+
+    /// What a look at the message at `at` costs, which is the last one now.
+    fn look(&mut self, at: u64) -> u64 {
+        let near = self.looked_at..=self.looked_at.saturating_add(NEAR_BYTES);
+        self.looked_at = at;
+        if near.contains(&at) {
+            NEAR_COST
+        } else {
+            FAR_COST
+        }
+    }
+}
+
 /// The next entry that is evidence: what was found when it was last looked for.
 #[derive(Clone, Copy, Debug)]
 struct Evidence {
@@ -32,11 +63,9 @@ pub(super) struct Checker {
     /// Reads entries ahead of those that are being checked.
     scout: Reader,
     pub(super) front: Front,
-    /// Bytes hashed in vain.
-    pub(super) budget: Budget,
-    /// What the looks of the check that is going on cost, and where the last one was.
+    pub(super) effort: Effort,
+    /// What the looks of the check that is going on cost.
     cost: u64,
-    pub(super) looked_at: u64,
     evidence: Option<Evidence>,
     /// Made when it is first needed: a look-up needs none.
     pub(super) run: Option<Box<Run>>,
@@ -50,9 +79,8 @@ impl Checker {
             reader: reader(segment),
             scout: reader(segment),
             front: segment.front,
-            budget: Budget::default(),
+            effort: Effort::default(),
             cost: 0,
-            looked_at: 0,
             evidence: None,
             run: None,
             trust: Trust::FULL,
@@ -72,8 +100,8 @@ impl Checker {
         match checked {
             Ok(message) => self.trust.gain(message.header.total()),
             Err(_) => {
-                self.budget.affords(self.cost, self.front.len);
-                self.budget.spend(self.cost);
+                self.effort.budget.affords(self.cost, self.front.len);
+                self.effort.budget.spend(self.cost);
                 self.trust.lose();
             }
         }
@@ -82,13 +110,7 @@ impl Checker {
 
     /// What stands at `at`, its cost noted.
     fn look(&mut self, at: u64) -> Result<Parsed> {
-        let near = self.looked_at..=self.looked_at.saturating_add(NEAR_BYTES);
-        self.cost += if near.contains(&at) {
-            NEAR_COST
-        } else {
-            FAR_COST
-        };
-        self.looked_at = at;
+        self.cost += self.effort.look(at);
         self.reader.header(at)
     }
 
@@ -104,14 +126,14 @@ impl Checker {
             fault => return Ok(fault),
         };
         let len = message.header.total();
-        if !self.budget.affords(len, self.front.len) {
+        if !self.effort.budget.affords(len, self.front.len) {
             return Ok(Err(Fault::SearchLimit));
         }
         let stored = self.reader.checksum(trailer, entry.number)?;
         let computed = self.reader.hash(&entry.uuid, entry.offset, len)?;
         let judged = Claim { message, stored }.judge(computed, prior);
         if let Err(Fault::Checksum { .. }) = judged {
-            self.budget.spend(len);
+            self.effort.budget.spend(len);
         }
         Ok(judged)
     }
@@ -141,7 +163,7 @@ impl Checker {
         if let Err(fault) = judge::no_overlap(entry.offset, prior) {
             return Ok(Err(fault));
         }
-        if self.budget.is_exceeded(self.front.len) {
+        if self.effort.budget.is_exceeded(self.front.len) {
             return Ok(Err(Fault::SearchLimit));
         }
         Ok(judge::message(entry, self.look(entry.offset)?))
@@ -246,7 +268,7 @@ impl Checker {
         most: usize,
         prior: &Prior,
     ) -> Result<&[Message]> {
-        let is_cheap = LIMITS.run_bytes as u64 <= self.budget.left(self.front.len);
+        let is_cheap = LIMITS.run_bytes as u64 <= self.effort.budget.left(self.front.len);
         let Some(trailer) = self.front.trailer.filter(|_| is_cheap) else {
             return Ok(&[]);
         };

@@ -191,9 +191,9 @@ impl SealedScan {
             return Ok(true);
         }
         // Made again later if it comes to that, so it is not counted.
-        let budget = self.checker.budget;
+        let effort = self.checker.effort;
         let standing = self.checker.standing(next.saturating_sub(1))?;
-        self.checker.budget = budget;
+        self.checker.effort = effort;
         let Some(Message { position, .. }) = standing else {
             return Ok(false);
         };
@@ -225,7 +225,7 @@ impl SealedScan {
         if let Some(part) = self.state.part {
             let entries = self.state.next - self.state.from;
             let bytes = extent(entries, part.start, self.state.end);
-            let budget = self.checker.budget;
+            let budget = self.checker.effort.budget;
             check_share(self.source().path(), budget, bytes, self.front().len)?;
         }
         self.tiling.finish(&mut self.spans);

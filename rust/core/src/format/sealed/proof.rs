@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use super::check::Checker;
+use super::check::{Checker, Effort};
 use super::front::{Segment, Survey};
 use super::judge::{Fault, Judged, Prior};
 use super::layout::{Entry, Message, UUID_BYTES};
@@ -169,7 +169,7 @@ impl Proof {
             let next = reader.beginning(entry.number + 1)?;
             reader.bring(entry.offset, body, next.saturating_sub(entry.offset))?;
         }
-        checker.budget = Default::default(); // what other look-ups hashed in vain is not this one's
+        checker.effort = Effort::default(); // what other look-ups hashed in vain is not this one's
         checker.check(entry, &Prior::nothing(front))
     }
 

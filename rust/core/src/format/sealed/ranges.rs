@@ -256,11 +256,10 @@ impl SealedScan {
         if cause == Cause::SearchLimit {
             return Ok(Fault::SearchLimit.finding(&front, &entry, &prior));
         }
-        let (budget, looked_at) = (self.checker.budget, self.checker.looked_at);
-        self.checker.budget = Budget::default().with_peak(budget.peak());
+        let before = self.checker.effort;
+        self.checker.effort.budget = Budget::default().with_peak(before.budget.peak());
         let checked = self.checker.check(&entry, &prior)?;
-        self.checker.budget.take_back(budget);
-        self.checker.looked_at = looked_at;
+        self.checker.effort.take_back(before);
         match checked {
             Err(fault) => Ok(fault.finding(&front, &entry, &prior)),
             Ok(message) => Err(self.checker.reader.changed(message.position)),

@@ -2,11 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::check::Effort;
 use super::front::Front;
 use super::judge::Prior;
 use super::layout::{ENTRY_AND_CHECKSUM, Message, UUID_BYTES};
 use super::trailer::Foot;
-use crate::engine::Budget;
 use crate::ledger::Notes;
 
 /// What a [`Carry`](crate::engine::Carry) holds.
@@ -25,8 +25,8 @@ pub(super) struct State {
     pub(super) end: u64,
     /// Whether any message counted.
     pub(super) counted: bool,
-    /// Bytes hashed in vain.
-    pub(super) budget: Budget,
+    /// What searching has cost.
+    pub(super) effort: Effort,
     /// Whether a message was looked for behind the last good one.
     pub(super) behind: Behind,
     /// Entries since the last good one that have no message.
@@ -65,7 +65,7 @@ impl State {
             last: None,
             end,
             counted: next > 0,
-            budget: Default::default(),
+            effort: Default::default(),
             behind: Behind::default(),
             failed: Default::default(),
             marks: Default::default(),
@@ -78,10 +78,10 @@ impl State {
 
     /// Behind a message that counts.
     pub(super) fn behind(front: &Front, message: &Message) -> Self {
-        Self {
-            last: Some(message.uuid),
-            ..Self::before(front, message.number + 1, message.end())
-        }
+        let mut state = Self::before(front, message.number + 1, message.end());
+        state.last = Some(message.uuid);
+        state.effort.looked_at = message.position;
+        state
     }
 
     /// Whether it can be of a walk of this file.
@@ -99,6 +99,7 @@ impl State {
         };
         is_in_front && are_passed(&self.marks) && are_passed(&self.failed)
     }
+
     pub(super) fn prior(&self) -> Prior {
         Prior {
             last: self.last,

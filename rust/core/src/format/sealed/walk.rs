@@ -1,7 +1,7 @@
 //! The walk: entry by entry in the order of the index, each message checked where its entry says that it is, and, where it
 //! is not there, directly behind the last good one.
 
-use super::check::Checker;
+use super::check::{Checker, Effort};
 use super::front::{Front, Segment};
 use super::index::POLL_EVERY;
 use super::judge::{self, Fault, Prior};
@@ -9,7 +9,7 @@ use super::layout::{Entry, Header, Message};
 use super::reader::Reader;
 use super::rows::SealedRows;
 use super::state::{Behind, State};
-use crate::engine::{Advance, Budget, Carry, Driver, Options, Scan, Types, UuidBounds};
+use crate::engine::{Advance, Carry, Driver, Options, Scan, Types, UuidBounds};
 use crate::error::{Damage, Result};
 use crate::ledger::{Cause, Kind, Note, Place, Span, Tiling};
 use crate::limits::LIMITS;
@@ -45,9 +45,10 @@ impl SealedScan {
     /// A walk of a segment from this state on.
     pub(super) fn new(segment: &Segment, state: State) -> Self {
         let mut checker = Checker::new(segment, Reader::sequential);
-        checker.budget = state
-            .part
-            .map_or(state.budget, |part| state.budget.with_peak(part.peak));
+        checker.effort = state.effort;
+        if let Some(part) = state.part {
+            checker.effort.budget = checker.effort.budget.with_peak(part.peak);
+        }
         Self {
             segment: segment.clone(),
             bounds: UuidBounds::of(&segment.options.wanted),
@@ -113,7 +114,7 @@ impl SealedScan {
         {
             return Ok(advance);
         }
-        let before = self.spent();
+        let before = (self.checker.effort, self.state.behind);
         let prior = self.state.prior();
         let found = match self.checker.check(&entry, &prior)? {
             Ok(message) => Ok((message, None)),
@@ -139,20 +140,9 @@ impl SealedScan {
         Ok(advance)
     }
 
-    /// What searching has cost, and what the cost of the next look depends on.
-    const fn spent(&self) -> (Budget, u64, Behind) {
-        (
-            self.checker.budget,
-            self.checker.looked_at,
-            self.state.behind,
-        )
-    }
-
-    /// Forgets the checks since `before`: they will be made again.
-    const fn take_back(&mut self, before: (Budget, u64, Behind)) {
-        let (budget, looked_at, behind) = before;
-        self.checker.budget.take_back(budget);
-        self.checker.looked_at = looked_at;
+    /// Forgets the checks since this was the effort and this was known: they will be made again.
+    const fn take_back(&mut self, (effort, behind): (Effort, Behind)) {
+        self.checker.effort.take_back(effort);
         self.state.behind = behind;
     }
 
@@ -198,7 +188,7 @@ impl SealedScan {
 
     /// Goes on behind a good message.
     fn follow(&mut self, message: &Message) {
-        self.checker.looked_at = message.position;
+        self.checker.effort.looked_at = message.position;
         self.state.last = Some(message.uuid);
         self.state.end = message.end();
         self.state.counted = true;
@@ -341,9 +331,9 @@ impl Scan for SealedScan {
                     advance => break advance,
                 }
             };
-            self.state.budget = self.checker.budget;
+            self.state.effort = self.checker.effort;
             if let Some(part) = &mut self.state.part {
-                part.peak = self.checker.budget.peak();
+                part.peak = self.checker.effort.budget.peak();
             }
             let advance = advance?;
             if advance != Advance::End || self.state.front.is_none() {
