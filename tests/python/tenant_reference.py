@@ -234,9 +234,11 @@ class Returned:
 
 
 class Version2:
-    """Reads a segment of version 2."""
+    """Reads a segment of version 2, whatever its version is said to be."""
 
     def __init__(self, data: bytes) -> None:
+        self.version = int.from_bytes(data[4:6], "big")
+        data = data[:4] + b"\0\2" + data[6:]
         self.data = data
         self.size = len(data)
         self.count = u32(data, 6)
@@ -337,6 +339,8 @@ class Version2:
     def ledger_by_toc(self, toc_end: int) -> list[Range]:
         """The ledger under a sound TOC."""
         coverage = Coverage(self.size)
+        if self.version != 2:
+            coverage.damage(4, 6, "unsupported_version")
         for entry, block in self.good:
             coverage.take(block.start, block.end, "block")
             stated = (entry.offset, entry.length, entry.tenant, entry.messages)
@@ -574,6 +578,8 @@ def read(data: bytes) -> Scan:
                 return Scan([], [], [Range(0, size, "torn_tail", "length_out_of_bounds")])
             return Version1(data, number).scan()
         case 2:
+            return Version2(data).scan()
+        case _ if data[:4] == MAGIC and Version2(data).is_sound:
             return Version2(data).scan()
         case _:
             cause = "unsupported_version" if data[:4] == MAGIC else "bad_magic"

@@ -131,7 +131,7 @@ fn a_file_in_which_nothing_checks_is_refused_unless_forced() {
         ("sealed/wrong_key", "a wrong key"),
         ("oplog/read_as_other_dialect", "dialect"),
         ("tenant/not_a_segment", "another format"),
-        ("tenant/version_3", "another format"),
+        ("tenant/version_0_v1", "another format"),
         ("chunked/torn_first_chunk", "another format"),
         ("sealed/empty", "a wrong key"),
     ] {

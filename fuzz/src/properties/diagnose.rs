@@ -168,6 +168,11 @@ fn verifies(repair: &Repair, bytes: &[u8], options: &Options) {
             let count = usize::try_from(u32::from_be_bytes(own.try_into().unwrap())).unwrap();
             counts(&mended, end).contains(&count)
         }
+        ("tenant", "version") => {
+            let scan = Scan::of(&mended, options);
+            let mut causes = scan.spans.iter().map(|span| span.cause);
+            !causes.any(|cause| cause == Some(Cause::UnsupportedVersion))
+        }
         ("sealed", "trailer") => {
             let scan = Scan::of(&mended, options);
             let is_in = |span: &Span| span.start < repair.end && repair.start < span.end;

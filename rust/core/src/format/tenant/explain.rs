@@ -4,7 +4,7 @@ use super::claims::Origin;
 use super::front::{Front, u32_at};
 use super::judge::Fault;
 use super::probe::{Hashed, Input, block_crc};
-use super::toc::{Entry, TOC_START};
+use super::toc::{Entry, TOC_START, VERSION_START};
 use super::{MAGIC, VERSION_1};
 use crate::error::{Damage, Finding, Result};
 use crate::ledger::{Cause, Span};
@@ -66,10 +66,15 @@ fn front_finding(input: &Input, span: &Span, cause: Cause) -> Result<Finding> {
             format!("the magic {MAGIC:#010x}, TSEG"),
             format!("{:#010x}", front.magic),
         ),
+        (VERSION_START, Cause::UnsupportedVersion) => Finding::words(
+            cause,
+            "version 2, by the CRC-32 of the table of contents",
+            format!("version {}", front.stated_version),
+        ),
         (0, Cause::UnsupportedVersion) => Finding::words(
             cause,
             "version 1 or 2",
-            format!("version {}", front.version),
+            format!("version {}", front.stated_version),
         ),
         (0, Cause::TruncatedHeader) => Finding::words(
             cause,

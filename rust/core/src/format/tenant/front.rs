@@ -25,7 +25,10 @@ const POLL_ENTRIES: u64 = 4096;
 pub(super) struct Front {
     /// The length of the file.
     pub(super) len: u64,
+    /// The version that the file is read as.
     pub(super) version: u16,
+    /// The version in the file.
+    pub(super) stated_version: u16,
     /// The magic in the file.
     pub(super) magic: u32,
     /// The number of entries that the file states.
@@ -78,13 +81,34 @@ impl Front {
         let mut head = [0; 10];
         source.read_exact_at(0, &mut head)?;
         (front.magic, front.version, front.stated) = fields(&head);
+        front.stated_version = front.version;
         match front.version {
             VERSION_1 => front.read_v1(source, options)?,
             VERSION_2 => front.read_v2(source, options, limit)?,
-            _ if front.magic == MAGIC => front.broken = Some(Cause::UnsupportedVersion),
+            _ if front.magic == MAGIC => {
+                if let Some(mended) = front.mended(source, options, limit)? {
+                    return Ok(mended);
+                }
+                front.broken = Some(Cause::UnsupportedVersion);
+            }
             _ => front.broken = Some(Cause::BadMagic),
         }
         Ok(front)
+    }
+
+    /// Rule 21: the front of a file of an unknown version, if the table's CRC-32 shows that it was version 2.
+    fn mended(&self, source: &dyn Source, options: &Options, limit: u64) -> Result<Option<Self>> {
+        let mut mended = Self {
+            len: self.len,
+            version: VERSION_2,
+            stated_version: self.stated_version,
+            magic: self.magic,
+            stated: self.stated,
+            ascending: true,
+            ..Self::default()
+        };
+        mended.read_v2(source, options, limit)?;
+        Ok(Some(mended).filter(Self::is_sound))
     }
 
     /// The number of entries of version 1 is believed if what stands where it leads agrees, or else what other numbers agree on.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::claims::Origin;
 use super::front::Front;
 use super::marks::{Marks, Next};
-use super::toc::TOC_START;
+use super::toc::{STATED_START, TOC_START, VERSION_START};
 use super::{MAGIC, VERSION_1};
 use crate::error::Result;
 use crate::ledger::{Cause, Kind, Span, Tiling, lay_last};
@@ -266,8 +266,9 @@ impl Ranges {
         let mut cover = |end, kind, cause| tiling.cover(end, kind, cause, out);
         if !is_begun && stretch.is_none_or(|stretch| stretch.start == 0) {
             let (kind, cause) = damaged(front.magic != MAGIC, Cause::BadMagic);
-            cover(4, kind, cause);
-            cover(6, Kind::Header, None);
+            cover(VERSION_START, kind, cause);
+            let (kind, cause) = damaged(is_mended(front), Cause::UnsupportedVersion);
+            cover(STATED_START, kind, cause);
             let (kind, cause) = damaged(count_is_wrong(front), Cause::CountMismatch);
             cover(TOC_START, kind, cause);
         }
@@ -325,8 +326,14 @@ struct FrontRanges {
 /// Whether the front alone shows damage.
 pub(super) fn front_is_damaged(front: &Front) -> bool {
     front.magic != MAGIC
+        || is_mended(front)
         || count_is_wrong(front)
         || front.toc_end != Some(front.len) && front.partitions_verdict().1.is_some()
+}
+
+/// Whether the file is read as another version than it says.
+const fn is_mended(front: &Front) -> bool {
+    front.stated_version != front.version
 }
 
 /// Whether the number of entries is not the right one, or promises what is not there.

@@ -47,6 +47,9 @@ impl Suspects for TenantSuspects {
         if span.cause == Some(Cause::CountMismatch) && span.len() == COUNT_BYTES {
             return self.count(span);
         }
+        if span.cause == Some(Cause::UnsupportedVersion) {
+            return Ok(vec![version(span)]);
+        }
         let entries = self.entries_within(span, 1)?;
         let short = entries
             .iter()
@@ -78,6 +81,16 @@ fn block_checks(entry: &Entry, at: u64, bytes: &[u8]) -> Trial {
         end: (crc == entry.crc).then_some(at + bytes.len() as u64),
         work: bytes.len() as u64,
     }
+}
+
+/// The version of a file whose table of contents is sound as one of version 2.
+fn version(span: &Span) -> Suspect {
+    let end = span.end;
+    let check = move |bytes: &[u8]| Trial {
+        end: (bytes == VERSION_2.to_be_bytes()).then_some(end),
+        work: 0,
+    };
+    Suspect::new("version", span.start..end, check)
 }
 
 /// The block of an entry of a table of contents that is sound.

@@ -10,6 +10,9 @@ use crate::error::Result;
 use crate::saturating::saturating_usize;
 use crate::source::{Source, Window};
 
+/// Where the version stands, behind the magic, and the number of entries behind it.
+pub(super) const VERSION_START: u64 = 4;
+pub(super) const STATED_START: u64 = 6;
 /// Where the first entry begins: behind magic, version and number of entries.
 pub(super) const TOC_START: u64 = 10;
 /// Partition ID, offset and length.
