@@ -499,3 +499,36 @@ fn blocks_fetched_in_vain_stay_within_the_search_budget() {
     let causes: Vec<_> = spans.iter().filter_map(|span| span.cause).collect();
     assert!(causes.contains(&Cause::SearchLimit), "{causes:?}");
 }
+
+/// What is learned of a place is learned once, and what a look costs depends on the one before: a walk that is resumed must know
+/// both, or it gives up elsewhere than one in one go.
+#[test]
+fn a_resumed_walk_spends_what_one_in_one_go_spends() {
+    for (version, stride) in [(1, 60), (2, 5)] {
+        let segment = varied(version, 16 << 10);
+        let mut bytes = segment.bytes.clone();
+        for message in segment.messages.iter().step_by(stride) {
+            bytes[usize::try_from(message.position).unwrap() + 1] ^= 1;
+        }
+        let options = Options {
+            window_bytes: 64,
+            ..lenient()
+        };
+        let windowed = || Arc::new(Windowed(bytes.clone()));
+        let begin = || open(windowed(), &options, Start::Beginning).unwrap();
+        let (mut whole, mut resumed) = (begin(), begin());
+        let mut steps = 0;
+        while whole.step().unwrap() == Step::More {
+            assert_eq!(resumed.step().unwrap(), Step::More);
+            let carry = resumed.carry();
+            assert_eq!(
+                carry,
+                whole.carry(),
+                "version {version} after {steps} steps"
+            );
+            resumed = open(windowed(), &options, Start::Carry(&carry)).unwrap();
+            steps += 1;
+        }
+        assert!(steps > 10, "{steps} steps in version {version}");
+    }
+}

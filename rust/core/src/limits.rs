@@ -129,8 +129,6 @@ limits! {
     /// How many blocks and ranges are pending at most. With more, a block after the last good one is no longer searched for if
     /// the entries are in order, and the search ends if they are not.
     pending_blocks: usize = 1 << 12, fuzzing 3;
-    /// How much of a block is decoded in the window that it was checked in.
-    buffered_block_bytes: usize = 4 << 10, fuzzing 16;
     /// The most pieces that a block is checked in, so that what is kept of each stays small.
     block_pieces: u64 = 1 << 16, fuzzing 4;
     /// The most that is read ahead of lengths and tenant IDs.

@@ -3,6 +3,8 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::error::Result;
 use crate::limits::LIMITS;
 use crate::saturating::saturating_usize;
@@ -104,7 +106,7 @@ impl Name {
 }
 
 /// A block's numbers, once it has decoded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Shape {
     /// How many messages it has.
     pub(super) messages: u32,

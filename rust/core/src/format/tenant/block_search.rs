@@ -2,7 +2,9 @@
 
 use std::cmp::Ordering;
 
-use super::block::{Decoder, Name, Shape};
+use serde::{Deserialize, Serialize};
+
+use super::block::{Name, Shape};
 use super::front::COUNT_BYTES;
 use super::judge::{self, Fault};
 use super::layout::TocEntry;
@@ -10,7 +12,6 @@ use super::probe::{Checks, Decoded, FAR_COST, NEAR_BYTES, block_crc, tenant_of};
 use super::reading::{Position, Reach, Reading};
 use super::toc::Entry;
 use crate::error::Result;
-use crate::limits::LIMITS;
 use crate::saturating::saturating_usize;
 use crate::source::Source;
 
@@ -44,15 +45,16 @@ pub(super) enum Verdict {
     Full,
 }
 
-/// What stands at a place behind the last good block.
+/// What stands at a place behind the last good block: what it decodes to, and the CRC-32 of its bytes.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Tried {
     at: u64,
     shape: Option<Shape>,
-    crc: Option<crc32fast::Hasher>,
+    crc: Option<u32>,
 }
 
-/// Finds blocks, entry by entry.
-#[derive(Default)]
+/// Finds blocks, entry by entry. What it learned is kept in a carry: learning it again would cost again.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct BlockSearch {
     /// Where the bytes end that an entry named and that were checked last.
     examined: u64,
@@ -169,7 +171,8 @@ impl BlockSearch {
         let Some((shape, crc)) = self.look_at(on, entry, at)? else {
             return Ok(None);
         };
-        if block_crc(entry.partition, &crc) != entry.crc {
+        let bytes = crc32fast::Hasher::new_with_initial_len(crc, shape.len);
+        if block_crc(entry.partition, &bytes) != entry.crc {
             return Ok(None);
         }
         let tenant = tenant_of(&*on.input.source, at, &shape)?;
@@ -201,10 +204,10 @@ impl BlockSearch {
         on: &mut Reading,
         entry: &Entry,
         at: u64,
-    ) -> Result<Option<(Shape, crc32fast::Hasher)>> {
+    ) -> Result<Option<(Shape, u32)>> {
         let known = self.tried.iter().position(|tried| tried.at == at);
         let mut tried = match known {
-            Some(known) => self.tried.swap_remove(known),
+            Some(known) => self.tried.remove(known),
             None => Tried {
                 at,
                 shape: shape_at(on, at)?,
@@ -217,16 +220,16 @@ impl BlockSearch {
             self.remember(&on.place, entry, tried);
             return Ok(None);
         };
-        let crc = match tried.crc.take() {
+        let crc = match tried.crc {
             Some(crc) => crc,
             None if !on.affords(shape.len) => return Ok(None),
             None => {
                 let hashed = on.input.hash(at, shape.len)?;
                 on.input.budget.spend(shape.len);
-                hashed.crc
+                hashed.crc.finalize()
             }
         };
-        tried.crc = Some(crc.clone());
+        tried.crc = Some(crc);
         self.remember(&on.place, entry, tried);
         Ok(Some((shape, crc)))
     }
@@ -255,14 +258,6 @@ fn ascends(on: &Reading, entry: &Entry, tenant: &Name) -> Result<bool> {
 /// What the block at `at` decodes to, if it ends within the file.
 fn shape_at(on: &mut Reading, at: u64) -> Result<Option<Shape>> {
     let affordable = on.input.budget.left(on.input.front.len);
-    let mut decoder = Decoder::new();
-    // What an entry names was read just now.
-    let held = on.input.data.bytes(&*on.input.source, at);
-    decoder.feed(held.get(..LIMITS.buffered_block_bytes).unwrap_or(held));
-    if decoder.is_done() {
-        on.input.budget.spend(decoder.offset());
-        return Ok(Some(decoder.shape()));
-    }
     let (decoded, cost) = on.input.decode(at, on.input.front.len, affordable)?;
     on.input.affords(cost);
     on.input.budget.spend(cost);

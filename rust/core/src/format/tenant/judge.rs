@@ -3,6 +3,8 @@
 
 use std::cmp::Ordering;
 
+use serde::{Deserialize, Serialize};
+
 use super::block::{Decoder, Name, Shape};
 use super::front::Front;
 use super::toc::Entry;
@@ -153,7 +155,7 @@ pub(super) fn block_ascends(
 }
 
 /// What stands where a partition might begin.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) enum Partition {
     /// It decodes: this many tenants, up to this offset; whether they ascend.
     Whole {

@@ -1,5 +1,7 @@
 //! The scan of version 2 by a sound table of contents: every byte is what the table makes of it (rule 22). It alone is read in parts.
 
+use serde::{Deserialize, Serialize};
+
 use super::block_search::{BlockSearch, Good, Verdict};
 use super::claims::{Claim, Claims, Origin};
 use super::front::COUNT_BYTES;
@@ -20,6 +22,7 @@ const CRC_BYTES: u64 = 4;
 /// How many entries are passed over between two looks at whether to stop.
 const POLL_ENTRIES: u64 = 1 << 12;
 
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Listed {
     pub(super) search: BlockSearch,
     pub(super) claims: Claims,

@@ -47,8 +47,6 @@ pub(super) struct Progress {
     pub(super) stands: bool,
     /// Where its entries and its blocks begin.
     pub(super) start: (u64, u64),
-    /// The most that was hashed in vain, or would have been.
-    pub(super) peak: u64,
     /// Entries in front of this have been looked at, whether they are wanted.
     #[serde(default)]
     pub(super) hopped: u64,
@@ -61,7 +59,6 @@ impl Progress {
             passed: portion.before,
             stands: true,
             start,
-            peak: 0,
             hopped: 0,
         }
     }

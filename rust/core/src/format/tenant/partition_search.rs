@@ -2,6 +2,8 @@
 
 use std::cmp::Ordering;
 
+use serde::{Deserialize, Serialize};
+
 use super::block::{BLOCK_HEADER_BYTES, Name};
 use super::front::COUNT_BYTES;
 use super::judge::{self, Fault, Partition};
@@ -22,8 +24,8 @@ pub(super) enum Verdict {
     Failed(Fault),
 }
 
-/// Finds partitions, entry by entry.
-#[derive(Default)]
+/// Finds partitions, entry by entry. What it learned is kept in a carry: learning it again would cost again.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct PartitionSearch {
     /// What stands behind the last good partition, and where that is.
     tried: Option<(u64, Partition)>,

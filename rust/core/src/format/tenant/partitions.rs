@@ -119,7 +119,7 @@ pub(super) struct Gap {
     farthest: u64,
 }
 
-#[derive(Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Partitions {
     pub(super) search: PartitionSearch,
     pub(super) gap: Gap,

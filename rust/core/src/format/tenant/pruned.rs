@@ -1,6 +1,8 @@
 //! The scan of a sound table of contents that looks only at what is wanted: each entry stands for itself. What is not where its entry
 //! says may be where only a scan through the whole file finds it, so there this one ends.
 
+use serde::{Deserialize, Serialize};
+
 use super::block_search::{BlockSearch, Verdict};
 use super::claims::Origin;
 use super::front::COUNT_BYTES;
@@ -14,6 +16,7 @@ use crate::error::Result;
 use crate::ledger::Kind;
 
 /// Looks for blocks of version 2, or partitions of version 1.
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Pruned {
     Blocks(BlockSearch),
     Partitions(PartitionSearch),

@@ -2,10 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::claims::Claims;
 use super::front::COUNT_BYTES;
 use super::give::Open;
-use super::part::Progress;
 use super::partitions::Part;
 use super::ranges;
 use super::reading::Reach;
@@ -13,9 +11,9 @@ use super::toc::TOC_START;
 use crate::engine::{Budget, Carry};
 use crate::error::{Error, Result};
 
-/// What a [`Carry`] holds, with the notes of a gap and the marks, which are many in hostile files alone.
+/// What a [`Carry`] holds, with the course of the walk and the marks, which can be large in hostile files alone.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct State<G, M> {
+pub(super) struct State<C, M> {
     /// Where the next entry begins in the table of contents, and how many are left from there on.
     pub(super) entry: u64,
     pub(super) left: u64,
@@ -27,11 +25,12 @@ pub(super) struct State<G, M> {
     /// The last good block's partition, and where its tenant ID stands.
     pub(super) last: Option<(u32, u64, u32)>,
     pub(super) budget: Budget,
+    /// The most that was hashed in vain, or would have been.
+    pub(super) peak: u64,
     pub(super) limited: bool,
     pub(super) open: Option<Open>,
     pub(super) part: Option<Part>,
-    pub(super) gap: G,
-    pub(super) claims: Claims,
+    pub(super) course: C,
     pub(super) ranges: ranges::Saved,
     pub(super) marks: M,
     /// Where the first wanted message begins, for a walk that began there.
@@ -45,10 +44,9 @@ pub(super) struct State<G, M> {
     #[serde(default)]
     pub(super) skip: u64,
     pub(super) ended: bool,
-    pub(super) portion: Option<Progress>,
 }
 
-impl<G, M> State<G, M> {
+impl<C, M> State<C, M> {
     /// Whether all offsets are within a file of `len` bytes.
     fn fits(&self, len: u64) -> bool {
         let within = |start: u64, end: u64| start <= end && end <= len;
@@ -70,15 +68,20 @@ impl<G, M> State<G, M> {
     }
 }
 
-impl<G: for<'a> Deserialize<'a>, M: for<'a> Deserialize<'a>> State<G, M> {
+impl<C: for<'a> Deserialize<'a>, M: for<'a> Deserialize<'a>> State<C, M> {
     /// The state that a carry holds, in a file of `len` bytes.
     pub(super) fn of_carry(carry: &Carry, len: u64) -> Result<Self> {
         let state: Self = carry.state("a tenant segment")?;
         match state.fits(len) {
             true => Ok(state),
-            false => Err(Error::Usage(format!(
-                "this is not a point in a file of {len} bytes from which can be read on"
-            ))),
+            false => Err(no_such_point(len)),
         }
     }
+}
+
+/// That a carry is not of this file.
+pub(super) fn no_such_point(len: u64) -> Error {
+    Error::Usage(format!(
+        "this is not a point in a file of {len} bytes from which can be read on"
+    ))
 }

@@ -1,5 +1,7 @@
 //! The scan of version 2 without a sound table of contents: an entry is proven by the block that it names (rule 23).
 
+use serde::{Deserialize, Serialize};
+
 use super::block_search::{BlockSearch, Good, Verdict};
 use super::claims::{self, Origin};
 use super::front::COUNT_BYTES;
@@ -9,6 +11,7 @@ use crate::engine::Advance;
 use crate::error::Result;
 use crate::ledger::{Cause, Kind};
 
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Unlisted {
     pub(super) search: BlockSearch,
     /// Nothing is looked for in front of this: where a walk begins that begins within the file.

@@ -1,6 +1,9 @@
 //! The walk: which of the scans goes through a file, where it begins, and what all of them do alike.
 
+use std::mem::{self, discriminant};
 use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
 
 use super::VERSION_1;
 use super::block::Name;
@@ -12,13 +15,13 @@ use super::give::{Open, no_message};
 use super::listed::Listed;
 use super::marks::Marks;
 use super::part::{self, Portion, Progress};
-use super::partitions::{Gap, Part, Partitions};
+use super::partitions::{Part, Partitions};
 use super::probe::{Input, tenant_of};
 use super::pruned::{Pruned, Pruning};
 use super::ranges::{self, Ranges};
 use super::reading::{Position, Reach, Reading};
 use super::rows::{Found, TenantRows};
-use super::state::State;
+use super::state::{State, no_such_point};
 use super::toc::TOC_START;
 use super::unlisted::Unlisted;
 use crate::engine::{Advance, Carry, Driver, Options, Scan, Start, Wanted};
@@ -41,6 +44,7 @@ pub(super) struct TenantScan {
 }
 
 /// How a file is gone through, with where that stands.
+#[derive(Debug, Serialize, Deserialize)]
 enum Course {
     /// Not at all: the whole file is what its front makes of it.
     Refused,
@@ -72,6 +76,16 @@ impl Course {
                 search: BlockSearch::default(),
                 floor: at,
             }),
+        }
+    }
+}
+
+impl Course {
+    /// Whether it is of the same kind, wherever it stands.
+    fn is_like(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Pruned(own), Self::Pruned(other)) => discriminant(own) == discriminant(other),
+            _ => discriminant(self) == discriminant(other),
         }
     }
 }
@@ -223,7 +237,7 @@ impl TenantScan {
 
     /// Where another walk was.
     fn resume(input: Input, carry: &Carry) -> Result<TenantWalk> {
-        let state: State<Gap, Marks> = State::of_carry(carry, input.front.len)?;
+        let state: State<Course, Marks> = State::of_carry(carry, input.front.len)?;
         let front = input.front.clone();
         let table = input.table(state.entry, state.left, state.before);
         let mut place = Position::new(table, state.reach, state.end);
@@ -231,50 +245,48 @@ impl TenantScan {
         if let Some((partition, at, len)) = state.last {
             place.last = Some((partition, Name::read(&*input.source, at, len)?));
         }
-        let mut scan = Self::new(input, place, state.claims.at());
+        let mut scan = Self::new(input, place, 0);
         scan.is_partial = state.partial;
-        let (on, course) = (&mut scan.on, &mut scan.course);
+        let on = &mut scan.on;
         let front_end = if state.partial { 0 } else { front.end() };
         on.ranges = Ranges::restore(&front, state.ranges, state.marks, front_end);
-        on.input.budget = state.budget;
+        on.input.budget = state.budget.with_peak(state.peak);
         on.giver.open = state.open;
         on.giver.from = state.from;
         (on.giver.given, on.giver.skip) = (state.given, state.skip);
-        let has_partitions = front.version == VERSION_1 && !matches!(course, Course::Refused);
-        scan.part = state.part.filter(|_| has_partitions);
-        if let Some(progress) = state.portion {
-            // A file that has parts is gone through by its table of contents.
-            progress.check(&*on.input.source, &front)?;
-            on.input.budget = state.budget.with_peak(progress.peak);
-        }
-        match course {
-            Course::Partitions(own) => own.gap = state.gap,
-            Course::Listed(own) => {
-                own.claims = state.claims.restore(front.len);
-                own.progress = state.portion;
+        if !front.refused {
+            if !state.course.is_like(&scan.course) {
+                return Err(no_such_point(front.len));
             }
-            Course::Refused | Course::Unlisted(_) | Course::Pruned(_) => {}
+            scan.part = state.part.filter(|_| front.version == VERSION_1);
+            scan.course = state.course;
+        }
+        if let Course::Listed(own) = &mut scan.course {
+            own.claims = mem::take(&mut own.claims).restore(front.len);
+            if let Some(progress) = own.progress {
+                progress.check(&*on.input.source, &front)?;
+            }
         }
         Ok(TenantWalk::resume(scan, state.ended))
     }
 
     /// Where another walk would go on.
     fn to_carry(&self, ended: bool) -> Carry {
-        let (on, place, no_gap) = (&self.on, &self.on.place, Gap::default());
+        let (on, place) = (&self.on, &self.on.place);
         let (entry, left) = place.table.place();
         let last = place.last.as_ref();
-        let mut state = State {
+        Carry::of(&State {
             entry,
             left,
             before: place.table.before,
             end: place.end,
             last: last.map(|(partition, name)| (*partition, name.at, name.len)),
             budget: on.input.budget,
+            peak: on.input.budget.peak(),
             limited: place.is_limited,
             open: on.giver.open.clone(),
             part: self.part.clone(),
-            gap: &no_gap,
-            claims: Claims::new(on.input.front.end(), on.input.front.len),
+            course: &self.course,
             ranges: on.ranges.save(),
             marks: on.ranges.marks(),
             from: on.giver.from,
@@ -283,21 +295,7 @@ impl TenantScan {
             given: on.giver.given,
             skip: on.giver.skip,
             ended,
-            portion: None,
-        };
-        match &self.course {
-            Course::Refused | Course::Pruned(_) => {}
-            Course::Partitions(own) => state.gap = &own.gap,
-            Course::Listed(own) => {
-                state.claims = own.claims.clone();
-                state.portion = own.progress;
-                if let Some(progress) = &mut state.portion {
-                    progress.peak = state.budget.peak();
-                }
-            }
-            Course::Unlisted(own) => state.claims = Claims::new(own.floor, on.input.front.len),
-        }
-        Carry::of(&state)
+        })
     }
 
     /// What the last step found.
