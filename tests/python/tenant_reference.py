@@ -15,6 +15,8 @@ from ledger_reference import Coverage, Range
 
 MAGIC = b"TSEG"
 TOC = 10
+MOST_TENANT_BYTES = 65_535
+"""No longer tenant ID is tried where a table of contents is damaged."""
 
 
 class Record(TypedDict):
@@ -252,29 +254,35 @@ class Version2:
         self.first_offset = self.toc_end + 8 if self.is_sound and self.toc_end else TOC
         self.good: list[tuple[Entry2, Block]] = []
         self.failed: list[tuple[Entry2, str]] = []
+        self.limit = self.size if self.toc_end is None else self.toc_end - 4
+
+    def entry_at(self, at: int, limit: int, tenant_length: int | None = None) -> Entry2 | None:
+        """The entry at `at`, with the tenant ID length that it states or with another, if it ends at `limit` or before."""
+        if at + 8 > limit:
+            return None
+        fields_at = at + 8 + (u32(self.data, at + 4) if tenant_length is None else tenant_length)
+        if fields_at + 24 > limit:
+            return None
+        return Entry2(
+            start=at,
+            end=fields_at + 24,
+            partition=u32(self.data, at),
+            tenant=self.data[at + 8 : fields_at],
+            messages=u32(self.data, fields_at),
+            offset=u64(self.data, fields_at + 4),
+            length=u64(self.data, fields_at + 12),
+            crc=u32(self.data, fields_at + 20),
+        )
 
     def read_entries(self) -> int | None:
         """Reads the entries that fit. Where the TOC ends, or none if it does not fit."""
         at = TOC
         for _ in range(self.count):
-            if at + 8 > self.size:
+            entry = self.entry_at(at, self.size)
+            if entry is None:
                 return None
-            fields_at = at + 8 + u32(self.data, at + 4)
-            if fields_at + 24 > self.size:
-                return None
-            self.entries.append(
-                Entry2(
-                    start=at,
-                    end=fields_at + 24,
-                    partition=u32(self.data, at),
-                    tenant=self.data[at + 8 : fields_at],
-                    messages=u32(self.data, fields_at),
-                    offset=u64(self.data, fields_at + 4),
-                    length=u64(self.data, fields_at + 12),
-                    crc=u32(self.data, fields_at + 20),
-                )
-            )
-            at = fields_at + 24
+            self.entries.append(entry)
+            at = entry.end
         return at + 4 if at + 4 <= self.size else None
 
     def last_end(self) -> int | None:
@@ -299,33 +307,95 @@ class Version2:
             return block
         if block.end != end:
             return "count_mismatch"
+        if not self.is_sound and len(block.tenant) != len(entry.tenant):
+            return "index_disagrees"
         if self.good:
             last_entry, last_block = self.good[-1]
             if (entry.partition, block.tenant) <= (last_entry.partition, last_block.tenant):
                 return "out_of_order"
         return block
 
-    def attempts(self, entry: Entry2) -> Iterator[Block | str]:
-        """What each place and length that is tried gives."""
+    def attempts(self, entry: Entry2, behind: Sequence[int]) -> Iterator[Block | str]:
+        """What each place and length that is tried gives: those that the entry names, then those in `behind`."""
         yield self.attempt(entry, entry.offset, entry.length)
-        last_end = self.last_end()
-        for at in (entry.offset, *(() if last_end is None else (last_end, last_end + 4))):
+        for at in (entry.offset, *behind):
             if at < self.size:
                 decoded = decode_block(self.data, at, self.size)
                 if isinstance(decoded, Block):
                     yield self.attempt(entry, at, decoded.end - at)
 
+    def block_of(self, entry: Entry2, *, behind: bool) -> Block | str:
+        """The block of an entry, or why there is none where the entry says; `behind`: also behind the last good one."""
+        last_end = self.last_end() if behind else None
+        found = list(self.attempts(entry, () if last_end is None else (last_end, last_end + 4)))
+        return next((one for one in found if isinstance(one, Block)), found[0])
+
     def walk(self) -> None:
         """Finds the block of each entry, in the order of the TOC."""
         for entry in self.entries:
-            found = list(self.attempts(entry))
-            block = next((one for one in found if isinstance(one, Block)), None)
-            if block:
+            block = self.block_of(entry, behind=True)
+            if isinstance(block, Block):
                 self.good.append((entry, block))
             else:
-                cause = found[0]
-                assert isinstance(cause, str)
-                self.failed.append((entry, cause))
+                self.failed.append((entry, block))
+
+    def names_itself(self, entry: Entry2) -> bool:
+        """Whether a block with the entry's very tenant ID stands where it says."""
+        name = b32(len(entry.tenant)) + entry.tenant
+        return self.data[entry.offset + 4 : entry.offset + 4 + len(name)] == name and self.in_bounds(entry.offset)
+
+    def in_bounds(self, offset: int) -> bool:
+        """Whether a block may begin at an offset."""
+        return self.first_offset <= offset < self.size
+
+    def proven_at(self, at: int, limit: int) -> tuple[Entry2, Block] | None:
+        """The entry at this place of a TOC that is not sound, as it stands or with another tenant ID length, with its block."""
+        stated = self.entry_at(at, limit)
+        if stated:
+            block = self.block_of(stated, behind=True)
+            if isinstance(block, Block):
+                return stated, block
+            if self.names_itself(stated):
+                return None
+        for length in range(MOST_TENANT_BYTES + 1):
+            entry = self.entry_at(at, limit, length)
+            if entry is None:
+                return None
+            block = self.block_of(entry, behind=False)
+            if isinstance(block, Block):
+                return entry, block
+        return None
+
+    def proven_behind(self, at: int) -> tuple[Entry2, Block] | None:
+        """The first entry behind this place that names a block of its very tenant ID, with that block."""
+        if self.toc_end is None and not self.good:
+            return None
+        for place in range(at + 1, self.limit):
+            entry = self.entry_at(place, self.limit)
+            if entry and len(entry.tenant) <= MOST_TENANT_BYTES and self.names_itself(entry):
+                block = self.block_of(entry, behind=False)
+                if isinstance(block, Block):
+                    return entry, block
+        return None
+
+    def search(self) -> None:
+        """Finds what proves itself of a TOC that is not sound."""
+        at = TOC
+        while True:
+            # The first one is tried whatever the TOC says.
+            limit = self.size if at == TOC else self.limit
+            found = self.proven_at(at, limit) or self.proven_behind(at)
+            if found:
+                self.good.append(found)
+                self.limit = self.good[0][1].start
+                at = found[0].end
+                continue
+            stated = self.entry_at(at, self.limit)
+            if stated is None:
+                return
+            if self.toc_end is None and not self.good and stated.offset >= stated.end:
+                self.limit = min(self.limit, stated.offset)
+            at = stated.end
 
     def take_number(self, coverage: Coverage, at: int, expected: int) -> None:
         """Lays a number of partitions or tenants over the file."""
@@ -354,8 +424,9 @@ class Version2:
             if at >= toc_end + 4:
                 self.take_number(coverage, at, len(entries))
         for entry, cause in self.failed:
-            in_bounds = self.first_offset <= entry.offset < self.size
-            if not in_bounds or not coverage.damage(entry.offset, entry.offset + entry.length, cause):
+            if not self.in_bounds(entry.offset) or not coverage.damage(
+                entry.offset, entry.offset + entry.length, cause
+            ):
                 coverage.damage(entry.start, entry.end, cause)
         if self.count == 0 and toc_end == self.size:
             coverage.damage(6, TOC, "count_mismatch")
@@ -381,7 +452,10 @@ class Version2:
 
     def scan(self) -> Scan:
         """Reads to the end."""
-        self.walk()
+        if self.is_sound:
+            self.walk()
+        else:
+            self.search()
         returned = Returned()
         for entry, block in self.good:
             returned.add(entry.partition, block)

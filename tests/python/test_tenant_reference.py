@@ -13,7 +13,7 @@ from damaged_files import damaged
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from loops import looped
-from tenant_reference import MAGIC, TOC, Record, TenantBlock, b32, b64, encode, read
+from tenant_reference import MAGIC, TOC, Record, TenantBlock, Version2, b32, b64, encode, read
 
 import seglake
 
@@ -273,7 +273,34 @@ def lying(draw: st.DrawFn) -> bytes:
     return draw(damaged(head + toc + body, places=ends))
 
 
-segments = st.one_of(nearly_sound(), lying())
+@st.composite
+def with_a_damaged_table(draw: st.DrawFn) -> bytes:
+    """A segment with several entries whose table of contents alone is damaged, its lengths most of all."""
+    rows = draw(st.lists(st.tuples(ids, names, st.one_of(values, embedded())), min_size=1, max_size=8))
+    records: list[Record] = [
+        {"position": 0, "partition": id, "tenant": name, "index": 0, "value": value} for id, name, value in rows
+    ]
+    segment = encode(records)
+    table = Version2(segment)
+    assert table.toc_end is not None
+    damage = bytearray(segment[: table.toc_end])
+    for _ in range(draw(st.integers(1, 3))):
+        entry = draw(st.sampled_from(table.entries))
+        match draw(st.sampled_from(["length", "length", "any", "count", "zeroed"])):
+            case "length":
+                damage[entry.start + 4 : entry.start + 8] = b32(
+                    draw(st.sampled_from([0, 1, 2, 3, 40, 2**16, 2**32 - 1]))
+                )
+            case "any":
+                damage[draw(st.integers(TOC, table.toc_end - 1))] ^= 1 << draw(st.integers(0, 7))
+            case "count":
+                damage[6:TOC] = b32(draw(st.sampled_from([0, 1, len(table.entries) + 1, 2**32 - 1])))
+            case _:
+                damage[entry.start : entry.end] = bytes(entry.end - entry.start)
+    return bytes(damage) + segment[table.toc_end :]
+
+
+segments = st.one_of(nearly_sound(), lying(), with_a_damaged_table())
 
 
 @oracle

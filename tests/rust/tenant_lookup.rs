@@ -415,3 +415,27 @@ fn a_report_of_many_gaps_is_short() {
     assert!(report.bytes < report.size);
     assert!(format!("{report:?}").len() < 5000, "{report:?}");
 }
+
+/// Behind a damaged table the first look-up walks through the file. The next ones know where the blocks are.
+#[test]
+fn behind_a_damaged_table_only_the_first_look_up_reads_the_file() {
+    let segment = varied(2, 300 << 10);
+    let mut bytes = segment.bytes.clone();
+    bytes[14] ^= 0x40; // the first tenant's length in the table
+    let (found, _) = scan(source(&bytes), &lenient()).unwrap();
+    assert_eq!(found, segment.messages);
+    let counting = Counting::new(bytes);
+    let lookup = lookup(counting.clone(), &options(false)).unwrap();
+    let ids: Vec<_> = segment.messages.iter().map(id).collect();
+    lookup.get(&ids[..1]).unwrap();
+    assert!(counting.take().0 >= segment.bytes.len() as u64 / 2);
+    for (wanted, message) in ids.iter().zip(&segment.messages).step_by(97) {
+        let hits = lookup.get(std::slice::from_ref(wanted)).unwrap();
+        hits.each(|hit| assert_eq!(hit.unwrap().0.value(hit.unwrap().1), message.value));
+        let (read, own) = (counting.take().0, message.block_end - segment.toc_end);
+        assert!(read <= own.min(100 << 10) + (16 << 10), "{read} bytes");
+    }
+    let missed = lookup.get(&absent(&segment.messages[0])).unwrap();
+    missed.each(|hit| assert!(hit.is_none()));
+    assert!(counting.take().0 < 16 << 10);
+}

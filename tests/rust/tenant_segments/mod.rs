@@ -49,23 +49,16 @@ pub(crate) struct Segment {
     /// Where the number of partitions stands.
     pub(crate) toc_end: u64,
     version: u16,
-    /// Where each number of the front stands, and its length; tenant lengths are marked.
-    fields: Vec<(usize, usize, bool)>,
+    /// Where each number of the front stands, and its length.
+    fields: Vec<(usize, usize)>,
     counts: Vec<(usize, usize)>,
 }
 
 impl Segment {
     /// Where every number stands that is not of a message, and how long it is.
     pub(crate) fn numbers(&self) -> Vec<(usize, usize)> {
-        let front = self.fields.iter().map(|(at, len, _)| (*at, *len));
-        front.chain(self.counts.iter().copied()).collect()
-    }
-
-    /// Whether this byte is of a tenant's length in the table of contents.
-    pub(crate) fn is_tenant_length(&self, at: usize) -> bool {
-        self.fields
-            .iter()
-            .any(|(start, len, is_tenant)| *is_tenant && (*start..start + len).contains(&at))
+        let numbers = self.fields.iter().chain(&self.counts);
+        numbers.copied().collect()
     }
 
     /// Makes the table's checksum right again.
@@ -104,10 +97,7 @@ pub(crate) fn encode(version: u16, messages: &[(u32, Vec<u8>, Vec<u8>)]) -> Segm
     };
     let toc_end = 10 + toc_bytes;
     let (mut toc, mut data, mut out) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut fields, mut counts) = (
-        vec![(0, 4, false), (4, 2, false), (6, 4, false)],
-        Vec::new(),
-    );
+    let (mut fields, mut counts) = (vec![(0, 4), (4, 2), (6, 4)], Vec::new());
     toc.extend_from_slice(b"TSEG");
     toc.extend_from_slice(&version.to_be_bytes());
     toc.extend_from_slice(&u32_of(entries));
@@ -143,15 +133,12 @@ pub(crate) fn encode(version: u16, messages: &[(u32, Vec<u8>, Vec<u8>)]) -> Segm
             if version == 2 {
                 let mut covered = partition.to_be_bytes().to_vec();
                 covered.extend_from_slice(&data[at..]);
-                fields.extend([(toc.len(), 4, false), (toc.len() + 4, 4, true)]);
+                fields.extend([(toc.len(), 4), (toc.len() + 4, 4)]);
                 toc.extend_from_slice(&partition.to_be_bytes());
                 toc.extend_from_slice(&u32_of(tenant.len()));
                 toc.extend_from_slice(tenant);
                 let rest = toc.len();
-                fields.extend(
-                    [(rest, 4), (rest + 4, 8), (rest + 12, 8), (rest + 20, 4)]
-                        .map(|(at, len)| (at, len, false)),
-                );
+                fields.extend([(rest, 4), (rest + 4, 8), (rest + 12, 8), (rest + 20, 4)]);
                 toc.extend_from_slice(&u32_of(values.len()));
                 toc.extend_from_slice(&((toc_end + at) as u64).to_be_bytes());
                 toc.extend_from_slice(&((data.len() - at) as u64).to_be_bytes());
@@ -160,7 +147,7 @@ pub(crate) fn encode(version: u16, messages: &[(u32, Vec<u8>, Vec<u8>)]) -> Segm
         }
         if version == 1 {
             let at = toc.len();
-            fields.extend([(at, 4, false), (at + 4, 8, false), (at + 12, 8, false)]);
+            fields.extend([(at, 4), (at + 4, 8), (at + 12, 8)]);
             toc.extend_from_slice(&partition.to_be_bytes());
             toc.extend_from_slice(&((toc_end + partition_at) as u64).to_be_bytes());
             toc.extend_from_slice(&((data.len() - partition_at) as u64).to_be_bytes());
@@ -168,7 +155,7 @@ pub(crate) fn encode(version: u16, messages: &[(u32, Vec<u8>, Vec<u8>)]) -> Segm
     }
     if version == 2 {
         let crc = crc32fast::hash(&toc);
-        fields.push((toc.len(), 4, false));
+        fields.push((toc.len(), 4));
         toc.extend_from_slice(&crc.to_be_bytes());
     }
     assert_eq!(toc.len(), toc_end);

@@ -86,22 +86,27 @@ impl Name {
 
     /// Whether this is the tenant ID of these bytes.
     pub(super) fn is(&self, source: &dyn Source, wanted: &[u8]) -> Result<bool> {
+        let is_as_long = u64::from(self.len) == wanted.len() as u64;
+        Ok(is_as_long && self.order(source, wanted)? == Ordering::Equal)
+    }
+
+    /// Orders this tenant ID and these bytes.
+    pub(super) fn order(&self, source: &dyn Source, other: &[u8]) -> Result<Ordering> {
         if let Some(own) = &self.bytes {
-            return Ok(**own == *wanted);
+            return Ok((**own).cmp(other));
         }
-        if u64::from(self.len) != wanted.len() as u64 {
-            return Ok(false);
-        }
+        let common = saturating_usize(u64::from(self.len)).min(other.len());
         let (mut at, mut buffer) = (self.at, Vec::new());
-        for piece in wanted.chunks(LIMITS.tenant_piece_bytes as usize) {
+        let common = other.get(..common).unwrap_or(other);
+        for piece in common.chunks(LIMITS.tenant_piece_bytes as usize) {
             buffer.resize(piece.len(), 0);
             source.read_exact_at(at, &mut buffer)?;
-            if buffer != piece {
-                return Ok(false);
+            match buffer.as_slice().cmp(piece) {
+                Ordering::Equal => at += piece.len() as u64,
+                unequal => return Ok(unequal),
             }
-            at += piece.len() as u64;
         }
-        Ok(true)
+        Ok(u64::from(self.len).cmp(&(other.len() as u64)))
     }
 }
 

@@ -45,6 +45,15 @@ pub(super) enum Verdict {
     Full,
 }
 
+/// Where a block is looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Places {
+    /// Where the entry says: (a) and (b).
+    Named,
+    /// There, and behind the last good block: (a) to (d).
+    NamedAndBehind,
+}
+
 /// What stands at a place behind the last good block: what it decodes to, and the CRC-32 of its bytes.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Tried {
@@ -87,9 +96,15 @@ impl BlockSearch {
         Ok(())
     }
 
-    /// Finds the block that an entry means: where it says, or behind the last good block. In front of `floor` nothing is looked
-    /// for. The fault is why it is not what the entry says.
-    pub(super) fn find(&mut self, on: &mut Reading, entry: &Entry, floor: u64) -> Result<Verdict> {
+    /// Finds the block that an entry means. In front of `floor` nothing is looked for. The fault is why it is not what the entry
+    /// says.
+    pub(super) fn find(
+        &mut self,
+        on: &mut Reading,
+        entry: &Entry,
+        floor: u64,
+        places: Places,
+    ) -> Result<Verdict> {
         let good_end = on.place.good_end().max(floor);
         let fault = match judge::block_place(&on.input.front, entry, good_end) {
             Err(fault) => fault,
@@ -100,8 +115,7 @@ impl BlockSearch {
         };
         // Decoded to its end: a block is of one length only, so the entry's is no other trial.
         let in_place = entry.offset >= good_end;
-        let place = &on.place;
-        let behind = place.end.filter(|_| place.reach == Reach::Behind);
+        let behind = on.place.end.filter(|_| places == Places::NamedAndBehind);
         let behind = behind
             .into_iter()
             .flat_map(|end| [end, end + COUNT_BYTES])
@@ -147,6 +161,7 @@ impl BlockSearch {
         let (crc, decoder, checks) = on.input.check(entry.partition, at, len)?;
         let fault = match judge::block(entry, crc, &decoder) {
             Err(fault) => fault,
+            Ok(shape) if !judge::block_proves(&on.input.front, entry, &shape) => Fault::Disagrees,
             Ok(shape) => {
                 let tenant = on.input.name(at, &shape)?;
                 if ascends(on, entry, &tenant)? {
@@ -216,7 +231,9 @@ impl BlockSearch {
         };
         // The very bytes that the entry names were checked already.
         let is_other = |shape: &Shape| at != entry.offset || shape.len != entry.length;
-        let Some(shape) = tried.shape.filter(is_other) else {
+        let proves = |shape: &Shape| judge::block_proves(&on.input.front, entry, shape);
+        let shape = tried.shape.filter(|shape| is_other(shape) && proves(shape));
+        let Some(shape) = shape else {
             self.remember(&on.place, entry, tried);
             return Ok(None);
         };

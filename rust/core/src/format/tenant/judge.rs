@@ -138,6 +138,12 @@ pub(super) fn block(entry: &Entry, crc: u32, decoder: &Decoder) -> Checked<Shape
     }
 }
 
+/// Rule 23: whether a block shows that an entry is one, where no checksum of the table does: its tenant ID is as long as the
+/// entry's.
+pub(super) fn block_proves(front: &Front, entry: &Entry, shape: &Shape) -> bool {
+    front.is_sound() || shape.tenant_len == entry.tenant.len
+}
+
 /// Rule 22, at last: whether (partition, tenant) is greater than the last good block's, if there is one.
 pub(super) fn block_ascends(
     source: &dyn Source,

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::block_search::{BlockSearch, Good, Verdict};
+use super::block_search::{BlockSearch, Good, Places, Verdict};
 use super::claims::{Claim, Claims, Origin};
 use super::front::COUNT_BYTES;
 use super::judge::Fault;
@@ -43,7 +43,10 @@ impl Listed {
         };
         let verdict = match on.place.is_limited {
             true => Verdict::Failed(Fault::Unsearched),
-            false => self.search.find(on, &entry, self.claims.at())?,
+            false => {
+                let (floor, places) = (self.claims.at(), Places::NamedAndBehind);
+                self.search.find(on, &entry, floor, places)?
+            }
         };
         if on.place.is_limited {
             if self.progress.is_some() {

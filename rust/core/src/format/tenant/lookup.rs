@@ -1,10 +1,13 @@
 //! Finding messages by the table of contents: only it and the blocks that are asked for are read.
 
+use std::cmp::Ordering;
 use std::sync::{Arc, OnceLock};
 
 use super::FORMAT;
 use super::VERSION_1;
+use super::block::{BLOCK_HEADER_BYTES, Name};
 use super::front::Front;
+use super::layout::TocEntry;
 use super::ranges::{self, count_is_wrong};
 use super::walk::{TenantScan, TenantWalk};
 use crate::engine::lookup::no_such_id;
@@ -26,6 +29,15 @@ struct Known {
     front: Arc<Front>,
     /// Some entries: partition, tenant, where the entry begins, and how many are left from there on.
     signposts: Vec<(u32, Arc<[u8]>, u64, u64)>,
+    /// Version 2, where the table of contents does not lead there: what a walk through the whole file found.
+    proven: OnceLock<Proven>,
+}
+
+/// The blocks that count, which ascend by partition and tenant.
+struct Proven {
+    blocks: Vec<TocEntry>,
+    /// Whether others may be missing.
+    is_damaged: bool,
 }
 
 /// A message that is asked for: partition, tenant and index, and its place among all that are.
@@ -66,7 +78,11 @@ impl TocLookup {
                 }
             }
         }
-        Ok(self.known.get_or_init(|| Known { front, signposts }))
+        Ok(self.known.get_or_init(|| Known {
+            front,
+            signposts,
+            proven: OnceLock::new(),
+        }))
     }
 
     /// The walk through what one tenant has; `None` where the table of contents does not name it.
@@ -117,8 +133,14 @@ impl TocLookup {
         let Some(&(partition, tenant, ..)) = asked.first() else {
             return Ok(());
         };
-        let options = self.options(wanted(asked), self.options.strict);
-        let Some(mut walk) = self.walk_tenant(known, partition, tenant, &options)? else {
+        let walk = match known.front.leads_directly() {
+            true => {
+                let options = self.options(wanted(asked), self.options.strict);
+                self.walk_tenant(known, partition, tenant, &options)?
+            }
+            false => self.walk_block(known, partition, tenant, wanted(asked))?,
+        };
+        let Some(mut walk) = walk else {
             return Ok(());
         };
         let mut missing = asked.len();
@@ -138,26 +160,70 @@ impl TocLookup {
         }
     }
 
-    /// Finds messages by walking the whole file.
-    fn scan(&self, asked: &[Asked<'_>], hits: &mut Hits, found: &mut OwnedRows) -> Result<()> {
+    /// The blocks that count, wherever they are.
+    fn proven<'a>(&self, known: &'a Known) -> Result<&'a Proven> {
+        if let Some(proven) = known.proven.get() {
+            return Ok(proven);
+        }
+        let options = self.options(Wanted::default(), false);
+        let (source, front) = (self.source.clone(), known.front.clone());
+        let mut walk = TenantWalk::new(TenantScan::of_blocks(source, &options, front, false));
+        let (mut blocks, mut is_damaged) = (Vec::new(), false);
+        while walk.step()? == Step::More {
+            is_damaged |= walk.found_damage();
+            let kept = walk.scan().found().kept().iter();
+            blocks.extend(kept.map(|kept| kept.entry));
+        }
+        let proven = Proven { blocks, is_damaged };
+        Ok(known.proven.get_or_init(|| proven))
+    }
+
+    /// The walk through the block of one tenant, where the table of contents does not lead there; `None` where none counts.
+    fn walk_block(
+        &self,
+        known: &Known,
+        partition: u32,
+        tenant: &[u8],
+        wanted: Wanted,
+    ) -> Result<Option<TenantWalk>> {
+        let mut own = &*self.proven(known)?.blocks;
+        while let Some((before, [block, behind @ ..])) = own.split_at_checked(own.len() / 2) {
+            let name_at = block.offset + BLOCK_HEADER_BYTES;
+            let name = Name::read(&*self.source, name_at, block.tenant_len)?;
+            let order = match block.partition.cmp(&partition) {
+                Ordering::Equal => name.order(&*self.source, tenant)?,
+                order => order,
+            };
+            own = match order {
+                Ordering::Less => behind,
+                Ordering::Greater => before,
+                Ordering::Equal => {
+                    let options = self.options(wanted, false);
+                    let (source, front) = (self.source.clone(), known.front.clone());
+                    let scan = TenantScan::of_block(source, &options, front, block, name);
+                    return Ok(Some(TenantWalk::new(scan)));
+                }
+            };
+        }
+        Ok(None)
+    }
+
+    /// Finds messages of version 1 by walking the whole file.
+    fn scan(&self, asked: &[Asked<'_>], hits: &mut Hits, found: &mut OwnedRows) -> Result<bool> {
         let options = self.options(wanted(asked), false);
-        let front = self.known()?.front.clone();
-        let begin = |options: &Options| {
-            let scan = TenantScan::begin(self.source.clone(), options, front.clone());
-            TenantWalk::new(scan)
-        };
-        let mut walk = begin(&options);
+        let mut walk = self.whole(&options)?;
         let mut is_damaged = false;
         while walk.step()? == Step::More {
             is_damaged |= walk.found_damage();
             take_rows(&walk, asked, hits, found);
         }
-        if self.options.strict && is_damaged && hits.places.contains(&None) {
-            // What was not found might have stood where the damage is.
-            let mut walk = begin(&self.options(Wanted::default(), true));
-            while walk.step()? == Step::More {}
-        }
-        Ok(())
+        Ok(is_damaged)
+    }
+
+    fn whole(&self, options: &Options) -> Result<TenantWalk> {
+        let front = self.known()?.front.clone();
+        let scan = TenantScan::begin(self.source.clone(), options, front);
+        Ok(TenantWalk::new(scan))
     }
 }
 
@@ -237,12 +303,19 @@ impl Lookup for TocLookup {
             sets: Vec::new(),
             places: vec![None; ids.len()],
         };
-        if known.front.leads_directly() {
+        let leads_directly = known.front.leads_directly();
+        let is_damaged = if !leads_directly && known.front.version == VERSION_1 {
+            self.scan(&asked, &mut hits, &mut found)?
+        } else {
             for of_tenant in asked.chunk_by(is_of_one_tenant) {
                 self.get_of(known, of_tenant, &mut hits, &mut found)?;
             }
-        } else {
-            self.scan(&asked, &mut hits, &mut found)?;
+            !leads_directly && self.proven(known)?.is_damaged
+        };
+        if self.options.strict && is_damaged && hits.places.contains(&None) {
+            // What was not found might have stood where the damage is.
+            let mut walk = self.whole(&self.options(Wanted::default(), true))?;
+            while walk.step()? == Step::More {}
         }
         hits.sets.push(Box::new(found));
         Ok(hits)

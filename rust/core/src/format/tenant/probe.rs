@@ -7,6 +7,7 @@ use super::block::{BLOCK_HEADER_BYTES, Decoder, Name, Shape};
 use super::front::Front;
 use super::toc::{Entries, Table};
 use crate::bug::OrBug;
+use crate::cursor::fields;
 use crate::engine::{Budget, Options};
 use crate::error::{Error, Result};
 use crate::limits::LIMITS;
@@ -104,6 +105,9 @@ pub(super) struct Input {
     pub(super) data: Window,
     fields: Window,
     pieces: Window,
+    /// Where entries are sought in a table that is not sound: what stands in front of tenant IDs, and what stands behind.
+    heads: Window,
+    tails: Window,
     /// Bytes hashed, and fields decoded, in vain.
     pub(super) budget: Budget,
     decoded: u32,
@@ -118,6 +122,8 @@ impl Input {
             data: Window::default(),
             fields: Window::default(),
             pieces: Window::default(),
+            heads: Window::default(),
+            tails: Window::default(),
             budget: Budget::default(),
             decoded: 0,
         }
@@ -182,6 +188,22 @@ impl Input {
             let bytes = self.fields.bytes(&*self.source, at).get(..len);
             Ok(bytes.or_bug(LOADED)?.into())
         })
+    }
+
+    /// The partition and the length of the tenant ID that an entry at `at` states, which lies within the source.
+    pub(super) fn entry_head(&mut self, at: u64) -> Result<(u32, u32)> {
+        let ahead = LIMITS.tenant_fields_ahead_bytes;
+        self.heads.load_wary(&*self.source, at, 8, ahead)?;
+        let bytes = self.heads.bytes(&*self.source, at).first_chunk::<8>();
+        Ok(fields(bytes.or_bug(LOADED)?))
+    }
+
+    /// What stands behind the tenant ID of an entry, at `at`: number of messages, offset, length and CRC-32.
+    pub(super) fn entry_tail(&mut self, at: u64) -> Result<(u32, u64, u64, u32)> {
+        let ahead = LIMITS.tenant_fields_ahead_bytes;
+        self.tails.load_wary(&*self.source, at, 24, ahead)?;
+        let bytes = self.tails.bytes(&*self.source, at).first_chunk::<24>();
+        Ok(fields(bytes.or_bug(LOADED)?))
     }
 
     /// Decodes the block at `at` up to `end`, spending at most `affordable`. Gives what it decodes to, and what that cost.

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::block_search::{BlockSearch, Verdict};
+use super::block_search::{BlockSearch, Places, Verdict};
 use super::claims::Origin;
 use super::front::COUNT_BYTES;
 use super::judge::Fault;
@@ -69,7 +69,7 @@ impl Pruned {
     ) -> Result<std::result::Result<Advance, Fault>> {
         match self {
             Self::Blocks(search) => {
-                let good = match search.find(on, entry, on.input.front.end())? {
+                let good = match search.find(on, entry, on.input.front.end(), Places::Named)? {
                     Verdict::Full => return Ok(Ok(Advance::Full)),
                     Verdict::Failed(fault) => return Ok(Err(fault)),
                     Verdict::Good(good) => good,

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use super::VERSION_1;
 use super::block::Name;
+use super::layout::TocEntry;
+use super::{VERSION_1, VERSION_2};
 use crate::bug::OrBug;
 use crate::cursor::fields;
 use crate::error::Result;
@@ -20,7 +21,7 @@ pub(super) const V1_ENTRY_BYTES: u64 = 20;
 /// An entry of version 2 without its tenant ID.
 pub(super) const V2_ENTRY_BYTES: u64 = 32;
 /// Partition ID and tenant ID length.
-const V2_HEAD_BYTES: u64 = 8;
+pub(super) const V2_HEAD_BYTES: u64 = 8;
 
 /// One entry. Of version 1 tenant, messages and CRC are empty.
 #[derive(Clone, Debug)]
@@ -80,6 +81,22 @@ impl Entries {
             window: Window::default(),
             kept,
         }
+    }
+
+    /// One that says this of a block of this tenant, and stands nowhere.
+    pub(super) fn only(block: &TocEntry, tenant: Name) -> Self {
+        let mut entries = Self::new(VERSION_2, 0, 1, 0, Arc::default());
+        entries.peeked = Some(Entry {
+            at: 0,
+            end: 0,
+            partition: block.partition,
+            tenant,
+            messages: block.messages,
+            offset: block.offset,
+            length: block.length,
+            crc: block.crc,
+        });
+        entries
     }
 
     /// The `len` bytes at `at`, which lie within the source.

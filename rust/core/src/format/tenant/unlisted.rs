@@ -1,51 +1,219 @@
 //! The scan of version 2 without a sound table of contents: an entry is proven by the block that it names (rule 23).
 
+use std::cmp::Ordering;
+
 use serde::{Deserialize, Serialize};
 
-use super::block_search::{BlockSearch, Good, Verdict};
+use super::block::{BLOCK_HEADER_BYTES, Name};
+use super::block_search::{BlockSearch, Good, Places, Verdict};
 use super::claims::{self, Origin};
 use super::front::COUNT_BYTES;
+use super::layout::TocEntry;
+use super::probe::{FAR_COST, Input};
 use super::reading::Reading;
-use super::toc::Entry;
-use crate::engine::Advance;
+use super::toc::{Entry, TOC_START, V2_ENTRY_BYTES, V2_HEAD_BYTES};
+use crate::engine::{Advance, Budget};
 use crate::error::Result;
 use crate::ledger::{Cause, Kind};
 
-#[derive(Debug, Serialize, Deserialize)]
+/// No longer tenant ID is tried, nor looked for behind.
+const MOST_TENANT_BYTES: u32 = 65_535;
+/// What trying a length or a place counts as, in bytes.
+const TRIAL_COST: u64 = 16;
+/// What a look at the place that an entry names counts as.
+const LOOK_COST: u64 = FAR_COST;
+/// How many lengths or places are tried between two looks at whether to stop.
+const POLL_TRIALS: u64 = 1 << 12;
+
+/// How the entry at a place is sought.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+enum Trial {
+    /// As it stands there: (i).
+    Stated,
+    /// With a tenant ID of so many bytes instead, or of more: (ii).
+    Lengths(u32),
+    /// As it stands at this place behind, or farther behind: (iii).
+    Behind(u64),
+    /// It is not: reading goes on where it ends, if it ends anywhere.
+    Nothing,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Unlisted {
-    pub(super) search: BlockSearch,
-    /// Nothing is looked for in front of this: where a walk begins that begins within the file.
-    pub(super) floor: u64,
+    search: BlockSearch,
+    /// The place in the table at which an entry is sought, and how.
+    at: u64,
+    trial: Trial,
+    /// Where entries end at the latest, but for the first one.
+    limit: u64,
+    /// Up to here no place behind was found by (iii), as long as no other block counts.
+    sought_in_vain: bool,
+}
+
+/// Where the search for what an entry names stands.
+enum Sought {
+    Found(Entry, Good),
+    /// This entry names no block that counts.
+    Not,
+    /// Finding out would take away the bytes of the rows that were found.
+    Full,
 }
 
 impl Unlisted {
+    /// At the beginning of a table whose end is at `toc_end`, if it fits in a file of `len` bytes.
+    pub(super) fn new(toc_end: Option<u64>, len: u64) -> Self {
+        Self {
+            search: BlockSearch::default(),
+            at: TOC_START,
+            trial: Trial::Stated,
+            limit: toc_end.map_or(len, |end| end - COUNT_BYTES),
+            sought_in_vain: false,
+        }
+    }
+
     pub(super) fn advance(&mut self, on: &mut Reading) -> Result<Advance> {
-        let Some(entry) = on.peek()?.cloned() else {
+        if on.place.is_limited {
             end(on);
             return Ok(Advance::End);
+        }
+        let sought = match self.trial {
+            Trial::Stated => self.try_stated(on)?,
+            Trial::Lengths(from) => self.try_lengths(on, from)?,
+            Trial::Behind(from) => self.try_behind(on, from)?,
+            Trial::Nothing => {
+                if self.pass(on)? {
+                    return Ok(Advance::On);
+                }
+                end(on);
+                return Ok(Advance::End);
+            }
         };
-        let found = match on.place.is_limited {
-            true => None,
-            false => match self.search.find(on, &entry, self.floor)? {
-                Verdict::Full => return Ok(Advance::Full),
-                Verdict::Good(good) => Some(good),
-                Verdict::Failed(_) => None,
-            },
-        };
-        on.place.table.pass();
-        if let Some(good) = found {
-            self.keep(on, &entry, good)?;
-        } else if on.place.is_limited {
-            end(on);
-            return Ok(Advance::End);
+        match sought {
+            Sought::Found(entry, good) => self.keep(on, &entry, good)?,
+            Sought::Not => {}
+            Sought::Full => return Ok(Advance::Full),
         }
         Ok(Advance::On)
     }
 
-    /// Takes in a good block.
+    /// Tries the entry as it stands at this place, by (a) to (d).
+    fn try_stated(&mut self, on: &mut Reading) -> Result<Sought> {
+        let limit = self.own_limit(&on.input);
+        let stated = fields_at(&mut on.input, self.at, None, limit)?;
+        let Some(fields) = stated else {
+            self.trial = Trial::Lengths(0);
+            return Ok(Sought::Not);
+        };
+        let entry = entry_of(&mut on.input, self.at, &fields)?;
+        let sought = self.find(on, entry, Places::NamedAndBehind)?;
+        if matches!(sought, Sought::Not) {
+            // If its tenant ID is right, only the block is damaged.
+            self.trial = match names_itself(on, self.at, &fields)? {
+                true => self.behind(on),
+                false => Trial::Lengths(0),
+            };
+        }
+        Ok(sought)
+    }
+
+    /// Tries the entry at this place with tenant IDs of other lengths, from this one on, by (a) and (b).
+    fn try_lengths(&mut self, on: &mut Reading, from: u32) -> Result<Sought> {
+        let limit = self.own_limit(&on.input);
+        for length in from..=MOST_TENANT_BYTES {
+            poll(on, length.into())?;
+            let before = on.input.budget;
+            let fields = fields_at(&mut on.input, self.at, Some(length), limit)?;
+            let Some(fields) = fields.filter(|_| spend(on, TRIAL_COST)) else {
+                break;
+            };
+            if !is_behind_last(on, &fields) || !has_length(on, &fields)? {
+                continue;
+            }
+            let entry = entry_of(&mut on.input, self.at, &fields)?;
+            let sought = self.find(on, entry, Places::Named)?;
+            if !matches!(sought, Sought::Not) {
+                self.trial = Trial::Lengths(length);
+                return Ok(again_if_full(on, sought, before));
+            }
+        }
+        self.trial = self.behind(on);
+        Ok(Sought::Not)
+    }
+
+    /// Tries the entries as they stand at the places from this one on, by (a) and (b).
+    fn try_behind(&mut self, on: &mut Reading, from: u64) -> Result<Sought> {
+        for at in from..self.limit {
+            poll(on, at)?;
+            let before = on.input.budget;
+            if self.limit - at < V2_ENTRY_BYTES || !spend(on, TRIAL_COST) {
+                break;
+            }
+            let fields = fields_at(&mut on.input, at, None, self.limit)?;
+            let fields = fields.filter(|fields| fields.tenant_len <= MOST_TENANT_BYTES);
+            let Some(fields) = fields.filter(|fields| is_behind_last(on, fields)) else {
+                continue;
+            };
+            if !names_itself(on, at, &fields)? {
+                continue;
+            }
+            let entry = entry_of(&mut on.input, at, &fields)?;
+            let sought = self.find(on, entry, Places::Named)?;
+            if !matches!(sought, Sought::Not) {
+                self.trial = Trial::Behind(at);
+                return Ok(again_if_full(on, sought, before));
+            }
+        }
+        self.sought_in_vain = true;
+        self.trial = Trial::Nothing;
+        Ok(Sought::Not)
+    }
+
+    /// How entries behind this place are sought, if they are at all.
+    fn behind(&self, on: &Reading) -> Trial {
+        let is_lost = on.input.front.toc_end.is_none() && on.place.last.is_none();
+        if self.sought_in_vain || is_lost {
+            return Trial::Nothing;
+        }
+        Trial::Behind(self.at + 1)
+    }
+
+    /// Goes on where the entry at this place ends, in which nothing was found. False if it does not fit.
+    fn pass(&mut self, on: &mut Reading) -> Result<bool> {
+        let Some(fields) = fields_at(&mut on.input, self.at, None, self.limit)? else {
+            return Ok(false);
+        };
+        self.at += V2_ENTRY_BYTES + u64::from(fields.tenant_len);
+        self.trial = Trial::Stated;
+        let is_unbounded = on.input.front.toc_end.is_none() && on.place.last.is_none();
+        if is_unbounded && fields.offset >= self.at {
+            self.limit = self.limit.min(fields.offset);
+        }
+        Ok(true)
+    }
+
+    /// Where the entry at this place ends at the latest. The first one is tried whatever the table says.
+    fn own_limit(&self, input: &Input) -> u64 {
+        match self.at {
+            TOC_START => input.front.len,
+            _ => self.limit,
+        }
+    }
+
+    fn find(&mut self, on: &mut Reading, entry: Entry, places: Places) -> Result<Sought> {
+        Ok(match self.search.find(on, &entry, 0, places)? {
+            Verdict::Good(good) => Sought::Found(entry, good),
+            Verdict::Failed(_) => Sought::Not,
+            Verdict::Full => Sought::Full,
+        })
+    }
+
+    /// Takes in a good block, and goes on behind the entry that it proves.
     fn keep(&mut self, on: &mut Reading, entry: &Entry, good: Good) -> Result<()> {
         let (kind, cause) = match &on.place.last {
-            None => (Kind::Corrupt, on.input.front.broken),
+            None => {
+                self.limit = good.at;
+                (Kind::Corrupt, on.input.front.broken)
+            }
             Some((partition, _)) => {
                 let gap = good.at.saturating_sub(on.ranges.at());
                 if gap == COUNT_BYTES && *partition != entry.partition {
@@ -55,9 +223,102 @@ impl Unlisted {
                 }
             }
         };
+        self.at = entry.end;
+        self.trial = Trial::Stated;
+        self.sought_in_vain = false;
         on.ranges.cover(good.at, kind, cause, Origin::None);
         on.ranges.cover(good.end(), Kind::Block, None, Origin::None);
         self.search.keep(on, entry, good)
+    }
+}
+
+/// What an entry says that stands at `at` and ends at `limit` at the latest, with a tenant ID as long as it states or as is given.
+fn fields_at(
+    input: &mut Input,
+    at: u64,
+    tenant_len: Option<u32>,
+    limit: u64,
+) -> Result<Option<TocEntry>> {
+    let limit = limit.min(input.front.len);
+    if limit.saturating_sub(at) < V2_ENTRY_BYTES {
+        return Ok(None);
+    }
+    let (partition, stated) = input.entry_head(at)?;
+    let tenant_len = tenant_len.unwrap_or(stated);
+    if limit - at - V2_ENTRY_BYTES < u64::from(tenant_len) {
+        return Ok(None);
+    }
+    let (messages, offset, length, crc) =
+        input.entry_tail(at + V2_HEAD_BYTES + u64::from(tenant_len))?;
+    Ok(Some(TocEntry {
+        partition,
+        tenant_len,
+        messages,
+        offset,
+        length,
+        crc,
+    }))
+}
+
+/// The entry at `at` that says this.
+fn entry_of(input: &mut Input, at: u64, fields: &TocEntry) -> Result<Entry> {
+    Ok(Entry {
+        at,
+        end: at + V2_ENTRY_BYTES + u64::from(fields.tenant_len),
+        partition: fields.partition,
+        tenant: input.name_at(at + V2_HEAD_BYTES, fields.tenant_len)?,
+        messages: fields.messages,
+        offset: fields.offset,
+        length: fields.length,
+        crc: fields.crc,
+    })
+}
+
+/// Whether where an entry says its block is, that would be behind the last good one.
+fn is_behind_last(on: &Reading, fields: &TocEntry) -> bool {
+    fields.offset >= on.place.good_end()
+}
+
+/// Whether where an entry says its block is, there can be one whose tenant ID is as long as the entry's.
+fn has_length(on: &mut Reading, fields: &TocEntry) -> Result<bool> {
+    let (front, len) = (&on.input.front, u64::from(fields.tenant_len));
+    let end = fields.offset.checked_add(BLOCK_HEADER_BYTES + len);
+    let is_within = front.in_bounds(fields.offset) && end.is_some_and(|end| end <= front.len);
+    Ok(is_within
+        && spend(on, LOOK_COST)
+        && on.input.u32_at(fields.offset + 4)? == fields.tenant_len)
+}
+
+/// Whether it has the tenant ID of the entry, which stands at `at`.
+fn names_itself(on: &mut Reading, at: u64, fields: &TocEntry) -> Result<bool> {
+    if !has_length(on, fields)? {
+        return Ok(false);
+    }
+    let found = fields.offset + BLOCK_HEADER_BYTES;
+    let found = on.input.name_at(found, fields.tenant_len)?;
+    let own = Name::read(&*on.input.source, at + V2_HEAD_BYTES, fields.tenant_len)?;
+    Ok(own.compare(&*on.input.source, &found)? == Ordering::Equal)
+}
+
+/// Spends so many bytes. False if they are not left: then the search ends.
+fn spend(on: &mut Reading, bytes: u64) -> bool {
+    let affords = on.affords(bytes);
+    on.input.budget.spend(bytes);
+    affords
+}
+
+/// What was sought will be sought again where the step ends before it is known.
+const fn again_if_full(on: &mut Reading, sought: Sought, before: Budget) -> Sought {
+    if matches!(sought, Sought::Full) {
+        on.input.budget.take_back(before);
+    }
+    sought
+}
+
+fn poll(on: &Reading, trial: u64) -> Result<()> {
+    match trial.is_multiple_of(POLL_TRIALS) {
+        true => on.input.options.poll(),
+        false => Ok(()),
     }
 }
 

@@ -12,6 +12,7 @@ use super::claims::{self, Claims, Origin};
 use super::explain::{explain, explain_entry};
 use super::front::{COUNT_BYTES, Front};
 use super::give::{Open, no_message};
+use super::layout::TocEntry;
 use super::listed::Listed;
 use super::marks::Marks;
 use super::part::{self, Portion, Progress};
@@ -22,7 +23,7 @@ use super::ranges::{self, Ranges};
 use super::reading::{Position, Reach, Reading};
 use super::rows::{Found, TenantRows};
 use super::state::{State, no_such_point};
-use super::toc::TOC_START;
+use super::toc::{Entries, TOC_START};
 use super::unlisted::Unlisted;
 use crate::engine::{Advance, Carry, Driver, Options, Scan, Start, Wanted};
 use crate::error::{Error, Result};
@@ -72,10 +73,7 @@ impl Course {
                 claims: Claims::new(at, front.len),
                 progress: None,
             }),
-            Reach::Behind => Self::Unlisted(Unlisted {
-                search: BlockSearch::default(),
-                floor: at,
-            }),
+            Reach::Behind => Self::Unlisted(Unlisted::new(front.toc_end, front.len)),
         }
     }
 }
@@ -155,6 +153,20 @@ impl TenantScan {
         scan
     }
 
+    /// A scan of this block alone, which counted before, of this tenant.
+    pub(super) fn of_block(
+        source: Arc<dyn Source>,
+        options: &Options,
+        front: Arc<Front>,
+        block: &TocEntry,
+        tenant: Name,
+    ) -> Self {
+        let mut scan = Self::prune(source, options, front, Some((TOC_START, 0)));
+        scan.course = Course::Pruned(Pruned::Blocks(BlockSearch::default()));
+        scan.on.place.table.entries = Entries::only(block, tenant);
+        scan
+    }
+
     /// A scan that gives no messages, of a file with this front: which blocks are good is enough. `direct`: only of those that
     /// are where the table of contents says.
     pub(super) fn of_blocks(
@@ -176,6 +188,9 @@ impl TenantScan {
 
     /// A scan from the message at `offset` on: its block is found by the table of contents.
     fn from_message(input: Input, offset: u64) -> Result<Self> {
+        if input.front.version != VERSION_1 && !input.front.is_sound() {
+            return Self::from_proven(input, offset);
+        }
         let mut entries = input.front.begin(&input.options);
         let mut before = None;
         loop {
@@ -194,6 +209,39 @@ impl TenantScan {
                 return Ok(scan);
             }
             before = Some(entry.partition);
+        }
+    }
+
+    /// The same, where the table of contents is not sound: what it names has to be proven from its beginning on.
+    fn from_proven(input: Input, offset: u64) -> Result<Self> {
+        let (source, options, front) = (input.source.clone(), &input.options, &input.front);
+        let mut search = Self::of_blocks(source, options, front.clone(), false);
+        let mut scan = Self::begin(input.source.clone(), options, front.clone());
+        loop {
+            if let (Course::Unlisted(own), Course::Unlisted(at)) =
+                (&search.course, &mut scan.course)
+            {
+                at.clone_from(own);
+            }
+            let (on, place) = (&mut scan.on, &search.on.place);
+            (on.place.end, on.place.last) = (place.end, place.last.clone());
+            on.input.budget = search.on.input.budget;
+            let advance = search.go_on()?;
+            let names_it = |entry: &TocEntry| {
+                (entry.offset..entry.offset.saturating_add(entry.length)).contains(&offset)
+            };
+            let mut kept = search.found().kept().iter().map(|kept| kept.entry);
+            if let Some(block) = kept.next_back().filter(names_it) {
+                on.ranges = Ranges::new(&on.input.front, block.offset);
+                on.ranges.leave_front();
+                on.giver.from = Some(offset);
+                scan.is_partial = true;
+                return Ok(scan);
+            }
+            if advance == Advance::End {
+                return Err(no_message(offset));
+            }
+            search.begin_step()?;
         }
     }
 
