@@ -257,7 +257,7 @@ class Version2:
         self.limit = self.size if self.toc_end is None else self.toc_end - 4
 
     def entry_at(self, at: int, limit: int, tenant_length: int | None = None) -> Entry2 | None:
-        """The entry at `at`, with the tenant ID length that it states or with another, if it ends at `limit` or before."""
+        """The entry at `at`, with the tenant ID length that it states or another, if it ends at `limit` or before."""
         if at + 8 > limit:
             return None
         fields_at = at + 8 + (u32(self.data, at + 4) if tenant_length is None else tenant_length)
@@ -349,7 +349,7 @@ class Version2:
         return self.first_offset <= offset < self.size
 
     def proven_at(self, at: int, limit: int) -> tuple[Entry2, Block] | None:
-        """The entry at this place of a TOC that is not sound, as it stands or with another tenant ID length, with its block."""
+        """The entry at this place of a TOC that is not sound, as it stands or with another length, with its block."""
         stated = self.entry_at(at, limit)
         if stated:
             block = self.block_of(stated, behind=True)
