@@ -61,6 +61,7 @@ mod parts_threads;
 #[cfg(all(unix, feature = "faults"))]
 mod power_losses;
 mod read_ahead;
+mod reader;
 mod recover;
 mod recover_autobase;
 mod recover_changing;

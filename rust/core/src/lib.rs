@@ -1,6 +1,46 @@
 //! Reads, writes and verifies binary log segments: every record is checked, and every byte of a damaged file is accounted
 //! for.
 //!
+//! Five families of segments are known; [`format`](mod@format) has a module for each. Reading is strict: damage is an error.
+//!
+//! ```
+//! use seglake::format::active;
+//! use seglake::{RecordId, Value};
+//! # let folder = tempfile::tempdir()?;
+//! # let path = folder.path().join("greetings.active");
+//!
+//! // Write: a value for each column.
+//! let uuid = seglake::uuid6::Generator::default().now().into_bytes();
+//! let mut writer = seglake::create(&active::FORMAT, &path)?;
+//! writer.write(&[Value::Uuid(uuid), Value::Null, Value::Text(b"greeting"), Value::Binary(b"hello")])?;
+//! writer.close()?;
+//!
+//! // Read.
+//! for record in seglake::open(&path)?.records() {
+//!     let record = record?;
+//!     assert_eq!(record.field("type"), Some(Value::Text(b"greeting")));
+//!     assert_eq!(record.value(), b"hello");
+//! }
+//!
+//! // Look up.
+//! let found = seglake::open(&path)?.get(&RecordId::Uuid(uuid))?;
+//! assert_eq!(found.map(|record| record.value().to_vec()), Some(b"hello".to_vec()));
+//!
+//! // Verify: damage is in the report.
+//! let report = seglake::verify(&path)?;
+//! assert!(report.is_sound());
+//! assert_eq!((report.records, report.bytes), (1, report.size));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! [`Reader::skip_damage`] reads the good records of a damaged file; [`verbs`] are what else is done with whole files: recover,
+//! convert, seal, diagnose. [`Options`] are how to read, [`WriteOptions`](format::WriteOptions) how to write.
+//!
+//! Below that, bytes flow one way: a [`source`] gives windows, a [`format`](mod@format)'s [`Walk`](format::Walk) turns them into
+//! checked records and ranges of the [`ledger`], and [`columns`] and [`verbs`] make Arrow batches and reports of those. There is
+//! one walk per format, so no two readers can disagree about a byte. It gives batches of records that borrow from the window,
+//! so nothing is copied:
+//!
 //! ```
 //! use std::sync::Arc;
 //! use seglake::format::{Options, Start, Step, active};
@@ -20,10 +60,6 @@
 //! }
 //! # Ok::<(), seglake::Error>(())
 //! ```
-//!
-//! Bytes flow one way: a [`source`] gives windows, a [`format`](mod@format)'s walk turns them into checked records and ranges of the
-//! [`ledger`], and [`columns`] and [`verbs`] make Arrow batches and reports of those. There is one walk per format, so no
-//! two readers can disagree about a byte.
 
 mod bug;
 mod cause;
@@ -42,6 +78,7 @@ mod limits;
 mod operation;
 mod output;
 mod prefetch;
+mod reader;
 mod record;
 mod saturating;
 pub mod source;
@@ -53,3 +90,6 @@ mod words;
 #[doc(hidden)]
 pub use bug::OrBug;
 pub use error::{Damage, Error, Finding, Result};
+pub use format::{Options, RecordId, Value};
+pub use reader::{Reader, Records, create, open, verify};
+pub use record::Record;

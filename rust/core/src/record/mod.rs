@@ -15,8 +15,8 @@ pub use buffer::{ColumnBuffer, Values};
 pub use checked::Checked;
 pub use column::{Column, ColumnKind, Value};
 pub use id::RecordId;
-pub use owned::Found;
 pub(crate) use owned::OwnedRows;
+pub use owned::{Found, Record};
 pub use rows::{Room, Rows};
 pub use uuid_type::UuidType;
 #[cfg(feature = "arrow")]

@@ -57,9 +57,10 @@ impl Field {
     }
 }
 
-/// One record.
-#[derive(Debug)]
-struct OwnedRow {
+/// A copy of one record that was checked, with all its fields.
+#[derive(Clone, Debug)]
+pub struct Record {
+    columns: &'static [Column],
     position: u64,
     timestamp: Option<i64>,
     cause: Option<Cause>,
@@ -68,11 +69,85 @@ struct OwnedRow {
     fields: Box<[Field]>,
 }
 
+impl Record {
+    /// Copies a row of records that have these columns, and shares text with the record `before` it.
+    fn copy(
+        columns: &'static [Column],
+        rows: &dyn Rows,
+        row: usize,
+        before: Option<&Self>,
+    ) -> Self {
+        let field = |(place, column): (usize, &Column)| {
+            let before = before.and_then(|before| before.fields.get(place));
+            match (rows.field(row, place), before) {
+                (Value::Binary(_), _) if column.name == BODY => Field::Body,
+                (Value::Text(text), Some(Field::Text(before))) if **before == *text => {
+                    Field::Text(before.clone())
+                }
+                (value, _) => Field::of(&value),
+            }
+        };
+        Self {
+            columns,
+            position: rows.position(row),
+            timestamp: rows.timestamp(row),
+            cause: rows.cause(row),
+            weight: rows.weight(row),
+            body: rows.value(row).into(),
+            fields: columns.iter().enumerate().map(field).collect(),
+        }
+    }
+
+    /// Copies a row of records that have these columns.
+    pub(crate) fn of(columns: &'static [Column], rows: &dyn Rows, row: usize) -> Self {
+        Self::copy(columns, rows, row, None)
+    }
+
+    /// The columns of the record's format, in the order in which they are shown and written.
+    #[must_use]
+    pub const fn columns(&self) -> &'static [Column] {
+        self.columns
+    }
+
+    /// The value of the column of this name; `None` if the format has no such column.
+    #[must_use]
+    pub fn field(&self, name: &str) -> Option<Value<'_>> {
+        let place = self.columns.iter().position(|column| column.name == name)?;
+        self.fields.get(place).map(|field| field.value(&self.body))
+    }
+
+    /// The record's body, in bytes; empty if it has none.
+    #[must_use]
+    pub const fn value(&self) -> &[u8] {
+        &self.body
+    }
+
+    /// The record's time in microseconds since 1970-01-01 UTC; `None` if the format has no times.
+    #[must_use]
+    pub const fn timestamp(&self) -> Option<i64> {
+        self.timestamp
+    }
+
+    /// Where the record begins, in bytes from the start of its file. For a record within a compressed chunk, where the chunk
+    /// begins.
+    #[must_use]
+    pub const fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// What is wrong with a record that is returned although its range of the ledger is damage: an oplog's message whose
+    /// references lead nowhere. `None` if nothing is wrong.
+    #[must_use]
+    pub const fn cause(&self) -> Option<Cause> {
+        self.cause
+    }
+}
+
 /// Copies of records, in the order in which they were found.
 #[derive(Debug)]
 pub(crate) struct OwnedRows {
     columns: &'static [Column],
-    rows: Vec<OwnedRow>,
+    rows: Vec<Record>,
 }
 
 impl OwnedRows {
@@ -86,26 +161,8 @@ impl OwnedRows {
 
     /// Adds a copy of a row. Gives its place.
     pub(crate) fn push(&mut self, rows: &dyn Rows, row: usize) -> usize {
-        let before = self.rows.last();
-        let field = |(place, column): (usize, &Column)| {
-            let before = before.and_then(|before| before.fields.get(place));
-            match (rows.field(row, place), before) {
-                (Value::Binary(_), _) if column.name == BODY => Field::Body,
-                (Value::Text(text), Some(Field::Text(before))) if **before == *text => {
-                    Field::Text(before.clone())
-                }
-                (value, _) => Field::of(&value),
-            }
-        };
-        let fields = self.columns.iter().enumerate().map(field).collect();
-        self.rows.push(OwnedRow {
-            position: rows.position(row),
-            timestamp: rows.timestamp(row),
-            cause: rows.cause(row),
-            weight: rows.weight(row),
-            body: rows.value(row).into(),
-            fields,
-        });
+        let record = Record::copy(self.columns, rows, row, self.rows.last());
+        self.rows.push(record);
         self.rows.len() - 1
     }
 }

@@ -60,7 +60,7 @@ impl Report {
     }
 
     /// Takes over what a walk knows of the whole of what it has read.
-    pub(super) fn note(&mut self, walk: &dyn Walk) {
+    pub(crate) fn note(&mut self, walk: &dyn Walk) {
         self.summary.note(walk.checked(), walk.suspects_key());
     }
 

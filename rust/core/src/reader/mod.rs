@@ -1,0 +1,266 @@
+//! The front page's functions and the reader that they return. Everything is composed of what the other rooms offer: no
+//! format is known here, and nothing is decided here.
+
+mod records;
+
+use std::fmt;
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use crate::engine::{Format, Lookup, Options, Start, Walk, Wanted, WriteOptions, Writer};
+use crate::error::Result;
+use crate::format;
+use crate::record::{Column, Record, RecordId};
+use crate::source::{FileSource, Source, open_regular};
+use crate::verbs::{self, Ledger, Report};
+
+pub use records::Records;
+
+/// Opens a file to read. The format is detected, and reading is strict: it stops with an error at the first damage.
+///
+/// # Errors
+/// [`Error::Io`](crate::Error::Io) if the file cannot be opened or read; [`Error::Format`](crate::Error::Format) if it is of no known format.
+///
+/// ```
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("greetings.active");
+/// # seglake::create(&seglake::format::active::FORMAT, &path)?.close()?;
+/// for record in seglake::open(&path)?.records() {
+///     let record = record?;
+///     println!("{} bytes at offset {}", record.value().len(), record.position());
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn open(path: impl AsRef<Path>) -> Result<Reader> {
+    Reader::open(path, Options::default())
+}
+
+/// Reads a file to its end and reports what is in it: how many records are good, and which byte ranges are damaged.
+///
+/// # Errors
+/// As [`open`]. Damage is not an error: it is in the report.
+///
+/// ```
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("greetings.active");
+/// # seglake::create(&seglake::format::active::FORMAT, &path)?.close()?;
+/// let report = seglake::verify(&path)?;
+/// println!("{}: {} good records", report.format.name, report.records);
+/// for range in &report.damage {
+///     println!("bytes {}..{} are damaged", range.start, range.end);
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn verify(path: impl AsRef<Path>) -> Result<Report> {
+    open(path)?.verify()
+}
+
+/// Creates a file of this format with the default options. An existing file is an error. Use
+/// [`format::create`](crate::format::create) for other options.
+///
+/// # Errors
+/// [`Error::Io`](crate::Error::Io) if the file exists or cannot be created.
+///
+/// ```
+/// use seglake::Value;
+/// use seglake::format::active;
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("greetings.active");
+///
+/// let uuids = seglake::uuid6::Generator::default();
+/// let mut writer = seglake::create(&active::FORMAT, &path)?;
+/// println!("a value for each of {:?}", writer.columns());
+/// let uuid = Value::Uuid(uuids.now().into_bytes());
+/// writer.write(&[uuid, Value::Null, Value::Text(b"greeting"), Value::Binary(b"hello")])?;
+/// writer.close()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn create(format: &Format, path: impl AsRef<Path>) -> Result<Box<dyn Writer>> {
+    format::create(format, path.as_ref(), &WriteOptions::default())
+}
+
+/// An open file to read: its records, single records of it, its ledger.
+///
+/// Any number of these can be read from one reader, also side by side: each begins anew.
+pub struct Reader {
+    source: Arc<dyn Source>,
+    format: &'static Format,
+    /// With the format, so that it is detected once.
+    options: Options,
+    /// Made when the first record is looked up.
+    lookup: OnceLock<Box<dyn Lookup>>,
+}
+
+impl Reader {
+    /// Opens a file to read with these options.
+    ///
+    /// # Errors
+    /// As [`open`].
+    pub fn open(path: impl AsRef<Path>, options: Options) -> Result<Self> {
+        let path = path.as_ref();
+        let file = FileSource::new(open_regular(path)?, path)?;
+        Self::new(Arc::new(file), options)
+    }
+
+    /// Reads any source: bytes in memory ([`BytesSource`](crate::source::BytesSource)), a map, an object of a store.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io) if the source cannot be read; [`Error::Format`](crate::Error::Format) if it is of no known format.
+    pub fn new(source: Arc<dyn Source>, options: Options) -> Result<Self> {
+        let format = format::resolve(&*source, &options)?;
+        let options = Options {
+            format: Some(format),
+            ..options
+        };
+        Ok(Self {
+            source,
+            format,
+            options,
+            lookup: OnceLock::new(),
+        })
+    }
+
+    /// The same file, read past damage: [`records`](Self::records) then gives all good records, and
+    /// [`Records::report`] and [`ledger`](Self::ledger) say what is wrong with the other bytes.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use seglake::{Options, Reader};
+    /// use seglake::format::active;
+    /// use seglake::source::BytesSource;
+    ///
+    /// let mut segment = Vec::new();
+    /// let uuids = seglake::uuid6::Generator::default();
+    /// for value in [b"first", b"other", b"third"] {
+    ///     active::encode(&mut segment, &Default::default(), uuids.now().as_bytes(), b"", value)?;
+    /// }
+    /// segment[50] ^= 1; // damage to the second of three records
+    ///
+    /// let reader = Reader::new(Arc::new(BytesSource::new(segment)), Options::default())?.skip_damage();
+    /// let mut records = reader.records();
+    /// let values: Vec<_> = records.by_ref().map(|record| Ok(record?.value().to_vec())).collect::<seglake::Result<_>>()?;
+    /// assert_eq!(values, [b"first", b"third"]);
+    /// assert_eq!(records.report().damage.len(), 1);
+    ///
+    /// for range in reader.ledger()? {
+    ///     let range = range?;
+    ///     println!("bytes {}..{}: {}", range.start, range.end, range.kind);
+    /// }
+    /// # Ok::<(), seglake::Error>(())
+    /// ```
+    #[must_use]
+    pub fn skip_damage(self) -> Self {
+        Self {
+            options: Options {
+                strict: false,
+                ..self.options
+            },
+            lookup: OnceLock::new(),
+            ..self
+        }
+    }
+
+    /// The file's format.
+    #[must_use]
+    pub const fn format(&self) -> &'static Format {
+        self.format
+    }
+
+    /// What each record has, in the order in which it is shown and written.
+    #[must_use]
+    pub fn columns(&self) -> &'static [Column] {
+        self.format.columns(&self.options)
+    }
+
+    /// The wanted records of the file from its beginning, in file order: all of them, unless [`Options::wanted`] says
+    /// otherwise.
+    #[must_use]
+    pub fn records(&self) -> Records {
+        self.read(self.walk())
+    }
+
+    /// The records that are wanted, read from no more of the file than they can be in: where an index or table of contents
+    /// is proven, only what it points at. Damage elsewhere is not noticed.
+    #[must_use]
+    pub fn range(&self, wanted: &Wanted) -> Records {
+        self.read(self.lookup().and_then(|lookup| lookup.range(wanted)))
+    }
+
+    fn read(&self, walk: Result<Box<dyn Walk>>) -> Records {
+        let report = Report::of(self.format, &*self.source);
+        Records::new(self.columns(), walk, report)
+    }
+
+    /// Reads in batches that borrow from what was read, without a copy of each record: what [`records`](Self::records) stands
+    /// on.
+    ///
+    /// # Errors
+    /// As [`format::open`](crate::format::open).
+    pub fn walk(&self) -> Result<Box<dyn Walk>> {
+        format::open(self.source.clone(), &self.options, Start::Beginning)
+    }
+
+    /// Finds one record; `None` if it is not in the file.
+    ///
+    /// # Errors
+    /// As [`get_many`](Self::get_many).
+    pub fn get(&self, id: &RecordId) -> Result<Option<Record>> {
+        let mut records = self.get_many(std::slice::from_ref(id))?;
+        Ok(records.pop().flatten())
+    }
+
+    /// Finds records, in any order: one or `None` for each that was asked for. Faster than one by one.
+    ///
+    /// # Errors
+    /// [`Error::Usage`](crate::Error::Usage) for an identifier that the format does not have; [`Error::Damage`](crate::Error::Damage) where damage may have been one of
+    /// the records, unless damage is [skipped](Self::skip_damage); [`Error::Limit`](crate::Error::Limit); [`Error::Io`](crate::Error::Io).
+    pub fn get_many(&self, ids: &[RecordId]) -> Result<Vec<Option<Record>>> {
+        let hits = self.lookup()?.get(ids)?;
+        let columns = self.columns();
+        let mut records = Vec::with_capacity(ids.len());
+        hits.each(|found| {
+            records.push(found.map(|(rows, row)| Record::of(columns, rows, row)));
+        });
+        Ok(records)
+    }
+
+    /// What [`get`](Self::get) and [`range`](Self::range) look up with. It is made once, and what it has proven of an index
+    /// holds for as long as the reader lives.
+    ///
+    /// # Errors
+    /// As [`format::lookup`](crate::format::lookup).
+    pub fn lookup(&self) -> Result<&dyn Lookup> {
+        if let Some(lookup) = self.lookup.get() {
+            return Ok(&**lookup);
+        }
+        // Of two threads that come here at once, both use the one that is there first.
+        let lookup = format::lookup(self.source.clone(), &self.options)?;
+        Ok(&**self.lookup.get_or_init(|| lookup))
+    }
+
+    /// Reads the file to its end, whatever is damaged, and reports.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io); [`Error::Interrupted`](crate::Error::Interrupted). Damage is not an error: it is in the report.
+    pub fn verify(&self) -> Result<Report> {
+        verbs::verify(self.source.clone(), &self.options, |_| Ok(()))
+    }
+
+    /// All ranges of the file in file order: each record, and every other byte range with its cause if it is damaged.
+    ///
+    /// # Errors
+    /// As [`verbs::Ledger::new`](crate::verbs::Ledger::new).
+    pub fn ledger(&self) -> Result<Ledger> {
+        Ledger::new(self.source.clone(), &self.options)
+    }
+}
+
+impl fmt::Debug for Reader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reader")
+            .field("path", &self.source.path())
+            .field("format", &self.format)
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
+}
