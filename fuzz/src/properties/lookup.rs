@@ -262,6 +262,7 @@ fn neighbour(id: &RecordId, draw: &mut Draw) -> RecordId {
                 index,
             }
         }
+        other => panic!("what is near {other:?}?"),
     }
 }
 

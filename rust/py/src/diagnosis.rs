@@ -8,6 +8,7 @@ use seglake::text::escape;
 use seglake::verbs::{Diagnosis, Neighbour, Repair};
 use uuid::Uuid;
 
+use crate::error::unknown_id;
 use crate::value::uuid_to_python;
 
 /// A `seglake.Diagnosis`.
@@ -86,6 +87,7 @@ fn of_neighbour<'py>(py: Python<'py>, own: &Neighbour) -> PyResult<Bound<'py, Py
             fields.set_item("tenant", escape(tenant))?;
             fields.set_item("index", index)?;
         }
+        Some(other) => return Err(unknown_id(other)),
         None => {}
     }
     Ok(fields)

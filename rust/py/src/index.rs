@@ -46,6 +46,11 @@ impl Index {
                 Some(index) => index,
                 None => return Ok(None),
             },
+            other => {
+                return Err(seglake::Error::Usage(format!(
+                    "no index can be read of {other:?}"
+                )));
+            }
         };
         Self::read(log, &*index, options).map(Some)
     }

@@ -14,7 +14,7 @@ use seglake::verbs;
 
 use crate::arrow::import;
 use crate::destination::Destination;
-use crate::error::{raise, warn};
+use crate::error::{raise, unknown_id, warn};
 use crate::exclusive::{Exclusive, InUse, forks};
 use crate::field_in::FieldIn;
 use crate::field_in_arrow::from_arrow;
@@ -141,6 +141,7 @@ fn id_to_python(py: Python<'_>, id: Option<RecordId>) -> PyResult<Option<Bound<'
             let tenant = seglake::text::escape(&tenant).into_owned();
             Some((partition, tenant, index).into_pyobject(py)?.into_any())
         }
+        Some(other) => return Err(unknown_id(&other)),
     })
 }
 

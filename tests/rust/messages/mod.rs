@@ -341,6 +341,7 @@ pub(crate) fn varied(dialect: Dialect, len: usize) -> Vec<u8> {
         Dialect::Draft => 110,
         Dialect::Draft11 => 70,
         Dialect::Autobase => 160,
+        other => panic!("how short are messages of {other:?}?"),
     };
     file(dialect, &messages.take(len / least).collect::<Vec<_>>())
 }

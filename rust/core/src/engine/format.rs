@@ -158,7 +158,7 @@ impl PartialEq for Format {
 
 /// How likely a file is of a format, from its content alone.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Likelihood {
+pub(crate) enum Likelihood {
     /// Nothing speaks for it.
     No,
     /// Its structure fits.

@@ -32,6 +32,7 @@ impl fmt::Debug for Interrupt {
 
 /// An end of a stretch of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Bound {
     /// Microseconds since 1970-01-01 UTC.
     Micros(i64),
@@ -176,6 +177,7 @@ impl Types {
 
 /// How the messages of an oplog are laid out. The bytes do not tell: the caller says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Dialect {
     /// The published draft.
     #[default]
@@ -218,6 +220,7 @@ impl Dialect {
 
 /// Where the index of a chunked segment is.
 #[derive(Clone, Default)]
+#[non_exhaustive]
 pub enum IndexSource {
     /// In the file beside the segment, of the same name with the extension `index`, if there is one.
     #[default]

@@ -58,6 +58,7 @@ impl Carry {
 
 /// Where a walk begins.
 #[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
 pub enum Start<'a> {
     /// At the file's beginning.
     #[default]

@@ -15,8 +15,8 @@ pub use detect::{Detection, detect, resolve};
 pub use part::split;
 
 pub use crate::engine::{
-    Bound, Carry, Dialect, Eof, Format, Hits, IndexSource, Interrupt, Likelihood, Lookup, Options,
-    Part, Start, Step, Walk, Wanted, WriteOptions, Writer,
+    Bound, Carry, Dialect, Eof, Format, Hits, IndexSource, Interrupt, Lookup, Options, Part, Start,
+    Step, Walk, Wanted, WriteOptions, Writer,
 };
 use crate::error::{Error, Result};
 pub use crate::record::{Checked, Column, ColumnKind, Found, RecordId, Room, Rows, Value};

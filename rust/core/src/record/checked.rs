@@ -2,6 +2,7 @@
 
 /// How records are known to be right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Checked {
     /// Each by a checksum.
     Checksum,

@@ -33,7 +33,8 @@ impl Column {
     }
 }
 
-/// What a column's values are. Any value may also be [`Value::Null`].
+/// What a column's values are. Any value may also be [`Value::Null`]. Another kind is a breaking change: what converts values
+/// has to know each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ColumnKind {
     /// 16 bytes in network byte order.
@@ -56,7 +57,7 @@ pub enum ColumnKind {
     Struct(&'static [Column]),
 }
 
-/// One value of one record.
+/// One value of one record: of a [`ColumnKind`], or null.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value<'a> {
     /// No value.

@@ -2,6 +2,7 @@
 
 /// What one record is found by.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum RecordId {
     /// Its UUID, in network byte order: active, sealed.
     Uuid([u8; 16]),

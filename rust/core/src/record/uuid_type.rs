@@ -2,6 +2,7 @@
 
 /// How UUIDs appear.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum UuidType {
     /// As fixed-size binary of 16 bytes, in network byte order.
     #[default]
