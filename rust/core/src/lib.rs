@@ -77,6 +77,7 @@ pub mod ledger;
 mod limits;
 mod operation;
 mod output;
+mod own;
 mod prefetch;
 mod reader;
 mod record;

@@ -7,6 +7,7 @@ use super::{Dialect, Interrupt};
 use crate::checksum::Key;
 use crate::error::{Error, Result};
 use crate::ledger::Summary;
+use crate::own::Own;
 use crate::record::{Column, RecordId, Value};
 
 /// How to create a file, or open one to append to. The same for all formats; each takes what concerns it, and names that in
@@ -71,7 +72,9 @@ impl Default for WriteOptions {
 /// Append-only formats (active, chunked, oplog) write to the file itself: what was flushed is there, whatever happens later.
 /// Formats written whole (sealed, tenant) appear under their name when the writer is closed, and not at all otherwise.
 /// Dropping a writer [abandons](Self::abandon) it without reporting errors.
-pub trait Writer: Send {
+///
+/// Only this crate implements it.
+pub trait Writer: Own + Send {
     /// What a record has, in the order in which [`write`](Self::write) takes it.
     fn columns(&self) -> &'static [Column];
 

@@ -19,8 +19,16 @@ pub use crate::engine::{
     Step, Walk, Wanted, WriteOptions, Writer,
 };
 use crate::error::{Error, Result};
+use crate::own::Own;
 pub use crate::record::{Checked, Column, ColumnKind, Found, RecordId, Room, Rows, Value};
 use crate::source::Source;
+
+// Here, beside each other: which types may be a `dyn Writer`.
+impl Own for active::Writer {}
+impl Own for sealed::Writer {}
+impl Own for tenant::Writer {}
+impl Own for chunked::Writer {}
+impl Own for oplog::Writer {}
 
 /// All formats.
 pub static FORMATS: &[&Format] = &[

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use super::{Column, Rows, Value};
 use crate::cause::Cause;
+use crate::own::Own;
 
-/// Records that own what they are made of.
-pub trait Found: Send {
+/// Records that own what they are made of. Only this crate implements it.
+pub trait Found: Own + Send {
     /// The records.
     fn rows(&self) -> Box<dyn Rows + '_>;
 }
@@ -166,6 +167,8 @@ impl OwnedRows {
         self.rows.len() - 1
     }
 }
+
+impl Own for OwnedRows {}
 
 impl Found for OwnedRows {
     fn rows(&self) -> Box<dyn Rows + '_> {

@@ -13,6 +13,7 @@ use super::rows::{Bodies, OplogRows};
 use super::{autobase, encode};
 use crate::engine::Dialect;
 use crate::error::{Damage, Error, Result};
+use crate::own::Own;
 use crate::record::{Found, Rows, Value};
 
 /// One message that decodes, over its bytes.
@@ -22,6 +23,8 @@ pub struct Single<B> {
     keys: KeyTable,
     resolved: OnceLock<Resolved>,
 }
+
+impl<B> Own for Single<B> {}
 
 impl<B: AsRef<[u8]> + Send> Found for Single<B> {
     fn rows(&self) -> Box<dyn Rows + '_> {

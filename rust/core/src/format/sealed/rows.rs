@@ -8,6 +8,7 @@ use super::layout::Message;
 use super::reader::Reader;
 use crate::bug::OrBug;
 use crate::error::Result;
+use crate::own::Own;
 use crate::record::{ColumnBuffer, Found, Rows, Value};
 use crate::saturating::saturating_usize;
 use crate::source::Source;
@@ -155,6 +156,8 @@ impl Bodies for &FoundMessages {
         .or_bug_default("the bytes of each message that was found")
     }
 }
+
+impl Own for FoundMessages {}
 
 impl Found for FoundMessages {
     fn rows(&self) -> Box<dyn Rows + '_> {
