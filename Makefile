@@ -122,6 +122,7 @@ lint: $(VENV)/.extension ## Run the linters and type checks alone
 	$(CARGO) fmt --all --check
 	for own in $(OWN_WORKSPACES); do $(CARGO) fmt --manifest-path $$own/Cargo.toml --check || exit 1; done
 	$(CARGO) clippy --locked --workspace --all-targets --all-features -- -D warnings
+	$(CARGO) clippy --locked --package seglake --all-targets --no-default-features -- -D warnings
 	$(BIN)/python scripts/structure.py
 	$(BIN)/ruff check $(CHECKED_PYTHON)
 	$(BIN)/ruff format --check $(CHECKED_PYTHON)

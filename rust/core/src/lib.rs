@@ -33,6 +33,17 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! # Features
+//!
+//! - `chunked`, on by default: chunked segments, and zstd, which is C and has to be compiled. Without it that format is not in
+//!   the [table](format::FORMATS), so its files are of no known format, and there is no verb `index`.
+//! - `arrow`: Arrow record batches ([`columns`]).
+//! - `faults`: file operations that fail on purpose, for tests.
+//!
+//! No enum has other variants with a feature than without it.
+//!
+//! # From whole files to bytes
+//!
 //! [`Reader::skip_damage`] reads the good records of a damaged file; [`verbs`] are what else is done with whole files: recover,
 //! convert, seal, diagnose. [`Options`] are how to read, [`WriteOptions`](format::WriteOptions) how to write.
 //!
@@ -65,6 +76,7 @@ mod bug;
 mod cause;
 pub mod checksum;
 pub mod columns;
+#[cfg(feature = "chunked")]
 mod compress;
 mod cursor;
 mod disk;

@@ -7,6 +7,10 @@
 macro_rules! limits {
     ($($(#[doc = $doc:literal])+ $name:ident: $kind:ty = $shipped:expr, fuzzing $tiny:expr;)+) => {
         /// The thresholds. [`LIMITS`] has their values.
+        #[cfg_attr(
+            not(feature = "chunked"),
+            allow(dead_code, reason = "some are of chunked segments alone")
+        )]
         pub(crate) struct Limits {
             $($(#[doc = $doc])+ pub(crate) $name: $kind,)+
         }

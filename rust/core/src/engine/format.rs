@@ -1,7 +1,7 @@
 //! What a format is: its names, its columns, and how to recognise, walk, search and write its files.
 
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::confirmed::{ConfirmedLookup, ConfirmedWalk};
@@ -155,6 +155,18 @@ impl PartialEq for Format {
         self.name == other.name
     }
 }
+
+/// An index that lies beside a file and is made of it alone.
+pub(crate) struct IndexFile {
+    /// Where the index of a file is; `None` if the file itself is called so.
+    pub(crate) beside: fn(&Path) -> Option<PathBuf>,
+    /// Whether options name an index for a file, and there is one.
+    pub(crate) is_there: fn(&dyn Source, &Options) -> Result<bool>,
+    /// Hands out the bytes of a file's index, in pieces.
+    pub(crate) build: BuildIndex,
+}
+
+type BuildIndex = fn(Arc<dyn Source>, &Options, &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()>;
 
 /// How likely a file is of a format, from its content alone.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,6 +1,7 @@
 //! The table of formats, and what every format provides.
 
 pub mod active;
+#[cfg(feature = "chunked")]
 pub mod chunked;
 mod detect;
 pub mod oplog;
@@ -14,6 +15,7 @@ use std::sync::Arc;
 pub use detect::{Detection, detect, resolve};
 pub use part::split;
 
+use crate::engine::IndexFile;
 pub use crate::engine::{
     Bound, Carry, Dialect, Eof, Format, Hits, IndexSource, Interrupt, Lookup, Options, Part, Start,
     Step, Walk, Wanted, WriteOptions, Writer,
@@ -27,6 +29,7 @@ use crate::source::Source;
 impl Own for active::Writer {}
 impl Own for sealed::Writer {}
 impl Own for tenant::Writer {}
+#[cfg(feature = "chunked")]
 impl Own for chunked::Writer {}
 impl Own for oplog::Writer {}
 
@@ -35,6 +38,7 @@ pub static FORMATS: &[&Format] = &[
     &active::FORMAT,
     &sealed::FORMAT,
     &tenant::FORMAT,
+    #[cfg(feature = "chunked")]
     &chunked::FORMAT,
     &oplog::FORMAT,
 ];
@@ -55,6 +59,16 @@ pub fn by_name(name: &str) -> Result<&'static Format> {
                 names.join(", ")
             ))
         })
+}
+
+/// The index that files of a format have beside them; `None` for formats whose files have none.
+pub(crate) fn index_file(format: &Format) -> Option<&'static IndexFile> {
+    #[cfg(feature = "chunked")]
+    if *format == chunked::FORMAT {
+        return Some(&chunked::INDEX_FILE);
+    }
+    let _ = format;
+    None
 }
 
 /// Begins to walk a file.

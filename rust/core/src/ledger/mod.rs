@@ -16,7 +16,9 @@ pub(crate) use notes::{Note, Notes, Place};
 pub use span::{Kind, RecordRun, Span};
 use stretches::Stretches;
 pub use summary::Summary;
-pub(crate) use tail::{Fate, is_refused, tail_end, whole_kind};
+#[cfg(feature = "chunked")]
+pub(crate) use tail::is_refused;
+pub(crate) use tail::{Fate, tail_end, whole_kind};
 pub(crate) use tiling::Tiling;
 pub use totals::{Total, Totals};
 

@@ -3,6 +3,7 @@
 mod convert;
 mod diagnose;
 mod diagnosis;
+#[cfg(feature = "chunked")]
 mod index;
 mod ledger;
 mod recover;
@@ -13,6 +14,7 @@ mod verify;
 pub use convert::{Conversion, convert};
 pub use diagnose::{DiagnoseOptions, diagnose};
 pub use diagnosis::{Certainty, Diagnosis, Neighbour, Reason, Repair};
+#[cfg(feature = "chunked")]
 pub use index::{Indexed, index};
 pub use ledger::Ledger;
 pub use recover::{Recovered, Recovery, recover, undo_recover};

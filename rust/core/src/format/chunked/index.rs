@@ -39,7 +39,7 @@ pub(super) fn find(log: &dyn Source, options: &Options) -> Option<Arc<dyn Source
 ///
 /// # Errors
 /// [`Error::Io`] where that cannot be told.
-pub(crate) fn has_index(log: &dyn Source, options: &Options) -> Result<bool> {
+pub(super) fn has_index(log: &dyn Source, options: &Options) -> Result<bool> {
     match &options.index {
         IndexSource::None => Ok(false),
         IndexSource::Source(_) => Ok(true),

@@ -34,13 +34,12 @@ mod suspects;
 mod walk;
 mod writer;
 
-pub(crate) use index::has_index;
 pub use index::{Entries, Entry, INDEX_EXTENSION, Index, beside, build_index};
 pub use layout::{ITEM_BYTES, Item};
 pub use writer::Writer;
 
 use crate::compress;
-use crate::engine::{Format, Likelihood, Options};
+use crate::engine::{Format, IndexFile, Likelihood, Options};
 use crate::error::Result;
 use crate::record::Checked;
 use crate::record::{Column, ColumnKind};
@@ -77,6 +76,16 @@ pub static FORMAT: Format = Format {
             source,
             options,
         })))
+    },
+};
+
+/// The index beside a segment.
+pub(crate) static INDEX_FILE: IndexFile = IndexFile {
+    beside,
+    is_there: index::has_index,
+    build: |log, options, put| {
+        build_index(log, options, |item| put(&item.encode()))?;
+        Ok(())
     },
 };
 

@@ -13,10 +13,10 @@ use std::sync::Arc;
 pub use undo::undo_recover;
 
 use super::{Report, verify};
+use crate::bug::OrBug;
 use crate::engine::{Carried, Eof, Format, Options, Runs, Salvage, Wanted};
 use crate::error::{Error, Result, name};
-use crate::format::chunked::build_index;
-use crate::format::resolve;
+use crate::format::{index_file, resolve};
 use crate::ledger::Kind;
 use crate::output::{NewFile, commit_together};
 use crate::source::{FileSource, Source};
@@ -117,7 +117,7 @@ pub fn recover(
     job.compare(&report, &output)?;
     let (sorted, is_same) = job.sort(&*recovered, carried, &mut files, &mut stages)?;
     if let Some(index) = &mut files.index {
-        write_index(recovered.clone(), &options, index)?;
+        write_index(format, recovered.clone(), &options, index)?;
     }
     stages.finish()?;
     drop(recovered);
@@ -332,13 +332,19 @@ fn refuse_hopeless(report: &Report, recovery: &Recovery) -> Result<()> {
     )))
 }
 
-/// The index of a log that was recovered, as its writer would have written it.
-fn write_index(log: Arc<dyn Source>, options: &Options, index: &mut NewFile) -> Result<()> {
+/// The index of a file that was recovered, as its writer would have written it.
+fn write_index(
+    format: &Format,
+    recovered: Arc<dyn Source>,
+    options: &Options,
+    index: &mut NewFile,
+) -> Result<()> {
+    let index_file = index_file(format).or_bug("an index of files that have one")?;
     let path = index.path().to_path_buf();
     let failed = |error| unwritten(&path, error);
     let mut out = BufWriter::new(index.file());
-    build_index(log, options, |item| {
-        out.write_all(&item.encode()).map_err(failed)
+    (index_file.build)(recovered, options, &mut |bytes| {
+        out.write_all(bytes).map_err(failed)
     })?;
     out.flush().map_err(failed)
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::Recovery;
 use crate::engine::{Format, Options};
 use crate::error::{Error, Result};
-use crate::format::chunked;
+use crate::format::index_file;
 use crate::output::folder;
 use crate::source::Source;
 use crate::text;
@@ -23,7 +23,7 @@ pub(super) struct Places {
     pub(super) recovered: PathBuf,
     pub(super) quarantine: PathBuf,
     pub(super) manifest: PathBuf,
-    /// Of a chunked log that has an index.
+    /// Of a file that has an index beside it.
     pub(super) index: Option<PathBuf>,
 }
 
@@ -59,8 +59,13 @@ impl Places {
             Some(quarantine) => quarantine.clone(),
             None => default_quarantine(recovered),
         };
-        let has_index = *format == chunked::FORMAT && chunked::has_index(source, options)?;
-        let index = match chunked::beside(recovered) {
+        let index_file = index_file(format);
+        let has_index = match index_file {
+            Some(index_file) => (index_file.is_there)(source, options)?,
+            None => false,
+        };
+        let beside = |path: &Path| index_file.and_then(|index_file| (index_file.beside)(path));
+        let index = match beside(recovered) {
             Some(index) => Some(index).filter(|_| has_index),
             None if has_index => {
                 return Err(Error::Usage(format!(
@@ -76,7 +81,7 @@ impl Places {
             quarantine,
             index,
         };
-        let source_index = source.path().and_then(chunked::beside);
+        let source_index = source.path().and_then(beside);
         refuse_same(&[
             ("the file that is read", source.path()),
             (
