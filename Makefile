@@ -123,6 +123,7 @@ lint: $(VENV)/.extension ## Run the linters and type checks alone
 	for own in $(OWN_WORKSPACES); do $(CARGO) fmt --manifest-path $$own/Cargo.toml --check || exit 1; done
 	$(CARGO) clippy --locked --workspace --all-targets --all-features -- -D warnings
 	$(CARGO) clippy --locked --package seglake --all-targets --no-default-features -- -D warnings
+	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --locked --no-deps --all-features --package seglake --package highway-batch
 	$(BIN)/python scripts/structure.py
 	$(BIN)/ruff check $(CHECKED_PYTHON)
 	$(BIN)/ruff format --check $(CHECKED_PYTHON)

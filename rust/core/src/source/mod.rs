@@ -45,7 +45,7 @@ pub trait Source: Send + Sync {
     /// Fills `buffer` with the bytes from `offset` on.
     ///
     /// # Errors
-    /// [`Error::Io`](crate::Error::Io) where the bytes cannot be read, also where the file has shrunk.
+    /// [`Error::Io`] where the bytes cannot be read, also where the file has shrunk.
     fn read_exact_at(&self, offset: u64, buffer: &mut [u8]) -> Result<()>;
 
     /// The file beside this one, of the same name but for its extension; `None` where there is none, or this has no name. A

@@ -317,7 +317,7 @@ impl engine::Writer for Writer {
         self.checksums.flush()
     }
 
-    /// As [`flush`](Self::flush): what is put aside does not outlive its writer, on disk or not.
+    /// As [`flush`](crate::format::Writer::flush): what is put aside does not outlive its writer, on disk or not.
     fn sync(&mut self) -> Result<()> {
         engine::Writer::flush(self)
     }
