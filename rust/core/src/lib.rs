@@ -106,3 +106,7 @@ pub use error::{Damage, Error, Finding, Result};
 pub use format::{Options, RecordId, Value};
 pub use reader::{Reader, Records, create, open, verify};
 pub use record::Record;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

@@ -247,3 +247,7 @@ fn hash_with(dispatch: Dispatch, key: &Key, message: &[u8]) -> u64 {
     let (Dispatch::Portable, hash) = (dispatch, None);
     hash.unwrap_or_else(|| key::by_crate(key, message))
 }
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}
