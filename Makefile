@@ -125,6 +125,7 @@ lint: $(VENV)/.extension ## Run the linters and type checks alone
 	$(CARGO) clippy --locked --package seglake --all-targets --no-default-features -- -D warnings
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --locked --no-deps --all-features --package seglake --package highway-batch
 	$(BIN)/python scripts/structure.py
+	CARGO="$(CARGO)" $(BIN)/python scripts/public_api.py
 	$(BIN)/ruff check $(CHECKED_PYTHON)
 	$(BIN)/ruff format --check $(CHECKED_PYTHON)
 	$(BIN)/pyright
