@@ -124,7 +124,8 @@ fn what_is_read_stays_in_proportion() {
         let (read, reads) = counting.take();
         let len = counting.len();
         assert!(read <= (256 << 20) + 16 * len, "{name}: {read} bytes read");
-        assert!(reads <= len / 8, "{name}: {reads} reads of {len} bytes");
+        // Most take the places that a damaged tenant table names wherever an entry of it may begin: 1,024 bytes of the budget each.
+        assert!(reads <= len / 6, "{name}: {reads} reads of {len} bytes");
     });
 }
 

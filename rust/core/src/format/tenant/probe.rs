@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use super::block::{BLOCK_HEADER_BYTES, Decoder, Name, Shape};
 use super::front::Front;
-use super::toc::{Entries, Table};
+use super::toc::{Entries, Table, V2_ENTRY_BYTES, V2_HEAD_BYTES};
+use super::unlisted::MOST_TENANT_BYTES;
 use crate::bug::OrBug;
 use crate::cursor::fields;
 use crate::engine::{Budget, Options};
@@ -105,9 +106,8 @@ pub(super) struct Input {
     pub(super) data: Window,
     fields: Window,
     pieces: Window,
-    /// Where entries are sought in a table that is not sound: what stands in front of tenant IDs, and what stands behind.
-    heads: Window,
-    tails: Window,
+    /// Where an entry is sought in a table that is not sound.
+    sought: Window,
     /// Bytes hashed, and fields decoded, in vain.
     pub(super) budget: Budget,
     decoded: u32,
@@ -122,8 +122,7 @@ impl Input {
             data: Window::default(),
             fields: Window::default(),
             pieces: Window::default(),
-            heads: Window::default(),
-            tails: Window::default(),
+            sought: Window::default(),
             budget: Budget::default(),
             decoded: 0,
         }
@@ -174,6 +173,10 @@ impl Input {
 
     /// The u32 at `at`, which lies within the source.
     pub(super) fn u32_at(&mut self, at: u64) -> Result<u32> {
+        // Where a block was checked just now, its bytes are at hand.
+        if let Some(bytes) = self.data.bytes(&*self.source, at).first_chunk() {
+            return Ok(u32::from_be_bytes(*bytes));
+        }
         let ahead = LIMITS.tenant_fields_ahead_bytes;
         self.fields.load_wary(&*self.source, at, 4, ahead)?;
         let bytes = self.fields.bytes(&*self.source, at).first_chunk();
@@ -192,18 +195,47 @@ impl Input {
 
     /// The partition and the length of the tenant ID that an entry at `at` states, which lies within the source.
     pub(super) fn entry_head(&mut self, at: u64) -> Result<(u32, u32)> {
-        let ahead = LIMITS.tenant_fields_ahead_bytes;
-        self.heads.load_wary(&*self.source, at, 8, ahead)?;
-        let bytes = self.heads.bytes(&*self.source, at).first_chunk::<8>();
-        Ok(fields(bytes.or_bug(LOADED)?))
+        let head = self.of_entry(at, V2_HEAD_BYTES)?.first_chunk::<8>();
+        Ok(fields(head.or_bug(LOADED)?))
     }
 
-    /// What stands behind the tenant ID of an entry, at `at`: number of messages, offset, length and CRC-32.
-    pub(super) fn entry_tail(&mut self, at: u64) -> Result<(u32, u64, u64, u32)> {
-        let ahead = LIMITS.tenant_fields_ahead_bytes;
-        self.tails.load_wary(&*self.source, at, 24, ahead)?;
-        let bytes = self.tails.bytes(&*self.source, at).first_chunk::<24>();
-        Ok(fields(bytes.or_bug(LOADED)?))
+    /// What stands behind the tenant ID of that entry: number of messages, offset, length and CRC-32.
+    pub(super) fn entry_tail(&mut self, at: u64, tenant_len: u32) -> Result<(u32, u64, u64, u32)> {
+        let tail = if tenant_len <= MOST_TENANT_BYTES {
+            let bytes = self.of_entry(at, V2_ENTRY_BYTES + u64::from(tenant_len))?;
+            bytes.last_chunk::<24>()
+        } else {
+            let (at, ahead) = (
+                at + V2_HEAD_BYTES + u64::from(tenant_len),
+                LIMITS.tenant_fields_ahead_bytes,
+            );
+            self.fields.load_wary(&*self.source, at, 24, ahead)?;
+            self.fields.bytes(&*self.source, at).first_chunk::<24>()
+        };
+        Ok(fields(tail.or_bug(LOADED)?))
+    }
+
+    /// The tenant ID of that entry.
+    pub(super) fn entry_name(&mut self, at: u64, tenant_len: u32) -> Result<Name> {
+        let name_at = at + V2_HEAD_BYTES;
+        if tenant_len > MOST_TENANT_BYTES {
+            return Name::read(&*self.source, name_at, tenant_len);
+        }
+        Name::new(name_at, tenant_len, |len| {
+            let bytes = self.of_entry(at, V2_HEAD_BYTES + len as u64)?;
+            let name = bytes.get(bytes.len() - len..);
+            Ok(name.or_bug(LOADED)?.into())
+        })
+    }
+
+    /// The `len` bytes at `at`, of an entry that is sought: whoever goes from place to place reads them once.
+    fn of_entry(&mut self, at: u64, len: u64) -> Result<&[u8]> {
+        let (len, most) = (saturating_usize(len), 4 * LIMITS.tenant_fields_ahead_bytes);
+        self.sought.load_wary(&*self.source, at, len, most)?;
+        self.sought
+            .bytes(&*self.source, at)
+            .get(..len)
+            .or_bug(LOADED)
     }
 
     /// Decodes the block at `at` up to `end`, spending at most `affordable`. Gives what it decodes to, and what that cost.

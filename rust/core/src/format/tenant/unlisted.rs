@@ -4,20 +4,20 @@ use std::cmp::Ordering;
 
 use serde::{Deserialize, Serialize};
 
-use super::block::{BLOCK_HEADER_BYTES, Name};
+use super::block::BLOCK_HEADER_BYTES;
 use super::block_search::{BlockSearch, Good, Places, Verdict};
 use super::claims::{self, Origin};
 use super::front::COUNT_BYTES;
 use super::layout::TocEntry;
 use super::probe::{FAR_COST, Input};
 use super::reading::Reading;
-use super::toc::{Entry, TOC_START, V2_ENTRY_BYTES, V2_HEAD_BYTES};
+use super::toc::{Entry, TOC_START, V2_ENTRY_BYTES};
 use crate::engine::{Advance, Budget};
 use crate::error::Result;
 use crate::ledger::{Cause, Kind};
 
 /// No longer tenant ID is tried, nor looked for behind.
-const MOST_TENANT_BYTES: u32 = 65_535;
+pub(super) const MOST_TENANT_BYTES: u32 = 65_535;
 /// What trying a length or a place counts as, in bytes.
 const TRIAL_COST: u64 = 16;
 /// What a look at the place that an entry names counts as.
@@ -148,8 +148,11 @@ impl Unlisted {
             if self.limit - at < V2_ENTRY_BYTES || !spend(on, TRIAL_COST) {
                 break;
             }
+            let (_, tenant_len) = on.input.entry_head(at)?;
+            if tenant_len > MOST_TENANT_BYTES {
+                continue;
+            }
             let fields = fields_at(&mut on.input, at, None, self.limit)?;
-            let fields = fields.filter(|fields| fields.tenant_len <= MOST_TENANT_BYTES);
             let Some(fields) = fields.filter(|fields| is_behind_last(on, fields)) else {
                 continue;
             };
@@ -248,8 +251,7 @@ fn fields_at(
     if limit - at - V2_ENTRY_BYTES < u64::from(tenant_len) {
         return Ok(None);
     }
-    let (messages, offset, length, crc) =
-        input.entry_tail(at + V2_HEAD_BYTES + u64::from(tenant_len))?;
+    let (messages, offset, length, crc) = input.entry_tail(at, tenant_len)?;
     Ok(Some(TocEntry {
         partition,
         tenant_len,
@@ -266,7 +268,7 @@ fn entry_of(input: &mut Input, at: u64, fields: &TocEntry) -> Result<Entry> {
         at,
         end: at + V2_ENTRY_BYTES + u64::from(fields.tenant_len),
         partition: fields.partition,
-        tenant: input.name_at(at + V2_HEAD_BYTES, fields.tenant_len)?,
+        tenant: input.entry_name(at, fields.tenant_len)?,
         messages: fields.messages,
         offset: fields.offset,
         length: fields.length,
@@ -296,7 +298,7 @@ fn names_itself(on: &mut Reading, at: u64, fields: &TocEntry) -> Result<bool> {
     }
     let found = fields.offset + BLOCK_HEADER_BYTES;
     let found = on.input.name_at(found, fields.tenant_len)?;
-    let own = Name::read(&*on.input.source, at + V2_HEAD_BYTES, fields.tenant_len)?;
+    let own = on.input.entry_name(at, fields.tenant_len)?;
     Ok(own.compare(&*on.input.source, &found)? == Ordering::Equal)
 }
 
