@@ -301,6 +301,13 @@ fn payloads_that_are_not_exactly_one_good_frame_are_told_apart() {
         0x28, 0xb5, 0x2f, 0xfd, 0x24, 50, 1, 0, 0, 0x99, 0xe9, 0xd8, 0x51,
     ];
     assert!(reason(&short, 0).contains("corruption"));
+    // One raw block of a record of no body, then an empty last block, in a frame that says one byte fewer.
+    let one_record = content(&[(1, b"")]);
+    let len = u8::try_from(one_record.len()).unwrap();
+    let mut long = vec![0x28, 0xb5, 0x2f, 0xfd, 0x24, len - 1, len << 3, 0, 0];
+    long.extend_from_slice(&one_record);
+    long.extend_from_slice(&[1, 0, 0, 0, 0, 0, 0]);
+    assert!(reason(&long, 1).contains("corruption"));
     // Frame headers: magic, descriptor (4: content checksum, 1: dictionary ID of one byte), window.
     let magic = [0x28, 0xb5, 0x2f, 0xfd];
     let head = |rest: &[u8]| reason(&[&magic, rest, &[0; 16]].concat(), 1);

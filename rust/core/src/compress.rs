@@ -17,6 +17,8 @@ const MAX_WINDOW_BYTES: u64 = 1 << MAX_WINDOW_LOG;
 const MAX_WINDOW_LOG: u32 = 27;
 /// The most bytes that a frame's header can have.
 pub(crate) const MAX_HEAD_BYTES: usize = 18;
+/// What zstd says in one go of a frame with more content than it states (`ZSTD_error_dstSize_tooSmall`, 70).
+const MORE_THAN_STATED: ErrorCode = ErrorCode::MAX - 69;
 /// What a frame begins with.
 pub(crate) const MAGIC: [u8; 4] = 0xfd2f_b528_u32.to_le_bytes();
 /// A context that has grown beyond this many bytes is not kept for the next frame.
@@ -173,7 +175,10 @@ impl Decoder {
         let mut out = OutBuffer::around_pos(out, filled);
         let left = context
             .decompress_stream(&mut out, &mut input)
-            .map_err(BadFrame::Undecodable)?;
+            .map_err(|code| match code {
+                MORE_THAN_STATED => BadFrame::CORRUPT,
+                code => BadFrame::Undecodable(code),
+            })?;
         Ok(Progress {
             consumed: input.pos(),
             ended: left == 0,

@@ -86,10 +86,8 @@ pub(super) enum Piece {
 pub(super) struct Decoding {
     at: u64,
     end: u64,
-    /// How many bytes the content has, if the frame's header says so and is to be believed.
-    stated: Option<u64>,
-    /// How many bytes of content there were so far.
-    produced: u64,
+    /// How many bytes of content are still to come, if the frame's header says how many there are and is to be believed.
+    wanting: Option<u64>,
 }
 
 impl Decoding {
@@ -111,8 +109,7 @@ impl Decoding {
         Ok(begun.map(|head| Self {
             at: start,
             end,
-            stated: head.content_bytes,
-            produced: 0,
+            wanting: head.content_bytes,
         }))
     }
 
@@ -143,12 +140,17 @@ impl Decoding {
                 Err(bad) => return Ok(Piece::Bad(bad)),
             };
             self.at += progress.consumed as u64;
+            let fresh = (out.len() - before) as u64;
             if progress.ended {
-                self.produced += (out.len() - before) as u64;
-                return Ok(self.end());
+                return Ok(self.end(fresh));
             }
-            if out.len() > before {
-                self.produced += (out.len() - before) as u64;
+            if fresh > 0 {
+                if let Some(wanting) = &mut self.wanting {
+                    let Some(left) = wanting.checked_sub(fresh) else {
+                        return Ok(Piece::Bad(BadFrame::CORRUPT));
+                    };
+                    *wanting = left;
+                }
                 return Ok(Piece::More);
             }
             if progress.consumed == 0 {
@@ -161,10 +163,10 @@ impl Decoding {
         }
     }
 
-    /// What a frame that ends here comes to. Decoded in pieces, zstd does not ask a frame whose last block is empty whether it
+    /// What a frame that ends with so many bytes of content comes to. Decoded in pieces, zstd does not ask a frame whose last block is empty whether it
     /// has as many bytes as it says; decoded in one go, it does. Which of the two happens must not show.
-    fn end(&self) -> Piece {
-        if self.stated.is_some_and(|stated| stated != self.produced) {
+    fn end(&self, fresh: u64) -> Piece {
+        if self.wanting.is_some_and(|wanting| wanting != fresh) {
             return Piece::Bad(BadFrame::CORRUPT);
         }
         match self.left() {
@@ -251,7 +253,7 @@ pub(super) fn check(
         };
     // One byte more than may be buffered shows that there is more.
     let most = saturating_usize(max).saturating_add(1);
-    let stated = decoding.stated.unwrap_or_default();
+    let stated = decoding.wanting.unwrap_or_default();
     let trusted = stated.min(LIMITS.unverified_bytes);
     content.reserve_exact(saturating_usize(trusted).min(most));
     let mut count = Count::new(header.records);
