@@ -163,8 +163,9 @@ impl Decoding {
         }
     }
 
-    /// What a frame that ends with so many bytes of content comes to. Decoded in pieces, zstd does not ask a frame whose last block is empty whether it
-    /// has as many bytes as it says; decoded in one go, it does. Which of the two happens must not show.
+    /// What a frame that ends with so many bytes of content comes to. Decoded in pieces, zstd does not ask a frame whose last
+    /// block is empty whether it has as many bytes as it says; decoded in one go, it does. Which of the two happens must not
+    /// show.
     fn end(&self, fresh: u64) -> Piece {
         if self.wanting.is_some_and(|wanting| wanting != fresh) {
             return Piece::Bad(BadFrame::CORRUPT);

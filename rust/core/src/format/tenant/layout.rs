@@ -10,8 +10,12 @@ pub(super) fn file_header(out: &mut Vec<u8>, version: u16, entries: u32) {
     out.extend_from_slice(&entries.to_be_bytes());
 }
 
-/// How long an entry is without its tenant ID.
-pub(super) const ENTRY_BYTES: usize = 32;
+/// How long an entry is without its tenant ID: what stands in front of it, and behind it.
+pub(super) const ENTRY_BYTES: usize = HEAD_BYTES + TAIL_BYTES;
+/// Partition ID and tenant ID length.
+pub(super) const HEAD_BYTES: usize = 8;
+/// Number of messages, offset, length and CRC-32.
+pub(super) const TAIL_BYTES: usize = 24;
 
 /// What an entry of the table of contents of version 2 says, but for the tenant ID itself.
 #[derive(Clone, Copy, Debug)]
@@ -36,6 +40,15 @@ impl TocEntry {
             length,
             crc,
         }
+    }
+
+    /// The same, of an entry whose tenant ID stands between these.
+    pub(super) fn around(head: &[u8; HEAD_BYTES], tail: &[u8; TAIL_BYTES]) -> Self {
+        let mut bytes = [0; ENTRY_BYTES];
+        let (front, back) = bytes.split_at_mut(HEAD_BYTES);
+        front.copy_from_slice(head);
+        back.copy_from_slice(tail);
+        Self::parse(&bytes)
     }
 
     /// Appends what stands in front of the tenant ID.

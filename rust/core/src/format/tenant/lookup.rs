@@ -10,6 +10,7 @@ use super::front::Front;
 use super::layout::TocEntry;
 use super::ranges::{self, count_is_wrong};
 use super::walk::{TenantScan, TenantWalk};
+use crate::bug::OrBug;
 use crate::engine::lookup::no_such_id;
 use crate::engine::{Hits, Lookup, Options, Step, Walk, Wanted};
 use crate::error::Result;
@@ -186,15 +187,14 @@ impl TocLookup {
         tenant: &[u8],
         wanted: Wanted,
     ) -> Result<Option<TenantWalk>> {
-        let mut own = &*self.proven(known)?.blocks;
+        let blocks = &self.proven(known)?.blocks;
+        let start = blocks.partition_point(|block| block.partition < partition);
+        let end = blocks.partition_point(|block| block.partition <= partition);
+        let mut own = blocks.get(start..end).or_bug("blocks that ascend")?;
         while let Some((before, [block, behind @ ..])) = own.split_at_checked(own.len() / 2) {
             let name_at = block.offset + BLOCK_HEADER_BYTES;
             let name = Name::read(&*self.source, name_at, block.tenant_len)?;
-            let order = match block.partition.cmp(&partition) {
-                Ordering::Equal => name.order(&*self.source, tenant)?,
-                order => order,
-            };
-            own = match order {
+            own = match name.order(&*self.source, tenant)? {
                 Ordering::Less => behind,
                 Ordering::Greater => before,
                 Ordering::Equal => {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::block::{BLOCK_HEADER_BYTES, Decoder, Name, Shape};
 use super::front::Front;
+use super::layout::{HEAD_BYTES, TAIL_BYTES, TocEntry};
 use super::toc::{Entries, Table, V2_ENTRY_BYTES, V2_HEAD_BYTES};
 use super::unlisted::MOST_TENANT_BYTES;
 use crate::bug::OrBug;
@@ -193,26 +194,32 @@ impl Input {
         })
     }
 
-    /// The partition and the length of the tenant ID that an entry at `at` states, which lies within the source.
-    pub(super) fn entry_head(&mut self, at: u64) -> Result<(u32, u32)> {
-        let head = self.of_entry(at, V2_HEAD_BYTES)?.first_chunk::<8>();
-        Ok(fields(head.or_bug(LOADED)?))
+    /// How long the tenant ID is that an entry at `at` states, which lies within the source.
+    pub(super) fn entry_tenant_len(&mut self, at: u64) -> Result<u32> {
+        let (_, tenant_len): (u32, u32) = fields(&self.entry_head(at)?);
+        Ok(tenant_len)
     }
 
-    /// What stands behind the tenant ID of that entry: number of messages, offset, length and CRC-32.
-    pub(super) fn entry_tail(&mut self, at: u64, tenant_len: u32) -> Result<(u32, u64, u64, u32)> {
+    /// What that entry says, with a tenant ID of so many bytes.
+    pub(super) fn entry_at(&mut self, at: u64, tenant_len: u32) -> Result<TocEntry> {
+        let head = self.entry_head(at)?;
         let tail = if tenant_len <= MOST_TENANT_BYTES {
             let bytes = self.of_entry(at, V2_ENTRY_BYTES + u64::from(tenant_len))?;
-            bytes.last_chunk::<24>()
+            bytes.last_chunk()
         } else {
-            let (at, ahead) = (
-                at + V2_HEAD_BYTES + u64::from(tenant_len),
-                LIMITS.tenant_fields_ahead_bytes,
-            );
-            self.fields.load_wary(&*self.source, at, 24, ahead)?;
-            self.fields.bytes(&*self.source, at).first_chunk::<24>()
+            let tail_at = at + V2_HEAD_BYTES + u64::from(tenant_len);
+            let ahead = LIMITS.tenant_fields_ahead_bytes;
+            self.fields
+                .load_wary(&*self.source, tail_at, TAIL_BYTES, ahead)?;
+            self.fields.bytes(&*self.source, tail_at).first_chunk()
         };
-        Ok(fields(tail.or_bug(LOADED)?))
+        let says = TocEntry::around(&head, tail.or_bug(LOADED)?);
+        Ok(TocEntry { tenant_len, ..says })
+    }
+
+    fn entry_head(&mut self, at: u64) -> Result<[u8; HEAD_BYTES]> {
+        let head = self.of_entry(at, V2_HEAD_BYTES)?.first_chunk();
+        Ok(*head.or_bug(LOADED)?)
     }
 
     /// The tenant ID of that entry.

@@ -48,7 +48,8 @@ impl Suspects for TenantSuspects {
             return self.count(span);
         }
         if span.cause == Some(Cause::UnsupportedVersion) {
-            return Ok(vec![version(span)]);
+            // The table of contents is sound as one of version 2.
+            return Ok(vec![number("version", span, VERSION_2.to_be_bytes())]);
         }
         let entries = self.entries_within(span, 1)?;
         let short = entries
@@ -83,14 +84,14 @@ fn block_checks(entry: &Entry, at: u64, bytes: &[u8]) -> Trial {
     }
 }
 
-/// The version of a file whose table of contents is sound as one of version 2.
-fn version(span: &Span) -> Suspect {
+/// A number that has to be these bytes.
+fn number<const N: usize>(what: &'static str, span: &Span, right: [u8; N]) -> Suspect {
     let end = span.end;
     let check = move |bytes: &[u8]| Trial {
-        end: (bytes == VERSION_2.to_be_bytes()).then_some(end),
+        end: (bytes == right).then_some(end),
         work: 0,
     };
-    Suspect::new("version", span.start..end, check)
+    Suspect::new(what, span.start..end, check)
 }
 
 /// The block of an entry of a table of contents that is sound.
@@ -176,12 +177,7 @@ impl TenantSuspects {
         let Some(expected) = expected.and_then(|count| u32::try_from(count).ok()) else {
             return Ok(Vec::new());
         };
-        let end = span.end;
-        let check = move |bytes: &[u8]| Trial {
-            end: (bytes == expected.to_be_bytes()).then_some(end),
-            work: 0,
-        };
-        Ok(vec![Suspect::new("count", span.start..end, check)])
+        Ok(vec![number("count", span, expected.to_be_bytes())])
     }
 
     /// How many tenants the partition has whose first block begins here. `None` where the table of contents is too long to be

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::block::Name;
-use super::layout::TocEntry;
+use super::layout::{ENTRY_BYTES, HEAD_BYTES, TAIL_BYTES, TocEntry};
 use super::{VERSION_1, VERSION_2};
 use crate::bug::OrBug;
 use crate::cursor::fields;
@@ -19,9 +19,9 @@ pub(super) const TOC_START: u64 = 10;
 /// Partition ID, offset and length.
 pub(super) const V1_ENTRY_BYTES: u64 = 20;
 /// An entry of version 2 without its tenant ID.
-pub(super) const V2_ENTRY_BYTES: u64 = 32;
-/// Partition ID and tenant ID length.
-pub(super) const V2_HEAD_BYTES: u64 = 8;
+pub(super) const V2_ENTRY_BYTES: u64 = ENTRY_BYTES as u64;
+/// What stands in front of that.
+pub(super) const V2_HEAD_BYTES: u64 = HEAD_BYTES as u64;
 
 /// One entry. Of version 1 tenant, messages and CRC are empty.
 #[derive(Clone, Debug)]
@@ -41,6 +41,20 @@ pub(super) struct Entry {
 }
 
 impl Entry {
+    /// The entry of version 2 at `at` that says this, of this tenant.
+    pub(super) fn new(at: u64, says: &TocEntry, tenant: Name) -> Self {
+        Self {
+            at,
+            end: at + V2_ENTRY_BYTES + u64::from(says.tenant_len),
+            partition: says.partition,
+            tenant,
+            messages: says.messages,
+            offset: says.offset,
+            length: says.length,
+            crc: says.crc,
+        }
+    }
+
     /// Where the block ends if the entry is right, or the greatest offset there is.
     pub(super) const fn block_end(&self) -> u64 {
         self.offset.saturating_add(self.length)
@@ -86,16 +100,7 @@ impl Entries {
     /// One that says this of a block of this tenant, and stands nowhere.
     pub(super) fn only(block: &TocEntry, tenant: Name) -> Self {
         let mut entries = Self::new(VERSION_2, 0, 1, 0, Arc::default());
-        entries.peeked = Some(Entry {
-            at: 0,
-            end: 0,
-            partition: block.partition,
-            tenant,
-            messages: block.messages,
-            offset: block.offset,
-            length: block.length,
-            crc: block.crc,
-        });
+        entries.peeked = Some(Entry::new(0, block, tenant));
         entries
     }
 
@@ -196,7 +201,8 @@ impl Entries {
                 crc: 0,
             }));
         }
-        let (partition, tenant_len): (u32, u32) = fields(self.array::<8>(source, at)?);
+        let head = *self.array::<HEAD_BYTES>(source, at)?;
+        let (_, tenant_len): (u32, u32) = fields(&head);
         let (tenant_at, tenant_bytes) = (at + V2_HEAD_BYTES, u64::from(tenant_len));
         if available < V2_ENTRY_BYTES + tenant_bytes {
             return Ok(None);
@@ -204,18 +210,9 @@ impl Entries {
         let tenant = Name::new(tenant_at, tenant_len, |_| {
             Ok(self.load(source, tenant_at, tenant_bytes)?.into())
         })?;
-        let tail = self.array::<24>(source, tenant_at + tenant_bytes)?;
-        let (messages, offset, length, crc) = fields(tail);
-        Ok(Some(Entry {
-            at,
-            end: at + V2_ENTRY_BYTES + tenant_bytes,
-            partition,
-            tenant,
-            messages,
-            offset,
-            length,
-            crc,
-        }))
+        let tail = self.array::<TAIL_BYTES>(source, tenant_at + tenant_bytes)?;
+        let says = TocEntry::around(&head, tail);
+        Ok(Some(Entry::new(at, &says, tenant)))
     }
 }
 

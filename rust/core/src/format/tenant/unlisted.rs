@@ -105,10 +105,11 @@ impl Unlisted {
             return Ok(Sought::Not);
         };
         let entry = entry_of(&mut on.input, self.at, &fields)?;
-        let sought = self.find(on, entry, Places::NamedAndBehind)?;
+        let sought = self.find(on, &entry, Places::NamedAndBehind)?;
         if matches!(sought, Sought::Not) {
             // If its tenant ID is right, only the block is damaged.
-            self.trial = match names_itself(on, self.at, &fields)? {
+            let is_right = has_length(on, &fields)? && has_tenant(on, &entry)?;
+            self.trial = match is_right {
                 true => self.behind(on),
                 false => Trial::Lengths(0),
             };
@@ -130,7 +131,7 @@ impl Unlisted {
                 continue;
             }
             let entry = entry_of(&mut on.input, self.at, &fields)?;
-            let sought = self.find(on, entry, Places::Named)?;
+            let sought = self.find(on, &entry, Places::Named)?;
             if !matches!(sought, Sought::Not) {
                 self.trial = Trial::Lengths(length);
                 return Ok(again_if_full(on, sought, before));
@@ -148,19 +149,21 @@ impl Unlisted {
             if self.limit - at < V2_ENTRY_BYTES || !spend(on, TRIAL_COST) {
                 break;
             }
-            let (_, tenant_len) = on.input.entry_head(at)?;
-            if tenant_len > MOST_TENANT_BYTES {
+            if on.input.entry_tenant_len(at)? > MOST_TENANT_BYTES {
                 continue;
             }
             let fields = fields_at(&mut on.input, at, None, self.limit)?;
             let Some(fields) = fields.filter(|fields| is_behind_last(on, fields)) else {
                 continue;
             };
-            if !names_itself(on, at, &fields)? {
+            if !has_length(on, &fields)? {
                 continue;
             }
             let entry = entry_of(&mut on.input, at, &fields)?;
-            let sought = self.find(on, entry, Places::Named)?;
+            if !has_tenant(on, &entry)? {
+                continue;
+            }
+            let sought = self.find(on, &entry, Places::Named)?;
             if !matches!(sought, Sought::Not) {
                 self.trial = Trial::Behind(at);
                 return Ok(again_if_full(on, sought, before));
@@ -202,9 +205,9 @@ impl Unlisted {
         }
     }
 
-    fn find(&mut self, on: &mut Reading, entry: Entry, places: Places) -> Result<Sought> {
-        Ok(match self.search.find(on, &entry, 0, places)? {
-            Verdict::Good(good) => Sought::Found(entry, good),
+    fn find(&mut self, on: &mut Reading, entry: &Entry, places: Places) -> Result<Sought> {
+        Ok(match self.search.find(on, entry, 0, places)? {
+            Verdict::Good(good) => Sought::Found(entry.clone(), good),
             Verdict::Failed(_) => Sought::Not,
             Verdict::Full => Sought::Full,
         })
@@ -246,34 +249,20 @@ fn fields_at(
     if limit.saturating_sub(at) < V2_ENTRY_BYTES {
         return Ok(None);
     }
-    let (partition, stated) = input.entry_head(at)?;
-    let tenant_len = tenant_len.unwrap_or(stated);
+    let tenant_len = match tenant_len {
+        Some(tenant_len) => tenant_len,
+        None => input.entry_tenant_len(at)?,
+    };
     if limit - at - V2_ENTRY_BYTES < u64::from(tenant_len) {
         return Ok(None);
     }
-    let (messages, offset, length, crc) = input.entry_tail(at, tenant_len)?;
-    Ok(Some(TocEntry {
-        partition,
-        tenant_len,
-        messages,
-        offset,
-        length,
-        crc,
-    }))
+    input.entry_at(at, tenant_len).map(Some)
 }
 
 /// The entry at `at` that says this.
 fn entry_of(input: &mut Input, at: u64, fields: &TocEntry) -> Result<Entry> {
-    Ok(Entry {
-        at,
-        end: at + V2_ENTRY_BYTES + u64::from(fields.tenant_len),
-        partition: fields.partition,
-        tenant: input.entry_name(at, fields.tenant_len)?,
-        messages: fields.messages,
-        offset: fields.offset,
-        length: fields.length,
-        crc: fields.crc,
-    })
+    let tenant = input.entry_name(at, fields.tenant_len)?;
+    Ok(Entry::new(at, fields, tenant))
 }
 
 /// Whether where an entry says its block is, that would be behind the last good one.
@@ -291,15 +280,11 @@ fn has_length(on: &mut Reading, fields: &TocEntry) -> Result<bool> {
         && on.input.u32_at(fields.offset + 4)? == fields.tenant_len)
 }
 
-/// Whether it has the tenant ID of the entry, which stands at `at`.
-fn names_itself(on: &mut Reading, at: u64, fields: &TocEntry) -> Result<bool> {
-    if !has_length(on, fields)? {
-        return Ok(false);
-    }
-    let found = fields.offset + BLOCK_HEADER_BYTES;
-    let found = on.input.name_at(found, fields.tenant_len)?;
-    let own = on.input.entry_name(at, fields.tenant_len)?;
-    Ok(own.compare(&*on.input.source, &found)? == Ordering::Equal)
+/// Whether what stands there, in the length, has the entry's very tenant ID.
+fn has_tenant(on: &mut Reading, entry: &Entry) -> Result<bool> {
+    let found_at = entry.offset + BLOCK_HEADER_BYTES;
+    let found = on.input.name_at(found_at, entry.tenant.len)?;
+    Ok(entry.tenant.compare(&*on.input.source, &found)? == Ordering::Equal)
 }
 
 /// Spends so many bytes. False if they are not left: then the search ends.

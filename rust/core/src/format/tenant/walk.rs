@@ -76,9 +76,7 @@ impl Course {
             Reach::Behind => Self::Unlisted(Unlisted::new(front.toc_end, front.len)),
         }
     }
-}
 
-impl Course {
     /// Whether it is of the same kind, wherever it stands.
     fn is_like(&self, other: &Self) -> bool {
         match (self, other) {
