@@ -496,3 +496,27 @@ fn reading_begins_at_any_message_behind_a_damaged_table() {
     }
     assert!(begun > 100, "{begun} starts");
 }
+
+/// A carry is text that anybody can write.
+#[test]
+fn a_carry_that_leads_out_of_the_file_is_refused() {
+    let (bytes, _) = of_damaged_tables().remove(0);
+    let walk = open(source(&bytes), &lenient(), Start::Beginning).unwrap();
+    let carry = walk.carry();
+    for (name, value) in [
+        (
+            "\"at\":10,\"trial\"",
+            "\"at\":18446744073709551615,\"trial\"",
+        ),
+        ("\"limit\":", "\"limit\":1844674407370955161"),
+        (
+            "\"tried\":[]",
+            "\"tried\":[{\"at\":9,\"shape\":{\"messages\":1,\"tenant_len\":1,\"len\":18446744073709551615},\"crc\":7}]",
+        ),
+    ] {
+        let forged = seglake::format::Carry(carry.0.replace(name, value));
+        assert_ne!(forged, carry, "{name} is not in {}", carry.0);
+        let begun = open(source(&bytes), &lenient(), Start::Carry(&forged));
+        assert!(matches!(begun, Err(Error::Usage(_))), "{name}");
+    }
+}

@@ -72,6 +72,14 @@ pub(super) struct BlockSearch {
 }
 
 impl BlockSearch {
+    /// Whether what was learned is of places within a file of `len` bytes.
+    pub(super) fn fits(&self, len: u64) -> bool {
+        self.tried.iter().all(|tried| {
+            let bytes = tried.shape.map_or(0, |shape| shape.len);
+            tried.at.checked_add(bytes).is_some_and(|end| end <= len)
+        })
+    }
+
     /// Goes on behind a good block, of this partition and tenant, that ends at `end`.
     pub(super) fn go_behind(&mut self, on: &mut Reading, end: u64, last: (u32, Name)) {
         self.tried.clear();

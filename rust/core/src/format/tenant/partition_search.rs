@@ -32,6 +32,14 @@ pub(super) struct PartitionSearch {
 }
 
 impl PartitionSearch {
+    /// Whether what was learned is of a place within a file of `len` bytes.
+    pub(super) fn fits(&self, len: u64) -> bool {
+        self.tried.is_none_or(|(at, partition)| match partition {
+            Partition::Whole { end, .. } | Partition::Beyond { end, .. } => at <= end && end <= len,
+            Partition::Truncated | Partition::Unaffordable => at <= len,
+        })
+    }
+
     /// Goes on behind a good partition that ends at `end`.
     pub(super) fn go_behind(&mut self, place: &mut Position, end: u64, partition: u32) {
         self.tried = None;

@@ -71,6 +71,11 @@ impl Unlisted {
         }
     }
 
+    /// Whether it is of a file of `len` bytes.
+    pub(super) fn fits(&self, len: u64) -> bool {
+        self.search.fits(len) && self.at <= len && self.limit <= len
+    }
+
     pub(super) fn advance(&mut self, on: &mut Reading) -> Result<Advance> {
         if on.place.is_limited {
             end(on);

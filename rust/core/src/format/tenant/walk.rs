@@ -77,6 +77,18 @@ impl Course {
         }
     }
 
+    /// Whether it can be of a file of `len` bytes.
+    fn fits(&self, len: u64) -> bool {
+        match self {
+            Self::Refused => true,
+            Self::Partitions(own) => own.search.fits(len),
+            Self::Listed(own) => own.search.fits(len),
+            Self::Unlisted(own) => own.fits(len),
+            Self::Pruned(Pruned::Blocks(search)) => search.fits(len),
+            Self::Pruned(Pruned::Partitions(search)) => search.fits(len),
+        }
+    }
+
     /// Whether it is of the same kind, wherever it stands.
     fn is_like(&self, other: &Self) -> bool {
         match (self, other) {
@@ -301,7 +313,7 @@ impl TenantScan {
         on.giver.from = state.from;
         (on.giver.given, on.giver.skip) = (state.given, state.skip);
         if !front.refused {
-            if !state.course.is_like(&scan.course) {
+            if !state.course.is_like(&scan.course) || !state.course.fits(front.len) {
                 return Err(no_such_point(front.len));
             }
             scan.part = state.part.filter(|_| front.version == VERSION_1);
