@@ -11,7 +11,7 @@ use super::block_search::BlockSearch;
 use super::claims::{self, Claims, Origin};
 use super::explain::{explain, explain_entry};
 use super::front::{COUNT_BYTES, Front};
-use super::give::{Open, no_message};
+use super::give::{Giver, Open, no_message};
 use super::layout::TocEntry;
 use super::listed::Listed;
 use super::marks::Marks;
@@ -196,63 +196,88 @@ impl TenantScan {
         }
     }
 
-    /// A scan from the message at `offset` on: its block is found by the table of contents.
+    /// A scan from the message at `offset` on. Where its block is, the table of contents says, if the block is there; if not, only
+    /// a scan through the whole file finds it.
     fn from_message(input: Input, offset: u64) -> Result<Self> {
-        if input.front.version != VERSION_1 && !input.front.is_sound() {
-            return Self::from_proven(input, offset);
+        if !input.front.leads_directly() {
+            return Self::from_proven(&input, offset);
         }
         let mut entries = input.front.begin(&input.options);
         let mut before = None;
         loop {
             let (at, left) = (entries.at, entries.left);
             let Some(entry) = entries.next(&*input.source)? else {
-                return Err(no_message(offset));
+                return Self::from_proven(&input, offset);
             };
-            let names_it = (entry.offset..entry.block_end()).contains(&offset);
-            if names_it && input.front.in_bounds(entry.offset) {
+            if (entry.offset..entry.block_end()).contains(&offset) {
+                if !Self::stands(&input, at)? {
+                    return Self::from_proven(&input, offset);
+                }
                 let (table, at) = (input.table(at, left, before), entry.offset);
                 let place = Position::new(table, Reach::Behind, Some(at));
                 let mut scan = Self::new(input, place, at);
-                scan.on.ranges.leave_front();
-                scan.on.giver.from = Some(offset);
-                scan.is_partial = true;
+                scan.begin_within(at, offset);
                 return Ok(scan);
             }
             before = Some(entry.partition);
         }
     }
 
-    /// The same, where the table of contents is not sound: what it names has to be proven from its beginning on.
-    fn from_proven(input: Input, offset: u64) -> Result<Self> {
-        let (source, options, front) = (input.source.clone(), &input.options, &input.front);
-        let mut search = Self::of_blocks(source, options, front.clone(), false);
-        let mut scan = Self::begin(input.source.clone(), options, front.clone());
-        loop {
-            if let (Course::Unlisted(own), Course::Unlisted(at)) =
-                (&search.course, &mut scan.course)
-            {
-                at.clone_from(own);
-            }
-            let (on, place) = (&mut scan.on, &search.on.place);
-            (on.place.end, on.place.last) = (place.end, place.last.clone());
-            on.input.budget = search.on.input.budget;
+    /// Whether what the entry at `at` names is where it says.
+    fn stands(input: &Input, at: u64) -> Result<bool> {
+        let options = Options {
+            strict: false,
+            wanted: Wanted::default(),
+            ..input.options.clone()
+        };
+        let (source, front) = (input.source.clone(), input.front.clone());
+        let mut scan = Self::prune(source, &options, front, Some((at, 1)));
+        scan.on.found.is_silent = true;
+        scan.go_on()?;
+        Ok(scan.is_pruned())
+    }
+
+    /// A scan from the message at `offset` on, whose block is found by a scan from the beginning. That one shows where the block is
+    /// only once it is behind it, so a second one goes as far as the first had come before.
+    fn from_proven(input: &Input, offset: u64) -> Result<Self> {
+        let begin = || {
+            let (source, front) = (input.source.clone(), input.front.clone());
+            Self::of_blocks(source, &input.options, front, false)
+        };
+        let (mut search, mut advances) = (begin(), 0_u64);
+        let block = loop {
             let advance = search.go_on()?;
-            let names_it = |entry: &TocEntry| {
-                (entry.offset..entry.offset.saturating_add(entry.length)).contains(&offset)
-            };
-            let mut kept = search.found().kept().iter().map(|kept| kept.entry);
-            if let Some(block) = kept.next_back().filter(names_it) {
-                on.ranges = Ranges::new(&on.input.front, block.offset);
-                on.ranges.leave_front();
-                on.giver.from = Some(offset);
-                scan.is_partial = true;
-                return Ok(scan);
+            let end = search.on.ranges.at();
+            let mut kept = search.found().kept().iter().map(|kept| kept.entry.offset);
+            let block = kept.next_back();
+            if let Some(block) = block.filter(|block| (*block..end).contains(&offset)) {
+                break block;
             }
             if advance == Advance::End {
                 return Err(no_message(offset));
             }
             search.begin_step()?;
+            advances += 1;
+        };
+        let mut scan = begin();
+        for _ in 0..advances {
+            scan.go_on()?;
+            scan.begin_step()?;
         }
+        let on = &mut scan.on;
+        on.input.options = input.options.clone();
+        on.giver = Giver::new(&input.options.wanted);
+        scan.begin_within(block, offset);
+        Ok(scan)
+    }
+
+    /// Gives what is from the message at `offset` on, whose block is at `block`; of what is in front nothing is said.
+    fn begin_within(&mut self, block: u64, offset: u64) {
+        let on = &mut self.on;
+        on.ranges = Ranges::new(&on.input.front, block);
+        on.ranges.leave_front();
+        on.giver.from = Some(offset);
+        self.is_partial = true;
     }
 
     /// At the beginning of a part.
