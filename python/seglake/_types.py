@@ -31,23 +31,18 @@ class Span(NamedTuple):
         return self.end - self.start
 
 
-@dataclass(frozen=True, slots=True)
-class Neighbour:
-    """A good record beside a damaged range: which one it is. What its format does not have is None.
+class Neighbour(NamedTuple):
+    """A good record beside a damaged range: which one it is.
 
     `position` is the offset at which it begins (in a chunked log, its chunk), `timestamp_us` its time in microseconds
-    since 1970-01-01 UTC. It is found by `uuid` (active, sealed), `offset` (chunked), `seq` (oplog), or `partition`,
-    `tenant` and `index` (tenant).
+    since 1970-01-01 UTC, None where its format has none. `id` has what it is found by, by the names of the columns:
+    `uuid` (active, sealed), `offset` (chunked), `seq` (oplog), or `partition`, `tenant` and `index` (tenant). As a dict
+    of a report, the UUID is text.
     """
 
     position: int
     timestamp_us: int | None
-    uuid: UUID | None
-    offset: int | None
-    seq: int | None
-    partition: int | None
-    tenant: str | None
-    index: int | None
+    id: dict[str, UUID | int | str]
 
 
 class Repair(NamedTuple):

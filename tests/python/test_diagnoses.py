@@ -28,7 +28,7 @@ FIELDS = {
     "after": (dict, type(None)),
     "repairs": list,
 }
-NEIGHBOUR = ["position", "timestamp_us", "uuid", "offset", "seq", "partition", "tenant", "index"]
+NEIGHBOUR = ["position", "timestamp_us", "id"]
 REPAIR = ["offset", "bit", "old", "new", "checks", "start", "end"]
 
 
@@ -76,8 +76,8 @@ def test_a_flipped_bit(flipped: Path, tmp_path: Path) -> None:
     for neighbour in (own.before, own.after):
         assert isinstance(neighbour, library.Neighbour)
         record = records[neighbour.position]
-        assert (neighbour.uuid, neighbour.timestamp_us) == (record.uuid, record.timestamp_us)
-        assert isinstance(neighbour.uuid, UUID)
+        assert (neighbour.id, neighbour.timestamp_us) == ({"uuid": record.uuid}, record.timestamp_us)
+        assert isinstance(neighbour.id["uuid"], UUID)
     assert flipped.read_bytes() == before
     # The proposal as the text has it, in a copy.
     copy = tmp_path / "copy.active"
@@ -109,7 +109,7 @@ def test_arrow_has_every_range(tmp_path: Path) -> None:
         for side in ("before", "after"):
             neighbour = getattr(own, side)
             assert (row[side] is None) == (neighbour is None)
-            assert neighbour is None or row[side]["uuid"] == str(neighbour.uuid)
+            assert neighbour is None or row[side]["uuid"] == str(neighbour.id["uuid"])
         assert [tuple(repair.values()) for repair in row["repairs"]] == [tuple(repair) for repair in own.repairs]
     assert pa.schema(report) == table.schema
     whole: Any = pa.table(library.verify(content, format="active", explain=True))

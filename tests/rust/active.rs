@@ -278,7 +278,7 @@ fn a_miss_ends_behind_the_next_uuid() {
     let get = |ticks: &[u64]| {
         let ids: Vec<_> = ticks
             .iter()
-            .map(|tick| RecordId::Uuid(uuid(*tick)))
+            .map(|tick| RecordId::from(uuid(*tick)))
             .collect();
         let hits = lookup(source(&bytes), &options)?.get(&ids)?;
         seglake::Result::Ok(hits.places.iter().map(Option::is_some).collect::<Vec<_>>())
@@ -329,7 +329,7 @@ fn lookups_hit_only_what_checks() {
             strict,
             ..lenient()
         };
-        let hits = lookup(source(bytes), &options)?.get(&[RecordId::Uuid(uuid(tick))])?;
+        let hits = lookup(source(bytes), &options)?.get(&[RecordId::from(uuid(tick))])?;
         let mut value = None;
         hits.each(|found| value = found.map(|(rows, row)| rows.value(row).to_vec()));
         seglake::Result::Ok(value)

@@ -11,7 +11,7 @@ fn get(log: &[u8], options: &Options, offset: i64) -> seglake::Result<Option<Vec
     let lookup = lookup(source(log), options)?;
     let mut found = None;
     lookup
-        .get(&[RecordId::Offset(offset)])?
+        .get(&[RecordId::from(offset)])?
         .each(|hit| found = hit.map(|(rows, row)| rows.value(row).to_vec()));
     Ok(found)
 }

@@ -148,7 +148,7 @@ type Own = (i64, Vec<u8>);
 fn get(lookup: &dyn Lookup, offsets: &[i64]) -> seglake::Result<Vec<Option<Own>>> {
     let ids: Vec<_> = offsets
         .iter()
-        .map(|offset| RecordId::Offset(*offset))
+        .map(|offset| RecordId::from(*offset))
         .collect();
     let mut found = Vec::new();
     lookup.get(&ids)?.each(|record| {
@@ -432,9 +432,14 @@ fn an_index_beside_the_segment_is_used() {
 }
 
 #[test]
-fn identifiers_of_other_formats_are_refused() {
+fn identifiers_of_other_columns_are_refused() {
     let lookup = lookup(source(&segment(1, 3, 10)), &lenient()).unwrap();
-    for id in [RecordId::Uuid([0; 16]), RecordId::Seq(1)] {
+    for id in [
+        RecordId::from([0; 16]),
+        RecordId::from("1"),
+        RecordId::new([]),
+        RecordId::new([1.into(), 1.into()]),
+    ] {
         assert!(matches!(lookup.get(&[id]), Err(Error::Usage(_))));
     }
     let partitions = Wanted {

@@ -311,7 +311,7 @@ fn a_look_up_by_offset_finds_what_the_options_do_not_want() {
         ..lenient()
     };
     let lookup = lookup(source(&bytes), &options).unwrap();
-    let ids = [1, 7].map(RecordId::Offset);
+    let ids = [1, 7].map(RecordId::from);
     let hits = lookup.get(&ids).unwrap();
     assert!(hits.places.iter().all(Option::is_some), "{:?}", hits.places);
 }

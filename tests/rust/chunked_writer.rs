@@ -70,7 +70,7 @@ proptest! {
                 let offset = next + i64::from(gap.unwrap_or(0));
                 let given = gap.map_or(Value::Null, |_| Value::Int64(offset));
                 let id = writer.write(&[given, Value::Timestamp(timestamp), Value::Binary(&value)]).unwrap();
-                prop_assert_eq!(&id, &Some(RecordId::Offset(offset)));
+                prop_assert_eq!(&id, &Some(RecordId::from(offset)));
                 prop_assert_eq!(writer.last(), id);
                 expected.push((offset, timestamp, value));
                 next = offset + 1;
@@ -424,7 +424,7 @@ fn chunks_without_records_have_no_item() {
     push_records(&mut bytes, 3, &[(0, b"three")]);
     fs::write(&path, &bytes).unwrap();
     let writer = Writer::open(&path, &append()).unwrap();
-    assert_eq!(format::Writer::last(&writer), Some(RecordId::Offset(3)));
+    assert_eq!(format::Writer::last(&writer), Some(RecordId::from(3)));
     drop(writer);
     assert_eq!(records(&path).len(), 4);
     assert_eq!(

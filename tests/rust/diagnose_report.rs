@@ -41,32 +41,24 @@ fn the_records_around() {
     );
     assert_eq!(
         (before.position, &before.id),
-        (at[3] as u64, &Some(RecordId::Uuid(uuid(1003))))
+        (at[3] as u64, &Some(RecordId::from(uuid(1003))))
     );
     assert_eq!(
         (after.position, &after.id),
-        (at[5] as u64, &Some(RecordId::Uuid(uuid(1005))))
+        (at[5] as u64, &Some(RecordId::from(uuid(1005))))
     );
     assert!(before.timestamp <= after.timestamp && before.timestamp.is_some());
     for (sound, before, after) in [
         (
             tenant(2, 9, 100),
-            RecordId::Message {
-                partition: 1,
-                tenant: b"tenant-0003".to_vec(),
-                index: 0,
-            },
-            RecordId::Message {
-                partition: 1,
-                tenant: b"tenant-0005".to_vec(),
-                index: 0,
-            },
+            RecordId::new([1.into(), "tenant-0003".into(), 0.into()]),
+            RecordId::new([1.into(), "tenant-0005".into(), 0.into()]),
         ),
-        (chunked(9, 100), RecordId::Offset(7), RecordId::Offset(10)),
+        (chunked(9, 100), RecordId::from(7), RecordId::from(10)),
         (
             sealed(9, 100, true),
-            RecordId::Uuid(uuid(1003)),
-            RecordId::Uuid(uuid(1005)),
+            RecordId::from(uuid(1003)),
+            RecordId::from(uuid(1005)),
         ),
     ] {
         let at = positions(&sound)[4] + 50;

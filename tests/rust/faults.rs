@@ -339,14 +339,10 @@ fn verifying() {
 fn ids(format: &Format) -> Vec<RecordId> {
     (0..RECORDS + 1)
         .map(|number| match format.name {
-            "active" | "sealed" => RecordId::Uuid(common::uuid(number)),
-            "chunked" => RecordId::Offset(i64::try_from(number).unwrap()),
-            "oplog" => RecordId::Seq(number),
-            _ => RecordId::Message {
-                partition: u32::try_from(number / 5).unwrap(),
-                tenant: b"tenant".to_vec(),
-                index: number % 5,
-            },
+            "active" | "sealed" => RecordId::from(common::uuid(number)),
+            "chunked" => RecordId::from(i64::try_from(number).unwrap()),
+            "oplog" => RecordId::from(number),
+            _ => RecordId::new([(number / 5).into(), "tenant".into(), (number % 5).into()]),
         })
         .collect()
 }

@@ -230,9 +230,9 @@ fn many_are_looked_up_in_one_walk() {
     };
     let lookup = lookup(counting.clone(), &options).unwrap();
     let ids: Vec<_> = [1500, 3, 9999, 3, 700]
-        .map(|tick| RecordId::Uuid(files::uuid(tick)))
+        .map(|tick| RecordId::from(files::uuid(tick)))
         .into_iter()
-        .chain([RecordId::Uuid([0; 16])])
+        .chain([RecordId::from([0; 16])])
         .collect();
     let hits = lookup.get(&ids).unwrap();
     let mut found = Vec::new();

@@ -37,7 +37,7 @@ fn messages_are_found_by_their_number() {
             window_bytes: 300,
             ..lenient(Dialect::Draft11)
         };
-        let ids: Vec<_> = ids.iter().copied().map(RecordId::Seq).collect();
+        let ids: Vec<_> = ids.iter().copied().map(RecordId::from).collect();
         let hits = lookup(Arc::new(Windowed(bytes.to_vec())), &options)?.get(&ids)?;
         let mut found = Vec::new();
         hits.each(|hit| {
@@ -60,8 +60,8 @@ fn messages_are_found_by_their_number() {
         7,
         "numbers are as if 5 were there"
     );
-    let by_offset = lookup(source(&bytes), &lenient(Dialect::Draft11)).unwrap();
-    let refused = by_offset.get(&[RecordId::Offset(1)]);
+    let by_uuid = lookup(source(&bytes), &lenient(Dialect::Draft11)).unwrap();
+    let refused = by_uuid.get(&[RecordId::from([0; 16])]);
     assert!(matches!(refused, Err(Error::Usage(_))));
 }
 

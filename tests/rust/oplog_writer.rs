@@ -72,11 +72,11 @@ fn keys_are_declared_by_the_first_message_that_uses_them() {
     assert_eq!(references(&path), expected[..2]);
     // Whoever appends later knows the keys that are there.
     let mut writer = Writer::open(&path, &append(Dialect::Draft11)).unwrap();
-    assert_eq!(writer.last(), Some(RecordId::Seq(1)));
+    assert_eq!(writer.last(), Some(RecordId::from(1)));
     assert_eq!(writer.found().unwrap().records, 2);
     let third = message(&[9, 7, 1], &[]);
     let id = writer.write(&third.fields(Dialect::Draft11)).unwrap();
-    assert_eq!(id, Some(RecordId::Seq(2)));
+    assert_eq!(id, Some(RecordId::from(2)));
     let position = writer.position();
     writer.close().unwrap();
     assert_eq!(position, Some(fs::metadata(&path).unwrap().len()));
@@ -221,7 +221,7 @@ fn a_torn_tail_is_reported_and_cut_off_only_when_asked() {
         let id = writer
             .write(&message(&[2], &[]).fields(Dialect::Draft))
             .unwrap();
-        assert_eq!(id, Some(RecordId::Seq(1)));
+        assert_eq!(id, Some(RecordId::from(1)));
         writer.close().unwrap();
         assert_eq!(fs::read(&path).unwrap(), whole);
     }

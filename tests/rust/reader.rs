@@ -104,7 +104,7 @@ fn records_are_looked_up_in_the_order_asked_for() {
     let ids: Vec<_> = records.unwrap().iter().map(id).collect();
     let asked = [
         ids[1].clone(),
-        RecordId::Uuid(uuid(1 << 40)),
+        RecordId::from(uuid(1 << 40)),
         ids[0].clone(),
     ];
     let found = reader.get_many(&asked).unwrap();
@@ -112,13 +112,13 @@ fn records_are_looked_up_in_the_order_asked_for() {
     assert_eq!(values, [b"2", b"1"]);
     assert!(found[1].is_none());
     assert_eq!(reader.get(&asked[2]).unwrap().unwrap().value(), b"1");
-    let other = reader.get(&RecordId::Seq(0));
+    let other = reader.get(&RecordId::from(0));
     assert!(matches!(other, Err(Error::Usage(_))));
 }
 
 fn id(record: &Record) -> RecordId {
     match record.field("uuid") {
-        Some(Value::Uuid(uuid)) => RecordId::Uuid(uuid),
+        Some(Value::Uuid(uuid)) => RecordId::from(uuid),
         other => panic!("not a UUID: {other:?}"),
     }
 }

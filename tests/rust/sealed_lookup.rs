@@ -40,7 +40,7 @@ fn plain(hits: &Hits) -> Vec<Option<Plain>> {
 }
 
 fn ids(uuids: &[[u8; 16]]) -> Vec<RecordId> {
-    uuids.iter().copied().map(RecordId::Uuid).collect()
+    uuids.iter().copied().map(RecordId::from).collect()
 }
 
 fn get(
@@ -127,7 +127,7 @@ fn other_identifiers_are_refused() {
     let (_, bytes) = many(3, true);
     let lookup = lookup(source(&bytes), &strict()).unwrap();
     assert!(matches!(
-        lookup.get(&[RecordId::Seq(1)]),
+        lookup.get(&[RecordId::from(1)]),
         Err(Error::Usage(_))
     ));
     let wanted = Wanted {

@@ -8,17 +8,19 @@ use crate::common::source;
 use crate::tenant_segments::{Message, Segment, collect, encode, lenient, scan, varied};
 use seglake::Error;
 use seglake::format::tenant::Contents;
-use seglake::format::{Options, RecordId, Start, Step, Value, Wanted, lookup, open, tenant};
+use seglake::format::{
+    IdValue, Options, RecordId, Start, Step, Value, Wanted, lookup, open, tenant,
+};
 use seglake::ledger::{Cause, Kind, Span};
 use seglake::source::Source;
 use seglake::verbs::Report;
 
 fn id(message: &Message) -> RecordId {
-    RecordId::Message {
-        partition: message.partition,
-        tenant: message.tenant.clone(),
-        index: message.index.into(),
-    }
+    message_id(message.partition, &message.tenant, message.index)
+}
+
+fn message_id(partition: u32, tenant: &[u8], index: impl Into<IdValue>) -> RecordId {
+    RecordId::new([partition.into(), tenant.into(), index.into()])
 }
 
 fn options(strict: bool) -> Options {
@@ -37,19 +39,15 @@ fn get(source: Arc<dyn Source>, ids: &[RecordId], options: &Options) -> seglake:
     let mut place = 0;
     hits.each(|hit| {
         found.push(hit.map(|(rows, row)| {
-            if let RecordId::Message {
-                partition,
-                tenant,
-                index,
-            } = &ids[place]
-            {
-                assert_eq!(rows.field(row, 0), Value::Int64((*partition).into()));
-                assert_eq!(rows.field(row, 1), Value::Text(tenant));
-                let index = i64::try_from(*index).unwrap();
-                assert_eq!(rows.field(row, 2), Value::Int64(index));
-                assert_eq!(rows.field(row, 3), Value::Binary(rows.value(row)));
-                assert_eq!(rows.weight(row), rows.value(row).len() + tenant.len());
+            let columns = tenant::FORMAT.columns(options);
+            for (column, value) in ids[place].values().iter().enumerate() {
+                assert_eq!(rows.field(row, column), value.value(columns[column].kind));
             }
+            let Value::Text(tenant) = rows.field(row, 1) else {
+                panic!("columns moved");
+            };
+            assert_eq!(rows.field(row, 3), Value::Binary(rows.value(row)));
+            assert_eq!(rows.weight(row), rows.value(row).len() + tenant.len());
             (rows.position(row), rows.value(row).to_vec())
         }));
         place += 1;
@@ -65,11 +63,7 @@ fn expected(messages: &[Message]) -> Found {
 /// Identifiers of what is not there: no such partition, tenant, index.
 fn absent(message: &Message) -> [RecordId; 4] {
     let tenant = message.tenant.clone();
-    let of = |partition, tenant, index| RecordId::Message {
-        partition,
-        tenant,
-        index,
-    };
+    let of = |partition, tenant: Vec<u8>, index: u64| message_id(partition, &tenant, index);
     [
         of(message.partition + 1, tenant.clone(), 0),
         of(message.partition, b"nobody".to_vec(), 0),
@@ -103,7 +97,7 @@ fn every_message_is_found_and_nothing_else() {
         }
     }
     let other = lookup(source(&varied(2, 100).bytes), &lenient()).unwrap();
-    let refused = other.get(&[RecordId::Seq(1)]);
+    let refused = other.get(&[RecordId::from(1)]);
     assert!(matches!(refused, Err(Error::Usage(_))));
 }
 

@@ -117,11 +117,7 @@ fn long_names_are_wanted_and_looked_up() {
                 assert!(records == [segment.messages[place].clone()]);
                 let (records, _) = scan(without.clone(), &options).unwrap();
                 assert!(records.is_empty());
-                let id = RecordId::Message {
-                    partition: 7,
-                    tenant: name.clone(),
-                    index: 0,
-                };
+                let id = RecordId::new([7.into(), name.clone().into(), 0.into()]);
                 for (source, expected) in [(with, true), (without, false)] {
                     let hits = lookup(source, &lenient()).unwrap();
                     let hits = hits.get(std::slice::from_ref(&id)).unwrap();

@@ -157,11 +157,7 @@ fn what_a_record_is_found_by_is_told_while_it_is_known() {
         Value::Binary(b""),
     ];
     for index in 0..3 {
-        let id = RecordId::Message {
-            partition: 5,
-            tenant: b"t".to_vec(),
-            index,
-        };
+        let id = RecordId::new([5.into(), "t".into(), index.into()]);
         assert_eq!(writer.write(&fields).unwrap(), Some(id));
     }
 }

@@ -166,8 +166,8 @@ fn fields_that_do_not_fit_are_refused_by_name() {
         refused([&uuid, &other, &type_, &value], "is not that of the UUID");
         assert!(writer.last().is_none());
         let id = writer.write(&[uuid.clone(), time, type_.clone(), value.clone()]);
-        assert_eq!(id.unwrap(), Some(RecordId::Uuid(own.into_bytes())));
-        assert_eq!(writer.last(), Some(RecordId::Uuid(own.into_bytes())));
+        assert_eq!(id.unwrap(), Some(RecordId::from(own.into_bytes())));
+        assert_eq!(writer.last(), Some(RecordId::from(own.into_bytes())));
         writer.close().unwrap();
     }
 }

@@ -431,7 +431,7 @@ fn opened(bytes: usize) -> (Box<dyn Lookup>, Vec<RecordId>) {
     let mut random = Random::new(7);
     let ids = (0..KEYS).map(|_| {
         let (start, _) = segment.records[random.next() as usize % segment.records.len()];
-        RecordId::Uuid(*segment.bytes[start..].first_chunk().unwrap())
+        RecordId::from(*segment.bytes[start..].first_chunk().unwrap())
     });
     let ids = ids.collect();
     (lookup(source, &Options::default()).unwrap(), ids)

@@ -10,7 +10,7 @@ use heed::types::Bytes;
 use highway::{HighwayHash, HighwayHasher};
 use seglake::checksum::{Key, hash};
 use seglake::format::sealed::Writer;
-use seglake::format::{Hits, Lookup, Options, RecordId, WriteOptions, lookup};
+use seglake::format::{Hits, IdValue, Lookup, Options, RecordId, WriteOptions, lookup};
 use seglake::source::{MappedSource, Source};
 use uuid::{Timestamp, Uuid};
 
@@ -191,7 +191,7 @@ impl<'a> Keys<'a> {
         for _ in 0..KEYS_OF_A_ROUND {
             let place = self.random.next() % self.uuids.len() as u64;
             let uuid = self.uuids[usize::try_from(place).unwrap()];
-            self.ids.push(RecordId::Uuid(uuid));
+            self.ids.push(RecordId::from(uuid));
         }
     }
 
@@ -203,8 +203,8 @@ impl<'a> Keys<'a> {
 }
 
 fn uuid(id: &RecordId) -> &[u8; 16] {
-    match id {
-        RecordId::Uuid(uuid) => uuid,
+    match id.values() {
+        [IdValue::Uuid(uuid)] => uuid,
         _ => unreachable!("all are UUIDs"),
     }
 }

@@ -111,8 +111,9 @@ fn is_complete(diagnosis: &Diagnosis, scan: &Scan, options: &Options) {
 
 fn is_neighbour(neighbour: Option<&Neighbour>, record: Option<&Record>, options: &Options) {
     let expected = record.map(|record| Neighbour {
+        identifier: options.format.unwrap().identifier,
         position: record.position,
-        id: Some(id(options.format.unwrap(), record)),
+        id: Some(id(options.format.unwrap(), options, record)),
         timestamp: record.fields.iter().find_map(|field| match field {
             Plain::Timestamp(micros) => Some(*micros),
             _ => None,

@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use seglake::format::{
-    Bound, Format, Hits, IndexSource, Options, RecordId, Wanted, chunked, lookup, sealed, tenant,
+    Bound, Column, ColumnKind, Format, Hits, IdValue, IndexSource, Options, RecordId, Wanted,
+    chunked, lookup, sealed, tenant,
 };
 use seglake::ledger::{Cause, Span};
 use seglake::source::BytesSource;
@@ -100,9 +101,12 @@ pub(super) fn finds_what_the_walk_gives(
 ) {
     let is_sound = scan.spans.iter().all(|span| !span.is_damage());
     let format = options.format.unwrap();
-    let mut ids = vec![extreme(format, false), extreme(format, true)];
+    let mut ids = vec![
+        extreme(format, options, false),
+        extreme(format, options, true),
+    ];
     for record in &scan.records {
-        let id = id(format, record);
+        let id = id(format, options, record);
         ids.extend([neighbour(&id, draw), id]);
     }
     let expected: Vec<_> = ids
@@ -110,7 +114,7 @@ pub(super) fn finds_what_the_walk_gives(
         .map(|wanted| {
             scan.records
                 .iter()
-                .find(|record| id(format, record) == *wanted)
+                .find(|record| id(format, options, record) == *wanted)
         })
         .collect();
     let strict = Options {
@@ -185,85 +189,53 @@ fn get(bytes: &[u8], options: &Options, ids: &[RecordId]) -> Result<Vec<Option<R
 }
 
 /// What a record is found by.
-pub(super) fn id(format: &Format, record: &Record) -> RecordId {
-    match (format.name, record.fields.as_slice()) {
-        (_, [Plain::Uuid(uuid), ..]) => RecordId::Uuid(*uuid),
-        (
-            "tenant",
-            [
-                Plain::Int64(partition),
-                Plain::Text(tenant),
-                Plain::Int64(index),
-                _,
-            ],
-        ) => RecordId::Message {
-            partition: u32::try_from(*partition).unwrap(),
-            tenant: tenant.clone(),
-            index: u64::try_from(*index).unwrap(),
-        },
-        ("chunked", [Plain::Int64(offset), ..]) => RecordId::Offset(*offset),
-        ("oplog", [Plain::Int64(seq), ..]) => RecordId::Seq(u64::try_from(*seq).unwrap()),
-        _ => panic!("columns moved: {record:?}"),
-    }
+pub(super) fn id(format: &Format, options: &Options, record: &Record) -> RecordId {
+    let fields = format.columns(options).iter().zip(&record.fields);
+    let named = |name: &&str| fields.clone().find(|(column, _)| column.name == *name);
+    let value = |name| match named(name) {
+        Some((_, Plain::Uuid(uuid))) => IdValue::Uuid(*uuid),
+        Some((_, Plain::Int64(number))) => (*number).into(),
+        Some((_, Plain::UInt64(number))) => (*number).into(),
+        Some((_, Plain::Text(text))) => text.clone().into(),
+        other => panic!("no record is found by {other:?}"),
+    };
+    let values: Vec<_> = format.identifier.iter().map(value).collect();
+    RecordId::new(values)
 }
 
 /// One that is hardly there.
-fn extreme(format: &Format, greatest: bool) -> RecordId {
+fn extreme(format: &Format, options: &Options, greatest: bool) -> RecordId {
     let byte = if greatest { 0xff } else { 0 };
-    match format.name {
-        "tenant" => RecordId::Message {
-            partition: u32::from_ne_bytes([byte; 4]),
-            tenant: vec![byte],
-            index: u64::from_ne_bytes([byte; 8]),
-        },
-        "chunked" if greatest => RecordId::Offset(i64::MAX),
-        "chunked" => RecordId::Offset(i64::MIN),
-        "oplog" => RecordId::Seq(u64::from_ne_bytes([byte; 8])),
-        _ => RecordId::Uuid([byte; 16]),
-    }
+    let value = |column: &Column| match column.kind {
+        ColumnKind::Uuid => IdValue::Uuid([byte; 16]),
+        ColumnKind::Int64 if greatest => i64::MAX.into(),
+        ColumnKind::Int64 => i64::MIN.into(),
+        ColumnKind::UInt64 => u64::from_ne_bytes([byte; 8]).into(),
+        _ => vec![byte].into(),
+    };
+    let values: Vec<_> = format.identifying(options).map(value).collect();
+    RecordId::new(values)
 }
 
 /// One that is near.
 fn neighbour(id: &RecordId, draw: &mut Draw) -> RecordId {
     let up = draw.below(2) == 0;
-    let next = |number: u64| {
-        if up {
-            number.wrapping_add(1)
-        } else {
-            number.wrapping_sub(1)
-        }
-    };
-    match id {
-        RecordId::Uuid(uuid) => {
+    let mut values = id.values().to_vec();
+    let place = draw.below(values.len());
+    match &mut values[place] {
+        IdValue::Uuid(uuid) => {
             let number = u128::from_be_bytes(*uuid);
-            let next = if up {
-                number.wrapping_add(1)
-            } else {
-                number.wrapping_sub(1)
+            let next = match up {
+                true => number.wrapping_add(1),
+                false => number.wrapping_sub(1),
             };
-            RecordId::Uuid(next.to_be_bytes())
+            *uuid = next.to_be_bytes();
         }
-        RecordId::Offset(offset) => RecordId::Offset(next(offset.cast_unsigned()).cast_signed()),
-        RecordId::Seq(seq) => RecordId::Seq(next(*seq)),
-        RecordId::Message {
-            partition,
-            tenant,
-            index,
-        } => {
-            let (mut partition, mut tenant, mut index) = (*partition, tenant.clone(), *index);
-            match draw.below(3) {
-                0 => index = next(index),
-                1 => tenant.push(0),
-                _ => partition = partition.wrapping_add(1),
-            }
-            RecordId::Message {
-                partition,
-                tenant,
-                index,
-            }
-        }
+        IdValue::Integer(number) => *number += if up { 1 } else { -1 },
+        IdValue::Text(text) => text.push(0),
         other => panic!("what is near {other:?}?"),
     }
+    RecordId::new(values)
 }
 
 /// A range is the walk's records that are in it, whether the walk or the look-up is asked.
@@ -411,14 +383,20 @@ fn contents_are_the_walks(scan: &Scan, bytes: &[u8], options: &Options) {
     let walked: Vec<_> = scan
         .records
         .iter()
-        .map(|record| match id(options.format.unwrap(), record) {
-            RecordId::Message {
-                partition,
-                tenant,
-                index,
-            } => (partition, tenant, u32::try_from(index).unwrap()),
-            other => panic!("columns moved: {other:?}"),
-        })
+        .map(
+            |record| match id(options.format.unwrap(), options, record).values() {
+                [
+                    IdValue::Integer(partition),
+                    IdValue::Text(tenant),
+                    IdValue::Integer(index),
+                ] => (
+                    u32::try_from(*partition).unwrap(),
+                    tenant.clone(),
+                    u32::try_from(*index).unwrap(),
+                ),
+                other => panic!("columns moved: {other:?}"),
+            },
+        )
         .collect();
     assert_eq!(blocks, walked);
 }

@@ -6,7 +6,7 @@ import textwrap
 from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .escape import printable
 from .quantity import count, instant_us
@@ -121,15 +121,18 @@ def _line(label: str, content: str, width: int) -> str:
 def _neighbour(own: Neighbour | None) -> str:
     if own is None:
         return "no good record"
-    parts: list[str] = []
-    if own.uuid is not None:
-        parts.append(str(own.uuid))
-    if own.partition is not None and own.tenant is not None:
-        parts.append(f"{own.partition}/{printable(own.tenant)}/{own.index}")
-    parts += [f"{name} {number:,}" for name, number in (("offset", own.offset), ("seq", own.seq)) if number is not None]
+    parts = [_identifier(own.id)]
     if own.timestamp_us is not None:
         parts.append(instant_us(own.timestamp_us))
     return f"{', '.join(parts)}, at {own.position:,}"
+
+
+def _identifier(columns: dict[str, Any]) -> str:
+    match list(columns.items()):
+        case [(name, int(number))]:
+            return f"{name} {number:,}"
+        case several:
+            return "/".join(printable(str(value)) for _, value in several)
 
 
 def _proposal(own: Repair) -> str:

@@ -23,7 +23,7 @@
 //! }
 //!
 //! // Look up.
-//! let found = seglake::open(&path)?.get(&RecordId::Uuid(uuid))?;
+//! let found = seglake::open(&path)?.get(&RecordId::from(uuid))?;
 //! assert_eq!(found.map(|record| record.value().to_vec()), Some(b"hello".to_vec()));
 //!
 //! // Verify: damage is in the report.

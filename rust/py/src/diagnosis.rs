@@ -3,13 +3,10 @@
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyType};
-use seglake::format::RecordId;
-use seglake::text::escape;
+use seglake::format::{IdValue, RecordId};
 use seglake::verbs::{Diagnosis, Neighbour, Repair};
-use uuid::Uuid;
 
-use crate::error::unknown_id;
-use crate::value::uuid_to_python;
+use crate::value::id_value_to_python;
 
 /// A `seglake.Diagnosis`.
 pub(crate) fn object<'py>(py: Python<'py>, own: &Diagnosis) -> PyResult<Bound<'py, PyAny>> {
@@ -19,10 +16,7 @@ pub(crate) fn object<'py>(py: Python<'py>, own: &Diagnosis) -> PyResult<Bound<'p
     let fields = flat(py, own)?;
     let neighbour = |own: &Option<Neighbour>| {
         let Some(own) = own else { return Ok(None) };
-        let fields = of_neighbour(py, own)?;
-        if let Some(RecordId::Uuid(uuid)) = own.id {
-            fields.set_item("uuid", uuid_to_python(py, &uuid)?)?;
-        }
+        let fields = of_neighbour(py, own, id_value_to_python)?;
         let class = NEIGHBOUR.import(py, "seglake._types", "Neighbour")?;
         class.call((), Some(&fields)).map(Some)
     };
@@ -41,7 +35,7 @@ pub(crate) fn dict<'py>(py: Python<'py>, own: &Diagnosis) -> PyResult<Bound<'py,
     let fields = flat(py, own)?;
     let neighbour = |own: &Option<Neighbour>| {
         let own = own.as_ref();
-        own.map(|own| of_neighbour(py, own)).transpose()
+        own.map(|own| of_neighbour(py, own, plain)).transpose()
     };
     fields.set_item("before", neighbour(&own.before)?)?;
     fields.set_item("after", neighbour(&own.after)?)?;
@@ -64,33 +58,32 @@ fn flat<'py>(py: Python<'py>, own: &Diagnosis) -> PyResult<Bound<'py, PyDict>> {
     Ok(fields)
 }
 
-/// What a format does not have is None. The UUID is text.
-fn of_neighbour<'py>(py: Python<'py>, own: &Neighbour) -> PyResult<Bound<'py, PyDict>> {
+fn of_neighbour<'py>(
+    py: Python<'py>,
+    own: &Neighbour,
+    to_python: ToPython,
+) -> PyResult<Bound<'py, PyDict>> {
+    let id = PyDict::new(py);
+    let values = own.id.as_ref().map_or(&[][..], RecordId::values);
+    for (name, value) in own.identifier.iter().zip(values) {
+        id.set_item(name, to_python(py, value)?)?;
+    }
     let fields = PyDict::new(py);
     fields.set_item("position", own.position)?;
     fields.set_item("timestamp_us", own.timestamp)?;
-    for name in ["uuid", "offset", "seq", "partition", "tenant", "index"] {
-        fields.set_item(name, py.None())?;
-    }
-    match &own.id {
-        Some(RecordId::Uuid(uuid)) => {
-            fields.set_item("uuid", Uuid::from_bytes(*uuid).to_string())?;
-        }
-        Some(RecordId::Offset(offset)) => fields.set_item("offset", offset)?,
-        Some(RecordId::Seq(seq)) => fields.set_item("seq", seq)?,
-        Some(RecordId::Message {
-            partition,
-            tenant,
-            index,
-        }) => {
-            fields.set_item("partition", partition)?;
-            fields.set_item("tenant", escape(tenant))?;
-            fields.set_item("index", index)?;
-        }
-        Some(other) => return Err(unknown_id(other)),
-        None => {}
-    }
+    fields.set_item("id", id)?;
     Ok(fields)
+}
+
+/// How a value that a record is found by becomes one of Python.
+type ToPython = for<'py> fn(Python<'py>, &IdValue) -> PyResult<Bound<'py, PyAny>>;
+
+/// A value as JSON has it, where a UUID is text.
+fn plain<'py>(py: Python<'py>, value: &IdValue) -> PyResult<Bound<'py, PyAny>> {
+    match value {
+        IdValue::Uuid(_) => Ok(value.to_string().into_pyobject(py)?.into_any()),
+        value => id_value_to_python(py, value),
+    }
 }
 
 fn of_repair<'py>(py: Python<'py>, own: &Repair) -> PyResult<Bound<'py, PyDict>> {

@@ -4,14 +4,12 @@ use std::ffi::CString;
 use std::io::ErrorKind;
 use std::path::Path;
 
-use pyo3::exceptions::{
-    PyException, PyKeyboardInterrupt, PyNotImplementedError, PyOSError, PyValueError,
-};
+use pyo3::exceptions::{PyException, PyKeyboardInterrupt, PyOSError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyType};
-use seglake::{Damage, Error, RecordId};
+use seglake::{Damage, Error};
 
 use crate::interrupt;
 
@@ -82,11 +80,6 @@ fn class<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
 pub(crate) fn damage_warning(py: Python<'_>) -> PyResult<&Bound<'_, PyType>> {
     static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     CLASS.import(py, ERRORS, intern!(py, "DamageWarning").to_str()?)
-}
-
-/// The error of a kind of identifier that has no form in Python.
-pub(crate) fn unknown_id(id: &RecordId) -> PyErr {
-    PyNotImplementedError::new_err(format!("{id:?} has no form in Python: a bug in seglake"))
 }
 
 /// Warns of something. Raises where warnings are errors, and ValueError for a text with a NUL, which Python's interface does not take.

@@ -2,12 +2,13 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyNotImplementedError, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyType};
-use seglake::format;
+use seglake::format::{self, IdValue};
+use seglake::text::escape;
 use seglake::uuid6::{Generator, is_v6};
 use uuid::Uuid;
 
@@ -49,6 +50,21 @@ pub(crate) fn uuid_to_python<'py>(py: Python<'py>, uuid: &[u8; 16]) -> PyResult<
     let fields = PyDict::new(py);
     fields.set_item(intern!(py, "bytes"), PyBytes::new(py, uuid))?;
     uuid_class(py)?.call((), Some(&fields))
+}
+
+/// A value that a record is found by: a `uuid.UUID`, an int, or text.
+pub(crate) fn id_value_to_python<'py>(
+    py: Python<'py>,
+    value: &IdValue,
+) -> PyResult<Bound<'py, PyAny>> {
+    match value {
+        IdValue::Uuid(uuid) => uuid_to_python(py, uuid),
+        IdValue::Integer(number) => Ok(number.into_pyobject(py)?.into_any()),
+        IdValue::Text(bytes) => Ok(escape(bytes).into_pyobject(py)?.into_any()),
+        other => Err(PyNotImplementedError::new_err(format!(
+            "{other:?} has no form in Python: a bug in seglake"
+        ))),
+    }
 }
 
 /// The 16 bytes of a `uuid.UUID`.

@@ -5,7 +5,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use seglake::OrBug;
-use seglake::format::{Column, ColumnKind, Format, RecordId, Value, Wanted};
+use seglake::format::{Column, ColumnKind, Format, IdValue, RecordId, Wanted};
 
 use crate::error::raise;
 use crate::field_in::{FieldIn, from_python, shown_bytes, uuid_field};
@@ -62,32 +62,14 @@ fn shown(given: &Bound<'_, PyAny>, name: &str) -> PyResult<Vec<Vec<u8>>> {
 
 /// The columns that records are found by.
 fn id_columns(format: &Format, columns: &'static [Column]) -> Vec<&'static Column> {
-    let names: &[&str] = match format.name {
-        "tenant" => &["partition", "tenant", "index"],
-        _ => &["uuid", "offset", "seq"],
-    };
-    let own = columns.iter().filter(|column| names.contains(&column.name));
-    own.collect()
+    let column = |name: &&str| columns.iter().find(|own| own.name == *name);
+    format.identifier.iter().filter_map(column).collect()
 }
 
-/// An identifier from values of the identifying columns.
+/// An identifier from values of the identifying columns; `None` where one is null.
 fn id(values: &[FieldIn<'_>]) -> Option<RecordId> {
-    let values: Vec<_> = values.iter().map(FieldIn::value).collect();
-    Some(match values.as_slice() {
-        [Value::Uuid(uuid)] => RecordId::Uuid(*uuid),
-        [Value::Int64(number)] => RecordId::Offset(*number),
-        [
-            Value::Int64(partition),
-            Value::Text(tenant),
-            Value::Int64(index),
-        ] => RecordId::Message {
-            // No record has a negative or larger one.
-            partition: u32::try_from(*partition).ok()?,
-            tenant: tenant.to_vec(),
-            index: u64::try_from(*index).ok()?,
-        },
-        _ => return None,
-    })
+    let values = values.iter().map(|field| IdValue::of(&field.value()));
+    values.collect::<Option<Vec<_>>>().map(RecordId::new)
 }
 
 /// What a caller gave to find one record by: positional and keyword arguments named like the columns.
@@ -123,19 +105,7 @@ pub(crate) fn id_from_arguments(
     if given.next().is_some() || args.len() + named != wanted.len() {
         return Err(usage());
     }
-    Ok(id(&values).map(|id| of_format(format, id)))
-}
-
-/// The number of no message: what is looked for where a negative one was asked for.
-const NO_SEQ: u64 = u64::MAX;
-
-fn of_format(format: &Format, id: RecordId) -> RecordId {
-    match id {
-        RecordId::Offset(seq) if format.name == "oplog" => {
-            RecordId::Seq(u64::try_from(seq).unwrap_or(NO_SEQ))
-        }
-        id => id,
-    }
+    Ok(id(&values))
 }
 
 /// One of several identifiers: a value, or a tuple of values.
@@ -155,7 +125,7 @@ pub(crate) fn id_from_python(
         && !object.is_instance_of::<PyTuple>()
         && !object.is_none()
     {
-        return Ok(Some(RecordId::Uuid(uuid_field(object, name)?)));
+        return Ok(Some(uuid_field(object, name)?.into()));
     }
     let args = match object.cast::<PyTuple>() {
         Ok(tuple) => tuple.clone(),
@@ -203,7 +173,10 @@ pub(crate) fn ids_from_arrow(
         && let Some(uuids) = array.as_fixed_size_binary_opt()
         && uuids.value_length() == 16
     {
-        let id = |uuid: &[u8]| Ok(RecordId::Uuid(uuid.try_into().or_bug("16 bytes a UUID")?));
+        let id = |uuid: &[u8]| {
+            let uuid: [u8; 16] = uuid.try_into().or_bug("16 bytes a UUID")?;
+            Ok(RecordId::from(uuid))
+        };
         let ids = uuids.iter().map(|uuid| uuid.map(id).transpose());
         let ids: seglake::Result<_> = ids.collect();
         return ids.map_err(|error| raise(py, error));
@@ -213,7 +186,7 @@ pub(crate) fn ids_from_arrow(
         let values =
             values.map(|(array, column)| from_arrow(*array, row, column.kind, column.name));
         let values = values.collect::<PyResult<Vec<_>>>()?;
-        Ok(id(&values).map(|id| of_format(format, id)))
+        Ok(id(&values))
     };
     (0..array.len()).map(row).collect()
 }

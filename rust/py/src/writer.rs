@@ -8,19 +8,19 @@ use std::path::PathBuf;
 use arrow_array::{ArrayRef, RecordBatch};
 use pyo3::exceptions::{PyResourceWarning, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyTuple};
 use seglake::format::{self, Column, Format, RecordId, WriteOptions, by_name};
 use seglake::verbs;
 
 use crate::arrow::import;
 use crate::destination::Destination;
-use crate::error::{raise, unknown_id, warn};
+use crate::error::{raise, warn};
 use crate::exclusive::{Exclusive, InUse, forks};
 use crate::field_in::FieldIn;
 use crate::field_in_arrow::from_arrow;
 use crate::fields::Fields;
 use crate::report::Report;
-use crate::value::uuid_to_python;
+use crate::value::id_value_to_python;
 use crate::write_options::WriteArguments;
 
 /// Creates a file, or opens one to append to.
@@ -126,23 +126,16 @@ fn closed() -> PyErr {
     PyValueError::new_err("the writer is closed")
 }
 
-/// What a record is found by, in Python: a UUID, an offset or sequence number, or partition, tenant and index.
+/// What a record is found by, in Python: the value of its column, or a tuple of the values of several.
 fn id_to_python(py: Python<'_>, id: Option<RecordId>) -> PyResult<Option<Bound<'_, PyAny>>> {
-    Ok(match id {
-        None => None,
-        Some(RecordId::Uuid(uuid)) => Some(uuid_to_python(py, &uuid)?),
-        Some(RecordId::Offset(offset)) => Some(offset.into_pyobject(py)?.into_any()),
-        Some(RecordId::Seq(seq)) => Some(seq.into_pyobject(py)?.into_any()),
-        Some(RecordId::Message {
-            partition,
-            tenant,
-            index,
-        }) => {
-            let tenant = seglake::text::escape(&tenant).into_owned();
-            Some((partition, tenant, index).into_pyobject(py)?.into_any())
-        }
-        Some(other) => return Err(unknown_id(&other)),
-    })
+    let Some(id) = id else { return Ok(None) };
+    if let [value] = id.values() {
+        return id_value_to_python(py, value).map(Some);
+    }
+    let values = id.values().iter();
+    let values = values.map(|value| id_value_to_python(py, value));
+    let values = PyTuple::new(py, values.collect::<PyResult<Vec<_>>>()?)?;
+    Ok(Some(values.into_any()))
 }
 
 impl Writer {

@@ -1,27 +1,34 @@
 //! Damaged ranges as Arrow: one row each, with what they probably come from where that was asked for.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use arrow_array::RecordBatch;
 use arrow_schema::{Field, Schema, SchemaRef};
 
 use super::arrays::{array, data_type, internal};
+use crate::engine::Options;
 use crate::error::Result;
+use crate::format::FORMATS;
 use crate::record::{Column, ColumnKind, RecordId, Value};
 use crate::record::{ColumnBuffer, UuidType};
 use crate::saturating::saturating_i64;
 use crate::verbs::{Neighbour, Repair, Report};
 
-const NEIGHBOUR: ColumnKind = ColumnKind::Struct(&[
-    Column::new("position", ColumnKind::Int64),
-    Column::optional("timestamp", ColumnKind::Timestamp),
-    Column::optional("uuid", ColumnKind::Uuid),
-    Column::optional("offset", ColumnKind::Int64),
-    Column::optional("seq", ColumnKind::Int64),
-    Column::optional("partition", ColumnKind::Int64),
-    Column::optional("tenant", ColumnKind::Text),
-    Column::optional("index", ColumnKind::Int64),
-]);
+/// A record beside damage, with what records of any format are found by: text where that is a UUID.
+static NEIGHBOUR: LazyLock<Vec<Column>> = LazyLock::new(|| {
+    let mut columns = vec![
+        Column::new("position", ColumnKind::Int64),
+        Column::optional("timestamp", ColumnKind::Timestamp),
+    ];
+    for format in FORMATS {
+        for own in format.identifying(&Options::default()) {
+            if columns.iter().all(|column| column.name != own.name) {
+                columns.push(Column::optional(own.name, own.kind));
+            }
+        }
+    }
+    columns
+});
 
 const REPAIR: ColumnKind = ColumnKind::Struct(&[
     Column::new("offset", ColumnKind::Int64),
@@ -34,19 +41,22 @@ const REPAIR: ColumnKind = ColumnKind::Struct(&[
 ]);
 
 /// The columns of damage. From `reason` on they are null for ranges that were not explained.
-const COLUMNS: &[Column] = &[
-    Column::new("start", ColumnKind::Int64),
-    Column::new("end", ColumnKind::Int64),
-    Column::new("kind", ColumnKind::Text),
-    Column::new("cause", ColumnKind::Text),
-    Column::optional("reason", ColumnKind::Text),
-    Column::optional("certainty", ColumnKind::Text),
-    Column::optional("evidence", ColumnKind::Text),
-    Column::optional("next", ColumnKind::Text),
-    Column::optional("before", NEIGHBOUR),
-    Column::optional("after", NEIGHBOUR),
-    Column::optional("repairs", ColumnKind::List(&REPAIR)),
-];
+static COLUMNS: LazyLock<Vec<Column>> = LazyLock::new(|| {
+    let neighbour = ColumnKind::Struct(NEIGHBOUR.as_slice());
+    vec![
+        Column::new("start", ColumnKind::Int64),
+        Column::new("end", ColumnKind::Int64),
+        Column::new("kind", ColumnKind::Text),
+        Column::new("cause", ColumnKind::Text),
+        Column::optional("reason", ColumnKind::Text),
+        Column::optional("certainty", ColumnKind::Text),
+        Column::optional("evidence", ColumnKind::Text),
+        Column::optional("next", ColumnKind::Text),
+        Column::optional("before", neighbour),
+        Column::optional("after", neighbour),
+        Column::optional("repairs", ColumnKind::List(&REPAIR)),
+    ]
+});
 
 /// The schema of [`damage`].
 #[must_use]
@@ -119,28 +129,12 @@ fn neighbour(own: &Neighbour) -> Value<'_> {
         int(own.position),
         own.timestamp.map_or(Value::Null, Value::Timestamp),
     ];
-    let [uuid, offset, seq, partition, tenant, index] = match &own.id {
-        Some(RecordId::Uuid(uuid)) => [Some(Value::Uuid(*uuid)), None, None, None, None, None],
-        Some(RecordId::Offset(offset)) => {
-            [None, Some(Value::Int64(*offset)), None, None, None, None]
-        }
-        Some(RecordId::Seq(seq)) => [None, None, Some(int(*seq)), None, None, None],
-        Some(RecordId::Message {
-            partition,
-            tenant,
-            index,
-        }) => [
-            None,
-            None,
-            None,
-            Some(Value::Int64((*partition).into())),
-            Some(Value::Text(tenant)),
-            Some(int(*index)),
-        ],
-        None => [const { None }; 6],
-    };
-    let id = [uuid, offset, seq, partition, tenant, index];
-    fields.extend(id.map(|value| value.unwrap_or(Value::Null)));
+    let values = own.id.as_ref().map_or(&[][..], RecordId::values);
+    for column in NEIGHBOUR.iter().skip(fields.len()) {
+        let mut named = own.identifier.iter().zip(values);
+        let value = named.find(|(name, _)| **name == column.name);
+        fields.push(value.map_or(Value::Null, |(_, value)| value.value(column.kind)));
+    }
     Value::Struct(fields)
 }
 

@@ -21,6 +21,8 @@ pub struct Format {
     pub name: &'static str,
     /// The usual file extension, without the dot.
     pub extension: &'static str,
+    /// The names of the [columns](Self::columns) that one record is found by.
+    pub identifier: &'static [&'static str],
     /// How records are checked at best; [`Walk::checked`] says how those of one file are.
     pub checked: Checked,
     /// Whether values lie in the file as they are, so that they can be viewed there.
@@ -59,6 +61,20 @@ impl Format {
     #[must_use]
     pub fn columns(&self, options: &Options) -> &'static [Column] {
         (self.columns)(options)
+    }
+
+    /// The columns that one record is found by, in the order of [`identifier`](Self::identifier).
+    pub fn identifying(&self, options: &Options) -> impl Iterator<Item = &'static Column> {
+        let columns = self.columns(options);
+        let places = self.identifying_places(options).into_iter();
+        places.filter_map(|place| columns.get(place))
+    }
+
+    /// The places of these among all columns.
+    pub(crate) fn identifying_places(&self, options: &Options) -> Vec<usize> {
+        let columns = self.columns(options);
+        let place = |name: &&str| columns.iter().position(|own| own.name == *name);
+        self.identifier.iter().filter_map(place).collect()
     }
 }
 
@@ -132,6 +148,7 @@ impl Format {
         };
         Ok(Box::new(Guarded {
             format: self,
+            identifier: self.identifying(options).collect(),
             options: options.clone(),
             lookup,
         }))

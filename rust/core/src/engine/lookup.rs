@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::{Bound, Format, Options, Start, Step, Walk, Wanted};
 use crate::error::{Error, Result};
-use crate::record::{Found, OwnedRows, RecordId, Rows, Value};
+use crate::record::{Column, ColumnKind, Found, IdValue, OwnedRows, RecordId, Rows};
 use crate::source::Source;
 
 /// What looking up several records gave.
@@ -94,56 +94,40 @@ impl WalkingLookup {
         }
     }
 
-    /// What these identifiers are values of, and what a walk has to meet to come past all of them.
-    fn plan(&self, ids: &[RecordId]) -> Result<Plan> {
+    /// What a walk has to meet to come past all of these.
+    fn plan(&self, ids: &[RecordId]) -> Plan {
+        let columns: Vec<_> = self.format.identifying(&self.options).collect();
         let mut plan = Plan {
-            column: 0,
             wanted: Wanted::default(),
             missing: BTreeMap::new(),
-            ascends: false,
+            // Records ascend by UUIDs wherever they have one.
+            ascends: matches!(columns.as_slice(), [column] if column.kind == ColumnKind::Uuid),
+            columns: self.format.identifying_places(&self.options),
         };
         for (place, id) in ids.iter().enumerate() {
-            let (name, key) = match *id {
-                RecordId::Uuid(uuid) => ("uuid", u128::from_be_bytes(uuid)),
-                RecordId::Seq(seq) => ("seq", seq.into()),
-                _ => return Err(no_such_id(self.format, id)),
-            };
-            let columns = self.format.columns(&self.options);
-            let column = columns.iter().position(|own| own.name == name);
-            plan.column = column.ok_or_else(|| no_such_id(self.format, id))?;
-            plan.ascends = name == "uuid";
-            plan.missing.entry(key).or_default().push(place);
+            plan.missing.entry(id.clone()).or_default().push(place);
         }
         if let Some((first, _)) = plan.missing.first_key_value().filter(|_| plan.ascends) {
-            plan.wanted.since = Some(Bound::Uuid(first.to_be_bytes()));
+            plan.wanted.since = first.as_uuid().map(Bound::Uuid);
         }
-        Ok(plan)
+        plan
     }
 }
 
 /// What is looked for in one walk.
 struct Plan {
-    /// The column that has it.
-    column: usize,
+    /// The places of the columns that have it.
+    columns: Vec<usize>,
     wanted: Wanted,
     /// What has not been met, with the places among all that were asked for.
-    missing: BTreeMap<u128, Vec<usize>>,
+    missing: BTreeMap<RecordId, Vec<usize>>,
     /// Whether records ascend by it, so that behind a greater one it does not come any more.
     ascends: bool,
 }
 
-/// The number that an identifier's value is.
-fn number(value: &Value<'_>) -> Option<u128> {
-    match *value {
-        Value::Uuid(uuid) => Some(u128::from_be_bytes(uuid)),
-        Value::Int64(number) => u128::try_from(number).ok(),
-        _ => None,
-    }
-}
-
 impl Lookup for WalkingLookup {
     fn get(&self, ids: &[RecordId]) -> Result<Hits> {
-        let mut plan = self.plan(ids)?;
+        let mut plan = self.plan(ids);
         let mut hits = Hits {
             sets: Vec::new(),
             places: vec![None; ids.len()],
@@ -156,7 +140,7 @@ impl Lookup for WalkingLookup {
         while !plan.missing.is_empty() && walk.step()? == Step::More {
             let rows = walk.rows();
             for row in 0..rows.len() {
-                let Some(own) = number(&rows.field(row, plan.column)) else {
+                let Some(own) = RecordId::of_row(&*rows, row, &plan.columns) else {
                     continue;
                 };
                 if plan.ascends {
@@ -194,13 +178,17 @@ impl Lookup for WalkingLookup {
 /// A look-up that refuses to look for what records do not have, whatever the format.
 pub(crate) struct Guarded {
     pub(crate) format: &'static Format,
+    pub(crate) identifier: Vec<&'static Column>,
     pub(crate) options: Options,
     pub(crate) lookup: Box<dyn Lookup>,
 }
 
 impl Lookup for Guarded {
     fn get(&self, ids: &[RecordId]) -> Result<Hits> {
-        self.lookup.get(ids)
+        match ids.iter().find(|id| !id.fits(&self.identifier)) {
+            Some(id) => Err(no_such_id(self.format, id)),
+            None => self.lookup.get(ids),
+        }
     }
 
     fn prepare(&self) -> Result<()> {
@@ -213,13 +201,13 @@ impl Lookup for Guarded {
     }
 }
 
-/// The error of an identifier that is another format's.
-pub(crate) fn no_such_id(format: &Format, id: &RecordId) -> Error {
-    let what = match id {
-        RecordId::Uuid(_) => "a UUID",
-        RecordId::Offset(_) => "an offset",
-        RecordId::Message { .. } => "partition, tenant and index",
-        RecordId::Seq(_) => "a sequence number",
-    };
-    Error::Usage(format!("{} records are not found by {what}", format.name))
+/// The error of an identifier of other columns than this format's.
+fn no_such_id(format: &Format, id: &RecordId) -> Error {
+    let names = format.identifier.join(", ");
+    let shown: Vec<_> = id.values().iter().map(IdValue::to_string).collect();
+    Error::Usage(format!(
+        "{} records are found by {names}, and not by {}",
+        format.name,
+        shown.join(", ")
+    ))
 }

@@ -22,7 +22,7 @@ pub use crate::engine::{
 };
 use crate::error::{Error, Result};
 use crate::own::Own;
-pub use crate::record::{Checked, Column, ColumnKind, Found, RecordId, Room, Rows, Value};
+pub use crate::record::{Checked, Column, ColumnKind, Found, IdValue, RecordId, Room, Rows, Value};
 use crate::source::Source;
 
 // Here, beside each other: which types may be a `dyn Writer`.

@@ -162,6 +162,8 @@ pub struct Repair {
 pub struct Neighbour {
     /// Where it begins, as an absolute offset; for records within a compressed chunk, where the chunk does.
     pub position: u64,
+    /// The names of the columns that it is found by.
+    pub identifier: &'static [&'static str],
     /// What it is found by.
     pub id: Option<RecordId>,
     /// Its time in microseconds since 1970-01-01 UTC, where the format has one.

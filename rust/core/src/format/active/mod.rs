@@ -41,6 +41,7 @@ use crate::record::{Checked, Column, ColumnKind};
 pub static FORMAT: Format = Format {
     name: "active",
     extension: "active",
+    identifier: &["uuid"],
     checked: Checked::Checksum,
     has_plain_values: true,
     open_options: &["key"],

@@ -203,7 +203,7 @@ impl engine::Writer for Writer {
     fn write(&mut self, fields: &[Value<'_>]) -> Result<Option<RecordId>> {
         let (uuid, type_, value) = self.sequence.record(fields)?;
         self.append(&uuid, type_, value)?;
-        Ok(Some(RecordId::Uuid(uuid.into_bytes())))
+        Ok(Some(uuid.into_bytes().into()))
     }
 
     fn flush(&mut self) -> Result<()> {
@@ -231,7 +231,7 @@ impl engine::Writer for Writer {
     }
 
     fn last(&self) -> Option<RecordId> {
-        self.sequence.last().map(RecordId::Uuid)
+        self.sequence.last().map(RecordId::from)
     }
 
     fn found(&self) -> Option<&Summary> {

@@ -14,7 +14,6 @@ use super::judge::{self, Fault, Refusal};
 use super::layout::{ITEM_BYTES, Item};
 use super::walk::ChunkedScan;
 use super::{COLUMNS, FORMAT};
-use crate::engine::lookup::no_such_id;
 use crate::engine::{Hits, Lookup, Options, Start, Step, Walk, Wanted};
 use crate::error::{Error, Result};
 use crate::limits::LIMITS;
@@ -269,20 +268,18 @@ impl ChunkedLookup {
 
 impl Lookup for ChunkedLookup {
     fn get(&self, ids: &[RecordId]) -> Result<Hits> {
-        let mut offsets = Vec::new();
-        for id in ids {
-            match *id {
-                // There are no negative ones.
-                RecordId::Offset(offset) => offsets.extend(u64::try_from(offset)),
-                _ => return Err(no_such_id(&FORMAT, id)),
-            }
-        }
+        // There are none that are negative or do not fit.
+        let mut offsets: Vec<_> = ids
+            .iter()
+            .filter_map(RecordId::as_integer::<i64>)
+            .filter_map(|offset| u64::try_from(offset).ok())
+            .collect();
         offsets.sort_unstable();
         offsets.dedup();
         let found = self.find(&offsets)?;
-        let place = |id: &RecordId| match *id {
-            RecordId::Offset(offset) => found.places.get(&offset).map(|row| (0, *row)),
-            _ => None,
+        let place = |id: &RecordId| {
+            let row = found.places.get(&id.as_integer()?)?;
+            Some((0, *row))
         };
         let places = ids.iter().map(place).collect();
         Ok(Hits {

@@ -52,6 +52,7 @@ use layout::HEADER_BYTES;
 pub static FORMAT: Format = Format {
     name: "chunked",
     extension: "chunks",
+    identifier: &["offset"],
     checked: Checked::Checksum,
     has_plain_values: false,
     open_options: &["index", "max_chunk_bytes", "limit_chunk_bytes"],

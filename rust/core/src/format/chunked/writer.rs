@@ -386,7 +386,7 @@ impl engine::Writer for Writer {
             _ => None,
         };
         let offset = self.append(offset, timestamp, value)?;
-        Ok(Some(RecordId::Offset(offset)))
+        Ok(Some(offset.into()))
     }
 
     fn flush(&mut self) -> Result<()> {
@@ -416,7 +416,7 @@ impl engine::Writer for Writer {
     }
 
     fn last(&self) -> Option<RecordId> {
-        self.last.map(RecordId::Offset)
+        self.last.map(RecordId::from)
     }
 
     fn found(&self) -> Option<&Summary> {

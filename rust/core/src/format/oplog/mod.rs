@@ -44,6 +44,7 @@ use crate::record::Checked;
 pub static FORMAT: Format = Format {
     name: "oplog",
     extension: "oplog",
+    identifier: &["seq"],
     checked: Checked::Structure,
     has_plain_values: true,
     open_options: &["dialect"],

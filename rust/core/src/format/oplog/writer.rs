@@ -134,7 +134,7 @@ impl engine::Writer for Writer {
     }
 
     fn write(&mut self, fields: &[Value<'_>]) -> Result<Option<RecordId>> {
-        self.append(fields).map(|seq| Some(RecordId::Seq(seq)))
+        self.append(fields).map(|seq| Some(seq.into()))
     }
 
     fn flush(&mut self) -> Result<()> {
@@ -162,7 +162,7 @@ impl engine::Writer for Writer {
     }
 
     fn last(&self) -> Option<RecordId> {
-        self.seq.checked_sub(1).map(RecordId::Seq)
+        self.seq.checked_sub(1).map(RecordId::from)
     }
 
     fn found(&self) -> Option<&Summary> {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::iter::repeat;
 use std::sync::{Arc, Mutex};
 
+use super::COLUMNS;
 use super::check::Checker;
 use super::front::Segment;
 use super::group::Group;
@@ -13,8 +14,7 @@ use super::reader::Reader;
 use super::rows::FoundMessages;
 use super::state::State;
 use super::walk::SealedScan;
-use super::{COLUMNS, FORMAT};
-use crate::engine::lookup::no_such_id;
+use crate::bug::OrBug;
 use crate::engine::{Bound, Hits, Lookup, Options, UuidBounds, Walk, Wanted};
 use crate::error::Result;
 use crate::limits::LIMITS;
@@ -250,10 +250,9 @@ impl Lookup for SealedLookup {
         let mut tools = self.tools();
         tools.uuids.clear();
         for id in ids {
-            match id {
-                RecordId::Uuid(uuid) => tools.uuids.push(*uuid),
-                _ => return Err(no_such_id(&FORMAT, id)),
-            }
+            tools
+                .uuids
+                .push(id.as_uuid().or_bug("an identifier that is a UUID")?);
         }
         self.proof.count(ids.len())?;
         let hits = match self.segment().source.as_slice() {
@@ -269,7 +268,7 @@ impl Lookup for SealedLookup {
     }
 
     fn range(&self, wanted: &Wanted) -> Result<Box<dyn Walk>> {
-        wanted.check(&FORMAT, COLUMNS)?;
+        wanted.check(&super::FORMAT, COLUMNS)?;
         let options = Options {
             wanted: wanted.clone(),
             ..self.segment().options.clone()

@@ -51,6 +51,7 @@ use crate::record::Checked;
 pub static FORMAT: Format = Format {
     name: "sealed",
     extension: "sealed",
+    identifier: &["uuid"],
     checked: Checked::Checksum,
     has_plain_values: true,
     open_options: &["key"],

@@ -11,11 +11,10 @@ use super::layout::TocEntry;
 use super::ranges::{self, count_is_wrong};
 use super::walk::{TenantScan, TenantWalk};
 use crate::bug::OrBug;
-use crate::engine::lookup::no_such_id;
 use crate::engine::{Hits, Lookup, Options, Step, Walk, Wanted};
 use crate::error::Result;
 use crate::limits::LIMITS;
-use crate::record::{OwnedRows, RecordId, Value};
+use crate::record::{IdValue, OwnedRows, RecordId, Value};
 use crate::source::Source;
 
 /// Looks messages up in one file. The table of contents is read and checked once.
@@ -287,15 +286,20 @@ fn take_rows(
 
 impl Lookup for TocLookup {
     fn get(&self, ids: &[RecordId]) -> Result<Hits> {
-        let asked = ids.iter().enumerate().map(|(place, id)| match id {
-            RecordId::Message {
-                partition,
-                tenant,
-                index,
-            } => Ok((*partition, tenant.as_slice(), *index, place)),
-            _ => Err(no_such_id(&FORMAT, id)),
+        let asked = ids.iter().enumerate().filter_map(|(place, id)| {
+            let [
+                IdValue::Integer(partition),
+                IdValue::Text(tenant),
+                IdValue::Integer(index),
+            ] = id.values()
+            else {
+                return None;
+            };
+            // No record has a negative or larger one.
+            let (partition, index) = (u32::try_from(*partition), u64::try_from(*index));
+            Some((partition.ok()?, tenant.as_slice(), index.ok()?, place))
         });
-        let mut asked = asked.collect::<Result<Vec<Asked<'_>>>>()?;
+        let mut asked: Vec<Asked<'_>> = asked.collect();
         asked.sort_unstable();
         let known = self.known()?;
         let mut found = OwnedRows::new(FORMAT.columns(&self.options));

@@ -62,6 +62,7 @@ use crate::source::Source;
 pub static FORMAT: Format = Format {
     name: "tenant",
     extension: "tenant",
+    identifier: &["partition", "tenant", "index"],
     checked: Checked::Checksum,
     has_plain_values: true,
     open_options: &[],

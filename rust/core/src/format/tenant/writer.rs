@@ -365,11 +365,7 @@ impl engine::Writer for Writer {
             _ => return Err(missing("value")),
         };
         let index = self.append(partition, tenant, index, value)?;
-        Ok(index.map(|index| RecordId::Message {
-            partition,
-            tenant: tenant.to_vec(),
-            index,
-        }))
+        Ok(index.map(|index| RecordId::new([partition.into(), tenant.into(), index.into()])))
     }
 
     fn flush(&mut self) -> Result<()> {

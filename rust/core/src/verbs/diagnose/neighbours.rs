@@ -3,54 +3,23 @@
 use std::sync::Arc;
 
 use crate::bug::OrBug;
-use crate::engine::{Options, Start, Step};
+use crate::engine::{Format, Options, Start, Step};
 use crate::error::Result;
 use crate::format::open;
 use crate::ledger::Span;
-use crate::record::{Column, RecordId, Rows, Value};
+use crate::record::{RecordId, Rows};
 use crate::source::Source;
 use crate::verbs::diagnosis::Neighbour;
 
 impl Neighbour {
-    pub(super) fn of(rows: &dyn Rows, row: usize, columns: &[Column]) -> Result<Self> {
-        Ok(Self {
+    pub(super) fn of(rows: &dyn Rows, row: usize, format: &Format, places: &[usize]) -> Self {
+        Self {
             position: rows.position(row),
-            id: id(rows, row, columns)?,
+            identifier: format.identifier,
+            id: RecordId::of_row(rows, row, places),
             timestamp: rows.timestamp(row),
-        })
+        }
     }
-}
-
-/// What a record is found by: by the names of the columns that it has.
-fn id(rows: &dyn Rows, row: usize, columns: &[Column]) -> Result<Option<RecordId>> {
-    let number = |number: i64| u64::try_from(number).or_bug("numbers of records from 0");
-    let field = |name: &str| {
-        let place = columns.iter().position(|column| column.name == name)?;
-        Some(rows.field(row, place))
-    };
-    if let Some(Value::Uuid(uuid)) = field("uuid") {
-        return Ok(Some(RecordId::Uuid(uuid)));
-    }
-    if let Some(Value::Int64(offset)) = field("offset") {
-        return Ok(Some(RecordId::Offset(offset)));
-    }
-    if let Some(Value::Int64(seq)) = field("seq") {
-        return Ok(Some(RecordId::Seq(number(seq)?)));
-    }
-    Ok(
-        match (field("partition"), field("tenant"), field("index")) {
-            (
-                Some(Value::Int64(partition)),
-                Some(Value::Text(tenant)),
-                Some(Value::Int64(index)),
-            ) => Some(RecordId::Message {
-                partition: u32::try_from(partition).or_bug("a partition of four bytes")?,
-                tenant: tenant.to_vec(),
-                index: number(index)?,
-            }),
-            _ => None,
-        },
-    )
 }
 
 /// The records in front of a range and behind it.
@@ -64,7 +33,7 @@ pub(super) fn around(
     mut progress: impl FnMut(u64) -> Result<()>,
 ) -> Result<Vec<Around>> {
     let format = options.format.or_bug("a format that is known by now")?;
-    let columns = format.columns(options);
+    let places = format.identifying_places(options);
     let mut found: Vec<Around> = vec![(None, None); spans.len()];
     let mut walk = open(source.clone(), options, Start::Beginning)?;
     // Records come in file order, so the ranges in front of this one have all that they will get.
@@ -73,11 +42,11 @@ pub(super) fn around(
         let rows = walk.rows();
         for (span, (before, after)) in spans.iter().zip(&mut found).skip(settled) {
             if let Some(row) = first_from(&*rows, span.start).checked_sub(1) {
-                *before = Some(Neighbour::of(&*rows, row, columns)?);
+                *before = Some(Neighbour::of(&*rows, row, format, &places));
             }
             let behind = first_from(&*rows, span.end);
             if behind < rows.len() && after.is_none() {
-                *after = Some(Neighbour::of(&*rows, behind, columns)?);
+                *after = Some(Neighbour::of(&*rows, behind, format, &places));
             }
         }
         drop(rows);

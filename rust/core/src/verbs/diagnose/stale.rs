@@ -71,7 +71,7 @@ pub(super) fn explain(
 fn read(bytes: &[u8], options: &Options) -> Result<Option<(Neighbour, u64)>> {
     let alone = Arc::new(BytesSource::new(bytes.to_vec()));
     let format = options.format.or_bug("a format that is known by now")?;
-    let columns = format.columns(options);
+    let places = format.identifying_places(options);
     let (mut first, mut count) = (None, 0);
     let mut walk = open(alone, options, Start::Beginning)?;
     loop {
@@ -82,7 +82,7 @@ fn read(bytes: &[u8], options: &Options) -> Result<Option<(Neighbour, u64)>> {
         }
         let rows = walk.rows();
         if first.is_none() && !rows.is_empty() {
-            first = Some(Neighbour::of(&*rows, 0, columns)?);
+            first = Some(Neighbour::of(&*rows, 0, format, &places));
         }
         count += rows.len() as u64;
     }
