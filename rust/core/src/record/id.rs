@@ -154,6 +154,7 @@ impl RecordId {
     }
 
     /// The number, where that is all and it is of this type.
+    #[cfg(feature = "chunked")]
     pub(crate) fn as_integer<T: TryFrom<i128>>(&self) -> Option<T> {
         match &self.0 {
             Values::One(IdValue::Integer(number)) => T::try_from(*number).ok(),
