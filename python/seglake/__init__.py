@@ -22,6 +22,7 @@ from ._native import (
     decode_system,
     detect,
     encode_message,
+    formats,
     index,
     open,
     recover,
@@ -30,16 +31,18 @@ from ._native import (
     uuid6,
     verify,
 )
-from ._types import Diagnosis, Neighbour, Repair, Span
+from ._types import Column, Diagnosis, Format, Neighbour, Repair, Span
 
 __all__ = [
     "Batch",
     "Batches",
+    "Column",
     "ColumnsError",
     "DamageError",
     "DamageWarning",
     "Detection",
     "Diagnosis",
+    "Format",
     "FormatError",
     "Index",
     "Ledger",
@@ -64,6 +67,7 @@ __all__ = [
     "decode_system",
     "detect",
     "encode_message",
+    "formats",
     "index",
     "open",
     "recover",
@@ -75,10 +79,12 @@ __all__ = [
 
 # Shown, and pickled, under the name by which they are imported.
 for _public in (
+    Column,
     ColumnsError,
     DamageError,
     DamageWarning,
     Diagnosis,
+    Format,
     FormatError,
     LimitError,
     Neighbour,

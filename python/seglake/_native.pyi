@@ -10,7 +10,7 @@ from typing import Any, BinaryIO, Literal, Protocol, Self, TypeAlias, final, ove
 from typing_extensions import Buffer
 
 from seglake._remote import RemoteFile
-from seglake._types import Diagnosis, DialectName, FormatName, Span
+from seglake._types import Diagnosis, DialectName, Format, FormatName, Span
 
 __all__ = [
     "Batch",
@@ -33,6 +33,7 @@ __all__ = [
     "decode_system",
     "detect",
     "encode_message",
+    "formats",
     "index",
     "open",
     "recover",
@@ -122,6 +123,7 @@ def create(
     index: bool | None = None,
     memory_bytes: int | None = None,
 ) -> Writer: ...
+def formats(*, dialect: DialectName | None = None) -> dict[str, Format]: ...
 def detect(
     source: _Source,
     *,

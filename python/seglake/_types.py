@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 from uuid import UUID
 
@@ -11,6 +10,49 @@ FormatName: TypeAlias = Literal["active", "sealed", "tenant", "chunked", "oplog"
 
 DialectName: TypeAlias = Literal["draft", "draft-1.1", "autobase"]
 """How the messages of an oplog are laid out."""
+
+
+class Column(NamedTuple):
+    """One column of a format's records.
+
+    `kind` is one of `uuid` (16 bytes in network byte order), `timestamp` (microseconds since 1970-01-01 UTC), `text`,
+    `binary`, `int64`, `uint64`, `boolean`, `list` and `struct`. Records can be written without one that is `optional`:
+    it follows from the others, or may be missing.
+    """
+
+    name: str
+    kind: str
+    optional: bool
+
+
+class Format(NamedTuple):
+    """What a format is, as `formats` has it.
+
+    Attributes:
+        name: the name that callers use.
+        extension: the usual extension of its files, without the dot.
+        index_extension: the extension of the index that a file may have beside it, without the dot; None where there is
+            none.
+        columns: what its records have, in the order in which they are shown.
+        identifier: the names of the columns that one record is found by.
+        open_options: the arguments of `open` that concern only some formats, and this one among them.
+        create_options: the arguments of `create` that concern this format.
+        splittable: whether `Reader.split` may give several parts of one file.
+        checked: how records are checked at best: `checksum` or `structure`.
+        marks_damage: whether records may be given out although something about them is damaged, which the column
+            `cause` then says.
+    """
+
+    name: str
+    extension: str
+    index_extension: str | None
+    columns: tuple[Column, ...]
+    identifier: tuple[str, ...]
+    open_options: tuple[str, ...]
+    create_options: tuple[str, ...]
+    splittable: bool
+    checked: str
+    marks_damage: bool
 
 
 class Span(NamedTuple):

@@ -446,3 +446,57 @@ def test_a_conversion_that_loses_columns_names_them(tmp_path: Path) -> None:
     assert (type(again), again.lost, again.missing) == (seglake.ColumnsError, [], ["partition", "tenant"])
     assert (str(again), isinstance(again, ValueError)) == (str(less.value), True)
     assert not (tmp_path / "a.tenant").exists()
+
+
+# A value that each of these options can take.
+READING: Fields = {"key": bytes(32), "dialect": "draft", "index": False, "max_chunk_bytes": 1, "limit_chunk_bytes": 1}
+WRITING: Fields = {
+    "key": bytes(32),
+    "append": False,
+    "overwrite": False,
+    "preallocate": 0,
+    "zero_torn_tail": False,
+    "trailer": True,
+    "version": 1,
+    "dialect": "draft",
+    "chunk_bytes": 1,
+    "chunk_records": 1,
+    "level": 1,
+    "index": True,
+    "memory_bytes": 0,
+}
+
+
+@pytest.mark.parametrize("name", seglake.formats())
+def test_what_formats_says_is_what_reading_and_writing_do(tmp_path: Path, name: str) -> None:
+    own = seglake.formats()[name]
+    assert own.name == name
+    assert set(own.open_options) <= set(READING) and set(own.create_options) <= set(WRITING)
+    for option, value in READING.items():
+        # A key is taken for every format: which one a file has may not be known.
+        if option in own.open_options or option == "key":
+            seglake.open(b"", format=name, on_damage="skip", **{option: value}).close()
+        else:
+            with pytest.raises(ValueError, match=option):
+                seglake.open(b"", format=name, on_damage="skip", **{option: value})
+    for option, value in WRITING.items():
+        path = tmp_path / f"{option}.{own.extension}"
+        if option in own.create_options:
+            writer = seglake.create(path, format=name, **{option: value})
+            assert writer.extension == own.extension
+            assert list(writer.required) == [column.name for column in own.columns if not column.optional]
+            writer.abandon()
+        else:
+            with pytest.raises(ValueError, match=option):
+                seglake.create(path, format=name, **{option: value})
+
+
+@pytest.mark.parametrize("dialect", [None, "draft", "draft-1.1", "autobase"])
+def test_columns_of_formats_are_those_of_readers(dialect: Any) -> None:
+    for own in seglake.formats(dialect=dialect).values():
+        given = {"dialect": dialect} if dialect is not None and "dialect" in own.open_options else {}
+        with seglake.open(b"", format=own.name, on_damage="skip", **given) as reader:
+            assert reader.schema.names == [column.name for column in own.columns]
+        assert set(own.identifier) <= {column.name for column in own.columns}
+    with pytest.raises(ValueError, match="nonsense"):
+        seglake.formats(dialect="nonsense")  # type: ignore[arg-type]

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from seglake import Report
@@ -61,18 +59,11 @@ _TORN_OTHERWISE = (
 _TORN_REASONS = {"interrupted_write", "truncated", "consequence", "unknown"}
 
 
-def _is_appended_to(format_name: Any) -> bool:
-    """Whether files of a format grow by appending: the library, which refuses to append to others, knows."""
-    import seglake
+def _grows(report: Report) -> bool:
+    """Whether files of its format grow by appending."""
+    from seglake import formats
 
-    try:
-        # Below a file there is no folder: this can fail in one way or the other only.
-        seglake.create(Path(os.devnull) / "none", format=format_name, append=True).abandon()
-    except OSError:
-        return True
-    except ValueError:
-        return False
-    return True
+    return "append" in formats()[report.format].create_options
 
 
 def advice(report: Report) -> list[str]:
@@ -93,7 +84,7 @@ def advice(report: Report) -> list[str]:
     if torn - _TORN_REASONS:
         found.append(_TORN_OTHERWISE)
     elif "torn_tail" in kinds:
-        found.append(_TORN_LOG if _is_appended_to(report.format) else _TORN_COPY)
+        found.append(_TORN_LOG if _grows(report) else _TORN_COPY)
     if "corrupt" in kinds:
         found.append(
             "Corrupt: bytes that changed after they were written, or never were a record of this file. The sound "

@@ -43,15 +43,5 @@ def numbers(schema: Schema) -> frozenset[str]:
     return frozenset(name for name, kind in kinds(schema).items() if kind in (Kind.INTEGER, Kind.COUNTER))
 
 
-# How records are found, by the columns that they have: the first of these that a schema has all of.
-_IDENTIFYING = (("uuid",), ("partition", "tenant", "index"), ("offset",), ("seq",))
-
-
-def identifying(schema: Schema) -> tuple[str, ...]:
-    """The columns that a record is found by."""
-    names = set(schema.names)
-    return next((columns for columns in _IDENTIFYING if names.issuperset(columns)), ())
-
-
 def _kind(type_name: str) -> Kind | None:
     return next((kind for kind in Kind if type_name.startswith(kind.value)), None)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .columns import identifying
+from seglake import formats
+
 from .escape import printable
 from .reading import shown_bytes
 
@@ -30,7 +31,7 @@ def identifier(reader: Reader, text: str) -> tuple[Any, ...]:
     Raises:
         click.UsageError: records of this file are not found by anything of the kind.
     """
-    columns = identifying(reader.schema)
+    columns = formats()[reader.format].identifier
     if columns == ("uuid",):
         try:
             return (uuid.UUID(text),)

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
-from functools import cache
 from typing import Any, Final, Literal, TypeVar, cast
 from uuid import UUID
 
@@ -33,14 +32,6 @@ LOCATION_COLUMNS: Final = ("path", "position")
 
 # A schema depends on no key: with one given, the one in the environment, which is for the executors, is not looked at.
 _ANY_KEY: Final = bytes(32)
-
-# A value that each of these options can take. None of them does anything to a file of no bytes.
-_SAMPLES: Final[dict[str, Any]] = {
-    "dialect": "draft",
-    "index": False,
-    "max_chunk_bytes": 1,
-    "limit_chunk_bytes": 1,
-}
 
 # The column that records must have if they are to be chosen by this.
 _WANTED_BY: Final = {
@@ -76,11 +67,13 @@ class FormatOptions:
 
     def arguments(self, format: str) -> dict[str, Any]:
         """Returns those that are given and concern a format, as keyword arguments for `seglake.open`."""
-        return {name: value for name, value in _given(self) if _concerns(format, name)}
+        concerning = _format(format).open_options
+        return {name: value for name, value in _given(self) if name in concerning}
 
     def foreign(self, format: str) -> list[str]:
         """Returns the names of those that are given and do not concern a format."""
-        return [name for name, _ in _given(self) if not _concerns(format, name)]
+        concerning = _format(format).open_options
+        return [name for name, _ in _given(self) if name not in concerning]
 
 
 @dataclass(frozen=True)
@@ -141,7 +134,7 @@ def native_schema(
 
 def gives_out_damage(format: str) -> bool:
     """Tells whether a format has damage that leaves a record readable, so that it is given out with a cause."""
-    return format == "oplog"
+    return _format(format).marks_damage
 
 
 def has_uint64(format: str, options: FormatOptions) -> bool:
@@ -190,13 +183,8 @@ def _given(options: FormatOptions | Wanted) -> Iterator[tuple[str, Any]]:
             yield field.name, value
 
 
-@cache
-def _concerns(format: str, option: str) -> bool:
-    named = cast("FormatName", format)
-    try:
-        with seglake.open(b"", format=named, key=_ANY_KEY, on_damage="skip", **{option: _SAMPLES[option]}):
-            return True
-    except ValueError:
-        # An unknown format is no matter of the option.
-        column_names(format)
-        return False
+def _format(name: str) -> seglake.Format:
+    formats = seglake.formats()
+    if name not in formats:
+        raise ValueError(f"there is no format {name!r}: it is one of {', '.join(formats)}")
+    return formats[name]

@@ -2,7 +2,10 @@
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from typing import Final
+
+import seglake
 
 __all__ = ["alternatives", "is_hidden", "is_pattern", "log_of_index"]
 
@@ -23,8 +26,16 @@ def is_hidden(name: str) -> bool:
 
 def log_of_index(path: str) -> str | None:
     """Returns the path of the log that a file is the index of if that log is there; None for what is no index."""
-    log, dot, extension = path.rpartition(".")
-    return f"{log}.chunks" if dot and extension == "index" else None
+    log, _, extension = path.rpartition(".")
+    own = _logs().get(extension) if log else None
+    return None if own is None else f"{log}.{own}"
+
+
+@cache
+def _logs() -> dict[str, str]:
+    """The extensions of logs that have an index beside them, by the extension of that."""
+    formats = seglake.formats().values()
+    return {own.index_extension: own.extension for own in formats if own.index_extension is not None}
 
 
 def alternatives(pattern: str) -> Iterator[str]:

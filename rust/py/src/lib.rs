@@ -13,6 +13,7 @@ mod field_in;
 mod field_in_arrow;
 mod fields;
 mod fork;
+mod formats;
 mod index;
 mod interrupt;
 mod key;
@@ -58,6 +59,8 @@ mod _native {
     use super::convert::convert;
     #[pymodule_export]
     use super::detect::{Detection, detect};
+    #[pymodule_export]
+    use super::formats::formats;
     #[pymodule_export]
     use super::index::{Index, index};
     #[pymodule_export]

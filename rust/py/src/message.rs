@@ -16,7 +16,7 @@ fn columns(dialect: Dialect) -> &'static [Column] {
     })
 }
 
-fn dialect_of(py: Python<'_>, name: &str) -> PyResult<Dialect> {
+pub(crate) fn dialect_of(py: Python<'_>, name: &str) -> PyResult<Dialect> {
     Dialect::by_name(name).map_err(|error| raise(py, error))
 }
 

@@ -9,11 +9,12 @@ from typing import Final
 import seglake
 from seglake._text import printable_path
 
+from ..patterns import log_of_index
+
 __all__ = ["Existing"]
 
 # Recognising a file needs no key; with one given, the one in the environment, for the executors, is not read.
 _ANY_KEY: Final = bytes(32)
-_INDEX: Final = "index"
 
 
 @dataclass
@@ -38,10 +39,9 @@ class Existing:
         existing = cls()
         with os.scandir(folder) as entries:
             found = {entry.name: entry.is_file() for entry in entries if not entry.name.startswith(("_", "."))}
-        for name, is_file in sorted(found.items(), key=lambda item: (not item[0].endswith(f".{_INDEX}"), item[0])):
-            stem, _, extension = name.rpartition(".")
-            belongs = extension == _INDEX and f"{stem}.chunks" in found
-            if is_file and (belongs or extension in extensions or _is_segment(folder / name)):
+        for name, is_file in sorted(found.items(), key=lambda item: (log_of_index(item[0]) is None, item[0])):
+            belongs = log_of_index(name) in found
+            if is_file and (belongs or name.rpartition(".")[2] in extensions or _is_segment(folder / name)):
                 existing.segments.append(name)
             else:
                 existing.others.append(name)

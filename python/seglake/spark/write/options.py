@@ -5,9 +5,8 @@ import re
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
-from functools import cache
 from pathlib import Path
-from typing import Any, Final, cast, get_args
+from typing import Any, Final, cast
 
 import seglake
 from seglake._text import printable_path
@@ -24,19 +23,8 @@ _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:(?=/)")
 # What Spark names a session to its Python by, and all those that have nothing of their own.
 _SESSION: Final = "SPARK_JOB_ARTIFACT_UUID"
 _NO_SESSION: Final = "default"
-# A value that each of these options can take, where it concerns the format. With a key given, the one in the
-# environment, which is for the executors, is not read.
-_SAMPLES: Final[dict[str, Any]] = {
-    "key": bytes(32),
-    "dialect": "draft",
-    "version": 1,
-    "trailer": True,
-    "chunk_bytes": 1,
-    "chunk_records": 1,
-    "level": 1,
-    "index": True,
-    "memory_bytes": 0,
-}
+# With a key given, the one in the environment, which is for the executors, is not read.
+_ANY_KEY: Final = bytes(32)
 
 
 @dataclass(frozen=True)
@@ -120,7 +108,7 @@ class WriteOptions:
         folder = _folder(given)
         format = read.get("segmentFormat", parse.segment_format, None)
         if format is None:
-            known = ", ".join(get_args(FormatName))
+            known = ", ".join(seglake.formats())
             raise ValueError(f"option segmentFormat is missing: name the format to write, one of {known}")
         create = CreateOptions(
             dialect=read.get("dialect", parse.dialect, None),
@@ -170,11 +158,9 @@ class WriteOptions:
         return seglake.create(path, format=self.segment_format, **key, **self.create.arguments())
 
 
-@cache
 def extensions() -> frozenset[str]:
     """Returns the usual extensions of all formats, without the dot."""
-    formats: tuple[FormatName, ...] = get_args(FormatName)
-    return frozenset(_try_out(format, CreateOptions()).extension for format in formats)
+    return frozenset(format.extension for format in seglake.formats().values())
 
 
 def _try_out(format: FormatName, options: CreateOptions) -> FormatFacts:
@@ -184,12 +170,13 @@ def _try_out(format: FormatName, options: CreateOptions) -> FormatFacts:
         ValueError: it refuses them.
     """
     given = options.arguments()
+    concerning = seglake.formats()[format].create_options
     for name in given:
-        if not _concerns(format, name):
+        if name not in concerning:
             raise ValueError(f"option {camel_case(name)} does not concern format {format}")
-    keyed = _concerns(format, "key")
+    keyed = "key" in concerning
     with tempfile.TemporaryDirectory(prefix="seglake-") as folder:
-        key = {"key": _SAMPLES["key"]} if keyed else {}
+        key = {"key": _ANY_KEY} if keyed else {}
         try:
             writer = seglake.create(Path(folder) / "empty", format=format, **key, **given)
         except ValueError as error:
@@ -197,17 +184,6 @@ def _try_out(format: FormatName, options: CreateOptions) -> FormatFacts:
         facts = FormatFacts(writer.extension, tuple(writer.required), keyed)
         writer.abandon()
     return facts
-
-
-@cache
-def _concerns(format: FormatName, option: str) -> bool:
-    with tempfile.TemporaryDirectory(prefix="seglake-") as folder:
-        try:
-            sample: dict[str, Any] = {option: _SAMPLES[option]}
-            seglake.create(Path(folder) / "empty", format=format, **sample).abandon()
-        except ValueError:
-            return False
-    return True
 
 
 def _folder(given: Mapping[str, str]) -> str:

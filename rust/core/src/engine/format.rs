@@ -21,12 +21,16 @@ pub struct Format {
     pub name: &'static str,
     /// The usual file extension, without the dot.
     pub extension: &'static str,
+    /// The extension of the index that files may have beside them, without the dot.
+    pub index_extension: Option<&'static str>,
     /// The names of the [columns](Self::columns) that one record is found by.
     pub identifier: &'static [&'static str],
     /// How records are checked at best; [`Walk::checked`] says how those of one file are.
     pub checked: Checked,
     /// Whether values lie in the file as they are, so that they can be viewed there.
     pub has_plain_values: bool,
+    /// Whether records may be given out although something about them is damaged, which their cause then says.
+    pub marks_damage: bool,
     /// The reading options that concern only some formats, and this one among them.
     pub open_options: &'static [&'static str],
     /// The [`WriteOptions`] that concern this format.
@@ -61,6 +65,12 @@ impl Format {
     #[must_use]
     pub fn columns(&self, options: &Options) -> &'static [Column] {
         (self.columns)(options)
+    }
+
+    /// Whether its files can be read in parts, see [`split`](crate::format::split).
+    #[must_use]
+    pub const fn is_splittable(&self) -> bool {
+        self.split.is_some()
     }
 
     /// The columns that one record is found by, in the order of [`identifier`](Self::identifier).

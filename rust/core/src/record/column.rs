@@ -57,6 +57,24 @@ pub enum ColumnKind {
     Struct(&'static [Column]),
 }
 
+impl ColumnKind {
+    /// The kind's name, for machines: `uuid`, `timestamp`, `text`, `binary`, `int64`, `uint64`, `boolean`, `list` or `struct`.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Uuid => "uuid",
+            Self::Timestamp => "timestamp",
+            Self::Text => "text",
+            Self::Binary => "binary",
+            Self::Int64 => "int64",
+            Self::UInt64 => "uint64",
+            Self::Boolean => "boolean",
+            Self::List(_) => "list",
+            Self::Struct(_) => "struct",
+        }
+    }
+}
+
 /// One value of one record: of a [`ColumnKind`], or null.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value<'a> {

@@ -41,9 +41,11 @@ use crate::record::{Checked, Column, ColumnKind};
 pub static FORMAT: Format = Format {
     name: "active",
     extension: "active",
+    index_extension: None,
     identifier: &["uuid"],
     checked: Checked::Checksum,
     has_plain_values: true,
+    marks_damage: false,
     open_options: &["key"],
     create_options: &["key", "append", "preallocate", "zero_torn_tail"],
     columns: |_| COLUMNS,

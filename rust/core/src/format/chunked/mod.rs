@@ -52,9 +52,11 @@ use layout::HEADER_BYTES;
 pub static FORMAT: Format = Format {
     name: "chunked",
     extension: "chunks",
+    index_extension: Some(INDEX_EXTENSION),
     identifier: &["offset"],
     checked: Checked::Checksum,
     has_plain_values: false,
+    marks_damage: false,
     open_options: &["index", "max_chunk_bytes", "limit_chunk_bytes"],
     create_options: &[
         "append",

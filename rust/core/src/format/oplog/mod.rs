@@ -44,9 +44,11 @@ use crate::record::Checked;
 pub static FORMAT: Format = Format {
     name: "oplog",
     extension: "oplog",
+    index_extension: None,
     identifier: &["seq"],
     checked: Checked::Structure,
     has_plain_values: true,
+    marks_damage: true,
     open_options: &["dialect"],
     create_options: &["append", "zero_torn_tail", "dialect"],
     columns: |options| layout::columns::columns(options.dialect),

@@ -51,9 +51,11 @@ use crate::record::Checked;
 pub static FORMAT: Format = Format {
     name: "sealed",
     extension: "sealed",
+    index_extension: None,
     identifier: &["uuid"],
     checked: Checked::Checksum,
     has_plain_values: true,
+    marks_damage: false,
     open_options: &["key"],
     create_options: &["key", "overwrite", "trailer"],
     columns: |_| COLUMNS,

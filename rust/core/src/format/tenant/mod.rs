@@ -62,9 +62,11 @@ use crate::source::Source;
 pub static FORMAT: Format = Format {
     name: "tenant",
     extension: "tenant",
+    index_extension: None,
     identifier: &["partition", "tenant", "index"],
     checked: Checked::Checksum,
     has_plain_values: true,
+    marks_damage: false,
     open_options: &[],
     create_options: &["overwrite", "version", "memory_bytes"],
     columns: |_| COLUMNS,

@@ -1,0 +1,48 @@
+//! What the formats are, for Python: the library's own table.
+
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyTuple, PyType};
+use seglake::format::{Column, FORMATS, Format, Options};
+
+use crate::message::dialect_of;
+
+/// The formats that there are, by their names.
+///
+/// `dialect` is how the messages of an oplog are laid out, on which its columns depend. Raises ValueError for an unknown one.
+#[pyfunction]
+#[pyo3(signature = (*, dialect=None))]
+pub(crate) fn formats<'py>(py: Python<'py>, dialect: Option<&str>) -> PyResult<Bound<'py, PyDict>> {
+    let mut options = Options::default();
+    if let Some(dialect) = dialect {
+        options.dialect = dialect_of(py, dialect)?;
+    }
+    let formats = PyDict::new(py);
+    for format in FORMATS {
+        formats.set_item(format.name, object(py, format, &options)?)?;
+    }
+    Ok(formats)
+}
+
+/// A `seglake.Format`.
+fn object<'py>(py: Python<'py>, format: &Format, options: &Options) -> PyResult<Bound<'py, PyAny>> {
+    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    static COLUMN: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    let class = COLUMN.import(py, "seglake._types", "Column")?;
+    let column = |own: &Column| class.call1((own.name, own.kind.as_str(), own.optional));
+    let columns = format.columns(options).iter().map(column);
+    let fields = PyDict::new(py);
+    fields.set_item("name", format.name)?;
+    fields.set_item("extension", format.extension)?;
+    fields.set_item("index_extension", format.index_extension)?;
+    let columns = PyTuple::new(py, columns.collect::<PyResult<Vec<_>>>()?)?;
+    fields.set_item("columns", columns)?;
+    fields.set_item("identifier", PyTuple::new(py, format.identifier)?)?;
+    fields.set_item("open_options", PyTuple::new(py, format.open_options)?)?;
+    fields.set_item("create_options", PyTuple::new(py, format.create_options)?)?;
+    fields.set_item("splittable", format.is_splittable())?;
+    fields.set_item("checked", format.checked.as_str())?;
+    fields.set_item("marks_damage", format.marks_damage)?;
+    let class = CLASS.import(py, "seglake._types", "Format")?;
+    class.call((), Some(&fields))
+}
