@@ -433,3 +433,29 @@ fn behind_a_damaged_table_only_the_first_look_up_reads_the_file() {
     missed.each(|hit| assert!(hit.is_none()));
     assert!(counting.take().0 < 16 << 10);
 }
+
+/// What is not there may have stood where the damage is: the error of each miss is the same, and the file is read for the first.
+#[test]
+fn behind_a_damaged_table_a_strict_miss_is_the_first_damage_each_time() {
+    let segment = varied(2, 300 << 10);
+    let mut bytes = segment.bytes.clone();
+    bytes[14] ^= 0x40; // the first tenant's length in the table
+    let len = bytes.len() as u64;
+    let counting = Counting::new(bytes);
+    let lookup = lookup(counting.clone(), &options(true)).unwrap();
+    let mut read = Vec::new();
+    let mut raised = Vec::new();
+    for wanted in absent(&segment.messages[0]) {
+        let Err(Error::Damage(damage)) = lookup.get(&[wanted]) else {
+            panic!("a miss that is not proven");
+        };
+        raised.push((damage.offset, damage.cause, damage.to_string()));
+        read.push(counting.take().0);
+    }
+    raised.dedup();
+    assert_eq!(raised.len(), 1, "{raised:?}");
+    assert!(
+        read[0] >= len / 2 && read[1..].iter().all(|read| *read < 16 << 10),
+        "{read:?}"
+    );
+}

@@ -12,7 +12,7 @@ use super::ranges::{self, count_is_wrong};
 use super::walk::{TenantScan, TenantWalk};
 use crate::bug::OrBug;
 use crate::engine::{Hits, Lookup, Options, Step, Walk, Wanted};
-use crate::error::Result;
+use crate::error::{Damage, Error, Result};
 use crate::limits::LIMITS;
 use crate::record::{IdValue, OwnedRows, RecordId, Value};
 use crate::source::Source;
@@ -31,6 +31,8 @@ struct Known {
     signposts: Vec<(u32, Arc<[u8]>, u64, u64)>,
     /// Version 2, where the table of contents does not lead there: what a walk through the whole file found.
     proven: OnceLock<Proven>,
+    /// The first damage in the file, once a strict look-up met it.
+    damage: OnceLock<Damage>,
 }
 
 /// The blocks that count, which ascend by partition and tenant.
@@ -82,6 +84,7 @@ impl TocLookup {
             front,
             signposts,
             proven: OnceLock::new(),
+            damage: OnceLock::new(),
         }))
     }
 
@@ -219,6 +222,26 @@ impl TocLookup {
         Ok(is_damaged)
     }
 
+    /// Reads the file strictly, up to its first damage, which is remembered.
+    fn refuse_damage(&self, known: &Known) -> Result<()> {
+        if let Some(damage) = known.damage.get() {
+            return Err(Error::Damage(Box::new(damage.clone())));
+        }
+        let mut walk = self.whole(&self.options(Wanted::default(), true))?;
+        loop {
+            match walk.step() {
+                Ok(Step::More) => {}
+                Ok(_) => return Ok(()),
+                Err(error) => {
+                    if let Error::Damage(damage) = &error {
+                        known.damage.get_or_init(|| (**damage).clone());
+                    }
+                    return Err(error);
+                }
+            }
+        }
+    }
+
     fn whole(&self, options: &Options) -> Result<TenantWalk> {
         let front = self.known()?.front.clone();
         let scan = TenantScan::begin(self.source.clone(), options, front);
@@ -318,8 +341,7 @@ impl Lookup for TocLookup {
         };
         if self.options.strict && is_damaged && hits.places.contains(&None) {
             // What was not found might have stood where the damage is.
-            let mut walk = self.whole(&self.options(Wanted::default(), true))?;
-            while walk.step()? == Step::More {}
+            self.refuse_damage(known)?;
         }
         hits.sets.push(Box::new(found));
         Ok(hits)
