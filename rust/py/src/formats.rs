@@ -34,7 +34,7 @@ fn object<'py>(py: Python<'py>, format: &Format, options: &Options) -> PyResult<
     let fields = PyDict::new(py);
     fields.set_item("name", format.name)?;
     fields.set_item("extension", format.extension)?;
-    fields.set_item("index_extension", format.index_extension)?;
+    fields.set_item("index_extension", format.index_extension())?;
     let columns = PyTuple::new(py, columns.collect::<PyResult<Vec<_>>>()?)?;
     fields.set_item("columns", columns)?;
     fields.set_item("identifier", PyTuple::new(py, format.identifier)?)?;

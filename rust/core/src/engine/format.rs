@@ -21,8 +21,6 @@ pub struct Format {
     pub name: &'static str,
     /// The usual file extension, without the dot.
     pub extension: &'static str,
-    /// The extension of the index that files may have beside them, without the dot.
-    pub index_extension: Option<&'static str>,
     /// The names of the [columns](Self::columns) that one record is found by.
     pub identifier: &'static [&'static str],
     /// How records are checked at best; [`Walk::checked`] says how those of one file are.
@@ -39,6 +37,7 @@ pub struct Format {
     pub(crate) detect: fn(&dyn Source, &Options) -> Result<Likelihood>,
     pub(crate) walk: OpenWalk,
     pub(crate) split: Option<SplitFile>,
+    pub(crate) index: Option<&'static IndexFile>,
     pub(crate) lookup: OpenLookup,
     pub(crate) create: Create,
     pub(crate) salvage: SalvageFile,
@@ -65,6 +64,12 @@ impl Format {
     #[must_use]
     pub fn columns(&self, options: &Options) -> &'static [Column] {
         (self.columns)(options)
+    }
+
+    /// The extension of the index that a file may have beside it, without the dot; `None` for formats whose files have none.
+    #[must_use]
+    pub fn index_extension(&self) -> Option<&'static str> {
+        self.index.map(|index| index.extension)
     }
 
     /// Whether its files can be read in parts, see [`split`](crate::format::split).
@@ -185,6 +190,8 @@ impl PartialEq for Format {
 
 /// An index that lies beside a file and is made of it alone.
 pub(crate) struct IndexFile {
+    /// Its extension, without the dot.
+    pub(crate) extension: &'static str,
     /// Where the index of a file is; `None` if the file itself is called so.
     pub(crate) beside: fn(&Path) -> Option<PathBuf>,
     /// Whether options name an index for a file, and there is one.

@@ -17,7 +17,9 @@ pub(crate) mod writer;
 pub(crate) use budget::{Budget, follows_plausibly};
 pub(crate) use driver::{Advance, Driver, Scan};
 pub use format::Format;
-pub(crate) use format::{IndexFile, Likelihood};
+#[cfg(feature = "chunked")]
+pub(crate) use format::IndexFile;
+pub(crate) use format::Likelihood;
 pub use lookup::{Hits, Lookup};
 pub use options::{Bound, Dialect, IndexSource, Interrupt, Options, Wanted};
 pub(crate) use options::{Types, UuidBounds};

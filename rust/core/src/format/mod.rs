@@ -15,7 +15,6 @@ use std::sync::Arc;
 pub use detect::{Detection, detect, resolve};
 pub use part::split;
 
-use crate::engine::IndexFile;
 pub use crate::engine::{
     Bound, Carry, Dialect, Eof, Format, Hits, IndexSource, Interrupt, Lookup, Options, Part, Start,
     Step, Walk, Wanted, WriteOptions, Writer,
@@ -59,16 +58,6 @@ pub fn by_name(name: &str) -> Result<&'static Format> {
                 names.join(", ")
             ))
         })
-}
-
-/// The index that files of a format have beside them; `None` for formats whose files have none.
-pub(crate) fn index_file(format: &Format) -> Option<&'static IndexFile> {
-    #[cfg(feature = "chunked")]
-    if *format == chunked::FORMAT {
-        return Some(&chunked::INDEX_FILE);
-    }
-    let _ = format;
-    None
 }
 
 /// Begins to walk a file.

@@ -41,7 +41,6 @@ use crate::record::{Checked, Column, ColumnKind};
 pub static FORMAT: Format = Format {
     name: "active",
     extension: "active",
-    index_extension: None,
     identifier: &["uuid"],
     checked: Checked::Checksum,
     has_plain_values: true,
@@ -52,6 +51,7 @@ pub static FORMAT: Format = Format {
     detect: detect::detect,
     walk: |source, options, start| Ok(Box::new(walk::ActiveWalk::open(source, options, start)?)),
     split: None,
+    index: None,
     lookup: |source, options| Ok(Box::new(WalkingLookup::new(&FORMAT, source, options))),
     create: |path, options| Ok(Box::new(Writer::open(path, options)?)),
     salvage: salvage::salvage,

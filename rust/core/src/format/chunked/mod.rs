@@ -52,7 +52,6 @@ use layout::HEADER_BYTES;
 pub static FORMAT: Format = Format {
     name: "chunked",
     extension: "chunks",
-    index_extension: Some(INDEX_EXTENSION),
     identifier: &["offset"],
     checked: Checked::Checksum,
     has_plain_values: false,
@@ -70,6 +69,7 @@ pub static FORMAT: Format = Format {
     detect,
     walk: |source, options, start| Ok(Box::new(walk::ChunkedWalk::open(source, options, start)?)),
     split: Some(part::split),
+    index: Some(&INDEX_FILE),
     lookup: |source, options| Ok(Box::new(lookup::ChunkedLookup::new(source, options))),
     create: |path, options| Ok(Box::new(Writer::open(path, options)?)),
     salvage: salvage::salvage,
@@ -83,7 +83,8 @@ pub static FORMAT: Format = Format {
 };
 
 /// The index beside a segment.
-pub(crate) static INDEX_FILE: IndexFile = IndexFile {
+static INDEX_FILE: IndexFile = IndexFile {
+    extension: INDEX_EXTENSION,
     beside,
     is_there: index::has_index,
     build: |log, options, put| {

@@ -44,7 +44,6 @@ use crate::record::Checked;
 pub static FORMAT: Format = Format {
     name: "oplog",
     extension: "oplog",
-    index_extension: None,
     identifier: &["seq"],
     checked: Checked::Structure,
     has_plain_values: true,
@@ -55,6 +54,7 @@ pub static FORMAT: Format = Format {
     detect: detect::detect,
     walk: |source, options, start| Ok(Box::new(walk::OplogWalk::open(source, options, start)?)),
     split: None,
+    index: None,
     lookup: |source, options| Ok(Box::new(WalkingLookup::new(&FORMAT, source, options))),
     create: |path, options| Ok(Box::new(Writer::open(path, options)?)),
     salvage: salvage::salvage,

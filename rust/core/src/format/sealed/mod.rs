@@ -51,7 +51,6 @@ use crate::record::Checked;
 pub static FORMAT: Format = Format {
     name: "sealed",
     extension: "sealed",
-    index_extension: None,
     identifier: &["uuid"],
     checked: Checked::Checksum,
     has_plain_values: true,
@@ -62,6 +61,7 @@ pub static FORMAT: Format = Format {
     detect: detect::detect,
     walk: |source, options, start| Ok(Box::new(open::walk(source, options, start)?)),
     split: Some(part::split),
+    index: None,
     lookup: |source, options| Ok(Box::new(lookup::SealedLookup::open(source, options)?)),
     create: |path, options| Ok(Box::new(Writer::create(path, options)?)),
     salvage: salvage::salvage,

@@ -62,7 +62,6 @@ use crate::source::Source;
 pub static FORMAT: Format = Format {
     name: "tenant",
     extension: "tenant",
-    index_extension: None,
     identifier: &["partition", "tenant", "index"],
     checked: Checked::Checksum,
     has_plain_values: true,
@@ -73,6 +72,7 @@ pub static FORMAT: Format = Format {
     detect,
     walk: |source, options, start| Ok(Box::new(walk::TenantWalk::open(source, options, start)?)),
     split: Some(part::split),
+    index: None,
     lookup: |source, options| Ok(Box::new(lookup::TocLookup::new(source, options))),
     create: |path, options| Ok(Box::new(Writer::create(path, options)?)),
     salvage: salvage::salvage,

@@ -16,7 +16,7 @@ use super::{Report, verify};
 use crate::bug::OrBug;
 use crate::engine::{Carried, Eof, Format, Options, Runs, Salvage, Wanted};
 use crate::error::{Error, Result, name};
-use crate::format::{index_file, resolve};
+use crate::format::resolve;
 use crate::ledger::Kind;
 use crate::output::{NewFile, commit_together};
 use crate::source::{FileSource, Source};
@@ -339,7 +339,7 @@ fn write_index(
     options: &Options,
     index: &mut NewFile,
 ) -> Result<()> {
-    let index_file = index_file(format).or_bug("an index of files that have one")?;
+    let index_file = format.index.or_bug("an index of files that have one")?;
     let path = index.path().to_path_buf();
     let failed = |error| unwritten(&path, error);
     let mut out = BufWriter::new(index.file());

@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use super::Recovery;
 use crate::engine::{Format, Options};
 use crate::error::{Error, Result};
-use crate::format::index_file;
 use crate::output::folder;
 use crate::source::Source;
 use crate::text;
@@ -59,12 +58,15 @@ impl Places {
             Some(quarantine) => quarantine.clone(),
             None => default_quarantine(recovered),
         };
-        let index_file = index_file(format);
-        let has_index = match index_file {
+        let has_index = match format.index {
             Some(index_file) => (index_file.is_there)(source, options)?,
             None => false,
         };
-        let beside = |path: &Path| index_file.and_then(|index_file| (index_file.beside)(path));
+        let beside = |path: &Path| {
+            format
+                .index
+                .and_then(|index_file| (index_file.beside)(path))
+        };
         let index = match beside(recovered) {
             Some(index) => Some(index).filter(|_| has_index),
             None if has_index => {
