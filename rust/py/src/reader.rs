@@ -100,6 +100,11 @@ impl Reader {
         self.format.columns(&self.options)
     }
 
+    /// The columns that records are found by.
+    fn identifying(&self) -> Vec<&'static Column> {
+        self.format.identifying(&self.options).collect()
+    }
+
     /// Looks up records; `None` stands for what no record can be found by.
     fn look_up(&self, py: Python<'_>, ids: Vec<Option<RecordId>>) -> PyResult<Hits> {
         self.shared.check_open()?;
@@ -250,7 +255,7 @@ impl Reader {
         id: &Bound<'_, PyTuple>,
         fields: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Option<Py<Record>>> {
-        let id = id_from_arguments(self.format, self.columns(), id, fields)?;
+        let id = id_from_arguments(self.format, &self.identifying(), id, fields)?;
         let hits = self.look_up(py, vec![id])?;
         Ok(self.found(py, &hits)?.pop().flatten())
     }
@@ -265,11 +270,11 @@ impl Reader {
         py: Python<'py>,
         ids: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
+        let (format, identifying) = (self.format, self.identifying());
         if let Some(arrays) = arrow::import_arrays(ids)? {
-            let (format, columns) = (self.format, self.columns());
             let mut known = Vec::new();
             for array in arrays {
-                known.extend(ids_from_arrow(py, format, columns, &*array)?);
+                known.extend(ids_from_arrow(py, format, &identifying, &*array)?);
             }
             let hits = self.look_up(py, known)?;
             let path = self.source.path();
@@ -279,7 +284,7 @@ impl Reader {
         }
         let known = ids
             .try_iter()?
-            .map(|id| id_from_python(self.format, self.columns(), &id?));
+            .map(|id| id_from_python(format, &identifying, &id?));
         let hits = self.look_up(py, known.collect::<PyResult<_>>()?)?;
         Ok(self.found(py, &hits)?.into_pyobject(py)?.into_any())
     }

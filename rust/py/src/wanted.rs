@@ -60,12 +60,6 @@ fn shown(given: &Bound<'_, PyAny>, name: &str) -> PyResult<Vec<Vec<u8>>> {
     each.map(|one| shown_bytes(&one?, name)).collect()
 }
 
-/// The columns that records are found by.
-fn id_columns(format: &Format, columns: &'static [Column]) -> Vec<&'static Column> {
-    let column = |name: &&str| columns.iter().find(|own| own.name == *name);
-    format.identifier.iter().filter_map(column).collect()
-}
-
 /// An identifier from values of the identifying columns; `None` where one is null.
 fn id(values: &[FieldIn<'_>]) -> Option<RecordId> {
     let values = values.iter().map(|field| IdValue::of(&field.value()));
@@ -75,22 +69,20 @@ fn id(values: &[FieldIn<'_>]) -> Option<RecordId> {
 /// What a caller gave to find one record by: positional and keyword arguments named like the columns.
 pub(crate) fn id_from_arguments(
     format: &Format,
-    columns: &'static [Column],
+    identifying: &[&Column],
     args: &Bound<'_, PyTuple>,
     fields: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<Option<RecordId>> {
-    let wanted = id_columns(format, columns);
-    let names: Vec<_> = wanted.iter().map(|column| column.name).collect();
     let usage = || {
         PyTypeError::new_err(format!(
             "{} records are found by {}",
             format.name,
-            names.join(", ")
+            format.identifier.join(", ")
         ))
     };
     let mut given = args.iter();
     let mut values = Vec::new();
-    for column in &wanted {
+    for column in identifying {
         let value = match (given.next(), fields) {
             (Some(value), _) => value,
             (None, Some(fields)) => fields.get_item(column.name)?.ok_or_else(usage)?,
@@ -102,7 +94,7 @@ pub(crate) fn id_from_arguments(
         values.push(from_python(&value, column.kind, column.name)?);
     }
     let named = fields.map_or(0, |fields| fields.len());
-    if given.next().is_some() || args.len() + named != wanted.len() {
+    if given.next().is_some() || args.len() + named != identifying.len() {
         return Err(usage());
     }
     Ok(id(&values))
@@ -111,7 +103,7 @@ pub(crate) fn id_from_arguments(
 /// One of several identifiers: a value, or a tuple of values.
 pub(crate) fn id_from_python(
     format: &Format,
-    columns: &'static [Column],
+    identifying: &[&Column],
     object: &Bound<'_, PyAny>,
 ) -> PyResult<Option<RecordId>> {
     // Many ids may come in one list.
@@ -121,7 +113,7 @@ pub(crate) fn id_from_python(
             name,
             ..
         },
-    ] = id_columns(format, columns).as_slice()
+    ] = identifying
         && !object.is_instance_of::<PyTuple>()
         && !object.is_none()
     {
@@ -131,7 +123,7 @@ pub(crate) fn id_from_python(
         Ok(tuple) => tuple.clone(),
         Err(_) => PyTuple::new(object.py(), [object])?,
     };
-    id_from_arguments(format, columns, &args, None)
+    id_from_arguments(format, identifying, &args, None)
 }
 
 /// The identifiers in an Arrow array: of one column, or a structure of several. `None` for a null and for what no record
@@ -139,26 +131,24 @@ pub(crate) fn id_from_python(
 pub(crate) fn ids_from_arrow(
     py: Python<'_>,
     format: &Format,
-    columns: &'static [Column],
+    identifying: &[&Column],
     array: &dyn Array,
 ) -> PyResult<Vec<Option<RecordId>>> {
     use arrow_array::cast::AsArray;
-    let wanted = id_columns(format, columns);
-    let arrays: Vec<&dyn Array> = match (wanted.as_slice(), array.as_struct_opt()) {
+    let arrays: Vec<&dyn Array> = match (identifying, array.as_struct_opt()) {
         ([_], None) => vec![array],
         (_, Some(fields)) => {
             let field = |column: &&Column| fields.column_by_name(column.name).map(|own| &**own);
-            let found: Option<Vec<&dyn Array>> = wanted.iter().map(field).collect();
+            let found: Option<Vec<&dyn Array>> = identifying.iter().map(field).collect();
             found.unwrap_or_default()
         }
         _ => Vec::new(),
     };
     if arrays.is_empty() {
-        let names: Vec<_> = wanted.iter().map(|column| column.name).collect();
         return Err(PyValueError::new_err(format!(
             "{} records are found by {}: give an array of that, or a struct of these fields",
             format.name,
-            names.join(", ")
+            format.identifier.join(", ")
         )));
     }
     if let (
@@ -169,7 +159,7 @@ pub(crate) fn ids_from_arrow(
                 ..
             },
         ],
-    ) = (arrays.as_slice(), wanted.as_slice())
+    ) = (arrays.as_slice(), identifying)
         && let Some(uuids) = array.as_fixed_size_binary_opt()
         && uuids.value_length() == 16
     {
@@ -182,7 +172,7 @@ pub(crate) fn ids_from_arrow(
         return ids.map_err(|error| raise(py, error));
     }
     let row = |row: usize| {
-        let values = arrays.iter().zip(&wanted);
+        let values = arrays.iter().zip(identifying);
         let values =
             values.map(|(array, column)| from_arrow(*array, row, column.kind, column.name));
         let values = values.collect::<PyResult<Vec<_>>>()?;

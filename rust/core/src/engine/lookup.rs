@@ -96,13 +96,18 @@ impl WalkingLookup {
 
     /// What a walk has to meet to come past all of these.
     fn plan(&self, ids: &[RecordId]) -> Plan {
-        let columns: Vec<_> = self.format.identifying(&self.options).collect();
+        let all = self.format.columns(&self.options);
+        let columns = self.format.identifying_places(&self.options);
+        let is_uuid = |place: &usize| {
+            all.get(*place)
+                .is_some_and(|own| own.kind == ColumnKind::Uuid)
+        };
         let mut plan = Plan {
             wanted: Wanted::default(),
             missing: BTreeMap::new(),
             // Records ascend by UUIDs wherever they have one.
-            ascends: matches!(columns.as_slice(), [column] if column.kind == ColumnKind::Uuid),
-            columns: self.format.identifying_places(&self.options),
+            ascends: matches!(columns.as_slice(), [place] if is_uuid(place)),
+            columns,
         };
         for (place, id) in ids.iter().enumerate() {
             plan.missing.entry(id.clone()).or_default().push(place);
