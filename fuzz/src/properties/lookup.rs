@@ -101,10 +101,10 @@ pub(super) fn finds_what_the_walk_gives(
 ) {
     let is_sound = scan.spans.iter().all(|span| !span.is_damage());
     let format = options.format.unwrap();
-    let mut ids = vec![
-        extreme(format, options, false),
-        extreme(format, options, true),
-    ];
+    let mut ids: Vec<_> = EXTREMES
+        .iter()
+        .map(|extreme| extreme_id(format, options, *extreme))
+        .collect();
     for record in &scan.records {
         let id = id(format, options, record);
         ids.extend([neighbour(&id, draw), id]);
@@ -203,14 +203,21 @@ pub(super) fn id(format: &Format, options: &Options, record: &Record) -> RecordI
     RecordId::new(values)
 }
 
+/// The numbers that numbers of records begin and end at, whatever their width, each with the byte that goes with it.
+const EXTREMES: [(i128, u8); 6] = [
+    (i64::MIN as i128, 0),
+    (-1, 0xff),
+    (0, 0),
+    (u32::MAX as i128, 0xff),
+    (i64::MAX as i128, 0xff),
+    (u64::MAX as i128, 0xff),
+];
+
 /// One that is hardly there.
-fn extreme(format: &Format, options: &Options, greatest: bool) -> RecordId {
-    let byte = if greatest { 0xff } else { 0 };
+fn extreme_id(format: &Format, options: &Options, (number, byte): (i128, u8)) -> RecordId {
     let value = |column: &Column| match column.kind {
         ColumnKind::Uuid => IdValue::Uuid([byte; 16]),
-        ColumnKind::Int64 if greatest => i64::MAX.into(),
-        ColumnKind::Int64 => i64::MIN.into(),
-        ColumnKind::UInt64 => u64::from_ne_bytes([byte; 8]).into(),
+        ColumnKind::Int64 | ColumnKind::UInt64 => IdValue::Integer(number),
         _ => vec![byte].into(),
     };
     let values: Vec<_> = format.identifying(options).map(value).collect();
