@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from typing import Any, Final, Literal, TypeVar, cast
 from uuid import UUID
 
@@ -183,6 +184,7 @@ def _given(options: FormatOptions | Wanted) -> Iterator[tuple[str, Any]]:
             yield field.name, value
 
 
+@cache
 def _format(name: str) -> seglake.Format:
     formats = seglake.formats()
     if name not in formats:
