@@ -402,7 +402,7 @@ def test_types_are_chosen_as_they_show_or_as_bytes(tmp_path: Path) -> None:
                 assert reader.report.records == len(expected)
             with seglake.open(file) as reader:
                 assert [int(record.value) for record in reader.range(**wanted)] == expected
-    with pytest.raises(ValueError, match="types cannot be had of tenant records: they have no type"):
+    with pytest.raises(ValueError, match="cannot filter tenant records by type: they have no such column"):
         seglake.open(original("tenant")[0], format="tenant", types=["a"]).batches()
 
 

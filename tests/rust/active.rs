@@ -9,7 +9,7 @@ use crate::common::{
 use proptest::prelude::*;
 use seglake::Error;
 use seglake::checksum::Key;
-use seglake::format::{Bound, Eof, Options, RecordId, Start, Step, Wanted, active, lookup, open};
+use seglake::format::{Eof, Filter, Options, RecordId, Start, Step, active, lookup, open};
 use seglake::ledger::{Cause, Kind};
 use seglake::source::{BytesSource, Source};
 
@@ -350,15 +350,13 @@ fn lookups_hit_only_what_checks() {
 #[test]
 fn bounds_are_half_open_and_end_the_reading() {
     let bytes = segment(&Key::DEFAULT, &[("", "0"), ("", "1"), ("", "2"), ("", "3")]);
-    let wanted = Wanted {
-        since: Some(Bound::Uuid(uuid(1001))),
-        until: Some(Bound::Uuid(uuid(1003))),
-        ..Wanted::default()
-    };
+    let wanted = Filter::default()
+        .at_least("uuid", uuid(1001))
+        .below("uuid", uuid(1003));
     let (records, ledger) = scan(
         source(&bytes),
         &Options {
-            wanted,
+            filter: wanted,
             ..lenient()
         },
     )

@@ -10,7 +10,7 @@ use crate::common::counting::Counting;
 use crate::common::{Windowed, assert_covers, source};
 use proptest::prelude::*;
 use seglake::Error;
-use seglake::format::{Bound, Carry, Eof, Options, Start, Step, Wanted, open};
+use seglake::format::{Carry, Eof, Filter, Options, Start, Step, open};
 use seglake::ledger::{Cause, Kind, Span};
 
 type Message = (i64, Vec<u8>);
@@ -251,7 +251,7 @@ fn records_are_wanted_by_time_and_message_offset() {
     let bytes = segment(5, 4, 10);
     let offsets = |wanted| {
         let options = Options {
-            wanted,
+            filter: wanted,
             ..lenient()
         };
         let (records, ledger) = scan(source(&bytes), &options).unwrap();
@@ -267,18 +267,24 @@ fn records_are_wanted_by_time_and_message_offset() {
             chunks,
         )
     };
-    let time = |since: Option<i64>, until: Option<i64>| Wanted {
-        since: since.map(Bound::Micros),
-        until: until.map(Bound::Micros),
-        ..Wanted::default()
+    let time = |since: Option<i64>, until: Option<i64>| {
+        let mut filter = Filter::default();
+        if let Some(since) = since {
+            filter = filter.at_least("timestamp", since);
+        }
+        if let Some(until) = until {
+            filter = filter.below("timestamp", until);
+        }
+        filter
     };
     assert_eq!(offsets(time(Some(50), Some(71))).0, [5, 6, 7]);
     assert_eq!(offsets(time(Some(51), Some(70))).0, [6]);
     assert_eq!(offsets(time(None, Some(i64::MIN))).0.len(), 0);
     assert_eq!(offsets(time(Some(i64::MIN), None)).0.len(), 20);
-    let between = |range| Wanted {
-        offsets: Some(range),
-        ..Wanted::default()
+    let between = |range: std::ops::Range<u64>| {
+        Filter::default()
+            .at_least("offset", range.start)
+            .below("offset", range.end)
     };
     assert_eq!(
         offsets(between(3..6)),
@@ -287,14 +293,11 @@ fn records_are_wanted_by_time_and_message_offset() {
     );
     assert_eq!(offsets(between(0..1)).0, [0]);
     assert_eq!(offsets(between(6..6)).0.len(), 0);
-    let uuid = Wanted {
-        since: Some(Bound::Uuid([0; 16])),
-        ..Wanted::default()
-    };
+    let uuid = Filter::default().at_least("uuid", [0; 16]);
     let refused = open(
         source(&bytes),
         &Options {
-            wanted: uuid,
+            filter: uuid,
             ..lenient()
         },
         Start::Beginning,

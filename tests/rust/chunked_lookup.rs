@@ -1,6 +1,7 @@
 //! Chunked segments by message offset: with an index, without one, and with one that is stale, cut off, foreign or lying.
 
 use std::fs;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -13,9 +14,7 @@ use crate::common::source;
 use proptest::prelude::*;
 use seglake::Error;
 use seglake::format::chunked::{ITEM_BYTES, Index, Item, build_index};
-use seglake::format::{
-    Bound, FORMATS, IndexSource, Lookup, Options, RecordId, Wanted, detect, lookup,
-};
+use seglake::format::{FORMATS, Filter, IndexSource, Lookup, Options, RecordId, detect, lookup};
 use seglake::ledger::{Cause, Kind, Span};
 use seglake::source::{BytesSource, Source};
 use seglake::verbs;
@@ -212,7 +211,7 @@ proptest! {
             for (offset, found) in offsets.iter().zip(&all) {
                 prop_assert_eq!(&get(&*lookup, &[*offset]).unwrap()[0], found);
             }
-            let wanted = Wanted { offsets: Some(from..from + len), ..Wanted::default() };
+            let wanted = Filter::default().at_least("offset", from).below("offset", from + len);
             let (ranged, _) = finish(lookup.range(&wanted).unwrap()).unwrap();
             let within = records.iter().filter(|record| (from..from + len).contains(&record.offset.cast_unsigned()));
             prop_assert!(ranged.iter().eq(within));
@@ -276,19 +275,15 @@ fn only_the_chunks_needed_are_read() {
     assert!(found.iter().all(Option::is_some));
     assert!(counting.take().0 <= chunk_bytes + 0x80 + small);
     // A range reads the chunks in it and one header behind.
-    let wanted = Wanted {
-        offsets: Some(2995..3005),
-        ..Wanted::default()
-    };
+    let wanted = Filter::default()
+        .at_least("offset", 2995)
+        .below("offset", 3005);
     let (records, _) = finish(indexed.range(&wanted).unwrap()).unwrap();
     assert_eq!(records.len(), 10);
     let read = counting.take().0;
     assert!(read <= 2 * (chunk_bytes + 0x100) + small, "{read}");
     // Times narrow nothing, but message offsets beside them do.
-    let wanted = Wanted {
-        since: Some(Bound::Micros(30_000)),
-        ..wanted
-    };
+    let wanted = wanted.at_least("timestamp", 30_000);
     let (records, _) = finish(indexed.range(&wanted).unwrap()).unwrap();
     assert_eq!(records.len(), 5);
     assert!(counting.take().0 <= 2 * (chunk_bytes + 0x100) + small);
@@ -442,10 +437,7 @@ fn identifiers_of_other_columns_are_refused() {
     ] {
         assert!(matches!(lookup.get(&[id]), Err(Error::Usage(_))));
     }
-    let partitions = Wanted {
-        partitions: Some(vec![1]),
-        ..Wanted::default()
-    };
+    let partitions = Filter::default().among("partition", vec![1]);
     assert!(matches!(lookup.range(&partitions), Err(Error::Usage(_))));
     assert_eq!(get(&*lookup, &[]).unwrap().len(), 0);
 }
@@ -501,14 +493,12 @@ fn the_ends_of_offsets_and_times_are_wanted_like_others() {
     assert_eq!(all.len(), 4);
     let since = |offset: u64| offset..u64::MAX;
     let last = i64::MAX.cast_unsigned();
-    let offsets = |offsets| Wanted {
-        offsets: Some(offsets),
-        ..Wanted::default()
+    let offsets = |offsets: Range<u64>| {
+        Filter::default()
+            .at_least("offset", offsets.start)
+            .below("offset", offsets.end)
     };
-    let until = |micros| Wanted {
-        until: Some(Bound::Micros(micros)),
-        ..Wanted::default()
-    };
+    let until = |micros| Filter::default().below("timestamp", micros);
     let cases = [
         (offsets(since(0)), 0..4),
         (offsets(since(6)), 1..4),
@@ -524,7 +514,7 @@ fn the_ends_of_offsets_and_times_are_wanted_like_others() {
     for (wanted, expected) in cases {
         for prune in [false, true] {
             let options = Options {
-                wanted: wanted.clone(),
+                filter: wanted.clone(),
                 prune,
                 ..lenient()
             };

@@ -9,7 +9,7 @@ use crate::common::chunked::{
 };
 use crate::common::{Windowed, assert_covers, source};
 use seglake::Error;
-use seglake::format::{Options, Start, Step, Wanted, open};
+use seglake::format::{Filter, Options, Start, Step, open};
 use seglake::ledger::{Cause, Kind, Span};
 use seglake::source::Source;
 use seglake::verbs::verify;
@@ -54,14 +54,11 @@ fn a_chunk_too_large_to_keep_is_given_out_in_a_second_pass() {
         };
         let (records, _) = scan(source(&bytes), &without).unwrap();
         assert_eq!(records.len(), all.len());
-        let wanted = Wanted {
-            offsets: Some(5..12),
-            ..Wanted::default()
-        };
+        let wanted = Filter::default().at_least("offset", 5).below("offset", 12);
         let (records, _) = scan(
             source(&bytes),
             &Options {
-                wanted,
+                filter: wanted,
                 ..options.clone()
             },
         )

@@ -9,7 +9,7 @@ use crate::common::chunked::{
 use crate::common::counting::Counting;
 use crate::common::{Windowed, assert_covers, source};
 use seglake::Error;
-use seglake::format::{Bound, Eof, Options, RecordId, Start, Step, Wanted, lookup, open};
+use seglake::format::{Eof, Filter, Options, RecordId, Start, Step, lookup, open};
 use seglake::ledger::{Cause, Kind, Span};
 
 const ALIGNMENT: usize = 0x80;
@@ -247,10 +247,9 @@ fn a_range_of_a_growing_file_ends_behind_what_is_wanted() {
             let options = Options {
                 eof: Eof::Growing,
                 prune,
-                wanted: Wanted {
-                    offsets: Some(12..until),
-                    ..Wanted::default()
-                },
+                filter: Filter::default()
+                    .at_least("offset", 12)
+                    .below("offset", until),
                 ..lenient()
             };
             let mut walk = open(source(&bytes), &options, Start::Beginning).unwrap();
@@ -284,10 +283,9 @@ fn a_range_says_of_damage_what_the_whole_scan_says() {
             (span.start, span.kind, span.cause)
         };
         let whole = scan(source(&bytes), &lenient()).unwrap().1;
-        let wanted = Wanted {
-            offsets: Some(3 * chunks.cast_unsigned()..u64::MAX),
-            ..Wanted::default()
-        };
+        let wanted = Filter::default()
+            .at_least("offset", 3 * chunks.cast_unsigned())
+            .below("offset", u64::MAX);
         let lookup = lookup(source(&bytes), &lenient()).unwrap();
         let mut walk = lookup.range(&wanted).unwrap();
         let mut spans = Vec::new();
@@ -304,10 +302,7 @@ fn a_range_says_of_damage_what_the_whole_scan_says() {
 fn a_look_up_by_offset_finds_what_the_options_do_not_want() {
     let bytes = segment(3, 3, 10);
     let options = Options {
-        wanted: Wanted {
-            until: Some(Bound::Micros(20)),
-            ..Wanted::default()
-        },
+        filter: Filter::default().below("timestamp", 20),
         ..lenient()
     };
     let lookup = lookup(source(&bytes), &options).unwrap();

@@ -43,6 +43,7 @@ mod diagnose_report;
 mod faults;
 #[cfg(all(unix, feature = "faults"))]
 mod faults_append;
+mod filter;
 mod golden;
 mod hostile;
 mod oplog;

@@ -8,7 +8,7 @@ use crate::vectors;
 use proptest::prelude::*;
 use seglake::Error;
 use seglake::checksum::Key;
-use seglake::format::{Bound, Options, Start, Wanted, active, open, oplog, split};
+use seglake::format::{Filter, Options, Start, active, open, oplog, split};
 
 #[test]
 fn golden_files_read_the_same_in_parts() {
@@ -113,9 +113,14 @@ proptest! {
         since in prop::option::of(900_u64..2000),
         until in prop::option::of(900_u64..2000),
     ) {
-        let bound = |tick: Option<u64>| tick.map(|tick| Bound::Uuid(uuid(tick)));
-        let wanted = Wanted { since: bound(since), until: bound(until), ..Wanted::default() };
-        let options = Options { wanted, ..segments::lenient() };
+        let mut wanted = Filter::default();
+        if let Some(since) = since {
+            wanted = wanted.at_least("uuid", uuid(since));
+        }
+        if let Some(until) = until {
+            wanted = wanted.below("uuid", uuid(until));
+        }
+        let options = Options { filter: wanted, ..segments::lenient() };
         let source = source(&bytes);
         let whole = read(&source, &options, Start::Beginning);
         for target in [1, 100, 700] {

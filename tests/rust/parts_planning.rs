@@ -10,8 +10,8 @@ use crate::splitting::{joined, read};
 use seglake::Error;
 use seglake::checksum::Key;
 use seglake::format::{
-    Bound, Carry, Checked, Eof, Options, Part, Rows, Start, Step, Walk, Wanted, active, open,
-    sealed, split, tenant,
+    Carry, Checked, Eof, Filter, Options, Part, Rows, Start, Step, Walk, active, open, sealed,
+    split, tenant,
 };
 use seglake::ledger::{Cause, Kind, Span};
 use seglake::source::Source;
@@ -294,10 +294,7 @@ fn a_damaged_block_that_is_wanted_is_in_the_ledger_of_its_part() {
     bytes[usize::try_from(own.position).unwrap() + 100] ^= 1;
     let options = Options {
         prune: true,
-        wanted: Wanted {
-            partitions: Some(vec![42]),
-            ..Wanted::default()
-        },
+        filter: Filter::default().among("partition", vec![42]),
         ..tenant_segments::lenient()
     };
     let source = source(&bytes);
@@ -323,7 +320,7 @@ fn parts_without_wanted_records_are_not_read() {
     let mut log = chunked::segment(200, 2, 4500);
     let tenants = (0..205).map(|partition| (partition, b"t".to_vec(), vec![9; 9000]));
     let mut tenants = tenant_segments::encode(2, &tenants.collect::<Vec<_>>()).bytes;
-    let bound = |tick| Some(Bound::Uuid(uuid(tick)));
+    let from = |tick| Filter::default().at_least("uuid", uuid(tick));
     for damaged in [false, true] {
         if damaged {
             for at in (24 * 200 + 3000..1_800_000).step_by(50_001) {
@@ -337,34 +334,28 @@ fn parts_without_wanted_records_are_not_read() {
             }
         }
         let by_uuid = [
-            (bound(0), bound(500)),
-            (bound(4000), bound(4200)),
-            (bound(9000), None),
+            from(0).below("uuid", uuid(500)),
+            from(4000).below("uuid", uuid(4200)),
+            from(9000),
         ];
-        let by_uuid = by_uuid.map(|(since, until)| Wanted {
-            since,
-            until,
-            ..Wanted::default()
-        });
         let by_offset = [0..7, 150..161, 390..9000, 1000..2000];
-        let by_offset = by_offset.map(|offsets| Wanted {
-            offsets: Some(offsets),
-            ..Wanted::default()
+        let by_offset = by_offset.map(|offsets| {
+            Filter::default()
+                .at_least("offset", offsets.start)
+                .below("offset", offsets.end)
         });
         let cases = by_uuid
             .map(|wanted| (&sealed, segments::lenient(), wanted))
             .into_iter();
         let cases = cases.chain(by_offset.map(|wanted| (&log, chunked::lenient(), wanted)));
         let by_partition = [vec![0, 1], vec![100], vec![204], vec![3, 197]];
-        let by_partition = by_partition.map(|partitions| Wanted {
-            partitions: Some(partitions),
-            ..Wanted::default()
-        });
+        let by_partition =
+            by_partition.map(|partitions| Filter::default().among("partition", partitions));
         let of_tenants = |wanted| (&tenants, tenant_segments::lenient(), wanted);
         let cases = cases.chain(by_partition.map(of_tenants));
         for (bytes, options, wanted) in cases {
             let all = Options {
-                wanted,
+                filter: wanted,
                 window_bytes: 4096,
                 ..options
             };

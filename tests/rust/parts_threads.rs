@@ -10,7 +10,7 @@ use arrow_array::RecordBatch;
 use arrow_schema::Schema;
 use seglake::Error;
 use seglake::columns::{Batches, Limits, Selection, UuidType};
-use seglake::format::{Interrupt, Options, Wanted};
+use seglake::format::{Filter, Interrupt, Options};
 use seglake::ledger::Span;
 use seglake::source::Source;
 
@@ -109,12 +109,11 @@ fn strict_threads_raise_what_one_raises() {
 fn a_choice_of_records_is_the_same_with_threads() {
     let bytes = chunked::segment(60, 5, 150);
     let source: Arc<dyn Source> = Arc::new(Windowed(bytes));
-    let wanted = Wanted {
-        offsets: Some(70..190),
-        ..Wanted::default()
-    };
+    let wanted = Filter::default()
+        .at_least("offset", 70)
+        .below("offset", 190);
     let options = Options {
-        wanted,
+        filter: wanted,
         ..chunked::lenient()
     };
     let one = read(&source, &options, 1);

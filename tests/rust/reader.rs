@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::common::{lenient, scan, segment, source, uuid};
 use crate::vectors::cases;
 use seglake::checksum::Key;
-use seglake::format::{FORMATS, Rows, Start, Step, Wanted, active, open};
+use seglake::format::{FORMATS, Filter, Rows, Start, Step, active, open};
 use seglake::source::BytesSource;
 use seglake::verbs::{Ledger, verify};
 use seglake::{Error, Options, Reader, Record, RecordId, Result, Value};
@@ -79,12 +79,9 @@ fn reading_strictly_ends_with_the_first_damage() {
 
 #[test]
 fn an_error_of_beginning_to_read_is_the_first_item() {
-    let wanted = Wanted {
-        partitions: Some(vec![1]),
-        ..Wanted::default()
-    };
+    let wanted = Filter::default().among("partition", vec![1]);
     let options = Options {
-        wanted: wanted.clone(),
+        filter: wanted.clone(),
         ..Options::default()
     };
     let bytes = Arc::new(BytesSource::new(segment(&Key::DEFAULT, &[("a", "1")])));

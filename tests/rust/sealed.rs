@@ -9,9 +9,7 @@ use crate::common::{Plain, Windowed, assert_covers, collect, scan, source, stric
 use proptest::prelude::*;
 use seglake::Error;
 use seglake::checksum::Key;
-use seglake::format::{
-    Bound, Checked, FORMATS, Options, Start, Step, Wanted, detect, open, sealed,
-};
+use seglake::format::{Checked, FORMATS, Filter, Options, Start, Step, detect, open, sealed};
 use seglake::ledger::{Cause, Kind, Span};
 use seglake::source::BytesSource;
 
@@ -289,15 +287,13 @@ fn bounds_are_half_open_and_end_the_reading() {
         .map(|tick| (uuid(tick), vec![], vec![3; 20]))
         .collect();
     let bytes = segment(&Key::DEFAULT, &records, true);
-    let wanted = Wanted {
-        since: Some(Bound::Uuid(uuid(1))),
-        until: Some(Bound::Uuid(uuid(3))),
-        ..Wanted::default()
-    };
+    let wanted = Filter::default()
+        .at_least("uuid", uuid(1))
+        .below("uuid", uuid(3));
     let (read, ledger) = scan_sorted(
         source(&bytes),
         &Options {
-            wanted,
+            filter: wanted,
             ..lenient()
         },
     )
@@ -339,14 +335,11 @@ fn a_start_at_a_message_that_moved_is_found_and_any_other_is_refused() {
     let mut bytes = segment(&Key::DEFAULT, &records, true);
     bytes[24 + 23] += 1;
     let position = 24 * 6 + 26;
-    let wanted = Wanted {
-        types: Some(vec![b"other".to_vec()]),
-        ..Wanted::default()
-    };
-    for wanted in [Wanted::default(), wanted] {
+    let wanted = Filter::default().among("type", vec![b"other".to_vec()]);
+    for wanted in [Filter::default(), wanted] {
         let options = Options {
             strict: true,
-            wanted,
+            filter: wanted,
             ..lenient()
         };
         open(source(&bytes), &options, Start::Offset(position)).unwrap();

@@ -9,7 +9,7 @@ use crate::common::{Plain, Windowed, collect, scan, source, uuid};
 use proptest::prelude::*;
 use seglake::Error;
 use seglake::checksum::{Key, hash};
-use seglake::format::{Bound, Hits, Lookup, Options, RecordId, Step, Value, Wanted, lookup};
+use seglake::format::{Filter, Hits, Lookup, Options, RecordId, Step, Value, lookup};
 use seglake::ledger::Cause;
 use seglake::source::Source;
 
@@ -54,7 +54,7 @@ fn get(
 fn range(
     source: Arc<dyn Source>,
     options: &Options,
-    wanted: &Wanted,
+    wanted: &Filter,
 ) -> seglake::Result<Vec<Plain>> {
     let mut walk = lookup(source, options)?.range(wanted)?;
     let mut records = Vec::new();
@@ -64,12 +64,15 @@ fn range(
     Ok(records)
 }
 
-fn between(since: Option<[u8; 16]>, until: Option<[u8; 16]>) -> Wanted {
-    Wanted {
-        since: since.map(Bound::Uuid),
-        until: until.map(Bound::Uuid),
-        ..Wanted::default()
+fn between(since: Option<[u8; 16]>, until: Option<[u8; 16]>) -> Filter {
+    let mut filter = Filter::default();
+    if let Some(since) = since {
+        filter = filter.at_least("uuid", since);
     }
+    if let Some(until) = until {
+        filter = filter.below("uuid", until);
+    }
+    filter
 }
 
 /// The UUID just behind this one.
@@ -130,10 +133,7 @@ fn other_identifiers_are_refused() {
         lookup.get(&[RecordId::from(1)]),
         Err(Error::Usage(_))
     ));
-    let wanted = Wanted {
-        offsets: Some(0..1),
-        ..Wanted::default()
-    };
+    let wanted = Filter::default().at_least("offset", 0).below("offset", 1);
     assert!(matches!(lookup.range(&wanted), Err(Error::Usage(_))));
 }
 
@@ -283,7 +283,7 @@ fn a_range_reads_its_part_and_no_more() {
     };
     let lookup = lookup(counting.clone(), &options).unwrap();
     let wanted = between(Some(records[3000].0), Some(records[3010].0));
-    let read = |wanted: &Wanted| {
+    let read = |wanted: &Filter| {
         let mut walk = lookup.range(wanted).unwrap();
         let mut found = Vec::new();
         while walk.step().unwrap() == Step::More {
@@ -305,12 +305,10 @@ fn a_range_reads_its_part_and_no_more() {
         bytes < 40_000,
         "{bytes} bytes read for ten messages at the end"
     );
-    let time = Bound::Micros(seglake::uuid6::timestamp_micros(&records[4000].0));
-    let by_time = Wanted {
-        since: Some(time),
-        until: Some(Bound::Uuid(records[4002].0)),
-        ..Wanted::default()
-    };
+    let time = seglake::uuid6::timestamp_micros(&records[4000].0);
+    let by_time = Filter::default()
+        .at_least("timestamp", time)
+        .below("uuid", records[4002].0);
     assert_eq!(read(&by_time), records[4000..4002]);
 }
 
@@ -675,7 +673,7 @@ proptest! {
         let bound = |index: usize| asked.get(index).copied();
         let (since, until) = (bound(pick.index(asked.len() + 1)), bound(pick.index(2 * asked.len() + 1)));
         for wanted in [between(since, until), between(None, until), between(since, None)] {
-            let (expected, _) = scan(source(&bytes), &Options { wanted: wanted.clone(), ..lenient() }).unwrap();
+            let (expected, _) = scan(source(&bytes), &Options { filter: wanted.clone(), ..lenient() }).unwrap();
             let source: Arc<dyn Source> = Arc::new(Windowed(bytes.clone()));
             prop_assert_eq!(range(source, &Options { window_bytes: 50, ..lenient() }, &wanted).unwrap(), expected);
         }

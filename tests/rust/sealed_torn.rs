@@ -4,7 +4,7 @@ use crate::common::sealed::{Record, lenient, segment};
 use crate::common::{scan, source, uuid};
 use seglake::Error;
 use seglake::checksum::{Key, hash};
-use seglake::format::{Options, Start, Step, Wanted, open};
+use seglake::format::{Filter, Options, Start, Step, open};
 use seglake::ledger::{Cause, Kind};
 
 fn record(tick: u64) -> Record {
@@ -123,20 +123,17 @@ fn of_several_keys_it_is_the_one_under_which_messages_count() {
         assert_eq!(bytes[foot..foot + 8], hash(&key, &[]).to_be_bytes());
         bytes[foot] ^= 1;
         bytes[foot + 16] ^= 1;
-        let wanted = Wanted {
-            types: Some(vec![b"other".to_vec()]),
-            ..Wanted::default()
-        };
+        let wanted = Filter::default().among("type", vec![b"other".to_vec()]);
         // A record that is not given out may be of any size.
         for (wanted, values, max_record_bytes, given) in [
-            (Wanted::default(), true, 100, 19),
-            (Wanted::default(), false, 10, 19),
+            (Filter::default(), true, 100, 19),
+            (Filter::default(), false, 10, 19),
             (wanted, true, 10, 0),
         ] {
             let options = Options {
                 keys: keys.to_vec(),
                 max_record_bytes,
-                wanted,
+                filter: wanted,
                 values,
                 ..lenient()
             };

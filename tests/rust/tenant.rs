@@ -10,7 +10,7 @@ use crate::tenant_segments::{
 };
 use proptest::prelude::*;
 use seglake::Error;
-use seglake::format::{FORMATS, Options, Start, Step, Wanted, by_name, detect, open, tenant};
+use seglake::format::{FORMATS, Filter, Options, Start, Step, by_name, detect, open, tenant};
 use seglake::ledger::{Cause, Kind, Span};
 use seglake::source::{BytesSource, Source};
 use seglake::verbs::{Ledger, verify};
@@ -379,13 +379,11 @@ fn wanted_partitions_and_tenants_are_given_and_the_ledger_is_of_all() {
         let segment = varied(version, 8 << 10);
         let (_, all) = scan(source(&segment.bytes), &lenient()).unwrap();
         let tenant = segment.messages[5].tenant.clone();
-        let wanted = Wanted {
-            partitions: Some(vec![0, 7]),
-            tenants: Some(vec![tenant.clone(), b"none".to_vec()]),
-            ..Wanted::default()
-        };
+        let wanted = Filter::default()
+            .among("partition", vec![0, 7])
+            .among("tenant", vec![tenant.clone(), b"none".to_vec()]);
         let options = Options {
-            wanted,
+            filter: wanted,
             window_bytes: 100,
             ..lenient()
         };

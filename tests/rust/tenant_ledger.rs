@@ -3,7 +3,7 @@
 use crate::common::source;
 use crate::tenant_segments::{Segment, encode, lenient, scan, strict_error};
 use seglake::Error;
-use seglake::format::{Options, Start, Step, Wanted, open};
+use seglake::format::{Filter, Options, Start, Step, open};
 use seglake::ledger::{Cause, Kind, Span};
 
 /// Fields of an entry, by their place among its numbers.
@@ -183,10 +183,7 @@ fn no_walk_begins_after_the_block_that_an_entry_names() {
     segment.seal(&mut bytes);
     for wanted in [0, 1] {
         let options = Options {
-            wanted: Wanted {
-                partitions: Some(vec![wanted]),
-                ..Wanted::default()
-            },
+            filter: Filter::default().among("partition", vec![wanted]),
             ..lenient()
         };
         let begin = |offset| -> seglake::Result<()> {

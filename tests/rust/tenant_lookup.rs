@@ -9,7 +9,7 @@ use crate::tenant_segments::{Message, Segment, collect, encode, lenient, scan, v
 use seglake::Error;
 use seglake::format::tenant::Contents;
 use seglake::format::{
-    IdValue, Options, RecordId, Start, Step, Value, Wanted, lookup, open, tenant,
+    Filter, Options, RecordId, Scalar, Start, Step, Value, lookup, open, tenant,
 };
 use seglake::ledger::{Cause, Kind, Span};
 use seglake::source::Source;
@@ -19,7 +19,7 @@ fn id(message: &Message) -> RecordId {
     message_id(message.partition, &message.tenant, message.index)
 }
 
-fn message_id(partition: u32, tenant: &[u8], index: impl Into<IdValue>) -> RecordId {
+fn message_id(partition: u32, tenant: &[u8], index: impl Into<Scalar>) -> RecordId {
     RecordId::new([partition.into(), tenant.into(), index.into()])
 }
 
@@ -166,11 +166,9 @@ fn reading_one_tenant_touches_the_table_and_its_block_alone() {
     assert_eq!(counting.take().0, 0, "the table alone proves a miss");
 
     let message = &segment.messages[place];
-    let wanted = Wanted {
-        partitions: Some(vec![message.partition]),
-        tenants: Some(vec![message.tenant.clone()]),
-        ..Wanted::default()
-    };
+    let wanted = Filter::default()
+        .among("partition", vec![message.partition])
+        .among("tenant", vec![message.tenant.clone()]);
     let mut walk = lookup.range(&wanted).unwrap();
     let mut records = Vec::new();
     let mut ledger = Vec::new();
@@ -306,7 +304,7 @@ fn a_block_that_has_moved_is_found_where_damage_is_skipped() {
     let strict = get(source(&damaged), &ids, &options(true));
     assert!(matches!(strict, Err(Error::Damage(_))));
     let ranged = lookup(source(&damaged), &options(false)).unwrap();
-    let mut walk = ranged.range(&Wanted::default()).unwrap();
+    let mut walk = ranged.range(&Filter::default()).unwrap();
     let mut records = Vec::new();
     while walk.step().unwrap() == Step::More {
         collect(&*walk, &mut records);
@@ -372,10 +370,7 @@ fn no_byte_is_given_twice_where_pruning_falls_back_to_a_walk() {
     assert!(ledger.iter().any(is_one));
     let pruned = Options {
         prune: true,
-        wanted: Wanted {
-            partitions: Some(vec![1, 5, 9]),
-            ..Wanted::default()
-        },
+        filter: Filter::default().among("partition", vec![1, 5, 9]),
         ..options(false)
     };
     let (found, mut spans) = scan(source(&bytes), &pruned).unwrap();
@@ -393,10 +388,7 @@ fn a_report_of_many_gaps_is_short() {
         .collect();
     let pruned = Options {
         prune: true,
-        wanted: Wanted {
-            tenants: Some(vec![b"b".to_vec()]),
-            ..Wanted::default()
-        },
+        filter: Filter::default().among("tenant", vec![b"b".to_vec()]),
         ..options(false)
     };
     let source = source(&encode(2, &messages).bytes);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::common::chunked::noise;
 use crate::common::{Windowed, source};
 use crate::tenant_segments::{encode, lenient, scan, strict_error};
-use seglake::format::{Options, RecordId, Start, Step, Value, Wanted, lookup, open};
+use seglake::format::{Filter, Options, RecordId, Start, Step, Value, lookup, open};
 use seglake::ledger::Cause;
 use seglake::source::Source;
 
@@ -100,12 +100,9 @@ fn long_names_are_wanted_and_looked_up() {
             // The one in front of it is not there.
             let less: Vec<_> = [&messages[..place], &messages[place + 1..]].concat();
             let without = encode(version, &less);
-            let wanted = Wanted {
-                tenants: Some(vec![name.clone()]),
-                ..Wanted::default()
-            };
+            let wanted = Filter::default().among("tenant", vec![name.clone()]);
             let options = Options {
-                wanted,
+                filter: wanted,
                 ..lenient()
             };
             for [with, without] in sources(&segment.bytes)

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::common::{self, Plain, Windowed, scan, sealed, source, uuid};
 use seglake::Error;
 use seglake::checksum::Key;
-use seglake::format::{Bound, Options, Start, Step, Wanted, active, open};
+use seglake::format::{Filter, Options, Start, Step, active, open};
 
 /// Types that begin alike, an empty one, the longest there is, and some that no record has.
 fn types() -> Vec<Vec<u8>> {
@@ -53,22 +53,19 @@ fn assert_chosen(bytes: &[u8], options: &Options) {
             .cloned()
             .collect();
         chosen.reverse();
-        let wanted = Wanted {
-            types: Some(chosen),
-            ..Wanted::default()
-        };
+        let wanted = Filter::default().among("type", chosen);
         for window_bytes in [300, 4096, 1 << 20] {
             let options = Options {
-                wanted: wanted.clone(),
+                filter: wanted.clone(),
                 window_bytes,
                 ..options.clone()
             };
             let windowed = Arc::new(Windowed(bytes.to_vec()));
             let (records, spans) = scan(windowed, &options).unwrap();
-            assert!(records == expected, "{:?}, {window_bytes}", options.wanted);
+            assert!(records == expected, "{:?}, {window_bytes}", options.filter);
             // What contradicts itself is not read.
             if choice > 0 {
-                assert_eq!(spans, ledger, "{:?}, {window_bytes}", options.wanted);
+                assert_eq!(spans, ledger, "{:?}, {window_bytes}", options.filter);
             }
         }
     }
@@ -111,10 +108,7 @@ fn a_large_active_record() {
     for (type_, expected) in [("order", vec![1, 3]), ("order.created", vec![2])] {
         let options = Options {
             window_bytes: 1 << 16,
-            wanted: Wanted {
-                types: Some(vec![type_.into()]),
-                ..Wanted::default()
-            },
+            filter: Filter::default().among("type", [type_]),
             ..common::lenient()
         };
         let counting = common::counting::Counting::new(bytes.clone());
@@ -159,33 +153,15 @@ fn records_between_bounds() {
             (700, 900),
             (3, 3),
         ] {
-            let bound = |number| Bound::Uuid(uuid(1000 + number as u64));
-            let wanted = Wanted {
-                since: Some(bound(since)),
-                until: Some(bound(until)),
-                ..Wanted::default()
-            };
-            for (wanted, range) in [
-                (
-                    Wanted {
-                        until: None,
-                        ..wanted.clone()
-                    },
-                    since..700,
-                ),
-                (
-                    Wanted {
-                        since: None,
-                        ..wanted.clone()
-                    },
-                    0..until,
-                ),
-                (wanted, since..until),
-            ] {
+            let bound = |number| uuid(1000 + number as u64);
+            let from = Filter::default().at_least("uuid", bound(since));
+            let to = Filter::default().below("uuid", bound(until));
+            let between = from.clone().below("uuid", bound(until));
+            for (wanted, range) in [(from, since..700), (to, 0..until), (between, since..until)] {
                 let expected = &all[range.start.min(700)..range.end.min(700)];
                 for window_bytes in [300, 1 << 20] {
                     let options = Options {
-                        wanted: wanted.clone(),
+                        filter: wanted.clone(),
                         window_bytes,
                         ..options.clone()
                     };

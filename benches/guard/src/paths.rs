@@ -7,8 +7,8 @@ use std::sync::Arc;
 use seglake::checksum::{Key, hash_many};
 use seglake::columns::{Batches, Limits, Selection, UuidType};
 use seglake::format::{
-    Bound, Format, Lookup, Options, RecordId, Start, Step, Wanted, WriteOptions, active, chunked,
-    lookup, open, oplog, resolve, sealed, split, tenant,
+    Filter, Format, Lookup, Options, RecordId, Start, Step, WriteOptions, active, chunked, lookup,
+    open, oplog, resolve, sealed, split, tenant,
 };
 use seglake::source::{BytesSource, FileSource, Source, open_regular};
 use seglake::verbs::verify;
@@ -146,27 +146,21 @@ pub(crate) const PATHS: &[Path] = &[
     path("sealed pruned by time", "record", AVX2, |bytes| {
         let (source, records) = written(&sealed::FORMAT, "a.sealed", bytes);
         let times = times(&source);
-        let wanted = Wanted {
-            since: Some(Bound::Micros(times[records / 4])),
-            until: Some(Bound::Micros(times[records / 2])),
-            ..Wanted::default()
-        };
+        let wanted = Filter::default()
+            .at_least("timestamp", times[records / 4])
+            .below("timestamp", times[records / 2]);
         pruned(source, wanted)
     }),
     path("tenant 2 pruned by tenant", "record", AVX2, |bytes| {
-        let wanted = Wanted {
-            tenants: Some(vec![b"tenant-03".to_vec()]),
-            ..Wanted::default()
-        };
+        let wanted = Filter::default().among("tenant", vec![b"tenant-03".to_vec()]);
         pruned(tenant_segment(bytes).0, wanted)
     }),
     path("chunked pruned by offset", "record", AVX2, |bytes| {
         let (source, records) = written(&chunked::FORMAT, "a.chunked", bytes);
         let records = records as u64;
-        let wanted = Wanted {
-            offsets: Some(records / 4..records / 2),
-            ..Wanted::default()
-        };
+        let wanted = Filter::default()
+            .at_least("offset", records / 4)
+            .below("offset", records / 2);
         pruned(source, wanted)
     }),
     path("Arrow, 128 B", "record", AVX2, |bytes| {
@@ -279,9 +273,9 @@ fn in_parts((source, records): (Arc<dyn Source>, usize)) -> Prepared {
 }
 
 /// The records that are wanted, and no more of the file than it takes.
-fn pruned(source: Arc<dyn Source>, wanted: Wanted) -> Prepared {
+fn pruned(source: Arc<dyn Source>, wanted: Filter) -> Prepared {
     let options = Options {
-        wanted,
+        filter: wanted,
         prune: true,
         ..options(&source)
     };

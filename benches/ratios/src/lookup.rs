@@ -10,7 +10,7 @@ use heed::types::Bytes;
 use highway::{HighwayHash, HighwayHasher};
 use seglake::checksum::{Key, hash};
 use seglake::format::sealed::Writer;
-use seglake::format::{Hits, IdValue, Lookup, Options, RecordId, WriteOptions, lookup};
+use seglake::format::{Hits, Lookup, Options, RecordId, Scalar, WriteOptions, lookup};
 use seglake::source::{MappedSource, Source};
 use uuid::{Timestamp, Uuid};
 
@@ -204,7 +204,7 @@ impl<'a> Keys<'a> {
 
 fn uuid(id: &RecordId) -> &[u8; 16] {
     match id.values() {
-        [IdValue::Uuid(uuid)] => uuid,
+        [Scalar::Uuid(uuid)] => uuid,
         _ => unreachable!("all are UUIDs"),
     }
 }

@@ -4,13 +4,14 @@
 use std::sync::Arc;
 
 use seglake::format::{
-    Bound, Column, ColumnKind, Format, Hits, IdValue, IndexSource, Options, RecordId, Wanted,
-    chunked, lookup, sealed, tenant,
+    Column, ColumnKind, Format, Hits, IndexSource, Options, RecordId, Scalar, chunked, lookup,
+    sealed, tenant,
 };
 use seglake::ledger::{Cause, Span};
 use seglake::source::BytesSource;
 
 use super::Draw;
+use super::filter::Drawn;
 use super::parts::overlap;
 use super::scan::{End, Plain, Record, Scan, ended, whole, windowed};
 
@@ -193,7 +194,7 @@ pub(super) fn id(format: &Format, options: &Options, record: &Record) -> RecordI
     let fields = format.columns(options).iter().zip(&record.fields);
     let named = |name: &&str| fields.clone().find(|(column, _)| column.name == *name);
     let value = |name| match named(name) {
-        Some((_, Plain::Uuid(uuid))) => IdValue::Uuid(*uuid),
+        Some((_, Plain::Uuid(uuid))) => Scalar::Uuid(*uuid),
         Some((_, Plain::Int64(number))) => (*number).into(),
         Some((_, Plain::UInt64(number))) => (*number).into(),
         Some((_, Plain::Text(text))) => text.clone().into(),
@@ -216,8 +217,8 @@ const EXTREMES: [(i128, u8); 6] = [
 /// One that is hardly there.
 fn extreme_id(format: &Format, options: &Options, (number, byte): (i128, u8)) -> RecordId {
     let value = |column: &Column| match column.kind {
-        ColumnKind::Uuid => IdValue::Uuid([byte; 16]),
-        ColumnKind::Int64 | ColumnKind::UInt64 => IdValue::Integer(number),
+        ColumnKind::Uuid => Scalar::Uuid([byte; 16]),
+        ColumnKind::Int64 | ColumnKind::UInt64 => Scalar::Integer(number),
         _ => vec![byte].into(),
     };
     let values: Vec<_> = format.identifying(options).map(value).collect();
@@ -230,7 +231,7 @@ fn neighbour(id: &RecordId, draw: &mut Draw) -> RecordId {
     let mut values = id.values().to_vec();
     let place = draw.below(values.len());
     match &mut values[place] {
-        IdValue::Uuid(uuid) => {
+        Scalar::Uuid(uuid) => {
             let number = u128::from_be_bytes(*uuid);
             let next = match up {
                 true => number.wrapping_add(1),
@@ -238,8 +239,8 @@ fn neighbour(id: &RecordId, draw: &mut Draw) -> RecordId {
             };
             *uuid = next.to_be_bytes();
         }
-        IdValue::Integer(number) => *number += if up { 1 } else { -1 },
-        IdValue::Text(text) => text.push(0),
+        Scalar::Integer(number) => *number += if up { 1 } else { -1 },
+        Scalar::Text(text) => text.push(0),
         other => panic!("what is near {other:?}?"),
     }
     RecordId::new(values)
@@ -247,24 +248,24 @@ fn neighbour(id: &RecordId, draw: &mut Draw) -> RecordId {
 
 /// A range is the walk's records that are in it, whether the walk or the look-up is asked.
 fn ranges(scan: &Scan, bytes: &[u8], options: &Options, draw: &mut Draw) {
-    let Some(wanted) = wanted(scan, options, draw) else {
+    let Some(drawn) = Drawn::of(scan, options, draw) else {
         return;
     };
     let expected: Vec<_> = scan
         .records
         .iter()
-        .filter(|record| is_in(record, &wanted))
+        .filter(|record| drawn.is_met(record))
         .collect();
     let walked = Scan::of(
         bytes,
         &Options {
-            wanted: wanted.clone(),
+            filter: drawn.filter.clone(),
             ..options.clone()
         },
     );
     assert!(
         walked.records.iter().eq(expected.iter().copied()),
-        "walked {wanted:?}"
+        "walked {drawn:?}"
     );
     // A walk may end where no wanted record can follow.
     let is_part = |span: &Span| {
@@ -274,88 +275,17 @@ fn ranges(scan: &Scan, bytes: &[u8], options: &Options, draw: &mut Draw) {
     };
     assert!(
         walked.spans.iter().all(is_part),
-        "{wanted:?} changes what ranges are: {:?}",
+        "{drawn:?} changes what ranges are: {:?}",
         walked.spans
     );
     let mut ranged = Scan::new();
     let mut walk = lookup(windowed(bytes), options)
         .unwrap()
-        .range(&wanted)
+        .range(&drawn.filter)
         .unwrap();
     ranged.finish(&mut *walk, options);
-    assert_eq!(ranged.end, End::Done, "{wanted:?}");
-    assert!(ranged.records.iter().eq(expected), "looked up {wanted:?}");
-}
-
-/// A range with records at its ends, if there are any.
-pub(super) fn wanted(scan: &Scan, options: &Options, draw: &mut Draw) -> Option<Wanted> {
-    let mut record = || scan.records.get(draw.below(scan.records.len()));
-    let (one, other) = (record()?, record()?);
-    let mut wanted = Wanted::default();
-    let kind = draw.below(4);
-    match (one.fields.as_slice(), other.fields.as_slice()) {
-        ([Plain::Uuid(since), since_time, ..], [Plain::Uuid(until), until_time, ..]) => {
-            let (Plain::Timestamp(since_time), Plain::Timestamp(until_time)) =
-                (since_time, until_time)
-            else {
-                panic!("columns moved: {one:?}")
-            };
-            let by = |uuid: &[u8; 16], time: &i64| {
-                if kind & 1 == 0 {
-                    Bound::Uuid(*uuid)
-                } else {
-                    Bound::Micros(*time)
-                }
-            };
-            wanted.since = (kind != 2).then(|| by(since, since_time));
-            wanted.until = (kind != 3).then(|| by(until, until_time));
-        }
-        ([Plain::Int64(partition), Plain::Text(_), ..], [_, Plain::Text(tenant), ..]) => {
-            wanted.partitions = (kind != 2).then(|| vec![u32::try_from(*partition).unwrap()]);
-            wanted.tenants = (kind != 3).then(|| vec![tenant.clone()]);
-        }
-        (
-            [Plain::Int64(from), Plain::Timestamp(since), _],
-            [Plain::Int64(to), Plain::Timestamp(until), _],
-        ) => {
-            wanted.offsets = (kind != 2).then_some(from.cast_unsigned()..to.cast_unsigned());
-            wanted.since = (kind > 1).then_some(Bound::Micros(*since));
-            wanted.until = (kind > 2).then_some(Bound::Micros(*until));
-        }
-        _ => {
-            assert_eq!(
-                options.format.unwrap().name,
-                "oplog",
-                "columns moved: {one:?}"
-            );
-            return None;
-        }
-    }
-    Some(wanted)
-}
-
-pub(super) fn is_in(record: &Record, wanted: &Wanted) -> bool {
-    let at_least = |bound: &Bound| match (bound, record.fields.as_slice()) {
-        (Bound::Uuid(bound), [Plain::Uuid(uuid), ..]) => uuid >= bound,
-        (Bound::Micros(bound), [_, Plain::Timestamp(time), ..]) => time >= bound,
-        _ => panic!("columns moved: {record:?}"),
-    };
-    let fits = match record.fields.as_slice() {
-        [Plain::Int64(partition), Plain::Text(tenant), ..] => {
-            let is_partition = |own: &u32| i64::from(*own) == *partition;
-            let partitions = wanted.partitions.as_ref();
-            let tenants = wanted.tenants.as_ref();
-            partitions.is_none_or(|own| own.iter().any(is_partition))
-                && tenants.is_none_or(|own| own.contains(tenant))
-        }
-        [Plain::Int64(offset), ..] => wanted
-            .offsets
-            .as_ref()
-            .is_none_or(|own| own.contains(&offset.cast_unsigned())),
-        _ => true,
-    };
-    fits && wanted.since.as_ref().is_none_or(at_least)
-        && wanted.until.as_ref().is_none_or(|until| !at_least(until))
+    assert_eq!(ranged.end, End::Done, "{drawn:?}");
+    assert!(ranged.records.iter().eq(expected), "looked up {drawn:?}");
 }
 
 /// Whether the table of contents names all blocks that a walk finds, and none as another than it is. One whose checksum is right
@@ -393,9 +323,9 @@ fn contents_are_the_walks(scan: &Scan, bytes: &[u8], options: &Options) {
         .map(
             |record| match id(options.format.unwrap(), options, record).values() {
                 [
-                    IdValue::Integer(partition),
-                    IdValue::Text(tenant),
-                    IdValue::Integer(index),
+                    Scalar::Integer(partition),
+                    Scalar::Text(tenant),
+                    Scalar::Integer(index),
                 ] => (
                     u32::try_from(*partition).unwrap(),
                     tenant.clone(),

@@ -11,6 +11,7 @@ mod columns;
 mod convert;
 mod diagnose;
 mod draw;
+mod filter;
 mod index;
 mod lookup;
 mod parts;

@@ -5,14 +5,15 @@ use std::sync::Arc;
 
 use seglake::Error;
 use seglake::checksum::{Key, hash};
-use seglake::format::{Format, Options, Part, Start, Step, Wanted, open, split};
+use seglake::format::{Filter, Format, Options, Part, Start, Step, open, split};
 use seglake::ledger::{Cause, Span};
 use seglake::source::Source;
 use seglake::verbs::Report;
 
 use super::Draw;
 use super::alike::{joined, told};
-use super::lookup::{is_in, names_its_blocks, wanted};
+use super::filter::Drawn;
+use super::lookup::names_its_blocks;
 use super::scan::{End, Record, Scan, ended, whole, windowed};
 
 /// The least is a part for each entry or chunk.
@@ -47,14 +48,10 @@ pub(super) fn check(format: &'static Format, bytes: &[u8]) {
             continue;
         }
         for _ in 0..2 {
-            let Some(mut wanted) = wanted(&scan, &options, &mut draw) else {
+            let Some(drawn) = Drawn::of(&scan, &options, &mut draw) else {
                 return;
             };
-            if draw.below(3) == 0 {
-                // A stretch that begins or ends with the file.
-                wanted.until = None;
-            }
-            are_chosen(&source, &parts, &scan, &options, wanted, &mut draw);
+            are_chosen(&source, &parts, &scan, &options, drawn, &mut draw);
         }
     }
 }
@@ -156,17 +153,17 @@ fn are_chosen(
     parts: &[Part],
     scan: &Scan,
     options: &Options,
-    wanted: Wanted,
+    drawn: Drawn,
     draw: &mut Draw,
 ) {
     let expected: Vec<_> = scan
         .records
         .iter()
-        .filter(|record| is_in(record, &wanted))
+        .filter(|record| drawn.is_met(record))
         .cloned()
         .collect();
     let choosing = Options {
-        wanted,
+        filter: drawn.filter.clone(),
         ..options.clone()
     };
     let pruning = Options {
@@ -174,9 +171,9 @@ fn are_chosen(
         ..choosing.clone()
     };
     let pruned = Scan::of_source(source, &pruning);
-    assert_eq!(pruned.end, End::Done, "{:?}", pruning.wanted);
-    assert_eq!(pruned.records, expected, "pruned {:?}", pruning.wanted);
-    are_ranges_of(&pruned.spans, scan, &pruning.wanted);
+    assert_eq!(pruned.end, End::Done, "{:?}", pruning.filter);
+    assert_eq!(pruned.records, expected, "pruned {:?}", pruning.filter);
+    are_ranges_of(&pruned.spans, scan, &pruning.filter);
     let ended = Scan::of_source(source, &choosing);
     for (options, is_exact) in [(&choosing, true), (&pruning, false)] {
         let mut records = Vec::<Record>::new();
@@ -190,23 +187,23 @@ fn are_chosen(
             records.extend(scan.records);
             spans.extend(scan.spans);
         }
-        assert_eq!(records, expected, "{:?} in {parts:?}", options.wanted);
-        are_ranges_of(&spans, scan, &options.wanted);
+        assert_eq!(records, expected, "{:?} in {parts:?}", options.filter);
+        are_ranges_of(&spans, scan, &options.filter);
         spans.sort_by_key(|span| (span.start, span.end));
         assert!(
             spans.windows(2).all(|pair| pair[0].end <= pair[1].start),
             "{:?} in {parts:?}: {spans:?}",
-            options.wanted
+            options.filter
         );
         if is_exact {
             let whole = joined(ended.ledger());
-            assert_eq!(joined(spans), whole, "{:?} in {parts:?}", options.wanted);
+            assert_eq!(joined(spans), whole, "{:?} in {parts:?}", options.filter);
         }
     }
 }
 
 /// That each of these ranges is within one of the whole.
-fn are_ranges_of(spans: &[Span], whole: &Scan, wanted: &Wanted) {
+fn are_ranges_of(spans: &[Span], whole: &Scan, wanted: &Filter) {
     let whole = joined(whole.ledger());
     let is_one = |span: &Span| {
         whole.iter().any(|own| {

@@ -13,7 +13,7 @@ use seglake::source::{BytesSource, Source};
 use super::readings;
 
 /// A value that owns what it is made of.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Plain {
     Null,
     Uuid([u8; 16]),

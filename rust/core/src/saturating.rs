@@ -23,6 +23,12 @@ pub(crate) fn saturating_i64(bytes: u64) -> i64 {
     bytes.try_into().unwrap_or(i64::MAX)
 }
 
+/// A bound of a filter, which is not negative: no offset in a file is as great as what it cuts off.
+#[cfg(feature = "chunked")]
+pub(crate) fn saturating_bound(bound: i128) -> u64 {
+    bound.try_into().unwrap_or(u64::MAX)
+}
+
 /// A time as a count of ticks; what is too late for any count is cut off again by what that counts for.
 pub(crate) fn saturating_u64(ticks: u128) -> u64 {
     ticks.try_into().unwrap_or(u64::MAX)

@@ -103,7 +103,7 @@ pub(crate) fn convert(
     } = arguments.open(source)?;
     let options = Options {
         strict,
-        wanted,
+        filter: wanted,
         max_record_bytes,
         ..options
     };

@@ -3,10 +3,10 @@
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyType};
-use seglake::format::{IdValue, RecordId};
+use seglake::format::{RecordId, Scalar};
 use seglake::verbs::{Diagnosis, Neighbour, Repair};
 
-use crate::value::id_value_to_python;
+use crate::value::scalar_to_python;
 
 /// A `seglake.Diagnosis`.
 pub(crate) fn object<'py>(py: Python<'py>, own: &Diagnosis) -> PyResult<Bound<'py, PyAny>> {
@@ -16,7 +16,7 @@ pub(crate) fn object<'py>(py: Python<'py>, own: &Diagnosis) -> PyResult<Bound<'p
     let fields = flat(py, own)?;
     let neighbour = |own: &Option<Neighbour>| {
         let Some(own) = own else { return Ok(None) };
-        let fields = of_neighbour(py, own, id_value_to_python)?;
+        let fields = of_neighbour(py, own, scalar_to_python)?;
         let class = NEIGHBOUR.import(py, "seglake._types", "Neighbour")?;
         class.call((), Some(&fields)).map(Some)
     };
@@ -76,13 +76,13 @@ fn of_neighbour<'py>(
 }
 
 /// How a value that a record is found by becomes one of Python.
-type ToPython = for<'py> fn(Python<'py>, &IdValue) -> PyResult<Bound<'py, PyAny>>;
+type ToPython = for<'py> fn(Python<'py>, &Scalar) -> PyResult<Bound<'py, PyAny>>;
 
 /// A value as JSON has it, where a UUID is text.
-fn plain<'py>(py: Python<'py>, value: &IdValue) -> PyResult<Bound<'py, PyAny>> {
+fn plain<'py>(py: Python<'py>, value: &Scalar) -> PyResult<Bound<'py, PyAny>> {
     match value {
-        IdValue::Uuid(_) => Ok(value.to_string().into_pyobject(py)?.into_any()),
-        value => id_value_to_python(py, value),
+        Scalar::Uuid(_) => Ok(value.to_string().into_pyobject(py)?.into_any()),
+        value => scalar_to_python(py, value),
     }
 }
 

@@ -142,7 +142,7 @@ pub(crate) fn open<'py>(
     } = arguments.open(source)?;
     let options = Options {
         strict,
-        wanted,
+        filter: wanted,
         prune,
         max_record_bytes,
         ..options

@@ -7,7 +7,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyType};
-use seglake::format::{self, IdValue};
+use seglake::format::Scalar;
 use seglake::text::escape;
 use seglake::uuid6::{Generator, is_v6};
 use uuid::Uuid;
@@ -53,14 +53,14 @@ pub(crate) fn uuid_to_python<'py>(py: Python<'py>, uuid: &[u8; 16]) -> PyResult<
 }
 
 /// A value that a record is found by: a `uuid.UUID`, an int, or text.
-pub(crate) fn id_value_to_python<'py>(
+pub(crate) fn scalar_to_python<'py>(
     py: Python<'py>,
-    value: &IdValue,
+    value: &Scalar,
 ) -> PyResult<Bound<'py, PyAny>> {
     match value {
-        IdValue::Uuid(uuid) => uuid_to_python(py, uuid),
-        IdValue::Integer(number) => Ok(number.into_pyobject(py)?.into_any()),
-        IdValue::Text(bytes) => Ok(escape(bytes).into_pyobject(py)?.into_any()),
+        Scalar::Uuid(uuid) => uuid_to_python(py, uuid),
+        Scalar::Integer(number) => Ok(number.into_pyobject(py)?.into_any()),
+        Scalar::Text(bytes) => Ok(escape(bytes).into_pyobject(py)?.into_any()),
         other => Err(PyNotImplementedError::new_err(format!(
             "{other:?} has no form in Python: a bug in seglake"
         ))),
@@ -105,8 +105,8 @@ pub(crate) fn time_from_python(object: &Bound<'_, PyAny>, name: &str) -> PyResul
         .extract()
 }
 
-/// `since` or `until`: an aware datetime or a UUID of version 6.
-pub(crate) fn bound(object: &Bound<'_, PyAny>, name: &str) -> PyResult<format::Bound> {
+/// `since` or `until`, with the column that it is compared with: an aware datetime or a UUID of version 6.
+pub(crate) fn bound(object: &Bound<'_, PyAny>, name: &str) -> PyResult<(&'static str, Scalar)> {
     let py = object.py();
     if object.is_instance(uuid_class(py)?)? {
         let uuid = uuid_from_python(object)?;
@@ -115,10 +115,10 @@ pub(crate) fn bound(object: &Bound<'_, PyAny>, name: &str) -> PyResult<format::B
                 "{name} is a UUID of another version than 6: only those are ordered by time"
             )));
         }
-        return Ok(format::Bound::Uuid(uuid));
+        return Ok(("uuid", uuid.into()));
     }
     if object.is_instance(&py.import("datetime")?.getattr("datetime")?)? {
-        return Ok(format::Bound::Micros(time_from_python(object, name)?));
+        return Ok(("timestamp", time_from_python(object, name)?.into()));
     }
     Err(PyTypeError::new_err(format!(
         "{name} must be an aware datetime or a uuid.UUID, not {}",

@@ -5,7 +5,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use seglake::OrBug;
-use seglake::format::{Column, ColumnKind, Format, IdValue, RecordId, Wanted};
+use seglake::format::{self, Column, ColumnKind, Format, RecordId, Scalar};
 
 use crate::error::raise;
 use crate::field_in::{FieldIn, from_python, shown_bytes, uuid_field};
@@ -25,27 +25,32 @@ pub(crate) struct Filter<'a, 'py> {
 }
 
 impl Filter<'_, '_> {
-    pub(crate) fn wanted(self) -> PyResult<Wanted> {
-        // There are no negative ones.
-        let offset = |given: Option<i64>| given.map(|given| given.max(0).cast_unsigned());
-        let offsets = match (offset(self.start_offset), offset(self.end_offset)) {
-            (None, None) => None,
-            (start, end) => Some(start.unwrap_or(0)..end.unwrap_or(u64::MAX)),
-        };
-        Ok(Wanted {
-            since: self
-                .since
-                .map(|object| bound(object, "since"))
-                .transpose()?,
-            until: self
-                .until
-                .map(|object| bound(object, "until"))
-                .transpose()?,
-            offsets,
-            partitions: self.partitions,
-            tenants: self.tenants.map(|ids| shown(ids, "tenants")).transpose()?,
-            types: self.types.map(|types| shown(types, "types")).transpose()?,
-        })
+    pub(crate) fn wanted(self) -> PyResult<format::Filter> {
+        let mut filter = format::Filter::default();
+        if let Some(since) = self.since {
+            let (column, least) = bound(since, "since")?;
+            filter = filter.at_least(column, least);
+        }
+        if let Some(until) = self.until {
+            let (column, end) = bound(until, "until")?;
+            filter = filter.below(column, end);
+        }
+        if let Some(start) = self.start_offset {
+            filter = filter.at_least("offset", start);
+        }
+        if let Some(end) = self.end_offset {
+            filter = filter.below("offset", end);
+        }
+        if let Some(partitions) = self.partitions {
+            filter = filter.among("partition", partitions);
+        }
+        if let Some(tenants) = self.tenants {
+            filter = filter.among("tenant", shown(tenants, "tenants")?);
+        }
+        if let Some(types) = self.types {
+            filter = filter.among("type", shown(types, "types")?);
+        }
+        Ok(filter)
     }
 }
 
@@ -62,7 +67,7 @@ fn shown(given: &Bound<'_, PyAny>, name: &str) -> PyResult<Vec<Vec<u8>>> {
 
 /// An identifier from values of the identifying columns; `None` where one is null.
 fn id(values: &[FieldIn<'_>]) -> Option<RecordId> {
-    let values = values.iter().map(|field| IdValue::of(&field.value()));
+    let values = values.iter().map(|field| Scalar::of(&field.value()));
     values.collect::<Option<Vec<_>>>().map(RecordId::new)
 }
 

@@ -20,7 +20,7 @@ use crate::field_in::FieldIn;
 use crate::field_in_arrow::from_arrow;
 use crate::fields::Fields;
 use crate::report::Report;
-use crate::value::id_value_to_python;
+use crate::value::scalar_to_python;
 use crate::write_options::WriteArguments;
 
 /// Creates a file, or opens one to append to.
@@ -130,10 +130,10 @@ fn closed() -> PyErr {
 fn id_to_python(py: Python<'_>, id: Option<RecordId>) -> PyResult<Option<Bound<'_, PyAny>>> {
     let Some(id) = id else { return Ok(None) };
     if let [value] = id.values() {
-        return id_value_to_python(py, value).map(Some);
+        return scalar_to_python(py, value).map(Some);
     }
     let values = id.values().iter();
-    let values = values.map(|value| id_value_to_python(py, value));
+    let values = values.map(|value| scalar_to_python(py, value));
     let values = PyTuple::new(py, values.collect::<PyResult<Vec<_>>>()?)?;
     Ok(Some(values.into_any()))
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Carry, Hits, Lookup, Step, Walk, Wanted};
+use super::{Carry, Filter, Hits, Lookup, Step, Walk};
 use crate::error::{Error, Result};
 use crate::ledger::{RecordRun, Span};
 use crate::record::Checked;
@@ -78,8 +78,8 @@ impl Lookup for ConfirmedLookup {
         self.lookup.prepare()
     }
 
-    fn range(&self, wanted: &Wanted) -> Result<Box<dyn Walk>> {
-        let walk = confirmed_damage(self.lookup.range(wanted), &*self.source)?;
+    fn range(&self, filter: &Filter) -> Result<Box<dyn Walk>> {
+        let walk = confirmed_damage(self.lookup.range(filter), &*self.source)?;
         let source = self.source.clone();
         Ok(Box::new(ConfirmedWalk { walk, source }))
     }

@@ -5,12 +5,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::confirmed::{ConfirmedLookup, ConfirmedWalk};
+use super::filter::Applied;
+use super::filtered::FilteredWalk;
 use super::lookup::Guarded;
 use super::nothing::Nothing;
 use super::part::Portion;
 use super::salvage::SalvageFile;
 use super::suspect::Suspects;
-use super::{Lookup, Options, Salvage, Start, Walk, Wanted, WriteOptions, Writer};
+use super::{Lookup, Options, Salvage, Start, Walk, WriteOptions, Writer};
 use crate::error::Result;
 use crate::record::{Checked, Column};
 use crate::source::Source;
@@ -33,6 +35,9 @@ pub struct Format {
     pub open_options: &'static [&'static str],
     /// The [`WriteOptions`] that concern this format.
     pub create_options: &'static [&'static str],
+    /// The conditions of a [`Filter`](super::Filter) that its walks apply themselves, by the names of columns. The others are
+    /// applied to what they give.
+    pub(crate) applies: &'static [(&'static str, Applied)],
     pub(crate) columns: fn(&Options) -> &'static [Column],
     pub(crate) detect: fn(&dyn Source, &Options) -> Result<Likelihood>,
     pub(crate) walk: OpenWalk,
@@ -117,7 +122,8 @@ impl Format {
         options: &Options,
         start: Start<'_>,
     ) -> Result<Box<dyn Walk>> {
-        options.wanted.check(self, self.columns(options))?;
+        let columns = self.columns(options);
+        options.filter.check(self, columns)?;
         let start = match start {
             Start::Part(part) => {
                 part.check(self, &*source, options)?;
@@ -129,15 +135,21 @@ impl Format {
             }
             start => start,
         };
-        if options.prune && options.wanted.is_contradictory() {
+        if options.prune && options.filter.is_contradictory() {
             return Ok(Box::new(Nothing::new(self, &*source)));
         }
-        let prunes = options.prune && options.wanted != Wanted::default();
+        let rest = options.filter.rest(self, columns);
+        let options = &Options {
+            values: options.values || rest.needs_values(columns),
+            ..options.clone()
+        };
+        let prunes = options.prune && !options.filter.is_empty();
         let walk = if prunes && matches!(start, Start::Beginning) {
-            (self.lookup)(source.clone(), options)?.range(&options.wanted)?
+            (self.lookup)(source.clone(), options)?.range(&options.filter)?
         } else {
             (self.walk)(source.clone(), options, start)?
         };
+        let walk = FilteredWalk::around(walk, rest);
         Ok(if source.is_replaceable() {
             Box::new(ConfirmedWalk { walk, source })
         } else {
@@ -151,7 +163,7 @@ impl Format {
         source: Arc<dyn Source>,
         options: &Options,
     ) -> Result<Box<dyn Lookup>> {
-        options.wanted.check(self, self.columns(options))?;
+        options.filter.check(self, self.columns(options))?;
         let own = (self.lookup)(source.clone(), options)?;
         let lookup = if source.is_replaceable() {
             Box::new(ConfirmedLookup {

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::{Bound, Format, Options, Start, Step, Walk, Wanted};
+use super::filtered::FilteredWalk;
+use super::{Filter, Format, Options, Start, Step, Walk};
 use crate::error::{Error, Result};
-use crate::record::{Column, ColumnKind, Found, IdValue, OwnedRows, RecordId, Rows};
+use crate::record::{Column, ColumnKind, Found, OwnedRows, RecordId, Rows, Scalar};
 use crate::source::Source;
 
 /// What looking up several records gave.
@@ -65,12 +66,12 @@ pub trait Lookup: Send + Sync {
         Ok(())
     }
 
-    /// A walk over the wanted records that reads no more of the file than it must, and so gives no ledger of the rest: the
+    /// A walk over the records that meet the conditions, which reads no more of the file than it must, and so gives no ledger of the rest: the
     /// ranges that it gives are those that a walk through all of the file would give of what was read, which need not touch.
     ///
     /// # Errors
     /// As [`open`](crate::format::open).
-    fn range(&self, wanted: &Wanted) -> Result<Box<dyn Walk>>;
+    fn range(&self, filter: &Filter) -> Result<Box<dyn Walk>>;
 }
 
 /// A look-up in formats without an index: by walking.
@@ -103,7 +104,7 @@ impl WalkingLookup {
                 .is_some_and(|own| own.kind == ColumnKind::Uuid)
         };
         let mut plan = Plan {
-            wanted: Wanted::default(),
+            filter: Filter::default(),
             missing: BTreeMap::new(),
             // Records ascend by UUIDs wherever they have one.
             ascends: matches!(columns.as_slice(), [place] if is_uuid(place)),
@@ -113,7 +114,11 @@ impl WalkingLookup {
             plan.missing.entry(id.clone()).or_default().push(place);
         }
         if let Some((first, _)) = plan.missing.first_key_value().filter(|_| plan.ascends) {
-            plan.wanted.since = first.as_uuid().map(Bound::Uuid);
+            for (value, place) in first.values().iter().zip(&plan.columns) {
+                if let Some(column) = all.get(*place) {
+                    plan.filter = plan.filter.at_least(column.name, value.clone());
+                }
+            }
         }
         plan
     }
@@ -123,7 +128,7 @@ impl WalkingLookup {
 struct Plan {
     /// The places of the columns that have it.
     columns: Vec<usize>,
-    wanted: Wanted,
+    filter: Filter,
     /// What has not been met, with the places among all that were asked for.
     missing: BTreeMap<RecordId, Vec<usize>>,
     /// Whether records ascend by it, so that behind a greater one it does not come any more.
@@ -141,7 +146,7 @@ impl Lookup for WalkingLookup {
             return Ok(hits);
         }
         let mut found = OwnedRows::new(self.format.columns(&self.options));
-        let mut walk = self.range(&plan.wanted)?;
+        let mut walk = self.range(&plan.filter)?;
         while !plan.missing.is_empty() && walk.step()? == Step::More {
             let rows = walk.rows();
             for row in 0..rows.len() {
@@ -170,13 +175,12 @@ impl Lookup for WalkingLookup {
         Ok(hits)
     }
 
-    fn range(&self, wanted: &Wanted) -> Result<Box<dyn Walk>> {
+    fn range(&self, filter: &Filter) -> Result<Box<dyn Walk>> {
         let options = Options {
-            wanted: wanted.clone(),
+            filter: filter.clone(),
             ..self.options.clone()
         };
-        self.format
-            .open(self.source.clone(), &options, Start::Beginning)
+        (self.format.walk)(self.source.clone(), &options, Start::Beginning)
     }
 }
 
@@ -200,16 +204,23 @@ impl Lookup for Guarded {
         self.lookup.prepare()
     }
 
-    fn range(&self, wanted: &Wanted) -> Result<Box<dyn Walk>> {
-        wanted.check(self.format, self.format.columns(&self.options))?;
-        self.lookup.range(wanted)
+    fn range(&self, filter: &Filter) -> Result<Box<dyn Walk>> {
+        let columns = self.format.columns(&self.options);
+        filter.check(self.format, columns)?;
+        let rest = filter.rest(self.format, columns);
+        if rest.needs_values(columns) && !self.options.values {
+            return Err(Error::Usage(
+                "cannot filter by a record's body where bodies are not read".to_owned(),
+            ));
+        }
+        Ok(FilteredWalk::around(self.lookup.range(filter)?, rest))
     }
 }
 
 /// The error of an identifier of other columns than this format's.
 fn no_such_id(format: &Format, id: &RecordId) -> Error {
     let names = format.identifier.join(", ");
-    let shown: Vec<_> = id.values().iter().map(IdValue::to_string).collect();
+    let shown: Vec<_> = id.values().iter().map(Scalar::to_string).collect();
     Error::Usage(format!(
         "{} records are found by {names}, and not by {}",
         format.name,

@@ -4,6 +4,8 @@ pub(crate) mod append;
 mod budget;
 mod confirmed;
 mod driver;
+mod filter;
+mod filtered;
 mod format;
 pub(crate) mod lookup;
 mod nothing;
@@ -16,13 +18,14 @@ pub(crate) mod writer;
 
 pub(crate) use budget::{Budget, follows_plausibly};
 pub(crate) use driver::{Advance, Driver, Scan};
+pub use filter::Filter;
+pub(crate) use filter::{Applied, Types, UuidBounds};
 pub use format::Format;
 #[cfg(feature = "chunked")]
 pub(crate) use format::IndexFile;
 pub(crate) use format::Likelihood;
 pub use lookup::{Hits, Lookup};
-pub use options::{Bound, Dialect, IndexSource, Interrupt, Options, Wanted};
-pub(crate) use options::{Types, UuidBounds};
+pub use options::{Dialect, IndexSource, Interrupt, Options};
 pub use part::Part;
 pub(crate) use part::part_bytes;
 pub(crate) use salvage::{Carried, Run, Runs, Salvage, each_piece};

@@ -1,16 +1,13 @@
 //! How to read: one set of options for all formats, each of which takes what concerns it.
 
 use std::fmt;
-use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::{Eof, Format};
+use super::{Eof, Filter, Format};
 use crate::checksum::Key;
 use crate::error::{Error, Result};
-use crate::record::Column;
 use crate::source::Source;
-use crate::uuid6;
 
 /// Asked now and then during long work; `true` stops it with [`Error::Interrupted`].
 #[derive(Clone)]
@@ -27,151 +24,6 @@ impl Interrupt {
 impl fmt::Debug for Interrupt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Interrupt")
-    }
-}
-
-/// An end of a stretch of time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Bound {
-    /// Microseconds since 1970-01-01 UTC.
-    Micros(i64),
-    /// A version-6 UUID in network byte order, for formats whose records have one.
-    Uuid([u8; 16]),
-}
-
-/// Which records are wanted. What is `None` lets everything through, ranges are half-open. The others are checked and in the
-/// ledger all the same, up to where none that is wanted can follow, but for [`Options::prune`].
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Wanted {
-    /// The least time or UUID. Formats with `uuid` or `timestamp`.
-    pub since: Option<Bound>,
-    /// The least time or UUID that is not wanted any more.
-    pub until: Option<Bound>,
-    /// Message offsets, of which there are none from 2^63 on. Formats with `offset`.
-    pub offsets: Option<Range<u64>>,
-    /// Partition IDs. Formats with `partition`.
-    pub partitions: Option<Vec<u32>>,
-    /// Tenant IDs as bytes. Formats with `tenant`.
-    pub tenants: Option<Vec<Vec<u8>>>,
-    /// Record types as bytes. Formats with `type`.
-    pub types: Option<Vec<Vec<u8>>>,
-}
-
-impl Wanted {
-    /// Whether no record of any file can be wanted: what is asked for contradicts itself.
-    #[must_use]
-    pub fn is_contradictory(&self) -> bool {
-        let times = match (self.since, self.until) {
-            (Some(Bound::Micros(since)), Some(Bound::Micros(until))) => since >= until,
-            (Some(_), Some(_)) => UuidBounds::of(self).is_empty(),
-            // Records without UUIDs have times in front of all that those can have.
-            _ => false,
-        };
-        times
-            || self.offsets.as_ref().is_some_and(Range::is_empty)
-            || self.partitions.as_ref().is_some_and(Vec::is_empty)
-            || self.tenants.as_ref().is_some_and(Vec::is_empty)
-            || self.types.as_ref().is_some_and(Vec::is_empty)
-    }
-
-    /// Refuses what records of these columns do not have.
-    pub(crate) fn check(&self, format: &Format, columns: &[Column]) -> Result<()> {
-        let has = |name: &str| columns.iter().any(|column| column.name == name);
-        let by_uuid = [self.since, self.until]
-            .iter()
-            .any(|bound| matches!(bound, Some(Bound::Uuid(_))));
-        let by_time = self.since.is_some() || self.until.is_some();
-        let asked = [
-            ("since and until", "timestamp", by_time),
-            ("a UUID as since or until", "uuid", by_uuid),
-            ("offsets", "offset", self.offsets.is_some()),
-            ("partitions", "partition", self.partitions.is_some()),
-            ("tenants", "tenant", self.tenants.is_some()),
-            ("types", "type", self.types.is_some()),
-        ];
-        match asked
-            .iter()
-            .find(|(_, column, asked)| *asked && !has(column))
-        {
-            Some((what, column, _)) => Err(Error::Usage(format!(
-                "{what} cannot be had of {} records: they have no {column}",
-                format.name
-            ))),
-            None => Ok(()),
-        }
-    }
-}
-
-/// [`Wanted::since`] and [`Wanted::until`] as UUIDs, compared as bytes, which is by time first.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct UuidBounds {
-    since: Option<[u8; 16]>,
-    until: Option<[u8; 16]>,
-}
-
-impl UuidBounds {
-    pub(crate) fn of(wanted: &Wanted) -> Self {
-        let least = |bound| match bound {
-            Bound::Micros(micros) => uuid6::lower_bound(micros),
-            Bound::Uuid(uuid) => Some(uuid),
-        };
-        // Behind the last time that a UUID can have there is none: nothing is since then, and all is until then.
-        Self {
-            since: wanted.since.map(|bound| least(bound).unwrap_or([0xff; 16])),
-            until: wanted.until.and_then(least),
-        }
-    }
-
-    /// The least UUID that is wanted, if there is one.
-    pub(crate) const fn since(&self) -> Option<[u8; 16]> {
-        self.since
-    }
-
-    /// Whether `uuid` is wanted.
-    pub(crate) fn contains(&self, uuid: &[u8; 16]) -> bool {
-        self.since.is_none_or(|since| *uuid >= since) && !self.is_past(uuid)
-    }
-
-    /// Whether neither `uuid` nor any greater one is wanted.
-    pub(crate) fn is_past(&self, uuid: &[u8; 16]) -> bool {
-        self.until.is_some_and(|until| *uuid >= until)
-    }
-
-    /// Whether none is wanted.
-    fn is_empty(&self) -> bool {
-        let since = self.since.unwrap_or([0; 16]); // the least of all
-        self.until.is_some_and(|until| since >= until)
-    }
-}
-
-/// [`Wanted::types`], to ask whether a record's is among them.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Types(Option<Box<[Vec<u8>]>>);
-
-impl Types {
-    pub(crate) fn of(wanted: &Wanted) -> Self {
-        let sorted = |types: &Vec<Vec<u8>>| {
-            let mut sorted = types.clone();
-            sorted.sort_unstable();
-            sorted.into()
-        };
-        Self(wanted.types.as_ref().map(sorted))
-    }
-
-    /// Whether all types are wanted.
-    pub(crate) const fn are_all(&self) -> bool {
-        self.0.is_none()
-    }
-
-    /// Whether this type is wanted.
-    pub(crate) fn contain(&self, type_: &[u8]) -> bool {
-        let is_among = |types: &[Vec<u8>]| {
-            types
-                .binary_search_by(|own| own.as_slice().cmp(type_))
-                .is_ok()
-        };
-        self.0.as_deref().is_none_or(is_among)
     }
 }
 
@@ -254,9 +106,9 @@ pub struct Options {
     pub index: IndexSource,
     /// Stop at damage with [`Error::Damage`], instead of entering it in the ledger and going on.
     pub strict: bool,
-    /// Which records are wanted.
-    pub wanted: Wanted,
-    /// Whether to read no more of the file than wanted records can be in, instead of going through all of it. The records are the
+    /// Which records to give.
+    pub filter: Filter,
+    /// Whether to read no more of the file than the records that the filter lets through can be in, instead of going through all of it. The records are the
     /// same; but the ledger is of what was read, and damage elsewhere goes unnoticed, also by whoever reads strictly. An index or
     /// table of contents is gone by if it is proven, as in [looking up](super::Lookup::range); where it is not, or something that
     /// is wanted is not where it says, all of the file is read.
@@ -311,7 +163,7 @@ impl Default for Options {
             dialect: Dialect::default(),
             index: IndexSource::default(),
             strict: true,
-            wanted: Wanted::default(),
+            filter: Filter::default(),
             prune: false,
             values: true,
             eof: Eof::Final,

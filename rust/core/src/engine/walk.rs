@@ -88,7 +88,7 @@ pub trait Walk: Send {
     /// A walk that failed fails again in the same way when stepped again, or is at its end.
     fn step(&mut self) -> Result<Step>;
 
-    /// The good records that the last step found and that [`Options::wanted`](super::Options::wanted) let through.
+    /// The good records that the last step found and that [`Options::filter`](super::Options::filter) lets through.
     fn rows(&self) -> Box<dyn Rows + '_>;
 
     /// The ranges of the ledger that the last step settled, in file order, each once.

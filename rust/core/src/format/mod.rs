@@ -16,12 +16,12 @@ pub use detect::{Detection, detect, resolve};
 pub use part::split;
 
 pub use crate::engine::{
-    Bound, Carry, Dialect, Eof, Format, Hits, IndexSource, Interrupt, Lookup, Options, Part, Start,
-    Step, Walk, Wanted, WriteOptions, Writer,
+    Carry, Dialect, Eof, Filter, Format, Hits, IndexSource, Interrupt, Lookup, Options, Part,
+    Start, Step, Walk, WriteOptions, Writer,
 };
 use crate::error::{Error, Result};
 use crate::own::Own;
-pub use crate::record::{Checked, Column, ColumnKind, Found, IdValue, RecordId, Room, Rows, Value};
+pub use crate::record::{Checked, Column, ColumnKind, Found, RecordId, Room, Rows, Scalar, Value};
 use crate::source::Source;
 
 // Here, beside each other: which types may be a `dyn Writer`.
@@ -63,8 +63,8 @@ pub fn by_name(name: &str) -> Result<&'static Format> {
 /// Begins to walk a file.
 ///
 /// # Errors
-/// [`Error::Format`] where the format cannot be told; [`Error::Usage`] where the start is none of this file, or records are
-/// wanted by what they do not have; [`Error::Io`].
+/// [`Error::Format`] where the format cannot be told; [`Error::Usage`] where the start is none of this file, or the filter
+/// has a column that its records lack; [`Error::Io`].
 pub fn open(source: Arc<dyn Source>, options: &Options, start: Start<'_>) -> Result<Box<dyn Walk>> {
     resolve(&*source, options)?.open(source, options, start)
 }

@@ -7,7 +7,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-use crate::engine::{Format, Lookup, Options, Start, Walk, Wanted, WriteOptions, Writer};
+use crate::engine::{Filter, Format, Lookup, Options, Start, Walk, WriteOptions, Writer};
 use crate::error::Result;
 use crate::format;
 use crate::record::{Column, Record, RecordId};
@@ -172,18 +172,18 @@ impl Reader {
         self.format.columns(&self.options)
     }
 
-    /// The wanted records of the file from its beginning, in file order: all of them, unless [`Options::wanted`] says
+    /// The records of the file from its beginning, in file order: all of them, unless [`Options::filter`] says
     /// otherwise.
     #[must_use]
     pub fn records(&self) -> Records {
         self.read(self.walk())
     }
 
-    /// The records that are wanted, read from no more of the file than they can be in: where an index or table of contents
-    /// is proven, only what it points at. Damage elsewhere is not noticed.
+    /// The records that a filter lets through, read from no more of the file than they can be in: where an index or table
+    /// of contents is proven, only what it points at. Damage elsewhere is not noticed.
     #[must_use]
-    pub fn range(&self, wanted: &Wanted) -> Records {
-        self.read(self.lookup().and_then(|lookup| lookup.range(wanted)))
+    pub fn range(&self, filter: &Filter) -> Records {
+        self.read(self.lookup().and_then(|lookup| lookup.range(filter)))
     }
 
     fn read(&self, walk: Result<Box<dyn Walk>>) -> Records {

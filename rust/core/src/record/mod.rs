@@ -7,6 +7,7 @@ mod extend;
 mod id;
 mod owned;
 mod rows;
+mod scalar;
 mod uuid_type;
 #[cfg(feature = "arrow")]
 pub(crate) mod views;
@@ -14,10 +15,11 @@ pub(crate) mod views;
 pub use buffer::{ColumnBuffer, Values};
 pub use checked::Checked;
 pub use column::{Column, ColumnKind, Value};
-pub use id::{IdValue, RecordId};
+pub use id::RecordId;
 pub(crate) use owned::OwnedRows;
 pub use owned::{Found, Record};
 pub use rows::{Room, Rows};
+pub use scalar::Scalar;
 pub use uuid_type::UuidType;
 #[cfg(feature = "arrow")]
 pub use views::Views;

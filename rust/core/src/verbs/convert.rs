@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::Report;
 use crate::bug::OrBug;
-use crate::engine::{Format, Options, Start, Step, Wanted, WriteOptions};
+use crate::engine::{Format, Options, Start, Step, WriteOptions};
 use crate::error::{Error, Result};
 use crate::format::{self, tenant};
 use crate::output::Staging;
@@ -304,22 +304,17 @@ fn keep_empty_tenants(
     options: &Options,
     writer: &mut dyn format::Writer,
 ) -> Result<()> {
+    let filter = options.filter.all(tenant::FORMAT.columns(options));
     for block in tenant::blocks(source, options)? {
-        let Wanted {
-            partitions,
-            tenants,
-            ..
-        } = &options.wanted;
-        let wanted = partitions
-            .as_ref()
-            .is_none_or(|own| own.contains(&block.partition))
-            && tenants
-                .as_ref()
-                .is_none_or(|own| own.contains(&block.tenant));
-        if block.messages == 0 && wanted {
-            let partition = Value::Int64(block.partition.into());
-            let tenant = Value::Text(&block.tenant);
-            writer.write(&[partition, tenant, Value::Null, Value::Null])?;
+        let fields = [
+            Value::Int64(block.partition.into()),
+            Value::Text(&block.tenant),
+            Value::Null,
+            Value::Null,
+        ];
+        let value = |column| fields.get(column).cloned().unwrap_or(Value::Null);
+        if block.messages == 0 && filter.is_met(value) {
+            writer.write(&fields)?;
         }
     }
     Ok(())

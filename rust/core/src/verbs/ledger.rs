@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crate::engine::{Options, Start, Step, Walk, Wanted};
+use crate::engine::{Filter, Options, Start, Step, Walk};
 use crate::error::Result;
 use crate::format::open;
 use crate::ledger::Span;
@@ -30,7 +30,7 @@ impl Ledger {
         let options = Options {
             strict: false,
             values: false,
-            wanted: Wanted::default(),
+            filter: Filter::default(),
             ..options.clone()
         };
         let walk = open(source.clone(), &options, Start::Beginning)?;

@@ -7,7 +7,7 @@ use super::Report;
 use crate::bug::OrBug;
 use crate::checksum::{Incremental, Key};
 use crate::cursor::Cursor;
-use crate::engine::{Eof, Options, Start, Step, Walk, Wanted, WriteOptions};
+use crate::engine::{Eof, Filter, Options, Start, Step, Walk, WriteOptions};
 use crate::error::{Damage, Error, Finding, Result};
 use crate::format::active::{self, ActiveWalk};
 use crate::format::{self, resolve, sealed};
@@ -68,7 +68,7 @@ pub fn seal(
     }
     let options = Options {
         format: Some(format),
-        wanted: Wanted::default(),
+        filter: Filter::default(),
         values: true,
         eof: Eof::Final,
         ..options.clone()

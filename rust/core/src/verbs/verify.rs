@@ -5,7 +5,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::Report;
-use crate::engine::{Format, Interrupt, Options, Part, Start, Step, Wanted, part_bytes};
+use crate::engine::{Filter, Format, Interrupt, Options, Part, Start, Step, part_bytes};
 use crate::error::{Error, Result};
 use crate::format::{open, resolve, split};
 use crate::limits::LIMITS;
@@ -83,7 +83,7 @@ fn for_verifying(source: &dyn Source, options: &Options) -> Result<(&'static For
         format: Some(format),
         strict: false,
         values: false,
-        wanted: Wanted::default(),
+        filter: Filter::default(),
         ..options.clone()
     };
     Ok((format, options))

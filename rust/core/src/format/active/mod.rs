@@ -33,8 +33,8 @@ pub(super) use unhashed::Unhashed;
 pub(crate) use walk::ActiveWalk;
 pub use writer::Writer;
 
-use crate::engine::Format;
 use crate::engine::lookup::WalkingLookup;
+use crate::engine::{Applied, Format};
 use crate::record::{Checked, Column, ColumnKind};
 
 /// The format's entry in the table.
@@ -47,6 +47,11 @@ pub static FORMAT: Format = Format {
     marks_damage: false,
     open_options: &["key"],
     create_options: &["key", "append", "preallocate", "zero_torn_tail"],
+    applies: &[
+        ("uuid", Applied::Range),
+        ("timestamp", Applied::Range),
+        ("type", Applied::Among),
+    ],
     columns: |_| COLUMNS,
     detect: detect::detect,
     walk: |source, options, start| Ok(Box::new(walk::ActiveWalk::open(source, options, start)?)),

@@ -2,7 +2,7 @@
 
 use super::layout::{HEADER_BYTES, Header, RECORD_HEADER_BYTES, decode_record};
 use super::payload::{Decoding, Input, Piece, Pieces};
-use super::records::{Filter, Place};
+use super::records::{Bounds, Place};
 use crate::bug::OrBug;
 use crate::error::{Error, Result};
 use crate::limits::LIMITS;
@@ -86,16 +86,16 @@ impl Giving {
     pub(super) fn next(
         &mut self,
         input: &mut Input,
-        filter: &Filter,
+        bounds: &Bounds,
         content: &mut Vec<u8>,
         rows: &mut Vec<Place>,
     ) -> Result<()> {
         rows.clear();
-        if !filter.overlaps(self.header.start, self.header.end()) {
+        if !bounds.overlaps(self.header.start, self.header.end()) {
             self.done = self.header.records.into();
         }
         loop {
-            self.take_records(input, filter, content, rows)?;
+            self.take_records(input, bounds, content, rows)?;
             if self.is_done() || !rows.is_empty() {
                 return Ok(());
             }
@@ -107,7 +107,7 @@ impl Giving {
     fn take_records(
         &mut self,
         input: &Input,
-        filter: &Filter,
+        bounds: &Bounds,
         content: &[u8],
         rows: &mut Vec<Place>,
     ) -> Result<()> {
@@ -128,7 +128,7 @@ impl Giving {
             let number = saturating_usize(self.done);
             let len = input.lengths.get(number).copied().unwrap_or(parsed);
             let offset = self.header.start.saturating_add_unsigned(self.done);
-            let wanted = self.done >= self.skipped && filter.contains(offset, timestamp);
+            let wanted = self.done >= self.skipped && bounds.contains(offset, timestamp);
             let start = self.next + RECORD_HEADER_BYTES;
             let mut taken = 0;
             if wanted && input.options.values {

@@ -16,7 +16,7 @@ use super::judge;
 use super::layout::{ITEM_BYTES, Item};
 use super::walk::ChunkedWalk;
 use crate::engine::append::survey;
-use crate::engine::{Eof, IndexSource, Options, Start, Wanted};
+use crate::engine::{Eof, Filter, IndexSource, Options, Start};
 use crate::error::{Error, Result};
 use crate::ledger::Summary;
 use crate::ledger::{Cause, Fate, Kind, Span, Tiling};
@@ -247,7 +247,7 @@ pub fn build_index(
         format: Some(&FORMAT),
         strict: false,
         values: false,
-        wanted: Wanted::default(),
+        filter: Filter::default(),
         eof: Eof::Final,
         ..options.clone()
     };

@@ -8,13 +8,13 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::COLUMNS;
 use super::hop::{DataEnd, Gap, Hop, chunk_of};
 use super::index;
 use super::judge::{self, Fault, Refusal};
 use super::layout::{ITEM_BYTES, Item};
 use super::walk::ChunkedScan;
-use super::{COLUMNS, FORMAT};
-use crate::engine::{Hits, Lookup, Options, Start, Step, Walk, Wanted};
+use crate::engine::{Filter, Hits, Lookup, Options, Start, Step, Walk};
 use crate::error::{Error, Result};
 use crate::limits::LIMITS;
 use crate::record::{OwnedRows, RecordId, Value};
@@ -224,7 +224,7 @@ impl ChunkedLookup {
     /// Finds those of `offsets`, which ascend, that are in the segment.
     fn find(&self, offsets: &[u64]) -> Result<Records> {
         let options = Options {
-            wanted: Wanted::default(),
+            filter: Filter::default(),
             values: true,
             ..self.options.clone()
         };
@@ -250,7 +250,7 @@ impl ChunkedLookup {
                     let last = here.last().unwrap_or(&offset);
                     // It ends at the first good chunk behind them, should they not all be there.
                     let mut walk = ChunkedScan::behind(self.source.clone(), &options, gap)?;
-                    walk.filter.offsets = offset..last + 1;
+                    walk.bounds.offsets = offset..last + 1;
                     Self::collect(walk, here, &mut found)?;
                     taken
                 }
@@ -259,7 +259,7 @@ impl ChunkedLookup {
         }
         if let (Some(&first), Some(&last)) = (unknown.first(), unknown.last()) {
             let mut walk = ChunkedScan::new(self.source.clone(), &options, Start::Beginning)?;
-            walk.filter.offsets = first..last + 1;
+            walk.bounds.offsets = first..last + 1;
             Self::collect(walk, &unknown, &mut found)?;
         }
         Ok(found)
@@ -288,17 +288,16 @@ impl Lookup for ChunkedLookup {
         })
     }
 
-    fn range(&self, wanted: &Wanted) -> Result<Box<dyn Walk>> {
-        wanted.check(&FORMAT, COLUMNS)?;
+    fn range(&self, filter: &Filter) -> Result<Box<dyn Walk>> {
         let options = Options {
-            wanted: wanted.clone(),
+            filter: filter.clone(),
             ..self.options.clone()
         };
         let walk = ChunkedScan::new(self.source.clone(), &options, Start::Beginning)?;
-        if wanted.offsets.is_none() {
+        if filter.least("offset").or(filter.end("offset")).is_none() {
             return Ok(Box::new(walk.into_walk()));
         }
-        let offsets = walk.filter.offsets.clone();
+        let offsets = walk.bounds.offsets.clone();
         if offsets.is_empty() {
             let at = self.source.len();
             let scan = ChunkedScan::behind(self.source.clone(), &options, Gap { at, end: 0 })?;

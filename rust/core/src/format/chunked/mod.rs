@@ -39,7 +39,7 @@ pub use layout::{ITEM_BYTES, Item};
 pub use writer::Writer;
 
 use crate::compress;
-use crate::engine::{Format, IndexFile, Likelihood, Options};
+use crate::engine::{Applied, Format, IndexFile, Likelihood, Options};
 use crate::error::Result;
 use crate::record::Checked;
 use crate::record::{Column, ColumnKind};
@@ -65,6 +65,7 @@ pub static FORMAT: Format = Format {
         "level",
         "index",
     ],
+    applies: &[("offset", Applied::Range), ("timestamp", Applied::Range)],
     columns: |_| COLUMNS,
     detect,
     walk: |source, options, start| Ok(Box::new(walk::ChunkedWalk::open(source, options, start)?)),

@@ -5,11 +5,11 @@ use std::ops::Range;
 use super::judge::BadPayload;
 use super::layout::{RECORD_HEADER_BYTES, decode_record};
 use crate::bug::OrBug;
-use crate::engine::{Bound, Wanted};
+use crate::engine::Filter;
 use crate::limits::LIMITS;
 use crate::record::ColumnBuffer;
-use crate::record::{Rows, Value};
-use crate::saturating::saturating_usize;
+use crate::record::{Rows, Scalar, Value};
+use crate::saturating::{saturating_bound, saturating_usize};
 
 /// Keeps a body's length, if it is among the first.
 fn note(lengths: &mut Vec<u32>, len: u32) {
@@ -110,33 +110,35 @@ impl Count {
     }
 }
 
-/// Which records are wanted.
+/// The conditions of a [`Filter`] that a chunk can show.
 #[derive(Clone, Debug)]
-pub(super) struct Filter {
+pub(super) struct Bounds {
     /// Message offsets.
     pub(super) offsets: Range<u64>,
-    since: i64,
-    until: Option<i64>,
+    since: i128,
+    until: Option<i128>,
 }
 
-impl Filter {
-    pub(super) fn of(wanted: &Wanted) -> Self {
-        let micros = |bound| match bound {
-            Some(Bound::Micros(micros)) => Some(micros),
-            // Refused before: these records have no UUID.
-            Some(Bound::Uuid(_)) | None => None,
+impl Bounds {
+    pub(super) fn of(filter: &Filter) -> Self {
+        let number = |bound: Option<&Scalar>| match bound {
+            Some(Scalar::Integer(number)) => Some(*number),
+            _ => None,
         };
+        // There is no offset from 2^63 on, and none below 0.
+        let offset = |bound| number(bound).map(|offset| saturating_bound(offset.max(0)));
         Self {
-            offsets: wanted.offsets.clone().unwrap_or(0..u64::MAX),
-            since: micros(wanted.since).unwrap_or(i64::MIN),
-            until: micros(wanted.until),
+            offsets: offset(filter.least("offset")).unwrap_or(0)
+                ..offset(filter.end("offset")).unwrap_or(u64::MAX),
+            since: number(filter.least("timestamp")).unwrap_or(i128::MIN),
+            until: number(filter.end("timestamp")),
         }
     }
 
     pub(super) fn contains(&self, offset: i64, timestamp: i64) -> bool {
         self.offsets.contains(&offset.cast_unsigned())
-            && timestamp >= self.since
-            && self.until.is_none_or(|until| timestamp < until)
+            && i128::from(timestamp) >= self.since
+            && self.until.is_none_or(|until| i128::from(timestamp) < until)
     }
 
     /// Whether any of these message offsets is wanted.

@@ -64,7 +64,7 @@ impl ChunkedScan {
 
     /// Gives these message offsets alone, and ends at the first header behind them.
     pub(super) fn hasten(mut self, offsets: Range<u64>) -> Self {
-        self.filter.offsets = offsets;
+        self.bounds.offsets = offsets;
         self.state.until = Until::Wanted;
         self
     }
@@ -104,7 +104,7 @@ impl ChunkedScan {
             };
             at = align(end);
             if let Some(header) = good.filter(|_| at < portion.until) {
-                let filter = walk.filter.clone();
+                let bounds = walk.bounds.clone();
                 let state = State {
                     at,
                     end: header.end(),
@@ -117,7 +117,7 @@ impl ChunkedScan {
                 };
                 let mut walk = Self::from_state(source, options, state)?;
                 // The walk of the whole has ended in front of it.
-                if filter.is_past(header.start) || walk.is_unwanted(&portion)? {
+                if bounds.is_past(header.start) || walk.is_unwanted(&portion)? {
                     walk.state.until = Until::Here;
                 }
                 return Ok(walk);
@@ -137,11 +137,11 @@ impl ChunkedScan {
         let Some(first) = hop::read(&*source, self.state.at)?.believed() else {
             return Ok(false);
         };
-        if self.filter.is_past(first.start) {
+        if self.bounds.is_past(first.start) {
             return Ok(true);
         }
         let last = hop::read(&*source, portion.last)?.believed();
-        if last.is_none_or(|last| last.end() > self.filter.offsets.start) {
+        if last.is_none_or(|last| last.end() > self.bounds.offsets.start) {
             return Ok(false);
         }
         // Where the last one is damaged, the part goes on behind it.
@@ -152,7 +152,7 @@ impl ChunkedScan {
 
     /// The last good chunk of a part in front of those that can be wanted, as far as the rest need not be read.
     fn last_unwanted(&mut self, portion: &Portion) -> Result<Option<u64>> {
-        let first = self.filter.offsets.start;
+        let first = self.bounds.offsets.start;
         let at = portion.from;
         let (mut gap, mut last) = (Gap { at, end: 0 }, None);
         while self.input.options.prune && gap.at < portion.until {

@@ -8,7 +8,7 @@ use super::hop::Gap;
 use super::judge::{self, Extent, Fault, Head, Judged, Payload, structure};
 use super::layout::{ALIGNMENT, HEADER_BYTES, Header, Item, align};
 use super::payload::{Checked, Input, check};
-use super::records::{ChunkRows, Filter, Place};
+use super::records::{Bounds, ChunkRows, Place};
 use super::resync::{Reach, Search};
 use super::state::{State, Until};
 use crate::engine::{Advance, Carry, Driver, Eof, Options, Scan};
@@ -19,7 +19,7 @@ use crate::source::Source;
 
 pub(super) struct ChunkedScan {
     pub(super) input: Input,
-    pub(super) filter: Filter,
+    pub(super) bounds: Bounds,
     pub(super) state: State,
     search: Search,
     /// The content of the chunk that is being given out, or that was last looked at.
@@ -70,7 +70,7 @@ impl ChunkedScan {
         }
         Ok(Self {
             input,
-            filter: Filter::of(&options.wanted),
+            bounds: Bounds::of(&options.filter),
             tiling: Tiling::resume(state.at, state.held),
             state,
             search: Search::default(),
@@ -169,7 +169,7 @@ impl ChunkedScan {
             return Ok(false);
         };
         let data_end = || self.search.data_end(&self.input);
-        Ok(self.filter.is_past(header.start)
+        Ok(self.bounds.is_past(header.start)
             && Gap::behind(header, at).is_borne_out(&*self.input.source, data_end)?)
     }
 
@@ -197,7 +197,7 @@ impl ChunkedScan {
         }
         giving.next(
             &mut self.input,
-            &self.filter,
+            &self.bounds,
             &mut self.content,
             &mut self.records,
         )?;
@@ -331,7 +331,7 @@ impl Scan for ChunkedScan {
             && giving.position == at
         {
             // Checked before, on the way to it or in an earlier step.
-            if self.filter.is_past(giving.header.start) {
+            if self.bounds.is_past(giving.header.start) {
                 return Ok(Advance::End);
             }
             self.give()?;
@@ -357,7 +357,7 @@ impl Scan for ChunkedScan {
                 self.cover(end, Kind::Padding, None);
                 Advance::On
             }
-            Found::Chunk(header) if self.filter.is_past(header.start) => Advance::End,
+            Found::Chunk(header) if self.bounds.is_past(header.start) => Advance::End,
             Found::Chunk(_) => {
                 self.give()?;
                 Advance::On

@@ -50,6 +50,7 @@ pub static FORMAT: Format = Format {
     marks_damage: true,
     open_options: &["dialect"],
     create_options: &["append", "zero_torn_tail", "dialect"],
+    applies: &[],
     columns: |options| layout::columns::columns(options.dialect),
     detect: detect::detect,
     walk: |source, options, start| Ok(Box::new(walk::OplogWalk::open(source, options, start)?)),

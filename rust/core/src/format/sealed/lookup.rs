@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::iter::repeat;
 use std::sync::{Arc, Mutex};
 
-use super::COLUMNS;
 use super::check::Checker;
 use super::front::Segment;
 use super::group::Group;
@@ -15,7 +14,7 @@ use super::rows::FoundMessages;
 use super::state::State;
 use super::walk::SealedScan;
 use crate::bug::OrBug;
-use crate::engine::{Bound, Hits, Lookup, Options, UuidBounds, Walk, Wanted};
+use crate::engine::{Filter, Hits, Lookup, Options, UuidBounds, Walk};
 use crate::error::Result;
 use crate::limits::LIMITS;
 use crate::record::RecordId;
@@ -201,13 +200,15 @@ impl SealedLookup {
         let until = last
             .and_then(|(uuid, _)| next(*uuid))
             .map(u128::to_be_bytes);
-        let wanted = Wanted {
-            since: first.map(|(uuid, _)| Bound::Uuid(*uuid)),
-            until: until.map(Bound::Uuid),
-            ..Wanted::default()
-        };
+        let mut filter = Filter::default();
+        if let Some((uuid, _)) = first {
+            filter = filter.at_least("uuid", *uuid);
+        }
+        if let Some(until) = until {
+            filter = filter.below("uuid", until);
+        }
         let mut messages = Vec::new();
-        self.segment().walk_to(wanted, |message| {
+        self.segment().walk_to(filter, |message| {
             messages.extend(rows.contains_key(&message.uuid).then_some(*message));
             false // all of them
         })?;
@@ -267,15 +268,14 @@ impl Lookup for SealedLookup {
         self.proof.prepare().map(|_| ())
     }
 
-    fn range(&self, wanted: &Wanted) -> Result<Box<dyn Walk>> {
-        wanted.check(&super::FORMAT, COLUMNS)?;
+    fn range(&self, filter: &Filter) -> Result<Box<dyn Walk>> {
         let options = Options {
-            wanted: wanted.clone(),
+            filter: filter.clone(),
             ..self.segment().options.clone()
         };
         let is_doubt_damage = options.strict || options.prune;
         let (mut state, mut index_hash) = (self.segment().beginning(), None);
-        if let Some(since) = UuidBounds::of(wanted).since() {
+        if let Some(since) = UuidBounds::of(filter).since() {
             let survey = self.proof.survey()?;
             if self.proof.is_index_believed(survey) || survey.ascends && !is_doubt_damage {
                 state = self.run_in(self.lower_bound(&mut self.checker(), &since)?)?;

@@ -44,7 +44,7 @@ mod writer;
 pub use writer::Writer;
 
 use super::active::COLUMNS;
-use crate::engine::Format;
+use crate::engine::{Applied, Format};
 use crate::record::Checked;
 
 /// The format's entry in the table.
@@ -57,6 +57,11 @@ pub static FORMAT: Format = Format {
     marks_damage: false,
     open_options: &["key"],
     create_options: &["key", "overwrite", "trailer"],
+    applies: &[
+        ("uuid", Applied::Range),
+        ("timestamp", Applied::Range),
+        ("type", Applied::Among),
+    ],
     columns: |_| COLUMNS,
     detect: detect::detect,
     walk: |source, options, start| Ok(Box::new(open::walk(source, options, start)?)),

@@ -14,7 +14,7 @@ use super::torn::torn_trailer;
 use super::trailer::Trailer;
 use super::walk::{SealedScan, SealedWalk};
 use crate::checksum::Key;
-use crate::engine::{Options, Start, Step, Walk, Wanted};
+use crate::engine::{Filter, Options, Start, Step, Walk};
 use crate::error::{Error, Result};
 use crate::ledger::Cause;
 use crate::source::Source;
@@ -62,7 +62,7 @@ pub(super) fn front(source: &Arc<dyn Source>, options: &Options) -> Result<Front
     }
     for key in &options.keys {
         let own = under(key)?;
-        if own.front.trailer.is_some() && own.walk_to(Wanted::default(), |_| true)?.is_some() {
+        if own.front.trailer.is_some() && own.walk_to(Filter::default(), |_| true)?.is_some() {
             return Ok(own.front);
         }
     }
@@ -126,14 +126,14 @@ impl Segment {
     /// The first message that is sought, of a walk that goes on behind damage.
     pub(super) fn walk_to(
         &self,
-        wanted: Wanted,
+        filter: Filter,
         mut is_sought: impl FnMut(&Message) -> bool,
     ) -> Result<Option<Message>> {
         let options = Options {
             strict: false,
             // What is not asked for may be too large.
             values: false,
-            wanted,
+            filter,
             ..self.options.clone()
         };
         let mut walk = self.with(options).whole().into_walk();
@@ -173,7 +173,7 @@ impl Segment {
                 let found = match self.find(offset)? {
                     Some(message) => Some(message),
                     // Its entry may not say that it is there.
-                    None => self.walk_to(Wanted::default(), |own| own.position == offset)?,
+                    None => self.walk_to(Filter::default(), |own| own.position == offset)?,
                 };
                 let message = found.ok_or_else(|| {
                     Error::Usage(format!(

@@ -84,7 +84,7 @@ impl Segment {
         let start = front.data_start;
         let mut state = within(State::before(front, portion.from, start), start);
         let mut checker = Checker::new(self, Reader::sparse);
-        let bounds = UuidBounds::of(&options.wanted);
+        let bounds = UuidBounds::of(&options.filter);
         let first = checker.first_wanted(options, &portion)?;
         let least = portion
             .from
@@ -126,7 +126,7 @@ impl Segment {
 impl Checker {
     /// The first entry of a part that can be wanted, or the one behind it, as far as the rest need not be read.
     fn first_wanted(&mut self, options: &Options, portion: &Portion) -> Result<u64> {
-        let bounds = UuidBounds::of(&options.wanted);
+        let bounds = UuidBounds::of(&options.filter);
         let Some(since) = bounds.since().filter(|_| options.prune) else {
             return Ok(portion.from);
         };

@@ -10,7 +10,7 @@ use super::judge::{Fault, Judged, Prior};
 use super::layout::{Entry, Message, UUID_BYTES};
 use super::search::Search;
 use super::table::{Near, Table};
-use crate::engine::{Options, Step, Walk, Wanted};
+use crate::engine::{Filter, Options, Step, Walk};
 use crate::error::{Damage, Error, Result};
 use crate::ledger::Cause;
 use crate::limits::LIMITS;
@@ -194,7 +194,7 @@ impl Proof {
         }
         let options = Options {
             values: false,
-            wanted: Wanted::default(),
+            filter: Filter::default(),
             ..self.segment.options.clone()
         };
         let mut walk = self.segment.with(options).whole().into_walk();

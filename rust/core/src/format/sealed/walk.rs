@@ -51,8 +51,8 @@ impl SealedScan {
         }
         Self {
             segment: segment.clone(),
-            bounds: UuidBounds::of(&segment.options.wanted),
-            types: Types::of(&segment.options.wanted),
+            bounds: UuidBounds::of(&segment.options.filter),
+            types: Types::of(&segment.options.filter),
             checker,
             tiling: Tiling::resume(state.end, None),
             state,

@@ -9,13 +9,14 @@ use super::block::{BLOCK_HEADER_BYTES, Name};
 use super::probe::{Checks, Input, LOADED};
 use super::rows::{Found, MESSAGE_HEADER_BYTES, Message, Tenant};
 use crate::bug::OrBug;
-use crate::engine::Wanted;
+use crate::engine::Filter;
 use crate::error::{Error, Result};
 use crate::limits::LIMITS;
+use crate::record::Scalar;
 use crate::saturating::saturating_usize;
 use crate::source::Source;
 
-/// Which records are wanted, in sets.
+/// The conditions of a [`Filter`] that a table of contents can show, as sets.
 #[derive(Debug, Default)]
 pub(super) struct Chosen {
     partitions: Option<HashSet<u32>>,
@@ -23,12 +24,20 @@ pub(super) struct Chosen {
 }
 
 impl Chosen {
-    pub(super) fn of(wanted: &Wanted) -> Self {
-        let partitions = wanted.partitions.as_ref();
-        let tenants = wanted.tenants.as_ref();
+    pub(super) fn of(filter: &Filter) -> Self {
+        let partition = |value: &Scalar| match value {
+            Scalar::Integer(number) => u32::try_from(*number).ok(),
+            _ => None,
+        };
+        let tenant = |value: &Scalar| match value {
+            Scalar::Text(bytes) => Some(bytes.clone()),
+            _ => None,
+        };
+        let partitions = filter.those_among("partition");
+        let tenants = filter.those_among("tenant");
         Self {
-            partitions: partitions.map(|ids| ids.iter().copied().collect()),
-            tenants: tenants.map(|ids| ids.iter().cloned().collect()),
+            partitions: partitions.map(|ids| ids.into_iter().filter_map(partition).collect()),
+            tenants: tenants.map(|ids| ids.into_iter().filter_map(tenant).collect()),
         }
     }
 
@@ -94,9 +103,9 @@ pub(super) struct Giver {
 }
 
 impl Giver {
-    pub(super) fn new(wanted: &Wanted) -> Self {
+    pub(super) fn new(filter: &Filter) -> Self {
         Self {
-            wanted: Chosen::of(wanted),
+            wanted: Chosen::of(filter),
             ..Self::default()
         }
     }

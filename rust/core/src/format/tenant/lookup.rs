@@ -11,10 +11,10 @@ use super::layout::TocEntry;
 use super::ranges::{self, count_is_wrong};
 use super::walk::{TenantScan, TenantWalk};
 use crate::bug::OrBug;
-use crate::engine::{Hits, Lookup, Options, Step, Walk, Wanted};
+use crate::engine::{Filter, Hits, Lookup, Options, Step, Walk};
 use crate::error::{Damage, Error, Result};
 use crate::limits::LIMITS;
-use crate::record::{IdValue, OwnedRows, RecordId, Value};
+use crate::record::{OwnedRows, RecordId, Scalar, Value};
 use crate::source::Source;
 
 /// Looks messages up in one file. The table of contents is read and checked once.
@@ -138,10 +138,10 @@ impl TocLookup {
         };
         let walk = match known.front.leads_directly() {
             true => {
-                let options = self.options(wanted(asked), self.options.strict);
+                let options = self.options(filter(asked), self.options.strict);
                 self.walk_tenant(known, partition, tenant, &options)?
             }
-            false => self.walk_block(known, partition, tenant, wanted(asked))?,
+            false => self.walk_block(known, partition, tenant, filter(asked))?,
         };
         let Some(mut walk) = walk else {
             return Ok(());
@@ -153,10 +153,10 @@ impl TocLookup {
         Ok(())
     }
 
-    fn options(&self, wanted: Wanted, strict: bool) -> Options {
+    fn options(&self, filter: Filter, strict: bool) -> Options {
         Options {
             format: Some(&FORMAT),
-            wanted,
+            filter,
             values: true,
             strict,
             ..self.options.clone()
@@ -168,7 +168,7 @@ impl TocLookup {
         if let Some(proven) = known.proven.get() {
             return Ok(proven);
         }
-        let options = self.options(Wanted::default(), false);
+        let options = self.options(Filter::default(), false);
         let (source, front) = (self.source.clone(), known.front.clone());
         let mut walk = TenantWalk::new(TenantScan::of_blocks(source, &options, front, false));
         let (mut blocks, mut is_damaged) = (Vec::new(), false);
@@ -187,7 +187,7 @@ impl TocLookup {
         known: &Known,
         partition: u32,
         tenant: &[u8],
-        wanted: Wanted,
+        filter: Filter,
     ) -> Result<Option<TenantWalk>> {
         let blocks = &self.proven(known)?.blocks;
         let start = blocks.partition_point(|block| block.partition < partition);
@@ -200,7 +200,7 @@ impl TocLookup {
                 Ordering::Less => behind,
                 Ordering::Greater => before,
                 Ordering::Equal => {
-                    let options = self.options(wanted, false);
+                    let options = self.options(filter, false);
                     let (source, front) = (self.source.clone(), known.front.clone());
                     let scan = TenantScan::of_block(source, &options, front, block, name);
                     return Ok(Some(TenantWalk::new(scan)));
@@ -212,7 +212,7 @@ impl TocLookup {
 
     /// Finds messages of version 1 by walking the whole file.
     fn scan(&self, asked: &[Asked<'_>], hits: &mut Hits, found: &mut OwnedRows) -> Result<bool> {
-        let options = self.options(wanted(asked), false);
+        let options = self.options(filter(asked), false);
         let mut walk = self.whole(&options)?;
         let mut is_damaged = false;
         while walk.step()? == Step::More {
@@ -227,7 +227,7 @@ impl TocLookup {
         if let Some(damage) = known.damage.get() {
             return Err(Error::Damage(Box::new(damage.clone())));
         }
-        let mut walk = self.whole(&self.options(Wanted::default(), true))?;
+        let mut walk = self.whole(&self.options(Filter::default(), true))?;
         loop {
             match walk.step() {
                 Ok(Step::More) => {}
@@ -250,17 +250,15 @@ impl TocLookup {
 }
 
 /// The records of these partitions and tenants.
-fn wanted(asked: &[Asked<'_>]) -> Wanted {
+fn filter(asked: &[Asked<'_>]) -> Filter {
     let (mut partitions, mut tenants) = (Vec::new(), Vec::new());
     for of_tenant in asked.chunk_by(is_of_one_tenant) {
         partitions.extend(of_tenant.first().map(|own| own.0));
         tenants.extend(of_tenant.first().map(|own| own.1.to_vec()));
     }
-    Wanted {
-        partitions: Some(partitions),
-        tenants: Some(tenants),
-        ..Wanted::default()
-    }
+    Filter::default()
+        .among("partition", partitions)
+        .among("tenant", tenants)
 }
 
 fn is_of_one_tenant(one: &Asked<'_>, other: &Asked<'_>) -> bool {
@@ -311,9 +309,9 @@ impl Lookup for TocLookup {
     fn get(&self, ids: &[RecordId]) -> Result<Hits> {
         let asked = ids.iter().enumerate().filter_map(|(place, id)| {
             let [
-                IdValue::Integer(partition),
-                IdValue::Text(tenant),
-                IdValue::Integer(index),
+                Scalar::Integer(partition),
+                Scalar::Text(tenant),
+                Scalar::Integer(index),
             ] = id.values()
             else {
                 return None;
@@ -347,14 +345,14 @@ impl Lookup for TocLookup {
         Ok(hits)
     }
 
-    fn range(&self, wanted: &Wanted) -> Result<Box<dyn Walk>> {
+    fn range(&self, filter: &Filter) -> Result<Box<dyn Walk>> {
         let front = self.known()?.front.clone();
         // Damage that the front shows is reported with the rest of the file's, unless somebody only looks something up.
         let direct =
             front.leads_directly() && !(self.options.prune && ranges::front_is_damaged(&front));
         let options = Options {
             format: Some(&FORMAT),
-            wanted: wanted.clone(),
+            filter: filter.clone(),
             ..self.options.clone()
         };
         let source = self.source.clone();

@@ -52,7 +52,7 @@ mod writer;
 pub use contents::{Block, Contents, blocks};
 pub use writer::Writer;
 
-use crate::engine::{Format, Likelihood, Options};
+use crate::engine::{Applied, Format, Likelihood, Options};
 use crate::error::Result;
 use crate::record::Checked;
 use crate::record::{Column, ColumnKind};
@@ -68,6 +68,7 @@ pub static FORMAT: Format = Format {
     marks_damage: false,
     open_options: &[],
     create_options: &["overwrite", "version", "memory_bytes"],
+    applies: &[("partition", Applied::Among), ("tenant", Applied::Among)],
     columns: |_| COLUMNS,
     detect,
     walk: |source, options, start| Ok(Box::new(walk::TenantWalk::open(source, options, start)?)),

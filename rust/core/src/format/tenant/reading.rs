@@ -76,7 +76,7 @@ impl Reading {
     /// Nothing is read yet; the first range of the data begins at `at`.
     pub(super) fn new(input: Input, place: Position, at: u64) -> Self {
         Self {
-            giver: Giver::new(&input.options.wanted),
+            giver: Giver::new(&input.options.filter),
             found: Found::default(),
             ranges: Ranges::new(&input.front, at),
             place,

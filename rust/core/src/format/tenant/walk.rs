@@ -25,11 +25,11 @@ use super::rows::{Found, TenantRows};
 use super::state::{State, no_such_point};
 use super::toc::{Entries, TOC_START};
 use super::unlisted::Unlisted;
-use crate::engine::{Advance, Carry, Driver, Options, Scan, Start, Wanted};
+use crate::engine::{Advance, Carry, Driver, Filter, Options, Scan, Start};
 use crate::error::{Error, Result};
 use crate::ledger::{Kind, Span};
 use crate::limits::LIMITS;
-use crate::record::Checked;
+use crate::record::{Checked, Scalar};
 use crate::source::Source;
 
 /// How many entries are tried between two looks at whether to stop.
@@ -186,10 +186,7 @@ impl TenantScan {
         direct: bool,
     ) -> Self {
         let mut options = options.clone();
-        options.wanted = Wanted {
-            tenants: Some(Vec::new()),
-            ..Wanted::default()
-        };
+        options.filter = Filter::default().among("tenant", Vec::<Scalar>::new());
         match direct {
             true => Self::prune(source, &options, front, None),
             false => Self::begin(source, &options, front),
@@ -227,7 +224,7 @@ impl TenantScan {
     fn stands(input: &Input, at: u64) -> Result<bool> {
         let options = Options {
             strict: false,
-            wanted: Wanted::default(),
+            filter: Filter::default(),
             ..input.options.clone()
         };
         let (source, front) = (input.source.clone(), input.front.clone());
@@ -266,7 +263,7 @@ impl TenantScan {
         }
         let on = &mut scan.on;
         on.input.options = input.options.clone();
-        on.giver = Giver::new(&input.options.wanted);
+        on.giver = Giver::new(&input.options.filter);
         scan.begin_within(block, offset);
         Ok(scan)
     }

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use super::diagnosis::{Certainty, Diagnosis, Reason};
 use super::{Report, verify};
 use crate::engine::suspect::Suspects;
-use crate::engine::{Format, Options, Wanted};
+use crate::engine::{Filter, Format, Options};
 use crate::error::Result;
 use crate::ledger::{Cause, Kind, Span};
 use crate::record::Checked;
@@ -69,7 +69,7 @@ pub fn diagnose(
         format: Some(report.format),
         strict: false,
         values: false,
-        wanted: Wanted::default(),
+        filter: Filter::default(),
         ..options.clone()
     };
     let around = neighbours::around(source, &options, &spans, progress)?;

@@ -14,7 +14,7 @@ pub use undo::undo_recover;
 
 use super::{Report, verify};
 use crate::bug::OrBug;
-use crate::engine::{Carried, Eof, Format, Options, Runs, Salvage, Wanted};
+use crate::engine::{Carried, Eof, Filter, Format, Options, Runs, Salvage};
 use crate::error::{Error, Result, name};
 use crate::format::resolve;
 use crate::ledger::Kind;
@@ -94,7 +94,7 @@ pub fn recover(
         format: Some(format),
         strict: false,
         values: false,
-        wanted: Wanted::default(),
+        filter: Filter::default(),
         eof: Eof::Final,
         ..options.clone()
     };

@@ -1,0 +1,110 @@
+//! Filters by any columns, and which records meet them, by the rule itself.
+
+use seglake::format::{Column, ColumnKind, Filter, Options, Scalar};
+
+use super::Draw;
+use super::scan::{Plain, Record, Scan};
+
+/// A filter, with what it means.
+#[derive(Clone, Debug)]
+pub(super) struct Drawn {
+    pub(super) filter: Filter,
+    /// Of the columns in these places.
+    tests: Vec<(usize, Test)>,
+}
+
+#[derive(Clone, Debug)]
+enum Test {
+    AtLeast(Plain),
+    Above(Plain),
+    Below(Plain),
+    AtMost(Plain),
+    Among(Vec<Plain>),
+    NotAmong(Vec<Plain>),
+}
+
+impl Test {
+    fn is_met(&self, value: &Plain) -> bool {
+        *value != Plain::Null
+            && match self {
+                Self::AtLeast(own) => value >= own,
+                Self::Above(own) => value > own,
+                Self::Below(own) => value < own,
+                Self::AtMost(own) => value <= own,
+                Self::Among(own) => own.contains(value),
+                Self::NotAmong(own) => !own.contains(value),
+            }
+    }
+
+    fn and(&self, filter: Filter, column: &'static str) -> Filter {
+        let each = |values: &[Plain]| values.iter().map(scalar).collect::<Vec<_>>();
+        match self {
+            Self::AtLeast(value) => filter.at_least(column, scalar(value)),
+            Self::Above(value) => filter.above(column, scalar(value)),
+            Self::Below(value) => filter.below(column, scalar(value)),
+            Self::AtMost(value) => filter.at_most(column, scalar(value)),
+            Self::Among(values) => filter.among(column, each(values)),
+            Self::NotAmong(values) => filter.not_among(column, each(values)),
+        }
+    }
+}
+
+impl Drawn {
+    /// Conditions on up to three columns, by values that records have; `None` where there are no records.
+    pub(super) fn of(scan: &Scan, options: &Options, draw: &mut Draw) -> Option<Self> {
+        if scan.records.is_empty() {
+            return None;
+        }
+        let columns = options.format?.columns(options);
+        let is_single =
+            |own: &&Column| !matches!(own.kind, ColumnKind::List(_) | ColumnKind::Struct(_));
+        let single: Vec<_> = columns.iter().filter(is_single).collect();
+        let mut drawn = Self {
+            filter: Filter::default(),
+            tests: Vec::new(),
+        };
+        for _ in 0..=draw.below(3) {
+            let column = single[draw.below(single.len())];
+            let place = columns.iter().position(|own| own == column)?;
+            let mut value = || scan.records[draw.below(scan.records.len())].fields[place].clone();
+            let values = [value(), value()];
+            if values.contains(&Plain::Null) {
+                continue;
+            }
+            let [one, other] = values;
+            // Ranges are what formats find by themselves: they come most often.
+            let tests = match draw.below(8) {
+                0 => vec![Test::Above(one)],
+                1 => vec![Test::AtMost(one)],
+                2 => vec![Test::Among(vec![one, other])],
+                3 => vec![Test::Among(vec![one])],
+                4 => vec![Test::NotAmong(vec![one, other])],
+                5 => vec![Test::AtLeast(one)],
+                6 => vec![Test::Below(one)],
+                _ => vec![Test::AtLeast(one), Test::Below(other)],
+            };
+            for test in tests {
+                drawn.filter = test.and(drawn.filter, column.name);
+                drawn.tests.push((place, test));
+            }
+        }
+        Some(drawn)
+    }
+
+    /// Whether a record meets all of them.
+    pub(super) fn is_met(&self, record: &Record) -> bool {
+        let mut tests = self.tests.iter();
+        tests.all(|(place, test)| test.is_met(&record.fields[*place]))
+    }
+}
+
+fn scalar(value: &Plain) -> Scalar {
+    match value {
+        Plain::Uuid(uuid) => (*uuid).into(),
+        Plain::Timestamp(number) | Plain::Int64(number) => (*number).into(),
+        Plain::UInt64(number) => (*number).into(),
+        Plain::Boolean(value) => (*value).into(),
+        Plain::Text(bytes) | Plain::Binary(bytes) => bytes.clone().into(),
+        other => panic!("no filter has {other:?}"),
+    }
+}

@@ -1,0 +1,366 @@
+//! Which records to give: conditions on their columns.
+
+use std::borrow::Cow;
+use std::cmp::Ordering;
+
+use super::Format;
+use crate::error::{Error, Result};
+use crate::record::{Column, ColumnKind, Scalar, Value};
+use crate::uuid6;
+
+/// Which records to give: those that meet all of these conditions, each of which is on one column. Without any, all records.
+///
+/// A null meets no condition. Records that are not given are checked all the same, and in the ledger, up to where none that is
+/// given can follow, but for [`Options::prune`](super::Options::prune).
+///
+/// Values are compared as the column has them: UUIDs and texts by their bytes, times in microseconds since 1970-01-01 UTC.
+///
+/// ```
+/// use seglake::format::Filter;
+///
+/// let start = 1_700_000_000_000_000_i64;
+/// let orders_of_an_hour = Filter::default()
+///     .at_least("timestamp", start)
+///     .below("timestamp", start + 3_600_000_000)
+///     .among("type", ["order", "refund"]);
+/// # assert!(!orders_of_an_hour.is_empty());
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Filter(Vec<Condition>);
+
+/// What a record's value in one column has to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Condition {
+    column: Cow<'static, str>,
+    test: Test,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Test {
+    AtLeast(Scalar),
+    Below(Scalar),
+    /// These, which ascend.
+    Among(Vec<Scalar>),
+    /// All but these, which ascend.
+    NotAmong(Vec<Scalar>),
+}
+
+/// Conditions that the walks of a format apply themselves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Applied {
+    /// [`Filter::at_least`] and [`Filter::below`].
+    Range,
+    /// [`Filter::among`].
+    Among,
+}
+
+impl Test {
+    fn is_met(&self, value: &Value<'_>) -> bool {
+        let is_one_of = |values: &[Scalar]| {
+            values
+                .binary_search_by(|own| own.compare(value).unwrap_or(Ordering::Less))
+                .is_ok()
+        };
+        match self {
+            Self::AtLeast(least) => least.compare(value).is_some_and(Ordering::is_le),
+            Self::Below(end) => end.compare(value).is_some_and(Ordering::is_gt),
+            Self::Among(values) => is_one_of(values),
+            Self::NotAmong(values) => *value != Value::Null && !is_one_of(values),
+        }
+    }
+
+    /// The values that it compares with.
+    fn values(&self) -> &[Scalar] {
+        match self {
+            Self::AtLeast(value) | Self::Below(value) => std::slice::from_ref(value),
+            Self::Among(values) | Self::NotAmong(values) => values,
+        }
+    }
+
+    const fn is_applied(&self, applied: Applied) -> bool {
+        match self {
+            Self::AtLeast(_) | Self::Below(_) => matches!(applied, Applied::Range),
+            Self::Among(_) => matches!(applied, Applied::Among),
+            Self::NotAmong(_) => false,
+        }
+    }
+}
+
+impl Filter {
+    /// This, and the column's value is this one or greater.
+    #[must_use]
+    pub fn at_least(self, column: impl Into<Cow<'static, str>>, value: impl Into<Scalar>) -> Self {
+        self.and(column, Test::AtLeast(value.into()))
+    }
+
+    /// This, and the column's value is greater than this one.
+    #[must_use]
+    pub fn above(self, column: impl Into<Cow<'static, str>>, value: impl Into<Scalar>) -> Self {
+        let test = value.into().next().map(Test::AtLeast);
+        self.and(column, test.unwrap_or(Test::Among(Vec::new())))
+    }
+
+    /// This, and the column's value is less than this one.
+    #[must_use]
+    pub fn below(self, column: impl Into<Cow<'static, str>>, value: impl Into<Scalar>) -> Self {
+        self.and(column, Test::Below(value.into()))
+    }
+
+    /// This, and the column's value is this one or less.
+    #[must_use]
+    pub fn at_most(self, column: impl Into<Cow<'static, str>>, value: impl Into<Scalar>) -> Self {
+        let test = value.into().next().map(Test::Below);
+        self.and(column, test.unwrap_or(Test::NotAmong(Vec::new())))
+    }
+
+    /// This, and the column's value is one of these. Without any, no record is given.
+    #[must_use]
+    pub fn among<V: Into<Scalar>>(
+        self,
+        column: impl Into<Cow<'static, str>>,
+        values: impl IntoIterator<Item = V>,
+    ) -> Self {
+        self.and(column, Test::Among(sorted(values)))
+    }
+
+    /// This, and the column's value is none of these.
+    #[must_use]
+    pub fn not_among<V: Into<Scalar>>(
+        self,
+        column: impl Into<Cow<'static, str>>,
+        values: impl IntoIterator<Item = V>,
+    ) -> Self {
+        self.and(column, Test::NotAmong(sorted(values)))
+    }
+
+    fn and(mut self, column: impl Into<Cow<'static, str>>, test: Test) -> Self {
+        let column = column.into();
+        self.0.push(Condition { column, test });
+        self
+    }
+
+    /// Whether all records are given.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether no record of any file can meet these conditions, since those on one column contradict each other.
+    #[must_use]
+    pub fn is_contradictory(&self) -> bool {
+        self.0.iter().any(|condition| {
+            let column = &*condition.column;
+            let is_nothing = |among: Vec<&Scalar>| {
+                let (least, end) = (self.least(column), self.end(column));
+                let is_within = |value: &&Scalar| {
+                    least.is_none_or(|least| **value >= *least)
+                        && end.is_none_or(|end| **value < *end)
+                };
+                !among.iter().any(is_within)
+            };
+            let range = self.least(column).zip(self.end(column));
+            range.is_some_and(|(least, end)| least >= end)
+                || self.those_among(column).is_some_and(is_nothing)
+        })
+    }
+
+    /// The greatest value of this column that all records given have at least.
+    pub(crate) fn least(&self, column: &str) -> Option<&Scalar> {
+        let bounds = self.tests(column).filter_map(|test| match test {
+            Test::AtLeast(value) => Some(value),
+            _ => None,
+        });
+        bounds.max()
+    }
+
+    /// The least value of this column that is greater than those of all records given.
+    pub(crate) fn end(&self, column: &str) -> Option<&Scalar> {
+        let bounds = self.tests(column).filter_map(|test| match test {
+            Test::Below(value) => Some(value),
+            _ => None,
+        });
+        bounds.min()
+    }
+
+    /// The values of this column that records have to have, if they are listed.
+    pub(crate) fn those_among(&self, column: &str) -> Option<Vec<&Scalar>> {
+        let mut lists = self.tests(column).filter_map(|test| match test {
+            Test::Among(values) => Some(values),
+            _ => None,
+        });
+        let first: Vec<_> = lists.next()?.iter().collect();
+        Some(lists.fold(first, |mut left, next| {
+            left.retain(|value| next.binary_search(value).is_ok());
+            left
+        }))
+    }
+
+    fn tests<'a>(&'a self, column: &str) -> impl Iterator<Item = &'a Test> {
+        let own = self.0.iter().filter(move |own| own.column == *column);
+        own.map(|own| &own.test)
+    }
+
+    /// Refuses what records of these columns do not have.
+    pub(crate) fn check(&self, format: &Format, columns: &[Column]) -> Result<()> {
+        for Condition { column, test } in &self.0 {
+            let Some(own) = columns.iter().find(|own| own.name == *column) else {
+                let names: Vec<_> = columns.iter().map(|column| column.name).collect();
+                return Err(Error::Usage(format!(
+                    "cannot filter {} records by {column}: they have no such column, only {}",
+                    format.name,
+                    names.join(", ")
+                )));
+            };
+            if matches!(own.kind, ColumnKind::List(_) | ColumnKind::Struct(_)) {
+                return Err(Error::Usage(format!(
+                    "cannot filter by {column}: a {} has no order",
+                    own.kind.as_str()
+                )));
+            }
+            if let Some(value) = test.values().iter().find(|value| !value.is_of(own.kind)) {
+                return Err(Error::Usage(format!(
+                    "cannot filter by {column}: it is of the kind {}, which {value} is not",
+                    own.kind.as_str()
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// What is left to be applied to the records that a walk of this format gives.
+    pub(crate) fn rest(&self, format: &Format, columns: &[Column]) -> Rest {
+        let is_left = |condition: &&Condition| {
+            !format.applies.iter().any(|(column, applied)| {
+                condition.column == *column && condition.test.is_applied(*applied)
+            })
+        };
+        Rest::of(self.0.iter().filter(is_left), columns)
+    }
+
+    /// All of it, to be applied to values.
+    pub(crate) fn all(&self, columns: &[Column]) -> Rest {
+        Rest::of(self.0.iter(), columns)
+    }
+}
+
+fn sorted<V: Into<Scalar>>(values: impl IntoIterator<Item = V>) -> Vec<Scalar> {
+    let mut values: Vec<_> = values.into_iter().map(Into::into).collect();
+    values.sort_unstable();
+    values.dedup();
+    values
+}
+
+/// Conditions by the places of their columns.
+#[derive(Clone, Debug)]
+pub(crate) struct Rest(Vec<(usize, Test)>);
+
+impl Rest {
+    fn of<'a>(conditions: impl Iterator<Item = &'a Condition>, columns: &[Column]) -> Self {
+        let by_place = conditions.filter_map(|own| {
+            let place = columns
+                .iter()
+                .position(|column| column.name == own.column)?;
+            Some((place, own.test.clone()))
+        });
+        Self(by_place.collect())
+    }
+
+    /// Whether all records meet them.
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Whether a record's body is needed to tell.
+    pub(crate) fn needs_values(&self, columns: &[Column]) -> bool {
+        let is_body = |(place, _): &(usize, Test)| {
+            columns
+                .get(*place)
+                .is_some_and(|column| column.kind == ColumnKind::Binary)
+        };
+        self.0.iter().any(is_body)
+    }
+
+    /// Whether a record with these values meets them.
+    pub(crate) fn is_met<'a>(&self, value: impl Fn(usize) -> Value<'a>) -> bool {
+        self.0
+            .iter()
+            .all(|(place, test)| test.is_met(&value(*place)))
+    }
+}
+
+/// The conditions on `uuid` and `timestamp` of records whose time is that of their version-6 UUID, as UUIDs: compared as bytes,
+/// which is by time first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct UuidBounds {
+    since: Option<[u8; 16]>,
+    until: Option<[u8; 16]>,
+}
+
+impl UuidBounds {
+    pub(crate) fn of(filter: &Filter) -> Self {
+        let uuid = |bound: Option<&Scalar>| match bound {
+            Some(Scalar::Uuid(uuid)) => Some(*uuid),
+            _ => None,
+        };
+        // No UUID has a time after the last one that 60 bits hold: none is since then, and all are until then.
+        let time = |bound: Option<&Scalar>| match bound {
+            Some(Scalar::Integer(micros)) => Some(match i64::try_from(*micros) {
+                Ok(micros) => uuid6::lower_bound(micros).unwrap_or([0xff; 16]),
+                Err(_) if *micros < 0 => [0; 16],
+                Err(_) => [0xff; 16],
+            }),
+            _ => None,
+        };
+        let since = [uuid(filter.least("uuid")), time(filter.least("timestamp"))];
+        let until = [uuid(filter.end("uuid")), time(filter.end("timestamp"))];
+        Self {
+            since: since.into_iter().flatten().max(),
+            until: until.into_iter().flatten().min(),
+        }
+    }
+
+    /// The least UUID that is given, if there is one.
+    pub(crate) const fn since(&self) -> Option<[u8; 16]> {
+        self.since
+    }
+
+    /// Whether `uuid` is given.
+    pub(crate) fn contains(&self, uuid: &[u8; 16]) -> bool {
+        self.since.is_none_or(|since| *uuid >= since) && !self.is_past(uuid)
+    }
+
+    /// Whether neither `uuid` nor any greater one is given.
+    pub(crate) fn is_past(&self, uuid: &[u8; 16]) -> bool {
+        self.until.is_some_and(|until| *uuid >= until)
+    }
+}
+
+/// The condition on `type`, to ask whether a record's is among those given.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Types(Option<Box<[Vec<u8>]>>);
+
+impl Types {
+    pub(crate) fn of(filter: &Filter) -> Self {
+        let bytes = |value: &Scalar| match value {
+            Scalar::Text(bytes) => Some(bytes.clone()),
+            _ => None,
+        };
+        let types = filter.those_among("type");
+        Self(types.map(|types| types.into_iter().filter_map(bytes).collect()))
+    }
+
+    /// Whether all types are given.
+    pub(crate) const fn are_all(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// Whether this type is given.
+    pub(crate) fn contain(&self, type_: &[u8]) -> bool {
+        let is_among = |types: &[Vec<u8>]| {
+            types
+                .binary_search_by(|own| own.as_slice().cmp(type_))
+                .is_ok()
+        };
+        self.0.as_deref().is_none_or(is_among)
+    }
+}

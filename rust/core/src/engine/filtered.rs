@@ -1,0 +1,151 @@
+//! A walk whose records are filtered by what its format does not filter by itself.
+
+use std::ops::Range;
+
+use super::filter::Rest;
+use super::{Carry, Step, Walk};
+use crate::cause::Cause;
+use crate::error::Result;
+use crate::ledger::{RecordRun, Span};
+use crate::record::{Checked, ColumnBuffer, Rows, Value};
+
+/// Gives the records of a walk that meet conditions.
+///
+/// Passes on every method of [`Walk`], also those that have a default.
+pub(crate) struct FilteredWalk {
+    walk: Box<dyn Walk>,
+    filter: Rest,
+    /// The rows of the last step that meet it; `None` where all do.
+    kept: Option<Vec<usize>>,
+}
+
+impl FilteredWalk {
+    /// The same walk, where there is nothing to filter by.
+    pub(crate) fn around(walk: Box<dyn Walk>, filter: Rest) -> Box<dyn Walk> {
+        if filter.is_empty() {
+            return walk;
+        }
+        Box::new(Self {
+            walk,
+            filter,
+            kept: Some(Vec::new()),
+        })
+    }
+}
+
+impl Walk for FilteredWalk {
+    fn step(&mut self) -> Result<Step> {
+        self.kept = Some(Vec::new());
+        let step = self.walk.step()?;
+        let rows = self.walk.rows();
+        let is_met = |row: &usize| self.filter.is_met(|column| rows.field(*row, column));
+        let kept: Vec<_> = (0..rows.len()).filter(is_met).collect();
+        self.kept = (kept.len() < rows.len()).then_some(kept);
+        Ok(step)
+    }
+
+    fn rows(&self) -> Box<dyn Rows + '_> {
+        let rows = self.walk.rows();
+        match &self.kept {
+            Some(kept) => Box::new(KeptRows { rows, kept }),
+            None => rows,
+        }
+    }
+
+    fn spans(&self) -> &[Span] {
+        self.walk.spans()
+    }
+
+    fn record_run(&self) -> Option<RecordRun> {
+        self.walk.record_run()
+    }
+
+    fn found_damage(&self) -> bool {
+        self.walk.found_damage()
+    }
+
+    fn front_end(&self) -> u64 {
+        self.walk.front_end()
+    }
+
+    fn checked(&self) -> Checked {
+        self.walk.checked()
+    }
+
+    fn offset(&self) -> u64 {
+        self.walk.offset()
+    }
+
+    fn carry(&self) -> Carry {
+        self.walk.carry()
+    }
+
+    fn suspects_key(&self) -> bool {
+        self.walk.suspects_key()
+    }
+}
+
+/// Some of other rows.
+struct KeptRows<'a> {
+    rows: Box<dyn Rows + 'a>,
+    /// Which, ascending.
+    kept: &'a [usize],
+}
+
+impl KeptRows<'_> {
+    /// Calls `fill` with ranges of the other rows that make up this range of these.
+    fn each_run(&self, rows: Range<usize>, mut fill: impl FnMut(&dyn Rows, Range<usize>)) {
+        let kept = self.kept.get(rows).unwrap_or_default();
+        for run in kept.chunk_by(|row, next| row + 1 == *next) {
+            if let [first, ..] = run {
+                fill(&*self.rows, *first..first + run.len());
+            }
+        }
+    }
+}
+
+#[allow(
+    clippy::indexing_slicing,
+    reason = "rows panic where there is none of a number, as slices do"
+)]
+impl Rows for KeptRows<'_> {
+    fn len(&self) -> usize {
+        self.kept.len()
+    }
+
+    fn position(&self, row: usize) -> u64 {
+        self.rows.position(self.kept[row])
+    }
+
+    fn value(&self, row: usize) -> &[u8] {
+        self.rows.value(self.kept[row])
+    }
+
+    fn weight(&self, row: usize) -> usize {
+        self.rows.weight(self.kept[row])
+    }
+
+    fn timestamp(&self, row: usize) -> Option<i64> {
+        self.rows.timestamp(self.kept[row])
+    }
+
+    fn cause(&self, row: usize) -> Option<Cause> {
+        self.rows.cause(self.kept[row])
+    }
+
+    fn field(&self, row: usize, column: usize) -> Value<'_> {
+        self.rows.field(self.kept[row], column)
+    }
+
+    fn fill(&self, rows: Range<usize>, column: usize, buffer: &mut ColumnBuffer) {
+        self.each_run(rows, |own, run| own.fill(run, column, buffer));
+    }
+
+    fn fill_positions(&self, rows: Range<usize>, buffer: &mut ColumnBuffer) {
+        self.each_run(rows, |own, run| own.fill_positions(run, buffer));
+    }
+
+    fn fill_causes(&self, rows: Range<usize>, buffer: &mut ColumnBuffer) {
+        self.each_run(rows, |own, run| own.fill_causes(run, buffer));
+    }
+}
