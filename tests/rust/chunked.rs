@@ -10,7 +10,7 @@ use crate::common::counting::Counting;
 use crate::common::{Windowed, assert_covers, source};
 use proptest::prelude::*;
 use seglake::Error;
-use seglake::format::{Carry, Eof, Filter, Options, Start, Step, open};
+use seglake::format::{Carry, Eof, Filter, Options, Scalar, Start, Step, open};
 use seglake::ledger::{Cause, Kind, Span};
 
 type Message = (i64, Vec<u8>);
@@ -280,6 +280,12 @@ fn records_are_wanted_by_time_and_message_offset() {
     assert_eq!(offsets(time(Some(50), Some(71))).0, [5, 6, 7]);
     assert_eq!(offsets(time(Some(51), Some(70))).0, [6]);
     assert_eq!(offsets(time(None, Some(i64::MIN))).0.len(), 0);
+    let [near, far] = [i128::from(i64::MIN) - 1, i128::from(i64::MAX) + 1].map(Scalar::Integer);
+    let from = |least: &Scalar| Filter::default().at_least("timestamp", least.clone());
+    let to = |end: &Scalar| Filter::default().below("timestamp", end.clone());
+    assert_eq!(offsets(from(&near)).0, offsets(Filter::default()).0);
+    assert_eq!(offsets(to(&far)).0, offsets(Filter::default()).0);
+    assert_eq!(offsets(from(&far)).0.len() + offsets(to(&near)).0.len(), 0);
     assert_eq!(offsets(time(Some(i64::MIN), None)).0.len(), 20);
     let between = |range: std::ops::Range<u64>| {
         Filter::default()

@@ -115,8 +115,8 @@ impl Count {
 pub(super) struct Bounds {
     /// Message offsets.
     pub(super) offsets: Range<u64>,
-    since: i128,
-    until: Option<i128>,
+    since: i64,
+    until: Option<i64>,
 }
 
 impl Bounds {
@@ -127,18 +127,26 @@ impl Bounds {
         };
         // There is no offset from 2^63 on, and none below 0.
         let offset = |bound| number(bound).map(|offset| saturating_bound(offset.max(0)));
+        let (since, until) = (filter.least("timestamp"), filter.end("timestamp"));
+        // A bound that no time can have lets through all records or none.
+        let (most, least) = (i128::from(i64::MAX), i128::from(i64::MIN));
+        let is_none = number(since).is_some_and(|since| since > most)
+            || number(until).is_some_and(|until| until < least);
+        let until = number(until).and_then(|until| until.try_into().ok());
         Self {
             offsets: offset(filter.least("offset")).unwrap_or(0)
                 ..offset(filter.end("offset")).unwrap_or(u64::MAX),
-            since: number(filter.least("timestamp")).unwrap_or(i128::MIN),
-            until: number(filter.end("timestamp")),
+            since: number(since)
+                .and_then(|since| since.try_into().ok())
+                .unwrap_or(i64::MIN),
+            until: if is_none { Some(i64::MIN) } else { until },
         }
     }
 
     pub(super) fn contains(&self, offset: i64, timestamp: i64) -> bool {
         self.offsets.contains(&offset.cast_unsigned())
-            && i128::from(timestamp) >= self.since
-            && self.until.is_none_or(|until| i128::from(timestamp) < until)
+            && timestamp >= self.since
+            && self.until.is_none_or(|until| timestamp < until)
     }
 
     /// Whether any of these message offsets is wanted.
