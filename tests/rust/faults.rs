@@ -1,6 +1,5 @@
 //! Every file operation of every verb fails once, and from then on: a clear error, nothing left behind, nothing made worse.
 
-use crate::common;
 use crate::fault_samples;
 use std::fs;
 use std::io::ErrorKind;
@@ -337,13 +336,8 @@ fn verifying() {
 }
 
 fn ids(format: &Format) -> Vec<RecordId> {
-    (0..RECORDS + 1)
-        .map(|number| match format.name {
-            "active" | "sealed" => RecordId::from(common::uuid(number)),
-            "chunked" => RecordId::from(i64::try_from(number).unwrap()),
-            "oplog" => RecordId::from(number),
-            _ => RecordId::new([(number / 5).into(), "tenant".into(), (number % 5).into()]),
-        })
+    (0..=RECORDS)
+        .map(|number| fault_samples::id(format, number))
         .collect()
 }
 

@@ -6,14 +6,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::fault_samples::{
-    EIO, assert_tells, contents, faults, hitches, listing, options, run, value, write,
+    EIO, appended, assert_tells, contents, faults, hitches, listing, options, run, value, write,
 };
 use seglake::faults::{Fault, How, Operation};
-use seglake::format::{self, Format, Options, WriteOptions, active, chunked, oplog};
+use seglake::format::{self, Format, Options, WriteOptions, active, chunked};
 use seglake::ledger::Kind;
 use seglake::{Error, verbs};
-
-const FORMATS: [&Format; 3] = [&active::FORMAT, &chunked::FORMAT, &oplog::FORMAT];
 
 fn path(folder: &Path, format: &Format) -> PathBuf {
     folder.join(format!("log.{}", format.extension))
@@ -79,7 +77,7 @@ fn values(records: u64) -> Vec<Vec<u8>> {
 
 #[test]
 fn what_was_acknowledged_stays() {
-    for format in FORMATS {
+    for format in appended() {
         for index in [true, false] {
             check_appending(format, index);
         }
@@ -171,7 +169,7 @@ fn check_after(folder: &Path, format: &'static Format, acknowledged: u64, what: 
 /// A file that could not be opened for writing is not there afterwards, so that the next try does not find it in its way.
 #[test]
 fn a_new_file_that_cannot_be_begun_is_not_there() {
-    for format in FORMATS {
+    for format in appended() {
         for append in [false, true] {
             let options = WriteOptions {
                 append,
@@ -232,7 +230,7 @@ fn preallocating_leaves_no_zeros_behind() {
 /// Zeroing or cutting off a torn tail may fail at any point: it is one still, and the next try removes it.
 #[test]
 fn removing_a_torn_tail() {
-    for format in FORMATS {
+    for format in appended() {
         let prepare = |folder: &Path| {
             existing(folder, format);
             let path = path(folder, format);
@@ -269,7 +267,7 @@ fn removing_a_torn_tail() {
 /// A flush that failed can be called again: the file is then as if it had not failed.
 #[test]
 fn flushing_again() {
-    for format in FORMATS {
+    for format in appended() {
         let options = appending(format);
         let work = |folder: &Path| {
             let mut writer = format::create(format, &path(folder, format), &options).unwrap();
@@ -312,7 +310,7 @@ fn flushing_again() {
 /// After a failed sync nothing pretends: every later call fails too, and says what to do. What had been synced before is there.
 #[test]
 fn nothing_pretends_after_a_failed_sync() {
-    for format in FORMATS {
+    for format in appended() {
         let work = |folder: &Path| {
             let mut writer =
                 format::create(format, &path(folder, format), &appending(format)).unwrap();

@@ -7,10 +7,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use crate::fault_samples::{self, contents, folder, options, sample, source, value, write};
+use crate::fault_samples::{
+    self, appended, contents, folder, options, sample, source, value, write,
+};
 use crate::power_loss::{Disk, State};
 use seglake::format::{
-    self, FORMATS, Format, Options, WriteOptions, active, chunked, oplog, sealed, tenant,
+    self, FORMATS, Format, Options, WriteOptions, active, chunked, sealed, tenant,
 };
 use seglake::ledger::Kind;
 use seglake::verbs::{self, Conversion, Recovery, SealOptions};
@@ -244,8 +246,6 @@ fn recovering_and_undoing() {
     }
 }
 
-const APPENDED: [&Format; 3] = [&active::FORMAT, &chunked::FORMAT, &oplog::FORMAT];
-
 fn log(folder: &Path, format: &Format) -> PathBuf {
     folder.join(format!("log.{}", format.extension))
 }
@@ -279,7 +279,7 @@ fn each_log(
 /// What was synced, and what was there before, is there in every later state.
 #[test]
 fn appending() {
-    for format in APPENDED {
+    for format in appended() {
         for present in [0, 5] {
             let folder = folder();
             if present > 0 {
@@ -335,7 +335,7 @@ fn appending() {
 /// A torn tail that was removed does not come back.
 #[test]
 fn removing_a_torn_tail() {
-    for format in APPENDED {
+    for format in appended() {
         let folder = folder();
         let path = log(folder.path(), format);
         sample(&path, format, 5);

@@ -8,16 +8,16 @@ use std::path::Path;
 
 use seglake::Error;
 use seglake::format::{
-    Column, ColumnKind, Dialect, Format, IndexSource, Options, Value, WriteOptions, create, oplog,
-    tenant,
+    Column, ColumnKind, Dialect, FORMATS, Format, IndexSource, Options, Value, WriteOptions,
+    create, oplog, tenant,
 };
 use seglake::uuid6::Generator;
 use seglake::verbs::{Conversion, Report, convert, verify};
 
+use super::Draw;
 use super::alike::told;
 use super::recover::names;
 use super::scan::{End, Plain, Record, Scan, ended, whole};
-use super::{ALL, Draw};
 
 pub(super) fn check(format: &'static Format, bytes: &[u8]) {
     let mut draw = Draw::of(bytes);
@@ -51,8 +51,8 @@ type Written = Result<BTreeMap<String, Vec<u8>>, String>;
 impl<'a> Case<'a> {
     fn new(bytes: &'a [u8], options: &'a Options, scan: &'a Scan, draw: &mut Draw) -> Self {
         // Every dialect is as likely as another format.
-        let (to, dialect) = match draw.below(ALL.len() + 2) {
-            place if place < ALL.len() => (ALL[place], *draw.of_these(Dialect::ALL)),
+        let (to, dialect) = match draw.below(FORMATS.len() + 2) {
+            place if place < FORMATS.len() => (FORMATS[place], *draw.of_these(Dialect::ALL)),
             _ => (&oplog::FORMAT, *draw.of_these(Dialect::ALL)),
         };
         let write = WriteOptions {
@@ -143,11 +143,10 @@ impl<'a> Case<'a> {
         }
         assert_eq!(names(folder.path()), [""; 0], "something is left behind");
         drop.extend(expected_lost);
-        let set = expected_missing.into_iter();
-        (
-            drop,
-            set.map(|name| (name.to_owned(), filler(name))).collect(),
-        )
+        let missing = self.target.iter();
+        let missing = missing.filter(|column| expected_missing.contains(&column.name));
+        let set = missing.map(|column| (column.name.to_owned(), filler(column)));
+        (drop, set.collect())
     }
 
     /// Whether records get new UUIDs of their times.
@@ -369,17 +368,16 @@ fn new_uuid(generator: &Generator, record: &Record, columns: &[Column]) -> Resul
 }
 
 /// A value for a column that the source does not have.
-fn filler(name: &str) -> Value<'static> {
-    match name {
-        "uuid" => Value::Null,
-        "timestamp" => Value::Timestamp(1_700_000_000_000_000),
-        "type" => Value::Text(b"set"),
-        "tenant" => Value::Text(b"tenant"),
-        "partition" => Value::Int64(7),
-        "value" => Value::Binary(b"set"),
-        "clock" => Value::List(Vec::new()),
-        "version" => Value::UInt64(2),
-        "checkpointer" | "abi" | "batch" => Value::UInt64(1),
-        _ => panic!("a column that records cannot be without: {name}"),
+fn filler(column: &Column) -> Value<'static> {
+    match column.kind {
+        ColumnKind::Uuid => Value::Null,
+        ColumnKind::Timestamp => Value::Timestamp(1_700_000_000_000_000),
+        ColumnKind::Text => Value::Text(b"set"),
+        ColumnKind::Int64 => Value::Int64(7),
+        ColumnKind::UInt64 => Value::UInt64(if column.name == "version" { 2 } else { 1 }),
+        ColumnKind::Boolean => Value::Boolean(false),
+        ColumnKind::Binary => Value::Binary(b"set"),
+        ColumnKind::List(_) => Value::List(Vec::new()),
+        ColumnKind::Struct(_) => panic!("a column that records cannot be without: {column:?}"),
     }
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use seglake::checksum::{Key, hash};
 use seglake::format::{Format, Options};
-use seglake::ledger::{Cause, Span};
+use seglake::ledger::{Cause, Kind, Span};
 use seglake::source::{BytesSource, Source};
 use seglake::verbs::{
     Certainty, DiagnoseOptions, Diagnosis, Neighbour, Reason, Repair, Report, diagnose, verify,
@@ -179,6 +179,11 @@ fn verifies(repair: &Repair, bytes: &[u8], options: &Options) {
             let is_in = |span: &Span| span.start < repair.end && repair.start < span.end;
             let mut damage = scan.spans.iter().filter(|span| span.is_damage());
             !damage.any(is_in)
+        }
+        (_, "record") => {
+            let scan = Scan::of(&mended, options);
+            let is_own = |span: &Span| span.kind == Kind::Record && span.end == end as u64;
+            scan.spans.iter().any(is_own)
         }
         (_, "unused space" | "padding" | "terminator") => own.iter().all(|byte| *byte == 0),
         (format, what) => panic!("a {what} of {format} files"),

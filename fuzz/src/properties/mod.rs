@@ -27,7 +27,7 @@ mod write;
 use std::env;
 
 use seglake::format::{
-    Dialect, Format, IndexSource, Options, active, chunked, oplog, sealed, tenant,
+    Dialect, FORMATS, Format, IndexSource, Options, active, chunked, oplog, sealed, tenant,
 };
 use tempfile::{TempDir, tempdir, tempdir_in};
 
@@ -48,62 +48,54 @@ pub struct Property {
     pub extension: &'static str,
 }
 
-const ALL: &[&Format] = &[
-    &active::FORMAT,
-    &sealed::FORMAT,
-    &tenant::FORMAT,
-    &chunked::FORMAT,
-    &oplog::FORMAT,
-];
-
 /// All properties. Inputs of those with the same extension and format are of one kind and share a corpus.
 pub static PROPERTIES: &[Property] = &[
     Property {
         name: "walk",
         check: walk::check,
-        formats: ALL,
+        formats: FORMATS,
         extension: "bin",
     },
     Property {
         name: "strict",
         check: strict::check,
-        formats: ALL,
+        formats: FORMATS,
         extension: "bin",
     },
     Property {
         name: "windows",
         check: windows::check,
-        formats: ALL,
+        formats: FORMATS,
         extension: "bin",
     },
     Property {
         name: "lookup",
         check: lookup::check,
-        formats: ALL,
+        formats: FORMATS,
         extension: "bin",
     },
     Property {
         name: "parts",
         check: parts::check,
-        formats: ALL,
+        formats: FORMATS,
         extension: "bin",
     },
     Property {
         name: "write",
         check: write::check,
-        formats: ALL,
+        formats: FORMATS,
         extension: "bin",
     },
     Property {
         name: "recover",
         check: recover::check,
-        formats: ALL,
+        formats: FORMATS,
         extension: "bin",
     },
     Property {
         name: "convert",
         check: convert::check,
-        formats: ALL,
+        formats: FORMATS,
         extension: "bin",
     },
     Property {
@@ -115,14 +107,14 @@ pub static PROPERTIES: &[Property] = &[
     Property {
         name: "diagnose",
         check: diagnose::check,
-        formats: ALL,
+        formats: FORMATS,
         extension: "bin",
     },
     #[cfg(feature = "arrow")]
     Property {
         name: "columns",
         check: columns::check,
-        formats: ALL,
+        formats: FORMATS,
         extension: "bin",
     },
     Property {
@@ -134,7 +126,7 @@ pub static PROPERTIES: &[Property] = &[
     Property {
         name: "ahead",
         check: ahead::check,
-        formats: ALL,
+        formats: FORMATS,
         extension: "bin",
     },
     Property {

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use seglake::Error;
 use seglake::format::{
-    Checked, Dialect, Format, Options, Value, WriteOptions, active, chunked, create, oplog, tenant,
+    Checked, Dialect, Format, Options, Value, WriteOptions, active, chunked, create, tenant,
 };
 use seglake::ledger::{Kind, Span};
 use seglake::verbs::verify;
@@ -19,7 +19,7 @@ pub(super) fn check(format: &'static Format, bytes: &[u8]) {
     let mut draw = Draw::of(bytes);
     for (options, scan) in ended(format, bytes) {
         writes_what_was_read(&scan, bytes, &options, folder.path());
-        if [&active::FORMAT, &chunked::FORMAT, &oplog::FORMAT].contains(&format) {
+        if format.create_options.contains(&"append") {
             appends(&scan, bytes, &options, folder.path(), &mut draw);
         }
     }

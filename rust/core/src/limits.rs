@@ -55,6 +55,8 @@ limits! {
 
     // Steps and buffers of all formats.
 
+    /// The most records that a step gives, of formats whose records are kept one by one.
+    step_rows: usize = 1024, fuzzing 4;
     /// How much of what was noted of an index is read at once.
     notes_read_bytes: usize = 16 << 10, fuzzing 32;
     /// A step ends after this many ranges of the index or table of contents. It may give two more.
@@ -186,8 +188,6 @@ limits! {
 
     // Oplogs.
 
-    /// The most messages that a step gives.
-    oplog_step_rows: usize = 1024, fuzzing 4;
     /// How much of a long message is read at once, in bytes.
     oplog_piece_bytes: usize = 64 << 10, fuzzing 32;
     /// How many bytes of keys are read at once.

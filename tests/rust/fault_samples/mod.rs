@@ -7,7 +7,10 @@ use std::sync::Arc;
 
 use seglake::Error;
 use seglake::faults::{Fault, How, Operation, inject};
-use seglake::format::{self, Format, Options, Start, Step, Value, WriteOptions, Writer};
+use seglake::format::{
+    self, Column, ColumnKind, FORMATS, Format, Options, RecordId, Scalar, Start, Step, Value,
+    WriteOptions, Writer,
+};
 use seglake::ledger::Span;
 use seglake::source::{FileSource, Source, open_regular};
 
@@ -26,27 +29,43 @@ pub(crate) fn value(number: u64) -> Vec<u8> {
         .into_bytes()
 }
 
+/// The formats whose files are appended to.
+pub(crate) fn appended() -> impl Iterator<Item = &'static Format> {
+    let all = FORMATS.iter().copied();
+    all.filter(|format| format.create_options.contains(&"append"))
+}
+
+/// What texts of a record are.
+const TEXT: &str = "tenant";
+
+/// What signed numbers of a record are.
+fn group(number: u64) -> i64 {
+    i64::try_from(number / 5 % 256).unwrap()
+}
+
+/// What record `number` is found by, in files of these records alone.
+pub(crate) fn id(format: &Format, number: u64) -> RecordId {
+    match format.name {
+        "chunked" | "oplog" => number.into(),
+        "tenant" => RecordId::new([group(number).into(), TEXT.into(), (number % 5).into()]),
+        _ => {
+            let value = |column: &Column| match column.kind {
+                ColumnKind::Uuid => uuid(number).into(),
+                ColumnKind::Int64 => group(number).into(),
+                _ => number.into(),
+            };
+            let options = Options::default();
+            let columns = format.identifying(&options);
+            RecordId::new(columns.map(value).collect::<Vec<Scalar>>())
+        }
+    }
+}
+
 /// Writes record `number`, the same each time.
 pub(crate) fn write(writer: &mut dyn Writer, format: &Format, number: u64) -> seglake::Result<()> {
     let value = value(number);
     let (value, one) = (Value::Binary(&value), Value::UInt64(1));
     let fields = match format.name {
-        "active" | "sealed" => vec![
-            Value::Uuid(uuid(number)),
-            Value::Null,
-            Value::Text(b"type"),
-            value,
-        ],
-        "tenant" => {
-            let partition = i64::try_from(number / 5).unwrap();
-            vec![
-                Value::Int64(partition),
-                Value::Text(b"tenant"),
-                Value::Null,
-                value,
-            ]
-        }
-        "chunked" => vec![Value::Null, Value::Timestamp(0), value],
         "oplog" => {
             let clock = Value::List(Vec::new());
             let (zero, null) = (Value::UInt64(0), Value::Null);
@@ -62,7 +81,19 @@ pub(crate) fn write(writer: &mut dyn Writer, format: &Format, number: u64) -> se
                 null,
             ]
         }
-        other => panic!("no samples of {other}"),
+        _ => {
+            let field = |column: &Column| match column.kind {
+                _ if column.optional => Value::Null,
+                ColumnKind::Uuid => Value::Uuid(uuid(number)),
+                ColumnKind::Timestamp => Value::Timestamp(0),
+                ColumnKind::Text => Value::Text(TEXT.as_bytes()),
+                ColumnKind::Int64 => Value::Int64(group(number)),
+                ColumnKind::UInt64 => Value::UInt64(number),
+                ColumnKind::Binary => value.clone(),
+                kind => panic!("no samples of {kind:?}"),
+            };
+            writer.columns().iter().map(field).collect()
+        }
     };
     writer.write(&fields).map(drop)
 }

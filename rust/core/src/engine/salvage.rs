@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::Options;
+use super::{Options, Step, Walk};
 use crate::cursor::fields;
 use crate::error::{Error, Result};
 use crate::output::Spool;
@@ -156,6 +156,19 @@ impl<'a> Salvage<'a> {
             }
         }
         self.len += len;
+        Ok(())
+    }
+
+    /// Carries over what a walk from the beginning of the file finds sound.
+    ///
+    /// # Errors
+    /// As [`carry`](Self::carry) and [`Walk::step`].
+    pub(crate) fn carry_sound(&mut self, walk: &mut dyn Walk) -> Result<()> {
+        while walk.step()? == Step::More {
+            for span in walk.spans().iter().filter(|span| !span.is_damage()) {
+                self.carry(span.start..span.end)?;
+            }
+        }
         Ok(())
     }
 

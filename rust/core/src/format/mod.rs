@@ -7,6 +7,8 @@ mod detect;
 pub mod oplog;
 mod part;
 pub mod sealed;
+#[cfg(feature = "example-format")]
+mod sharded;
 pub mod tenant;
 
 use std::path::Path;
@@ -31,6 +33,8 @@ impl Own for tenant::Writer {}
 #[cfg(feature = "chunked")]
 impl Own for chunked::Writer {}
 impl Own for oplog::Writer {}
+#[cfg(feature = "example-format")]
+impl Own for sharded::Writer {}
 
 /// All formats.
 pub static FORMATS: &[&Format] = &[
@@ -40,6 +44,8 @@ pub static FORMATS: &[&Format] = &[
     #[cfg(feature = "chunked")]
     &chunked::FORMAT,
     &oplog::FORMAT,
+    #[cfg(feature = "example-format")]
+    &sharded::FORMAT,
 ];
 
 /// The format of this name.

@@ -17,7 +17,6 @@ mod judge;
 mod layout;
 mod resync;
 mod rows;
-mod salvage;
 mod sequence;
 mod settled;
 mod suspects;
@@ -34,7 +33,7 @@ pub(crate) use walk::ActiveWalk;
 pub use writer::Writer;
 
 use crate::engine::lookup::WalkingLookup;
-use crate::engine::{Applied, Format};
+use crate::engine::{Applied, Format, Start};
 use crate::record::{Checked, Column, ColumnKind};
 
 /// The format's entry in the table.
@@ -59,7 +58,12 @@ pub static FORMAT: Format = Format {
     index: None,
     lookup: |source, options| Ok(Box::new(WalkingLookup::new(&FORMAT, source, options))),
     create: |path, options| Ok(Box::new(Writer::open(path, options)?)),
-    salvage: salvage::salvage,
+    salvage: |salvage| {
+        // The records, one after the other, and unused space as it is.
+        let (source, options) = (salvage.source(), salvage.options());
+        let mut walk = ActiveWalk::open(source, options, Start::Beginning)?;
+        salvage.carry_sound(&mut walk)
+    },
     suspects: |source, options| {
         let (source, options) = (source.clone(), options.clone());
         Ok(Some(Box::new(suspects::ActiveSuspects { source, options })))

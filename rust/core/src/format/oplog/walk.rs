@@ -148,7 +148,7 @@ impl OplogScan {
                         return Ok(advance);
                     }
                     let read = self.state.at - self.base;
-                    let full = self.records.len() >= LIMITS.oplog_step_rows
+                    let full = self.records.len() >= LIMITS.step_rows
                         || read >= self.options.window_bytes as u64
                         || self.state.at >= limit.min(len);
                     if full {

@@ -1,0 +1,125 @@
+//! What a record has to be: each check in one function, in their order, with the numbers that an error needs.
+
+use super::layout::{HASHED_HEADER_BYTES, HEADER_BYTES, Header};
+use crate::engine::Options;
+use crate::error::{Finding, Result};
+use crate::limits::LIMITS;
+use crate::saturating::saturating_usize;
+use crate::source::{Source, Window};
+
+/// What stands where a record should begin, by its length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Structure {
+    /// A record that lies within the file.
+    Record(Header),
+    /// Something that does not.
+    Bad(Fault),
+    /// The header reaches beyond the bytes at hand, though not beyond the file.
+    NeedMore,
+}
+
+impl Structure {
+    /// The header of a record that lies within the file.
+    pub(super) const fn record(self) -> Option<Header> {
+        match self {
+            Self::Record(header) => Some(header),
+            Self::Bad(_) | Self::NeedMore => None,
+        }
+    }
+}
+
+/// What is wrong with a record: the first check that fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// The header reaches beyond the file.
+    Truncated { available: u64 },
+    /// The body reaches beyond the file.
+    TooLong { needed: u64, available: u64 },
+    /// The checksum is another one.
+    Checksum { stored: u32, computed: u32 },
+}
+
+impl Fault {
+    /// What an error says of it.
+    pub(super) fn finding(self) -> Finding {
+        match self {
+            Self::Truncated { available } => Finding::Truncated {
+                needed: HEADER_BYTES as u64,
+                available,
+            },
+            Self::TooLong { needed, available } => Finding::TooLong { needed, available },
+            Self::Checksum { stored, computed } => Finding::Checksum {
+                stored: stored.into(),
+                computed: Some(computed.into()),
+            },
+        }
+    }
+}
+
+/// The first two checks: the record that `bytes` begin with lies within the file, which has `left` bytes from there on, `bytes`
+/// among them.
+pub(super) fn structure(bytes: &[u8], left: u64) -> Structure {
+    match Header::parse(bytes) {
+        Some(header) if header.total() <= left => Structure::Record(header),
+        Some(header) => Structure::Bad(Fault::TooLong {
+            needed: header.total(),
+            available: left,
+        }),
+        None if bytes.len() as u64 >= left => Structure::Bad(Fault::Truncated { available: left }),
+        None => Structure::NeedMore,
+    }
+}
+
+/// The third check. `computed` is the CRC-32 of the record's bytes.
+pub(super) const fn checksum(header: &Header, computed: u32) -> std::result::Result<(), Fault> {
+    match header.checksum == computed {
+        true => Ok(()),
+        false => Err(Fault::Checksum {
+            stored: header.checksum,
+            computed,
+        }),
+    }
+}
+
+/// The CRC-32 of the record of this header that `bytes` begin with; `None` where it is not whole.
+pub(super) fn crc_in(bytes: &[u8], header: &Header) -> Option<u32> {
+    let mut crc = crc32fast::Hasher::new();
+    crc.update(bytes.get(..HASHED_HEADER_BYTES)?);
+    crc.update(bytes.get(HEADER_BYTES..saturating_usize(header.total()))?);
+    Some(crc.finalize())
+}
+
+/// The CRC-32 of the record of this header at `at`, read in pieces: a length that lies costs no memory.
+pub(super) fn crc_of(
+    source: &dyn Source,
+    options: &Options,
+    window: &mut Window,
+    (at, header): (u64, &Header),
+) -> Result<u32> {
+    let mut crc = crc32fast::Hasher::new();
+    let fields = window.exact(source, at, HASHED_HEADER_BYTES, HEADER_BYTES)?;
+    crc.update(fields);
+    let (mut from, end) = (at + HEADER_BYTES as u64, at + header.total());
+    while from < end {
+        options.poll()?;
+        let piece = saturating_usize(end - from).min(LIMITS.search_piece_bytes);
+        crc.update(window.exact(source, from, piece, piece)?);
+        from += piece as u64;
+    }
+    Ok(crc.finalize())
+}
+
+/// Whether a file begins with a record that is right.
+pub(super) fn first_is_sound(source: &dyn Source, options: &Options) -> Result<bool> {
+    let mut window = Window::default();
+    let front = saturating_usize(source.len()).min(HEADER_BYTES);
+    let bytes = window.exact(source, 0, front, front)?;
+    let Some(header) = structure(bytes, source.len()).record() else {
+        return Ok(false);
+    };
+    if header.total() > options.window_bytes as u64 {
+        return Ok(false);
+    }
+    let computed = crc_of(source, options, &mut window, (0, &header))?;
+    Ok(checksum(&header, computed).is_ok())
+}

@@ -1,0 +1,70 @@
+//! A sixth format, which is not shipped: what `docs/adding-a-format.md` is about. The feature `example-format`.
+//!
+//! ```text
+//! file:    record*
+//! record:  length u32 ‖ time i64 ‖ shard u16 ‖ sequence u64 ‖ level u8 ‖ checksum u32 ‖ body
+//! ```
+//! Integers are big-endian. `length` is that of the body in bytes, `time` is microseconds since 1970-01-01 UTC, and the checksum
+//! is the CRC-32 (ISO-HDLC) of the fields before it and of the body. Files are appended to. A record is found by its shard and
+//! sequence; nothing has to ascend.
+//!
+//! `layout` has the fields, `judge` the checks in their order, `walk` the scan and `resync` the search for the end of damage;
+//! `rows` gives records as columns, `writer` appends, and `suspects` is what `verify` explains damage by.
+
+mod judge;
+mod layout;
+mod resync;
+mod rows;
+mod suspects;
+mod walk;
+mod writer;
+
+use walk::ShardedWalk;
+pub(crate) use writer::Writer;
+
+use crate::engine::lookup::WalkingLookup;
+use crate::engine::{Format, Likelihood, Start};
+use crate::record::{Checked, Column, ColumnKind};
+
+/// The format's entry in the table.
+pub(crate) static FORMAT: Format = Format {
+    name: "sharded",
+    extension: "sharded",
+    identifier: &["shard", "sequence"],
+    checked: Checked::Checksum,
+    has_plain_values: true,
+    marks_damage: false,
+    open_options: &[],
+    create_options: &["append", "zero_torn_tail"],
+    applies: &[],
+    columns: |_| COLUMNS,
+    detect: |source, options| {
+        Ok(match judge::first_is_sound(source, options)? {
+            true => Likelihood::Certain("the first record's CRC-32 is right".to_owned()),
+            false => Likelihood::No,
+        })
+    },
+    walk: |source, options, start| Ok(Box::new(ShardedWalk::open(source, options, start)?)),
+    split: None,
+    index: None,
+    lookup: |source, options| Ok(Box::new(WalkingLookup::new(&FORMAT, source, options))),
+    create: |path, options| Ok(Box::new(Writer::open(path, options)?)),
+    salvage: |salvage| {
+        let (source, options) = (salvage.source(), salvage.options());
+        let mut walk = ShardedWalk::open(source, options, Start::Beginning)?;
+        salvage.carry_sound(&mut walk)
+    },
+    suspects: |source, _| {
+        let source = source.clone();
+        Ok(Some(Box::new(suspects::ShardedSuspects { source })))
+    },
+};
+
+/// What records have.
+const COLUMNS: &[Column] = &[
+    Column::new("timestamp", ColumnKind::Timestamp),
+    Column::new("shard", ColumnKind::Int64),
+    Column::new("sequence", ColumnKind::UInt64),
+    Column::new("level", ColumnKind::Int64),
+    Column::new("value", ColumnKind::Binary),
+];

@@ -1,0 +1,151 @@
+//! Appending to a new or an existing file.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::layout::{Header, encode};
+use super::walk::ShardedWalk;
+use super::{COLUMNS, FORMAT};
+use crate::engine::writer::missing;
+use crate::engine::{self, Options, Start, Walk, WriteOptions, append};
+use crate::error::{Error, Result};
+use crate::ledger::{Kind, Summary};
+use crate::output::Appender;
+use crate::record::{Column, RecordId, Value};
+use crate::source::Source;
+
+/// Appends records to a file. Two writers of one file keep each other out (by an advisory lock, on Unix).
+#[derive(Debug)]
+pub(crate) struct Writer {
+    out: Appender,
+    last: Option<RecordId>,
+    found: Summary,
+}
+
+impl Writer {
+    /// Opens a file for appending. An existing one is scanned first.
+    ///
+    /// # Errors
+    /// [`Error::Io`] where the file exists without [`append`](WriteOptions::append), is being written to by another writer, or
+    /// cannot be opened; [`Error::Damage`] where an existing file ends in damage (a torn tail only without
+    /// [`zero_torn_tail`](WriteOptions::zero_torn_tail), which cuts it off).
+    pub(crate) fn open(path: &Path, options: &WriteOptions) -> Result<Self> {
+        let mut writer = Self {
+            out: Appender::open(path, options.append)?,
+            last: None,
+            found: Summary::new(FORMAT.checked, Some(path), 0),
+        };
+        let ready = writer.find_end(options);
+        ready.inspect_err(|_| writer.out.discard())?;
+        Ok(writer)
+    }
+
+    fn find_end(&mut self, options: &WriteOptions) -> Result<()> {
+        let source = Arc::new(self.out.source()?);
+        let lenient = append::reading(options);
+        let mut walk = ShardedWalk::open(source.clone(), &lenient, Start::Beginning)?;
+        self.found = Summary::new(FORMAT.checked, source.path(), source.len());
+        let last = &mut self.last;
+        let end = append::survey(&mut walk, &mut self.found, |walk| {
+            let rows = walk.rows();
+            let places = FORMAT.identifying_places(&Options::default());
+            if let Some(row) = rows.len().checked_sub(1) {
+                *last = RecordId::of_row(&*rows, row, &places);
+            }
+            Ok(())
+        })?;
+        let Some(end) = end else { return Ok(()) };
+        self.out.go_to(end.end);
+        if end.kind == Kind::Record {
+            return Ok(());
+        }
+        if end.kind == Kind::TornTail && options.zero_torn_tail {
+            self.out.truncate(end.start)?;
+            self.out.go_to(end.start);
+            return self.out.sync();
+        }
+        let strict = Options {
+            strict: true,
+            ..lenient
+        };
+        let walk = ShardedWalk::open(source, &strict, Start::Offset(end.start));
+        Err(append::refusal(&self.out, walk))
+    }
+}
+
+impl engine::Writer for Writer {
+    fn columns(&self) -> &'static [Column] {
+        COLUMNS
+    }
+
+    fn write(&mut self, fields: &[Value<'_>]) -> Result<Option<RecordId>> {
+        self.out.check_synced()?;
+        let [time, shard, sequence, level, value] = fields else {
+            return Err(missing("a column"));
+        };
+        let (Value::Timestamp(time), Value::UInt64(sequence), Value::Binary(value)) =
+            (time, sequence, value)
+        else {
+            return Err(missing("timestamp, sequence or value"));
+        };
+        let header = Header {
+            length: 0,
+            time: *time,
+            shard: number(shard, "shard")?,
+            sequence: *sequence,
+            level: number(level, "level")?,
+            checksum: 0,
+        };
+        encode(self.out.buffer(), &header, value)?;
+        let id = RecordId::new([u32::from(header.shard).into(), header.sequence.into()]);
+        self.last = Some(id.clone());
+        self.out.flush_if_full()?;
+        Ok(Some(id))
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        self.out.flush()
+    }
+
+    fn sync(&mut self) -> Result<()> {
+        self.out.sync()
+    }
+
+    fn close(&mut self) -> Result<()> {
+        self.out.flush()
+    }
+
+    fn abandon(&mut self) -> Result<()> {
+        self.out.flush()
+    }
+
+    fn path(&self) -> &Path {
+        self.out.path()
+    }
+
+    fn position(&self) -> Option<u64> {
+        Some(self.out.position())
+    }
+
+    fn last(&self) -> Option<RecordId> {
+        self.last.clone()
+    }
+
+    fn found(&self) -> Option<&Summary> {
+        Some(&self.found)
+    }
+}
+
+/// A number that fits into the field of this name.
+fn number<T: TryFrom<i64>>(value: &Value<'_>, name: &str) -> Result<T> {
+    let Value::Int64(number) = value else {
+        return Err(missing(name));
+    };
+    T::try_from(*number).map_err(|_| {
+        let bytes = size_of::<T>();
+        Error::Usage(format!(
+            "{name} is {number}: a record holds 0 to {}",
+            (1_u64 << (8 * bytes)) - 1
+        ))
+    })
+}
