@@ -38,9 +38,10 @@ impl Detection {
     }
 
     fn __repr__(&self) -> String {
+        let format = self.format().map(|name| format!("{name:?}"));
         format!(
-            "Detection(format={:?}, confidence={:?}, reason={:?})",
-            self.format(),
+            "Detection(format={}, confidence={:?}, reason={:?})",
+            format.as_deref().unwrap_or("None"),
             self.confidence(),
             self.reason()
         )

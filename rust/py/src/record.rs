@@ -234,6 +234,11 @@ impl Record {
 
 #[pymethods]
 impl Record {
+    /// A column that no other attribute is named like, so that every column of every format is one.
+    fn __getattr__<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+        self.shown(py, name)
+    }
+
     /// active, sealed: the record's `uuid.UUID`, of version 6.
     #[getter]
     fn uuid<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
