@@ -20,7 +20,7 @@ from .lookup import Wanted, identifier
 from .skipped import skipped
 
 if TYPE_CHECKING:
-    from seglake import Reader, Record
+    from seglake import Format, Reader, Record
 
 # What every file's records can be shown with beside their own columns.
 _EVERYWHERE = ("path", "position", "cause")
@@ -114,7 +114,8 @@ def command(
         ):
             # What was skipped is said once, at the end, from the report.
             warnings.simplefilter("ignore", seglake.DamageWarning)
-            lines = _lines(reader, file, _checked(chosen, reader), as_json=as_json, form=form)
+            format = seglake.formats(dialect=given["dialect"])[reader.format]
+            lines = _lines(reader, format, file, _checked(chosen, reader), as_json=as_json, form=form)
             try:
                 if ids:
                     records: Iterable[Record] = wanted.found_in(reader, [identifier(reader, text) for text in ids])
@@ -150,18 +151,18 @@ def _checked(chosen: Sequence[str] | None, reader: Reader) -> Sequence[str] | No
 
 
 def _lines(
-    reader: Reader, file: Input, chosen: Sequence[str] | None, *, as_json: bool, form: ValueForm | None
+    reader: Reader, format: Format, file: Input, chosen: Sequence[str] | None, *, as_json: bool, form: ValueForm | None
 ) -> Lines:
     fields = Fields(file.path)
     if as_json:
         return JsonLines(chosen or ["position", *reader.schema.names], form or "base64", fields)
     if chosen is None:
-        chosen = ["position", *for_people(reader.schema)]
+        chosen = ["position", *for_people(format)]
     return PlainLines(
         chosen,
         form or "text",
         fields,
-        numbers=numbers(reader.schema),
+        numbers=numbers(format),
         stream=sys.stdout,
         file_bytes=reader.size,
     )

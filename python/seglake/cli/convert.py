@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from pathlib import PurePath
-from typing import Any
+from typing import Any, cast
 
 import click
 
@@ -113,7 +112,8 @@ def command(
         "chunk_records": chunk_records,
     }
     target: Any = to or _format_of(destination)
-    values = _values(settings, target, to_dialect)
+    known = seglake.formats(dialect=cast("Any", to_dialect)).get(target)
+    values = typed(settings, columns.kinds(known)) if known is not None else {}
     with (
         opened(source, spool_limit=spool_limit) as file,
         outputs.telling_of_existing(),
@@ -137,39 +137,18 @@ def command(
     return outputs.tell_of(report, file, destination, as_json=as_json)
 
 
-class _Nothing(io.BytesIO):
-    """An empty file of some name."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__()
-        self.name = name
-
-
 def _format_of(destination: str) -> str:
     """The format that a file name's extension stands for.
 
     Raises:
         Trouble: it stands for none.
     """
-    import seglake
+    from seglake import formats
 
-    found = seglake.detect(_Nothing(destination)).format
-    if found is None:
-        raise Trouble(
-            f"the extension of {printable(destination)} is that of no format\n  next      name the format with --to"
-        )
-    return found
-
-
-def _values(settings: dict[str, str], target: Any, dialect: str | None) -> dict[str, Any]:
-    if not settings:
-        return {}
-    with _empty(target, dialect) as reader:
-        return typed(settings, columns.kinds(reader.schema))
-
-
-def _empty(target: Any, dialect: Any) -> Any:
-    """A reader of an empty file of a format, for the columns that it has."""
-    import seglake
-
-    return seglake.open(b"", format=target, on_damage="skip", **({} if dialect is None else {"dialect": dialect}))
+    extension = PurePath(destination).suffix.removeprefix(".")
+    for format in formats().values():
+        if format.extension == extension:
+            return format.name
+    raise Trouble(
+        f"the extension of {printable(destination)} is that of no format\n  next      name the format with --to"
+    )

@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from seglake import formats
 
+from .columns import kinds
 from .escape import printable
 from .reading import shown_bytes
 
 if TYPE_CHECKING:
     from seglake import Reader, Record
 
-_NUMBER = re.compile(r"[0-9]{1,20}")
-_MESSAGE = re.compile(r"([0-9]{1,10})/(.*)/([0-9]{1,20})", re.DOTALL)
 _WRITTEN: dict[tuple[str, ...], str] = {
     ("uuid",): "UUID, such as 1eeafd69-9b8a-6cee-b9f1-1b8e6a30ade3",
     ("partition", "tenant", "index"): "PARTITION/TENANT/INDEX, such as 3/acme/0",
 }
+# How the values of identifiers are written. Texts may have slashes.
+_PATTERNS = {"uuid": "([^/]*)", "text": "(.*)", "int64": "([0-9]{1,20})", "uint64": "([0-9]{1,20})"}
+_PARSERS: dict[str, Callable[[str], Any]] = {"uuid": uuid.UUID, "text": shown_bytes, "int64": int, "uint64": int}
 
 
 def identifier(reader: Reader, text: str) -> tuple[Any, ...]:
@@ -31,18 +33,20 @@ def identifier(reader: Reader, text: str) -> tuple[Any, ...]:
     Raises:
         click.UsageError: records of this file are not found by anything of the kind.
     """
-    columns = formats()[reader.format].identifier
-    if columns == ("uuid",):
+    format = formats()[reader.format]
+    by_name = kinds(format)
+    own = [by_name[name] for name in format.identifier]
+    match = re.fullmatch("/".join(_PATTERNS[kind] for kind in own), text, re.DOTALL)
+    if match:
         try:
-            return (uuid.UUID(text),)
+            return tuple(_PARSERS[kind](part) for kind, part in zip(own, match.groups(), strict=True))
         except ValueError:
             pass
-    elif len(columns) == 1 and _NUMBER.fullmatch(text):
-        return (int(text),)
-    elif match := _MESSAGE.fullmatch(text) if len(columns) > 1 else None:
-        return (int(match[1]), shown_bytes(match[2]), int(match[3]))
-    written = _WRITTEN.get(columns, f"{', '.join(columns)}: a number")
-    raise click.UsageError(f"--get {text!r}: records of this {reader.format} file are found by {written}")
+    names = format.identifier
+    written = "/".join(names).upper() if len(names) > 1 else f"{', '.join(names)}: a number"
+    raise click.UsageError(
+        f"--get {text!r}: records of this {reader.format} file are found by {_WRITTEN.get(names, written)}"
+    )
 
 
 class Wanted:

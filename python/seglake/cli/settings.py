@@ -13,7 +13,6 @@ from typing import Any, NoReturn, cast
 
 import click
 
-from .columns import Kind
 from .options import parse_bound
 from .reading import shown_bytes
 
@@ -41,7 +40,7 @@ def parse_settings(
     return settings
 
 
-def typed(settings: Mapping[str, str], kinds: Mapping[str, Kind | None]) -> dict[str, Any]:
+def typed(settings: Mapping[str, str], kinds: Mapping[str, str]) -> dict[str, Any]:
     """The values as the library takes them. Names of no column are left for the library to refuse.
 
     Raises:
@@ -50,12 +49,12 @@ def typed(settings: Mapping[str, str], kinds: Mapping[str, Kind | None]) -> dict
     return {name: _typed(name, text, kinds.get(name)) for name, text in settings.items()}
 
 
-def _typed(name: str, text: str, kind: Kind | None) -> Any:
-    if kind in (Kind.UUID, Kind.TIMESTAMP) and text == NOW:
+def _typed(name: str, text: str, kind: str | None) -> Any:
+    if kind in ("uuid", "timestamp") and text == NOW:
         # What the library makes values of the present of.
         return None
     # In text and bytes the letters are what they say.
-    if kind not in (Kind.TEXT, Kind.BINARY) and text == NULL:
+    if kind not in ("text", "binary") and text == NULL:
         return None
     parse = _PARSERS.get(kind, shown_bytes)
     try:
@@ -130,16 +129,16 @@ _BYTES: dict[str, Callable[[str], bytes]] = {
     "base64": lambda text: base64.b64decode(text, validate=True),
 }
 _PARSERS = cast(
-    "dict[Kind | None, Callable[[str], Any]]",
+    "dict[str | None, Callable[[str], Any]]",
     {
-        Kind.UUID: _uuid,
-        Kind.TIMESTAMP: _time,
-        Kind.TEXT: shown_bytes,
-        Kind.BINARY: _bytes,
-        Kind.INTEGER: _integer,
-        Kind.COUNTER: _integer,
-        Kind.BOOLEAN: _boolean,
-        Kind.LIST: _json,
-        Kind.STRUCT: _json,
+        "uuid": _uuid,
+        "timestamp": _time,
+        "text": shown_bytes,
+        "binary": _bytes,
+        "int64": _integer,
+        "uint64": _integer,
+        "boolean": _boolean,
+        "list": _json,
+        "struct": _json,
     },
 )
