@@ -51,7 +51,7 @@ export PROPTEST_RNG_SEED
 MAKEFLAGS += --no-builtin-rules
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help develop build java demo test oracles test-clusters test-rust properties interop damage fuzz corpus mutants sanitize lint structure coverage audit format bench bench-spark bench-guard criterion kaitai lock clean
+.PHONY: help develop build java demo test oracles test-clusters test-rust example properties interop damage fuzz corpus mutants sanitize lint structure coverage audit format bench bench-spark bench-guard criterion kaitai lock clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -74,6 +74,7 @@ test: $(VENV)/.extension java $(if $(NODE),$(INTEROP)/node_modules/.installed) #
 	@rm -f $(STAGES)
 	@$(STAGE) lint -- $(MAKE) --no-print-directory lint
 	@$(STAGE) rust -- $(MAKE) --no-print-directory test-rust
+	@$(STAGE) example -- $(MAKE) --no-print-directory example
 	@$(KAITAI_UNCHANGED) || $(MAKE) --no-print-directory $(VENV)/.kaitai
 	$(BIN)/python -m pytest --numprocesses $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder --oracles=$(ORACLES) --budgets=$(STAGES) $(PYTEST_ARGS)
 
@@ -88,6 +89,9 @@ test-clusters: $(VENV)/.extension java ## Run the Spark tests behind Connect, on
 # takes an eighth less time without that.
 test-rust: $(VENV)/.requirements ## Run the Rust tests alone
 	CARGO_INCREMENTAL=0 $(CARGO) test --locked --workspace --all-features
+
+example: build/example/.extension java ## Test the format that docs/adding-a-format.md adds, in a build that has it
+	PYTHONPATH=$(CURDIR)/build/example/site PYSPARK_PYTHON=$(CURDIR)/$(BIN)/python $(BIN)/python -m pytest tests/example
 
 properties: $(VENV)/.extension java ## Run the property tests with new cases, PROPERTY_ROUNDS (1) times
 	for round in $$(seq $(PROPERTY_ROUNDS)); do \
@@ -210,6 +214,13 @@ $(VENV)/.mutants-$(MUTANTS_VERSION): $(VENV)/.requirements
 
 $(VENV)/.extension: $(VENV)/.requirements $(EXTENSION_SOURCES)
 	$(BIN)/maturin develop --release
+	@touch $@
+
+# A package of its own, without optimization: it is tested and never shipped.
+build/example/.extension: $(VENV)/.requirements $(EXTENSION_SOURCES) $(shell find python -name '*.py')
+	rm -rf build/example
+	CARGO_INCREMENTAL=0 $(BIN)/maturin build --locked --features example-format --out build/example/wheel
+	$(BIN)/python -m zipfile -e build/example/wheel/*.whl build/example/site
 	@touch $@
 
 $(INTEROP)/node_modules/.installed: $(INTEROP)/package.json $(INTEROP)/package-lock.json

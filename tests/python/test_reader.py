@@ -324,6 +324,8 @@ def test_detect(segment: Path, tmp_path: Path) -> None:
     assert seglake.detect(segment, key=bytes([1] * 32)).confidence == "likely"
     unknown = seglake.detect(b"neither this nor that, by its content")
     assert (unknown.format, unknown.confidence) == (None, "unknown")
+    assert repr(unknown).startswith("Detection(format=None, ")
+    assert repr(seglake.detect(segment)).startswith('Detection(format="active", ')
     empty = tmp_path / "empty.active"
     empty.touch()
     assert (seglake.detect(empty).format, seglake.detect(empty).confidence) == ("active", "likely")

@@ -38,10 +38,12 @@ impl Detection {
     }
 
     fn __repr__(&self) -> String {
-        let format = self.format().map(|name| format!("{name:?}"));
+        let format = match self.format() {
+            Some(name) => format!("{name:?}"),
+            None => "None".to_owned(),
+        };
         format!(
-            "Detection(format={}, confidence={:?}, reason={:?})",
-            format.as_deref().unwrap_or("None"),
+            "Detection(format={format}, confidence={:?}, reason={:?})",
             self.confidence(),
             self.reason()
         )
