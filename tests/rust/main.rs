@@ -46,6 +46,7 @@ mod faults_append;
 mod filter;
 mod golden;
 mod hostile;
+mod misses;
 mod oplog;
 mod oplog_autobase;
 mod oplog_keys;

@@ -56,7 +56,7 @@ class Wanted:
         self.missing = list(dict.fromkeys(ids))
         """What was found in no file so far, in the order of the command line."""
         self._ids = ids
-        self._unproven = False
+        self._unproven: set[str] = set()
 
     def found_in(self, reader: Reader, identifiers: Sequence[tuple[Any, ...]]) -> Iterator[Record]:
         """The records of a file that are wanted, in the order of the command line."""
@@ -66,9 +66,13 @@ class Wanted:
                 if text in self.missing:
                     self.missing.remove(text)
                 yield record
-        self._unproven |= reader.report.checked == "structure"
+        self._unproven.update(filter(None, [reader.unproven]))
 
     def missing_said(self) -> list[str]:
         """A line for each ID that was not found."""
-        remark = ", as far as a file without checksums can tell" if self._unproven else ""
+        remark = ""
+        if "unchecked" in self._unproven:
+            remark = ", as far as a file without checksums can tell"
+        if "damage" in self._unproven:
+            remark = ", unless it is where a file is damaged"
         return [f"{printable(text)}: no such record{remark}" for text in self.missing]

@@ -1,5 +1,6 @@
 //! Passes over the file of one reader, and what they share.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -54,6 +55,18 @@ impl Shared {
         latest.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Warns, unless the reader has warned of damage already, that something was not found because of damage.
+    pub(crate) fn warn_of_miss(&self, py: Python<'_>, path: Option<&Path>) -> PyResult<()> {
+        if self.warned.swap(true, Ordering::AcqRel) {
+            return Ok(());
+        }
+        let path = name(path);
+        let text = format!(
+            "{path}: a record that was not found may be where the file is damaged: `seglake verify` lists all damage"
+        );
+        warn(py, damage_warning(py)?, text)
+    }
+
     /// Warns, once for each reader, that damage is being skipped. Once that is done, the pass is not asked for its report
     /// any more: that copies thousands of ranges where there are so many.
     pub(crate) fn warn(&self, py: Python<'_>, pass: &dyn Pass) -> PyResult<()> {
@@ -67,10 +80,7 @@ impl Shared {
         if self.warned.swap(true, Ordering::AcqRel) {
             return Ok(());
         }
-        let path = report
-            .path
-            .as_deref()
-            .map_or_else(|| "<buffer>".into(), seglake::text::path);
+        let path = name(report.path.as_deref());
         let cause = first.cause.map_or("damage", |cause| cause.as_str());
         let advice = if report.wrong_key() {
             "nothing checks though the structure is sound: this is probably the wrong key"
@@ -83,4 +93,9 @@ impl Shared {
         );
         warn(py, damage_warning(py)?, text)
     }
+}
+
+/// What a file is called in a warning.
+fn name(path: Option<&Path>) -> String {
+    path.map_or_else(|| "<buffer>".into(), seglake::text::path)
 }

@@ -9,7 +9,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyDict, PyTuple};
 use seglake::columns::{self, Limits, Selection};
-use seglake::format::{self, Column, Format, Hits, Options, RecordId, Start, Walk};
+use seglake::format::{self, Column, Format, Hits, Options, RecordId, Start, Unproven, Walk};
 use seglake::source::Source;
 use seglake::text::escape;
 use seglake::verbs;
@@ -109,7 +109,11 @@ impl Reader {
     fn look_up(&self, py: Python<'_>, ids: Vec<Option<RecordId>>) -> PyResult<Hits> {
         self.shared.check_open()?;
         let hits = py.detach(|| self.lookup.get(&self.source, &self.options, ids));
-        hits.map_err(|error| raise(py, error))
+        let hits = hits.map_err(|error| raise(py, error))?;
+        if hits.unproven == Some(Unproven::Damage) {
+            self.shared.warn_of_miss(py, self.source.path())?;
+        }
+        Ok(hits)
     }
 
     fn check_tenant(&self) -> PyResult<()> {
@@ -190,6 +194,13 @@ impl Reader {
     #[getter]
     fn schema(&self) -> Schema {
         Schema(self.selection.schema.clone())
+    }
+
+    /// Why something that `get` or `get_many` did not find may be in the file all the same: `damage`, or `unchecked` for files
+    /// without checksums. None where all that was not found is proven not to be there.
+    #[getter]
+    fn unproven(&self) -> Option<&'static str> {
+        self.lookup.unproven().map(Unproven::as_str)
     }
 
     /// What the latest pass has read so far.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::filtered::FilteredWalk;
 use super::{Filter, Format, Options, Start, Step, Walk};
 use crate::error::{Error, Result};
-use crate::record::{Column, ColumnKind, Found, OwnedRows, RecordId, Rows, Scalar};
+use crate::record::{Checked, Column, ColumnKind, Found, OwnedRows, RecordId, Rows, Scalar};
 use crate::source::Source;
 
 /// What looking up several records gave.
@@ -17,6 +17,38 @@ pub struct Hits {
     pub sets: Vec<Box<dyn Found>>,
     /// For each that was asked for the set and the row in it; `None` where there is no such record.
     pub places: Vec<Option<(usize, usize)>>,
+    /// Why something that was not found may be there all the same; `None` where all that was not found is proven not to be there.
+    pub unproven: Option<Unproven>,
+}
+
+/// Why a record that was not found may be in the file all the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Unproven {
+    /// The file has no checksums that would show it.
+    Unchecked,
+    /// Damage was met where the record could be.
+    Damage,
+}
+
+impl Unproven {
+    /// Its name, for machines: `unchecked` or `damage`.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Unchecked => "unchecked",
+            Self::Damage => "damage",
+        }
+    }
+
+    /// Why nothing is proven by what was met of a file.
+    pub(crate) const fn of(is_damaged: bool, checked: Checked) -> Option<Self> {
+        match checked {
+            _ if is_damaged => Some(Self::Damage),
+            Checked::Structure => Some(Self::Unchecked),
+            Checked::Checksum => None,
+        }
+    }
 }
 
 impl Hits {
@@ -50,7 +82,7 @@ impl Hits {
 /// Finds records of one open file. What has been proven of an index once holds as long as this lives.
 pub trait Lookup: Send + Sync {
     /// Finds records, in any order, also the same one twice. What is found has been checked like by a walk, and what is not
-    /// found is not there, as far as the format can prove that.
+    /// found is not there, unless [`Hits::unproven`] says otherwise.
     ///
     /// # Errors
     /// [`Error::Usage`] for an identifier that the format does not have; as [`open`](crate::format::open) and [`Walk::step`]. Reading strictly,
@@ -141,13 +173,16 @@ impl Lookup for WalkingLookup {
         let mut hits = Hits {
             sets: Vec::new(),
             places: vec![None; ids.len()],
+            unproven: None,
         };
         if plan.missing.is_empty() {
             return Ok(hits);
         }
         let mut found = OwnedRows::new(self.format.columns(&self.options));
         let mut walk = self.range(&plan.filter)?;
+        let mut is_damaged = false;
         while !plan.missing.is_empty() && walk.step()? == Step::More {
+            is_damaged |= walk.found_damage();
             let rows = walk.rows();
             for row in 0..rows.len() {
                 let Some(own) = RecordId::of_row(&*rows, row, &plan.columns) else {
@@ -170,6 +205,9 @@ impl Lookup for WalkingLookup {
                     break;
                 }
             }
+        }
+        if hits.places.contains(&None) {
+            hits.unproven = Unproven::of(is_damaged, walk.checked());
         }
         hits.sets.push(Box::new(found));
         Ok(hits)

@@ -24,7 +24,7 @@ pub use format::Format;
 #[cfg(feature = "chunked")]
 pub(crate) use format::IndexFile;
 pub(crate) use format::Likelihood;
-pub use lookup::{Hits, Lookup};
+pub use lookup::{Hits, Lookup, Unproven};
 pub use options::{Dialect, IndexSource, Interrupt, Options};
 pub use part::Part;
 pub(crate) use part::part_bytes;

@@ -19,7 +19,7 @@ pub use part::split;
 
 pub use crate::engine::{
     Carry, Dialect, Eof, Filter, Format, Hits, IndexSource, Interrupt, Lookup, Options, Part,
-    Start, Step, Walk, WriteOptions, Writer,
+    Start, Step, Unproven, Walk, WriteOptions, Writer,
 };
 use crate::error::{Error, Result};
 use crate::own::Own;

@@ -14,7 +14,7 @@ use super::index;
 use super::judge::{self, Fault, Refusal};
 use super::layout::{ITEM_BYTES, Item};
 use super::walk::ChunkedScan;
-use crate::engine::{Filter, Hits, Lookup, Options, Start, Step, Walk};
+use crate::engine::{Filter, Hits, Lookup, Options, Start, Step, Unproven, Walk};
 use crate::error::{Error, Result};
 use crate::limits::LIMITS;
 use crate::record::{OwnedRows, RecordId, Value};
@@ -80,6 +80,8 @@ enum Located {
 struct Records {
     places: BTreeMap<i64, usize>,
     rows: OwnedRows,
+    /// Whether damage was met where something was not found.
+    is_damaged: bool,
 }
 
 impl ChunkedLookup {
@@ -205,7 +207,9 @@ impl ChunkedLookup {
     /// Steps through `walk` until every one of `offsets`, which ascend, is found, or it ends.
     fn collect(scan: ChunkedScan, offsets: &[u64], found: &mut Records) -> Result<()> {
         let (mut left, mut walk) = (offsets.len(), scan.into_walk());
+        let mut is_damaged = false;
         while left > 0 && walk.step()? == Step::More {
+            is_damaged |= walk.found_damage();
             let rows = walk.rows();
             for row in 0..rows.len() {
                 let Value::Int64(offset) = rows.field(row, 0) else {
@@ -218,6 +222,7 @@ impl ChunkedLookup {
                 }
             }
         }
+        found.is_damaged |= left > 0 && is_damaged;
         Ok(())
     }
 
@@ -231,6 +236,7 @@ impl ChunkedLookup {
         let mut found = Records {
             places: BTreeMap::new(),
             rows: OwnedRows::new(COLUMNS),
+            is_damaged: false,
         };
         let mut unknown = Vec::new();
         let mut rest = offsets;
@@ -283,6 +289,7 @@ impl Lookup for ChunkedLookup {
         };
         let places = ids.iter().map(place).collect();
         Ok(Hits {
+            unproven: found.is_damaged.then_some(Unproven::Damage),
             sets: vec![Box::new(found.rows)],
             places,
         })

@@ -14,10 +14,10 @@ use super::rows::FoundMessages;
 use super::state::State;
 use super::walk::SealedScan;
 use crate::bug::OrBug;
-use crate::engine::{Filter, Hits, Lookup, Options, UuidBounds, Walk};
+use crate::engine::{Filter, Hits, Lookup, Options, Unproven, UuidBounds, Walk};
 use crate::error::Result;
 use crate::limits::LIMITS;
-use crate::record::RecordId;
+use crate::record::{Checked, RecordId};
 use crate::source::Source;
 
 /// How many threads find what they need to look up laid out; others lay it out anew each time.
@@ -159,11 +159,24 @@ impl SealedLookup {
             });
             Ok(())
         })?;
+        let mut is_damaged = false;
         if !unsure.is_empty() {
             self.ask_walk(&tools.uuids, &unsure, &mut found, &mut places)?;
+            let is_missing = |place: &usize| places.get(*place).is_some_and(Option::is_none);
+            is_damaged = unsure.iter().any(is_missing);
+        }
+        let mut unproven = None;
+        if places.contains(&None) {
+            // Only an index that is believed has all messages.
+            is_damaged |= !self.proof.is_index_believed(self.proof.survey()?);
+            unproven = match self.segment().front.trailer {
+                Some(_) => Unproven::of(is_damaged, Checked::Checksum),
+                None => Some(Unproven::Unchecked),
+            };
         }
         Ok(Hits {
             places,
+            unproven,
             sets: vec![Box::new(found)],
         })
     }

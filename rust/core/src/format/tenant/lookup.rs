@@ -11,10 +11,10 @@ use super::layout::TocEntry;
 use super::ranges::{self, count_is_wrong};
 use super::walk::{TenantScan, TenantWalk};
 use crate::bug::OrBug;
-use crate::engine::{Filter, Hits, Lookup, Options, Step, Walk};
+use crate::engine::{Filter, Hits, Lookup, Options, Step, Unproven, Walk};
 use crate::error::{Damage, Error, Result};
 use crate::limits::LIMITS;
-use crate::record::{OwnedRows, RecordId, Scalar, Value};
+use crate::record::{Checked, OwnedRows, RecordId, Scalar, Value};
 use crate::source::Source;
 
 /// Looks messages up in one file. The table of contents is read and checked once.
@@ -125,16 +125,16 @@ impl TocLookup {
         Ok(None)
     }
 
-    /// Finds messages of one tenant.
+    /// Finds messages of one tenant. Gives whether its block is damaged.
     fn get_of(
         &self,
         known: &Known,
         asked: &[Asked<'_>],
         hits: &mut Hits,
         found: &mut OwnedRows,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         let Some(&(partition, tenant, ..)) = asked.first() else {
-            return Ok(());
+            return Ok(false);
         };
         let walk = match known.front.leads_directly() {
             true => {
@@ -144,13 +144,14 @@ impl TocLookup {
             false => self.walk_block(known, partition, tenant, filter(asked))?,
         };
         let Some(mut walk) = walk else {
-            return Ok(());
+            return Ok(false);
         };
-        let mut missing = asked.len();
+        let (mut missing, mut is_damaged) = (asked.len(), false);
         while missing > 0 && walk.step()? == Step::More {
+            is_damaged |= walk.found_damage();
             missing -= take_rows(&walk, asked, hits, found);
         }
-        Ok(())
+        Ok(is_damaged)
     }
 
     fn options(&self, filter: Filter, strict: bool) -> Options {
@@ -327,19 +328,28 @@ impl Lookup for TocLookup {
         let mut hits = Hits {
             sets: Vec::new(),
             places: vec![None; ids.len()],
+            unproven: None,
         };
         let leads_directly = known.front.leads_directly();
+        let mut block_is_damaged = false;
         let is_damaged = if !leads_directly && known.front.version == VERSION_1 {
             self.scan(&asked, &mut hits, &mut found)?
         } else {
             for of_tenant in asked.chunk_by(is_of_one_tenant) {
-                self.get_of(known, of_tenant, &mut hits, &mut found)?;
+                block_is_damaged |= self.get_of(known, of_tenant, &mut hits, &mut found)?;
             }
             !leads_directly && self.proven(known)?.is_damaged
         };
         if self.options.strict && is_damaged && hits.places.contains(&None) {
             // What was not found might have stood where the damage is.
             self.refuse_damage(known)?;
+        }
+        if hits.places.contains(&None) {
+            let checked = match known.front.version {
+                VERSION_1 => Checked::Structure,
+                _ => Checked::Checksum,
+            };
+            hits.unproven = Unproven::of(is_damaged || block_is_damaged, checked);
         }
         hits.sets.push(Box::new(found));
         Ok(hits)
