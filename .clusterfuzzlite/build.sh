@@ -6,8 +6,9 @@ cargo fuzz build --release --debug-assertions
 built=$(rustc -vV | sed -n 's/^host: //p')
 vectors=../tests/vectors
 
-for target in $(sed -n 's/^name = "\([a-z]*_[a-z]*\)"$/\1/p' Cargo.toml); do
-    cp "target/$built/release/$target" "$OUT/"
+# One program is all targets. Which one it is, it tells by its name.
+for target in $(< targets.txt); do
+    cp "target/$built/release/fuzz" "$OUT/$target"
     printf '[libfuzzer]\nmax_len = 4096\ntimeout = 20\n' > "$OUT/$target.options"
     format=${target#*_}
     case $target in

@@ -20,7 +20,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -50,8 +49,7 @@ class FuzzError(Exception):
 
 def targets() -> list[str]:
     """Returns the names of all targets: a property and a format each."""
-    manifest = tomllib.loads((FUZZ / "Cargo.toml").read_text(encoding="utf-8"))
-    return [binary["name"] for binary in manifest["bin"]]
+    return (FUZZ / "targets.txt").read_text(encoding="utf-8").split()
 
 
 def corpus_of(target: str) -> str:
@@ -76,7 +74,13 @@ def build(sanitizer: str) -> Path:
     triple = re.search(r"^host: (\S+)$", host, re.MULTILINE)
     if triple is None:
         raise FuzzError(f"rustc does not say what it builds for:\n{host}")
-    return WORK / triple[1] / "release"
+    release = WORK / triple[1] / "release"
+    # One program is all targets. Which one it is, it tells by its name.
+    for name in targets():
+        program = release / name
+        program.unlink(missing_ok=True)
+        program.hardlink_to(release / "fuzz")
+    return release
 
 
 def seeds(corpus: str) -> Path:
@@ -254,7 +258,7 @@ def main() -> int:
         "--jobs", type=int, default=os.cpu_count() or 1, help="how many run at a time (all processors)"
     )
     running.add_argument("--sanitizer", default="none", choices=["none", "address"], help="what watches memory (none)")
-    running.add_argument("targets", nargs="*", metavar="TARGET", help="names as in fuzz/Cargo.toml (all)")
+    running.add_argument("targets", nargs="*", metavar="TARGET", help="names as in fuzz/targets.txt (all)")
     commands.add_parser("reduce", help="remove redundant inputs from fuzz/target/corpus")
     commands.add_parser("minimise", help="take over what was found into fuzz/corpus")
     arguments = parser.parse_args()

@@ -65,6 +65,23 @@ fn replay(name: &str) {
     );
 }
 
+#[cfg(feature = "arrow")]
+/// The targets that `make fuzz` runs are all properties of all formats that are shipped.
+#[test]
+fn every_property_is_fuzzed() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let listed = fs::read_to_string(root.join("fuzz/targets.txt")).unwrap();
+    let mut listed: Vec<_> = listed.lines().map(str::to_owned).collect();
+    let all = PROPERTIES.iter().flat_map(|property| {
+        let shipped = property.formats.iter().filter(|own| own.name != "sharded");
+        shipped.map(|format| format!("{}_{}", property.name, format.name))
+    });
+    let mut all: Vec<_> = all.collect();
+    listed.sort();
+    all.sort();
+    assert_eq!(listed, all);
+}
+
 #[test]
 fn active() {
     replay("active");

@@ -5,6 +5,7 @@ mod active;
 mod chunked;
 mod oplog;
 mod sealed;
+mod sharded;
 mod tenant;
 
 use std::ops::Range;
@@ -43,7 +44,9 @@ pub fn mutate(
             "chunked" if is_index => chunked::edit_index(&mut bytes, &mut draw),
             "chunked" => chunked::edit(change, &mut bytes, max, &mut draw),
             "oplog" => oplog::edit(change, &mut bytes, max, &mut draw),
-            name => unreachable!("{name} has no mutations"),
+            "sharded" => sharded::edit(&mut bytes, &mut draw),
+            // Of a format without mutations of its own.
+            _ => change_bytes(change, &mut bytes, max, &mut draw),
         },
     }
     if draw.below(4) > 0 {
@@ -53,6 +56,7 @@ pub fn mutate(
             "tenant" => tenant::mend(&mut bytes),
             "chunked" if is_index => chunked::mend_index(&mut bytes),
             "chunked" => chunked::mend(&mut bytes),
+            "sharded" => sharded::mend(&mut bytes),
             _ => {}
         }
     }

@@ -1,6 +1,7 @@
 //! A look-up is never silently wrong: what it finds is what a walk gives, and what it does not find a walk does not give.
 //! Strictly, it may be an error instead, but only of a damaged file.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use seglake::format::{
@@ -106,18 +107,13 @@ pub(super) fn finds_what_the_walk_gives(
         .iter()
         .map(|extreme| extreme_id(format, options, *extreme))
         .collect();
+    let mut first = BTreeMap::new();
     for record in &scan.records {
         let id = id(format, options, record);
+        first.entry(id.clone()).or_insert(record);
         ids.extend([neighbour(&id, draw), id]);
     }
-    let expected: Vec<_> = ids
-        .iter()
-        .map(|wanted| {
-            scan.records
-                .iter()
-                .find(|record| id(format, options, record) == *wanted)
-        })
-        .collect();
+    let expected: Vec<_> = ids.iter().map(|id| first.get(id).copied()).collect();
     let strict = Options {
         strict: true,
         ..options.clone()

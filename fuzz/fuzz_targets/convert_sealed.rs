@@ -1,3 +1,0 @@
-#![no_main]
-
-seglake_fuzz::target!("convert", sealed);

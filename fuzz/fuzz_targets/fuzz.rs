@@ -1,0 +1,3 @@
+#![no_main]
+
+seglake_fuzz::targets!();
