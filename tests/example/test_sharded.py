@@ -160,6 +160,20 @@ def test_appending_and_torn_tails(segment: Path) -> None:
     assert segment.read_bytes() == whole
 
 
+def test_a_torn_tail_that_holds_records_is_not_cut_off(segment: Path) -> None:
+    """A damaged length that leads to the end of the file hides the records before that."""
+    whole = segment.read_bytes()
+    starts = [own["position"] for own in reference.scan(whole)[0]]
+    at = starts[-5]
+    length = len(whole) - at - reference.HEADER.size
+    segment.write_bytes(whole[:at] + length.to_bytes(4, "big") + whole[at + 4 :])
+    kept = segment.read_bytes()
+    assert reference.scan(kept)[1][-1][2] == "torn_tail"
+    with pytest.raises(seglake.DamageError, match="checksum_mismatch"):
+        seglake.create(segment, format="sharded", append=True, zero_torn_tail=True)
+    assert segment.read_bytes() == kept
+
+
 def test_converting_there_and_back(segment: Path, tmp_path: Path) -> None:
     with pytest.raises(seglake.ColumnsError, match="cannot hold shard, sequence, level"):
         seglake.convert(segment, tmp_path / "a.chunks", to="chunked")
