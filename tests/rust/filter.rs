@@ -3,7 +3,10 @@
 use crate::common::{Plain, lenient, scan, segment, source};
 use seglake::Error;
 use seglake::checksum::Key;
-use seglake::format::{Filter, Options, RecordId, Scalar, Start, Step, Value, lookup, open, split};
+use seglake::format::{
+    self, Filter, Options, RecordId, Scalar, Start, Step, Value, WriteOptions, lookup, open, split,
+    tenant,
+};
 
 /// Nine records of three types, with bodies that count.
 fn bytes() -> Vec<u8> {
@@ -178,4 +181,43 @@ fn looking_up_and_parts() {
         count
     });
     assert_eq!(counts.sum::<usize>(), 1);
+}
+
+/// A tenant ID may be too long to be kept where bodies are not read.
+#[test]
+fn long_tenant_ids_are_compared_where_bodies_are_not_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.tenant");
+    let long = vec![b'z'; 33 << 20];
+    let mut writer = format::create(&tenant::FORMAT, &path, &WriteOptions::default()).unwrap();
+    for tenant in [b"a".as_slice(), &long] {
+        let fields = [
+            Value::Int64(1),
+            Value::Text(tenant),
+            Value::Null,
+            Value::Binary(b"value"),
+        ];
+        writer.write(&fields).unwrap();
+    }
+    writer.close().unwrap();
+    let bytes = std::fs::read(&path).unwrap();
+    for filter in [
+        Filter::default().not_among("tenant", ["a"]),
+        Filter::default().at_least("tenant", "b"),
+    ] {
+        for values in [false, true] {
+            let options = Options {
+                format: Some(&tenant::FORMAT),
+                filter: filter.clone(),
+                values,
+                ..lenient()
+            };
+            let mut walk = open(source(&bytes), &options, Start::Beginning).unwrap();
+            let mut count = 0;
+            while walk.step().unwrap() == Step::More {
+                count += walk.rows().len();
+            }
+            assert_eq!(count, 1, "{values}");
+        }
+    }
 }

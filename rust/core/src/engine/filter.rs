@@ -270,12 +270,12 @@ impl Rest {
         self.0.is_empty()
     }
 
-    /// Whether a record's body is needed to tell.
+    /// Whether it takes a walk that reads bodies to tell: without, bodies may read as empty and long tenant IDs as null.
     pub(crate) fn needs_values(&self, columns: &[Column]) -> bool {
         let is_body = |(place, _): &(usize, Test)| {
             columns
                 .get(*place)
-                .is_some_and(|column| column.kind == ColumnKind::Binary)
+                .is_some_and(|column| matches!(column.kind, ColumnKind::Binary | ColumnKind::Text))
         };
         self.0.iter().any(is_body)
     }

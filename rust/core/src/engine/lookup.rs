@@ -248,7 +248,7 @@ impl Lookup for Guarded {
         let rest = filter.rest(self.format, columns);
         if rest.needs_values(columns) && !self.options.values {
             return Err(Error::Usage(
-                "cannot filter by a record's body where bodies are not read".to_owned(),
+                "cannot filter by bodies and texts where bodies are not read".to_owned(),
             ));
         }
         Ok(FilteredWalk::around(self.lookup.range(filter)?, rest))

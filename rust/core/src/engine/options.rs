@@ -119,7 +119,8 @@ pub struct Options {
     pub eof: Eof,
     /// How much is read at once, in bytes. Any size gives the same records and ledger.
     pub window_bytes: usize,
-    /// The largest record to give out, in bytes; a larger one is an [`Error::Limit`]. Not a limit of verifying.
+    /// The largest record to give out, in bytes; a larger one is an [`Error::Limit`], also if only conditions that its format does
+    /// not apply by itself would leave it out. Not a limit of verifying.
     pub max_record_bytes: u64,
     /// A chunk whose content has at most this many bytes is decoded into a buffer; a larger one is verified in one pass and
     /// given out in a second.

@@ -125,13 +125,13 @@ impl ShardedScan {
         let (at, len) = (self.state.at, self.source.len());
         let header = match structure(self.window.bytes(&*self.source, at), len - at) {
             Structure::Record(header) => header,
-            Structure::Bad(fault) => return self.damage(fault),
+            Structure::Bad(fault) => return self.damage(fault, 0),
             // The window holds a header, or the file's end.
             Structure::NeedMore => return Err(self.changed()),
         };
         let computed = self.crc_of(&header)?;
         if let Err(fault) = checksum(&header, computed) {
-            return self.damage(fault);
+            return self.damage(fault, header.total());
         }
         let is_given = self.options.values && header.total() <= self.options.max_record_bytes;
         if is_given {
@@ -159,13 +159,18 @@ impl ShardedScan {
         )
     }
 
-    /// Damage begins here.
-    fn damage(&mut self, fault: Fault) -> Result<Advance> {
+    /// Damage begins here. `hashed` is what was hashed to find out, in bytes.
+    fn damage(&mut self, fault: Fault, hashed: u64) -> Result<Advance> {
         let is_growing = self.options.eof == Eof::Growing;
+        if is_growing && !matches!(fault, Fault::Checksum { .. }) {
+            // A record that is being written. What looks like one within it is its body.
+            return Ok(Advance::Wait);
+        }
         if self.options.strict && !is_growing {
             return Err(self.damage_error(fault));
         }
         let budget = self.state.budget;
+        self.state.budget.spend(hashed);
         let end = Resync {
             source: &*self.source,
             options: &self.options,
@@ -256,7 +261,11 @@ impl Scan for ShardedScan {
         }
         match stop {
             Ok(_) => self.advance_singly(),
-            Err(fault) => self.damage(fault),
+            Err(fault) => {
+                let bytes = self.window.bytes(&*self.source, at);
+                let header = structure(bytes, len - at).record();
+                self.damage(fault, header.map_or(0, |header| header.total()))
+            }
         }
     }
 
