@@ -2,60 +2,36 @@
 
 use std::sync::Arc;
 
-use super::{Carry, Filter, Hits, Lookup, Step, Walk};
+use super::around::{Around, Change};
+use super::{Filter, Hits, Lookup, Step, Walk};
 use crate::error::{Error, Result};
-use crate::ledger::{RecordRun, Span};
-use crate::record::Checked;
-use crate::record::{RecordId, Rows};
+use crate::record::RecordId;
 use crate::source::Source;
 
-/// A walk that has its source [confirm](Source::confirm) what it read before it tells of damage, and at its end.
-///
-/// Passes on every method of [`Walk`], also those that have a default.
-pub(crate) struct ConfirmedWalk {
-    pub(crate) walk: Box<dyn Walk>,
-    pub(crate) source: Arc<dyn Source>,
+/// Has a walk's source [confirm](Source::confirm) what it read before damage is told, and at its end.
+pub(crate) struct Confirming {
+    walk: Box<dyn Walk>,
+    source: Arc<dyn Source>,
 }
 
-impl Walk for ConfirmedWalk {
+impl Confirming {
+    /// A walk that does so.
+    pub(crate) fn around(walk: Box<dyn Walk>, source: Arc<dyn Source>) -> Box<dyn Walk> {
+        Box::new(Around(Self { walk, source }))
+    }
+}
+
+impl Change for Confirming {
+    fn walk(&self) -> &dyn Walk {
+        &*self.walk
+    }
+
     fn step(&mut self) -> Result<Step> {
         let step = confirmed_damage(self.walk.step(), &*self.source)?;
         if step != Step::More || self.walk.found_damage() {
             self.source.confirm()?;
         }
         Ok(step)
-    }
-
-    fn rows(&self) -> Box<dyn Rows + '_> {
-        self.walk.rows()
-    }
-
-    fn spans(&self) -> &[Span] {
-        self.walk.spans()
-    }
-
-    fn record_run(&self) -> Option<RecordRun> {
-        self.walk.record_run()
-    }
-
-    fn front_end(&self) -> u64 {
-        self.walk.front_end()
-    }
-
-    fn checked(&self) -> Checked {
-        self.walk.checked()
-    }
-
-    fn offset(&self) -> u64 {
-        self.walk.offset()
-    }
-
-    fn carry(&self) -> Carry {
-        self.walk.carry()
-    }
-
-    fn suspects_key(&self) -> bool {
-        self.walk.suspects_key()
     }
 }
 
@@ -80,8 +56,7 @@ impl Lookup for ConfirmedLookup {
 
     fn range(&self, filter: &Filter) -> Result<Box<dyn Walk>> {
         let walk = confirmed_damage(self.lookup.range(filter), &*self.source)?;
-        let source = self.source.clone();
-        Ok(Box::new(ConfirmedWalk { walk, source }))
+        Ok(Confirming::around(walk, self.source.clone()))
     }
 }
 

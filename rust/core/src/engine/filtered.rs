@@ -2,38 +2,40 @@
 
 use std::ops::Range;
 
+use super::around::{Around, Change};
 use super::filter::Rest;
-use super::{Carry, Step, Walk};
+use super::{Step, Walk};
 use crate::cause::Cause;
 use crate::error::Result;
-use crate::ledger::{RecordRun, Span};
-use crate::record::{Checked, ColumnBuffer, Rows, Value};
+use crate::record::{ColumnBuffer, Rows, Value};
 
 /// Gives the records of a walk that meet conditions.
-///
-/// Passes on every method of [`Walk`], also those that have a default.
-pub(crate) struct FilteredWalk {
+pub(crate) struct Filtering {
     walk: Box<dyn Walk>,
     filter: Rest,
     /// The rows of the last step that meet it; `None` where all do.
     kept: Option<Vec<usize>>,
 }
 
-impl FilteredWalk {
-    /// The same walk, where there is nothing to filter by.
+impl Filtering {
+    /// A walk that gives those; the same walk, where there is nothing to filter by.
     pub(crate) fn around(walk: Box<dyn Walk>, filter: Rest) -> Box<dyn Walk> {
         if filter.is_empty() {
             return walk;
         }
-        Box::new(Self {
+        Box::new(Around(Self {
             walk,
             filter,
             kept: Some(Vec::new()),
-        })
+        }))
     }
 }
 
-impl Walk for FilteredWalk {
+impl Change for Filtering {
+    fn walk(&self) -> &dyn Walk {
+        &*self.walk
+    }
+
     fn step(&mut self) -> Result<Step> {
         self.kept = Some(Vec::new());
         let step = self.walk.step()?;
@@ -50,38 +52,6 @@ impl Walk for FilteredWalk {
             Some(kept) => Box::new(KeptRows { rows, kept }),
             None => rows,
         }
-    }
-
-    fn spans(&self) -> &[Span] {
-        self.walk.spans()
-    }
-
-    fn record_run(&self) -> Option<RecordRun> {
-        self.walk.record_run()
-    }
-
-    fn found_damage(&self) -> bool {
-        self.walk.found_damage()
-    }
-
-    fn front_end(&self) -> u64 {
-        self.walk.front_end()
-    }
-
-    fn checked(&self) -> Checked {
-        self.walk.checked()
-    }
-
-    fn offset(&self) -> u64 {
-        self.walk.offset()
-    }
-
-    fn carry(&self) -> Carry {
-        self.walk.carry()
-    }
-
-    fn suspects_key(&self) -> bool {
-        self.walk.suspects_key()
     }
 }
 

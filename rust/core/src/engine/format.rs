@@ -4,9 +4,9 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::confirmed::{ConfirmedLookup, ConfirmedWalk};
+use super::confirmed::{ConfirmedLookup, Confirming};
 use super::filter::Applied;
-use super::filtered::FilteredWalk;
+use super::filtered::Filtering;
 use super::lookup::Guarded;
 use super::nothing::Nothing;
 use super::part::Portion;
@@ -149,9 +149,9 @@ impl Format {
         } else {
             (self.walk)(source.clone(), options, start)?
         };
-        let walk = FilteredWalk::around(walk, rest);
+        let walk = Filtering::around(walk, rest);
         Ok(if source.is_replaceable() {
-            Box::new(ConfirmedWalk { walk, source })
+            Confirming::around(walk, source)
         } else {
             walk
         })

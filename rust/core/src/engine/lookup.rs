@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::filtered::FilteredWalk;
+use super::filtered::Filtering;
 use super::{Filter, Format, Options, Start, Step, Walk};
 use crate::error::{Error, Result};
 use crate::record::{Checked, Column, ColumnKind, Found, OwnedRows, RecordId, Rows, Scalar};
@@ -251,7 +251,7 @@ impl Lookup for Guarded {
                 "cannot filter by bodies and texts where bodies are not read".to_owned(),
             ));
         }
-        Ok(FilteredWalk::around(self.lookup.range(filter)?, rest))
+        Ok(Filtering::around(self.lookup.range(filter)?, rest))
     }
 }
 

@@ -1,6 +1,7 @@
 //! How a file is gone through, whatever its format: what every format provides, and what all of them share.
 
 pub(crate) mod append;
+mod around;
 mod budget;
 mod confirmed;
 mod driver;

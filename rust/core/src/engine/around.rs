@@ -1,0 +1,69 @@
+//! Walks around other walks: what they do not change is passed on here, in one place.
+
+use super::{Carry, Step, Walk};
+use crate::error::Result;
+use crate::ledger::{RecordRun, Span};
+use crate::record::{Checked, Rows};
+
+/// What a walk around another one changes.
+pub(crate) trait Change: Send {
+    /// The walk inside.
+    fn walk(&self) -> &dyn Walk;
+
+    /// As [`Walk::step`].
+    ///
+    /// # Errors
+    /// As there.
+    fn step(&mut self) -> Result<Step>;
+
+    /// As [`Walk::rows`].
+    fn rows(&self) -> Box<dyn Rows + '_> {
+        self.walk().rows()
+    }
+}
+
+/// The walk that a [`Change`] makes of the one inside. It passes on every other method of [`Walk`], also those that have a
+/// default.
+pub(crate) struct Around<C>(pub(crate) C);
+
+impl<C: Change> Walk for Around<C> {
+    fn step(&mut self) -> Result<Step> {
+        self.0.step()
+    }
+
+    fn rows(&self) -> Box<dyn Rows + '_> {
+        self.0.rows()
+    }
+
+    fn spans(&self) -> &[Span] {
+        self.0.walk().spans()
+    }
+
+    fn record_run(&self) -> Option<RecordRun> {
+        self.0.walk().record_run()
+    }
+
+    fn found_damage(&self) -> bool {
+        self.0.walk().found_damage()
+    }
+
+    fn front_end(&self) -> u64 {
+        self.0.walk().front_end()
+    }
+
+    fn checked(&self) -> Checked {
+        self.0.walk().checked()
+    }
+
+    fn offset(&self) -> u64 {
+        self.0.walk().offset()
+    }
+
+    fn carry(&self) -> Carry {
+        self.0.walk().carry()
+    }
+
+    fn suspects_key(&self) -> bool {
+        self.0.walk().suspects_key()
+    }
+}
