@@ -201,45 +201,76 @@ impl Filter {
     }
 
     /// Refuses what records of these columns do not have.
+    ///
+    /// # Errors
+    /// [`Error::Usage`].
     pub(crate) fn check(&self, format: &Format, columns: &[Column]) -> Result<()> {
-        for Condition { column, test } in &self.0 {
-            let Some(own) = columns.iter().find(|own| own.name == *column) else {
-                let names: Vec<_> = columns.iter().map(|column| column.name).collect();
-                return Err(Error::Usage(format!(
-                    "cannot filter {} records by {column}: they have no such column, only {}",
-                    format.name,
-                    names.join(", ")
-                )));
-            };
-            if matches!(own.kind, ColumnKind::List(_) | ColumnKind::Struct(_)) {
-                return Err(Error::Usage(format!(
-                    "cannot filter by {column}: a {} has no order",
-                    own.kind.as_str()
-                )));
-            }
-            if let Some(value) = test.values().iter().find(|value| !value.is_of(own.kind)) {
-                return Err(Error::Usage(format!(
-                    "cannot filter by {column}: it is of the kind {}, which {value} is not",
-                    own.kind.as_str()
-                )));
-            }
-        }
-        Ok(())
+        self.all(format, columns).map(drop)
     }
 
     /// What is left to be applied to the records that a walk of this format gives.
-    pub(crate) fn rest(&self, format: &Format, columns: &[Column]) -> Rest {
-        let is_left = |condition: &&Condition| {
+    ///
+    /// # Errors
+    /// As [`check`](Self::check).
+    pub(crate) fn rest(&self, format: &Format, columns: &[Column]) -> Result<Tests> {
+        self.tests_of(format, columns, |condition| {
             !format.applies.iter().any(|(column, applied)| {
                 condition.column == *column && condition.test.is_applied(*applied)
             })
-        };
-        Rest::of(self.0.iter().filter(is_left), columns)
+        })
     }
 
     /// All of it, to be applied to values.
-    pub(crate) fn all(&self, columns: &[Column]) -> Rest {
-        Rest::of(self.0.iter(), columns)
+    ///
+    /// # Errors
+    /// As [`check`](Self::check).
+    pub(crate) fn all(&self, format: &Format, columns: &[Column]) -> Result<Tests> {
+        self.tests_of(format, columns, |_| true)
+    }
+
+    fn tests_of(
+        &self,
+        format: &Format,
+        columns: &[Column],
+        is_left: impl Fn(&Condition) -> bool,
+    ) -> Result<Tests> {
+        let mut tests = Vec::new();
+        for condition in &self.0 {
+            let place = condition.place(format, columns)?;
+            if is_left(condition) {
+                tests.push((place, condition.test.clone()));
+            }
+        }
+        Ok(Tests(tests))
+    }
+}
+
+impl Condition {
+    /// The place of its column among these.
+    fn place(&self, format: &Format, columns: &[Column]) -> Result<usize> {
+        let Self { column, test } = self;
+        let mut places = columns.iter().enumerate();
+        let Some((place, own)) = places.find(|(_, own)| own.name == *column) else {
+            let names: Vec<_> = columns.iter().map(|column| column.name).collect();
+            return Err(Error::Usage(format!(
+                "cannot filter {} records by {column}: they have no such column, only {}",
+                format.name,
+                names.join(", ")
+            )));
+        };
+        if matches!(own.kind, ColumnKind::List(_) | ColumnKind::Struct(_)) {
+            return Err(Error::Usage(format!(
+                "cannot filter by {column}: a {} has no order",
+                own.kind.as_str()
+            )));
+        }
+        if let Some(value) = test.values().iter().find(|value| !value.is_of(own.kind)) {
+            return Err(Error::Usage(format!(
+                "cannot filter by {column}: it is of the kind {}, which {value} is not",
+                own.kind.as_str()
+            )));
+        }
+        Ok(place)
     }
 }
 
@@ -252,19 +283,9 @@ fn sorted<V: Into<Scalar>>(values: impl IntoIterator<Item = V>) -> Vec<Scalar> {
 
 /// Conditions by the places of their columns.
 #[derive(Clone, Debug)]
-pub(crate) struct Rest(Vec<(usize, Test)>);
+pub(crate) struct Tests(Vec<(usize, Test)>);
 
-impl Rest {
-    fn of<'a>(conditions: impl Iterator<Item = &'a Condition>, columns: &[Column]) -> Self {
-        let by_place = conditions.filter_map(|own| {
-            let place = columns
-                .iter()
-                .position(|column| column.name == own.column)?;
-            Some((place, own.test.clone()))
-        });
-        Self(by_place.collect())
-    }
-
+impl Tests {
     /// Whether all records meet them.
     pub(crate) const fn is_empty(&self) -> bool {
         self.0.is_empty()

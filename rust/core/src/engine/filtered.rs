@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::around::{Around, Change};
-use super::filter::Rest;
+use super::filter::Tests;
 use super::{Step, Walk};
 use crate::cause::Cause;
 use crate::error::Result;
@@ -12,14 +12,14 @@ use crate::record::{ColumnBuffer, Rows, Value};
 /// Gives the records of a walk that meet conditions.
 pub(crate) struct Filtering {
     walk: Box<dyn Walk>,
-    filter: Rest,
+    filter: Tests,
     /// The rows of the last step that meet it; `None` where all do.
     kept: Option<Vec<usize>>,
 }
 
 impl Filtering {
     /// A walk that gives those; the same walk, where there is nothing to filter by.
-    pub(crate) fn around(walk: Box<dyn Walk>, filter: Rest) -> Box<dyn Walk> {
+    pub(crate) fn around(walk: Box<dyn Walk>, filter: Tests) -> Box<dyn Walk> {
         if filter.is_empty() {
             return walk;
         }

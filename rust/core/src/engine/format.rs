@@ -123,7 +123,7 @@ impl Format {
         start: Start<'_>,
     ) -> Result<Box<dyn Walk>> {
         let columns = self.columns(options);
-        options.filter.check(self, columns)?;
+        let rest = options.filter.rest(self, columns)?;
         let start = match start {
             Start::Part(part) => {
                 part.check(self, &*source, options)?;
@@ -138,10 +138,15 @@ impl Format {
         if options.prune && options.filter.is_contradictory() {
             return Ok(Box::new(Nothing::new(self, &*source)));
         }
-        let rest = options.filter.rest(self, columns);
-        let options = &Options {
-            values: options.values || rest.needs_values(columns),
-            ..options.clone()
+        let with_values;
+        let options = if !options.values && rest.needs_values(columns) {
+            with_values = Options {
+                values: true,
+                ..options.clone()
+            };
+            &with_values
+        } else {
+            options
         };
         let prunes = options.prune && !options.filter.is_empty();
         let walk = if prunes && matches!(start, Start::Beginning) {

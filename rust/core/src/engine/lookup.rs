@@ -98,8 +98,9 @@ pub trait Lookup: Send + Sync {
         Ok(())
     }
 
-    /// A walk over the records that meet the conditions, which reads no more of the file than it must, and so gives no ledger of the rest: the
-    /// ranges that it gives are those that a walk through all of the file would give of what was read, which need not touch.
+    /// A walk over the records that meet the conditions. It reads no more of the file than it must, and so gives no ledger of the
+    /// rest: the ranges that it gives are those that a walk through all of the file would give of what was read, which need not
+    /// touch.
     ///
     /// # Errors
     /// As [`open`](crate::format::open).
@@ -129,27 +130,20 @@ impl WalkingLookup {
 
     /// What a walk has to meet to come past all of these.
     fn plan(&self, ids: &[RecordId]) -> Plan {
-        let all = self.format.columns(&self.options);
-        let columns = self.format.identifying_places(&self.options);
-        let is_uuid = |place: &usize| {
-            all.get(*place)
-                .is_some_and(|own| own.kind == ColumnKind::Uuid)
-        };
+        let identifying: Vec<_> = self.format.identifying(&self.options).collect();
         let mut plan = Plan {
             filter: Filter::default(),
             missing: BTreeMap::new(),
             // Records ascend by UUIDs wherever they have one.
-            ascends: matches!(columns.as_slice(), [place] if is_uuid(place)),
-            columns,
+            ascends: matches!(identifying.as_slice(), [column] if column.kind == ColumnKind::Uuid),
+            columns: self.format.identifying_places(&self.options),
         };
         for (place, id) in ids.iter().enumerate() {
             plan.missing.entry(id.clone()).or_default().push(place);
         }
         if let Some((first, _)) = plan.missing.first_key_value().filter(|_| plan.ascends) {
-            for (value, place) in first.values().iter().zip(&plan.columns) {
-                if let Some(column) = all.get(*place) {
-                    plan.filter = plan.filter.at_least(column.name, value.clone());
-                }
+            for (value, column) in first.values().iter().zip(identifying) {
+                plan.filter = plan.filter.at_least(column.name, value.clone());
             }
         }
         plan
@@ -244,8 +238,7 @@ impl Lookup for Guarded {
 
     fn range(&self, filter: &Filter) -> Result<Box<dyn Walk>> {
         let columns = self.format.columns(&self.options);
-        filter.check(self.format, columns)?;
-        let rest = filter.rest(self.format, columns);
+        let rest = filter.rest(self.format, columns)?;
         if rest.needs_values(columns) && !self.options.values {
             return Err(Error::Usage(
                 "cannot filter by bodies and texts where bodies are not read".to_owned(),

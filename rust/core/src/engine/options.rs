@@ -108,10 +108,10 @@ pub struct Options {
     pub strict: bool,
     /// Which records to give.
     pub filter: Filter,
-    /// Whether to read no more of the file than the records that the filter lets through can be in, instead of going through all of it. The records are the
-    /// same; but the ledger is of what was read, and damage elsewhere goes unnoticed, also by whoever reads strictly. An index or
-    /// table of contents is gone by if it is proven, as in [looking up](super::Lookup::range); where it is not, or something that
-    /// is wanted is not where it says, all of the file is read.
+    /// Whether to read no more of the file than the records that the filter lets through can be in, instead of going through all
+    /// of it. The records are the same; but the ledger is of what was read, and damage elsewhere goes unnoticed, also by whoever
+    /// reads strictly. An index or table of contents is gone by if it is proven, as in [looking up](super::Lookup::range); where
+    /// it is not, or something that is wanted is not where it says, all of the file is read.
     pub prune: bool,
     /// Whether bodies are wanted. If not, they may read as empty.
     pub values: bool,

@@ -304,7 +304,9 @@ fn keep_empty_tenants(
     options: &Options,
     writer: &mut dyn format::Writer,
 ) -> Result<()> {
-    let filter = options.filter.all(tenant::FORMAT.columns(options));
+    let filter = options
+        .filter
+        .all(&tenant::FORMAT, tenant::FORMAT.columns(options))?;
     for block in tenant::blocks(source, options)? {
         let fields = [
             Value::Int64(block.partition.into()),
