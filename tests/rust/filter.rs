@@ -1,12 +1,13 @@
 //! Conditions on columns that a format does not find by itself, and those that are refused.
 
-use crate::common::{Plain, lenient, scan, segment, source};
+use crate::common::{Plain, lenient, scan, segment, source, uuid};
 use seglake::Error;
 use seglake::checksum::Key;
 use seglake::format::{
     self, Filter, Options, RecordId, Scalar, Start, Step, Value, WriteOptions, lookup, open, split,
     tenant,
 };
+use seglake::uuid6;
 
 /// Nine records of three types, with bodies that count.
 fn bytes() -> Vec<u8> {
@@ -123,6 +124,15 @@ fn conditions_that_contradict_each_other() {
     assert!(greatest.is_contradictory());
     let least = Filter::default().at_most("uuid", [0xff; 16]);
     assert!(!least.is_contradictory());
+    // A UUID has a time; other records may have times before all of those.
+    let time = uuid6::timestamp_micros(&uuid(5));
+    assert!(from(time + 1).below("uuid", uuid(5)).is_contradictory());
+    assert!(!from(time).below("uuid", uuid(6)).is_contradictory());
+    assert!(
+        !from(i64::MIN)
+            .below("timestamp", i64::MIN + 1)
+            .is_contradictory()
+    );
 }
 
 /// Times that no record can have are no error: there is none before, and none after.

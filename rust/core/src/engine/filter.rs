@@ -145,23 +145,27 @@ impl Filter {
         self.0.is_empty()
     }
 
-    /// Whether no record of any file can meet these conditions, since those on one column contradict each other.
+    /// Whether no record of any file can meet these conditions, since those on one column, or on a UUID and its time, contradict
+    /// each other.
     #[must_use]
     pub fn is_contradictory(&self) -> bool {
-        self.0.iter().any(|condition| {
-            let column = &*condition.column;
-            let is_nothing = |among: Vec<&Scalar>| {
-                let (least, end) = (self.least(column), self.end(column));
-                let is_within = |value: &&Scalar| {
-                    least.is_none_or(|least| **value >= *least)
-                        && end.is_none_or(|end| **value < *end)
+        // Records without UUIDs have times before all that those can have.
+        let by_uuid = self.least("uuid").or(self.end("uuid")).is_some();
+        by_uuid && UuidBounds::of(self).is_empty()
+            || self.0.iter().any(|condition| {
+                let column = &*condition.column;
+                let is_nothing = |among: Vec<&Scalar>| {
+                    let (least, end) = (self.least(column), self.end(column));
+                    let is_within = |value: &&Scalar| {
+                        least.is_none_or(|least| **value >= *least)
+                            && end.is_none_or(|end| **value < *end)
+                    };
+                    !among.iter().any(is_within)
                 };
-                !among.iter().any(is_within)
-            };
-            let range = self.least(column).zip(self.end(column));
-            range.is_some_and(|(least, end)| least >= end)
-                || self.those_among(column).is_some_and(is_nothing)
-        })
+                let range = self.least(column).zip(self.end(column));
+                range.is_some_and(|(least, end)| least >= end)
+                    || self.those_among(column).is_some_and(is_nothing)
+            })
     }
 
     /// The greatest value of this column that all records given have at least.
@@ -353,6 +357,11 @@ impl UuidBounds {
     /// Whether neither `uuid` nor any greater one is given.
     pub(crate) fn is_past(&self, uuid: &[u8; 16]) -> bool {
         self.until.is_some_and(|until| *uuid >= until)
+    }
+
+    /// Whether none is given.
+    fn is_empty(&self) -> bool {
+        self.is_past(&self.since.unwrap_or([0; 16])) // the least of all
     }
 }
 
