@@ -35,6 +35,18 @@ pub(crate) fn survey<S: Scan>(
     Ok(end)
 }
 
+/// Whether a walk gives any record. Of one that begins within a torn tail: whether a sound record stands in it. The length of the
+/// torn record, if it leads to the end of the tail, keeps that from being searched, and clearing it away would take the sound
+/// one for good.
+pub(crate) fn holds_records<S: Scan>(mut walk: Driver<S>) -> Result<bool> {
+    while walk.step()? == Step::More {
+        if !walk.rows().is_empty() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// The error of damage that prevents appending. `strict` scans from the damage on and raises it with all its numbers.
 pub(crate) fn refusal<S: Scan>(out: &Appender, strict: Result<Driver<S>>) -> Error {
     let walked = strict.and_then(|mut walk| {

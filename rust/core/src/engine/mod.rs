@@ -30,6 +30,6 @@ pub use options::{Dialect, IndexSource, Interrupt, Options};
 pub use part::Part;
 pub(crate) use part::part_bytes;
 pub(crate) use salvage::{Carried, Run, Runs, Salvage, each_piece};
-pub(crate) use walk::sum_up;
 pub use walk::{Carry, Eof, Start, Step, Walk};
+pub(crate) use walk::{check_start, sum_up};
 pub use writer::{WriteOptions, Writer};

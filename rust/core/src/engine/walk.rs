@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 use crate::ledger::{RecordRun, Span, Summary};
 use crate::record::Checked;
 use crate::record::Rows;
+use crate::source::Source;
 
 /// What a step of a walk came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,6 +124,20 @@ pub trait Walk: Send {
     fn suspects_key(&self) -> bool {
         false
     }
+}
+
+/// Refuses to begin behind the end of a file.
+///
+/// # Errors
+/// [`Error::Usage`].
+pub(crate) fn check_start(at: u64, source: &dyn Source) -> Result<()> {
+    let len = source.len();
+    if at > len {
+        return Err(Error::Usage(format!(
+            "cannot start at offset {at} of a file of {len} bytes"
+        )));
+    }
+    Ok(())
 }
 
 /// Adds what the last step of a walk found to a summary of what it has read.

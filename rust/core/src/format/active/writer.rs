@@ -9,10 +9,10 @@ use super::layout::{encode_unhashed, put_checksum};
 use super::walk::ActiveWalk;
 use super::{COLUMNS, FORMAT, Sequence, Unhashed};
 use crate::checksum::Key;
-use crate::engine::{self, Options, Start, Step, Walk, WriteOptions, append};
+use crate::engine::{self, Options, Start, Walk, WriteOptions, append};
 use crate::error::Result;
+use crate::ledger::Kind;
 use crate::ledger::Summary;
-use crate::ledger::{Kind, Span};
 use crate::output::Appender;
 use crate::record::{Column, RecordId, Value};
 use crate::source::Source;
@@ -71,10 +71,12 @@ impl Writer {
         if end.kind == Kind::Record {
             return Ok(());
         }
+        let last = self.sequence.last();
+        let within = || ActiveWalk::behind(source.clone(), &lenient, end.start + 1, last);
         if end.kind == Kind::TornTail
             && options.zero_torn_tail
             && !self.found.wrong_key()
-            && !self.holds_records(source.clone(), &lenient, end)?
+            && !append::holds_records(within()?)?
         {
             self.out.zero(end.start, end.end)?;
             self.out.go_to(end.start);
@@ -84,25 +86,8 @@ impl Writer {
             strict: true,
             ..lenient
         };
-        let walk = ActiveWalk::behind(source, &strict, end.start, self.sequence.last());
+        let walk = ActiveWalk::behind(source, &strict, end.start, last);
         Err(append::refusal(&self.out, walk))
-    }
-
-    /// Whether a record that checks stands in a torn tail, whose own lengths, if they lead to its end, keep it from being
-    /// searched: zeros would take it for good.
-    fn holds_records(
-        &self,
-        source: Arc<dyn Source>,
-        lenient: &Options,
-        torn: Span,
-    ) -> Result<bool> {
-        let mut walk = ActiveWalk::behind(source, lenient, torn.start + 1, self.sequence.last())?;
-        while walk.step()? == Step::More {
-            if !walk.rows().is_empty() {
-                return Ok(true);
-            }
-        }
-        Ok(false)
     }
 
     /// Appends a record of this UUID, which must be of version 6 and greater than the last one.

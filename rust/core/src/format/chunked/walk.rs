@@ -11,7 +11,7 @@ use super::payload::{Checked, Input, check};
 use super::records::{Bounds, ChunkRows, Place};
 use super::resync::{Reach, Search};
 use super::state::{State, Until};
-use crate::engine::{Advance, Carry, Driver, Eof, Options, Scan};
+use crate::engine::{Advance, Carry, Driver, Eof, Options, Scan, check_start};
 use crate::error::{Damage, Error, Result};
 use crate::ledger::{Cause, Fate, Kind, Span, Tiling, is_refused};
 use crate::saturating::saturating_usize;
@@ -56,14 +56,7 @@ impl ChunkedScan {
         options: &Options,
         state: State,
     ) -> Result<Self> {
-        if state.at > source.len() {
-            let message = format!(
-                "cannot start at offset {} of a file of {} bytes",
-                state.at,
-                source.len()
-            );
-            return Err(Error::Usage(message));
-        }
+        check_start(state.at, &*source)?;
         let mut input = Input::new(source, options.clone());
         if let Until::Part { portion, .. } = state.until {
             input.window.read_ahead_until(portion.until);

@@ -10,7 +10,7 @@ use super::layout::compact::{Body, Fault, MAX_UINT_BYTES, Stop};
 use super::message::{Frame, Record, dangling_finding};
 use super::resolved::Resolved;
 use super::rows::{Bodies, Large, OplogRows, changed};
-use crate::engine::{Advance, Carry, Driver, Eof, Options, Scan, Start};
+use crate::engine::{Advance, Carry, Driver, Eof, Options, Scan, Start, check_start};
 use crate::error::{Damage, Error, Finding, Result};
 use crate::ledger::{Kind, Span, Tiling};
 use crate::limits::LIMITS;
@@ -70,13 +70,7 @@ impl OplogScan {
             // A part of an oplog is all of it.
             Start::Beginning | Start::Offset(_) | Start::Part(_) => State::default(),
         };
-        if state.at > source.len() {
-            return Err(Error::Usage(format!(
-                "cannot start at offset {} of a file of {} bytes",
-                state.at,
-                source.len()
-            )));
-        }
+        check_start(state.at, &*source)?;
         let walk = Self {
             window: Window::default(),
             search: Window::default(),

@@ -8,7 +8,7 @@ use super::judge::{Fault, Structure, checksum, crc_in, crc_of, structure};
 use super::layout::{HEADER_BYTES, Header};
 use super::resync::{End, Resync, Search};
 use super::rows::{Record, ShardedRows};
-use crate::engine::{Advance, Budget, Carry, Driver, Eof, Options, Scan, Start};
+use crate::engine::{Advance, Budget, Carry, Driver, Eof, Options, Scan, Start, check_start};
 use crate::error::{Damage, Error, Result};
 use crate::ledger::{Cause, Fate, Kind, Span, Tiling};
 use crate::limits::LIMITS;
@@ -65,13 +65,7 @@ impl ShardedScan {
             // A part is all of the file.
             Start::Beginning | Start::Part(_) => State::default(),
         };
-        if state.at > source.len() {
-            return Err(Error::Usage(format!(
-                "cannot start at offset {} of a file of {} bytes",
-                state.at,
-                source.len()
-            )));
-        }
+        check_start(state.at, &*source)?;
         Ok(Self {
             window: Window::default(),
             search: Search::default(),

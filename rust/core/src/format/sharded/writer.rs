@@ -7,9 +7,9 @@ use super::layout::{Header, encode};
 use super::walk::ShardedWalk;
 use super::{COLUMNS, FORMAT};
 use crate::engine::writer::missing;
-use crate::engine::{self, Options, Start, Step, Walk, WriteOptions, append};
+use crate::engine::{self, Options, Start, Walk, WriteOptions, append};
 use crate::error::{Error, Result};
-use crate::ledger::{Kind, Span, Summary};
+use crate::ledger::{Kind, Summary};
 use crate::output::Appender;
 use crate::record::{Column, RecordId, Value};
 use crate::source::Source;
@@ -59,9 +59,10 @@ impl Writer {
         if end.kind == Kind::Record {
             return Ok(());
         }
+        let within = || ShardedWalk::open(source.clone(), &lenient, Start::Offset(end.start + 1));
         if end.kind == Kind::TornTail
             && options.zero_torn_tail
-            && !holds_records(source.clone(), &lenient, end)?
+            && !append::holds_records(within()?)?
         {
             self.out.truncate(end.start)?;
             self.out.go_to(end.start);
@@ -137,18 +138,6 @@ impl engine::Writer for Writer {
     fn found(&self) -> Option<&Summary> {
         Some(&self.found)
     }
-}
-
-/// Whether a record that is right stands in a torn tail whose length leads to its end and so keeps it from being searched: cutting
-/// it off would lose that.
-fn holds_records(source: Arc<dyn Source>, lenient: &Options, torn: Span) -> Result<bool> {
-    let mut walk = ShardedWalk::open(source, lenient, Start::Offset(torn.start + 1))?;
-    while walk.step()? == Step::More {
-        if !walk.rows().is_empty() {
-            return Ok(true);
-        }
-    }
-    Ok(false)
 }
 
 /// A number that fits into the field of this name.
