@@ -77,6 +77,8 @@ mod sealed_limits;
 mod sealed_lookup;
 mod sealed_torn;
 #[cfg(all(unix, feature = "faults"))]
+#[cfg(feature = "example-format")]
+mod sharded;
 mod steps;
 mod tenant;
 mod tenant_ledger;

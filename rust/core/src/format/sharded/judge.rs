@@ -35,8 +35,12 @@ pub(super) enum Fault {
     Truncated { available: u64 },
     /// The body reaches beyond the file.
     TooLong { needed: u64, available: u64 },
-    /// The checksum is another one.
-    Checksum { stored: u32, computed: u32 },
+    /// The checksum is another one. `hashed` is what it took to find out, in bytes.
+    Checksum {
+        stored: u32,
+        computed: u32,
+        hashed: u64,
+    },
 }
 
 impl Fault {
@@ -48,7 +52,9 @@ impl Fault {
                 available,
             },
             Self::TooLong { needed, available } => Finding::TooLong { needed, available },
-            Self::Checksum { stored, computed } => Finding::Checksum {
+            Self::Checksum {
+                stored, computed, ..
+            } => Finding::Checksum {
                 stored: stored.into(),
                 computed: Some(computed.into()),
             },
@@ -77,6 +83,7 @@ pub(super) const fn checksum(header: &Header, computed: u32) -> std::result::Res
         false => Err(Fault::Checksum {
             stored: header.checksum,
             computed,
+            hashed: header.total(),
         }),
     }
 }

@@ -40,12 +40,12 @@ impl Resync<'_> {
     /// taken for one, if the length leads to a record that is right or to the end of the file.
     pub(super) fn end(&mut self, start: u64) -> Result<End> {
         let len = self.source.len();
-        if let Some(header) = self.header(start)? {
+        if let Some(header) = header_at(self.source, &mut self.search.looks, start)? {
             let end = start + header.total();
             if end == len {
                 return Ok(End::Nothing);
             }
-            if let Some(next) = self.header(end)? {
+            if let Some(next) = header_at(self.source, &mut self.search.looks, end)? {
                 match self.is_right(end, &next)? {
                     Some(true) => return Ok(End::Followed(end)),
                     Some(false) => {}
@@ -77,11 +77,6 @@ impl Resync<'_> {
             at += places as u64;
         }
         Ok(End::Nothing)
-    }
-
-    /// The header at this offset, if its record lies within the file.
-    fn header(&mut self, at: u64) -> Result<Option<Header>> {
-        header(self.source, &mut self.search.looks, at)
     }
 
     /// Whether the record of this header is right; `None` where the search budget does not allow to tell.
@@ -119,9 +114,8 @@ impl Resync<'_> {
     }
 }
 
-use header as header_at;
-
-fn header(source: &dyn Source, window: &mut Window, at: u64) -> Result<Option<Header>> {
+/// The header at this offset, if its record lies within the file.
+fn header_at(source: &dyn Source, window: &mut Window, at: u64) -> Result<Option<Header>> {
     let left = source.len().saturating_sub(at);
     let piece = saturating_usize(left).min(HEADER_BYTES);
     window.load(source, at, piece, piece)?;

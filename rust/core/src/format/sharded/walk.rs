@@ -119,13 +119,13 @@ impl ShardedScan {
         let (at, len) = (self.state.at, self.source.len());
         let header = match structure(self.window.bytes(&*self.source, at), len - at) {
             Structure::Record(header) => header,
-            Structure::Bad(fault) => return self.damage(fault, 0),
+            Structure::Bad(fault) => return self.damage(fault),
             // The window holds a header, or the file's end.
             Structure::NeedMore => return Err(self.changed()),
         };
         let computed = self.crc_of(&header)?;
         if let Err(fault) = checksum(&header, computed) {
-            return self.damage(fault, header.total());
+            return self.damage(fault);
         }
         let is_given = self.options.values && header.total() <= self.options.max_record_bytes;
         if is_given {
@@ -153,13 +153,15 @@ impl ShardedScan {
         )
     }
 
-    /// Damage begins here. `hashed` is what was hashed to find out, in bytes.
-    fn damage(&mut self, fault: Fault, hashed: u64) -> Result<Advance> {
+    /// Damage begins here.
+    fn damage(&mut self, fault: Fault) -> Result<Advance> {
         let is_growing = self.options.eof == Eof::Growing;
-        if is_growing && !matches!(fault, Fault::Checksum { .. }) {
+        let hashed = match fault {
+            Fault::Checksum { hashed, .. } => hashed,
             // A record that is being written. What looks like one within it is its body.
-            return Ok(Advance::Wait);
-        }
+            _ if is_growing => return Ok(Advance::Wait),
+            Fault::Truncated { .. } | Fault::TooLong { .. } => 0,
+        };
         if self.options.strict && !is_growing {
             return Err(self.damage_error(fault));
         }
@@ -255,11 +257,7 @@ impl Scan for ShardedScan {
         }
         match stop {
             Ok(_) => self.advance_singly(),
-            Err(fault) => {
-                let bytes = self.window.bytes(&*self.source, at);
-                let header = structure(bytes, len - at).record();
-                self.damage(fault, header.map_or(0, |header| header.total()))
-            }
+            Err(fault) => self.damage(fault),
         }
     }
 
