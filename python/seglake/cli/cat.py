@@ -118,7 +118,7 @@ def command(
             lines = _lines(reader, format, file, _checked(chosen, reader), as_json=as_json, form=form)
             try:
                 if ids:
-                    records: Iterable[Record] = wanted.found_in(reader, [identifier(reader, text) for text in ids])
+                    records: Iterable[Record] = wanted.found_in(reader, [identifier(format, text) for text in ids])
                 else:
                     records = iter(reader) if at is None else reader.records_from(at)
                 printed = _print(records, lines, left)

@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from seglake import formats
-
 from .columns import kinds
 from .escape import printable
 from .reading import shown_bytes
 
 if TYPE_CHECKING:
-    from seglake import Reader, Record
+    from seglake import Format, Reader, Record
 
 _WRITTEN: dict[tuple[str, ...], str] = {
     ("uuid",): "UUID, such as 1eeafd69-9b8a-6cee-b9f1-1b8e6a30ade3",
@@ -27,13 +25,12 @@ _PATTERNS = {"uuid": "([^/]*)", "text": "(.*)", "int64": "([0-9]{1,20})", "uint6
 _PARSERS: dict[str, Callable[[str], Any]] = {"uuid": uuid.UUID, "text": shown_bytes, "int64": int, "uint64": int}
 
 
-def identifier(reader: Reader, text: str) -> tuple[Any, ...]:
+def identifier(format: Format, text: str) -> tuple[Any, ...]:
     """What to hand to `Reader.get` for an ID as it stands on the command line.
 
     Raises:
-        click.UsageError: records of this file are not found by anything of the kind.
+        click.UsageError: records of this format are not found by anything of the kind.
     """
-    format = formats()[reader.format]
     by_name = kinds(format)
     own = [by_name[name] for name in format.identifier]
     match = re.fullmatch("/".join(_PATTERNS[kind] for kind in own), text, re.DOTALL)
@@ -45,7 +42,7 @@ def identifier(reader: Reader, text: str) -> tuple[Any, ...]:
     names = format.identifier
     written = "/".join(names).upper() if len(names) > 1 else f"{', '.join(names)}: a number"
     raise click.UsageError(
-        f"--get {text!r}: records of this {reader.format} file are found by {_WRITTEN.get(names, written)}"
+        f"--get {text!r}: records of this {format.name} file are found by {_WRITTEN.get(names, written)}"
     )
 
 
@@ -66,7 +63,8 @@ class Wanted:
                 if text in self.missing:
                     self.missing.remove(text)
                 yield record
-        self._unproven.update(filter(None, [reader.unproven]))
+        if reader.unproven:
+            self._unproven.add(reader.unproven)
 
     def missing_said(self) -> list[str]:
         """A line for each ID that was not found."""
