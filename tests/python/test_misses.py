@@ -53,6 +53,7 @@ def test_damage_that_may_hide_a_record_is_warned_of_once(segment: tuple[Path, li
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 1
         assert said in done.stderr
+        assert "no such record, unless it is where a file is damaged" in done.stderr
 
 
 def test_a_file_without_checksums_proves_nothing(tmp_path: Path, segment: tuple[Path, list[uuid.UUID]]) -> None:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from seglake import DamageError
+
 from .columns import kinds
 from .escape import printable
 from .reading import shown_bytes
@@ -58,7 +60,11 @@ class Wanted:
     def found_in(self, reader: Reader, identifiers: Sequence[tuple[Any, ...]]) -> Iterator[Record]:
         """The records of a file that are wanted, in the order of the command line."""
         for text, identifier in zip(self._ids, identifiers, strict=True):
-            record = reader.get(*identifier)
+            try:
+                record = reader.get(*identifier)
+            except DamageError:
+                self._unproven.add("damage")
+                raise
             if record is not None:
                 if text in self.missing:
                     self.missing.remove(text)
