@@ -50,12 +50,10 @@ fn open(path: &Path, mapped: bool) -> Arc<dyn Source> {
 }
 
 fn options(family: &Family) -> Options {
-    Options {
-        format: Some(by_name(family.format).unwrap()),
-        dialect: Dialect::by_name(family.dialect).unwrap(),
-        index: IndexSource::None,
-        ..Options::default()
-    }
+    Options::default()
+        .format(by_name(family.format).unwrap())
+        .dialect(Dialect::by_name(family.dialect).unwrap())
+        .index(IndexSource::None)
 }
 
 /// The time that this thread has had on a processor, where the system tells: files are in its cache, and what else the machine

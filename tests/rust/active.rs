@@ -37,7 +37,7 @@ proptest! {
         let mut bytes = segment(&key, &messages);
         let used = bytes.len() as u64;
         bytes.resize(bytes.len() + unused, 0);
-        let (records, ledger) = scan(source(&bytes), &Options { keys: vec![key], strict: true, ..lenient() }).unwrap();
+        let (records, ledger) = scan(source(&bytes), &lenient().keys(vec![key]).strict(true)).unwrap();
         prop_assert_eq!(contents(&records), messages);
         assert_covers(&ledger, bytes.len());
         let rest = ledger.iter().find(|span| span.kind == Kind::Unused).map(|span| (span.start, span.end));
@@ -63,7 +63,7 @@ proptest! {
         for record in &records {
             prop_assert!(messages.contains(&(record.type_.clone(), record.value.clone())), "an invented record");
         }
-        let windowed = scan(Arc::new(Windowed(bytes.clone())), &Options { window_bytes, ..lenient() }).unwrap();
+        let windowed = scan(Arc::new(Windowed(bytes.clone())), &lenient().window_bytes(window_bytes)).unwrap();
         prop_assert_eq!(&windowed.0, &records);
         prop_assert_eq!(&windowed.1, &ledger);
         let first = ledger.iter().find(|span| span.is_damage()).map(|span| (span.start, span.cause));
@@ -80,7 +80,7 @@ proptest! {
         }
         let whole = scan(source(&bytes), &lenient()).unwrap();
         // Small windows make many steps.
-        let options = Options { window_bytes: 64, ..lenient() };
+        let options = lenient().window_bytes(64);
         let (mut records, mut ledger) = (Vec::new(), Vec::new());
         let mut walk = open(Arc::new(Windowed(bytes.clone())), &options, Start::Beginning).unwrap();
         let mut steps = 0;
@@ -174,10 +174,7 @@ fn several_keys_settle_on_the_first_that_checks() {
     let (first, second) = (Key::new(&[1; 32]), Key::new(&[2; 32]));
     let messages = [("a", "1"), ("b", "2"), ("c", "3")];
     let mut bytes = segment(&second, &messages);
-    let options = Options {
-        keys: vec![first, second],
-        ..lenient()
-    };
+    let options = lenient().keys(vec![first, second]);
     assert_eq!(scan(source(&bytes), &options).unwrap().0.len(), 3);
     bytes[22] ^= 1; // the first value
     let (records, ledger) = scan(source(&bytes), &options).unwrap();
@@ -187,15 +184,9 @@ fn several_keys_settle_on_the_first_that_checks() {
     );
     assert!(!strict_error(source(&bytes), &options).unwrap().wrong_key);
     assert!(
-        strict_error(
-            source(&bytes),
-            &Options {
-                keys: vec![first, Key::DEFAULT],
-                ..lenient()
-            }
-        )
-        .unwrap()
-        .wrong_key
+        strict_error(source(&bytes), &lenient().keys(vec![first, Key::DEFAULT]))
+            .unwrap()
+            .wrong_key
     );
 }
 
@@ -271,10 +262,7 @@ fn a_miss_ends_behind_the_next_uuid() {
     }
     let one = bytes.len() / 4;
     bytes[3 * one - 1] ^= 1;
-    let options = Options {
-        strict: true,
-        ..lenient()
-    };
+    let options = lenient().strict(true);
     let get = |ticks: &[u64]| {
         let ids: Vec<_> = ticks
             .iter()
@@ -325,10 +313,7 @@ fn a_long_record_at_the_very_end_is_found_behind_much_that_is_hashed_in_vain() {
 fn lookups_hit_only_what_checks() {
     let mut bytes = segment(&Key::DEFAULT, &[("a", "1"), ("b", "2"), ("c", "3")]);
     let found = |bytes: &[u8], tick, strict| {
-        let options = Options {
-            strict,
-            ..lenient()
-        };
+        let options = lenient().strict(strict);
         let hits = lookup(source(bytes), &options)?.get(&[RecordId::from(uuid(tick))])?;
         let mut value = None;
         hits.each(|found| value = found.map(|(rows, row)| rows.value(row).to_vec()));
@@ -353,14 +338,7 @@ fn bounds_are_half_open_and_end_the_reading() {
     let wanted = Filter::default()
         .at_least("uuid", uuid(1001))
         .below("uuid", uuid(1003));
-    let (records, ledger) = scan(
-        source(&bytes),
-        &Options {
-            filter: wanted,
-            ..lenient()
-        },
-    )
-    .unwrap();
+    let (records, ledger) = scan(source(&bytes), &lenient().filter(wanted)).unwrap();
     assert_eq!(
         contents(&records),
         [(vec![], b"1".to_vec()), (vec![], b"2".to_vec())]
@@ -371,11 +349,7 @@ fn bounds_are_half_open_and_end_the_reading() {
 #[test]
 fn a_growing_file_is_waited_for() {
     let bytes = segment(&Key::DEFAULT, &[("a", "1"), ("b", "2")]);
-    let options = Options {
-        eof: Eof::Growing,
-        strict: true,
-        ..lenient()
-    };
+    let options = lenient().eof(Eof::Growing).strict(true);
     for (cut, preallocated) in [(40, 0), (40, 500), (31, 0), (31, 500), (0, 500), (0, 0)] {
         let mut partial = bytes[..cut].to_vec();
         partial.resize(cut + preallocated, 0);
@@ -415,14 +389,7 @@ fn a_growing_file_is_waited_for() {
 fn a_sound_file_is_read_once() {
     let (bytes, _) = varied(300 << 10);
     let counting = Counting::new(bytes.clone());
-    scan(
-        counting.clone(),
-        &Options {
-            window_bytes: 10_000,
-            ..lenient()
-        },
-    )
-    .unwrap();
+    scan(counting.clone(), &lenient().window_bytes(10_000)).unwrap();
     assert_eq!(counting.take().0, bytes.len() as u64);
 }
 
@@ -446,19 +413,8 @@ fn records_larger_than_a_window_are_checked_in_pieces() {
         })
     };
     assert_eq!(sizes(&lenient()).unwrap(), [1, large.len(), 1]);
-    assert_eq!(
-        sizes(&Options {
-            values: false,
-            ..lenient()
-        })
-        .unwrap()
-        .len(),
-        3
-    );
-    let limited = sizes(&Options {
-        max_record_bytes: 1 << 20,
-        ..lenient()
-    });
+    assert_eq!(sizes(&lenient().values(false)).unwrap().len(), 3);
+    let limited = sizes(&lenient().max_record_bytes(1 << 20));
     assert!(
         matches!(
             limited,
@@ -482,13 +438,7 @@ fn an_interrupt_ends_the_reading() {
     let (bytes, _) = varied(1 << 10);
     let interrupt = Some(seglake::format::Interrupt(Arc::new(|| true)));
     assert!(matches!(
-        scan(
-            source(&bytes),
-            &Options {
-                interrupt,
-                ..lenient()
-            }
-        ),
+        scan(source(&bytes), &lenient().interrupt(interrupt)),
         Err(Error::Interrupted)
     ));
 }
@@ -506,14 +456,7 @@ fn a_start_that_fits_no_file_is_refused() {
         ));
     }
     assert!(matches!(
-        open(
-            source(&bytes),
-            &Options {
-                keys: vec![],
-                ..lenient()
-            },
-            Start::Beginning
-        ),
+        open(source(&bytes), &lenient().keys(vec![]), Start::Beginning),
         Err(Error::Usage(_))
     ));
     assert!(matches!(

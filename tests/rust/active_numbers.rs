@@ -55,10 +55,7 @@ fn a_checksum_under_a_secret_key_stays_secret() {
         let mut bytes = segment(&key, &[("type", "value")]);
         let at = bytes.len() - CHECKSUM_BYTES;
         bytes[20] ^= 1;
-        let options = Options {
-            keys: vec![key],
-            ..lenient()
-        };
+        let options = lenient().keys(vec![key]);
         let damage = strict_error(source(&bytes), &options).unwrap();
         let stored = u64::from_be_bytes(*bytes[at..].first_chunk().unwrap());
         let computed = (key == Key::DEFAULT).then(|| hash(&key, &bytes[..at]));
@@ -107,11 +104,11 @@ fn a_large_record_is_read_once_where_it_is_not_given_out() {
     let value = vec![b'v'; 9 << 20];
     let bytes = segment(&Key::DEFAULT, &[("type", &value)]);
     let len = bytes.len() as u64;
-    let options = |values, max_record_bytes| Options {
-        values,
-        max_record_bytes,
-        window_bytes: 1 << 16,
-        ..lenient()
+    let options = |values, max_record_bytes| {
+        lenient()
+            .values(values)
+            .max_record_bytes(max_record_bytes)
+            .window_bytes(1 << 16)
     };
     for (options, reads, is_refused) in [
         (options(true, len), 2, false),
@@ -135,10 +132,7 @@ fn a_segment_is_told_by_its_first_checksum_where_a_window_holds_it() {
     let total = bytes.len() / 2;
     for (window_bytes, is_certain) in [(total - 1, false), (total, true), (total + 1, true)] {
         for cut in [total, total + 3, bytes.len()] {
-            let options = Options {
-                window_bytes,
-                ..Options::default()
-            };
+            let options = Options::default().window_bytes(window_bytes);
             let mut bytes = bytes[..cut].to_vec();
             if cut == total + 3 {
                 bytes[total..].fill(0);
@@ -158,11 +152,7 @@ fn a_large_record_settles_the_key() {
     for key in keys {
         let messages = [("large", value.as_slice()), ("small", b"value")];
         let mut bytes = segment(&key, &messages);
-        let options = Options {
-            keys: keys.to_vec(),
-            window_bytes: 1 << 16,
-            ..lenient()
-        };
+        let options = lenient().keys(keys.to_vec()).window_bytes(1 << 16);
         let values = |bytes: &[u8]| {
             let (records, _) = scan(Arc::new(Windowed(bytes.to_vec())), &options).unwrap();
             let lens = records.iter().map(|record| record.value.len());
@@ -188,10 +178,7 @@ fn a_search_can_be_interrupted() {
         let interrupt = Interrupt(Arc::new(move || {
             counter.fetch_add(1, Ordering::Relaxed) + 1 == stop_at
         }));
-        let options = Options {
-            interrupt: Some(interrupt),
-            ..lenient()
-        };
+        let options = lenient().interrupt(interrupt);
         let source = Counting::new(bytes.clone());
         let scanned = scan(source.clone(), &options);
         let read = usize::try_from(source.take().0).unwrap();
@@ -212,10 +199,7 @@ fn a_search_can_be_interrupted() {
 fn only_the_first_record_speaks_of_the_key() {
     let bytes = segment(&Key::new(&[7; 32]), &[("type", "value"); 20]);
     for (start, is_suspect) in [(0, true), (bytes.len() / 20, false)] {
-        let options = Options {
-            strict: true,
-            ..lenient()
-        };
+        let options = lenient().strict(true);
         let mut walk = open(source(&bytes), &options, Start::Offset(start as u64)).unwrap();
         let Err(Error::Damage(damage)) = walk.step() else {
             panic!("damage is raised")

@@ -45,10 +45,7 @@ fn what_lies_in_a_damaged_value_is_no_record() {
     let bytes = [front.as_slice(), &hiding, &last].concat();
     let expected = [0, (front.len() + hiding.len()) as u64];
     for window_bytes in (1..700).chain([1 << 20]) {
-        let options = Options {
-            window_bytes,
-            ..lenient()
-        };
+        let options = lenient().window_bytes(window_bytes);
         assert_eq!(positions(&bytes, &options), expected, "{window_bytes}");
     }
 }

@@ -10,7 +10,7 @@ use crate::common::counting::Counting;
 use crate::common::{Windowed, assert_covers, source};
 use proptest::prelude::*;
 use seglake::Error;
-use seglake::format::{Carry, Eof, Filter, Options, Scalar, Start, Step, open};
+use seglake::format::{Carry, Eof, Filter, Scalar, Start, Step, open};
 use seglake::ledger::{Cause, Kind, Span};
 
 type Message = (i64, Vec<u8>);
@@ -69,7 +69,7 @@ proptest! {
         }
         let windowed = scan(
             Arc::new(Windowed(bytes.clone())),
-            &Options { window_bytes, max_chunk_bytes, ..lenient() },
+            &lenient().window_bytes(window_bytes).max_chunk_bytes(max_chunk_bytes),
         ).unwrap();
         prop_assert_eq!(&windowed.0, &records);
         prop_assert_eq!(&windowed.1, &ledger);
@@ -189,10 +189,7 @@ fn every_flipped_bit_costs_at_most_its_own_chunk() {
                 (raised.offset, Some(raised.cause)),
                 (first.start, first.cause)
             );
-            let options = Options {
-                window_bytes: 100 + bit % 999,
-                ..lenient()
-            };
+            let options = lenient().window_bytes(100 + bit % 999);
             let windowed = scan(Arc::new(Windowed(bytes.clone())), &options).unwrap();
             assert_eq!(windowed, (records, ledger));
         }
@@ -206,14 +203,7 @@ fn a_sound_file_is_read_once() {
     let bytes = segment(40, 100, 90);
     let counting = Counting::new(bytes.clone());
     for window_bytes in [100, 10_000, 1 << 20] {
-        scan(
-            counting.clone(),
-            &Options {
-                window_bytes,
-                ..lenient()
-            },
-        )
-        .unwrap();
+        scan(counting.clone(), &lenient().window_bytes(window_bytes)).unwrap();
         assert_eq!(
             counting.take().0,
             bytes.len() as u64,
@@ -250,10 +240,7 @@ fn a_walk_can_begin_at_any_chunk() {
 fn records_are_wanted_by_time_and_message_offset() {
     let bytes = segment(5, 4, 10);
     let offsets = |wanted| {
-        let options = Options {
-            filter: wanted,
-            ..lenient()
-        };
+        let options = lenient().filter(wanted);
         let (records, ledger) = scan(source(&bytes), &options).unwrap();
         let chunks = ledger
             .iter()
@@ -300,14 +287,7 @@ fn records_are_wanted_by_time_and_message_offset() {
     assert_eq!(offsets(between(0..1)).0, [0]);
     assert_eq!(offsets(between(6..6)).0.len(), 0);
     let uuid = Filter::default().at_least("uuid", [0; 16]);
-    let refused = open(
-        source(&bytes),
-        &Options {
-            filter: uuid,
-            ..lenient()
-        },
-        Start::Beginning,
-    );
+    let refused = open(source(&bytes), &lenient().filter(uuid), Start::Beginning);
     assert!(matches!(refused, Err(Error::Usage(_))));
 }
 
@@ -418,11 +398,7 @@ fn the_fate_of_much_damage_is_decided_by_what_follows_it() {
 fn a_growing_file_is_waited_for() {
     let bytes = segment(3, 2, 100);
     let (all, spans) = scan(source(&bytes), &lenient()).unwrap();
-    let options = Options {
-        eof: Eof::Growing,
-        strict: true,
-        ..lenient()
-    };
+    let options = lenient().eof(Eof::Growing).strict(true);
     for len in (0..bytes.len()).step_by(7) {
         for unused in [0, 300] {
             let mut partial = bytes[..len].to_vec();
@@ -460,13 +436,7 @@ fn a_growing_file_is_waited_for() {
 fn an_interrupt_ends_the_reading() {
     let bytes = segment(1, 3, 10);
     let interrupt = Some(seglake::format::Interrupt(Arc::new(|| true)));
-    let interrupted = scan(
-        source(&bytes),
-        &Options {
-            interrupt,
-            ..lenient()
-        },
-    );
+    let interrupted = scan(source(&bytes), &lenient().interrupt(interrupt));
     assert!(matches!(interrupted, Err(Error::Interrupted)));
 }
 

@@ -30,11 +30,7 @@ fn two_items_of_one_chunk_do_not_agree_on_where_it_is() {
             let index: Vec<u8> = others.iter().flat_map(Item::encode).collect();
             let index = IndexSource::Source(source(&index));
             for strict in [true, false] {
-                let options = Options {
-                    index: index.clone(),
-                    strict,
-                    ..lenient()
-                };
+                let options = lenient().index(index.clone()).strict(strict);
                 for offset in 0..12 {
                     let found = get(&log, &options, offset).unwrap();
                     assert_eq!(found, Some(value(offset, 50)), "{item:?}");
@@ -52,10 +48,7 @@ fn zeros_with_something_behind_them_bear_no_header_out() {
     log.resize(log.len() + 0x80, 0);
     push_records(&mut log, 5, &[(7, b"here")]);
     assert_eq!(get(&log, &lenient(), 5).unwrap(), Some(b"here".to_vec()));
-    let strict = Options {
-        strict: true,
-        ..lenient()
-    };
+    let strict = lenient().strict(true);
     let Err(Error::Damage(damage)) = get(&log, &strict, 5) else {
         panic!("damage is in the way")
     };

@@ -49,10 +49,7 @@ fn golden_indexes() {
         let log = fs::read(path.with_extension("bin")).unwrap();
         let index = BytesSource::new(fs::read(path.with_extension("index")).unwrap());
         for window_bytes in [1, 33, 1 << 20] {
-            let options = Options {
-                window_bytes,
-                ..lenient()
-            };
+            let options = lenient().window_bytes(window_bytes);
             let read = Index::read(&*source(&log), &index, &options).unwrap();
             let spans = read.spans.iter();
             let ledger: serde_json::Value = spans
@@ -133,11 +130,9 @@ fn the_index_verb_replaces_only_when_asked() {
 }
 
 fn with_index(index: &[u8], strict: bool) -> Options {
-    Options {
-        index: IndexSource::Source(source(index)),
-        strict,
-        ..lenient()
-    }
+    lenient()
+        .index(IndexSource::Source(source(index)))
+        .strict(strict)
 }
 
 /// A message offset and its value.
@@ -230,10 +225,7 @@ fn only_the_chunks_needed_are_read() {
     let window = Options::default().window_bytes as u64;
     assert!(window > chunk_bytes);
     for offset in [0, 5, 4711, 9999] {
-        let options = Options {
-            window_bytes: 1,
-            ..with_index(&index, true)
-        };
+        let options = with_index(&index, true).window_bytes(1);
         let indexed = lookup(counting.clone(), &options).unwrap();
         assert_eq!(
             get(&*indexed, &[offset]).unwrap()[0],
@@ -252,10 +244,7 @@ fn only_the_chunks_needed_are_read() {
     );
     assert!(counting.take().0 <= small);
     // Without an index all headers in front are read, once.
-    let options = Options {
-        window_bytes: 1,
-        ..lenient()
-    };
+    let options = lenient().window_bytes(1);
     let hopping = lookup(counting.clone(), &options).unwrap();
     assert!(get(&*hopping, &[9999]).unwrap()[0].is_some());
     let read = counting.take().0;
@@ -266,10 +255,7 @@ fn only_the_chunks_needed_are_read() {
     assert!(get(&*hopping, &[4711]).unwrap()[0].is_some());
     assert!(counting.take().0 <= chunk_bytes + 0x80 + small);
     // Several records of one chunk cost that chunk once.
-    let options = Options {
-        window_bytes: 1,
-        ..with_index(&index, true)
-    };
+    let options = with_index(&index, true).window_bytes(1);
     let indexed = lookup(counting.clone(), &options).unwrap();
     let found = get(&*indexed, &[5003, 5001, 5003, 5009]).unwrap();
     assert!(found.iter().all(Option::is_some));
@@ -360,11 +346,7 @@ fn an_index_that_lies_is_found_out() {
     let foreign = rebuilt(&segment(9, 3, 70));
     let sources: [Arc<dyn Source>; 3] = [source(&foreign), source(&[]), Arc::new(Broken)];
     for index in sources {
-        let options = Options {
-            index: IndexSource::Source(index),
-            strict: true,
-            ..lenient()
-        };
+        let options = lenient().index(IndexSource::Source(index)).strict(true);
         let lookup = lookup(source(&log), &options).unwrap();
         assert_eq!(get(&*lookup, &[9]).unwrap()[0], Some((9, value(9, 50))));
         assert_eq!(get(&*lookup, &[25]).unwrap()[0], None);
@@ -415,10 +397,7 @@ fn an_index_beside_the_segment_is_used() {
     fs::write(path.with_extension("index"), b"not an index").unwrap();
     let file = seglake::source::open_regular(&path).unwrap();
     let source = Arc::new(seglake::source::FileSource::new(file, &path).unwrap());
-    let options = Options {
-        index: IndexSource::Beside,
-        ..lenient()
-    };
+    let options = lenient().index(IndexSource::Beside);
     for _ in 0..2 {
         let lookup = lookup(source.clone(), &options).unwrap();
         assert_eq!(get(&*lookup, &[21]).unwrap()[0], Some((21, value(21, 50))));
@@ -513,11 +492,7 @@ fn the_ends_of_offsets_and_times_are_wanted_like_others() {
     ];
     for (wanted, expected) in cases {
         for prune in [false, true] {
-            let options = Options {
-                filter: wanted.clone(),
-                prune,
-                ..lenient()
-            };
+            let options = lenient().filter(wanted.clone()).prune(prune);
             let (found, _) = scan(source(&log), &options).unwrap();
             assert_eq!(found, all[expected.clone()], "{wanted:?}");
         }

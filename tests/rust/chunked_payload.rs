@@ -41,28 +41,16 @@ fn a_chunk_too_large_to_keep_is_given_out_in_a_second_pass() {
         (200_000, 1 << 20),
         (1 << 20, 4096),
     ] {
-        let options = Options {
-            max_chunk_bytes,
-            window_bytes,
-            ..lenient()
-        };
+        let options = lenient()
+            .max_chunk_bytes(max_chunk_bytes)
+            .window_bytes(window_bytes);
         let (records, _) = scan(Arc::new(Windowed(bytes.clone())), &options).unwrap();
         assert!(records == all, "of at most {max_chunk_bytes} bytes");
-        let without = Options {
-            values: false,
-            ..options.clone()
-        };
+        let without = options.clone().values(false);
         let (records, _) = scan(source(&bytes), &without).unwrap();
         assert_eq!(records.len(), all.len());
         let wanted = Filter::default().at_least("offset", 5).below("offset", 12);
-        let (records, _) = scan(
-            source(&bytes),
-            &Options {
-                filter: wanted,
-                ..options.clone()
-            },
-        )
-        .unwrap();
+        let (records, _) = scan(source(&bytes), &options.clone().filter(wanted)).unwrap();
         assert!(records == all[5..12]);
         // A carry from within the chunk.
         let mut walk = open(source(&bytes), &options, Start::Beginning).unwrap();
@@ -77,10 +65,7 @@ fn a_chunk_too_large_to_keep_is_given_out_in_a_second_pass() {
     let (_, ledger) = scan(source(&bytes), &lenient()).unwrap();
     let mut damaged = bytes.clone();
     damaged[usize::try_from(ledger[2].end).unwrap() - 1] ^= 1;
-    let options = Options {
-        max_chunk_bytes: 5000,
-        ..lenient()
-    };
+    let options = lenient().max_chunk_bytes(5000);
     let (records, ledger) = scan(source(&damaged), &options).unwrap();
     assert_eq!(records.len(), 4);
     assert_eq!(ledger[2].cause, Some(Cause::PayloadInvalid));
@@ -127,11 +112,7 @@ fn a_chunk_that_changes_between_the_passes_is_noticed() {
         );
         bytes
     };
-    let options = Options {
-        max_chunk_bytes: 20_000,
-        window_bytes: 1000,
-        ..lenient()
-    };
+    let options = lenient().max_chunk_bytes(20_000).window_bytes(1000);
     let turning = |after| Turning {
         before: chunk(1),
         after,
@@ -170,10 +151,7 @@ fn a_readers_limits_are_no_damage() {
         }
         other => panic!("{other:?}"),
     };
-    let options = Options {
-        limit_chunk_bytes: 1_000_000,
-        ..lenient()
-    };
+    let options = lenient().limit_chunk_bytes(1_000_000);
     assert_eq!(limited(&options), "limit_chunk_bytes");
     // Ten records of 12 bytes each and their values are as much as it says.
     let content: usize = scan(source(&bytes), &lenient()).unwrap().0[3..13]
@@ -181,28 +159,19 @@ fn a_readers_limits_are_no_damage() {
         .map(|record| 12 + record.value.len())
         .sum();
     for (limit_chunk_bytes, is_read) in [(content - 1, false), (content, true)] {
-        let options = Options {
-            limit_chunk_bytes: limit_chunk_bytes as u64,
-            ..lenient()
-        };
+        let options = lenient().limit_chunk_bytes(limit_chunk_bytes as u64);
         assert_eq!(scan(source(&bytes), &options).is_ok(), is_read);
     }
     assert_eq!(
-        limited(&Options {
-            max_chunk_bytes: 5000,
-            strict: true,
-            ..options.clone()
-        }),
+        limited(&options.clone().max_chunk_bytes(5000).strict(true)),
         "limit_chunk_bytes"
     );
     let verified = verify(source(&bytes), &options, |_| Ok(()));
     assert!(matches!(verified, Err(Error::Limit { .. })));
     for max_chunk_bytes in [5000, 64 << 20] {
-        let options = Options {
-            max_record_bytes: 300_012,
-            max_chunk_bytes,
-            ..lenient()
-        };
+        let options = lenient()
+            .max_record_bytes(300_012)
+            .max_chunk_bytes(max_chunk_bytes);
         assert_eq!(limited(&options), "max_record_bytes");
         let mut walk = open(source(&bytes), &options, Start::Beginning).unwrap();
         let mut records = Vec::new();
@@ -225,10 +194,7 @@ fn a_bomb_stops_at_the_limit() {
     let zeros = vec![0; 96 << 20];
     push_records(&mut bytes, 0, &[(0, &zeros)]);
     assert!(bytes.len() < 64 << 10);
-    let limited = Options {
-        limit_chunk_bytes: 8 << 20,
-        ..lenient()
-    };
+    let limited = lenient().limit_chunk_bytes(8 << 20);
     assert!(matches!(
         scan(source(&bytes), &limited),
         Err(Error::Limit { .. })
@@ -251,10 +217,7 @@ fn reason(payload: &[u8], records: u32) -> String {
     push_records(&mut bytes, 10, &[(0, b"good")]);
     let mut actual = Vec::new();
     for window_bytes in [10, 1 << 20] {
-        let options = Options {
-            window_bytes,
-            ..lenient()
-        };
+        let options = lenient().window_bytes(window_bytes);
         let (records, ledger) = scan(Arc::new(Windowed(bytes.clone())), &options).unwrap();
         assert_eq!(
             (records.len(), ledger[0].cause),

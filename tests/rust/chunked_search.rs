@@ -9,7 +9,7 @@ use crate::common::chunked::{
 use crate::common::counting::Counting;
 use crate::common::{Windowed, assert_covers, source};
 use seglake::Error;
-use seglake::format::{Eof, Filter, Options, RecordId, Start, Step, lookup, open};
+use seglake::format::{Eof, Filter, RecordId, Start, Step, lookup, open};
 use seglake::ledger::{Cause, Kind, Span};
 
 const ALIGNMENT: usize = 0x80;
@@ -141,10 +141,7 @@ fn padding_is_judged_when_it_is_complete() {
         let cause = is_damaged.then_some(Cause::NonzeroPadding);
         assert_eq!(complete[1].cause, cause);
         for cut in start..=end {
-            let options = Options {
-                eof: Eof::Growing,
-                ..lenient()
-            };
+            let options = lenient().eof(Eof::Growing);
             let (mut records, mut ledger) = (Vec::new(), Vec::new());
             let mut walk = open(source(&bytes[..cut]), &options, Start::Beginning).unwrap();
             while walk.step().unwrap() == Step::More {
@@ -177,11 +174,9 @@ fn a_large_chunk_is_given_out_as_it_is_read() {
     push_chunk(&mut bytes, 0, 64, &stored_frame(&content(&own)));
     for max_chunk_bytes in [0, 64 << 10, MIB as u64, 3 * MIB as u64] {
         let source = Counting::new(bytes.clone());
-        let options = Options {
-            max_chunk_bytes,
-            window_bytes: 64 << 10,
-            ..lenient()
-        };
+        let options = lenient()
+            .max_chunk_bytes(max_chunk_bytes)
+            .window_bytes(64 << 10);
         let mut walk = open(source.clone(), &options, Start::Beginning).unwrap();
         let (mut records, mut read) = (Vec::new(), 0);
         while walk.step().unwrap() == Step::More {
@@ -208,11 +203,7 @@ fn a_refused_chunk_at_the_end_of_a_growing_file_is_not_waited_for() {
     bytes.extend(header(0x84, length, 3, 1));
     bytes.extend(payload);
     for strict in [false, true] {
-        let options = Options {
-            eof: Eof::Growing,
-            strict,
-            ..lenient()
-        };
+        let options = lenient().eof(Eof::Growing).strict(strict);
         let mut walk = open(source(&bytes), &options, Start::Beginning).unwrap();
         let mut ledger = Vec::new();
         let last = loop {
@@ -244,14 +235,11 @@ fn a_range_of_a_growing_file_ends_behind_what_is_wanted() {
             (50, Step::Wait),
             (90, Step::Wait),
         ] {
-            let options = Options {
-                eof: Eof::Growing,
-                prune,
-                filter: Filter::default()
+            let options = lenient().eof(Eof::Growing).prune(prune).filter(
+                Filter::default()
                     .at_least("offset", 12)
                     .below("offset", until),
-                ..lenient()
-            };
+            );
             let mut walk = open(source(&bytes), &options, Start::Beginning).unwrap();
             let mut records = Vec::new();
             let end = loop {
@@ -301,10 +289,7 @@ fn a_range_says_of_damage_what_the_whole_scan_says() {
 #[test]
 fn a_look_up_by_offset_finds_what_the_options_do_not_want() {
     let bytes = segment(3, 3, 10);
-    let options = Options {
-        filter: Filter::default().below("timestamp", 20),
-        ..lenient()
-    };
+    let options = lenient().filter(Filter::default().below("timestamp", 20));
     let lookup = lookup(source(&bytes), &options).unwrap();
     let ids = [1, 7].map(RecordId::from);
     let hits = lookup.get(&ids).unwrap();

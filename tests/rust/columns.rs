@@ -155,10 +155,7 @@ fn segment() -> impl Strategy<Value = (Vec<u8>, Messages)> {
 }
 
 fn of_active() -> Options {
-    Options {
-        format: Some(&active::FORMAT),
-        ..Options::default()
-    }
+    Options::default().format(&active::FORMAT)
 }
 
 /// All batches, each of which Arrow finds nothing wrong with.
@@ -199,7 +196,7 @@ proptest! {
         rows in 1..80_usize,
         limit in prop_oneof![1..100_usize, 100..20_000_usize],
     ) {
-        let (source, limits) = (source(&bytes), Limits { bytes: limit, rows });
+        let (source, limits) = (source(&bytes), Limits::default().bytes(limit).rows(rows));
         let (copies, views) = (batches(&source, limits, false), batches(&source, limits, true));
         prop_assert_eq!(copies.len(), views.len());
         let mut messages = messages.iter();
@@ -225,18 +222,12 @@ proptest! {
 #[test]
 fn a_record_that_is_too_large_has_its_other_columns() {
     let bytes = crate::common::segment(&Key::DEFAULT, &[("type", vec![7; 1000])]);
-    let options = Options {
-        max_record_bytes: 100,
-        ..of_active()
-    };
+    let options = of_active().max_record_bytes(100);
     for (column, is_given) in [("uuid", true), ("value", false)] {
         let names = [column.to_owned()];
         let selection =
             Selection::new(&active::FORMAT, &options, Some(&names), UuidType::Fixed).unwrap();
-        let limits = Limits {
-            bytes: 1 << 20,
-            rows: 10,
-        };
+        let limits = Limits::default().bytes(1 << 20).rows(10);
         let mut batches = Batches::new(source(&bytes), &options, selection, limits).unwrap();
         match batches.next().unwrap() {
             Ok(batch) => assert!(is_given && batch.num_rows() == 1),

@@ -232,10 +232,7 @@ fn a_copy_that_was_cut_off() {
 #[test]
 fn another_key() {
     let sound = active(20, 50, 0);
-    let options = Options {
-        keys: vec![Key::new(&[7; 32])],
-        ..sound.options()
-    };
+    let options = sound.options().keys(vec![Key::new(&[7; 32])]);
     let (report, found) = explained(source(&sound.bytes), &options);
     assert!(report.wrong_key());
     assert!(!found.is_empty());
@@ -344,11 +341,7 @@ fn an_oplog_of_another_dialect() {
         "/../../tests/vectors/autobase/real-plain-c.oplog"
     );
     let bytes = std::fs::read(path).unwrap();
-    let options = Options {
-        format: Some(&oplog::FORMAT),
-        strict: false,
-        ..Options::default()
-    };
+    let options = Options::default().format(&oplog::FORMAT).strict(false);
     let (report, found) = explained(source(&bytes), &options);
     assert!(!report.is_sound() && !found.is_empty());
     assert!(
@@ -361,12 +354,10 @@ fn an_oplog_of_another_dialect() {
 /// The message decodes in the dialect `autobase` as well.
 #[test]
 fn an_oplog_that_decodes_is_not_of_another_dialect() {
-    let options = Options {
-        format: Some(&oplog::FORMAT),
-        dialect: Dialect::Draft11,
-        strict: false,
-        ..Options::default()
-    };
+    let options = Options::default()
+        .format(&oplog::FORMAT)
+        .dialect(Dialect::Draft11)
+        .strict(false);
     let (_, found) = explained(
         source(b"\x0a\x00\x01\x01\x01\x01\x00\x00\x00\x00\x00"),
         &options,

@@ -9,7 +9,7 @@ use crate::diagnoses::{
     active, assert_reason, checksummed, chunked, positions, repairs, sealed, shown, tenant,
 };
 use proptest::prelude::*;
-use seglake::format::{Options, RecordId};
+use seglake::format::RecordId;
 use seglake::source::Source;
 use seglake::verbs::{Certainty, DiagnoseOptions, Diagnosis, Reason, diagnose, verify};
 
@@ -86,10 +86,7 @@ fn the_work_is_bounded() {
     assert!(report.damage.len() > 1000);
     for ranges in [0, 1, 10] {
         counting.take();
-        let how = DiagnoseOptions {
-            ranges,
-            ..Default::default()
-        };
+        let how = DiagnoseOptions::default().ranges(ranges);
         let found = diagnose(&file, &options, &report, &how, |_| Ok(())).unwrap();
         assert_eq!(found.len(), ranges);
         let read = counting.take().0;
@@ -98,10 +95,7 @@ fn the_work_is_bounded() {
             "{ranges} ranges read {read} of {len}"
         );
     }
-    let how = DiagnoseOptions {
-        work_bytes: 0,
-        ..Default::default()
-    };
+    let how = DiagnoseOptions::default().work_bytes(0);
     let found = diagnose(&file, &options, &report, &how, |_| Ok(())).unwrap();
     assert_eq!(found.len(), 100);
     assert!(
@@ -181,10 +175,7 @@ fn a_file_is_read_as_what_the_report_is_of() {
     let sound = active(10, 100, 0);
     let bytes = sound.damaged(|bytes| bytes[..300].fill(0xff));
     let (report, found) = sound.explained(&bytes);
-    let options = Options {
-        format: None,
-        ..sound.options()
-    };
+    let options = sound.options().format(None);
     let how = DiagnoseOptions::default();
     let again = diagnose(&source(&bytes), &options, &report, &how, |_| Ok(())).unwrap();
     assert_eq!(shown(&again), shown(&found));

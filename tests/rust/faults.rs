@@ -41,11 +41,7 @@ fn writing_whole() {
         (&tenant::FORMAT, two),
     ] {
         for overwrite in [false, true] {
-            let options = WriteOptions {
-                version,
-                overwrite,
-                ..options(format)
-            };
+            let options = options(format).version(version).overwrite(overwrite);
             let prepare = |folder: &Path| {
                 if overwrite {
                     fs::write(folder.join("new"), b"what was there before").unwrap();
@@ -114,10 +110,7 @@ fn sealing() {
     for trailer in [false, true] {
         let prepare = |folder: &Path| sample(&folder.join("old.active"), &active::FORMAT, RECORDS);
         let work = |folder: &Path| {
-            let seal = SealOptions {
-                trailer,
-                overwrite: false,
-            };
+            let seal = SealOptions::default().trailer(trailer).overwrite(false);
             let old = source(&folder.join("old.active"))?;
             verbs::seal(
                 old,
@@ -144,21 +137,11 @@ fn converting() {
                 }
             };
             let work = |folder: &Path| {
-                let conversion = Conversion {
-                    to: format,
-                    write: WriteOptions {
-                        index: !overwrite,
-                        ..options(format)
-                    },
-                    drop: &[],
-                    set: &[],
-                    overwrite,
-                };
+                let conversion = Conversion::to(format)
+                    .write(options(format).index(!overwrite))
+                    .overwrite(overwrite);
                 let old = source(&folder.join("old"))?;
-                let options = Options {
-                    format: Some(format),
-                    ..Options::default()
-                };
+                let options = Options::default().format(*format);
                 verbs::convert(old, &options, &folder.join(&new), &conversion, |_| Ok(())).map(drop)
             };
             all_or_nothing(
@@ -179,18 +162,9 @@ fn converting_without_links() {
         for is_in_the_way in [false, true] {
             let prepare = |folder: &Path| sample(&folder.join("old"), format, RECORDS);
             let work = |folder: &Path| {
-                let conversion = Conversion {
-                    to: format,
-                    write: options(format),
-                    drop: &[],
-                    set: &[],
-                    overwrite: false,
-                };
+                let conversion = Conversion::to(format).write(options(format));
                 let old = source(&folder.join("old"))?;
-                let options = Options {
-                    format: Some(format),
-                    ..Options::default()
-                };
+                let options = Options::default().format(*format);
                 let appear = |_| {
                     if is_in_the_way {
                         fs::write(folder.join(&new), b"of somebody else").unwrap();
@@ -278,11 +252,7 @@ fn walking() {
         let path = folder.path().join("sample");
         sample(&path, format, RECORDS);
         for strict in [false, true] {
-            let options = Options {
-                format: Some(format),
-                strict,
-                ..Options::default()
-            };
+            let options = Options::default().format(*format).strict(strict);
             let work = || match source(&path) {
                 Ok(source) => walked(source, &options),
                 Err(error) => (Vec::new(), Err(error)),
@@ -312,10 +282,7 @@ fn verifying() {
         let folder = fault_samples::folder();
         let path = folder.path().join("sample");
         sample(&path, format, RECORDS);
-        let options = Options {
-            format: Some(format),
-            ..Options::default()
-        };
+        let options = Options::default().format(*format);
         let verify = || verbs::verify(source(&path)?, &options, |_| Ok(()));
         let ledger =
             || verbs::Ledger::new(source(&path)?, &options)?.collect::<seglake::Result<Vec<_>>>();
@@ -355,10 +322,7 @@ fn looking_up() {
         let folder = fault_samples::folder();
         let path = folder.path().join(format!("sample.{}", format.extension));
         sample(&path, format, RECORDS);
-        let options = Options {
-            format: Some(format),
-            ..Options::default()
-        };
+        let options = Options::default().format(*format);
         let ids = ids(format);
         let expected: Vec<_> = (0..RECORDS)
             .map(|number| Some(fault_samples::value(number)))
@@ -417,11 +381,7 @@ fn a_file_that_shrinks() {
             .unwrap()
             .set_len(half)
             .unwrap();
-        let options = Options {
-            format: Some(format),
-            strict: false,
-            ..Options::default()
-        };
+        let options = Options::default().format(*format).strict(false);
         let (_, done) = walked(opened, &options);
         let error = done.unwrap_err().to_string();
         assert!(error.contains("shrank"), "{format:?}: {error}");

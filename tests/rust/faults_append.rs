@@ -64,11 +64,9 @@ fn try_append(
 }
 
 fn appending(format: &Format) -> WriteOptions {
-    WriteOptions {
-        append: true,
-        preallocate: if format.name == "active" { 3000 } else { 0 },
-        ..options(format)
-    }
+    options(format)
+        .append(true)
+        .preallocate(if format.name == "active" { 3000 } else { 0 })
 }
 
 fn values(records: u64) -> Vec<Vec<u8>> {
@@ -85,10 +83,7 @@ fn what_was_acknowledged_stays() {
 }
 
 fn check_appending(format: &'static Format, index: bool) {
-    let options = WriteOptions {
-        index,
-        ..appending(format)
-    };
+    let options = appending(format).index(index);
     let prepare = |folder: &Path| existing(folder, format);
     let work = |folder: &Path| append(folder, format, &options);
     let (folder, progress, operations) = run(prepare, work, None);
@@ -132,19 +127,12 @@ fn check_after(folder: &Path, format: &'static Format, acknowledged: u64, what: 
         "{what}: {spans:?}"
     );
 
-    let again = WriteOptions {
-        append: true,
-        zero_torn_tail: true,
-        ..options(format)
-    };
+    let again = options(format).append(true).zero_torn_tail(true);
     let mut writer = format::create(format, &path, &again).unwrap();
     write(&mut *writer, format, records).unwrap();
     writer.close().unwrap();
     drop(writer);
-    let strict = Options {
-        format: Some(format),
-        ..Options::default()
-    };
+    let strict = Options::default().format(format);
     let report = verbs::verify(fault_samples::source(&path).unwrap(), &strict, |_| Ok(())).unwrap();
     assert_eq!(report.records, records + 1, "{what}");
     assert!(report.is_sound(), "{what}: {:?}", report.damage);
@@ -171,10 +159,7 @@ fn check_after(folder: &Path, format: &'static Format, acknowledged: u64, what: 
 fn a_new_file_that_cannot_be_begun_is_not_there() {
     for format in appended() {
         for append in [false, true] {
-            let options = WriteOptions {
-                append,
-                ..appending(format)
-            };
+            let options = appending(format).append(append);
             let work = |folder: &Path| {
                 let opened = format::create(format, &path(folder, format), &options);
                 opened.map(drop)
@@ -202,10 +187,7 @@ fn a_new_file_that_cannot_be_begun_is_not_there() {
 #[test]
 fn preallocating_leaves_no_zeros_behind() {
     let format = &active::FORMAT;
-    let options = WriteOptions {
-        preallocate: 4 << 20,
-        ..appending(format)
-    };
+    let options = appending(format).preallocate(4 << 20);
     let prepare = |folder: &Path| existing(folder, format);
     let work = |folder: &Path| format::create(format, &path(folder, format), &options).map(drop);
     let (_, done, operations) = run(prepare, work, None);
@@ -248,11 +230,7 @@ fn removing_a_torn_tail() {
                 .set_len(cut)
                 .unwrap();
         };
-        let options = WriteOptions {
-            append: true,
-            zero_torn_tail: true,
-            ..options(format)
-        };
+        let options = options(format).append(true).zero_torn_tail(true);
         let work =
             |folder: &Path| format::create(format, &path(folder, format), &options).map(drop);
         let (_, done, operations) = run(prepare, work, None);

@@ -20,7 +20,7 @@ fn bytes() -> Vec<u8> {
 }
 
 fn given(filter: Filter, options: Options) -> Vec<Vec<u8>> {
-    let options = Options { filter, ..options };
+    let options = options.filter(filter);
     let (records, ledger) = scan(source(&bytes()), &options).unwrap();
     assert_eq!(ledger.len(), 9, "every record is in the ledger");
     let lookup = lookup(source(&bytes()), &options).unwrap();
@@ -61,15 +61,9 @@ fn bodies_and_texts_are_compared_by_their_bytes() {
 /// Readers that want no bodies still filter by them; a look-up that has been opened without says that it cannot.
 #[test]
 fn bodies_that_are_not_read() {
-    let options = Options {
-        values: false,
-        ..lenient()
-    };
+    let options = lenient().values(false);
     let filter = Filter::default().among("value", ["5"]);
-    let walked = Options {
-        filter: filter.clone(),
-        ..options.clone()
-    };
+    let walked = options.clone().filter(filter.clone());
     let (records, _) = scan(source(&bytes()), &walked).unwrap();
     assert_eq!(records.len(), 1);
     let lookup = lookup(source(&bytes()), &options).unwrap();
@@ -80,10 +74,7 @@ fn bodies_that_are_not_read() {
 fn what_no_column_has_is_refused() {
     let refused = |filter: Filter| match open(
         source(&bytes()),
-        &Options {
-            filter,
-            ..lenient()
-        },
+        &lenient().filter(filter),
         Start::Beginning,
     ) {
         Err(Error::Usage(message)) => message,
@@ -157,21 +148,14 @@ fn times_outside_what_a_record_can_have() {
 }
 
 fn given_pruned(filter: Filter) -> Vec<Plain> {
-    let options = Options {
-        filter,
-        prune: true,
-        ..lenient()
-    };
+    let options = lenient().filter(filter).prune(true);
     scan(source(&bytes()), &options).unwrap().0
 }
 
 /// A look-up by key is not filtered, and parts are.
 #[test]
 fn looking_up_and_parts() {
-    let options = Options {
-        filter: Filter::default().among("value", ["5"]),
-        ..lenient()
-    };
+    let options = lenient().filter(Filter::default().among("value", ["5"]));
     let mut walk = open(source(&bytes()), &lenient(), Start::Beginning).unwrap();
     walk.step().unwrap();
     let Value::Uuid(first) = walk.rows().field(0, 0) else {
@@ -216,12 +200,10 @@ fn long_tenant_ids_are_compared_where_bodies_are_not_read() {
         Filter::default().at_least("tenant", "b"),
     ] {
         for values in [false, true] {
-            let options = Options {
-                format: Some(&tenant::FORMAT),
-                filter: filter.clone(),
-                values,
-                ..lenient()
-            };
+            let options = lenient()
+                .format(&tenant::FORMAT)
+                .filter(filter.clone())
+                .values(values);
             let mut walk = open(source(&bytes), &options, Start::Beginning).unwrap();
             let mut count = 0;
             while walk.step().unwrap() == Step::More {

@@ -93,10 +93,7 @@ fn scan(source: Arc<dyn Source>, options: &Options) -> Scan {
 }
 
 fn strict_error(case: &Case, source: Arc<dyn Source>) -> (Value, u64, bool) {
-    let options = Options {
-        strict: true,
-        ..case.options.clone()
-    };
+    let options = case.options.clone().strict(true);
     let mut walk = open(source, &options, Start::Beginning).unwrap();
     let mut records = 0;
     let raised = loop {
@@ -150,10 +147,7 @@ fn windows_of_every_size_give_the_same() {
         let whole = scan(source(&case.bytes), &case.options);
         let sizes = (1..64).chain([100, 256, 275, 276, 277, 300, 511, 1024, 4095]);
         for window_bytes in sizes.filter(|size| case.bytes.len() / size < 20_000) {
-            let options = Options {
-                window_bytes,
-                ..case.options.clone()
-            };
+            let options = case.options.clone().window_bytes(window_bytes);
             let windowed = scan(Arc::new(Windowed(case.bytes.clone())), &options);
             assert!(
                 windowed == whole,
@@ -195,16 +189,16 @@ fn encoding_gives_the_same_bytes() {
             .path()
             .join("encoded")
             .with_extension(format.extension);
-        let options = WriteOptions {
-            key: case.options.keys[0],
-            dialect: case.options.dialect,
-            preallocate: encode["preallocate"].as_u64().unwrap_or_default(),
-            trailer: encode["trailer"].as_bool().unwrap_or(true),
-            version: encode["version"]
-                .as_u64()
-                .map_or(2, |version| version.try_into().unwrap()),
-            ..WriteOptions::default()
-        };
+        let options = WriteOptions::default()
+            .key(case.options.keys[0])
+            .dialect(case.options.dialect)
+            .preallocate(encode["preallocate"].as_u64().unwrap_or_default())
+            .trailer(encode["trailer"].as_bool().unwrap_or(true))
+            .version(
+                encode["version"]
+                    .as_u64()
+                    .map_or(2, |version| version.try_into().unwrap()),
+            );
         let mut writer = writer(&case, &path, &options);
         let mut walk = open(source(&case.bytes), &case.options, Start::Beginning).unwrap();
         while walk.step().unwrap() == Step::More {

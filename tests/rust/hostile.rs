@@ -36,14 +36,12 @@ use seglake::verbs::Ledger;
 const LEN: usize = 512 << 10;
 
 fn options(family: &Family) -> Options {
-    Options {
-        format: Some(by_name(family.format).unwrap()),
-        dialect: Dialect::by_name(family.dialect).unwrap(),
-        index: IndexSource::None,
-        strict: false,
-        values: false,
-        ..Options::default()
-    }
+    Options::default()
+        .format(by_name(family.format).unwrap())
+        .dialect(Dialect::by_name(family.dialect).unwrap())
+        .index(IndexSource::None)
+        .strict(false)
+        .values(false)
 }
 
 /// Calls `look` with every hostile file of `len` bytes that has this in its name.
@@ -81,10 +79,7 @@ fn the_ledger_covers_whatever_is_made_and_strict_reading_raises_its_first_damage
             at = span.end;
         }
         assert_eq!(at, len, "{name}");
-        let strict = Options {
-            strict: true,
-            ..options(family)
-        };
+        let strict = options(family).strict(true);
         let first = spans.iter().find(|span| span.is_damage());
         let mut walk = open(whole, &strict, Start::Beginning).unwrap();
         let raised = loop {
@@ -104,10 +99,7 @@ fn the_ledger_covers_whatever_is_made_and_strict_reading_raises_its_first_damage
 fn windows_change_nothing() {
     each("", LEN / 4, |name, family, bytes| {
         let expected = ledger(source(&bytes), &options(family));
-        let options = Options {
-            window_bytes: 4 << 10,
-            ..options(family)
-        };
+        let options = options(family).window_bytes(4 << 10);
         let spans = ledger(Arc::new(Windowed(bytes)), &options);
         assert!(spans == expected, "{name}");
     });
@@ -179,11 +171,9 @@ fn what_lies_in_damage_that_its_lengths_end_is_not_given_out() {
     newer[newer_end - 1] ^= 1;
     encode(&mut newer, (1 << 40) + 2, b"last");
     for (bytes, end) in [(outer, end), (newer, newer_end)] {
-        let options = Options {
-            format: Some(by_name("active").unwrap()),
-            strict: false,
-            ..Options::default()
-        };
+        let options = Options::default()
+            .format(by_name("active").unwrap())
+            .strict(false);
         let spans = ledger(source(&bytes), &options);
         let told: Vec<_> = spans
             .iter()
@@ -201,12 +191,10 @@ fn what_lies_in_damage_that_its_lengths_end_is_not_given_out() {
     }
     // A chunked log's chunks in the payloads of damaged ones: the lengths of those are proven by the frames themselves.
     let bytes = chunked::nested(1 << 20);
-    let options = Options {
-        format: Some(by_name("chunked").unwrap()),
-        index: IndexSource::None,
-        strict: false,
-        ..Options::default()
-    };
+    let options = Options::default()
+        .format(by_name("chunked").unwrap())
+        .index(IndexSource::None)
+        .strict(false);
     let spans = ledger(source(&bytes), &options);
     assert!(
         !spans.is_empty() && spans.iter().all(|span| span.kind != Kind::Chunk),
@@ -224,10 +212,7 @@ fn many_are_looked_up_in_one_walk() {
         seglake::format::active::encode(&mut bytes, &key, &files::uuid(tick), b"", &value).unwrap();
     }
     let counting = Counting::new(bytes);
-    let options = Options {
-        format: Some(by_name("active").unwrap()),
-        ..Options::default()
-    };
+    let options = Options::default().format(by_name("active").unwrap());
     let lookup = lookup(counting.clone(), &options).unwrap();
     let ids: Vec<_> = [1500, 3, 9999, 3, 700]
         .map(|tick| RecordId::from(files::uuid(tick)))

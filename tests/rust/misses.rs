@@ -18,11 +18,7 @@ fn file(format: &'static Format) -> Vec<u8> {
 }
 
 fn lenient(format: &'static Format) -> Options {
-    Options {
-        format: Some(format),
-        strict: false,
-        ..Options::default()
-    }
+    Options::default().format(format).strict(false)
 }
 
 /// Which of these are found, and whether what is not found may be there all the same.

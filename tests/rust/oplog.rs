@@ -85,10 +85,7 @@ fn undangled(ledger: &[Span]) -> Vec<(u64, u64, Kind, Option<Cause>)> {
 }
 
 fn strict_error(bytes: &[u8], options: &Options) -> Option<(u64, Option<Cause>)> {
-    let strict = Options {
-        strict: true,
-        ..options.clone()
-    };
+    let strict = options.clone().strict(true);
     match scan(source(bytes), &strict) {
         Ok(_) => None,
         Err(Error::Damage(damage)) => Some((damage.offset, Some(damage.cause))),
@@ -107,7 +104,7 @@ proptest! {
     #[test]
     fn messages_round_trip(messages in messages::messages(), dialect in dialects()) {
         let bytes = file(dialect, &messages);
-        let strict = Options { strict: true, ..lenient(dialect) };
+        let strict = lenient(dialect).strict(true);
         let (records, ledger) = scan(source(&bytes), &strict).unwrap();
         assert_covers(&ledger, bytes.len());
         prop_assert_eq!(records.len(), messages.len());
@@ -149,7 +146,7 @@ proptest! {
         let positions: Vec<_> = records.iter().map(|record| record[0].as_u64().unwrap()).collect();
         let kept: Vec<_> = ledger.iter().filter(|span| span.kind == Kind::Record).map(|span| span.start).collect();
         prop_assert_eq!(positions, kept);
-        let windowed = Options { window_bytes, ..options.clone() };
+        let windowed = options.clone().window_bytes(window_bytes);
         prop_assert_eq!(&scan(Arc::new(Windowed(bytes.clone())), &windowed).unwrap(), &(records, ledger.clone()));
         prop_assert_eq!(strict_error(&bytes, &options), first_damage(&ledger));
     }
@@ -168,7 +165,7 @@ proptest! {
         }
         let whole = scan(source(&bytes), &lenient(dialect)).unwrap();
         // Small windows make many steps.
-        let options = Options { window_bytes: 64, ..lenient(dialect) };
+        let options = lenient(dialect).window_bytes(64);
         let begin = |start: Start<'_>| open(Arc::new(Windowed(bytes.clone())), &options, start).unwrap();
         let (mut records, mut ledger) = (Vec::new(), Vec::new());
         let mut walk = begin(Start::Beginning);
@@ -249,10 +246,7 @@ fn every_flipped_bit_leaves_the_messages_in_front_of_it() {
             if bit % 97 == 0 {
                 assert_eq!(undangled(&ledger), model(&bytes, *dialect), "bit {bit}");
                 assert_eq!(strict_error(&bytes, &options), first_damage(&ledger));
-                let windowed = Options {
-                    window_bytes: 100,
-                    ..options.clone()
-                };
+                let windowed = options.clone().window_bytes(100);
                 let windows = scan(Arc::new(Windowed(bytes.clone())), &windowed).unwrap();
                 assert_eq!(scan(source(&bytes), &options).unwrap(), windows);
             }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::messages::{fields, lenient, named, scan, source};
 use seglake::Error;
 use seglake::format::oplog::{decode_message, encode_message};
-use seglake::format::{Dialect, Found, Options, Start, Step, open};
+use seglake::format::{Dialect, Found, Start, Step, open};
 use seglake::ledger::Cause;
 use serde_json::{Value as Json, json};
 
@@ -85,10 +85,7 @@ fn every_field_of_what_the_package_wrote() {
         }
         files += 1;
         let bytes = fs::read(&path).unwrap();
-        let strict = Options {
-            strict: true,
-            ..lenient(Dialect::Autobase)
-        };
+        let strict = lenient(Dialect::Autobase).strict(true);
         let (records, _) = scan(source(&bytes), &strict).unwrap();
         let expected = parsed(&path.with_extension("json"));
         let expected = expected.as_array().unwrap();
@@ -182,10 +179,7 @@ fn a_reference_that_leads_nowhere_is_a_null_key() {
     assert_eq!(causes, [None, None, None, Some("dangling_reference"), None]);
     assert_eq!((ledger[3].start, ledger[3].end), (209, 225));
     assert_eq!(ledger[3].cause, Some(Cause::DanglingReference));
-    let strict = Options {
-        strict: true,
-        ..lenient(Dialect::Draft11)
-    };
+    let strict = lenient(Dialect::Draft11).strict(true);
     let Err(Error::Damage(damage)) = scan(source(&bytes), &strict) else {
         panic!("no damage")
     };

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::common::Windowed;
 use crate::messages::{framed, lenient, source, uint};
-use seglake::format::{Dialect, Options, Start, Step, Value, open};
+use seglake::format::{Dialect, Start, Step, Value, open};
 use seglake::source::Source;
 
 const CLOCK: usize = 4;
@@ -54,10 +54,7 @@ fn references_to_keys_in_temporary_files_are_resolved() {
         Arc::new(Windowed(bytes.clone())) as Arc<dyn Source>,
         source(&bytes),
     ] {
-        let options = Options {
-            window_bytes: 1 << 16,
-            ..lenient(Dialect::Draft11)
-        };
+        let options = lenient(Dialect::Draft11).window_bytes(1 << 16);
         let mut walk = open(source, &options, Start::Beginning).unwrap();
         let mut number = 0;
         while walk.step().unwrap() == Step::More {

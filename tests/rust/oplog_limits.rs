@@ -87,10 +87,7 @@ fn scan(source: Arc<dyn Source>, options: &Options) -> seglake::Result<(Vec<Json
 }
 
 fn unvalued(dialect: Dialect) -> Options {
-    Options {
-        values: false,
-        ..lenient(dialect)
-    }
+    lenient(dialect).values(false)
 }
 
 /// A uint of nine bytes.
@@ -103,10 +100,7 @@ fn a_sound_file_is_read_once() {
     for dialect in Dialect::ALL {
         let bytes = varied(*dialect, 300 << 10);
         let counting = Sparse::of(bytes.clone());
-        let options = Options {
-            window_bytes: 10_000,
-            ..lenient(*dialect)
-        };
+        let options = lenient(*dialect).window_bytes(10_000);
         let (records, _) = scan(counting.clone(), &options).unwrap();
         assert!(records.len() > 1000);
         assert_eq!(counting.read(), bytes.len() as u64);
@@ -121,10 +115,7 @@ fn damage_to_every_second_message_is_read_a_few_times() {
     let pair = [good, bad].concat();
     let bytes = pair.repeat((4 << 20) / pair.len());
     let counting = Sparse::of(bytes.clone());
-    let options = Options {
-        window_bytes: 64 << 10,
-        ..unvalued(Dialect::Draft)
-    };
+    let options = unvalued(Dialect::Draft).window_bytes(64 << 10);
     let (records, ledger) = scan(counting.clone(), &options).unwrap();
     assert_covers(&ledger, bytes.len());
     assert_eq!(records.len(), bytes.len() / pair.len());
@@ -225,10 +216,7 @@ fn messages_larger_than_a_window_are_decoded_in_pieces_first() {
             assert!(source.read() < 4 << 20 && source.largest() <= 1 << 20);
         }
     }
-    let limited = Options {
-        max_record_bytes: 1 << 20,
-        ..lenient(dialect)
-    };
+    let limited = lenient(dialect).max_record_bytes(1 << 20);
     let in_memory = messages::source(&bytes);
     for source in [Sparse::of(bytes.clone()) as Arc<dyn Source>, in_memory] {
         let limit = scan(source, &limited);
@@ -308,10 +296,7 @@ fn an_interrupt_ends_the_reading() {
             })
             .is_err()
         };
-        let options = Options {
-            interrupt: Some(Interrupt(Arc::new(interrupt))),
-            ..lenient(Dialect::Draft)
-        };
+        let options = lenient(Dialect::Draft).interrupt(Interrupt(Arc::new(interrupt)));
         // A corrupt message first, so that lengths are followed.
         let bytes = [
             &framed(b"\0\x01\0\0\0\0A")[..],

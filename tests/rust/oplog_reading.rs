@@ -32,11 +32,7 @@ fn messages_are_found_by_their_number() {
     let mut bytes = varied(Dialect::Draft11, 4 << 10);
     let (all, ledger) = scan(source(&bytes), &lenient(Dialect::Draft11)).unwrap();
     let found = |bytes: &[u8], ids: &[u64], strict| {
-        let options = Options {
-            strict,
-            window_bytes: 300,
-            ..lenient(Dialect::Draft11)
-        };
+        let options = lenient(Dialect::Draft11).strict(strict).window_bytes(300);
         let ids: Vec<_> = ids.iter().copied().map(RecordId::from).collect();
         let hits = lookup(Arc::new(Windowed(bytes.to_vec())), &options)?.get(&ids)?;
         let mut found = Vec::new();
@@ -68,11 +64,7 @@ fn messages_are_found_by_their_number() {
 #[test]
 fn reading_on_from_a_position_knows_number_and_keys() {
     let bytes = varied(Dialect::Draft11, 4 << 10);
-    let options = Options {
-        window_bytes: 200,
-        strict: true,
-        ..lenient(Dialect::Draft11)
-    };
+    let options = lenient(Dialect::Draft11).window_bytes(200).strict(true);
     let (all, ledger) = scan(source(&bytes), &options).unwrap();
     for seq in [0, 1, 9, all.len() - 1] {
         let start = ledger[seq].start;
@@ -104,11 +96,7 @@ fn what_is_before_the_start_is_neither_raised_nor_too_large() {
     let front = plain(&[b"one", &[b'2'; 100]]);
     let bad = framed(b"\0\x01\0\0\0\xfd\xff\xff");
     let bytes = [front.clone(), bad.clone(), plain(&[b"three", b"four"])].concat();
-    let options = Options {
-        strict: true,
-        max_record_bytes: 50,
-        ..lenient(Dialect::Draft)
-    };
+    let options = lenient(Dialect::Draft).strict(true).max_record_bytes(50);
     let start = (front.len() + bad.len()) as u64;
     let mut walk = open(source(&bytes), &options, Start::Offset(start)).unwrap();
     let mut records = Vec::new();
@@ -140,11 +128,7 @@ fn a_carry_that_fits_no_file_is_refused() {
 #[test]
 fn a_growing_file_is_waited_for() {
     let bytes = plain(&[b"one", b"two", b"three"]);
-    let growing = |strict| Options {
-        eof: Eof::Growing,
-        strict,
-        ..lenient(Dialect::Draft)
-    };
+    let growing = |strict| lenient(Dialect::Draft).eof(Eof::Growing).strict(strict);
     let read = |bytes: &[u8], start: Start<'_>, strict| {
         let mut walk = open(source(bytes), &growing(strict), start)?;
         let (mut records, mut ledger) = (Vec::new(), Vec::new());
@@ -191,10 +175,7 @@ fn a_growing_file_is_waited_for() {
 fn a_failed_walk_fails_again() {
     let mut bytes = plain(&[b"one", b"two", b"three"]);
     bytes[16] = 9;
-    let options = Options {
-        strict: true,
-        ..lenient(Dialect::Draft)
-    };
+    let options = lenient(Dialect::Draft).strict(true);
     let mut walk = open(source(&bytes), &options, Start::Beginning).unwrap();
     assert_eq!(walk.step().unwrap(), Step::More);
     assert_eq!(walk.rows().len(), 1, "what is good in front of damage");
@@ -214,11 +195,7 @@ fn a_failed_walk_fails_again() {
 #[test]
 fn only_what_decodes_is_taken_for_an_oplog() {
     let likely = |bytes: &[u8], dialect| {
-        let options = Options {
-            format: None,
-            dialect,
-            ..lenient(dialect)
-        };
+        let options = lenient(dialect).format(None).dialect(dialect);
         let found = detect(&*source(bytes), &options).unwrap();
         let is_oplog = found.format == Some(&oplog::FORMAT);
         assert!(!is_oplog || !found.certain, "nothing proves an oplog");
@@ -305,10 +282,7 @@ fn what_is_refused_comes_behind_what_is_good() {
         }
     };
     for max_record_bytes in [total - 1, total, total + 1] {
-        let options = Options {
-            max_record_bytes,
-            ..lenient(Dialect::Draft)
-        };
+        let options = lenient(Dialect::Draft).max_record_bytes(max_record_bytes);
         match steps(&bytes, &options) {
             (given, Err(Error::Limit { needed, limit, .. }), _) => {
                 assert_eq!((given, needed, limit), (3, total, total - 1));
@@ -319,10 +293,7 @@ fn what_is_refused_comes_behind_what_is_good() {
             }
         }
     }
-    let strict = Options {
-        strict: true,
-        ..lenient(Dialect::Draft11)
-    };
+    let strict = lenient(Dialect::Draft11).strict(true);
     let (given, last, _) = steps(&references, &strict);
     assert_eq!(given, 2, "{last:?}");
     let Err(Error::Damage(damage)) = last else {

@@ -19,11 +19,7 @@ fn folder() -> (tempfile::TempDir, PathBuf) {
 }
 
 fn append(dialect: Dialect) -> WriteOptions {
-    WriteOptions {
-        append: true,
-        dialect,
-        ..WriteOptions::default()
-    }
+    WriteOptions::default().append(true).dialect(dialect)
 }
 
 fn message(clock: &[u8], keys: &[u8]) -> Plain {
@@ -211,10 +207,7 @@ fn a_torn_tail_is_reported_and_cut_off_only_when_asked() {
             (first as u64, Cause::LengthOutOfBounds)
         );
         assert_eq!(fs::read(&path).unwrap(), whole[..len], "only reported");
-        let options = WriteOptions {
-            zero_torn_tail: true,
-            ..append(Dialect::Draft)
-        };
+        let options = append(Dialect::Draft).zero_torn_tail(true);
         let mut writer = Writer::open(&path, &options).unwrap();
         assert_eq!(writer.found().unwrap().damage[0].kind, Kind::TornTail);
         assert_eq!(fs::read(&path).unwrap(), whole[..first]);
@@ -240,10 +233,7 @@ fn other_damage_at_the_end_is_never_cut_off() {
     ] {
         let (_folder, path) = folder();
         fs::write(&path, &bytes).unwrap();
-        let options = WriteOptions {
-            zero_torn_tail: true,
-            ..append(dialect)
-        };
+        let options = append(dialect).zero_torn_tail(true);
         let Err(Error::Damage(damage)) = Writer::open(&path, &options) else {
             panic!("damage at {offset}")
         };

@@ -87,10 +87,7 @@ fn writers_write_before_they_are_asked_to() {
         &oplog::FORMAT,
     ] {
         let folder = folder();
-        let options = WriteOptions {
-            chunk_records: 1,
-            ..WriteOptions::default()
-        };
+        let options = WriteOptions::default().chunk_records(1);
         let path = folder.path().join("new");
         let mut writer = format::create(format, &path, &options).unwrap();
         let mut put = |number: u64| {
@@ -136,17 +133,11 @@ fn convert(
 ) -> seglake::Result<()> {
     let lost = ["uuid".to_owned(), "type".to_owned()];
     let drop = if to.name == "chunked" { &lost[..] } else { &[] };
-    let conversion = Conversion {
-        to,
-        write: options(to),
-        drop,
-        set: &[],
-        overwrite,
-    };
-    let options = Options {
-        format: Some(&active::FORMAT),
-        ..Options::default()
-    };
+    let conversion = Conversion::to(to)
+        .write(options(to))
+        .drop(drop)
+        .overwrite(overwrite);
+    let options = Options::default().format(&active::FORMAT);
     verbs::convert(source(old)?, &options, new, &conversion, |_| {
         progress();
         Ok(())
@@ -285,10 +276,7 @@ fn recovering_over_a_file_keeps_it_aside_if_it_can() {
         fs::write(folder.join("new.active"), b"before").unwrap();
     };
     let work = |folder: &Path| {
-        let recovery = Recovery {
-            overwrite: true,
-            ..Recovery::default()
-        };
+        let recovery = Recovery::default().overwrite(true);
         let old = source(&folder.join("old.active"))?;
         let options = Options::default();
         let new = folder.join("new.active");

@@ -8,7 +8,7 @@ use crate::vectors;
 use proptest::prelude::*;
 use seglake::Error;
 use seglake::checksum::Key;
-use seglake::format::{Filter, Options, Start, active, open, oplog, split};
+use seglake::format::{Filter, Start, active, open, oplog, split};
 
 #[test]
 fn golden_files_read_the_same_in_parts() {
@@ -120,7 +120,7 @@ proptest! {
         if let Some(until) = until {
             wanted = wanted.below("uuid", uuid(until));
         }
-        let options = Options { filter: wanted, ..segments::lenient() };
+        let options = segments::lenient().filter(wanted);
         let source = source(&bytes);
         let whole = read(&source, &options, Start::Beginning);
         for target in [1, 100, 700] {
@@ -226,10 +226,7 @@ fn a_tenant_part_is_not_taken_up_again_in_a_file_whose_table_is_damaged() {
         .map(|partition| (partition, b"tenant".to_vec(), vec![7; 400]))
         .collect();
     let segment = tenant_segments::encode(2, &messages);
-    let options = Options {
-        window_bytes: 500,
-        ..tenant_segments::lenient()
-    };
+    let options = tenant_segments::lenient().window_bytes(500);
     let whole = source(&segment.bytes);
     let parts = split(whole.clone(), &options, 4_000).unwrap();
     let mut walk = open(whole.clone(), &options, Start::Part(&parts[1])).unwrap();

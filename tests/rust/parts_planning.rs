@@ -10,12 +10,10 @@ use crate::splitting::{joined, read};
 use seglake::Error;
 use seglake::checksum::Key;
 use seglake::format::{
-    Carry, Checked, Eof, Filter, Options, Part, Rows, Start, Step, Walk, active, open, sealed,
-    split, tenant,
+    Eof, Filter, Options, Part, Start, Step, active, open, sealed, split, tenant,
 };
-use seglake::ledger::{Cause, Kind, Span};
+use seglake::ledger::Cause;
 use seglake::source::Source;
-use seglake::verbs::Report;
 
 /// A made-up file whose messages lie inside one another is refused in parts, and never read as something else.
 #[test]
@@ -61,10 +59,7 @@ fn a_walk_of_a_part_can_be_taken_up_again() {
         for at in (bytes.len() / 2..bytes.len() * 2 / 3).step_by(701) {
             bytes[at.next_multiple_of(0x80) + 50] ^= 0x20;
         }
-        let options = Options {
-            window_bytes: 300,
-            ..options
-        };
+        let options = options.window_bytes(300);
         let source: Arc<dyn Source> = Arc::new(Windowed(bytes));
         let parts = [1, 1000].map(|target| split(source.clone(), &options, target).unwrap());
         assert!(parts[1].len() > 3);
@@ -103,19 +98,13 @@ fn parts_of_other_files_are_refused() {
     let part = split(source(&one), &options, 500).unwrap().pop().unwrap();
     // Of another length, of another format, and of the same length with another index.
     assert!(refused(&segments::varied(4000, true), &options, &part).contains("another file"));
-    let of_tenant = Options {
-        format: Some(&tenant::FORMAT),
-        ..options.clone()
-    };
+    let of_tenant = options.clone().format(&tenant::FORMAT);
     assert!(refused(&one, &of_tenant, &part).contains("another file"));
     let mut changed = one.clone();
     let hash_at = changed.len() - 16;
     changed[hash_at] ^= 1;
     assert!(refused(&changed, &options, &part).contains("Split it again"));
-    let growing = Options {
-        eof: Eof::Growing,
-        ..chunked::lenient()
-    };
+    let growing = chunked::lenient().eof(Eof::Growing);
     let log = chunked::segment(6, 3, 50);
     let part = split(source(&log), &chunked::lenient(), 300)
         .unwrap()
@@ -146,10 +135,7 @@ fn parts_of_other_files_are_refused() {
             format.name,
             bytes.len()
         );
-        let options = Options {
-            format: Some(format),
-            ..Options::default()
-        };
+        let options = Options::default().format(format);
         refused(&bytes, &options, &Part::from_json(&json).unwrap());
     }
 }
@@ -188,10 +174,7 @@ fn planning_reads_no_records() {
         for part in &parts {
             let mut walk = open(
                 source.clone(),
-                &Options {
-                    window_bytes: 4096,
-                    ..options.clone()
-                },
+                &options.clone().window_bytes(4096),
                 Start::Part(part),
             )
             .unwrap();
@@ -212,10 +195,7 @@ fn sealed_segments_under_another_key() {
         .map(|tick| (uuid(tick * 50), b"t".to_vec(), vec![9; 40]))
         .collect();
     let sound = segments::segment(&key, &records, true);
-    let keyed = Options {
-        keys: vec![key],
-        ..segments::lenient()
-    };
+    let keyed = segments::lenient().keys(vec![key]);
     let without = segments::lenient();
     let data = 24 * 20..sound.len() - 32 - 8 * 19;
     let mut ends = vec![sound.clone()];
@@ -292,11 +272,9 @@ fn a_damaged_block_that_is_wanted_is_in_the_ledger_of_its_part() {
     let own = &segment.messages[42];
     let mut bytes = segment.bytes.clone();
     bytes[usize::try_from(own.position).unwrap() + 100] ^= 1;
-    let options = Options {
-        prune: true,
-        filter: Filter::default().among("partition", vec![42]),
-        ..tenant_segments::lenient()
-    };
+    let options = tenant_segments::lenient()
+        .prune(true)
+        .filter(Filter::default().among("partition", vec![42]));
     let source = source(&bytes);
     let parts = split(source.clone(), &options, 10_000).unwrap();
     assert!(parts.len() > 5, "{}", parts.len());
@@ -354,15 +332,8 @@ fn parts_without_wanted_records_are_not_read() {
         let of_tenants = |wanted| (&tenants, tenant_segments::lenient(), wanted);
         let cases = cases.chain(by_partition.map(of_tenants));
         for (bytes, options, wanted) in cases {
-            let all = Options {
-                filter: wanted,
-                window_bytes: 4096,
-                ..options
-            };
-            let pruned = Options {
-                prune: true,
-                ..all.clone()
-            };
+            let all = options.filter(wanted).window_bytes(4096);
+            let pruned = all.clone().prune(true);
             let source = Counting::new(bytes.clone());
             let whole = read(&(source.clone() as Arc<dyn Source>), &all, Start::Beginning);
             let parts = split(source.clone(), &pruned, 100_000).unwrap();
@@ -381,72 +352,6 @@ fn parts_without_wanted_records_are_not_read() {
             assert_eq!(records, whole.records);
             let most = bytes.len() as u64 / if damaged { 2 } else { 3 };
             assert!(read_bytes < most, "{read_bytes} of {most}");
-        }
-    }
-}
-
-/// Gives these ranges, and the records of a walk that has not begun.
-struct Ranges(Vec<Span>, Box<dyn Walk>);
-
-impl Walk for Ranges {
-    fn step(&mut self) -> seglake::Result<Step> {
-        Ok(Step::Done)
-    }
-    fn rows(&self) -> Box<dyn Rows + '_> {
-        self.1.rows()
-    }
-    fn spans(&self) -> &[Span] {
-        &self.0
-    }
-    fn checked(&self) -> Checked {
-        Checked::Checksum
-    }
-    fn offset(&self) -> u64 {
-        0
-    }
-    fn carry(&self) -> Carry {
-        Carry(String::new())
-    }
-}
-
-/// A range that two parts have a half of each counts once, also where it is the last that a report can name.
-#[test]
-fn reports_on_parts_name_as_many_ranges_as_one_on_the_whole() {
-    let most = Report::MAX_DAMAGE as u64;
-    let span = |start, end, cause: Option<Cause>| Span {
-        start,
-        end,
-        kind: cause.map_or(Kind::Record, |_| Kind::Corrupt),
-        cause,
-    };
-    let bad = Some(Cause::ChecksumMismatch);
-    for (number, is_truncated) in [(most, false), (most + 1, true)] {
-        let pair = |at: u64| [span(at, at + 2, bad), span(at + 2, at + 3, None)];
-        let all: Vec<_> = (0..number).flat_map(|number| pair(number * 3)).collect();
-        for half in [0, number / 2, number - 1].map(|number| number * 3 + 1) {
-            let before = all.iter().filter(|span| span.start < half);
-            let behind = all.iter().filter(|span| span.end > half);
-            let parts = [
-                before
-                    .map(|own| span(own.start, own.end.min(half), own.cause))
-                    .collect(),
-                behind
-                    .map(|own| span(own.start.max(half), own.end, own.cause))
-                    .collect(),
-            ];
-            let of = |spans| {
-                let mut report = Report::new(&sealed::FORMAT, None, number * 3);
-                let walk = open(source(&[]), &segments::lenient(), Start::Beginning).unwrap();
-                report.add(&Ranges(spans, walk));
-                report
-            };
-            let [mut report, other] = parts.map(of);
-            report.merge(&other);
-            let whole = of(all.clone());
-            assert_eq!(report.damage, whole.damage);
-            assert_eq!(report.totals, whole.totals);
-            assert_eq!(report.truncated, is_truncated);
-            assert_eq!(whole.truncated, is_truncated);
         }
     }
 }

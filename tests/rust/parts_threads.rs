@@ -14,15 +14,14 @@ use seglake::format::{Filter, Interrupt, Options};
 use seglake::ledger::Span;
 use seglake::source::Source;
 
-const LIMITS: Limits = Limits {
-    bytes: 3000,
-    rows: 40,
-};
+fn limits() -> Limits {
+    Limits::default().bytes(3000).rows(40)
+}
 
 fn batches(source: &Arc<dyn Source>, options: &Options, threads: usize) -> Batches {
     let format = options.format.unwrap();
     let selection = Selection::new(format, options, None, UuidType::Fixed).unwrap();
-    Batches::threaded(source.clone(), options, selection, LIMITS, threads).unwrap()
+    Batches::threaded(source.clone(), options, selection, limits(), threads).unwrap()
 }
 
 /// What was read: all rows as text, the damage in order, the report, and the error.
@@ -89,10 +88,7 @@ fn threads_give_what_one_gives() {
 fn strict_threads_raise_what_one_raises() {
     let mut damaged = 0;
     for (bytes, options) in files() {
-        let strict = Options {
-            strict: true,
-            ..options
-        };
+        let strict = options.strict(true);
         let source: Arc<dyn Source> = Arc::new(Windowed(bytes));
         let (rows, _, _, error) = read(&source, &strict, 1);
         for threads in [2, 5] {
@@ -112,10 +108,7 @@ fn a_choice_of_records_is_the_same_with_threads() {
     let wanted = Filter::default()
         .at_least("offset", 70)
         .below("offset", 190);
-    let options = Options {
-        filter: wanted,
-        ..chunked::lenient()
-    };
+    let options = chunked::lenient().filter(wanted);
     let one = read(&source, &options, 1);
     assert_eq!(one.0.len(), 120);
     assert_eq!(read(&source, &options, 3), one);
@@ -168,10 +161,7 @@ fn threads_can_be_interrupted() {
         seen.fetch_or(stop, Ordering::AcqRel);
         stop
     }));
-    let options = Options {
-        interrupt: Some(interrupt),
-        ..options
-    };
+    let options = options.interrupt(interrupt);
     let mut batches = batches(&source, &options, 2);
     planned.store(true, Ordering::Release);
     assert!(matches!(batches.next_batch(), Err(Error::Interrupted)));
@@ -204,10 +194,7 @@ fn threads_that_are_ahead_can_be_interrupted() {
     let stop = Arc::new(AtomicBool::new(false));
     let asked = stop.clone();
     let interrupt = Interrupt(Arc::new(move || asked.load(Ordering::Acquire)));
-    let options = Options {
-        interrupt: Some(interrupt),
-        ..chunked::lenient()
-    };
+    let options = chunked::lenient().interrupt(interrupt);
     // A chunk is a part, and a part is three batches.
     let log = Windowed(chunked::segment(60, 5, 1500));
     let noting = Arc::new(Noting(log, AtomicU64::new(0)));
@@ -236,6 +223,6 @@ fn batches_keep_their_bounds() {
     assert!(read.len() > 10);
     assert!(
         read.iter()
-            .all(|batch| (1..=LIMITS.rows).contains(&batch.num_rows()))
+            .all(|batch| (1..=limits().rows).contains(&batch.num_rows()))
     );
 }

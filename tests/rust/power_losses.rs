@@ -11,9 +11,7 @@ use crate::fault_samples::{
     self, appended, contents, folder, options, sample, source, value, write,
 };
 use crate::power_loss::{Disk, State};
-use seglake::format::{
-    self, FORMATS, Format, Options, WriteOptions, active, chunked, sealed, tenant,
-};
+use seglake::format::{self, FORMATS, Format, Options, active, chunked, sealed, tenant};
 use seglake::ledger::Kind;
 use seglake::verbs::{self, Conversion, Recovery, SealOptions};
 
@@ -95,11 +93,7 @@ fn writing_whole() {
         (&tenant::FORMAT, 2),
     ] {
         for overwrite in [false, true] {
-            let options = WriteOptions {
-                version,
-                overwrite,
-                ..options(format)
-            };
+            let options = options(format).version(version).overwrite(overwrite);
             let prepare = |folder: &Path| {
                 if overwrite {
                     in_the_way(folder, &["new"]);
@@ -128,10 +122,7 @@ fn sealing() {
         };
         let name = format!("seal, overwrite: {overwrite}");
         all_or_nothing(&name, "new.sealed", prepare, |folder| {
-            let seal = SealOptions {
-                trailer: true,
-                overwrite,
-            };
+            let seal = SealOptions::default().trailer(true).overwrite(overwrite);
             let old = source(&folder.join("old.active"))?;
             let new = folder.join("new.sealed");
             verbs::seal(old, &Options::default(), &new, &seal, |_| Ok(())).map(drop)
@@ -152,18 +143,11 @@ fn converting() {
             };
             let name = format!("convert to {format:?}, overwrite: {overwrite}");
             all_or_nothing(&name, &new, prepare, |folder| {
-                let conversion = Conversion {
-                    to: format,
-                    write: options(format),
-                    drop: &[],
-                    set: &[],
-                    overwrite,
-                };
+                let conversion = Conversion::to(format)
+                    .write(options(format))
+                    .overwrite(overwrite);
                 let old = source(&folder.join("old"))?;
-                let options = Options {
-                    format: Some(format),
-                    ..Options::default()
-                };
+                let options = Options::default().format(*format);
                 verbs::convert(old, &options, &folder.join(&new), &conversion, |_| Ok(())).map(drop)
             });
         }
@@ -202,14 +186,8 @@ fn damaged(folder: &Path, format: &'static Format) {
 }
 
 fn recover(folder: &Path, format: &'static Format, overwrite: bool) -> seglake::Result<()> {
-    let options = Options {
-        format: Some(format),
-        ..Options::default()
-    };
-    let recovery = Recovery {
-        overwrite,
-        ..Recovery::default()
-    };
+    let options = Options::default().format(format);
+    let recovery = Recovery::default().overwrite(overwrite);
     let old = source(&folder.join(format!("old.{}", format.extension)))?;
     let new = folder.join(format!("new.{}", format.extension));
     verbs::recover(old, &options, &new, &recovery, |_| Ok(())).map(drop)
@@ -287,10 +265,7 @@ fn appending() {
             }
             let disk = Disk::new(folder.path());
             let synced = RefCell::new(vec![(0, present)]);
-            let options = WriteOptions {
-                append: true,
-                ..options(format)
-            };
+            let options = options(format).append(true);
             Disk::watch(&disk, || {
                 let mut writer = format::create(format, &log(folder.path(), format), &options)?;
                 for number in present..present + 9 {
@@ -348,11 +323,9 @@ fn removing_a_torn_tail() {
         fs::write(&path, &bytes[..usize::try_from(half).unwrap()]).unwrap();
         let disk = Disk::new(folder.path());
         let opened = Disk::watch(&disk, || {
-            let options = WriteOptions {
-                append: true,
-                zero_torn_tail: true,
-                ..fault_samples::options(format)
-            };
+            let options = fault_samples::options(format)
+                .append(true)
+                .zero_torn_tail(true);
             let writer = format::create(format, &path, &options).unwrap();
             let opened = disk.borrow_mut().moment();
             drop(writer);

@@ -290,11 +290,7 @@ fn no_damage_is_told_of_a_file_that_was_replaced() {
     let store = Store::of(vec![7; 500 * KIB]);
     for strict in [true, false] {
         store.replaced.store(false, Ordering::SeqCst);
-        let options = Options {
-            format: Some(&active::FORMAT),
-            strict,
-            ..Options::default()
-        };
+        let options = Options::default().format(&active::FORMAT).strict(strict);
         let walk = || -> Result<usize> {
             let source = Arc::new(ReadAhead::new(store.clone()));
             let mut walk = open(source, &options, Start::Beginning)?;

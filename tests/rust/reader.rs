@@ -80,10 +80,7 @@ fn reading_strictly_ends_with_the_first_damage() {
 #[test]
 fn an_error_of_beginning_to_read_is_the_first_item() {
     let wanted = Filter::default().among("partition", vec![1]);
-    let options = Options {
-        filter: wanted.clone(),
-        ..Options::default()
-    };
+    let options = Options::default().filter(wanted.clone());
     let bytes = Arc::new(BytesSource::new(segment(&Key::DEFAULT, &[("a", "1")])));
     let reader = Reader::new(bytes.clone(), options).unwrap();
     let plain = Reader::new(bytes, Options::default()).unwrap();

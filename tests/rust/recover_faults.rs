@@ -30,14 +30,8 @@ fn prepare(folder: &Path, format: &'static Format, in_the_way: &[&str]) {
 }
 
 fn recover(folder: &Path, format: &'static Format, overwrite: bool) -> seglake::Result<()> {
-    let options = Options {
-        format: Some(format),
-        ..Options::default()
-    };
-    let recovery = Recovery {
-        overwrite,
-        ..Recovery::default()
-    };
+    let options = Options::default().format(format);
+    let recovery = Recovery::default().overwrite(overwrite);
     let old = source(&folder.join(format!("old.{}", format.extension)))?;
     let new = folder.join(format!("new.{}", format.extension));
     let recovered = verbs::recover(old, &options, &new, &recovery, |_| Ok(()))?;

@@ -21,10 +21,7 @@ fn named(name: &str) -> Case {
 }
 
 fn with_quarantine(path: PathBuf) -> Recovery {
-    Recovery {
-        quarantine: Some(path),
-        ..Recovery::default()
-    }
+    Recovery::default().quarantine(path)
 }
 
 #[test]
@@ -40,10 +37,7 @@ fn existing_files_are_errors_unless_they_are_to_be_replaced() {
         assert_eq!(path, Some(bench.path(name)));
         assert_eq!(bench.files(), [name, "old"]);
         assert_eq!(fs::read(bench.path(name)).unwrap(), b"here before");
-        let recovery = Recovery {
-            overwrite: true,
-            ..Recovery::default()
-        };
+        let recovery = Recovery::default().overwrite(true);
         bench.recover("new", &recovery).unwrap();
         assert_eq!(bench.files().len(), 4);
         assert_ne!(fs::read(bench.path(name)).unwrap(), b"here before");
@@ -71,38 +65,23 @@ fn no_file_may_be_another_by_whatever_name() {
     let files = bench.files();
     for overwrite in [false, true] {
         for name in ["old", "link", "hard", "folder/old", "./old"] {
-            let over = Recovery {
-                overwrite,
-                ..Recovery::default()
-            };
+            let over = Recovery::default().overwrite(overwrite);
             assert!(is_same_file(bench.recover(name, &over)), "{name}");
-            let over = Recovery {
-                overwrite,
-                ..with_quarantine(bench.path(name))
-            };
+            let over = with_quarantine(bench.path(name)).overwrite(overwrite);
             assert!(is_same_file(bench.recover("new", &over)), "{name}");
         }
         for quarantine in ["new", "folder/new"] {
-            let over = Recovery {
-                overwrite,
-                ..with_quarantine(bench.path(quarantine))
-            };
+            let over = with_quarantine(bench.path(quarantine)).overwrite(overwrite);
             assert!(is_same_file(bench.recover("new", &over)), "{quarantine}");
         }
         // The manifest of the quarantine would be the new file.
-        let over = Recovery {
-            overwrite,
-            ..with_quarantine(bench.path("q"))
-        };
+        let over = with_quarantine(bench.path("q")).overwrite(overwrite);
         assert!(is_same_file(bench.recover("q.manifest.jsonl", &over)));
     }
     assert_eq!(bench.files(), files);
     assert_eq!(fs::read(bench.path("old")).unwrap(), before);
     // A link in the way is replaced, not followed.
-    let over = Recovery {
-        overwrite: true,
-        ..Recovery::default()
-    };
+    let over = Recovery::default().overwrite(true);
     bench.recover("to-new", &over).unwrap();
     assert!(!bench.path("new").exists());
     assert!(
@@ -142,10 +121,7 @@ fn a_file_in_which_nothing_checks_is_refused_unless_forced() {
         let text = error.to_string();
         assert!(text.contains(why) && text.contains("force"), "{text}");
         assert_eq!(bench.files(), ["old"]);
-        let forced = Recovery {
-            force: true,
-            ..Recovery::default()
-        };
+        let forced = Recovery::default().force(true);
         let recovered = bench.recover("new", &forced).unwrap();
         assert_eq!(recovered.output.records, 0);
         assert!(recovered.is_lossy());
@@ -338,15 +314,9 @@ fn the_index_of_a_log_is_made_anew() {
     let path = |name: &str| folder.path().join(name);
     let case = named("chunked/flip_payload");
     fs::write(path("log.chunks"), &case.bytes).unwrap();
-    let options = Options {
-        index: IndexSource::Beside,
-        ..case.options
-    };
+    let options = case.options.index(IndexSource::Beside);
     let recover = |to: &str, overwrite| {
-        let recovery = Recovery {
-            overwrite,
-            ..Recovery::default()
-        };
+        let recovery = Recovery::default().overwrite(overwrite);
         verbs::recover(
             opened(&path("log.chunks")),
             &options,

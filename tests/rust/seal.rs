@@ -43,11 +43,7 @@ fn active_segment(key: &Key, records: &[Record]) -> Vec<u8> {
 }
 
 fn active_options(key: &Key) -> Options {
-    Options {
-        format: Some(&active::FORMAT),
-        keys: vec![*key],
-        ..Options::default()
-    }
+    Options::default().format(&active::FORMAT).keys(vec![*key])
 }
 
 fn some() -> Vec<Record> {
@@ -63,7 +59,7 @@ proptest! {
     fn what_is_written_is_laid_out_canonically(records in records(), key: [u8; 32], trailer: bool) {
         let (_folder, path) = folder();
         let key = Key::new(&key);
-        let mut writer = Writer::create(&path, &WriteOptions { key, trailer, ..WriteOptions::default() }).unwrap();
+        let mut writer = Writer::create(&path, &WriteOptions::default().key(key).trailer(trailer)).unwrap();
         for record in &records {
             write(&mut writer, record).unwrap();
         }
@@ -77,8 +73,8 @@ proptest! {
         let key = Key::new(&key);
         let mut bytes = active_segment(&key, &records);
         bytes.resize(bytes.len() + 1000, 0);
-        let options = Options { window_bytes: 100, ..active_options(&key) };
-        let sealing = SealOptions { trailer, ..SealOptions::default() };
+        let options = active_options(&key).window_bytes(100);
+        let sealing = SealOptions::default().trailer(trailer);
         let report = seal(Arc::new(Windowed(bytes)), &options, &path, &sealing, |_| Ok(())).unwrap();
         prop_assert_eq!(report.records, records.len() as u64);
         prop_assert!(report.is_sound());
@@ -170,10 +166,7 @@ fn uuids_are_made_where_none_are_given() {
         assert_eq!(id, writer.last());
     }
     writer.close().unwrap();
-    let strict = Options {
-        strict: true,
-        ..lenient()
-    };
+    let strict = lenient().strict(true);
     assert_eq!(
         scan(source(&fs::read(&path).unwrap()), &strict)
             .unwrap()
@@ -216,10 +209,7 @@ fn an_existing_file_is_replaced_only_if_asked() {
     );
     assert!(matches!(sealed, Err(Error::Io { .. })));
     assert_eq!(fs::read(&path).unwrap(), b"precious");
-    let overwrite = SealOptions {
-        overwrite: true,
-        ..SealOptions::default()
-    };
+    let overwrite = SealOptions::default().overwrite(true);
     seal(
         source(&bytes),
         &active_options(&Key::DEFAULT),
@@ -253,10 +243,7 @@ fn the_file_is_its_owners_alone_and_no_link_is_followed() {
     fs::write(&target, "precious").unwrap();
     symlink(&target, &path).unwrap();
     let bytes = active_segment(&Key::DEFAULT, &some());
-    let overwrite = SealOptions {
-        overwrite: true,
-        ..SealOptions::default()
-    };
+    let overwrite = SealOptions::default().overwrite(true);
     seal(
         source(&bytes),
         &active_options(&Key::DEFAULT),
@@ -310,10 +297,7 @@ fn a_damaged_source_is_refused_or_sealed_without_the_damage() {
             "{error}"
         );
         assert_eq!(names(&path), [""; 0]);
-        let options = Options {
-            strict: false,
-            ..options
-        };
+        let options = options.strict(false);
         let report = seal(
             source(&bytes),
             &options,
@@ -326,10 +310,7 @@ fn a_damaged_source_is_refused_or_sealed_without_the_damage() {
             (report.records, report.damage[0].cause),
             (kept, Some(cause))
         );
-        let strict = Options {
-            strict: true,
-            ..lenient()
-        };
+        let strict = lenient().strict(true);
         let (sealed, _) = scan(source(&fs::read(&path).unwrap()), &strict).unwrap();
         assert_eq!(sealed.len() as u64, kept);
         assert!(
@@ -346,10 +327,7 @@ fn a_wrong_key_is_refused_always_and_the_right_one_of_several_is_kept() {
     let bytes = active_segment(&key, &some());
     for strict in [true, false] {
         let (_folder, path) = folder();
-        let options = Options {
-            strict,
-            ..active_options(&other)
-        };
+        let options = active_options(&other).strict(strict);
         let error = seal(
             source(&bytes),
             &options,
@@ -363,11 +341,7 @@ fn a_wrong_key_is_refused_always_and_the_right_one_of_several_is_kept() {
             "{error}"
         );
         assert_eq!(names(&path), [""; 0]);
-        let options = Options {
-            strict,
-            keys: vec![other, key],
-            ..active_options(&key)
-        };
+        let options = active_options(&key).strict(strict).keys(vec![other, key]);
         seal(
             source(&bytes),
             &options,
@@ -384,10 +358,7 @@ fn a_wrong_key_is_refused_always_and_the_right_one_of_several_is_kept() {
 fn only_active_segments_are_sealed() {
     let (_folder, path) = folder();
     let bytes = segment(&Key::DEFAULT, &some(), true);
-    let options = Options {
-        format: Some(&sealed::FORMAT),
-        ..Options::default()
-    };
+    let options = Options::default().format(&sealed::FORMAT);
     let error = seal(
         source(&bytes),
         &options,
@@ -413,10 +384,7 @@ fn sealing_can_be_stopped() {
     let interrupt = Some(Interrupt(Arc::new(|| true)));
     let stopped = seal(
         source(),
-        &Options {
-            interrupt,
-            ..options
-        },
+        &options.interrupt(interrupt),
         &path,
         &SealOptions::default(),
         |_| Ok(()),

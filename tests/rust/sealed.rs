@@ -37,7 +37,7 @@ proptest! {
     fn records_round_trip(records in records(), key: [u8; 32], trailer: bool, window_bytes in 1_usize..2000) {
         let key = Key::new(&key);
         let bytes = segment(&key, &records, trailer);
-        let options = Options { keys: vec![key], strict: true, window_bytes, ..lenient() };
+        let options = lenient().keys(vec![key]).strict(true).window_bytes(window_bytes);
         let (read, ledger) = scan_sorted(Arc::new(Windowed(bytes.clone())), &options).unwrap();
         prop_assert_eq!(contents(&read), records);
         assert_covers(&ledger, bytes.len());
@@ -56,10 +56,10 @@ proptest! {
         for record in contents(&read) {
             prop_assert!(!by_checksum || records.contains(&record), "an invented record");
         }
-        let windowed = scan_sorted(Arc::new(Windowed(bytes.clone())), &Options { window_bytes, ..lenient() }).unwrap();
+        let windowed = scan_sorted(Arc::new(Windowed(bytes.clone())), &lenient().window_bytes(window_bytes)).unwrap();
         prop_assert_eq!(&windowed.0, &read);
         prop_assert_eq!(&windowed.1, &ledger);
-        let without_values = scan_sorted(Arc::new(Windowed(bytes.clone())), &Options { window_bytes, values: false, ..lenient() }).unwrap();
+        let without_values = scan_sorted(Arc::new(Windowed(bytes.clone())), &lenient().window_bytes(window_bytes).values(false)).unwrap();
         prop_assert_eq!(&without_values.1, &ledger);
         let strict = if checked { source(&bytes) } else { Arc::new(Windowed(bytes.clone())) };
         let raised = strict_error(strict, &lenient()).map(|damage| (damage.offset, damage.cause));
@@ -70,7 +70,7 @@ proptest! {
     fn a_carry_goes_on_where_it_was_taken((_, bytes) in damaged(), stop in 0_usize..20) {
         let whole = scan(source(&bytes), &lenient()).unwrap();
         // Small windows make many steps.
-        let options = Options { window_bytes: 64, ..lenient() };
+        let options = lenient().window_bytes(64);
         let (mut records, mut ledger) = (Vec::new(), Vec::new());
         let mut walk = open(Arc::new(Windowed(bytes.clone())), &options, Start::Beginning).unwrap();
         let mut steps = 0;
@@ -216,11 +216,7 @@ fn a_strict_walk_gives_what_is_good_first_and_fails_again_the_same_way() {
     let mut bytes = segment(&Key::DEFAULT, &records, true);
     let position = 24 * 201 + 106 * 150;
     bytes[position + 20] ^= 1;
-    let options = Options {
-        strict: true,
-        window_bytes: 1000,
-        ..lenient()
-    };
+    let options = lenient().strict(true).window_bytes(1000);
     for source in [source(&bytes), Arc::new(Windowed(bytes.clone()))] {
         let mut walk = open(source, &options, Start::Beginning).unwrap();
         let mut given = Vec::new();
@@ -244,10 +240,7 @@ fn several_keys_settle_on_the_one_of_the_file() {
         .map(|tick| (uuid(tick), vec![], vec![3; 20]))
         .collect();
     let mut bytes = segment(&second, &records, true);
-    let options = Options {
-        keys: vec![first, second],
-        ..lenient()
-    };
+    let options = lenient().keys(vec![first, second]);
     let read = |bytes: &[u8], options: &Options| scan(source(bytes), options).unwrap().0.len();
     assert_eq!(read(&bytes, &options), 5);
     // The key check is damaged: the index hash tells, and where that is damaged too, the messages.
@@ -256,20 +249,11 @@ fn several_keys_settle_on_the_one_of_the_file() {
     assert_eq!(read(&bytes, &options), 5);
     bytes[len - 16] ^= 1;
     assert_eq!(read(&bytes, &options), 5);
-    let wrong = Options {
-        keys: vec![first, Key::DEFAULT],
-        ..lenient()
-    };
+    let wrong = lenient().keys(vec![first, Key::DEFAULT]);
     assert_eq!(read(&bytes, &wrong), 0);
     assert!(strict_error(source(&bytes), &wrong).unwrap().wrong_key);
     assert!(matches!(
-        scan(
-            source(&bytes),
-            &Options {
-                keys: vec![],
-                ..lenient()
-            }
-        ),
+        scan(source(&bytes), &lenient().keys(vec![])),
         Err(Error::Usage(_))
     ));
     // The beginning of a trailer is found under the key that it is of.
@@ -290,14 +274,7 @@ fn bounds_are_half_open_and_end_the_reading() {
     let wanted = Filter::default()
         .at_least("uuid", uuid(1))
         .below("uuid", uuid(3));
-    let (read, ledger) = scan_sorted(
-        source(&bytes),
-        &Options {
-            filter: wanted,
-            ..lenient()
-        },
-    )
-    .unwrap();
+    let (read, ledger) = scan_sorted(source(&bytes), &lenient().filter(wanted)).unwrap();
     assert_eq!(contents(&read), records[1..3]);
     let kinds: Vec<_> = ledger.iter().map(|span| span.kind).collect();
     assert_eq!(
@@ -337,11 +314,7 @@ fn a_start_at_a_message_that_moved_is_found_and_any_other_is_refused() {
     let position = 24 * 6 + 26;
     let wanted = Filter::default().among("type", vec![b"other".to_vec()]);
     for wanted in [Filter::default(), wanted] {
-        let options = Options {
-            strict: true,
-            filter: wanted,
-            ..lenient()
-        };
+        let options = lenient().strict(true).filter(wanted);
         open(source(&bytes), &options, Start::Offset(position)).unwrap();
         let refused = open(source(&bytes), &options, Start::Offset(position + 2));
         assert!(matches!(refused, Err(Error::Usage(_))));
@@ -361,10 +334,7 @@ fn sound_files_of_other_formats_are_not_claimed() {
             let expected: serde_json::Value =
                 serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
             let bytes = std::fs::read(path.with_extension("bin")).unwrap();
-            let mut options = Options {
-                format: None,
-                ..lenient()
-            };
+            let mut options = lenient().format(None);
             if let Some(key) = expected["options"]["key"].as_str() {
                 options.keys = vec![Key::new(&hex::decode(key).unwrap().try_into().unwrap())];
             }
@@ -395,24 +365,13 @@ fn sound_files_of_other_formats_are_not_claimed() {
 #[test]
 fn a_file_under_another_key_is_still_recognised() {
     let bytes = varied(1 << 10, true);
-    let detection = detect(
-        &BytesSource::new(bytes.clone()),
-        &Options {
-            format: None,
-            ..lenient()
-        },
-    )
-    .unwrap();
+    let detection = detect(&BytesSource::new(bytes.clone()), &lenient().format(None)).unwrap();
     assert!(
         detection.certain && detection.format == Some(&sealed::FORMAT),
         "{}",
         detection.reason
     );
-    let other = Options {
-        format: None,
-        keys: vec![Key::new(&[9; 32])],
-        ..lenient()
-    };
+    let other = lenient().format(None).keys(vec![Key::new(&[9; 32])]);
     let detection = detect(&BytesSource::new(bytes), &other).unwrap();
     assert!(
         !detection.certain && detection.format == Some(&sealed::FORMAT),

@@ -27,16 +27,10 @@ fn messages_larger_than_a_window_are_checked_in_pieces() {
             scan_sorted(Arc::new(Windowed(bytes.to_vec())), options)
         };
         assert_eq!(contents(&read(&bytes, &lenient()).unwrap().0), records);
-        let without_values = Options {
-            values: false,
-            ..lenient()
-        };
+        let without_values = lenient().values(false);
         assert_eq!(read(&bytes, &without_values).unwrap().0.len(), 3);
         for limited in [source(&bytes), Arc::new(Windowed(bytes.clone()))] {
-            let options = Options {
-                max_record_bytes: 1 << 20,
-                ..lenient()
-            };
+            let options = lenient().max_record_bytes(1 << 20);
             let mut walk = open(limited, &options, Start::Beginning).unwrap();
             assert_eq!(
                 walk.step().unwrap(),
@@ -68,10 +62,7 @@ fn messages_larger_than_a_window_are_checked_in_pieces() {
 fn an_interrupt_ends_the_reading() {
     let bytes = varied(1 << 10, true);
     let interrupt = Some(seglake::format::Interrupt(Arc::new(|| true)));
-    let options = Options {
-        interrupt,
-        ..lenient()
-    };
+    let options = lenient().interrupt(interrupt);
     assert!(matches!(
         scan(source(&bytes), &options),
         Err(Error::Interrupted)
@@ -95,14 +86,7 @@ fn a_sound_file_is_read_little_more_than_once() {
     let bytes = varied(300 << 10, true);
     let (records, _) = scan(source(&bytes), &lenient()).unwrap();
     let counting = Counting::new(bytes.clone());
-    scan(
-        counting.clone(),
-        &Options {
-            window_bytes: 10_000,
-            ..lenient()
-        },
-    )
-    .unwrap();
+    scan(counting.clone(), &lenient().window_bytes(10_000)).unwrap();
     // The index and the checksums are read once more for the index hash.
     let most = bytes.len() + 32 * records.len() + 20_000;
     let read = counting.take().0;
@@ -233,10 +217,7 @@ fn a_resumed_walk_spends_what_one_in_one_go_spends() {
         let offset = u64::from_be_bytes(entry[16..].try_into().unwrap());
         entry[16..].copy_from_slice(&(offset + 1).to_be_bytes());
     }
-    let options = Options {
-        window_bytes: 100,
-        ..lenient()
-    };
+    let options = lenient().window_bytes(100);
     let mut whole = open(source(&bytes), &options, Start::Beginning).unwrap();
     let mut resumed = open(source(&bytes), &options, Start::Beginning).unwrap();
     let mut steps = 0;

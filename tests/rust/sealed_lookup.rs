@@ -14,10 +14,7 @@ use seglake::ledger::Cause;
 use seglake::source::Source;
 
 fn strict() -> Options {
-    Options {
-        strict: true,
-        ..lenient()
-    }
+    lenient().strict(true)
 }
 
 fn plain(hits: &Hits) -> Vec<Option<Plain>> {
@@ -142,10 +139,7 @@ fn a_hit_takes_a_handful_of_reads_around_its_entry_and_its_message() {
     let (records, bytes) = many(20_000, true);
     for table in [0, Options::LOOKUP_TABLE_BYTES] {
         let counting = Counting::new(bytes.clone());
-        let options = Options {
-            lookup_table_bytes: table,
-            ..strict()
-        };
+        let options = strict().lookup_table_bytes(table);
         let lookup = lookup(counting.clone(), &options).unwrap();
         lookup.prepare().unwrap();
         counting.take();
@@ -179,10 +173,7 @@ fn a_table_is_made_once_so_many_were_looked_up_that_it_has_paid() {
         (0, false),
     ] {
         let counting = Counting::new(bytes.clone());
-        let options = Options {
-            lookup_table_bytes: table,
-            ..strict()
-        };
+        let options = strict().lookup_table_bytes(table);
         let lookup = lookup(counting.clone(), &options).unwrap();
         let hits = lookup.get(&ids(&all[..1023])).unwrap();
         assert_eq!(plain(&hits).iter().flatten().count(), 1023);
@@ -277,10 +268,7 @@ fn a_range_reads_its_part_and_no_more() {
     let (records, bytes) = many(5000, true);
     let len = bytes.len() as u64;
     let counting = Counting::new(bytes);
-    let options = Options {
-        window_bytes: 4096,
-        ..strict()
-    };
+    let options = strict().window_bytes(4096);
     let lookup = lookup(counting.clone(), &options).unwrap();
     let wanted = between(Some(records[3000].0), Some(records[3010].0));
     let read = |wanted: &Filter| {
@@ -385,10 +373,7 @@ fn a_message_found_behind_the_one_before_is_found_by_looking_up_too() {
 #[test]
 fn a_wrong_key_is_named() {
     let (records, bytes) = many(10, true);
-    let other = Options {
-        keys: vec![Key::new(&[1; 32])],
-        ..strict()
-    };
+    let other = strict().keys(vec![Key::new(&[1; 32])]);
     let error = get(source(&bytes), &other, &[records[5].0]).unwrap_err();
     let Error::Damage(damage) = error else {
         panic!("{error}")
@@ -407,24 +392,14 @@ fn values_that_are_too_large_are_refused_and_those_not_wanted_are_not_read() {
         (uuid(2), b"t".to_vec(), vec![2]),
     ];
     let bytes = segment(&Key::DEFAULT, &records, false);
-    let limited = Options {
-        max_record_bytes: 1000,
-        ..strict()
-    };
+    let limited = strict().max_record_bytes(1000);
     assert!(matches!(
         get(source(&bytes), &limited, &[uuid(1)]),
         Err(Error::Limit { .. })
     ));
     assert!(get(source(&bytes), &limited, &[uuid(2)]).unwrap()[0].is_some());
     let counting = Counting::new(bytes);
-    let lookup = lookup(
-        counting.clone(),
-        &Options {
-            values: false,
-            ..strict()
-        },
-    )
-    .unwrap();
+    let lookup = lookup(counting.clone(), &strict().values(false)).unwrap();
     let hits = lookup.get(&ids(&[uuid(1)])).unwrap();
     assert_eq!(plain(&hits)[0].as_ref().unwrap().type_, b"t");
     assert!(counting.take().0 < 2000);
@@ -599,14 +574,11 @@ fn dyn_lookup(bytes: &[u8], [windowed, table]: [bool; 2], options: &Options) -> 
     } else {
         source(bytes)
     };
-    let options = Options {
-        lookup_table_bytes: if table {
-            Options::LOOKUP_TABLE_BYTES
-        } else {
-            0
-        },
-        ..options.clone()
-    };
+    let options = options.clone().lookup_table_bytes(if table {
+        Options::LOOKUP_TABLE_BYTES
+    } else {
+        0
+    });
     let lookup = lookup(source, &options).unwrap();
     lookup.prepare().unwrap();
     lookup
@@ -623,7 +595,7 @@ proptest! {
         let records = bursts(&sizes);
         let bytes = segment(&Key::DEFAULT, &records, true);
         let source = || if windowed { Arc::new(Windowed(bytes.clone())) } else { source(&bytes) };
-        let own = lookup(source(), &Options { lookup_table_bytes: allowed, ..strict() }).unwrap();
+        let own = lookup(source(), &strict().lookup_table_bytes(allowed)).unwrap();
         own.prepare().unwrap();
         let mut asked: Vec<_> = records.iter().map(|record| record.0).collect();
         let beside = |step: fn(u128) -> u128| asked.iter().map(move |uuid| step(u128::from_be_bytes(*uuid)).to_be_bytes());
@@ -673,9 +645,9 @@ proptest! {
         let bound = |index: usize| asked.get(index).copied();
         let (since, until) = (bound(pick.index(asked.len() + 1)), bound(pick.index(2 * asked.len() + 1)));
         for wanted in [between(since, until), between(None, until), between(since, None)] {
-            let (expected, _) = scan(source(&bytes), &Options { filter: wanted.clone(), ..lenient() }).unwrap();
+            let (expected, _) = scan(source(&bytes), &lenient().filter(wanted.clone())).unwrap();
             let source: Arc<dyn Source> = Arc::new(Windowed(bytes.clone()));
-            prop_assert_eq!(range(source, &Options { window_bytes: 50, ..lenient() }, &wanted).unwrap(), expected);
+            prop_assert_eq!(range(source, &lenient().window_bytes(50), &wanted).unwrap(), expected);
         }
     }
 }

@@ -4,7 +4,7 @@ use crate::common::sealed::{Record, lenient, segment};
 use crate::common::{scan, source, uuid};
 use seglake::Error;
 use seglake::checksum::{Key, hash};
-use seglake::format::{Filter, Options, Start, Step, open};
+use seglake::format::{Filter, Start, Step, open};
 use seglake::ledger::{Cause, Kind};
 
 fn record(tick: u64) -> Record {
@@ -76,10 +76,7 @@ fn a_message_beyond_the_data_tells_how_long_it_is() {
         let mut bytes = segment(&Key::DEFAULT, &records, trailer);
         let start = 24 * 4 + 2 * 33;
         bytes[start + 1 + 4 + 3] += 1;
-        let strict = Options {
-            strict: true,
-            ..lenient()
-        };
+        let strict = lenient().strict(true);
         let Err(Error::Damage(damage)) = scan(source(&bytes), &strict) else {
             panic!("damage is raised")
         };
@@ -98,10 +95,7 @@ fn a_message_whose_lengths_lie_beyond_the_data_tells_how_long_those_are() {
     for trailer in [true, false] {
         let mut bytes = segment(&Key::DEFAULT, &records, trailer);
         bytes[24 * 4 + 2 * 33] = 200;
-        let strict = Options {
-            strict: true,
-            ..lenient()
-        };
+        let strict = lenient().strict(true);
         let Err(Error::Damage(damage)) = scan(source(&bytes), &strict) else {
             panic!("damage is raised")
         };
@@ -130,13 +124,11 @@ fn of_several_keys_it_is_the_one_under_which_messages_count() {
             (Filter::default(), false, 10, 19),
             (wanted, true, 10, 0),
         ] {
-            let options = Options {
-                keys: keys.to_vec(),
-                max_record_bytes,
-                filter: wanted,
-                values,
-                ..lenient()
-            };
+            let options = lenient()
+                .keys(keys.to_vec())
+                .max_record_bytes(max_record_bytes)
+                .filter(wanted)
+                .values(values);
             let mut walk = open(source(&bytes), &options, Start::Beginning).unwrap();
             let (mut rows, mut good) = (0, 0);
             while walk.step().unwrap() == Step::More {
@@ -174,7 +166,7 @@ fn key_check_or_index_hash_settle_the_key_where_no_message_counts() {
         for (place, is_damaged) in [foot, foot + 16].into_iter().zip(damaged) {
             bytes[place] ^= u8::from(is_damaged);
         }
-        let options = Options { keys, ..lenient() };
+        let options = lenient().keys(keys);
         let mut walk = open(source(&bytes), &options, Start::Beginning).unwrap();
         while walk.step().unwrap() == Step::More {
             assert!(walk.rows().is_empty());

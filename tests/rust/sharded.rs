@@ -55,12 +55,10 @@ fn a_record_that_is_being_written_is_waited_for() {
     let outer = record(3, &[&[b'.'; 50], inner.as_slice(), &[b'.'; 50]].concat());
     let whole = [first.clone(), outer].concat();
     for strict in [false, true] {
-        let options = Options {
-            format: Some(format()),
-            strict,
-            eof: Eof::Growing,
-            ..Options::default()
-        };
+        let options = Options::default()
+            .format(format())
+            .strict(strict)
+            .eof(Eof::Growing);
         for end in first.len()..whole.len() {
             let (records, _, step) = scan(source(&whole[..end]), &options);
             assert_eq!((records, step), (vec![0], Step::Wait), "{end}");
@@ -85,11 +83,7 @@ fn lengths_that_lie_cost_no_quadratic_time() {
         bytes.extend([0xff; 23]);
         bytes.extend_from_slice(&sound);
     }
-    let options = Options {
-        format: Some(format()),
-        strict: false,
-        ..Options::default()
-    };
+    let options = Options::default().format(format()).strict(false);
     let counting = Counting::new(bytes);
     let (records, spans, _) = scan(counting.clone(), &options);
     let (read, _) = counting.take();

@@ -8,7 +8,7 @@ use crate::common::{self, Windowed, sealed, segment, source};
 use crate::fault_samples;
 use crate::tenant_segments::{self, encode};
 use seglake::checksum::Key;
-use seglake::format::{self, FORMATS, Format, Options, Start, Step, WriteOptions, open};
+use seglake::format::{self, FORMATS, Format, Options, Start, Step, open};
 use seglake::source::Source;
 
 /// The most records that a step of any format gives.
@@ -17,11 +17,9 @@ const MAX_ROWS: usize = 1 << 16;
 /// Bytes of a file of small records.
 fn many(folder: &Path, format: &Format, records: u64) -> Vec<u8> {
     let path = folder.join(format!("many.{}", format.extension));
-    let options = WriteOptions {
-        memory_bytes: 64 << 20,
-        chunk_records: 65_536,
-        ..fault_samples::options(format)
-    };
+    let options = fault_samples::options(format)
+        .memory_bytes(64 << 20)
+        .chunk_records(65_536);
     let mut writer = format::create(format, &path, &options).unwrap();
     for number in 0..records {
         fault_samples::write(&mut *writer, format, number).unwrap();
@@ -38,12 +36,10 @@ fn both(bytes: &[u8]) -> [Arc<dyn Source>; 2] {
 /// Rows, bytes of values and ranges of each step; and that offsets lead from the first to the file's end.
 fn steps(source: Arc<dyn Source>, format: &'static Format, window_bytes: usize) -> Vec<[usize; 3]> {
     let len = source.len();
-    let options = Options {
-        format: Some(format),
-        strict: false,
-        window_bytes,
-        ..Options::default()
-    };
+    let options = Options::default()
+        .format(format)
+        .strict(false)
+        .window_bytes(window_bytes);
     let mut walk = open(source, &options, Start::Beginning).unwrap();
     let (mut steps, mut offsets) = (Vec::new(), Vec::new());
     while walk.step().unwrap() == Step::More {

@@ -56,10 +56,7 @@ fn the_golden_blocks_are_kept() {
             serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
         let bytes = std::fs::read(path.with_extension("bin")).unwrap();
         for window_bytes in [7, 100, 1 << 20] {
-            let options = Options {
-                window_bytes,
-                ..lenient()
-            };
+            let options = lenient().window_bytes(window_bytes);
             let blocks = tenant::blocks(Arc::new(Windowed(bytes.clone())), &options).unwrap();
             let blocks: serde_json::Value = blocks
                 .iter()
@@ -94,7 +91,7 @@ proptest! {
     #[test]
     fn messages_round_trip(messages in messages(), version in 1u16..3) {
         let segment = encode(version, &messages);
-        let options = Options { strict: true, ..lenient() };
+        let options = lenient().strict(true);
         let (records, spans) = scan(source(&segment.bytes), &options).unwrap();
         prop_assert_eq!(&records, &segment.messages);
         prop_assert!(spans.iter().all(|span| !span.is_damage()));
@@ -126,7 +123,7 @@ proptest! {
                 prop_assert!(segment.messages.iter().any(known), "an invented message {record:?}");
             }
         }
-        let options = Options { window_bytes, ..lenient() };
+        let options = lenient().window_bytes(window_bytes);
         let windowed = Arc::new(Windowed(bytes.clone()));
         let (again, mut ranges) = scan(windowed.clone(), &options).unwrap();
         ranges.sort_by_key(|span| (span.start, span.end));
@@ -150,7 +147,7 @@ proptest! {
             let at = flip.index(bytes.len());
             bytes[at] ^= 0x10;
         }
-        let options = Options { window_bytes, ..lenient() };
+        let options = lenient().window_bytes(window_bytes);
         let windowed: Arc<dyn Source> = Arc::new(Windowed(bytes.clone()));
         let whole = scan(windowed.clone(), &options).unwrap();
         let (mut records, mut spans) = (Vec::new(), Vec::new());
@@ -174,7 +171,7 @@ proptest! {
     #[test]
     fn a_walk_can_begin_at_any_message(messages in messages(), version in 1u16..3, window_bytes in 1usize..100) {
         let segment = encode(version, &messages);
-        let options = Options { window_bytes, strict: true, ..lenient() };
+        let options = lenient().window_bytes(window_bytes).strict(true);
         let windowed: Arc<dyn Source> = Arc::new(Windowed(segment.bytes.clone()));
         for (place, message) in segment.messages.iter().enumerate() {
             let mut walk = open(windowed.clone(), &options, Start::Offset(message.position)).unwrap();
@@ -236,10 +233,7 @@ fn a_walk_of_a_file_that_ends_in_its_first_fields_is_taken_up_again() {
 fn a_walk_that_goes_on_in_a_file_that_cannot_be_read_gives_no_records() {
     let vectors = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/vectors/tenant");
     let bytes = std::fs::read(vectors.join("flip_number_of_partitions_v1.bin")).unwrap();
-    let options = Options {
-        window_bytes: 1,
-        ..lenient()
-    };
+    let options = lenient().window_bytes(1);
     let mut refused = bytes.clone();
     refused[6..10].copy_from_slice(&[0, 0, 0xff, 0xff]); // the number of partitions
     refused[14..22].fill(0xff); // where the first one begins
@@ -361,11 +355,7 @@ fn a_sound_file_is_read_once() {
     let segment = varied(2, 300 << 10);
     for (values, window_bytes) in [(true, 64 << 10), (false, 64 << 10), (false, 1 << 20)] {
         let counting = Counting::new(segment.bytes.clone());
-        let options = Options {
-            window_bytes,
-            values,
-            ..lenient()
-        };
+        let options = lenient().window_bytes(window_bytes).values(values);
         scan(counting.clone(), &options).unwrap();
         let (read, len) = (counting.take().0, segment.bytes.len() as u64);
         // The front's numbers, and those of tenants at a window's end, are read by themselves.
@@ -382,11 +372,7 @@ fn wanted_partitions_and_tenants_are_given_and_the_ledger_is_of_all() {
         let wanted = Filter::default()
             .among("partition", vec![0, 7])
             .among("tenant", vec![tenant.clone(), b"none".to_vec()]);
-        let options = Options {
-            filter: wanted,
-            window_bytes: 100,
-            ..lenient()
-        };
+        let options = lenient().filter(wanted).window_bytes(100);
         let (records, spans) = scan(Arc::new(Windowed(segment.bytes.clone())), &options).unwrap();
         let expected = segment
             .messages

@@ -3,7 +3,7 @@
 use crate::common::source;
 use crate::tenant_segments::{Segment, encode, lenient, scan, strict_error};
 use seglake::Error;
-use seglake::format::{Filter, Options, Start, Step, open};
+use seglake::format::{Filter, Start, Step, open};
 use seglake::ledger::{Cause, Kind, Span};
 
 /// Fields of an entry, by their place among its numbers.
@@ -182,10 +182,7 @@ fn no_walk_begins_after_the_block_that_an_entry_names() {
     set(&segment, &mut bytes, 0, LENGTH, end - start + 3);
     segment.seal(&mut bytes);
     for wanted in [0, 1] {
-        let options = Options {
-            filter: Filter::default().among("partition", vec![wanted]),
-            ..lenient()
-        };
+        let options = lenient().filter(Filter::default().among("partition", vec![wanted]));
         let begin = |offset| -> seglake::Result<()> {
             let mut walk = open(source(&bytes), &options, Start::Offset(offset))?;
             while walk.step()? == Step::More {}
@@ -209,10 +206,7 @@ fn no_walk_begins_before_the_blocks() {
         set(&segment, &mut bytes, 0, LENGTH, 49);
         segment.seal(&mut bytes);
         for strict in [false, true] {
-            let options = Options {
-                strict,
-                ..lenient()
-            };
+            let options = lenient().strict(strict);
             for offset in 0..49 {
                 let begun = open(source(&bytes), &options, Start::Offset(offset));
                 let refused = begun.and_then(|mut walk| walk.step());
@@ -248,10 +242,7 @@ fn a_walk_from_a_message_tells_of_damage_behind_it() {
         found.extend_from_slice(walk.spans());
     }
     assert!(found.iter().any(|span| Some(span) == lost), "{found:?}");
-    let options = Options {
-        strict: true,
-        ..lenient()
-    };
+    let options = lenient().strict(true);
     let mut walk = open(source(&bytes), &options, start).unwrap();
     while strict.is_none() {
         match walk.step() {

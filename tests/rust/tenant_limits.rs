@@ -7,7 +7,7 @@ use crate::common::counting::Counting;
 use crate::common::{Windowed, assert_covers, source};
 use crate::tenant_segments::{collect, encode, lenient, scan, strict_error, varied};
 use seglake::Error;
-use seglake::format::{Options, Start, Step, open};
+use seglake::format::{Start, Step, open};
 use seglake::ledger::{Cause, Span};
 use seglake::source::Source;
 use seglake::verbs::verify;
@@ -22,10 +22,7 @@ fn blocks_larger_than_memory_are_checked_before_anything_is_given_out() {
     all.extend(large);
     all.push((2, b"small".to_vec(), b"2".to_vec()));
     let segment = encode(2, &all);
-    let options = Options {
-        window_bytes: 4 << 10,
-        ..lenient()
-    };
+    let options = lenient().window_bytes(4 << 10);
     let windowed = || Arc::new(Windowed(segment.bytes.clone()));
     let (records, _) = scan(windowed(), &options).unwrap();
     assert_eq!(records, segment.messages);
@@ -79,10 +76,7 @@ fn what_is_given_out_is_what_was_checked() {
         .map(|number| (1, b"large".to_vec(), number.to_be_bytes().repeat(30)))
         .collect();
     let segment = encode(2, &all);
-    let options = Options {
-        window_bytes: 4 << 10,
-        ..lenient()
-    };
+    let options = lenient().window_bytes(4 << 10);
     let position = segment.messages[1500].position + 20;
     let changing = Arc::new(Changing(segment.bytes.clone(), position, 0.into()));
     let mut walk = open(changing, &options, Start::Beginning).unwrap();
@@ -106,10 +100,7 @@ fn a_message_that_is_too_large_is_a_limit_and_no_damage() {
     ];
     for version in [1, 2] {
         let segment = encode(version, &all);
-        let options = Options {
-            max_record_bytes: 1000,
-            ..lenient()
-        };
+        let options = lenient().max_record_bytes(1000);
         let mut walk = open(source(&segment.bytes), &options, Start::Beginning).unwrap();
         let mut records = Vec::new();
         for _ in 0..3 {
@@ -131,10 +122,7 @@ fn a_message_that_is_too_large_is_a_limit_and_no_damage() {
 #[test]
 fn an_interrupt_ends_the_reading() {
     let interrupt = Some(seglake::format::Interrupt(Arc::new(|| true)));
-    let options = Options {
-        interrupt,
-        ..lenient()
-    };
+    let options = lenient().interrupt(interrupt);
     let scanned = scan(source(&varied(2, 1 << 10).bytes), &options);
     assert!(matches!(scanned, Err(Error::Interrupted)));
 }
@@ -510,10 +498,7 @@ fn a_resumed_walk_spends_what_one_in_one_go_spends() {
         for message in segment.messages.iter().step_by(stride) {
             bytes[usize::try_from(message.position).unwrap() + 1] ^= 1;
         }
-        let options = Options {
-            window_bytes: 64,
-            ..lenient()
-        };
+        let options = lenient().window_bytes(64);
         let windowed = || Arc::new(Windowed(bytes.clone()));
         let begin = || open(windowed(), &options, Start::Beginning).unwrap();
         let (mut whole, mut resumed) = (begin(), begin());

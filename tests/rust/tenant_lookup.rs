@@ -24,10 +24,7 @@ fn message_id(partition: u32, tenant: &[u8], index: impl Into<Scalar>) -> Record
 }
 
 fn options(strict: bool) -> Options {
-    Options {
-        strict,
-        ..lenient()
-    }
+    lenient().strict(strict)
 }
 
 type Found = Vec<Option<(u64, Vec<u8>)>>;
@@ -87,10 +84,7 @@ fn every_message_is_found_and_nothing_else() {
             ids.push(id(&segment.messages[3]));
             all.extend(expected(&segment.messages[3..4]));
             for window_bytes in [16, 1 << 20] {
-                let options = Options {
-                    window_bytes,
-                    ..options(strict)
-                };
+                let options = options(strict).window_bytes(window_bytes);
                 let counting = Counting::new(segment.bytes.clone());
                 assert_eq!(get(counting, &ids, &options).unwrap(), all);
             }
@@ -115,10 +109,7 @@ fn of_thousands_of_entries_each_is_found_and_little_is_read() {
             .collect();
         let segment = encode(version, &all);
         let counting = Counting::new(segment.bytes.clone());
-        let options = Options {
-            window_bytes: 1 << 10,
-            ..options(true)
-        };
+        let options = options(true).window_bytes(1 << 10);
         let lookup = lookup(counting.clone(), &options).unwrap();
         lookup.get(&[id(&segment.messages[0])]).unwrap();
         counting.take();
@@ -368,11 +359,9 @@ fn no_byte_is_given_twice_where_pruning_falls_back_to_a_walk() {
     assert_eq!(all.len(), 2);
     let is_one = |span: &Span| (span.start, span.end, span.kind) == (93, 101, Kind::Header);
     assert!(ledger.iter().any(is_one));
-    let pruned = Options {
-        prune: true,
-        filter: Filter::default().among("partition", vec![1, 5, 9]),
-        ..options(false)
-    };
+    let pruned = options(false)
+        .prune(true)
+        .filter(Filter::default().among("partition", vec![1, 5, 9]));
     let (found, mut spans) = scan(source(&bytes), &pruned).unwrap();
     assert_eq!(found, all);
     assert!(spans.iter().any(Span::is_damage));
@@ -386,11 +375,9 @@ fn a_report_of_many_gaps_is_short() {
     let messages: Vec<_> = (0..2000)
         .flat_map(|partition| [b"a", b"b"].map(|tenant| (partition, tenant.to_vec(), vec![1])))
         .collect();
-    let pruned = Options {
-        prune: true,
-        filter: Filter::default().among("tenant", vec![b"b".to_vec()]),
-        ..options(false)
-    };
+    let pruned = options(false)
+        .prune(true)
+        .filter(Filter::default().among("tenant", vec![b"b".to_vec()]));
     let source = source(&encode(2, &messages).bytes);
     let mut report = Report::of(&tenant::FORMAT, &*source);
     let mut walk = open(source, &pruned, Start::Beginning).unwrap();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::common::chunked::noise;
 use crate::common::{Windowed, source};
 use crate::tenant_segments::{encode, lenient, scan, strict_error};
-use seglake::format::{Filter, Options, RecordId, Start, Step, Value, lookup, open};
+use seglake::format::{Filter, RecordId, Start, Step, Value, lookup, open};
 use seglake::ledger::Cause;
 use seglake::source::Source;
 
@@ -101,10 +101,7 @@ fn long_names_are_wanted_and_looked_up() {
             let less: Vec<_> = [&messages[..place], &messages[place + 1..]].concat();
             let without = encode(version, &less);
             let wanted = Filter::default().among("tenant", vec![name.clone()]);
-            let options = Options {
-                filter: wanted,
-                ..lenient()
-            };
+            let options = lenient().filter(wanted);
             for [with, without] in sources(&segment.bytes)
                 .into_iter()
                 .zip(sources(&without.bytes))
@@ -130,11 +127,7 @@ fn without_values_a_name_longer_than_32_mib_is_null() {
     let name = noise(3, (32 << 20) + 1);
     let segment = encode(2, &[(7, name.clone(), b"value".to_vec())]);
     for values in [true, false] {
-        let options = Options {
-            values,
-            strict: true,
-            ..lenient()
-        };
+        let options = lenient().values(values).strict(true);
         let mut walk = open(source(&segment.bytes), &options, Start::Beginning).unwrap();
         let mut seen = 0;
         while walk.step().unwrap() == Step::More {

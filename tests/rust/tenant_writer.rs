@@ -11,11 +11,9 @@ use seglake::format::{RecordId, Value, WriteOptions, create, tenant};
 use seglake::verbs::{Conversion, convert};
 
 fn options(version: u16, memory_bytes: u64) -> WriteOptions {
-    WriteOptions {
-        version,
-        memory_bytes,
-        ..WriteOptions::default()
-    }
+    WriteOptions::default()
+        .version(version)
+        .memory_bytes(memory_bytes)
 }
 
 fn write(path: &Path, messages: &[(u32, Vec<u8>, Vec<u8>)], options: &WriteOptions) {
@@ -192,10 +190,7 @@ fn an_existing_file_is_replaced_only_if_asked() {
     fs::write(&path, b"precious").unwrap();
     let refused = tenant::Writer::create(&path, &options(2, 1 << 20));
     assert!(matches!(refused, Err(Error::Io { .. })));
-    let overwrite = WriteOptions {
-        overwrite: true,
-        ..options(2, 1 << 20)
-    };
+    let overwrite = options(2, 1 << 20).overwrite(true);
     let mut writer = tenant::Writer::create(&path, &overwrite).unwrap();
     writer.append(1, b"t", None, b"v").unwrap();
     writer.abandon();
@@ -211,10 +206,8 @@ fn an_existing_file_is_replaced_only_if_asked() {
 fn an_interrupt_ends_the_writing_and_leaves_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("stopped.tenant");
-    let interrupted = WriteOptions {
-        interrupt: Some(seglake::format::Interrupt(std::sync::Arc::new(|| true))),
-        ..options(2, 0)
-    };
+    let interrupted =
+        options(2, 0).interrupt(seglake::format::Interrupt(std::sync::Arc::new(|| true)));
     let mut writer = tenant::Writer::create(&path, &interrupted).unwrap();
     writer.append(1, b"t", None, b"v").unwrap();
     assert!(matches!(writer.close(), Err(Error::Interrupted)));
@@ -234,13 +227,9 @@ fn converting_keeps_tenants_without_messages() {
             writer.write(&fields).unwrap();
         }
         writer.close().unwrap();
-        let conversion = Conversion {
-            to: &tenant::FORMAT,
-            write: options(version, 1 << 20),
-            drop: &[],
-            set: &[],
-            overwrite: true,
-        };
+        let conversion = Conversion::to(&tenant::FORMAT)
+            .write(options(version, 1 << 20))
+            .overwrite(true);
         let bytes = fs::read(&old).unwrap();
         convert(source(&bytes), &lenient(), &new, &conversion, |_| Ok(())).unwrap();
         assert_eq!(fs::read(&new).unwrap(), bytes);

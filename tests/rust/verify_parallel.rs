@@ -117,10 +117,7 @@ fn a_file_without_parts_is_verified_by_the_calling_thread() {
     for tick in 0..2000 {
         active::encode(&mut bytes, &Key::DEFAULT, &uuid(tick), b"t", &[7; 600]).unwrap();
     }
-    let options = Options {
-        format: Some(&active::FORMAT),
-        ..Options::default()
-    };
+    let options = Options::default().format(&active::FORMAT);
     let source = watched(&bytes, |_| panic!("no thread is needed"));
     for threads in [0, 1, 2, 1000] {
         let report = verify_parallel(source.clone(), &options, threads, |_| Ok(())).unwrap();
@@ -175,12 +172,9 @@ fn whoever_wants_it_no_more_ends_it() {
             begun.store(true, Ordering::Release);
             Ok(())
         });
-        let options = Options {
-            interrupt: Some(Interrupt(Arc::new(move || {
-                is_begun.load(Ordering::Acquire)
-            }))),
-            ..options
-        };
+        let options = options.interrupt(Interrupt(Arc::new(move || {
+            is_begun.load(Ordering::Acquire)
+        })));
         let ended = verify_parallel(source, &options, 2, |_| Ok(()));
         assert!(matches!(ended, Err(Error::Interrupted)));
     }

@@ -55,11 +55,10 @@ fn assert_chosen(bytes: &[u8], options: &Options) {
         chosen.reverse();
         let wanted = Filter::default().among("type", chosen);
         for window_bytes in [300, 4096, 1 << 20] {
-            let options = Options {
-                filter: wanted.clone(),
-                window_bytes,
-                ..options.clone()
-            };
+            let options = options
+                .clone()
+                .filter(wanted.clone())
+                .window_bytes(window_bytes);
             let windowed = Arc::new(Windowed(bytes.to_vec()));
             let (records, spans) = scan(windowed, &options).unwrap();
             assert!(records == expected, "{:?}, {window_bytes}", options.filter);
@@ -106,11 +105,9 @@ fn a_large_active_record() {
         record(3, b"order", b"short"),
     ]);
     for (type_, expected) in [("order", vec![1, 3]), ("order.created", vec![2])] {
-        let options = Options {
-            window_bytes: 1 << 16,
-            filter: Filter::default().among("type", [type_]),
-            ..common::lenient()
-        };
+        let options = common::lenient()
+            .window_bytes(1 << 16)
+            .filter(Filter::default().among("type", [type_]));
         let counting = common::counting::Counting::new(bytes.clone());
         let (records, ledger) = scan(counting.clone(), &options).unwrap();
         let found: Vec<_> = records.iter().map(|record| record.uuid).collect();
@@ -160,11 +157,10 @@ fn records_between_bounds() {
             for (wanted, range) in [(from, since..700), (to, 0..until), (between, since..until)] {
                 let expected = &all[range.start.min(700)..range.end.min(700)];
                 for window_bytes in [300, 1 << 20] {
-                    let options = Options {
-                        filter: wanted.clone(),
-                        window_bytes,
-                        ..options.clone()
-                    };
+                    let options = options
+                        .clone()
+                        .filter(wanted.clone())
+                        .window_bytes(window_bytes);
                     let windowed = Arc::new(Windowed(bytes.clone()));
                     let (records, _) = scan(windowed, &options).unwrap();
                     assert!(records == expected, "{range:?}, {window_bytes}");
@@ -202,12 +198,11 @@ fn a_record_that_is_too_large_for_the_reader() {
                 (total + 1, true, false),
                 (total - 1, false, false),
             ] {
-                let options = Options {
-                    max_record_bytes,
-                    values,
-                    window_bytes,
-                    ..options.clone()
-                };
+                let options = options
+                    .clone()
+                    .max_record_bytes(max_record_bytes)
+                    .values(values)
+                    .window_bytes(window_bytes);
                 let windowed = Arc::new(Windowed(bytes.clone()));
                 let mut walk = open(windowed, &options, Start::Beginning).unwrap();
                 let mut records = Vec::new();

@@ -18,10 +18,7 @@ fn folder() -> (tempfile::TempDir, PathBuf) {
 }
 
 fn append() -> WriteOptions {
-    WriteOptions {
-        append: true,
-        ..WriteOptions::default()
-    }
+    WriteOptions::default().append(true)
 }
 
 fn records(path: &Path) -> Vec<Plain> {
@@ -75,7 +72,7 @@ fn what_is_appended_is_read() {
 fn nothing_reaches_the_file_without_its_checksum() {
     let (_folder, path) = folder();
     let key = Key::new(&[7; 32]);
-    let options = WriteOptions { key, ..append() };
+    let options = append().key(key);
     let mut writer = Writer::open(&path, &options).unwrap();
     let (mut expected, mut seen) = (Vec::new(), 0);
     // More records than are hashed together, more bytes than are buffered, and both in turns.
@@ -105,10 +102,7 @@ fn nothing_reaches_the_file_without_its_checksum() {
 #[test]
 fn a_preallocated_file_keeps_its_length() {
     let (_folder, path) = folder();
-    let options = WriteOptions {
-        preallocate: 3 << 20,
-        ..append()
-    };
+    let options = append().preallocate(3 << 20);
     for round in 0..3u64 {
         let mut writer = Writer::open(&path, &options).unwrap();
         writer.append(&uuid_at(1000 + round), b"t", b"v").unwrap();
@@ -212,14 +206,7 @@ fn a_torn_tail_is_reported_and_zeroed_only_when_asked() {
         assert_eq!(damage.offset, 31);
         assert_eq!(fs::read(&path).unwrap(), bytes, "only reported");
 
-        let mut writer = Writer::open(
-            &path,
-            &WriteOptions {
-                zero_torn_tail: true,
-                ..append()
-            },
-        )
-        .unwrap();
+        let mut writer = Writer::open(&path, &append().zero_torn_tail(true)).unwrap();
         assert_eq!(writer.found().damage[0].kind, Kind::TornTail);
         assert_eq!(
             fs::metadata(&path).unwrap().len(),
@@ -245,14 +232,9 @@ fn other_damage_at_the_end_and_a_wrong_key_are_never_written_over() {
     ] {
         let (_folder, path) = folder();
         fs::write(&path, &bytes).unwrap();
-        let Err(Error::Damage(damage)) = Writer::open(
-            &path,
-            &WriteOptions {
-                key,
-                zero_torn_tail: true,
-                ..append()
-            },
-        ) else {
+        let Err(Error::Damage(damage)) =
+            Writer::open(&path, &append().key(key).zero_torn_tail(true))
+        else {
             panic!("{cause}");
         };
         assert_eq!(
@@ -274,10 +256,7 @@ fn a_torn_tail_that_holds_a_record_is_never_written_over() {
     for zero_torn_tail in [true, false] {
         let (_folder, path) = folder();
         fs::write(&path, &bytes).unwrap();
-        let options = WriteOptions {
-            zero_torn_tail,
-            ..append()
-        };
+        let options = append().zero_torn_tail(zero_torn_tail);
         let Err(Error::Damage(damage)) = Writer::open(&path, &options) else {
             panic!("a record would be lost")
         };

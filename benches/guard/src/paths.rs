@@ -93,18 +93,12 @@ pub(crate) const PATHS: &[Path] = &[
         "record",
         AVX2,
         |bytes| {
-            let options = WriteOptions {
-                trailer: false,
-                ..WriteOptions::default()
-            };
+            let options = WriteOptions::default().trailer(false);
             verifying(segment(&sealed::FORMAT, &options, sealed_fields, bytes))
         },
     ),
     path("verify tenant 1, 128 B", "record", AVX2, |bytes| {
-        let options = WriteOptions {
-            version: 1,
-            ..WriteOptions::default()
-        };
+        let options = WriteOptions::default().version(1);
         verifying(segment(&tenant::FORMAT, &options, tenant_fields, bytes))
     }),
     path("verify tenant 2, 128 B", "record", AVX2, |bytes| {
@@ -209,10 +203,7 @@ fn oplog_segment(bytes: usize) -> (Arc<dyn Source>, usize) {
 /// The options for a source, its format among them, which is told by its bytes once.
 fn options(source: &Arc<dyn Source>) -> Options {
     let format = resolve(&**source, &Options::default()).unwrap();
-    Options {
-        format: Some(format),
-        ..Options::default()
-    }
+    Options::default().format(format)
 }
 
 /// Goes through all records, and gives how many there are.
@@ -245,10 +236,7 @@ impl Source for Windowed {
 }
 
 fn in_windows((source, records): (Arc<dyn Source>, usize)) -> Prepared {
-    let options = Options {
-        window_bytes: 16 << 10,
-        ..options(&source)
-    };
+    let options = options(&source).window_bytes(16 << 10);
     let source: Arc<dyn Source> = Arc::new(Windowed(source));
     Prepared {
         units: records,
@@ -274,11 +262,7 @@ fn in_parts((source, records): (Arc<dyn Source>, usize)) -> Prepared {
 
 /// The records that are wanted, and no more of the file than it takes.
 fn pruned(source: Arc<dyn Source>, wanted: Filter) -> Prepared {
-    let options = Options {
-        filter: wanted,
-        prune: true,
-        ..options(&source)
-    };
+    let options = options(&source).filter(wanted).prune(true);
     let records = count(&source, &options, Start::Beginning);
     assert!(records > 0);
     Prepared {

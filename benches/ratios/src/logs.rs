@@ -91,10 +91,7 @@ pub(crate) fn flights() -> Option<Records> {
     let mut records = Records::default();
     for path in paths {
         let source = FileSource::new(open_regular(&path).unwrap(), &path).unwrap();
-        let options = Options {
-            strict: false,
-            ..Options::default()
-        };
+        let options = Options::default().strict(false);
         let mut walk = format::open(Arc::new(source), &options, Start::Beginning).unwrap();
         while walk.step().unwrap() == Step::More {
             let rows = walk.rows();

@@ -94,10 +94,7 @@ fn sealed(path: &Path, uuids: &[[u8; 16]]) -> Arc<dyn Source> {
 
 /// A look-up that makes a table of at most so many bytes, at once.
 fn open(source: &Arc<dyn Source>, table: usize) -> Box<dyn Lookup> {
-    let options = Options {
-        lookup_table_bytes: table,
-        ..Options::default()
-    };
+    let options = Options::default().lookup_table_bytes(table);
     let lookup = lookup(source.clone(), &options).unwrap();
     lookup.prepare().unwrap();
     lookup

@@ -24,10 +24,7 @@ pub(crate) struct Written {
 impl Written {
     pub(crate) fn verify(&self) {
         let source: Arc<dyn Source> = Arc::new(BytesSource::new(self.bytes.clone()));
-        let options = Options {
-            format: Some(self.format),
-            ..Options::default()
-        };
+        let options = Options::default().format(self.format);
         let report = verify(source, &options, |_| Ok(())).unwrap();
         assert!(report.is_sound());
         assert_eq!(report.records, self.records);

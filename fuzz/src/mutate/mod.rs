@@ -80,12 +80,10 @@ fn change_bytes(change: Change, bytes: &mut Vec<u8>, max: usize, draw: &mut Draw
 
 /// Where a walk says that things begin and end.
 fn ranges(format: &'static Format, bytes: &[u8]) -> Vec<Range<usize>> {
-    let options = Options {
-        format: Some(format),
-        index: IndexSource::None,
-        strict: false,
-        ..Options::default()
-    };
+    let options = Options::default()
+        .format(format)
+        .index(IndexSource::None)
+        .strict(false);
     let Ok(ledger) = Ledger::new(Arc::new(BytesSource::new(bytes.to_vec())), &options) else {
         return Vec::new();
     };

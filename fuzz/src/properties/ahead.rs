@@ -21,15 +21,12 @@ const REPLACED: &str = "is another object now, as told";
 pub(super) fn check(format: &'static Format, bytes: &[u8]) {
     let mut draw = Draw::of(bytes);
     let readings = readings(format);
-    let options = Options {
-        window_bytes: *draw.of_these(&[16, 64, 300, 1 << 20]),
-        ..draw.of_these(&readings).clone()
-    };
+    let options = draw
+        .of_these(&readings)
+        .clone()
+        .window_bytes(*draw.of_these(&[16, 64, 300, 1 << 20]));
     for strict in [false, true] {
-        let options = Options {
-            strict,
-            ..options.clone()
-        };
+        let options = options.clone().strict(strict);
         let expected = read(windowed(bytes), &options).unwrap();
         let sizes = sizes(&mut draw);
         let (store, ahead) = Store::ahead(bytes, sizes);

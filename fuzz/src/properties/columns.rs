@@ -26,10 +26,7 @@ pub(super) fn check(format: &'static Format, bytes: &[u8]) {
     for options in readings(format) {
         let chosen = Chosen::new(&options, &mut draw);
         for strict in [false, true] {
-            let options = Options {
-                strict,
-                ..options.clone()
-            };
+            let options = options.clone().strict(strict);
             let scan = Scan::of(bytes, &options);
             let copied = chosen.selection(&options);
             let source = match draw.below(2) {
@@ -103,10 +100,9 @@ impl Chosen {
         Self {
             names,
             uuids: *draw.of_these(&[UuidType::Fixed, UuidType::Binary, UuidType::Text]),
-            limits: Limits {
-                bytes: *draw.of_these(&[1, 20, 100, 1000, 8 << 20]),
-                rows: *draw.of_these(&[1, 2, 5, 1 << 17]),
-            },
+            limits: Limits::default()
+                .bytes(*draw.of_these(&[1, 20, 100, 1000, 8 << 20]))
+                .rows(*draw.of_these(&[1, 2, 5, 1 << 17])),
         }
     }
 

@@ -55,20 +55,15 @@ impl<'a> Case<'a> {
             place if place < FORMATS.len() => (FORMATS[place], *draw.of_these(Dialect::ALL)),
             _ => (&oplog::FORMAT, *draw.of_these(Dialect::ALL)),
         };
-        let write = WriteOptions {
-            dialect,
-            trailer: draw.below(4) > 0,
-            version: if draw.below(4) > 0 { 2 } else { 1 },
-            preallocate: if draw.below(4) > 0 { 0 } else { 500 },
-            chunk_records: *draw.of_these(&[1, 3, 1000]),
-            index: draw.below(2) == 0,
-            ..WriteOptions::default()
-        };
+        let write = WriteOptions::default()
+            .dialect(dialect)
+            .trailer(draw.below(4) > 0)
+            .version(if draw.below(4) > 0 { 2 } else { 1 })
+            .preallocate(if draw.below(4) > 0 { 0 } else { 500 })
+            .chunk_records(*draw.of_these(&[1, 3, 1000]))
+            .index(draw.below(2) == 0);
         let source = options.format.unwrap().columns(options);
-        let target = to.columns(&Options {
-            dialect,
-            ..Options::default()
-        });
+        let target = to.columns(&Options::default().dialect(dialect));
         let dropped = (draw.below(4) == 0).then(|| draw.of_these(source).name);
         let found = verify(whole(bytes), options, |_| Ok(())).unwrap();
         Self {
@@ -91,17 +86,11 @@ impl<'a> Case<'a> {
         drop: &[String],
         set: &Set,
     ) -> Result<Report, Error> {
-        let options = Options {
-            strict,
-            ..self.options.clone()
-        };
-        let conversion = Conversion {
-            to: self.to,
-            write: self.write.clone(),
-            drop,
-            set,
-            overwrite: false,
-        };
+        let options = self.options.clone().strict(strict);
+        let conversion = Conversion::to(self.to)
+            .write(self.write.clone())
+            .drop(drop)
+            .set(set);
         let path = folder.join("converted");
         convert(whole(self.bytes), &options, &path, &conversion, |_| Ok(()))
     }
@@ -183,13 +172,7 @@ impl<'a> Case<'a> {
         self.agrees(&converted, folder.path(), &expected, made);
         let folder = super::folder();
         let converted = self.convert(folder.path(), true, drop, set);
-        let strict = Scan::of(
-            self.bytes,
-            &Options {
-                strict: true,
-                ..self.options.clone()
-            },
-        );
+        let strict = Scan::of(self.bytes, &self.options.clone().strict(true));
         if strict.end == End::Done {
             self.agrees(&converted, folder.path(), &expected, made);
             return;
@@ -237,13 +220,11 @@ impl<'a> Case<'a> {
 
     /// Reads a new file strictly.
     fn read(&self, files: &BTreeMap<String, Vec<u8>>) -> Scan {
-        let options = Options {
-            format: Some(self.to),
-            dialect: self.write.dialect,
-            index: IndexSource::None,
-            strict: true,
-            ..Options::default()
-        };
+        let options = Options::default()
+            .format(self.to)
+            .dialect(self.write.dialect)
+            .index(IndexSource::None)
+            .strict(true);
         Scan::of(&files["converted"], &options)
     }
 

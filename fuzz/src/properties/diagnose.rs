@@ -24,10 +24,9 @@ pub(super) fn check(format: &'static Format, bytes: &[u8]) {
         if let End::Limit(_) = scan.end {
             continue;
         }
-        let how = DiagnoseOptions {
-            ranges: *draw.of_these(&[1, 2, 100]),
-            work_bytes: *draw.of_these(&[0, 2000, 1 << 20]),
-        };
+        let how = DiagnoseOptions::default()
+            .ranges(*draw.of_these(&[1, 2, 100]))
+            .work_bytes(*draw.of_these(&[0, 2000, 1 << 20]));
         let source = Arc::new(Counted {
             bytes: BytesSource::new(bytes.to_vec()),
             read: AtomicU64::new(0),

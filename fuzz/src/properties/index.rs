@@ -24,7 +24,7 @@ pub(super) fn check(format: &'static Format, bytes: &[u8]) {
             accounts(segment, bytes, &options, &mut draw);
             let scan = Scan::of(segment, &options);
             let index = IndexSource::Source(Arc::new(BytesSource::new(bytes.to_vec())));
-            let options = Options { index, ..options };
+            let options = options.index(index);
             finds_what_the_walk_gives(&scan, segment, &options, &mut draw);
         }
     }
@@ -37,13 +37,7 @@ fn accounts(segment: &[u8], bytes: &[u8], options: &Options, draw: &mut Draw) {
     };
     let index = read(options);
     let window_bytes = *draw.of_these(&[1, 19, 21, 100]);
-    assert_eq!(
-        read(&Options {
-            window_bytes,
-            ..options.clone()
-        }),
-        index
-    );
+    assert_eq!(read(&options.clone().window_bytes(window_bytes)), index);
     let mut at = 0;
     let mut items = index.items.iter();
     for span in &index.spans {

@@ -23,10 +23,7 @@ pub(super) fn check(format: &'static Format, bytes: &[u8]) {
     let mut draw = Draw::of(bytes);
     for (options, scan) in ended(format, bytes) {
         let window_bytes = *draw.of_these(&[1, 20, 50, 1 << 20]);
-        let options = Options {
-            window_bytes,
-            ..options
-        };
+        let options = options.window_bytes(window_bytes);
         if *format == tenant::FORMAT {
             contents_are_the_walks(&scan, bytes, &options);
             if !names_its_blocks(bytes, &options) {
@@ -40,10 +37,7 @@ pub(super) fn check(format: &'static Format, bytes: &[u8]) {
         if *format == chunked::FORMAT {
             for index in indexes(bytes, &options, &mut draw) {
                 let index = IndexSource::Source(Arc::new(BytesSource::new(index)));
-                let options = Options {
-                    index,
-                    ..options.clone()
-                };
+                let options = options.clone().index(index);
                 finds_what_the_walk_gives(&scan, bytes, &options, &mut draw);
             }
         }
@@ -114,10 +108,7 @@ pub(super) fn finds_what_the_walk_gives(
         ids.extend([neighbour(&id, draw), id]);
     }
     let expected: Vec<_> = ids.iter().map(|id| first.get(id).copied()).collect();
-    let strict = Options {
-        strict: true,
-        ..options.clone()
-    };
+    let strict = options.clone().strict(true);
     for _ in 0..SINGLE.min(ids.len()) {
         let place = draw.below(ids.len());
         let (wanted, expected) = (&ids[place..=place], &expected[place..=place]);
@@ -252,13 +243,7 @@ fn ranges(scan: &Scan, bytes: &[u8], options: &Options, draw: &mut Draw) {
         .iter()
         .filter(|record| drawn.is_met(record))
         .collect();
-    let walked = Scan::of(
-        bytes,
-        &Options {
-            filter: drawn.filter.clone(),
-            ..options.clone()
-        },
-    );
+    let walked = Scan::of(bytes, &options.clone().filter(drawn.filter.clone()));
     assert!(
         walked.records.iter().eq(expected.iter().copied()),
         "walked {drawn:?}"

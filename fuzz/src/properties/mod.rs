@@ -176,13 +176,13 @@ fn readings(format: &'static Format) -> Vec<Options> {
     } else {
         &[Dialect::Draft]
     };
-    let reading = |dialect: &Dialect| Options {
-        format: Some(format),
-        dialect: *dialect,
-        index: IndexSource::None,
-        strict: false,
-        limit_chunk_bytes: 1 << 20,
-        ..Options::default()
+    let reading = |dialect: &Dialect| {
+        Options::default()
+            .format(format)
+            .dialect(*dialect)
+            .index(IndexSource::None)
+            .strict(false)
+            .limit_chunk_bytes(1 << 20)
     };
     dialects.iter().map(reading).collect()
 }

@@ -24,10 +24,7 @@ pub(super) fn check(format: &'static Format, bytes: &[u8]) {
     for (options, scan) in ended(format, bytes) {
         let target = *draw.of_these(&TARGETS);
         let parts = split(whole(bytes), &options, target).unwrap();
-        let options = Options {
-            window_bytes: *draw.of_these(&[1, 20, 64, 1 << 20]),
-            ..options
-        };
+        let options = options.window_bytes(*draw.of_these(&[1, 20, 64, 1 << 20]));
         let source = match draw.below(2) {
             0 => whole(bytes),
             _ => windowed(bytes),
@@ -94,10 +91,7 @@ fn are_the_whole(
     options: &Options,
     draw: &mut Draw,
 ) {
-    let strict = Options {
-        strict: true,
-        ..options.clone()
-    };
+    let strict = options.clone().strict(true);
     let mut sum = None::<Report>;
     let mut all = Scan::new();
     let mut first = None::<(u64, End)>;
@@ -162,14 +156,8 @@ fn are_chosen(
         .filter(|record| drawn.is_met(record))
         .cloned()
         .collect();
-    let choosing = Options {
-        filter: drawn.filter.clone(),
-        ..options.clone()
-    };
-    let pruning = Options {
-        prune: true,
-        ..choosing.clone()
-    };
+    let choosing = options.clone().filter(drawn.filter.clone());
+    let pruning = choosing.clone().prune(true);
     let pruned = Scan::of_source(source, &pruning);
     assert_eq!(pruned.end, End::Done, "{:?}", pruning.filter);
     assert_eq!(pruned.records, expected, "pruned {:?}", pruning.filter);

@@ -17,11 +17,7 @@ pub(super) fn check(format: &'static Format, bytes: &[u8]) {
     for options in readings(format) {
         let folder = super::folder();
         let path = folder.path().join("recovered");
-        let recovery = Recovery {
-            force: true,
-            renumber: true,
-            ..Recovery::default()
-        };
+        let recovery = Recovery::default().force(true).renumber(true);
         let found = verify(whole(bytes), &options, |_| Ok(())).unwrap();
         let careful = recover(whole(bytes), &options, &path, &Recovery::default(), |_| {
             Ok(())
@@ -107,10 +103,7 @@ fn is_complete(
         );
     }
     let again = folder.join("again");
-    let recovery = Recovery {
-        force: true,
-        ..Recovery::default()
-    };
+    let recovery = Recovery::default().force(true);
     let second = recover(whole(&written), options, &again, &recovery, |_| Ok(())).unwrap();
     assert!(second.quarantine.is_none());
     assert!(

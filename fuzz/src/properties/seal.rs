@@ -28,20 +28,14 @@ pub(super) fn check(format: &'static Format, bytes: &[u8]) {
         if draw.below(4) == 0 {
             keys.insert(draw.below(2), Key::new(&[7; 32]));
         }
-        let options = Options {
-            keys,
-            window_bytes: *draw.of_these(&[1, 30, 300, 1 << 20]),
-            ..options
-        };
-        let how = SealOptions {
-            trailer: draw.below(4) > 0,
-            overwrite: draw.below(4) == 0,
-        };
+        let options = options
+            .keys(keys)
+            .window_bytes(*draw.of_these(&[1, 30, 300, 1 << 20]));
+        let how = SealOptions::default()
+            .trailer(draw.below(4) > 0)
+            .overwrite(draw.below(4) == 0);
         for strict in [false, true] {
-            let options = Options {
-                strict,
-                ..options.clone()
-            };
+            let options = options.clone().strict(strict);
             seals(bytes, &options, &how);
         }
     }
@@ -104,11 +98,7 @@ fn is_expected(error: Error, scan: &Scan, found: &Report) {
 
 /// The sealed segment verifies, and has the records of the active one with their checksums.
 fn holds(sealed: &[u8], active: &Scan, bytes: &[u8], options: &Options, how: &SealOptions) {
-    let strict = Options {
-        format: Some(&sealed::FORMAT),
-        strict: true,
-        ..options.clone()
-    };
+    let strict = options.clone().format(&sealed::FORMAT).strict(true);
     let read = Scan::of(sealed, &strict);
     assert_eq!(read.end, End::Done);
     let fields = |scan: &Scan| {
@@ -142,10 +132,7 @@ fn checksums(sealed: &[u8]) -> &[u8] {
 /// An existing file is replaced only if that is asked for.
 fn refuses_to_replace(path: &Path, options: &Options, destination: &Path, how: &SealOptions) {
     let before = fs::read(destination).unwrap();
-    let how = SealOptions {
-        overwrite: false,
-        ..*how
-    };
+    let how = (*how).overwrite(false);
     let result = seal(file(path), options, destination, &how, |_| Ok(()));
     assert!(matches!(result, Err(Error::Io { .. })), "{result:?}");
     assert!(fs::read(destination).unwrap() == before);

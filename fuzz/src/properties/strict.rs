@@ -1,7 +1,7 @@
 //! Reading strictly and reading on agree: the error is of the ledger's first damage, and the records in front of it are the
 //! same.
 
-use seglake::format::{Format, Options};
+use seglake::format::Format;
 use seglake::verbs::verify;
 
 use super::readings;
@@ -22,10 +22,7 @@ pub(super) fn check(format: &'static Format, bytes: &[u8]) {
             cause: span.cause.unwrap(),
             wrong_key: is_wrong_key,
         });
-        let strict = Options {
-            strict: true,
-            ..options
-        };
+        let strict = options.strict(true);
         // A guess: strictly, what is behind the damage is not searched for a record that would disprove it.
         let settled = |end: End| match end {
             End::Damage {

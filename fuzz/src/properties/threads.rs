@@ -15,10 +15,7 @@ pub(super) fn check(format: &'static Format, bytes: &[u8]) {
             0 => whole(bytes),
             _ => windowed(bytes),
         };
-        let options = Options {
-            window_bytes: *draw.of_these(&[20, 64, 1 << 20]),
-            ..options
-        };
+        let options = options.window_bytes(*draw.of_these(&[20, 64, 1 << 20]));
         let one = report(verify(source.clone(), &options, |_| Ok(())));
         for threads in [2, 3] {
             let part_bytes = *draw.of_these(&[1, 50, 300]);
@@ -49,10 +46,7 @@ fn batches(
 
     let chosen = Chosen::new(options, draw);
     for strict in [false, true] {
-        let options = Options {
-            strict,
-            ..options.clone()
-        };
+        let options = options.clone().strict(strict);
         let selection = chosen.selection(&options);
         let read = |threads| {
             let (source, selection) = (source.clone(), selection.clone());

@@ -155,10 +155,7 @@ fn reports(scan: &Scan, report: &Report) {
 
 /// Records are the same whether or not their values are asked for.
 fn without_values(scan: &Scan, bytes: &[u8], options: &Options) {
-    let options = Options {
-        values: false,
-        ..options.clone()
-    };
+    let options = options.clone().values(false);
     let other = Scan::of(bytes, &options);
     assert_eq!(other.spans, scan.spans);
     let positions = |scan: &Scan| {

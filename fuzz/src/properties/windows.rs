@@ -14,20 +14,13 @@ pub(super) fn check(format: &'static Format, bytes: &[u8]) {
     for options in readings(format) {
         let one = Scan::of(bytes, &options);
         for strict in [false, true] {
-            let options = Options {
-                window_bytes: *draw.of_these(&WINDOWS),
-                max_chunk_bytes: *draw.of_these(&[0, 60, 1 << 20]),
-                strict,
-                ..options.clone()
-            };
+            let options = options
+                .clone()
+                .window_bytes(*draw.of_these(&WINDOWS))
+                .max_chunk_bytes(*draw.of_these(&[0, 60, 1 << 20]))
+                .strict(strict);
             let expected = if strict {
-                Scan::of(
-                    bytes,
-                    &Options {
-                        strict,
-                        ..readings_of(&options)
-                    },
-                )
+                Scan::of(bytes, &readings_of(&options).strict(strict))
             } else {
                 one.clone()
             };
@@ -90,10 +83,7 @@ fn resumed(bytes: &[u8], options: &Options, draw: &mut Draw) -> Scan {
 
 /// The file was shorter when it was first read, and is finished now.
 fn grows(bytes: &[u8], options: &Options, expected: &Scan, draw: &mut Draw) {
-    let early = Options {
-        eof: Eof::Growing,
-        ..options.clone()
-    };
+    let early = options.clone().eof(Eof::Growing);
     let mut present = bytes[..draw.below(bytes.len() + 1)].to_vec();
     // A file that was preallocated. Only if it is sound: else bytes that were not zero may have been read as zeros.
     let sound = expected.spans.iter().all(|span| !span.is_damage());

@@ -29,23 +29,21 @@ pub(super) fn check(format: &'static Format, bytes: &[u8]) {
 fn write_options(scan: &Scan, bytes: &[u8], options: &Options) -> WriteOptions {
     let report = verify(whole(bytes), options, |_| Ok(())).unwrap();
     let unused = |span: &Span| matches!(span.kind, Kind::Record | Kind::Unused);
-    WriteOptions {
-        dialect: options.dialect,
-        trailer: report.checked == Checked::Checksum,
-        version: if bytes.get(4..6) == Some(&[0, 1]) {
+    WriteOptions::default()
+        .dialect(options.dialect)
+        .trailer(report.checked == Checked::Checksum)
+        .version(if bytes.get(4..6) == Some(&[0, 1]) {
             1
         } else {
             2
-        },
-        preallocate: if scan.spans.iter().all(unused) {
+        })
+        .preallocate(if scan.spans.iter().all(unused) {
             bytes.len() as u64
         } else {
             0
-        },
-        chunk_records: 3,
-        index: false,
-        ..WriteOptions::default()
-    }
+        })
+        .chunk_records(3)
+        .index(false)
 }
 
 fn writes_what_was_read(scan: &Scan, bytes: &[u8], options: &Options, folder: &Path) {
@@ -93,13 +91,7 @@ fn writes_what_was_read(scan: &Scan, bytes: &[u8], options: &Options, folder: &P
         written
     };
     let written = write(&records);
-    let again = Scan::of(
-        &written,
-        &Options {
-            strict: true,
-            ..options.clone()
-        },
-    );
+    let again = Scan::of(&written, &options.clone().strict(true));
     assert_eq!(again.end, End::Done);
     let read: Vec<_> = again
         .records
@@ -160,14 +152,12 @@ fn appends(scan: &Scan, bytes: &[u8], options: &Options, folder: &Path, draw: &m
     }
     let path = folder.join("appended");
     fs::write(&path, bytes).unwrap();
-    let write_options = WriteOptions {
-        append: true,
-        dialect: options.dialect,
-        zero_torn_tail: draw.below(2) == 0,
-        preallocate: draw.below(2000) as u64,
-        chunk_records: 1,
-        ..WriteOptions::default()
-    };
+    let write_options = WriteOptions::default()
+        .append(true)
+        .dialect(options.dialect)
+        .zero_torn_tail(draw.below(2) == 0)
+        .preallocate(draw.below(2000) as u64)
+        .chunk_records(1);
     let appended = match create(format, &path, &write_options) {
         Err(Error::Damage(damage)) => {
             assert!(scan.spans.iter().any(|span| span.is_damage()), "{damage}");

@@ -94,6 +94,7 @@ mod prefetch;
 mod reader;
 mod record;
 mod saturating;
+mod setters;
 pub mod source;
 pub mod text;
 pub mod uuid6;

@@ -101,25 +101,21 @@ pub(crate) fn convert(
     let Opened {
         source, options, ..
     } = arguments.open(source)?;
-    let options = Options {
-        strict,
-        filter: wanted,
-        max_record_bytes,
-        ..options
-    };
+    let options = options
+        .strict(strict)
+        .filter(wanted)
+        .max_record_bytes(max_record_bytes);
     let tell = teller(progress, source.len());
     let converted = py.detach(|| {
         let set: Vec<_> = set
             .iter()
             .map(|(name, value)| (name.clone(), value.value()))
             .collect();
-        let conversion = Conversion {
-            to,
-            write,
-            drop: &drop,
-            set: &set,
-            overwrite,
-        };
+        let conversion = Conversion::to(to)
+            .write(write)
+            .drop(&drop)
+            .set(&set)
+            .overwrite(overwrite);
         verbs::convert(source, &options, path.as_ref(), &conversion, tell)
     });
     converted.map(Report).map_err(|error| raise(py, error))
@@ -149,10 +145,7 @@ fn set_values(
     to: &Format,
     dialect: Dialect,
 ) -> PyResult<Vec<(String, FieldIn<'static>)>> {
-    let columns = to.columns(&Options {
-        dialect,
-        ..Options::default()
-    });
+    let columns = to.columns(&Options::default().dialect(dialect));
     let mut values = Vec::new();
     for (name, value) in set.into_iter().flatten() {
         let name: String = name.extract()?;

@@ -10,10 +10,7 @@ use crate::fields::Fields;
 use crate::record::{Record, RecordMaker, to_python};
 
 fn columns(dialect: Dialect) -> &'static [Column] {
-    oplog::FORMAT.columns(&Options {
-        dialect,
-        ..Options::default()
-    })
+    oplog::FORMAT.columns(&Options::default().dialect(dialect))
 }
 
 pub(crate) fn dialect_of(py: Python<'_>, name: &str) -> PyResult<Dialect> {

@@ -6,7 +6,6 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use seglake::columns::{Limits, Selection, UuidType};
-use seglake::format::Options;
 
 use crate::error::raise;
 use crate::part::Part;
@@ -140,23 +139,18 @@ pub(crate) fn open<'py>(
         origin,
         ..
     } = arguments.open(source)?;
-    let options = Options {
-        strict,
-        filter: wanted,
-        prune,
-        max_record_bytes,
-        ..options
-    };
+    let options = options
+        .strict(strict)
+        .filter(wanted)
+        .prune(prune)
+        .max_record_bytes(max_record_bytes);
     let selection = Selection::new(format, &options, columns.as_deref(), uuids);
     let selection = selection.and_then(|selection| match views {
         true => selection.with_views(format, &source),
         false => Ok(selection),
     });
     let selection = selection.map_err(|error| raise(py, error))?;
-    let limits = Limits {
-        bytes: batch_bytes,
-        rows: batch_rows,
-    };
+    let limits = Limits::default().bytes(batch_bytes).rows(batch_rows);
 
     let concerned = |name: &str| format.open_options.contains(&name);
     let again = PyDict::new(py);

@@ -74,16 +74,15 @@ impl ReadArguments<'_, '_> {
             .transpose()
             .map_err(core)?;
         let default = Options::default();
-        let options = Options {
-            format,
-            keys,
-            dialect: dialect.unwrap_or_default(),
-            index: self.index_source()?,
-            max_chunk_bytes: self.max_chunk_bytes.unwrap_or(default.max_chunk_bytes),
-            limit_chunk_bytes: self.limit_chunk_bytes.unwrap_or(default.limit_chunk_bytes),
-            interrupt: Some(signals()),
-            ..default
-        };
+        let (chunk, limit) = (default.max_chunk_bytes, default.limit_chunk_bytes);
+        let options = default
+            .format(format)
+            .keys(keys)
+            .dialect(dialect.unwrap_or_default())
+            .index(self.index_source()?)
+            .max_chunk_bytes(self.max_chunk_bytes.unwrap_or(chunk))
+            .limit_chunk_bytes(self.limit_chunk_bytes.unwrap_or(limit))
+            .interrupt(signals());
         Ok((options, origin))
     }
 
@@ -124,10 +123,7 @@ impl ReadArguments<'_, '_> {
             is_elsewhere: given.is_elsewhere(),
             path: given.into_path(),
             format,
-            options: Options {
-                format: Some(format),
-                ..options
-            },
+            options: options.format(format),
             origin,
         })
     }

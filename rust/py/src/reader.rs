@@ -364,10 +364,7 @@ impl Reader {
     /// `tenant_bytes` and `messages` (their number) for each that is good, in file order. Raises ValueError for other formats.
     fn blocks<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
         self.check_tenant()?;
-        let options = Options {
-            strict: false,
-            ..self.options.clone()
-        };
+        let options = self.options.clone().strict(false);
         let blocks = py.detach(|| format::tenant::blocks(self.source.clone(), &options));
         let dict = |block: &format::tenant::Block| {
             let dict = PyDict::new(py);

@@ -171,12 +171,11 @@ pub(crate) fn recover(
     let Opened {
         source, options, ..
     } = arguments.open(source)?;
-    let recovery = Recovery {
-        quarantine: quarantine.map(|quarantine| quarantine.0),
-        overwrite,
-        force,
-        renumber,
-    };
+    let recovery = Recovery::default()
+        .quarantine(quarantine.map(|quarantine| quarantine.0))
+        .overwrite(overwrite)
+        .force(force)
+        .renumber(renumber);
     let tell = teller(progress, source.len());
     let recovered = py
         .detach(|| verbs::recover(source, &options, path.as_ref(), &recovery, tell))
@@ -217,10 +216,7 @@ pub(crate) fn undo_recover(
         ));
     }
     let source = given.open(py, false)?;
-    let options = Options {
-        interrupt: Some(signals()),
-        ..Options::default()
-    };
+    let options = Options::default().interrupt(signals());
     let tell = telling(progress);
     py.detach(|| {
         let quarantine = quarantine.as_deref();

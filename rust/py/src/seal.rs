@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 
 use pyo3::prelude::*;
-use seglake::format::Options;
 use seglake::verbs::{self, SealOptions};
 
 use crate::destination::Destination;
@@ -52,8 +51,8 @@ pub(crate) fn seal(
     let Opened {
         source, options, ..
     } = arguments.open(source)?;
-    let options = Options { strict, ..options };
-    let seal = SealOptions { trailer, overwrite };
+    let options = options.strict(strict);
+    let seal = SealOptions::default().trailer(trailer).overwrite(overwrite);
     let tell = teller(progress, source.len());
     py.detach(|| verbs::seal(source, &options, path.as_ref(), &seal, tell))
         .map(Report)

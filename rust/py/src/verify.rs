@@ -66,10 +66,8 @@ pub(crate) fn verify(
     let tell = teller(progress, source.len());
     let explained = py.detach(|| {
         let mut report = verbs::verify_parallel(source.clone(), &options, threads, tell)?;
-        let how = verbs::DiagnoseOptions {
-            ranges: explain.map_or(0, |explain| explain.ranges()),
-            ..verbs::DiagnoseOptions::default()
-        };
+        let how =
+            verbs::DiagnoseOptions::default().ranges(explain.map_or(0, |explain| explain.ranges()));
         let tell = teller(again, source.len());
         report.diagnoses = verbs::diagnose(&source, &options, &report, &how, tell)?;
         Ok(report)

@@ -94,23 +94,24 @@ impl WriteArguments<'_> {
         let key = key.map_err(|error| raise(py, error))?;
         let dialect = self.dialect.as_deref().map(Dialect::by_name).transpose();
         let default = WriteOptions::default();
-        Ok(WriteOptions {
-            key: *key,
-            append: self.append.unwrap_or(default.append),
-            overwrite: self.overwrite.unwrap_or(default.overwrite),
-            preallocate: self.preallocate.unwrap_or(default.preallocate),
-            zero_torn_tail: self.zero_torn_tail.unwrap_or(default.zero_torn_tail),
-            trailer: self.trailer.unwrap_or(default.trailer),
-            version: self.version.unwrap_or(default.version),
-            dialect: dialect
-                .map_err(|error| raise(py, error))?
-                .unwrap_or(default.dialect),
-            chunk_bytes: self.chunk_bytes.unwrap_or(default.chunk_bytes),
-            chunk_records: self.chunk_records.unwrap_or(default.chunk_records),
-            level: self.level.unwrap_or(default.level),
-            index: self.index.unwrap_or(default.index),
-            memory_bytes: self.memory_bytes.unwrap_or(default.memory_bytes),
-            interrupt: Some(signals()),
-        })
+        Ok(WriteOptions::default()
+            .key(*key)
+            .append(self.append.unwrap_or(default.append))
+            .overwrite(self.overwrite.unwrap_or(default.overwrite))
+            .preallocate(self.preallocate.unwrap_or(default.preallocate))
+            .zero_torn_tail(self.zero_torn_tail.unwrap_or(default.zero_torn_tail))
+            .trailer(self.trailer.unwrap_or(default.trailer))
+            .version(self.version.unwrap_or(default.version))
+            .dialect(
+                dialect
+                    .map_err(|error| raise(py, error))?
+                    .unwrap_or(default.dialect),
+            )
+            .chunk_bytes(self.chunk_bytes.unwrap_or(default.chunk_bytes))
+            .chunk_records(self.chunk_records.unwrap_or(default.chunk_records))
+            .level(self.level.unwrap_or(default.level))
+            .index(self.index.unwrap_or(default.index))
+            .memory_bytes(self.memory_bytes.unwrap_or(default.memory_bytes))
+            .interrupt(signals()))
     }
 }

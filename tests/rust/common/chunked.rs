@@ -18,12 +18,10 @@ pub(crate) struct Record {
 
 /// Options that enter damage in the ledger and go on.
 pub(crate) fn lenient() -> Options {
-    Options {
-        format: Some(&chunked::FORMAT),
-        index: IndexSource::None,
-        strict: false,
-        ..Options::default()
-    }
+    Options::default()
+        .format(&chunked::FORMAT)
+        .index(IndexSource::None)
+        .strict(false)
 }
 
 /// Records end to end, as they are before compression.
@@ -148,10 +146,7 @@ pub(crate) fn scan(
 
 /// The damage that strict reading raises, if any; twice, since a walk that failed fails again.
 pub(crate) fn strict_error(source: Arc<dyn Source>, options: &Options) -> Option<seglake::Damage> {
-    let options = Options {
-        strict: true,
-        ..options.clone()
-    };
+    let options = options.clone().strict(true);
     let mut walk = open(source, &options, Start::Beginning).unwrap();
     loop {
         match walk.step() {

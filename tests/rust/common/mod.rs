@@ -22,11 +22,7 @@ pub(crate) struct Plain {
 
 /// Options that enter damage in the ledger and go on.
 pub(crate) fn lenient() -> Options {
-    Options {
-        format: Some(&active::FORMAT),
-        strict: false,
-        ..Options::default()
-    }
+    Options::default().format(&active::FORMAT).strict(false)
 }
 
 pub(crate) fn source(bytes: &[u8]) -> Arc<dyn Source> {
@@ -85,13 +81,7 @@ pub(crate) fn scan(
 
 /// The damage that strict reading raises, if any.
 pub(crate) fn strict_error(source: Arc<dyn Source>, options: &Options) -> Option<seglake::Damage> {
-    match scan(
-        source,
-        &Options {
-            strict: true,
-            ..options.clone()
-        },
-    ) {
+    match scan(source, &options.clone().strict(true)) {
         Ok(_) => None,
         Err(seglake::Error::Damage(damage)) => Some(*damage),
         Err(other) => panic!("not damage: {other}"),

@@ -15,11 +15,7 @@ pub(crate) type Record = ([u8; 16], Vec<u8>, Vec<u8>);
 
 /// Options that enter damage in the ledger and go on.
 pub(crate) fn lenient() -> Options {
-    Options {
-        format: Some(&sealed::FORMAT),
-        strict: false,
-        ..Options::default()
-    }
+    Options::default().format(&sealed::FORMAT).strict(false)
 }
 
 /// The bytes of a segment.

@@ -21,12 +21,10 @@ pub(crate) struct Sound {
 
 impl Sound {
     pub(crate) fn options(&self) -> Options {
-        Options {
-            format: Some(self.format),
-            index: IndexSource::None,
-            strict: false,
-            ..Options::default()
-        }
+        Options::default()
+            .format(self.format)
+            .index(IndexSource::None)
+            .strict(false)
     }
 
     /// What is said of the file with these bytes instead.

@@ -100,11 +100,9 @@ pub(crate) fn write(writer: &mut dyn Writer, format: &Format, number: u64) -> se
 
 /// Small chunks, and messages that go to temporary files: so that there is more that can fail.
 pub(crate) fn options(format: &Format) -> WriteOptions {
-    WriteOptions {
-        chunk_records: if format.name == "chunked" { 4 } else { 65_536 },
-        memory_bytes: 600,
-        ..WriteOptions::default()
-    }
+    WriteOptions::default()
+        .chunk_records(if format.name == "chunked" { 4 } else { 65_536 })
+        .memory_bytes(600)
 }
 
 /// Writes a file of `records` records, whole.
@@ -122,11 +120,7 @@ pub(crate) fn source(path: &Path) -> seglake::Result<Arc<dyn Source>> {
 
 /// The values of a file's good records, and its ledger.
 pub(crate) fn contents(path: &Path, format: &'static Format) -> (Vec<Vec<u8>>, Vec<Span>) {
-    let options = Options {
-        format: Some(format),
-        strict: false,
-        ..Options::default()
-    };
+    let options = Options::default().format(format).strict(false);
     let mut walk = format::open(source(path).unwrap(), &options, Start::Beginning).unwrap();
     let (mut values, mut spans) = (Vec::new(), Vec::new());
     while walk.step().unwrap() == Step::More {

@@ -14,12 +14,10 @@ use serde_json::{Value as Json, json};
 
 /// Options that enter damage in the ledger and go on.
 pub(crate) fn lenient(dialect: Dialect) -> Options {
-    Options {
-        format: Some(&oplog::FORMAT),
-        strict: false,
-        dialect,
-        ..Options::default()
-    }
+    Options::default()
+        .format(&oplog::FORMAT)
+        .strict(false)
+        .dialect(dialect)
 }
 
 pub(crate) fn source(bytes: &[u8]) -> Arc<dyn Source> {
@@ -306,10 +304,7 @@ pub(crate) fn dialects() -> impl Strategy<Value = Dialect> {
 pub(crate) fn file(dialect: Dialect, messages: &[Plain]) -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("messages.oplog");
-    let options = WriteOptions {
-        dialect,
-        ..WriteOptions::default()
-    };
+    let options = WriteOptions::default().dialect(dialect);
     let mut writer = format::create(&oplog::FORMAT, &path, &options).unwrap();
     for message in messages {
         writer.write(&message.fields(dialect)).unwrap();

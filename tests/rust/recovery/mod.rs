@@ -140,10 +140,7 @@ pub(crate) fn files(folder: &Path) -> Vec<String> {
 }
 
 pub(crate) fn read(bytes: &[u8], options: &Options) -> Read {
-    let options = Options {
-        strict: false,
-        ..options.clone()
-    };
+    let options = options.clone().strict(false);
     let source: Arc<dyn Source> = Arc::new(BytesSource::new(bytes.to_vec()));
     let columns = options.format.unwrap().columns(&options);
     let mut walk = open(source.clone(), &options, Start::Beginning).unwrap();
@@ -187,11 +184,9 @@ fn case(folder: &Path, format: &str, name: &str) -> Case {
     let about = fs::read(folder.join(format!("{name}.json"))).unwrap();
     let about: serde_json::Value = serde_json::from_slice(&about).unwrap();
     let given = &about["options"];
-    let mut options = Options {
-        format: Some(by_name(format).unwrap()),
-        index: IndexSource::None,
-        ..Options::default()
-    };
+    let mut options = Options::default()
+        .format(by_name(format).unwrap())
+        .index(IndexSource::None);
     if let Some(key) = given["key"].as_str() {
         options.keys = vec![Key::new(&hex::decode(key).unwrap().try_into().unwrap())];
     }
@@ -232,11 +227,9 @@ pub(crate) fn samples() -> &'static [Case] {
             })
             .collect();
         let vectors = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/vectors");
-        let options = Options {
-            format: Some(&oplog::FORMAT),
-            dialect: Dialect::Autobase,
-            ..Options::default()
-        };
+        let options = Options::default()
+            .format(&oplog::FORMAT)
+            .dialect(Dialect::Autobase);
         let bytes = fs::read(vectors.join("autobase/real-plain-c.oplog")).unwrap();
         samples.push(Case {
             name: "autobase".to_owned(),

@@ -45,19 +45,12 @@ pub(crate) fn case(dialect: Dialect, bytes: Vec<u8>) -> Case {
     Case {
         name: dialect.as_str().to_owned(),
         bytes,
-        options: Options {
-            format: Some(&oplog::FORMAT),
-            dialect,
-            ..Options::default()
-        },
+        options: Options::default().format(&oplog::FORMAT).dialect(dialect),
     }
 }
 
 pub(crate) fn renumber(bench: &Bench) -> seglake::Result<Recovered> {
-    let recovery = Recovery {
-        renumber: true,
-        ..Recovery::default()
-    };
+    let recovery = Recovery::default().renumber(true);
     bench.recover("new", &recovery)
 }
 
@@ -99,10 +92,7 @@ fn distances(value: &Value<'_>, out: &mut Vec<u64>) {
 
 /// What all good messages of an oplog say, those that are lost having their numbers.
 fn linked(case: &Case, bytes: &[u8]) -> Vec<Linked> {
-    let options = Options {
-        strict: false,
-        ..case.options.clone()
-    };
+    let options = case.options.clone().strict(false);
     let source = Arc::new(BytesSource::new(bytes.to_vec()));
     let columns = oplog::FORMAT.columns(&options);
     let place = |name| {

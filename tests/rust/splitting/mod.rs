@@ -66,14 +66,8 @@ fn first_damage(spans: &[Span]) -> Option<String> {
 
 /// Reads a file whole, and in parts of about each number of bytes in `targets`, and compares. Gives the greatest number of parts.
 pub(crate) fn compare(source: &Arc<dyn Source>, options: &Options, targets: &[u64]) -> usize {
-    let lenient = Options {
-        strict: false,
-        ..options.clone()
-    };
-    let strict = Options {
-        strict: true,
-        ..options.clone()
-    };
+    let lenient = options.clone().strict(false);
+    let strict = options.clone().strict(true);
     let whole = read(source, &lenient, Start::Beginning);
     let first = first_damage(&whole.spans);
     assert_eq!(read(source, &strict, Start::Beginning).error, first);
@@ -134,10 +128,7 @@ fn compare_parts(
 pub(crate) fn compare_all(bytes: &[u8], options: &Options) -> usize {
     let len = bytes.len() as u64;
     let targets = [1, 40, 300, 1000, len / 5, len / 3, len / 2, len];
-    let small = Options {
-        window_bytes: 200,
-        ..options.clone()
-    };
+    let small = options.clone().window_bytes(200);
     let windowed: Arc<dyn Source> = Arc::new(Windowed(bytes.to_vec()));
     compare(&windowed, &small, &targets);
     compare(&source(bytes), options, &targets)

@@ -34,11 +34,7 @@ impl PartialEq for Message {
 
 /// Options that enter damage in the ledger and go on.
 pub(crate) fn lenient() -> Options {
-    Options {
-        format: Some(&tenant::FORMAT),
-        strict: false,
-        ..Options::default()
-    }
+    Options::default().format(&tenant::FORMAT).strict(false)
 }
 
 /// An encoded segment and what is in it.
@@ -234,10 +230,7 @@ pub(crate) fn scan(
 
 /// The damage that strict reading raises, if any; it is raised again.
 pub(crate) fn strict_error(source: Arc<dyn Source>) -> Option<seglake::Damage> {
-    let options = Options {
-        strict: true,
-        ..lenient()
-    };
+    let options = lenient().strict(true);
     let mut walk = open(source, &options, Start::Beginning).unwrap();
     loop {
         match walk.step() {

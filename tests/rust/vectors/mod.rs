@@ -41,12 +41,10 @@ pub(crate) fn cases() -> Vec<Case> {
 fn case(path: PathBuf) -> Case {
     let expected: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
     let given = &expected["options"];
-    let mut options = Options {
-        format: Some(by_name(expected["format"].as_str().unwrap()).unwrap()),
-        strict: false,
-        index: IndexSource::None,
-        ..Options::default()
-    };
+    let mut options = Options::default()
+        .format(by_name(expected["format"].as_str().unwrap()).unwrap())
+        .strict(false)
+        .index(IndexSource::None);
     if let Some(key) = given["key"].as_str() {
         options.keys = vec![Key::new(&hex::decode(key).unwrap().try_into().unwrap())];
     }

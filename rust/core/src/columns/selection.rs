@@ -232,11 +232,14 @@ mod tests {
 
     use super::*;
     use crate::format::active;
+    use crate::own::Own;
     use crate::record::Value;
 
     /// Rows that note which of their columns were asked for.
     #[derive(Default)]
     struct Asked(RefCell<Vec<usize>>);
+
+    impl Own for Asked {}
 
     impl Rows for Asked {
         fn len(&self) -> usize {

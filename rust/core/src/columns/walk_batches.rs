@@ -12,6 +12,7 @@ use crate::ledger::Span;
 use crate::record::views::Home;
 use crate::record::{ColumnBuffer, Room};
 use crate::saturating::saturating_usize;
+use crate::setters::setters;
 use crate::source::Source;
 use crate::verbs::Report;
 
@@ -25,12 +26,18 @@ const MAX_DAMAGE: usize = 1 << 16;
 
 /// What bounds a batch: it ends before either is exceeded, but has at least one record.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Limits {
     /// Bytes of values, and of other fields that can be large, default 8 MiB.
     pub bytes: usize,
     /// Records, default 131,072.
     pub rows: usize,
 }
+
+setters!(Limits {
+    bytes: usize;
+    rows: usize;
+});
 
 impl Default for Limits {
     fn default() -> Self {

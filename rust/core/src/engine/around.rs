@@ -3,6 +3,7 @@
 use super::{Carry, Step, Walk};
 use crate::error::Result;
 use crate::ledger::{RecordRun, Span};
+use crate::own::Own;
 use crate::record::{Checked, Rows};
 
 /// What a walk around another one changes.
@@ -25,6 +26,8 @@ pub(crate) trait Change: Send {
 /// The walk that a [`Change`] makes of the one inside. It passes on every other method of [`Walk`], also those that have a
 /// default.
 pub(crate) struct Around<C>(pub(crate) C);
+
+impl<C: Change> Own for Around<C> {}
 
 impl<C: Change> Walk for Around<C> {
     fn step(&mut self) -> Result<Step> {

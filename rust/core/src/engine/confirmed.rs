@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::around::{Around, Change};
 use super::{Filter, Hits, Lookup, Step, Walk};
 use crate::error::{Error, Result};
+use crate::own::Own;
 use crate::record::RecordId;
 use crate::source::Source;
 
@@ -40,6 +41,8 @@ pub(crate) struct ConfirmedLookup {
     pub(crate) lookup: Box<dyn Lookup>,
     pub(crate) source: Arc<dyn Source>,
 }
+
+impl Own for ConfirmedLookup {}
 
 impl Lookup for ConfirmedLookup {
     fn get(&self, ids: &[RecordId]) -> Result<Hits> {

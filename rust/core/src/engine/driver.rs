@@ -3,6 +3,7 @@
 use super::{Carry, Eof, Options, Step, Walk};
 use crate::error::{Damage, Error, Result};
 use crate::ledger::{RecordRun, Span};
+use crate::own::Own;
 use crate::record::{Checked, Rows};
 
 /// What one advance of a [`Scan`] came to.
@@ -143,6 +144,8 @@ impl<S: Scan> Driver<S> {
         advance
     }
 }
+
+impl<S: Scan> Own for Driver<S> {}
 
 impl<S: Scan> Walk for Driver<S> {
     fn step(&mut self) -> Result<Step> {

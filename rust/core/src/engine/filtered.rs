@@ -7,6 +7,7 @@ use super::filter::Tests;
 use super::{Step, Walk};
 use crate::cause::Cause;
 use crate::error::Result;
+use crate::own::Own;
 use crate::record::{ColumnBuffer, Rows, Value};
 
 /// Gives the records of a walk that meet conditions.
@@ -73,6 +74,8 @@ impl KeptRows<'_> {
         }
     }
 }
+
+impl Own for KeptRows<'_> {}
 
 #[allow(
     clippy::indexing_slicing,

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::filtered::Filtering;
 use super::{Filter, Format, Options, Start, Step, Walk};
 use crate::error::{Error, Result};
+use crate::own::Own;
 use crate::record::{Checked, Column, ColumnKind, Found, OwnedRows, RecordId, Rows, Scalar};
 use crate::source::Source;
 
@@ -80,7 +81,7 @@ impl Hits {
 }
 
 /// Finds records of one open file. What has been proven of an index once holds as long as this lives.
-pub trait Lookup: Send + Sync {
+pub trait Lookup: Own + Send + Sync {
     /// Finds records, in any order, also the same one twice. What is found has been checked like by a walk, and what is not
     /// found is not there, unless [`Hits::unproven`] says otherwise.
     ///
@@ -161,6 +162,8 @@ struct Plan {
     ascends: bool,
 }
 
+impl Own for WalkingLookup {}
+
 impl Lookup for WalkingLookup {
     fn get(&self, ids: &[RecordId]) -> Result<Hits> {
         let mut plan = self.plan(ids);
@@ -223,6 +226,8 @@ pub(crate) struct Guarded {
     pub(crate) options: Options,
     pub(crate) lookup: Box<dyn Lookup>,
 }
+
+impl Own for Guarded {}
 
 impl Lookup for Guarded {
     fn get(&self, ids: &[RecordId]) -> Result<Hits> {

@@ -9,7 +9,7 @@ mod filter;
 mod filtered;
 mod format;
 pub(crate) mod lookup;
-mod nothing;
+pub(crate) mod nothing;
 mod options;
 pub(crate) mod part;
 pub(crate) mod salvage;

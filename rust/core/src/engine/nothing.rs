@@ -2,6 +2,7 @@
 
 use super::{Carry, Format, Step, Walk};
 use crate::ledger::Span;
+use crate::own::Own;
 use crate::record::Checked;
 use crate::record::{Rows, Value};
 use crate::source::Source;
@@ -23,6 +24,8 @@ impl Nothing {
 
 struct NoRows;
 
+impl Own for NoRows {}
+
 impl Rows for NoRows {
     fn len(&self) -> usize {
         0
@@ -40,6 +43,8 @@ impl Rows for NoRows {
         Value::Null
     }
 }
+
+impl Own for Nothing {}
 
 impl Walk for Nothing {
     fn step(&mut self) -> crate::error::Result<Step> {

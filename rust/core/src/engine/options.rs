@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::{Eof, Filter, Format};
 use crate::checksum::Key;
 use crate::error::{Error, Result};
+use crate::setters::setters;
 use crate::source::Source;
 
 /// Asked now and then during long work; `true` stops it with [`Error::Interrupted`].
@@ -95,6 +96,7 @@ impl fmt::Debug for IndexSource {
 
 /// How to read. The same for all formats; each takes what concerns it.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Options {
     /// The format; `None` finds it by content and extension.
     pub format: Option<&'static Format>,
@@ -133,6 +135,24 @@ pub struct Options {
     /// Asked now and then whether to stop.
     pub interrupt: Option<Interrupt>,
 }
+
+setters!(Options {
+    format: Option<&'static Format>, from;
+    keys: Vec<Key>;
+    dialect: Dialect;
+    index: IndexSource;
+    strict: bool;
+    filter: Filter;
+    prune: bool;
+    values: bool;
+    eof: Eof;
+    window_bytes: usize;
+    max_record_bytes: u64;
+    max_chunk_bytes: u64;
+    limit_chunk_bytes: u64;
+    lookup_table_bytes: usize;
+    interrupt: Option<Interrupt>, from;
+});
 
 impl Options {
     /// What `max_record_bytes` is by default, and at most for Arrow: 2^31-1 bytes, the most that a `binary` value holds.

@@ -6,6 +6,7 @@ use serde::de::DeserializeOwned;
 use super::Part;
 use crate::error::{Error, Result};
 use crate::ledger::{RecordRun, Span, Summary};
+use crate::own::Own;
 use crate::record::Checked;
 use crate::record::Rows;
 use crate::source::Source;
@@ -80,7 +81,7 @@ pub enum Start<'a> {
 ///
 /// Reading strictly, records that are good and in front of the first damage that the walk meets may be given out before it;
 /// the error is of the damage that is first in the file.
-pub trait Walk: Send {
+pub trait Walk: Own + Send {
     /// Goes on until something is found. [`rows`](Self::rows) and [`spans`](Self::spans) are of the latest step alone.
     ///
     /// # Errors

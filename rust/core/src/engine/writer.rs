@@ -9,10 +9,12 @@ use crate::error::{Error, Result};
 use crate::ledger::Summary;
 use crate::own::Own;
 use crate::record::{Column, RecordId, Value};
+use crate::setters::setters;
 
 /// How to create a file, or open one to append to. The same for all formats; each takes what concerns it, and names that in
 /// [`Format::create_options`](super::Format::create_options).
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct WriteOptions {
     /// The key of the checksums: active, sealed.
     pub key: Key,
@@ -45,6 +47,23 @@ pub struct WriteOptions {
     /// Asked now and then whether to stop.
     pub interrupt: Option<Interrupt>,
 }
+
+setters!(WriteOptions {
+    key: Key;
+    append: bool;
+    overwrite: bool;
+    preallocate: u64;
+    zero_torn_tail: bool;
+    trailer: bool;
+    version: u16;
+    dialect: Dialect;
+    chunk_bytes: u64;
+    chunk_records: u32;
+    level: i32;
+    index: bool;
+    memory_bytes: u64;
+    interrupt: Option<Interrupt>, from;
+});
 
 impl Default for WriteOptions {
     fn default() -> Self {

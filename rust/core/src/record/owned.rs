@@ -176,6 +176,8 @@ impl Found for OwnedRows {
     }
 }
 
+impl Own for &OwnedRows {}
+
 #[allow(
     clippy::indexing_slicing,
     reason = "a row beyond the rows is the caller's mistake, as with any slice"

@@ -4,10 +4,11 @@ use std::ops::Range;
 
 use super::{ColumnBuffer, Value};
 use crate::cause::Cause;
+use crate::own::Own;
 
 /// Good records, in the order in which they were found. Methods that take a row panic where there is none of that number, as
 /// slices do.
-pub trait Rows {
+pub trait Rows: Own {
     /// How many there are.
     fn len(&self) -> usize;
 

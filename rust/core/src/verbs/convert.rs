@@ -10,11 +10,13 @@ use crate::error::{Error, Result};
 use crate::format::{self, tenant};
 use crate::output::Staging;
 use crate::record::{Column, ColumnKind, Rows, Value};
+use crate::setters::setter;
 use crate::source::Source;
 use crate::uuid6::Generator;
 
 /// What becomes of the records.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Conversion<'a> {
     /// The format to write.
     pub to: &'static Format,
@@ -27,6 +29,27 @@ pub struct Conversion<'a> {
     pub set: &'a [(String, Value<'a>)],
     /// Replace an existing file. Otherwise it is an error.
     pub overwrite: bool,
+}
+
+impl Conversion<'_> {
+    /// A conversion to a format, with its usual options: nothing is dropped, and an existing file is an error.
+    #[must_use]
+    pub fn to(format: &'static Format) -> Self {
+        Self {
+            to: format,
+            write: WriteOptions::default(),
+            drop: &[],
+            set: &[],
+            overwrite: false,
+        }
+    }
+}
+
+impl<'a> Conversion<'a> {
+    setter!(write: WriteOptions);
+    setter!(drop: &'a [String]);
+    setter!(set: &'a [(String, Value<'a>)]);
+    setter!(overwrite: bool);
 }
 
 /// Where the values of a column to be written come from.

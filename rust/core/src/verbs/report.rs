@@ -70,3 +70,85 @@ impl Report {
         self.summary.merge(&part.summary);
     }
 }
+
+#[cfg(test)]
+mod tests {
+
+    use super::*;
+    use crate::engine::{Carry, Step, nothing::Nothing};
+    use crate::error::Result;
+    use crate::format::sealed;
+    use crate::ledger::{Cause, Kind, Span};
+    use crate::own::Own;
+    use crate::record::{Checked, Rows};
+    use crate::source::BytesSource;
+
+    /// Gives these ranges, and the records of a walk that has not begun.
+    struct Ranges(Vec<Span>, Nothing);
+
+    impl Own for Ranges {}
+
+    impl Walk for Ranges {
+        fn step(&mut self) -> Result<Step> {
+            Ok(Step::Done)
+        }
+        fn rows(&self) -> Box<dyn Rows + '_> {
+            self.1.rows()
+        }
+        fn spans(&self) -> &[Span] {
+            &self.0
+        }
+        fn checked(&self) -> Checked {
+            Checked::Checksum
+        }
+        fn offset(&self) -> u64 {
+            0
+        }
+        fn carry(&self) -> Carry {
+            Carry(String::new())
+        }
+    }
+
+    /// A range that two parts have a half of each counts once, also where it is the last that a report can name.
+    #[test]
+    fn reports_on_parts_name_as_many_ranges_as_one_on_the_whole() {
+        let empty = BytesSource::new(Vec::new());
+        let most = Report::MAX_DAMAGE as u64;
+        let span = |start, end, cause: Option<Cause>| Span {
+            start,
+            end,
+            kind: cause.map_or(Kind::Record, |_| Kind::Corrupt),
+            cause,
+        };
+        let bad = Some(Cause::ChecksumMismatch);
+        for (number, is_truncated) in [(most, false), (most + 1, true)] {
+            let pair = |at: u64| [span(at, at + 2, bad), span(at + 2, at + 3, None)];
+            let all: Vec<_> = (0..number).flat_map(|number| pair(number * 3)).collect();
+            for half in [0, number / 2, number - 1].map(|number| number * 3 + 1) {
+                let before = all.iter().filter(|span| span.start < half);
+                let behind = all.iter().filter(|span| span.end > half);
+                let parts = [
+                    before
+                        .map(|own| span(own.start, own.end.min(half), own.cause))
+                        .collect(),
+                    behind
+                        .map(|own| span(own.start.max(half), own.end, own.cause))
+                        .collect(),
+                ];
+                let of = |spans| {
+                    let mut report = Report::new(&sealed::FORMAT, None, number * 3);
+                    let walk = Nothing::new(&sealed::FORMAT, &empty);
+                    report.add(&Ranges(spans, walk));
+                    report
+                };
+                let [mut report, other] = parts.map(of);
+                report.merge(&other);
+                let whole = of(all.clone());
+                assert_eq!(report.damage, whole.damage);
+                assert_eq!(report.totals, whole.totals);
+                assert_eq!(report.truncated, is_truncated);
+                assert_eq!(whole.truncated, is_truncated);
+            }
+        }
+    }
+}

@@ -14,6 +14,7 @@ use crate::format::{self, resolve, sealed};
 use crate::ledger::Cause;
 use crate::record::Checked;
 use crate::record::{Rows, Value};
+use crate::setters::setters;
 use crate::source::{FileSource, Source, Window};
 
 const CHECKSUM_BYTES: usize = 8;
@@ -22,12 +23,18 @@ const CHECKSUMS_AHEAD_BYTES: usize = 64 << 10;
 
 /// How a segment is sealed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SealOptions {
     /// Write checksums behind the data.
     pub trailer: bool,
     /// Replace an existing file. Otherwise it is an error.
     pub overwrite: bool,
 }
+
+setters!(SealOptions {
+    trailer: bool;
+    overwrite: bool;
+});
 
 impl Default for SealOptions {
     fn default() -> Self {

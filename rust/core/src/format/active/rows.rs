@@ -6,6 +6,7 @@ use super::group::Extent;
 use super::layout::{MIN_HEADER_BYTES, UUID_BYTES, type_of};
 use crate::bug::OrBug;
 use crate::cursor::Cursor;
+use crate::own::Own;
 use crate::record::ColumnBuffer;
 use crate::record::{Rows, Value};
 use crate::uuid6;
@@ -87,6 +88,8 @@ impl ActiveRows<'_> {
         }
     }
 }
+
+impl Own for ActiveRows<'_> {}
 
 impl Rows for ActiveRows<'_> {
     fn len(&self) -> usize {

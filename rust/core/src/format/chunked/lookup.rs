@@ -17,6 +17,7 @@ use super::walk::ChunkedScan;
 use crate::engine::{Filter, Hits, Lookup, Options, Start, Step, Unproven, Walk};
 use crate::error::{Error, Result};
 use crate::limits::LIMITS;
+use crate::own::Own;
 use crate::record::{OwnedRows, RecordId, Value};
 use crate::source::Source;
 
@@ -271,6 +272,8 @@ impl ChunkedLookup {
         Ok(found)
     }
 }
+
+impl Own for ChunkedLookup {}
 
 impl Lookup for ChunkedLookup {
     fn get(&self, ids: &[RecordId]) -> Result<Hits> {

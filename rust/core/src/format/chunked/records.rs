@@ -7,6 +7,7 @@ use super::layout::{RECORD_HEADER_BYTES, decode_record};
 use crate::bug::OrBug;
 use crate::engine::Filter;
 use crate::limits::LIMITS;
+use crate::own::Own;
 use crate::record::ColumnBuffer;
 use crate::record::{Rows, Scalar, Value};
 use crate::saturating::{saturating_bound, saturating_usize};
@@ -190,6 +191,8 @@ impl ChunkRows<'_> {
         body.or_bug_default("a body within the content")
     }
 }
+
+impl Own for ChunkRows<'_> {}
 
 impl Rows for ChunkRows<'_> {
     fn len(&self) -> usize {

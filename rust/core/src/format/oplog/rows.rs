@@ -14,6 +14,7 @@ use super::resolved::Resolved;
 use crate::bug::OrBug;
 use crate::error::{Error, Result};
 use crate::ledger::Cause;
+use crate::own::Own;
 use crate::record::ColumnBuffer;
 use crate::record::{Rows, Value};
 use crate::saturating::saturating_usize;
@@ -141,6 +142,8 @@ impl<'a> OplogRows<'a> {
         }
     }
 }
+
+impl Own for OplogRows<'_> {}
 
 impl Rows for OplogRows<'_> {
     fn len(&self) -> usize {

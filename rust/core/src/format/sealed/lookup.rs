@@ -17,6 +17,7 @@ use crate::bug::OrBug;
 use crate::engine::{Filter, Hits, Lookup, Options, Unproven, UuidBounds, Walk};
 use crate::error::Result;
 use crate::limits::LIMITS;
+use crate::own::Own;
 use crate::record::{Checked, RecordId};
 use crate::source::Source;
 
@@ -258,6 +259,8 @@ impl SealedLookup {
         Ok(self.segment().beginning())
     }
 }
+
+impl Own for SealedLookup {}
 
 impl Lookup for SealedLookup {
     fn get(&self, ids: &[RecordId]) -> Result<Hits> {

@@ -60,6 +60,8 @@ impl<B: Bodies> SealedRows<'_, B> {
     }
 }
 
+impl<B: Bodies> Own for SealedRows<'_, B> {}
+
 impl<B: Bodies> Rows for SealedRows<'_, B> {
     fn len(&self) -> usize {
         self.messages.len()

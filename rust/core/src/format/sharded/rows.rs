@@ -2,6 +2,7 @@
 
 use super::layout::{HEADER_BYTES, Header};
 use crate::bug::OrBug;
+use crate::own::Own;
 use crate::record::{Rows, Value};
 use crate::saturating::saturating_usize;
 
@@ -35,6 +36,8 @@ impl ShardedRows<'_> {
         &self.records[row]
     }
 }
+
+impl Own for ShardedRows<'_> {}
 
 impl Rows for ShardedRows<'_> {
     fn len(&self) -> usize {

@@ -14,6 +14,7 @@ use crate::bug::OrBug;
 use crate::engine::{Filter, Hits, Lookup, Options, Step, Unproven, Walk};
 use crate::error::{Damage, Error, Result};
 use crate::limits::LIMITS;
+use crate::own::Own;
 use crate::record::{Checked, OwnedRows, RecordId, Scalar, Value};
 use crate::source::Source;
 
@@ -305,6 +306,8 @@ fn take_rows(
     }
     filled
 }
+
+impl Own for TocLookup {}
 
 impl Lookup for TocLookup {
     fn get(&self, ids: &[RecordId]) -> Result<Hits> {

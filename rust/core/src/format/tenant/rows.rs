@@ -7,6 +7,7 @@ use super::block::Name;
 use super::layout::TocEntry;
 use super::probe::Input;
 use crate::limits::LIMITS;
+use crate::own::Own;
 use crate::record::{ColumnBuffer, Rows, Value};
 use crate::text::escape;
 
@@ -79,6 +80,8 @@ impl TenantRows<'_> {
             .unwrap_or_default()
     }
 }
+
+impl Own for TenantRows<'_> {}
 
 impl Rows for TenantRows<'_> {
     fn len(&self) -> usize {

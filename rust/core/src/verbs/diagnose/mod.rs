@@ -22,6 +22,7 @@ use crate::engine::{Filter, Format, Options};
 use crate::error::Result;
 use crate::ledger::{Cause, Kind, Span};
 use crate::record::Checked;
+use crate::setters::setters;
 use crate::source::{PatchedSource, Source};
 use budget::Budget;
 use reason::Explanation;
@@ -32,12 +33,18 @@ const MAX_CONFIRMED_BYTES: u64 = 1 << 30;
 
 /// How much explaining may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct DiagnoseOptions {
     /// How many damaged ranges are explained: the first ones.
     pub ranges: usize,
     /// How many bytes may be hashed or decoded in trials, over all ranges.
     pub work_bytes: u64,
 }
+
+setters!(DiagnoseOptions {
+    ranges: usize;
+    work_bytes: u64;
+});
 
 impl Default for DiagnoseOptions {
     fn default() -> Self {

@@ -19,6 +19,7 @@ use crate::error::{Error, Result, name};
 use crate::format::resolve;
 use crate::ledger::Kind;
 use crate::output::{NewFile, commit_together};
+use crate::setters::setters;
 use crate::source::{FileSource, Source};
 use manifest::{Header, How, Manifest, Sum, write_line};
 use places::Places;
@@ -31,6 +32,7 @@ const STAGES: u64 = 5;
 
 /// How a file is recovered.
 #[derive(Clone, Debug, Default)]
+#[non_exhaustive]
 pub struct Recovery {
     /// Where the bytes go that are not in the new file. Beside it, with `.quarantine` behind its name, if that is `None`; and
     /// then only if there are any. The manifest is there too, with `.manifest.jsonl` behind that name.
@@ -43,6 +45,13 @@ pub struct Recovery {
     /// of other formats have no numbers that depend on those in front of them: nothing changes for them.
     pub renumber: bool,
 }
+
+setters!(Recovery {
+    quarantine: Option<PathBuf>, from;
+    overwrite: bool;
+    force: bool;
+    renumber: bool;
+});
 
 /// What was recovered.
 #[derive(Clone, Debug)]
