@@ -31,7 +31,7 @@ from ._native import (
     uuid6,
     verify,
 )
-from ._types import Column, Diagnosis, Format, Neighbour, Repair, Span
+from ._types import Column, Diagnosis, Format, FormatOption, Neighbour, Repair, Span
 
 __all__ = [
     "Batch",
@@ -44,6 +44,7 @@ __all__ = [
     "Diagnosis",
     "Format",
     "FormatError",
+    "FormatOption",
     "Index",
     "Ledger",
     "LimitError",

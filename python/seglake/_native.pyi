@@ -10,7 +10,18 @@ from typing import Any, BinaryIO, Literal, Protocol, Self, TypeAlias, final, ove
 from typing_extensions import Buffer
 
 from seglake._remote import RemoteFile
-from seglake._types import Diagnosis, DialectName, Format, FormatName, Span
+from seglake._types import (
+    ChunkedOptions,
+    Diagnosis,
+    DialectName,
+    Format,
+    FormatName,
+    Limits,
+    NewFileOptions,
+    SealedOptions,
+    Span,
+    TenantOptions,
+)
 
 __all__ = [
     "Batch",
@@ -54,39 +65,30 @@ class _ArrowArray(Protocol):
 _Source: TypeAlias = str | PathLike[str] | BinaryIO | Buffer | RemoteFile
 # A `pyarrow.fs.FileSystem` or an `fsspec` file system, neither of which is needed to import this.
 _FileSystem: TypeAlias = object
-_Bound: TypeAlias = datetime | _uuid.UUID
+_KeyFile: TypeAlias = str | PathLike[str]
+_Key: TypeAlias = bytes | _KeyFile | Sequence[bytes | _KeyFile]
+_Filters: TypeAlias = Sequence[tuple[str, str, Any]]
+_CreateOptions: TypeAlias = SealedOptions | TenantOptions | ChunkedOptions
 _Index: TypeAlias = _Source | bool
-_Names: TypeAlias = Sequence[str | bytes]
 
 def open(
     source: _Source,
     *,
     format: FormatName | None = None,
     dialect: DialectName | None = None,
-    index: _Index | None = None,
-    key: bytes | None = None,
-    keys: Sequence[bytes] | None = None,
-    key_file: str | PathLike[str] | None = None,
+    columns: Sequence[str] | None = None,
+    filters: _Filters | None = None,
     on_damage: Literal["raise", "skip"] = "raise",
-    since: _Bound | None = None,
-    until: _Bound | None = None,
-    start_offset: int | None = None,
-    end_offset: int | None = None,
-    partitions: Sequence[int] | None = None,
-    tenants: _Names | None = None,
-    types: _Names | None = None,
+    key: _Key | None = None,
+    threads: int | None = ...,  # 1
+    mmap: bool = False,
+    copy: bool = True,
     prune: bool = False,
     part: Part | None = None,
-    columns: Sequence[str] | None = None,
-    batch_bytes: int = 8388608,
-    batch_rows: int = 131072,
-    threads: int | None = ...,  # 1
-    max_record_bytes: int = 2147483647,
-    max_chunk_bytes: int | None = None,
-    limit_chunk_bytes: int | None = None,
+    index: _Index | None = None,
     uuid_type: Literal["fixed", "binary", "string"] = "fixed",
-    mmap: bool = False,
-    views: bool = False,
+    batch_rows: int = 131072,
+    limits: Limits | None = None,
     filesystem: _FileSystem | None = None,
 ) -> Reader: ...
 def verify(
@@ -94,13 +96,11 @@ def verify(
     *,
     format: FormatName | None = None,
     dialect: DialectName | None = None,
-    key: bytes | None = None,
-    keys: Sequence[bytes] | None = None,
-    key_file: str | PathLike[str] | None = None,
-    limit_chunk_bytes: int | None = None,
-    mmap: bool = False,
+    key: _Key | None = None,
     explain: bool | int | None = None,
     threads: int | None = ...,  # 1
+    mmap: bool = False,
+    limits: Limits | None = None,
     progress: Callable[[int, int], object] | None = None,
     filesystem: _FileSystem | None = None,
 ) -> Report: ...
@@ -108,40 +108,28 @@ def create(
     path: str | PathLike[str],
     *,
     format: FormatName,
-    key: bytes | None = None,
-    key_file: str | PathLike[str] | None = None,
-    append: bool | None = None,
-    overwrite: bool | None = None,
-    preallocate: int | None = None,
-    zero_torn_tail: bool | None = None,
-    trailer: bool | None = None,
-    version: int | None = None,
     dialect: DialectName | None = None,
-    chunk_bytes: int | None = None,
-    chunk_records: int | None = None,
-    level: int | None = None,
-    index: bool | None = None,
-    memory_bytes: int | None = None,
+    key: _Key | None = None,
+    if_exists: Literal["error", "append", "overwrite"] = "error",
+    zero_torn_tail: bool = False,
+    preallocate: int = 0,
+    options: _CreateOptions | None = None,
 ) -> Writer: ...
 def formats(*, dialect: DialectName | None = None) -> dict[str, Format]: ...
 def detect(
     source: _Source,
     *,
     dialect: DialectName | None = None,
-    key: bytes | None = None,
-    keys: Sequence[bytes] | None = None,
-    key_file: str | PathLike[str] | None = None,
+    key: _Key | None = None,
     filesystem: _FileSystem | None = None,
 ) -> Detection: ...
 def seal(
     source: _Source,
     path: str | PathLike[str],
     *,
-    key: bytes | None = None,
-    keys: Sequence[bytes] | None = None,
-    key_file: str | PathLike[str] | None = None,
-    on_damage: Literal["raise", "skip"] = "raise",
     trailer: bool = True,
+    on_damage: Literal["raise", "skip"] = "raise",
+    key: _Key | None = None,
     overwrite: bool = False,
     progress: Callable[[int, int], object] | None = None,
     filesystem: _FileSystem | None = None,
@@ -151,15 +139,13 @@ def recover(
     path: str | PathLike[str],
     *,
     quarantine: str | PathLike[str] | None = None,
-    overwrite: bool = False,
-    force: bool = False,
     renumber: bool = False,
+    force: bool = False,
     format: FormatName | None = None,
     dialect: DialectName | None = None,
-    key: bytes | None = None,
-    keys: Sequence[bytes] | None = None,
-    key_file: str | PathLike[str] | None = None,
-    limit_chunk_bytes: int | None = None,
+    key: _Key | None = None,
+    overwrite: bool = False,
+    limits: Limits | None = None,
     progress: Callable[[int, int], object] | None = None,
     filesystem: _FileSystem | None = None,
 ) -> Recovered: ...
@@ -177,26 +163,16 @@ def convert(
     path: str | PathLike[str],
     *,
     to: FormatName | None = None,
-    drop: Sequence[str] | None = None,
+    drop: Sequence[str] = ...,  # ()
     set: Mapping[str, Any] | None = None,
-    write: Mapping[str, Any] | None = None,
-    overwrite: bool = False,
+    options: NewFileOptions | None = None,
     format: FormatName | None = None,
     dialect: DialectName | None = None,
-    key: bytes | None = None,
-    keys: Sequence[bytes] | None = None,
-    key_file: str | PathLike[str] | None = None,
+    filters: _Filters | None = None,
     on_damage: Literal["raise", "skip"] = "raise",
-    since: _Bound | None = None,
-    until: _Bound | None = None,
-    start_offset: int | None = None,
-    end_offset: int | None = None,
-    partitions: Sequence[int] | None = None,
-    tenants: _Names | None = None,
-    types: _Names | None = None,
-    max_record_bytes: int = 2147483647,
-    max_chunk_bytes: int | None = None,
-    limit_chunk_bytes: int | None = None,
+    key: _Key | None = None,
+    overwrite: bool = False,
+    limits: Limits | None = None,
     progress: Callable[[int, int], object] | None = None,
     filesystem: _FileSystem | None = None,
 ) -> Report: ...
@@ -205,7 +181,7 @@ def index(
     path: str | PathLike[str] | None = None,
     *,
     overwrite: bool = True,
-    limit_chunk_bytes: int | None = None,
+    limits: Limits | None = None,
     filesystem: _FileSystem | None = None,
 ) -> Index: ...
 def decode_message(data: Buffer, *, dialect: DialectName = "draft", seq: int | None = None) -> Record: ...
@@ -239,17 +215,7 @@ class Reader:
     def get_many(self, ids: _ArrowStream | _ArrowArray) -> Batch: ...
     @overload
     def get_many(self, ids: Iterable[Any]) -> list[Record | None]: ...
-    def range(
-        self,
-        since: _Bound | int | None = None,
-        until: _Bound | int | None = None,
-        *,
-        start_offset: int | None = None,
-        end_offset: int | None = None,
-        partitions: Sequence[int] | None = None,
-        tenants: _Names | None = None,
-        types: _Names | None = None,
-    ) -> Records: ...
+    def range(self, filters: _Filters) -> Records: ...
     def partitions(self) -> list[int]: ...
     def tenants(self, partition: int | None = None) -> list[str]: ...
     def blocks(self) -> list[dict[str, Any]]: ...

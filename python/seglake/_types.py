@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple, TypeAlias
+from os import PathLike
+from typing import Literal, NamedTuple, TypeAlias, TypedDict
 from uuid import UUID
 
 FormatName: TypeAlias = Literal["active", "sealed", "tenant", "chunked", "oplog"]
@@ -10,6 +11,80 @@ FormatName: TypeAlias = Literal["active", "sealed", "tenant", "chunked", "oplog"
 
 DialectName: TypeAlias = Literal["draft", "draft-1.1", "autobase"]
 """How the messages of an oplog are laid out."""
+
+
+class Limits(TypedDict, total=False):
+    """How much is read at once or at most, in bytes.
+
+    Attributes:
+        record_bytes: a larger record is an error when it is to be returned. 2^31-1 by default. `open` and `convert`.
+        batch_bytes: an Arrow batch ends before its values have more bytes, but has at least one row. 8 MiB by default.
+            `open`.
+        chunk_memory_bytes: a chunk with more content is decoded twice instead of into memory. 64 MiB by default.
+            Chunked files.
+        chunk_bytes: a chunk with more content is an error. 1 GiB by default. Chunked files.
+        lookup_table_bytes: the most memory for a table that makes looking up by UUID faster. 16 MiB by default, 0 for
+            none. Sealed files.
+    """
+
+    record_bytes: int
+    batch_bytes: int
+    chunk_memory_bytes: int
+    chunk_bytes: int
+    lookup_table_bytes: int
+
+
+class SealedOptions(TypedDict, total=False):
+    """How a sealed file is written.
+
+    Attributes:
+        trailer: whether checksums are written after the data. True by default.
+    """
+
+    trailer: bool
+
+
+class TenantOptions(TypedDict, total=False):
+    """How a tenant file is written.
+
+    Attributes:
+        version: the version of the layout, 1 or 2. 2 by default.
+        memory_bytes: how many bytes of messages are kept in memory before they are spilled to temporary files.
+            64 MiB by default.
+    """
+
+    version: int
+    memory_bytes: int
+
+
+class ChunkedOptions(TypedDict, total=False):
+    """How a chunked file is written. A chunk that is damaged is lost as a whole.
+
+    Attributes:
+        chunk_bytes: a chunk is closed when its records have this many bytes before compression. 256 KiB by default.
+        chunk_records: a chunk is closed when it has this many records. 65,536 by default.
+        level: the zstd compression level. 1 by default.
+        index: whether the index is written beside the file. True by default.
+    """
+
+    chunk_bytes: int
+    chunk_records: int
+    level: int
+    index: bool
+
+
+class NewFileOptions(SealedOptions, TenantOptions, ChunkedOptions, total=False):
+    """How `convert` writes the new file: the options of its format, and what `create` has arguments for.
+
+    Attributes:
+        dialect: how the messages of a new oplog are laid out.
+        key: the key of the new file's checksums: 32 bytes, or the path of a file that holds it.
+        preallocate: the length in bytes to which a new active file is filled with zeros.
+    """
+
+    dialect: DialectName
+    key: bytes | str | PathLike[str]
+    preallocate: int
 
 
 class Column(NamedTuple):
@@ -25,6 +100,29 @@ class Column(NamedTuple):
     optional: bool
 
 
+class FormatOption(NamedTuple):
+    """An option for reading or writing files of a format, as the format declares it.
+
+    Attributes:
+        name: the name that callers use.
+        kind: which values it takes: `flag` (a bool), `number` (an int), `bytes` (an int, a number of bytes), `name`
+            (one of `choices`), `key` (the keys of checksums) or `index` (where an index is).
+        about: what it does.
+        default: what it is unless it is given; None for keys and indexes.
+        minimum: the least number that it may be, None where it is not a number.
+        maximum: the greatest number that it may be, None likewise.
+        choices: the names that it may be, empty where it is not a name.
+    """
+
+    name: str
+    kind: str
+    about: str
+    default: bool | int | str | None = None
+    minimum: int | None = None
+    maximum: int | None = None
+    choices: tuple[str, ...] = ()
+
+
 class Format(NamedTuple):
     """What a format is, as `formats` has it.
 
@@ -35,8 +133,10 @@ class Format(NamedTuple):
             none.
         columns: what its records have, in the order in which they are shown.
         identifier: the names of the columns that one record is found by.
-        open_options: the arguments of `open` that concern only some formats, and this one among them.
-        create_options: the arguments of `create` that concern this format.
+        open_options: the options for reading that concern only some formats, and this one among them, by their names:
+            arguments of `open`, and what its `limits` take.
+        create_options: the options for writing that concern this format, by their names: arguments of `create`, and
+            what its `options` take.
         splittable: whether `Reader.split` may give several parts of one file.
         checked: how records are checked at best: `checksum` or `structure`.
         marks_damage: whether records may be given out although something about them is damaged, which the column
@@ -48,8 +148,8 @@ class Format(NamedTuple):
     index_extension: str | None
     columns: tuple[Column, ...]
     identifier: tuple[str, ...]
-    open_options: tuple[str, ...]
-    create_options: tuple[str, ...]
+    open_options: dict[str, FormatOption]
+    create_options: dict[str, FormatOption]
     splittable: bool
     checked: str
     marks_damage: bool

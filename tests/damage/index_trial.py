@@ -44,7 +44,7 @@ def run(kind: str, seed: int) -> Verdict:
             if reader.get(identity[0] + len(records)) is not None:
                 verdict.silent.append(f"{identity[0] + len(records)} was never written, and is found")
         start, end = sorted(identity[0] for identity in random.sample(list(records), 2))
-        chosen = [fields_of(record)[1] for record in reader.range(start_offset=start, end_offset=end)]
+        chosen = [fields_of(record)[1] for record in reader.range([("offset", ">=", start), ("offset", "<", end)])]
         if chosen != [fields for fields in records.values() if start <= fields["offset"] < end]:
             verdict.silent.append(f"{len(chosen)} records are chosen of the offsets {start} to {end}")
         index = reader.index()

@@ -140,7 +140,7 @@ def _uuid_keyed(format: str, *, appended: bool, checked: bool = True, nested: bo
 
 def _tenant(version: int) -> Layout:
     identity = ("partition", "tenant_bytes", "index")
-    return Layout("tenant", identity, _of_tenant, {"version": version}, checked=version == 2)
+    return Layout("tenant", identity, _of_tenant, {"options": {"version": version}}, checked=version == 2)
 
 
 def _chunked(**writing: Any) -> Layout:
@@ -157,10 +157,10 @@ LAYOUTS: dict[str, Layout] = {
     "active-preallocated": _uuid_keyed("active", appended=True, preallocate=100_000),
     "active-nested": _uuid_keyed("active", appended=True, nested=True),
     "sealed": _uuid_keyed("sealed", appended=False),
-    "sealed-no-trailer": _uuid_keyed("sealed", appended=False, checked=False, trailer=False),
+    "sealed-no-trailer": _uuid_keyed("sealed", appended=False, checked=False, options={"trailer": False}),
     "tenant": _tenant(2),
     "tenant-version-1": _tenant(1),
-    "chunked": _chunked(chunk_records=20, index=True),
+    "chunked": _chunked(options={"chunk_records": 20, "index": True}),
     "chunked-default": _chunked(),
     "oplog": _oplog("draft", _draft),
     "oplog-draft-1.1": _oplog("draft-1.1", _draft),

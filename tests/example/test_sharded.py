@@ -90,8 +90,10 @@ def test_random_damage_is_what_the_rules_say() -> None:
                     content[at:at] = draw.randbytes(draw.randrange(1, 60))
                 case _:
                     content[at : at + 20] = bytes(len(content[at : at + 20]))
-        records, ledger = reference.scan(bytes(content))
-        with seglake.open(bytes(content), format="sharded", on_damage="skip") as reader:
+        body_bytes = draw.choice([0, 3, 10, 40, reference.MAX_BODY_BYTES])
+        records, ledger = reference.scan(bytes(content), body_bytes)
+        limits = {"body_bytes": body_bytes}
+        with seglake.open(bytes(content), format="sharded", on_damage="skip", limits=limits) as reader:
             found = [list(own) for own in reader.ledger()]
             assert found == ledger
             with warnings.catch_warnings():
@@ -113,15 +115,43 @@ def test_a_record_is_found_by_shard_and_sequence(segment: Path) -> None:
 
 def test_arrow_and_filters(segment: Path) -> None:
     since, until = START + timedelta(seconds=10), START + timedelta(seconds=13)
-    with seglake.open(segment, since=since, until=until) as reader:
+    filters: list[Any] = [("timestamp", ">=", since), ("timestamp", "<", until)]
+    with seglake.open(segment, filters=filters) as reader:
         table = pa.table(reader)
     assert table.column_names == ["timestamp", "shard", "sequence", "level", "value"]
     assert table["value"].to_pylist() == [b"value 10", b"value 11", b"value 12"]
+    with seglake.open(segment, filters=[("shard", "==", 2), ("level", "in", [1, 3]), ("sequence", "<", 20)]) as reader:
+        found = [int(own.value.split()[1]) for own in reader]
+    assert found == [number for number in range(60) if number % 3 == 2 and number % 8 in (1, 3)]
+    with pytest.raises(ValueError, match="cannot filter sharded records by type"):
+        seglake.open(segment, filters=[("type", "in", ["a"])])
+
+
+def test_an_option_of_its_own(segment: Path, tmp_path: Path) -> None:
+    own = seglake.formats()["sharded"]
+    option = own.open_options["body_bytes"]
+    assert (option.kind, option.default, option.minimum, option.maximum) == ("bytes", 2**32 - 1, 0, 2**32 - 1)
+    assert own.create_options["body_bytes"] == option
+    # Values have 7 to 9 bytes.
+    report = seglake.verify(segment, limits={"body_bytes": 8})
+    assert report.records == 100
+    (span,) = report.damage
+    assert (span.kind, span.cause, span.end) == ("corrupt", "length_out_of_bounds", segment.stat().st_size)
+    with pytest.raises(seglake.DamageError, match="length_out_of_bounds"):
+        list(seglake.open(segment, limits={"body_bytes": 8}))
+    with pytest.raises(ValueError, match="body_bytes is 4294967296: it is 0 to 4294967295"):
+        seglake.open(segment, limits={"body_bytes": 1 << 32})
+    with pytest.raises(ValueError, match="body_bytes does not concern active files"):
+        seglake.open(b"", format="active", limits={"body_bytes": 8})
     with (
-        seglake.open(segment, types=["a"]) as reader,
-        pytest.raises(ValueError, match="cannot filter sharded records by type"),
+        seglake.create(tmp_path / "b.sharded", format="sharded", options={"body_bytes": 8}) as writer,
+        pytest.raises(ValueError, match="value has 9 bytes: body_bytes allows 8"),
     ):
-        list(reader)
+        for number in range(COUNT):
+            writer.write(**fields(number))
+    assert seglake.verify(tmp_path / "b.sharded").records == 100
+    with pytest.raises(ValueError, match="body_bytes does not concern active files"):
+        seglake.create(tmp_path / "b.active", format="active", options={"body_bytes": 8})
 
 
 def test_damage_is_told_explained_and_recovered(damaged: Path, tmp_path: Path) -> None:
@@ -146,14 +176,14 @@ def test_appending_and_torn_tails(segment: Path) -> None:
     whole = segment.read_bytes()
     segment.write_bytes(whole[:-3])
     with pytest.raises(seglake.DamageError, match="length_out_of_bounds"):
-        seglake.create(segment, format="sharded", append=True)
-    with seglake.create(segment, format="sharded", append=True, zero_torn_tail=True) as writer:
+        seglake.create(segment, format="sharded", if_exists="append")
+    with seglake.create(segment, format="sharded", if_exists="append", zero_torn_tail=True) as writer:
         assert writer.last == ((COUNT - 2) % 3, (COUNT - 2) // 3)
         writer.write(**fields(COUNT - 1))
     assert segment.read_bytes() == whole
     for wrong in ({"level": 256}, {"shard": -1}, {"shard": 65536}):
         with (
-            seglake.create(segment, format="sharded", append=True) as writer,
+            seglake.create(segment, format="sharded", if_exists="append") as writer,
             pytest.raises(ValueError, match="a record holds 0 to"),
         ):
             writer.write(**{**fields(0), **wrong})
@@ -170,7 +200,7 @@ def test_a_torn_tail_that_holds_records_is_not_cut_off(segment: Path) -> None:
     kept = segment.read_bytes()
     assert reference.scan(kept)[1][-1][2] == "torn_tail"
     with pytest.raises(seglake.DamageError, match="checksum_mismatch"):
-        seglake.create(segment, format="sharded", append=True, zero_torn_tail=True)
+        seglake.create(segment, format="sharded", if_exists="append", zero_torn_tail=True)
     assert segment.read_bytes() == kept
 
 
@@ -193,6 +223,23 @@ def test_the_command_line(damaged: Path) -> None:
     assert "SHARD/SEQUENCE" in run("cat", "--get", "x", damaged, status=2)
     assert "flipped bit" in run("verify", damaged, status=1)
     assert "shard" in run("info", damaged)
+    where = ("--where", "shard == 1", "--where", "sequence<3", "--on-damage", "skip")
+    chosen = run("cat", *where, "--columns", "sequence,value", damaged, status=1)
+    found = [line.split() for line in chosen.splitlines() if "value" in line]
+    assert found == [["0", "value", "1"], ["1", "value", "4"], ["2", "value", "7"]]
+    assert "length_out_of_bounds" in run("verify", "--limits", "body_bytes=8", damaged, status=1)
+    assert run("cat", "--limits", "body_bytes=8", "--on-damage", "skip", damaged, status=1).count("value ") == 100
+
+
+def test_converting_on_the_command_line(segment: Path) -> None:
+    new = segment.with_name("new.sharded")
+    assert "body_bytes allows 8" in run("convert", segment, new, "--option", "body_bytes=8", status=2)
+    assert not new.exists()
+    run("convert", segment, new, "--option", "body_bytes=9", "--limits", "body_bytes=1KiB")
+    assert new.read_bytes() == segment.read_bytes()
+    assert "expected 0 to 4294967295 bytes" in " ".join(
+        run("convert", segment, new, "--option", "body_bytes=4GiB", status=2).split()
+    )
 
 
 @pytest.fixture(scope="module")
@@ -219,6 +266,20 @@ def test_spark_reads_filters_and_writes(damaged: Path, tmp_path: Path, spark: Sp
     written = sorted(out.glob("*.sharded"))
     bodies = [record["value"] for path in written for record in reference.scan(path.read_bytes())[0]]
     assert sorted(map(bytes.fromhex, bodies)) == [b"value %d" % number for number in range(990, COUNT)]
+
+
+def test_spark_has_its_option(segment: Path, tmp_path: Path, spark: SparkSession) -> None:
+    loaded = spark.read.format("seglake").option("mode", "DROPMALFORMED").option("bodyBytes", "8")
+    assert loaded.load(str(segment)).count() == 100
+    frame = spark.read.format("seglake").load(str(segment)).drop("_corrupt_record")
+    writer = frame.write.format("seglake").option("segmentFormat", "sharded").mode("append")
+    with pytest.raises(Exception, match="body_bytes allows 8"):
+        writer.option("bodyBytes", "8").save(str(tmp_path / "out"))
+    writer.option("bodyBytes", "1k").save(str(tmp_path / "out"))
+    assert spark.read.format("seglake").load(str(tmp_path / "out")).count() == COUNT
+    with pytest.raises(Exception, match="option bodyBytes does not concern format active"):
+        active = frame.write.format("seglake").option("segmentFormat", "active").mode("append")
+        active.option("bodyBytes", "8").save(str(tmp_path))
 
 
 def test_the_checksum_is_that_of_zlib() -> None:

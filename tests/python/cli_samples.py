@@ -24,7 +24,11 @@ def fields(format: str, number: int) -> dict[str, Any]:
 def sample(folder: Path, format: str, **options: Any) -> Path:
     """Writes a file of 20 records whose values are their numbers, in order."""
     path = folder / f"sample.{EXTENSIONS[format]}"
-    how: dict[str, Any] = {"format": format, **({"chunk_records": 4} if format == "chunked" else {}), **options}
+    how: dict[str, Any] = {
+        "format": format,
+        **({"options": {"chunk_records": 4}} if format == "chunked" else {}),
+        **options,
+    }
     with seglake.create(path, **how) as writer:
         for number in range(RECORDS):
             writer.write(value=b"%d" % number, **fields(format, number))

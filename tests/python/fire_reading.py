@@ -30,7 +30,7 @@ def every_way(path: Path) -> dict[str, Callable[[seglake.Reader], object]]:
         "records": values,
         "batches": arrow_values,
         "stream": lambda reader: pa.table(reader).column("value").to_pylist(),
-        "range": lambda reader: values(reader.range()),
+        "range": lambda reader: values(reader.range([])),
         "records_from": lambda reader: values(reader.records_from(start)),
         "get_many": lambda reader: values(reader.get_many(known)),
         "get": lambda reader: [reader.get(*(id if isinstance(id, tuple) else (id,))).value for id in known[::40]],
@@ -98,7 +98,7 @@ def closed(folder: str) -> None:
         path = sample(Path(folder), format)
         for name, way in every_way(path).items():
             reader = seglake.open(path)
-            begun: list[Any] = [iter(reader), reader.batches(), reader.ledger(), reader.range()]
+            begun: list[Any] = [iter(reader), reader.batches(), reader.ledger(), reader.range([])]
             for passing in begun:
                 next(passing)
             reader.close()
@@ -119,7 +119,7 @@ def dropped(folder: str) -> None:
         path = sample(Path(folder), format)
         for _ in range(20):
             reader = seglake.open(path, batch_rows=10)
-            begun: list[Any] = [iter(reader), reader.batches(), reader.ledger(), reader.range(), iter(reader)]
+            begun: list[Any] = [iter(reader), reader.batches(), reader.ledger(), reader.range([]), iter(reader)]
             for passing in begun:
                 next(passing)
             stream = pa.RecordBatchReader.from_stream(reader)
@@ -279,7 +279,7 @@ def verbs(folder: Path, format: str, known: list[Any]) -> dict[str, Callable[[An
         "records": lambda source: values(opened(source)),
         "batches": lambda source: arrow_values(opened(source)),
         "ledger": lambda source: list(opened(source).ledger()),
-        "range": lambda source: values(opened(source).range()),
+        "range": lambda source: values(opened(source).range([])),
         "get_many": lambda source: values(opened(source).get_many(known[:3])),
         "convert": identity,
         "recover": lambda source: seglake.recover(source, folder / f"copy.{format}", format=format),

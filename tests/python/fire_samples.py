@@ -33,7 +33,11 @@ def write(writer: seglake.Writer, format: str, number: int) -> Any:
 def sample(folder: Path, format: str, **options: Any) -> Path:
     """Writes a file of `RECORDS` records."""
     path = folder / f"sample.{EXTENSIONS[format]}"
-    how: dict[str, Any] = {"format": format, **({"chunk_records": 7} if format == "chunked" else {}), **options}
+    how: dict[str, Any] = {
+        "format": format,
+        **({"options": {"chunk_records": 7}} if format == "chunked" else {}),
+        **options,
+    }
     with seglake.create(path, **how) as writer:
         for number in range(RECORDS):
             write(writer, format, number)

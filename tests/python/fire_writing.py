@@ -26,7 +26,11 @@ ALLOWED["chunked"].add("new.index")
 
 
 def create(folder: str, format: str, **how: Any) -> seglake.Writer:
-    options: dict[str, Any] = {"format": format, **({"chunk_records": 7} if format == "chunked" else {}), **how}
+    options: dict[str, Any] = {
+        "format": format,
+        **({"options": {"chunk_records": 7}} if format == "chunked" else {}),
+        **how,
+    }
     return seglake.create(Path(folder) / f"new.{EXTENSIONS[format]}", **options)
 
 

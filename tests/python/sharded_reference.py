@@ -18,6 +18,10 @@ HEADER = struct.Struct(">IqHQBI")
 HASHED = struct.Struct(">IqHQB")
 
 
+# The most that a length of 32 bits says.
+MAX_BODY_BYTES = 2**32 - 1
+
+
 class Record(NamedTuple):
     """One record."""
 
@@ -34,12 +38,12 @@ def encode(record: Record) -> bytes:
     return fields + struct.pack(">I", zlib.crc32(fields + record.body)) + record.body
 
 
-def fault(file: bytes, at: int) -> str | None:
+def fault(file: bytes, at: int, body_bytes: int = MAX_BODY_BYTES) -> str | None:
     """What is wrong with the record at this offset: the first rule that it breaks."""
     if len(file) - at < HEADER.size:
         return "truncated_header"
     length, *_, checksum = HEADER.unpack_from(file, at)
-    if length > len(file) - at - HEADER.size:
+    if length > body_bytes or length > len(file) - at - HEADER.size:
         return "length_out_of_bounds"
     body = file[at + HEADER.size : at + HEADER.size + length]
     if zlib.crc32(file[at : at + HASHED.size] + body) != checksum:
@@ -52,24 +56,24 @@ def end_of(file: bytes, at: int) -> int:
     return at + HEADER.size + int(struct.unpack_from(">I", file, at)[0])
 
 
-def resync(file: bytes, at: int) -> int | None:
+def resync(file: bytes, at: int, body_bytes: int = MAX_BODY_BYTES) -> int | None:
     """Where the damage at this offset ends: before a record, or `None` at the end of the file."""
-    if fault(file, at) == "checksum_mismatch":
+    if fault(file, at, body_bytes) == "checksum_mismatch":
         end = end_of(file, at)
         if end == len(file):
             return None
-        if fault(file, end) is None:
+        if fault(file, end, body_bytes) is None:
             return end
-    return next((place for place in range(at + 1, len(file)) if fault(file, place) is None), None)
+    return next((place for place in range(at + 1, len(file)) if fault(file, place, body_bytes) is None), None)
 
 
-def scan(file: bytes) -> tuple[list[dict[str, Any]], list[list[Any]]]:
-    """The records of a file, and its ledger."""
+def scan(file: bytes, body_bytes: int = MAX_BODY_BYTES) -> tuple[list[dict[str, Any]], list[list[Any]]]:
+    """The records of a file, and its ledger. Bodies have at most `body_bytes` bytes."""
     records: list[dict[str, Any]] = []
     ledger: list[list[Any]] = []
     at = 0
     while at < len(file):
-        cause = fault(file, at)
+        cause = fault(file, at, body_bytes)
         if cause is None:
             _, time, shard, sequence, level, _ = HEADER.unpack_from(file, at)
             end = end_of(file, at)
@@ -77,9 +81,11 @@ def scan(file: bytes) -> tuple[list[dict[str, Any]], list[list[Any]]]:
             records.append({"position": at, **fields, "value": shown(file[at + HEADER.size : end])})
             ledger.append([at, end, "record", None])
         else:
-            found = resync(file, at)
+            found = resync(file, at, body_bytes)
             end = len(file) if found is None else found
-            is_torn = found is None and (bool(records) or cause != "checksum_mismatch")
+            # What is larger than allowed may be whole.
+            is_large = len(file) - at >= HEADER.size and HEADER.unpack_from(file, at)[0] > body_bytes
+            is_torn = found is None and not is_large and (bool(records) or cause != "checksum_mismatch")
             ledger.append([at, end, "torn_tail" if is_torn else "corrupt", cause])
         at = end
     return records, ledger

@@ -244,10 +244,10 @@ def test_what_is_wrong_with_an_argument_is_said(arguments: list[str], said: str,
 
 
 def test_a_record_over_the_limit_names_the_option(values: Callable[..., Path]) -> None:
-    done = here("cat", "--max-record-bytes", "64KiB", values(b"small", b"x" * 100_000))
+    done = here("cat", "--limits", "record_bytes=64KiB", values(b"small", b"x" * 100_000))
     assert done.status == 2
     assert len(done.out.splitlines()) == 1
-    assert "--max-record-bytes" in done.err
+    assert "--limits record_bytes=SIZE" in done.err
 
 
 @pytest.mark.parametrize("name", ["custom_key", "wrong_key"])

@@ -103,9 +103,9 @@ def test_the_format_is_named_or_told_by_the_extension(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("source", "to", "options", "column"),
     [
-        ("tenant", "tenant", ["--version", "1"], "structure"),
-        ("tenant", "tenant", ["--version", "2"], "checksum"),
-        ("active", "sealed", ["--no-trailer"], "structure"),
+        ("tenant", "tenant", ["--option", "version=1"], "structure"),
+        ("tenant", "tenant", ["--option", "version=2"], "checksum"),
+        ("active", "sealed", ["--option", "trailer=false"], "structure"),
         ("active", "sealed", [], "checksum"),
     ],
 )
@@ -117,17 +117,17 @@ def test_options_of_the_new_file(source: str, to: str, options: list[str], colum
 
 def test_chunks_are_cut_as_asked(tmp_path: Path) -> None:
     path, new = sample(tmp_path, "chunked"), tmp_path / "new.chunks"
-    how: list[Argument] = ["--chunk-records", "7", "--level", "19", "--chunk-bytes", "1MiB"]
+    how: list[Argument] = ["--option", "chunk_records=7", "--option", "level=19", "--option", "chunk_bytes=1MiB"]
     assert here("convert", path, new, *how).status == 0
     assert [total["ranges"] for total in library.verify(new).totals if total["kind"] == "chunk"] == [3]
     assert new.with_suffix(".index").exists()
-    assert here("convert", path, tmp_path / "bare.chunks", "--no-index").status == 0
+    assert here("convert", path, tmp_path / "bare.chunks", "--option", "index=false").status == 0
     assert not (tmp_path / "bare.index").exists()
 
 
 def test_a_dialect_becomes_another(tmp_path: Path) -> None:
     path, packed, plain = sample(tmp_path, "oplog"), tmp_path / "packed.oplog", tmp_path / "plain.oplog"
-    assert here("convert", path, packed, "--to-dialect", "draft-1.1").status == 0
+    assert here("convert", path, packed, "--option", "dialect=draft-1.1").status == 0
     how: list[Argument] = ["--dialect", "draft-1.1", packed, plain]
     refused = here("convert", *how)
     assert refused.status == 2
@@ -138,7 +138,7 @@ def test_a_dialect_becomes_another(tmp_path: Path) -> None:
 
 
 def test_an_option_of_another_format_is_refused(tmp_path: Path) -> None:
-    done = here("convert", sample(tmp_path, "active"), tmp_path / "new.sealed", "--version", "2")
+    done = here("convert", sample(tmp_path, "active"), tmp_path / "new.sealed", "--option", "version=2")
     assert (done.status, done.out) == (2, "")
     assert "version" in done.err
     assert "sealed" in done.err
@@ -216,8 +216,17 @@ def test_what_cannot_be_written_to_is_said(
         (["--set", "colour=red"], "colour"),
         (["--drop", "colour"], "colour"),
         (["--set", "type=t"], "type"),
-        (["--level", "high"], "--level"),
-        (["--chunk-bytes", "0"], "not a size"),
+        (["--option", "level=3"], "sealed files have no option level: there are trailer"),
+        (["--option", "key=abc"], "sealed files have no option key: there are trailer"),
+        (["--option", "if_exists=append"], "sealed files have no option if_exists"),
+        (["--option", "trailer=5"], "trailer=5: expected true or false"),
+        (["--option", "trailer"], "NAME=VALUE"),
+        (["--to", "chunked", "--option", "level=high"], "level=high: expected a whole number from -131072 to 22"),
+        (["--to", "chunked", "--option", "level=23"], "level=23: expected -131072 to 22"),
+        (["--to", "chunked", "--option", "chunk_bytes=many"], "not a size"),
+        (["--to", "chunked", "--option", "chunk_bytes=2GiB"], "expected 1 to 1073741824 bytes"),
+        (["--limits", "colour=5"], "limits has no "),
+        (["--limits", "chunk_bytes"], "NAME=SIZE"),
         (["--tenant", "x"], "tenant"),
     ],
 )

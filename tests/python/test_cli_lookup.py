@@ -1,5 +1,7 @@
 """`seglake cat --get` and what chooses records, on every format."""
 
+import base64
+import json
 from pathlib import Path
 
 import pytest
@@ -128,7 +130,7 @@ def test_parts_are_chosen(tmp_path: Path) -> None:
         ("active", ["--dialect", "draft", "--format", "active"], "dialect"),
         ("oplog", ["--dialect", "latin", "--format", "oplog"], "latin"),
         ("chunked", ["--index", "absent"], "absent"),
-        ("chunked", ["--max-chunk-bytes", "0"], "not a size"),
+        ("chunked", ["--limits", "chunk_memory_bytes=0"], "not a size"),
     ],
 )
 def test_what_a_format_does_not_have_is_said(format: str, arguments: list[str], said: str, tmp_path: Path) -> None:
@@ -143,11 +145,11 @@ def test_a_chunk_over_the_limit_names_the_option(tmp_path: Path) -> None:
     with library.create(path, format="chunked") as writer:
         writer.write(timestamp=0, value=bytes(100_000))
     for verb in ("cat", "verify"):
-        done = here(verb, "--limit-chunk-bytes", "64KiB", path)
+        done = here(verb, "--limits", "chunk_bytes=64KiB", path)
         assert (done.status, done.out) == (2, "")
-        assert "--limit-chunk-bytes" in done.err
-        assert here(verb, "--limit-chunk-bytes", "1MiB", path).status == 0
-    assert here("cat", "--max-chunk-bytes", "1KiB", path).status == 0
+        assert "--limits chunk_bytes=SIZE" in done.err
+        assert here(verb, "--limits", "chunk_bytes=1MiB", path).status == 0
+    assert here("cat", "--limits", "chunk_memory_bytes=1KiB", path).status == 0
 
 
 @pytest.mark.parametrize("format", EXTENSIONS)
@@ -201,3 +203,45 @@ def test_no_value_is_told_from_a_null_value(tmp_path: Path) -> None:
     assert first["value_base64"] is None
     [facts] = here("info", "--json", *reading).json_lines()
     assert facts["first_record"]["value_bytes"] is None
+
+
+@pytest.mark.parametrize(
+    ("format", "where", "expected"),
+    [
+        ("chunked", ["offset >= 5", "offset<8"], [5, 6, 7]),
+        ("chunked", ["offset!=3", "offset <= 0x4"], [0, 1, 2, 4]),
+        ("oplog", ["seq > 17"], [18, 19]),
+        ("sealed", ["value == 7"], [7]),
+        ("active", ["value = 7"], [7]),
+        ("active", ["value = "], []),
+    ],
+)
+def test_conditions_on_any_column(format: str, where: list[str], expected: list[int], tmp_path: Path) -> None:
+    path = sample(tmp_path, format)
+    options = [argument for condition in where for argument in ("--where", condition)]
+    shown = here("cat", "--json", *options, path)
+    assert (shown.status, shown.err) == (0, "")
+    values = [base64.b64decode(json.loads(line)["value"]) for line in shown.out.splitlines()]
+    assert [int(value) for value in values] == expected
+    piped = here("cat", "--json", *options, "-", stdin=path.read_bytes())
+    assert (piped.status, len(piped.out.splitlines())) == (0, len(expected))
+    if format != "oplog":  # whose messages refer to one another
+        new = tmp_path / f"new{path.suffix}"
+        assert here("convert", *options, path, new).status == 0
+        assert [int(record.value) for record in library.open(new)] == expected
+
+
+@pytest.mark.parametrize(
+    ("where", "said"),
+    [
+        ("type", "COLUMN OP VALUE"),
+        ("type ~ a", "COLUMN OP VALUE"),
+        ("colour == red", "active records have no column colour: there are uuid, timestamp, type, value"),
+        ("timestamp >= yesterday", "--where"),
+        ("uuid == 5", "not a UUID"),
+    ],
+)
+def test_conditions_that_are_none(where: str, said: str, tmp_path: Path) -> None:
+    done = here("cat", "--where", where, sample(tmp_path, "active"))
+    assert (done.status, done.out) == (2, "")
+    assert said in " ".join(done.err.split())

@@ -163,7 +163,7 @@ def test_no_file_is_written_over_another(tmp_path: Path) -> None:
 
 
 def test_wrong_use_is_said_before_anything_is_read(tmp_path: Path) -> None:
-    for option in (("--force",), ("--renumber",), ("--dialect", "draft"), ("--limit-chunk-bytes", "1")):
+    for option in (("--force",), ("--renumber",), ("--dialect", "draft"), ("--limits", "chunk_bytes=1")):
         done = here("recover", "--undo", *option, "none", "nowhere")
         assert done.status == 2
         assert f"{option[0]} does not concern --undo" in done.err

@@ -129,10 +129,10 @@ CHUNKED_RECORDS = st.lists(
 CASES: dict[str, tuple[str, Fields, st.SearchStrategy[list[Fields]]]] = {
     "active": ("active", {}, UUID_RECORDS),
     "sealed": ("sealed", {}, UUID_RECORDS),
-    "sealed without trailer": ("sealed", {"trailer": False}, UUID_RECORDS),
-    "tenant 1": ("tenant", {"version": 1}, TENANT_RECORDS),
-    "tenant 2": ("tenant", {"version": 2, "memory_bytes": 300}, TENANT_RECORDS),
-    "chunked": ("chunked", {"chunk_records": 3}, CHUNKED_RECORDS),
+    "sealed without trailer": ("sealed", {"options": {"trailer": False}}, UUID_RECORDS),
+    "tenant 1": ("tenant", {"options": {"version": 1}}, TENANT_RECORDS),
+    "tenant 2": ("tenant", {"options": {"version": 2, "memory_bytes": 300}}, TENANT_RECORDS),
+    "chunked": ("chunked", {"options": {"chunk_records": 3}}, CHUNKED_RECORDS),
     "draft": ("oplog", {"dialect": "draft"}, st.lists(oplog(), max_size=10)),
     "draft-1.1": ("oplog", {"dialect": "draft-1.1"}, st.lists(oplog(), max_size=10)),
     "autobase": ("oplog", {"dialect": "autobase"}, st.lists(AUTOBASE, max_size=10)),
@@ -246,9 +246,9 @@ def test_converting_keeps_tenants_without_messages(tmp_path: Path) -> None:
         writer.write(partition=1, tenant="a", value=b"1")
         writer.write(partition=1, tenant="b")
         writer.write(partition=2, tenant="c")
-    seglake.convert(path, other, write={"version": 1})
+    seglake.convert(path, other, options={"version": 1})
     assert seglake.open(other).tenants() == ["a", "b", "c"]
-    seglake.convert(path, other, partitions=[1], overwrite=True)
+    seglake.convert(path, other, filters=[("partition", "in", [1])], overwrite=True)
     assert seglake.open(other).tenants() == ["a", "b"]
     assert seglake.open(other).partitions() == [1]
 
@@ -264,25 +264,27 @@ def test_detection(format: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("format", EXTENSIONS)
 def test_options_of_other_formats_are_refused(format: str, tmp_path: Path) -> None:
-    foreign: Fields = {
-        "version": 2,
-        "trailer": True,
-        "dialect": "draft",
-        "preallocate": 9,
-        "level": 3,
-        "memory_bytes": 9,
-    }
+    foreign: list[Fields] = [
+        {"options": {"version": 2}},
+        {"options": {"trailer": True}},
+        {"dialect": "draft"},
+        {"preallocate": 9},
+        {"zero_torn_tail": True},
+        {"options": {"level": 3}},
+        {"options": {"memory_bytes": 9}},
+        {"key": bytes(32)},
+    ]
     refused = 0
-    for name, value in foreign.items():
+    for one in foreign:
         try:
-            with seglake.create(tmp_path / "file", format=format, **{name: value}):  # pyright: ignore[reportArgumentType]
+            with seglake.create(tmp_path / "file", format=format, **one):  # pyright: ignore[reportArgumentType]
                 pass
             (tmp_path / "file").unlink(missing_ok=True)
         except ValueError as error:
-            assert name in str(error)
+            assert next(iter(one.get("options", one))) in str(error)
             assert format in str(error)
             refused += 1
-    assert refused >= 4
+    assert refused >= 5
     if format != "oplog":
         with pytest.raises(ValueError, match="dialect"):
             seglake.open(b"", format=format, dialect="draft")  # pyright: ignore[reportArgumentType]
@@ -311,7 +313,7 @@ def test_what_is_appended_is_there_up_to_the_exception(format: str, tmp_path: Pa
     with pytest.raises(ZeroDivisionError), seglake.create(path, format=format) as writer:  # pyright: ignore[reportArgumentType]
         writer.write(value=b"1", **fields[format])
         raise ZeroDivisionError
-    with seglake.create(path, format=format, append=True) as writer:  # pyright: ignore[reportArgumentType]
+    with seglake.create(path, format=format, if_exists="append") as writer:  # pyright: ignore[reportArgumentType]
         assert writer.found
         assert writer.found.records == 1
         writer.write(value=b"2", **fields[format])
@@ -379,19 +381,19 @@ def test_looking_up_many(format: str, tmp_path: Path) -> None:
 def test_ranges_read_what_they_say(tmp_path: Path) -> None:
     reader = seglake.open(sample(tmp_path / "file.sealed", "sealed"))
     ids = ids_of(reader)
-    assert [record.uuid for record in reader.range(ids[3], ids[6])] == ids[3:6]
+    assert [record.uuid for record in reader.range([("uuid", ">=", ids[3]), ("uuid", "<", ids[6])])] == ids[3:6]
     chunked = seglake.open(sample(tmp_path / "file.chunks", "chunked"))
-    assert [record.offset for record in chunked.range(5, 8)] == [5, 6, 7]
-    assert [record.offset for record in chunked.range(start_offset=18)] == [18, 19]
+    assert [record.offset for record in chunked.range([("offset", ">=", 5), ("offset", "<", 8)])] == [5, 6, 7]
+    assert [record.offset for record in chunked.range([("offset", ">=", 18)])] == [18, 19]
     tenant = seglake.open(sample(tmp_path / "file.tenant", "tenant"))
-    assert {record.tenant for record in tenant.range(tenants=["t1"])} == {"t1"}
-    assert {record.partition for record in tenant.range(partitions=[1])} == {1}
+    assert {record.tenant for record in tenant.range([("tenant", "==", "t1")])} == {"t1"}
+    assert {record.partition for record in tenant.range([("partition", "==", 1)])} == {1}
     assert tenant.tenants(1) == ["t0", "t1", "t2"]
-    for wrong in ({"partitions": [1]}, {"start_offset": 1}):
-        with pytest.raises(ValueError, match="sealed"):
-            reader.range(**wrong)
-    with pytest.raises(ValueError, match="tenant"):
-        tenant.range(ids[0])
+    for wrong in ("partition", "offset"):
+        with pytest.raises(ValueError, match=f"cannot filter sealed records by {wrong}"):
+            reader.range([(wrong, "==", 1)])
+    with pytest.raises(ValueError, match="cannot filter tenant records by uuid"):
+        tenant.range([("uuid", "==", ids[0])])
 
 
 def test_sealing_carries_checksums_over(tmp_path: Path) -> None:
@@ -448,47 +450,84 @@ def test_a_conversion_that_loses_columns_names_them(tmp_path: Path) -> None:
     assert not (tmp_path / "a.tenant").exists()
 
 
-# A value that each of these options can take.
-READING: Fields = {"key": bytes(32), "dialect": "draft", "index": False, "max_chunk_bytes": 1, "limit_chunk_bytes": 1}
-WRITING: Fields = {
-    "key": bytes(32),
-    "append": False,
-    "overwrite": False,
-    "preallocate": 0,
-    "zero_torn_tail": False,
-    "trailer": True,
-    "version": 1,
-    "dialect": "draft",
-    "chunk_bytes": 1,
-    "chunk_records": 1,
-    "level": 1,
-    "index": True,
-    "memory_bytes": 0,
-}
+# What has an argument of its own; all else is in `limits` and `options`.
+OPENS = {"key", "dialect", "index"}
+CREATES = {"key", "dialect", "if_exists", "preallocate", "zero_torn_tail"}
+
+
+def some_value(option: seglake.FormatOption) -> Any:
+    """A value that an option takes, another than its own where there is one."""
+    values: dict[str, Any] = {"flag": not option.default, "key": bytes(32), "index": False}
+    return values.get(option.kind, option.choices[-1] if option.choices else option.maximum)
+
+
+def all_options(which: str) -> dict[str, seglake.FormatOption]:
+    return {name: option for own in seglake.formats().values() for name, option in getattr(own, which).items()}
 
 
 @pytest.mark.parametrize("name", seglake.formats())
 def test_what_formats_says_is_what_reading_and_writing_do(tmp_path: Path, name: str) -> None:
     own = seglake.formats()[name]
     assert own.name == name
-    assert set(own.open_options) <= set(READING) and set(own.create_options) <= set(WRITING)
-    for option, value in READING.items():
+
+    def opened(option: seglake.FormatOption, value: Any) -> None:
+        given = {option.name: value} if option.name in OPENS else {"limits": {option.name: value}}
+        seglake.open(b"", format=name, on_damage="skip", **given).close()
+
+    for option in all_options("open_options").values():
         # A key is taken for every format: which one a file has may not be known.
-        if option in own.open_options or option == "key":
-            seglake.open(b"", format=name, on_damage="skip", **{option: value}).close()
+        if option.name in own.open_options or option.name == "key":
+            opened(option, some_value(own.open_options.get(option.name, option)))
         else:
-            with pytest.raises(ValueError, match=option):
-                seglake.open(b"", format=name, on_damage="skip", **{option: value})
-    for option, value in WRITING.items():
-        path = tmp_path / f"{option}.{own.extension}"
-        if option in own.create_options:
-            writer = seglake.create(path, format=name, **{option: value})
+            with pytest.raises(ValueError, match=option.name):
+                opened(option, some_value(option))
+
+    def created(option: seglake.FormatOption, value: Any) -> seglake.Writer:
+        given = {option.name: value} if option.name in CREATES else {"options": {option.name: value}}
+        if option.name == "preallocate":
+            given = {option.name: 4096}
+        return seglake.create(tmp_path / f"{option.name}.{own.extension}", format=name, **given)
+
+    for option in all_options("create_options").values():
+        if option.name in own.create_options:
+            writer = created(option, some_value(own.create_options[option.name]))
             assert writer.extension == own.extension
-            assert list(writer.required) == [column.name for column in own.columns if not column.optional]
+            if option.name != "dialect":  # on which the columns depend
+                assert list(writer.required) == [column.name for column in own.columns if not column.optional]
             writer.abandon()
         else:
-            with pytest.raises(ValueError, match=option):
-                seglake.create(path, format=name, **{option: value})
+            with pytest.raises(ValueError, match=option.name):
+                created(option, some_value(option))
+
+
+@pytest.mark.parametrize("name", seglake.formats())
+def test_options_of_formats_are_within_their_bounds(tmp_path: Path, name: str) -> None:
+    own = seglake.formats()[name]
+    for option in own.create_options.values():
+        assert option.about and option.kind in ("flag", "number", "bytes", "name", "key")
+        if option.name in CREATES or option.kind == "flag":
+            continue
+        assert option.minimum is not None and option.maximum is not None
+        wrong: list[tuple[Any, str]] = [(option.minimum - 1, "it is"), (True, "it is a number")]
+        if option.maximum < 2**63 - 1:  # as good as no limit
+            wrong.append((option.maximum + 1, "it is"))
+        for value, text in wrong:
+            with pytest.raises(ValueError, match=f"{option.name} is .*{text}"):
+                seglake.create(tmp_path / "new", format=name, options={option.name: value})
+        with pytest.raises(TypeError, match=option.name):
+            seglake.create(tmp_path / "new", format=name, options={option.name: "5"})
+    for name_ in ("none", "append" if "append" not in own.create_options["if_exists"].choices else "overwrite"):
+        with pytest.raises(ValueError, match="if_exists is"):
+            seglake.create(tmp_path / "new", format=name, if_exists=name_)
+    with pytest.raises(ValueError, match="nonsense does not concern"):
+        seglake.create(tmp_path / "new", format=name, options={"nonsense": 1})
+    with pytest.raises(ValueError, match='limits has no "nonsense": there are record_bytes, batch_bytes, '):
+        seglake.open(b"", format=name, limits={"nonsense": 1})
+    with pytest.raises(ValueError, match="record_bytes is at least 1"):
+        seglake.open(b"", format=name, limits={"record_bytes": 0})
+    with pytest.raises(ValueError, match='limits has no "record_bytes"'):
+        seglake.verify(b"", format=name, limits={"record_bytes": 1})
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("dialect", [None, "draft", "draft-1.1", "autobase"])

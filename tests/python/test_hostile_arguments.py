@@ -18,17 +18,13 @@ import seglake
 
 FORMATS = ("active", "sealed", "tenant", "chunked", "oplog")
 OF_READING = (
-    *("format", "dialect", "index", "key", "keys", "key_file", "on_damage", "since", "until", "start_offset"),
-    *("end_offset", "partitions", "tenants", "columns", "batch_bytes", "batch_rows", "max_record_bytes"),
-    *("max_chunk_bytes", "limit_chunk_bytes", "uuid_type", "mmap", "views", "threads", "prune", "part", "filesystem"),
+    *("format", "dialect", "index", "key", "on_damage", "filters", "columns", "batch_rows", "limits", "uuid_type"),
+    *("mmap", "copy", "threads", "prune", "part", "filesystem"),
 )
-OF_WRITING = (
-    *("key", "key_file", "append", "overwrite", "zero_torn_tail", "trailer", "version", "dialect", "chunk_bytes"),
-    *("chunk_records", "level", "index", "memory_bytes"),
-)
-OF_CONVERTING = (
-    *("to", "drop", "set", "write", "format", "on_damage", "since", "until", "partitions", "tenants", "filesystem"),
-)
+OF_WRITING = (*("key", "if_exists", "zero_torn_tail", "preallocate", "dialect", "options"),)
+OPTIONS = ("trailer", "version", "chunk_bytes", "chunk_records", "level", "index", "memory_bytes", "key", "dialect")
+LIMITS = ("record_bytes", "batch_bytes", "chunk_bytes", "chunk_memory_bytes", "lookup_table_bytes")
+OF_CONVERTING = (*("to", "drop", "set", "options", "format", "on_damage", "filters", "limits", "filesystem"),)
 OF_RECORDS = (
     *("uuid", "type", "value", "partition", "tenant", "index", "timestamp", "timestamp_us", "offset", "version"),
     *("checkpointer", "checkpoint", "clock", "abi", "batch", "keys", "digest", "trace", "extra", "optimistic"),
@@ -140,7 +136,30 @@ def test_places(path: Any) -> None:
 @given(name=st.sampled_from(OF_WRITING), value=anything, format=st.sampled_from(FORMATS))
 def test_of_writing(name: str, value: Any, format: Any) -> None:
     attempt(lambda: seglake.create(fresh(), format=format, **{name: value}))
-    attempt(lambda: seglake.convert("sample.active", fresh(), to=format, write={name: value}))
+
+
+@short
+@given(name=st.sampled_from(OPTIONS), value=anything, format=st.sampled_from(FORMATS))
+def test_of_options(name: str, value: Any, format: Any) -> None:
+    attempt(lambda: seglake.create(fresh(), format=format, options={name: value}))  # pyright: ignore
+    attempt(lambda: seglake.convert("sample.active", fresh(), to=format, options={name: value}))
+
+
+@short
+@given(name=st.sampled_from(LIMITS) | texts, value=anything)
+def test_of_limits(name: str, value: Any) -> None:
+    for file in files():
+        for function in (seglake.open, seglake.verify):
+            attempt(lambda file=file, function=function: function(file, limits={name: value}))
+
+
+@short
+@given(column=texts | st.sampled_from(["uuid", "timestamp", "type", "value", "offset", "tenant"]), value=anything)
+def test_of_filters(column: str, value: Any) -> None:
+    for file in files():
+        for operator in ("==", "!=", ">", "in", "not in", column):
+            attempt(lambda file=file, operator=operator: seglake.open(file, filters=[(column, operator, value)]))
+        attempt(lambda file=file: seglake.open(file, filters=[value]))
 
 
 @short
@@ -182,10 +201,11 @@ def look_ups(reader: seglake.Reader, values: list[Any]) -> Iterator[Callable[[],
     yield lambda: reader.get(*values)
     yield lambda: reader.get_many(values)
     yield lambda: reader.get_many(first)
-    yield lambda: reader.range(*values[:2])
-    yield lambda: reader.range(start_offset=first)
-    yield lambda: reader.range(tenants=first)
-    yield lambda: reader.range(partitions=first)
+    yield lambda: reader.range(first)
+    yield lambda: reader.range(values)
+    yield lambda: reader.range([("offset", ">=", first)])
+    yield lambda: reader.range([("tenant", "in", first)])
+    yield lambda: reader.range([("partition", "in", first)])
     yield lambda: reader.records_from(first)
     yield lambda: reader.tenants(first)
     yield lambda: reader.read_bytes(first, 10)

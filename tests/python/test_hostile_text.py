@@ -247,16 +247,16 @@ def mistakes(path: Path) -> Iterator[Callable[[], object]]:
     missing = path.with_name(f"missing-{path.name}")
     yield lambda: seglake.open(missing)
     yield lambda: seglake.open(path.parent)
-    yield lambda: seglake.open(path, key_file=missing)
-    yield lambda: seglake.open(path, key_file=path)
+    yield lambda: seglake.open(path, key=missing)
+    yield lambda: seglake.open(path, key=path)
     yield lambda: seglake.open(path, format=path.name)  # pyright: ignore[reportArgumentType]
     yield lambda: seglake.open(path, columns=[path.name])
     yield lambda: seglake.create(path, format="active")
-    yield lambda: seglake.create(path, format="sealed", overwrite=False)
+    yield lambda: seglake.create(path, format="sealed", if_exists="error")
     yield lambda: seglake.convert(path, path.with_suffix(".none"))
     yield lambda: seglake.convert(path, missing, to="oplog", drop=[path.name])
     yield lambda: seglake.convert(path, missing, to="oplog", set={path.name: 1})
-    yield lambda: seglake.convert(path, missing, to="oplog", write={path.name: 1})
+    yield lambda: seglake.convert(path, missing, to="oplog", options={path.name: 1})
     yield lambda: seglake.encode_message({path.name: 1})
     closed = seglake.create(missing.with_suffix(".sealed"), format="sealed")
     closed.close()
@@ -307,4 +307,4 @@ def test_what_is_asked_for_is_a_value_and_no_sql(segment: Path) -> None:
         found = duckdb.sql(f"SELECT value FROM reader WHERE {column} = $text", params={"text": text})
         assert found.fetchall() == [(record.value,)]
         if column == "tenant":
-            assert [each.value for each in reader.range(tenants=[text])] == [record.value]
+            assert [each.value for each in reader.range([("tenant", "==", text)])] == [record.value]

@@ -93,15 +93,15 @@ def test_a_bomb_stops_at_the_limit(folder: Path) -> None:
     assert bomb.stat().st_size < 64 << 10
     refused = """
 try:
-    seglake.verify(path, limit_chunk_bytes=100 << 20, **how)
+    seglake.verify(path, limits={"chunk_bytes": 100 << 20}, **how)
     raise SystemExit("it was not refused")
 except seglake.LimitError as error:
-    assert error.option == "limit_chunk_bytes", error
+    assert error.option == "chunk_bytes", error
 """
     assert confined(refused, bomb, 256 * MIB) < ALLOWED
     within = """
 assert seglake.verify(path, **how).records == 300
-count = sum(1 for _ in seglake.open(path, max_chunk_bytes=8 << 20, **how))
+count = sum(1 for _ in seglake.open(path, limits={"chunk_memory_bytes": 8 << 20}, **how))
 assert count == 300, count
 """
     assert confined(within, bomb, 256 * MIB) < ALLOWED

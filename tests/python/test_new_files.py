@@ -7,6 +7,7 @@ import stat
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cli_process import here
@@ -16,6 +17,7 @@ import seglake
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="permissions and links are of another kind there")
 
+EXISTS: dict[bool, Any] = {False: "error", True: "overwrite"}
 # Each writes `new` from what is in `folder`.
 WRITERS: dict[str, Callable[[Path, Path, bool], object]] = {
     "convert": lambda folder, new, overwrite: seglake.convert(
@@ -30,8 +32,12 @@ WRITERS: dict[str, Callable[[Path, Path, bool], object]] = {
     "recover": lambda folder, new, overwrite: seglake.recover(folder / "damaged", new, overwrite=overwrite),
     "seal": lambda folder, new, overwrite: seglake.seal(folder / "sample.active", new, overwrite=overwrite),
     "index": lambda folder, new, overwrite: seglake.index(folder / "sample.chunks", new, overwrite=overwrite),
-    "create sealed": lambda folder, new, overwrite: seglake.create(new, format="sealed", overwrite=overwrite).close(),
-    "create tenant": lambda folder, new, overwrite: seglake.create(new, format="tenant", overwrite=overwrite).close(),
+    "create sealed": lambda folder, new, overwrite: seglake.create(
+        new, format="sealed", if_exists=EXISTS[overwrite]
+    ).close(),
+    "create tenant": lambda folder, new, overwrite: seglake.create(
+        new, format="tenant", if_exists=EXISTS[overwrite]
+    ).close(),
 }
 # How the names of what is written along with `new` end. A log and its index are made in a private folder, which keeps
 # them from others until they are complete; then they are like any file.

@@ -40,7 +40,7 @@ def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 def write(path: Path, format: str, value: Callable[[int], bytes] | None = None, **options: Any) -> None:
     if format == "chunked":
-        options["chunk_records"] = 10
+        options["options"] = {"chunk_records": 10}
     with seglake.create(path, format=cast("Any", format), **options) as writer:
         for number in range(RECORDS):
             fields = MAKERS[format](number)
@@ -173,7 +173,7 @@ def test_a_sealed_file_is_split_without_its_key_and_not_without_its_trailer(tmp_
         whole = [record.uuid for record in reader]
     read = [seglake.open(tmp_path / "keyed", format="sealed", key=key, part=part) for part in parts]
     assert [record.uuid for reader in read for record in reader] == whole
-    write(tmp_path / "plain", "sealed", trailer=False)
+    write(tmp_path / "plain", "sealed", options={"trailer": False})
     with seglake.open(tmp_path / "plain", format="sealed") as reader:
         assert [part.is_whole for part in reader.split(5000)] == [True]
 
@@ -193,11 +193,13 @@ def test_under_a_wrong_key_one_part_says_so(tmp_path: Path) -> None:
 @pytest.mark.parametrize("threads", [2, None])
 def test_threads_give_the_rows_of_one(path: Path, threads: int | None) -> None:
     damage(path)
-    whole, spans = rows(path, batch_bytes=3000)
-    table, own = rows(path, batch_bytes=3000, threads=threads)
+    whole, spans = rows(path, limits={"batch_bytes": 3000})
+    table, own = rows(path, limits={"batch_bytes": 3000}, threads=threads)
     assert table.combine_chunks() == whole.combine_chunks()
     assert sorted(own) == sorted(spans)
-    with seglake.open(path, format=format_of(path), on_damage="skip", batch_bytes=3000, threads=threads) as reader:
+    with seglake.open(
+        path, format=format_of(path), on_damage="skip", limits={"batch_bytes": 3000}, threads=threads
+    ) as reader:
         again = pickle.loads(pickle.dumps(reader))
         assert pa.RecordBatchReader.from_stream(again).read_all().combine_chunks() == whole.combine_chunks()
         batches = reader.batches()
@@ -215,7 +217,7 @@ def test_threads_raise_what_one_raises(format: str, tmp_path: Path) -> None:
     raised: list[str] = []
     for threads in (1, 3):
         with (
-            seglake.open(path, format=cast("Any", format), batch_bytes=3000, threads=threads) as reader,
+            seglake.open(path, format=cast("Any", format), limits={"batch_bytes": 3000}, threads=threads) as reader,
             pytest.raises(seglake.DamageError) as error,
         ):
             list(reader.batches())
@@ -228,7 +230,10 @@ def test_threads_raise_what_one_raises(format: str, tmp_path: Path) -> None:
 def test_threads_read_file_objects(tmp_path: Path) -> None:
     path = tmp_path / "file"
     write(path, "sealed")
-    with path.open("rb") as file, seglake.open(file, format="sealed", batch_bytes=3000, threads=3) as reader:
+    with (
+        path.open("rb") as file,
+        seglake.open(file, format="sealed", limits={"batch_bytes": 3000}, threads=3) as reader,
+    ):
         assert sum(batch.num_rows for batch in reader.batches()) == RECORDS
         next(reader.batches())  # and leaves the rest
 

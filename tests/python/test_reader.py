@@ -1,6 +1,7 @@
 """Reading: bounds, columns, look-ups, warnings, errors, pickling, closing, and other libraries."""
 
 import io
+import operator
 import os
 import pickle
 import signal
@@ -8,6 +9,7 @@ import sys
 import threading
 import uuid
 import warnings
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import FrameType
@@ -45,26 +47,67 @@ def values(reader: seglake.Reader) -> list[int]:
     return [int(record.value) for record in reader]
 
 
+def filtered(segment: Path, *filters: Any, prune: bool = False) -> list[int]:
+    return values(seglake.open(segment, filters=filters and [*filters], prune=prune))
+
+
 def test_bounds_are_half_open(segment: Path) -> None:
     since, until = START + timedelta(seconds=2), START + timedelta(seconds=5)
-    assert values(seglake.open(segment, since=since, until=until)) == [2, 3, 4]
+    both: list[Any] = [("timestamp", ">=", since), ("timestamp", "<", until)]
+    assert filtered(segment, *both) == [2, 3, 4]
     uuids = [record.uuid for record in seglake.open(segment)]
-    assert values(seglake.open(segment, since=uuids[2], until=uuids[5])) == [2, 3, 4]
-    assert values(seglake.open(segment, until=START)) == []
-    assert values(seglake.open(segment, since=datetime(9999, 12, 31, tzinfo=UTC))) == []
-    assert values(seglake.open(segment, until=datetime(9999, 12, 31, tzinfo=UTC))) == list(range(10))
-    assert values(seglake.open(segment, since=datetime(1, 1, 1, tzinfo=UTC))) == list(range(10))
-    table = pa.table(seglake.open(segment, since=since, until=until, columns=["value"]))
+    assert filtered(segment, ("uuid", ">=", uuids[2]), ("uuid", "<", uuids[5])) == [2, 3, 4]
+    assert filtered(segment, ("timestamp", "<", START)) == []
+    assert filtered(segment, ("timestamp", ">=", datetime(9999, 12, 31, tzinfo=UTC))) == []
+    assert filtered(segment, ("timestamp", "<", datetime(9999, 12, 31, tzinfo=UTC))) == list(range(10))
+    assert filtered(segment, ("timestamp", ">=", datetime(1, 1, 1, tzinfo=UTC))) == list(range(10))
+    table = pa.table(seglake.open(segment, filters=both, columns=["value"]))
     assert table["value"].to_pylist() == [b"2", b"3", b"4"]
 
 
+@pytest.mark.parametrize("prune", [False, True])
+def test_filters_compare_as_python_does(segment: Path, prune: bool) -> None:
+    records = list(seglake.open(segment))
+    compare: dict[str, Callable[[Any, Any], bool]] = {
+        "==": operator.eq,
+        "=": operator.eq,
+        "!=": operator.ne,
+        "<": operator.lt,
+        "<=": operator.le,
+        ">": operator.gt,
+        ">=": operator.ge,
+    }
+    for name, function in compare.items():
+        for record in records[::3]:
+            for column in ("uuid", "timestamp", "type", "value"):
+                bound = getattr(record, column)
+                expected = [int(own.value) for own in records if function(getattr(own, column), bound)]
+                assert filtered(segment, (column, name, bound), prune=prune) == expected, (column, name)
+    some = [record.timestamp for record in records[2:5]]
+    assert filtered(segment, ("timestamp", "in", some), prune=prune) == [2, 3, 4]
+    assert filtered(segment, ("timestamp", "not in", some), prune=prune) == [0, 1, 5, 6, 7, 8, 9]
+    assert filtered(segment, ("timestamp", "in", []), prune=prune) == []
+    assert filtered(segment, ("timestamp", "==", records[7].timestamp_us), prune=prune) == [7]
+
+
 def test_bounds_that_cannot_be_meant(segment: Path) -> None:
-    with pytest.raises(ValueError, match="time zone"):
-        seglake.open(segment, since=START.replace(tzinfo=None))
-    with pytest.raises(ValueError, match="version"):
-        seglake.open(segment, until=uuid.uuid4())
-    with pytest.raises(TypeError, match="since"):
-        seglake.open(segment, since="2024")  # pyright: ignore[reportArgumentType]
+    wrong: list[tuple[Any, type[Exception], str]] = [
+        (("timestamp", ">=", START.replace(tzinfo=None)), ValueError, "time zone"),
+        (("uuid", "<", uuid.uuid4()), ValueError, "another version than 6"),
+        (("timestamp", ">=", "2024"), TypeError, "timestamp must be an aware datetime"),
+        (("timestamp", ">=", None), ValueError, "with None"),
+        (("timestamp", "~", START), ValueError, 'operator "~": there are =='),
+        (("type", "in", "abc"), TypeError, "a list of values"),
+        (("offset", "==", 5), ValueError, "cannot filter active records by offset"),
+        (("type", "=="), TypeError, "list of tuples"),
+        ("type", TypeError, "list of tuples"),
+    ]
+    for condition, error, text in wrong:
+        with pytest.raises(error, match=text):
+            seglake.open(segment, filters=[condition])
+    for filters in (("type", "==", "t"), "type"):
+        with pytest.raises(TypeError, match="list of tuples"):
+            seglake.open(segment, filters=filters)  # pyright: ignore[reportArgumentType]
 
 
 def test_columns(segment: Path) -> None:
@@ -87,7 +130,7 @@ def test_columns(segment: Path) -> None:
 
 def test_batches_are_bounded(segment: Path) -> None:
     assert [batch.num_rows for batch in seglake.open(segment, batch_rows=4).batches()] == [4, 4, 2]
-    assert [batch.value_bytes for batch in seglake.open(segment, batch_bytes=3).batches()] == [3, 3, 3, 1]
+    assert [batch.value_bytes for batch in seglake.open(segment, limits={"batch_bytes": 3}).batches()] == [3, 3, 3, 1]
     with pytest.raises(ValueError, match="batch_rows"):
         seglake.open(segment, batch_rows=0)
 
@@ -217,15 +260,15 @@ def test_other_libraries_take_a_reader_more_than_once(segment: Path) -> None:
 
 
 def test_pickling_opens_the_file_again(segment: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    reader = seglake.open(segment, since=START + timedelta(seconds=8), columns=["value"])
+    reader = seglake.open(segment, filters=[("timestamp", ">=", START + timedelta(seconds=8))], columns=["value"])
     again = pickle.loads(pickle.dumps(reader))
     assert (values(again), again.schema.names) == ([8, 9], ["value"])
     key = tmp_path / "key"
     key.write_bytes(bytes(32))
-    assert values(pickle.loads(pickle.dumps(seglake.open(segment, key_file=key)))) == list(range(10))
+    assert values(pickle.loads(pickle.dumps(seglake.open(segment, key=key)))) == list(range(10))
     monkeypatch.setenv("SEGLAKE_KEY", "00" * 32)
     assert b"00" * 32 not in pickle.dumps(seglake.open(segment))
-    for refused in (seglake.open(segment, key=bytes(32)), seglake.open(segment, keys=[bytes(32)])):
+    for refused in (seglake.open(segment, key=bytes(32)), seglake.open(segment, key=[bytes(32)])):
         with pytest.raises(TypeError, match="key"):
             pickle.dumps(refused)
     with pytest.raises(TypeError, match="path"):
@@ -238,16 +281,16 @@ def test_errors_pickle(damaged: Path) -> None:
     again = pickle.loads(pickle.dumps(raised.value))
     assert type(again) is seglake.DamageError
     assert (vars(again), str(again)) == (vars(raised.value), str(raised.value))
-    limit = pickle.loads(pickle.dumps(seglake.LimitError("too much", option="max_record_bytes")))
-    assert limit.option == "max_record_bytes"
+    limit = pickle.loads(pickle.dumps(seglake.LimitError("too much", option="record_bytes")))
+    assert limit.option == "record_bytes"
 
 
 def test_limits(segment: Path) -> None:
-    with pytest.raises(seglake.LimitError, match="max_record_bytes") as raised:
-        list(seglake.open(segment, max_record_bytes=10))
-    assert raised.value.option == "max_record_bytes"
+    with pytest.raises(seglake.LimitError, match="record_bytes") as raised:
+        list(seglake.open(segment, limits={"record_bytes": 10}))
+    assert raised.value.option == "record_bytes"
     assert seglake.verify(segment).ok
-    assert pa.table(seglake.open(segment, max_record_bytes=10, columns=["uuid"])).num_rows == 10
+    assert pa.table(seglake.open(segment, limits={"record_bytes": 10}, columns=["uuid"])).num_rows == 10
 
 
 def test_closing(segment: Path) -> None:
@@ -396,11 +439,11 @@ def test_threads_share_a_reader(damaged: Path) -> None:
 
 @pytest.mark.parametrize(
     "key",
-    [{"key": bytes(31)}, {"keys": []}, {"keys": [b""]}, {"key": bytes(32), "keys": [bytes(32)]}],
+    [bytes(31), [], [b""], [bytes(32), bytes(31)], "00" * 32, 5, [[bytes(32)]], [5]],
 )
-def test_keys_that_are_none(segment: Path, key: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="key"):
-        seglake.open(segment, **key)
+def test_keys_that_are_none(segment: Path, key: Any) -> None:
+    with pytest.raises((ValueError, TypeError), match="key"):
+        seglake.open(segment, key=key)
 
 
 def test_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -408,12 +451,12 @@ def test_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, raw, text = tmp_path / "keyed.active", tmp_path / "raw", tmp_path / "text"
     raw.write_bytes(secret)
     text.write_text(secret.hex() + "\n")
-    with seglake.create(path, format="active", key_file=text) as writer:
+    with seglake.create(path, format="active", key=text) as writer:
         for _ in range(3):
             writer.write(type="t", value="v")
-    ways: list[dict[str, Any]] = [{"key": secret}, {"key_file": raw}, {"key_file": text}, {"keys": [bytes(32), secret]}]
-    for options in ways:
-        assert seglake.verify(path, **options).ok
+    ways: list[Any] = [secret, bytearray(secret), raw, str(text), [bytes(32), secret], [bytes(32), text], (raw,)]
+    for key in ways:
+        assert seglake.verify(path, key=key).ok
     with pytest.raises(seglake.WrongKeyError, match="wrong key"):
         list(seglake.open(path))
     report = seglake.verify(path)
@@ -429,7 +472,7 @@ def test_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "secret" not in str(raised.value)
     text.write_text("not a key, but secret")
     with pytest.raises(ValueError, match="64 hexadecimal digits") as raised:
-        seglake.verify(path, key_file=text)
+        seglake.verify(path, key=text)
     assert "secret" not in str(raised.value)
     with pytest.raises(FileNotFoundError):
-        seglake.verify(path, key_file=tmp_path / "absent")
+        seglake.verify(path, key=tmp_path / "absent")

@@ -167,7 +167,7 @@ def test_a_buffer_is_recovered_like_a_file(tmp_path: Path) -> None:
 def test_a_segment_under_a_key_stays_under_it(tmp_path: Path) -> None:
     data = (VECTORS / "active" / "custom_key.bin").read_bytes()
     key = bytes.fromhex(json.loads((VECTORS / "active" / "custom_key.json").read_text())["options"]["key"])
-    recovered = seglake.recover(data[:-1], tmp_path / "new", keys=[bytes(32), key])
+    recovered = seglake.recover(data[:-1], tmp_path / "new", key=[bytes(32), key])
     assert recovered.records == seglake.verify(tmp_path / "new", key=key).records > 0
     written = b"".join(path.read_bytes() for path in tmp_path.iterdir())
     assert key not in written

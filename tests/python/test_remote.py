@@ -24,7 +24,7 @@ FORMATS = ["active", "sealed", "tenant", "chunked", "oplog"]
 def write(path: Path, format: str, records: int = 200, value_bytes: int = 1000) -> Path:
     """A segment of records that no compression makes smaller."""
     random.seed(7)
-    options: dict[str, Any] = {"chunk_records": 16} if format == "chunked" else {}
+    options: dict[str, Any] = {"options": {"chunk_records": 16}} if format == "chunked" else {}
     with seglake.create(path, format=format, **options) as writer:  # pyright: ignore[reportArgumentType]
         for number in range(records):
             value = random.randbytes(value_bytes)
@@ -147,11 +147,14 @@ def test_who_asks_for_little_gets_little(format: str, store: ObjectStore, tmp_pa
     uri = store.put(f"large.{format}", path.read_bytes())
     if format == "chunked":
         store.put("large.index", path.with_suffix(".index").read_bytes())
-    wanted: dict[str, Any] = {"tenant": {"partitions": [20]}, "chunked": {"start_offset": 400, "end_offset": 416}}
+    wanted: dict[str, Any] = {
+        "tenant": [("partition", "==", 20)],
+        "chunked": [("offset", ">=", 400), ("offset", "<", 416)],
+    }
     with seglake.open(path, format=format) as local:  # pyright: ignore[reportArgumentType]
-        number = next(iter(local.range(**wanted[format]))) if format in wanted else list(local)[400]
+        number = next(iter(local.range(wanted[format]))) if format in wanted else list(local)[400]
     with store.counting() as made, seglake.open(uri, format=format, filesystem=store.filesystem()) as reader:  # pyright: ignore[reportArgumentType]
-        found = reader.get(number.uuid) if format == "sealed" else next(iter(reader.range(**wanted[format])))
+        found = reader.get(number.uuid) if format == "sealed" else next(iter(reader.range(wanted[format])))
     assert found is not None
     assert found.value == number.value
     assert sum(request.sent for request in gets(made)) < path.stat().st_size / 6

@@ -111,8 +111,8 @@ import seglake
 from cli_samples import fields
 format, path, seed = sys.argv[1], sys.argv[2], int(sys.argv[3])
 how = {"preallocate": 1 << 20} if format == "active" and seed % 2 else {}
-how |= {"chunk_records": 3 + seed} if format == "chunked" else {}
-writer = seglake.create(path, format=format, append=True, zero_torn_tail=True, **how)
+how |= {"options": {"chunk_records": 3 + seed}} if format == "chunked" else {}
+writer = seglake.create(path, format=format, if_exists="append", zero_torn_tail=True, **how)
 number = writer.found.records
 while True:
     for _ in range(1 + (number * 7 + seed) % 23):
@@ -154,7 +154,7 @@ def test_a_killed_writer_loses_nothing_that_was_acknowledged(tmp_path: Path, for
         assert records == [b"%d " % number * (1 + number * number % 3001) for number in range(len(records))]
         kept = len(records)
     assert kept > 500
-    with seglake.create(path, format=format, append=True, zero_torn_tail=True) as writer:  # pyright: ignore[reportArgumentType]
+    with seglake.create(path, format=format, if_exists="append", zero_torn_tail=True) as writer:  # pyright: ignore[reportArgumentType]
         assert writer.found is not None
         assert writer.found.records == kept
     assert seglake.verify(path).ok

@@ -61,9 +61,11 @@ def test_strict_error(case: Case) -> None:
         pa.table(reader)
 
 
-@pytest.mark.parametrize("limits", [{}, {"batch_rows": 1}, {"batch_bytes": 1}, {"batch_bytes": 100}])
+@pytest.mark.parametrize(
+    "limits", [{}, {"batch_rows": 1}, {"limits": {"batch_bytes": 1}}, {"limits": {"batch_bytes": 100}}]
+)
 @every()
-def test_arrow(case: Case, limits: dict[str, int]) -> None:
+def test_arrow(case: Case, limits: dict[str, Any]) -> None:
     names = case.open().schema.names
     reader = case.open(columns=["position", *names], **limits)
     table = pa.table(reader)
@@ -96,7 +98,9 @@ def test_sources_agree(case: Case) -> None:
 @every(is_encoded)
 def test_encode(case: Case, tmp_path: Path) -> None:
     path = tmp_path / "encoded"
-    options: dict[str, Any] = {**case.options, **case.expected["encode"]}
+    encode = dict(case.expected["encode"])
+    of_format = {name: encode.pop(name) for name in ("trailer", "version") if name in encode}
+    options: dict[str, Any] = {**case.options, **encode, **({"options": of_format} if of_format else {})}
     # Records do not tell of tenants without messages.
     blocks = case.open().blocks() if case.format == "tenant" else []
     empty = [(block["partition"], block["tenant_bytes"]) for block in blocks if not block["messages"]]

@@ -48,7 +48,7 @@ def test_views_are_what_copies_are(case: Case, limits: dict[str, int]) -> None:
     columns = ["path", "position", "cause", *case.open().schema.names]
     data = memoryview(case.path.read_bytes())
     expected = pa.table(case.open(data, columns=columns, **limits))
-    table = pa.table(case.open(data, columns=columns, views=True, **limits))
+    table = pa.table(case.open(data, columns=columns, copy=False, **limits))
     table.validate(full=True)
     assert table.schema.field("value").type == pa.binary_view()
     assert table.schema.field("path").type == table.schema.field("cause").type == pa.string_view()
@@ -56,7 +56,7 @@ def test_views_are_what_copies_are(case: Case, limits: dict[str, int]) -> None:
 
 
 def test_schema(segment: Path) -> None:
-    reader = seglake.open(segment, mmap=True, views=True)
+    reader = seglake.open(segment, mmap=True, copy=False)
     assert dict(zip(reader.schema.names, reader.schema.types, strict=True)) == {
         "uuid": "FixedSizeBinary(16)",
         "timestamp": 'Timestamp(µs, "UTC")',
@@ -74,7 +74,7 @@ def test_schema(segment: Path) -> None:
 def test_nothing_is_copied(segment: Path, make: Any) -> None:
     source = make(segment.read_bytes())
     start = pa.py_buffer(source).address
-    (batch,) = batches(seglake.open(source, views=True))
+    (batch,) = batches(seglake.open(source, copy=False))
     _, views, _, named = batch["value"].buffers()
     assert named.address >= start
     assert named.address + named.size <= start + segment.stat().st_size
@@ -84,7 +84,7 @@ def test_nothing_is_copied(segment: Path, make: Any) -> None:
 
 def test_a_map_stays_as_long_as_a_batch(segment: Path) -> None:
     expected = pa.table(seglake.open(segment))["value"].to_pylist()
-    with seglake.open(segment, mmap=True, views=True, batch_rows=70) as reader:
+    with seglake.open(segment, mmap=True, copy=False, batch_rows=70) as reader:
         given = batches(reader)
     del reader
     segment.unlink()
@@ -100,7 +100,7 @@ def test_a_map_that_python_made(segment: Path) -> None:
     expected = pa.table(seglake.open(segment))["value"].to_pylist()
     with segment.open("rb") as file:
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    (batch,) = batches(seglake.open(mapped, views=True))
+    (batch,) = batches(seglake.open(mapped, copy=False))
     with pytest.raises(BufferError):
         mapped.close()
     assert batch["value"].to_pylist() == expected
@@ -110,7 +110,7 @@ def test_a_map_that_python_made(segment: Path) -> None:
 
 
 def test_a_batch_travels_without_the_rest_of_the_file(segment: Path) -> None:
-    first, *_ = batches(seglake.open(segment, mmap=True, views=True, batch_rows=5))
+    first, *_ = batches(seglake.open(segment, mmap=True, copy=False, batch_rows=5))
     stream = io.BytesIO()
     with pa.ipc.new_stream(stream, first.schema) as writer:
         writer.write_batch(first)
@@ -120,7 +120,7 @@ def test_a_batch_travels_without_the_rest_of_the_file(segment: Path) -> None:
 
 
 def test_a_reader_with_views_is_opened_again(segment: Path) -> None:
-    reader = seglake.open(segment, mmap=True, views=True)
+    reader = seglake.open(segment, mmap=True, copy=False)
     again = pickle.loads(pickle.dumps(reader))
     assert pa.table(again) == pa.table(reader)
     assert pa.table(again).schema.field("value").type == pa.binary_view()
@@ -129,7 +129,7 @@ def test_a_reader_with_views_is_opened_again(segment: Path) -> None:
 def test_polars_and_duckdb(segment: Path) -> None:
     duckdb, pl = pytest.importorskip("duckdb"), pytest.importorskip("polars")
     expected = pa.table(seglake.open(segment))
-    reader = seglake.open(segment, mmap=True, views=True)
+    reader = seglake.open(segment, mmap=True, copy=False)
     frame = pl.DataFrame(reader)
     assert frame["value"].to_list() == expected["value"].to_pylist()
     assert frame["type"].to_list() == expected["type"].to_pylist()
@@ -142,18 +142,18 @@ def test_polars_and_duckdb(segment: Path) -> None:
 def test_what_cannot_be_viewed(segment: Path, tmp_path: Path) -> None:
     for source in (segment, segment.open("rb"), segment.as_uri()):
         with pytest.raises(ValueError, match=r"views need a source in memory: map the file \(mmap\)"):
-            seglake.open(source, views=True)
+            seglake.open(source, copy=False)
     with pytest.raises(ValueError, match="toreadonly"):
-        seglake.open(bytearray(segment.read_bytes()), views=True)
+        seglake.open(bytearray(segment.read_bytes()), copy=False)
     with pytest.raises(ValueError, match="contiguous"):
-        seglake.open(memoryview(segment.read_bytes())[::2], views=True)
+        seglake.open(memoryview(segment.read_bytes())[::2], copy=False)
     with pytest.raises(ValueError, match="chunked files cannot be viewed"):
-        seglake.open(sample(tmp_path, "chunked"), mmap=True, views=True)
+        seglake.open(sample(tmp_path, "chunked"), mmap=True, copy=False)
 
 
 def test_a_buffer_of_larger_items(segment: Path) -> None:
     data = segment.read_bytes()
     items = array.array("Q", data + bytes(-len(data) % 8))
-    assert pa.table(seglake.open(memoryview(items).toreadonly(), views=True))["value"].to_pylist() == [
+    assert pa.table(seglake.open(memoryview(items).toreadonly(), copy=False))["value"].to_pylist() == [
         record.value for record in seglake.open(segment)
     ]

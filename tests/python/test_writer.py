@@ -134,17 +134,17 @@ def test_appending_and_torn_tails(path: Path) -> None:
         writer.write(type="t", value="1")
     with pytest.raises(FileExistsError):
         seglake.create(path, format="active")
-    with seglake.create(path, format="active", append=True) as writer:
+    with seglake.create(path, format="active", if_exists="append") as writer:
         assert writer.found
         assert writer.found.records == 1
         writer.write(type="t", value="2")
     path.write_bytes(path.read_bytes()[:-3])
     torn = path.read_bytes()
     with pytest.raises(seglake.DamageError) as raised:
-        seglake.create(path, format="active", append=True)
+        seglake.create(path, format="active", if_exists="append")
     assert raised.value.cause == "length_out_of_bounds"
     assert path.read_bytes() == torn
-    with seglake.create(path, format="active", append=True, zero_torn_tail=True) as writer:
+    with seglake.create(path, format="active", if_exists="append", zero_torn_tail=True) as writer:
         assert writer.found
         assert [span.kind for span in writer.found.damage] == ["torn_tail"]
         writer.write(type="t", value="3")

@@ -414,12 +414,12 @@ fn records_larger_than_a_window_are_checked_in_pieces() {
     };
     assert_eq!(sizes(&lenient()).unwrap(), [1, large.len(), 1]);
     assert_eq!(sizes(&lenient().values(false)).unwrap().len(), 3);
-    let limited = sizes(&lenient().max_record_bytes(1 << 20));
+    let limited = sizes(&lenient().record_bytes(1 << 20));
     assert!(
         matches!(
             limited,
             Err(Error::Limit {
-                option: "max_record_bytes",
+                option: "record_bytes",
                 ..
             })
         ),

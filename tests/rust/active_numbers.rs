@@ -104,10 +104,10 @@ fn a_large_record_is_read_once_where_it_is_not_given_out() {
     let value = vec![b'v'; 9 << 20];
     let bytes = segment(&Key::DEFAULT, &[("type", &value)]);
     let len = bytes.len() as u64;
-    let options = |values, max_record_bytes| {
+    let options = |values, record_bytes| {
         lenient()
             .values(values)
-            .max_record_bytes(max_record_bytes)
+            .record_bytes(record_bytes)
             .window_bytes(1 << 16)
     };
     for (options, reads, is_refused) in [

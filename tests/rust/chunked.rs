@@ -69,7 +69,7 @@ proptest! {
         }
         let windowed = scan(
             Arc::new(Windowed(bytes.clone())),
-            &lenient().window_bytes(window_bytes).max_chunk_bytes(max_chunk_bytes),
+            &lenient().window_bytes(window_bytes).set("chunk_memory_bytes", max_chunk_bytes),
         ).unwrap();
         prop_assert_eq!(&windowed.0, &records);
         prop_assert_eq!(&windowed.1, &ledger);

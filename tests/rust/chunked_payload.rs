@@ -42,7 +42,7 @@ fn a_chunk_too_large_to_keep_is_given_out_in_a_second_pass() {
         (1 << 20, 4096),
     ] {
         let options = lenient()
-            .max_chunk_bytes(max_chunk_bytes)
+            .set("chunk_memory_bytes", max_chunk_bytes)
             .window_bytes(window_bytes);
         let (records, _) = scan(Arc::new(Windowed(bytes.clone())), &options).unwrap();
         assert!(records == all, "of at most {max_chunk_bytes} bytes");
@@ -65,7 +65,7 @@ fn a_chunk_too_large_to_keep_is_given_out_in_a_second_pass() {
     let (_, ledger) = scan(source(&bytes), &lenient()).unwrap();
     let mut damaged = bytes.clone();
     damaged[usize::try_from(ledger[2].end).unwrap() - 1] ^= 1;
-    let options = lenient().max_chunk_bytes(5000);
+    let options = lenient().set("chunk_memory_bytes", 5000);
     let (records, ledger) = scan(source(&damaged), &options).unwrap();
     assert_eq!(records.len(), 4);
     assert_eq!(ledger[2].cause, Some(Cause::PayloadInvalid));
@@ -112,7 +112,9 @@ fn a_chunk_that_changes_between_the_passes_is_noticed() {
         );
         bytes
     };
-    let options = lenient().max_chunk_bytes(20_000).window_bytes(1000);
+    let options = lenient()
+        .set("chunk_memory_bytes", 20_000)
+        .window_bytes(1000);
     let turning = |after| Turning {
         before: chunk(1),
         after,
@@ -151,28 +153,28 @@ fn a_readers_limits_are_no_damage() {
         }
         other => panic!("{other:?}"),
     };
-    let options = lenient().limit_chunk_bytes(1_000_000);
-    assert_eq!(limited(&options), "limit_chunk_bytes");
+    let options = lenient().set("chunk_bytes", 1_000_000);
+    assert_eq!(limited(&options), "chunk_bytes");
     // Ten records of 12 bytes each and their values are as much as it says.
     let content: usize = scan(source(&bytes), &lenient()).unwrap().0[3..13]
         .iter()
         .map(|record| 12 + record.value.len())
         .sum();
     for (limit_chunk_bytes, is_read) in [(content - 1, false), (content, true)] {
-        let options = lenient().limit_chunk_bytes(limit_chunk_bytes as u64);
+        let options = lenient().set("chunk_bytes", limit_chunk_bytes as u64);
         assert_eq!(scan(source(&bytes), &options).is_ok(), is_read);
     }
     assert_eq!(
-        limited(&options.clone().max_chunk_bytes(5000).strict(true)),
-        "limit_chunk_bytes"
+        limited(&options.clone().set("chunk_memory_bytes", 5000).strict(true)),
+        "chunk_bytes"
     );
     let verified = verify(source(&bytes), &options, |_| Ok(()));
     assert!(matches!(verified, Err(Error::Limit { .. })));
     for max_chunk_bytes in [5000, 64 << 20] {
         let options = lenient()
-            .max_record_bytes(300_012)
-            .max_chunk_bytes(max_chunk_bytes);
-        assert_eq!(limited(&options), "max_record_bytes");
+            .record_bytes(300_012)
+            .set("chunk_memory_bytes", max_chunk_bytes);
+        assert_eq!(limited(&options), "record_bytes");
         let mut walk = open(source(&bytes), &options, Start::Beginning).unwrap();
         let mut records = Vec::new();
         while walk.step().is_ok() {
@@ -194,7 +196,7 @@ fn a_bomb_stops_at_the_limit() {
     let zeros = vec![0; 96 << 20];
     push_records(&mut bytes, 0, &[(0, &zeros)]);
     assert!(bytes.len() < 64 << 10);
-    let limited = lenient().limit_chunk_bytes(8 << 20);
+    let limited = lenient().set("chunk_bytes", 8 << 20);
     assert!(matches!(
         scan(source(&bytes), &limited),
         Err(Error::Limit { .. })

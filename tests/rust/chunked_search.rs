@@ -175,7 +175,7 @@ fn a_large_chunk_is_given_out_as_it_is_read() {
     for max_chunk_bytes in [0, 64 << 10, MIB as u64, 3 * MIB as u64] {
         let source = Counting::new(bytes.clone());
         let options = lenient()
-            .max_chunk_bytes(max_chunk_bytes)
+            .set("chunk_memory_bytes", max_chunk_bytes)
             .window_bytes(64 << 10);
         let mut walk = open(source.clone(), &options, Start::Beginning).unwrap();
         let (mut records, mut read) = (Vec::new(), 0);

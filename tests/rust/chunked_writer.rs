@@ -10,7 +10,7 @@ use crate::common::{assert_covers, source};
 use proptest::prelude::*;
 use seglake::Error;
 use seglake::format::chunked::{Writer, build_index};
-use seglake::format::{self, RecordId, Value, WriteOptions, chunked};
+use seglake::format::{self, IfExists, RecordId, Value, WriteOptions, chunked};
 use seglake::ledger::{Cause, Kind};
 
 fn folder() -> (tempfile::TempDir, PathBuf) {
@@ -20,7 +20,7 @@ fn folder() -> (tempfile::TempDir, PathBuf) {
 }
 
 fn append() -> WriteOptions {
-    WriteOptions::default().append(true)
+    WriteOptions::default().if_exists(IfExists::Append)
 }
 
 /// What is in a sound segment, whose index is what its chunks give.
@@ -58,7 +58,7 @@ proptest! {
         level in prop::sample::select(vec![-5, 1, 3, 19]),
     ) {
         let (_folder, path) = folder();
-        let options = append().chunk_bytes(chunk_bytes).chunk_records(chunk_records).level(level);
+        let options = append().set("chunk_bytes", chunk_bytes).set("chunk_records", chunk_records).set("level", level);
         let (mut expected, mut next) = (Vec::new(), 0);
         for session in sessions {
             let mut writer = format::create(&chunked::FORMAT, &path, &options).unwrap();
@@ -85,7 +85,7 @@ proptest! {
 #[test]
 fn chunks_are_closed_by_bytes_by_records_and_by_flush() {
     let (_folder, path) = folder();
-    let options = append().chunk_bytes(1000).chunk_records(7);
+    let options = append().set("chunk_bytes", 1000).set("chunk_records", 7);
     let mut writer = Writer::open(&path, &options).unwrap();
     for _ in 0..7 + 7 + 3 {
         writer.append(None, None, b"small").unwrap();
@@ -150,10 +150,10 @@ fn what_cannot_be_written_is_refused_and_changes_nothing() {
     assert_eq!(records(&path).len(), 2);
 
     for options in [
-        append().chunk_bytes(0),
-        append().chunk_bytes(u64::MAX),
-        append().chunk_records(0),
-        append().level(23),
+        append().set("chunk_bytes", 0),
+        append().set("chunk_bytes", u64::MAX),
+        append().set("chunk_records", 0),
+        append().set("level", 23),
     ] {
         assert!(matches!(
             Writer::open(&path, &options),
@@ -188,7 +188,7 @@ fn existing_files_are_errors_unless_they_are_appended_to() {
         Err(Error::Io { .. })
     ));
     assert!(fs::read(&index).unwrap().starts_with(b"somebody"));
-    let without = append().index(false);
+    let without = append().set("index", false);
     Writer::open(&path, &without)
         .unwrap()
         .append(None, None, b"")
@@ -255,7 +255,7 @@ fn a_torn_tail_is_reported_and_cut_off_only_when_asked() {
         .rfind(|span| span.kind == Kind::Chunk)
         .unwrap();
     let start = usize::try_from(last.start).unwrap();
-    let zero = append().zero_torn_tail(true);
+    let zero = append().set("zero_torn_tail", true);
     for (len, unused) in [
         (start + 5, 0),
         (start + 60, 0),
@@ -332,7 +332,7 @@ fn padding_that_is_missing_is_written_with_the_next_chunk() {
 #[test]
 fn damage_at_the_end_that_is_no_torn_tail_is_never_written_over() {
     let sound = segment(2, 3, 50);
-    let zero = append().zero_torn_tail(true);
+    let zero = append().set("zero_torn_tail", true);
     let mut duplicate = sound.clone();
     duplicate.extend_from_slice(&sound[..sound.len() / 2]);
     let mut flags = sound.clone();

@@ -222,7 +222,7 @@ proptest! {
 #[test]
 fn a_record_that_is_too_large_has_its_other_columns() {
     let bytes = crate::common::segment(&Key::DEFAULT, &[("type", vec![7; 1000])]);
-    let options = of_active().max_record_bytes(100);
+    let options = of_active().record_bytes(100);
     for (column, is_given) in [("uuid", true), ("value", false)] {
         let names = [column.to_owned()];
         let selection =

@@ -13,8 +13,8 @@ use crate::fault_samples::{
 use seglake::Error;
 use seglake::faults::{Fault, How, Operation, inject};
 use seglake::format::{
-    self, FORMATS, Format, Lookup, Options, RecordId, Start, Step, WriteOptions, active, chunked,
-    sealed, tenant,
+    self, FORMATS, Format, IfExists, Lookup, Options, RecordId, Start, Step, WriteOptions, active,
+    chunked, sealed, tenant,
 };
 use seglake::source::Source;
 use seglake::verbs::{self, Conversion, SealOptions};
@@ -41,7 +41,10 @@ fn writing_whole() {
         (&tenant::FORMAT, two),
     ] {
         for overwrite in [false, true] {
-            let options = options(format).version(version).overwrite(overwrite);
+            let options = options(format)
+                .set("version", version)
+                .if_exists(IfExists::overwrite_if(overwrite))
+                .concerning(format);
             let prepare = |folder: &Path| {
                 if overwrite {
                     fs::write(folder.join("new"), b"what was there before").unwrap();
@@ -138,7 +141,7 @@ fn converting() {
             };
             let work = |folder: &Path| {
                 let conversion = Conversion::to(format)
-                    .write(options(format).index(!overwrite))
+                    .write(options(format).set("index", !overwrite).concerning(format))
                     .overwrite(overwrite);
                 let old = source(&folder.join("old"))?;
                 let options = Options::default().format(*format);

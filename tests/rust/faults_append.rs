@@ -9,7 +9,7 @@ use crate::fault_samples::{
     EIO, appended, assert_tells, contents, faults, hitches, listing, options, run, value, write,
 };
 use seglake::faults::{Fault, How, Operation};
-use seglake::format::{self, Format, Options, WriteOptions, active, chunked};
+use seglake::format::{self, Format, IfExists, Options, WriteOptions, active, chunked};
 use seglake::ledger::Kind;
 use seglake::{Error, verbs};
 
@@ -65,8 +65,9 @@ fn try_append(
 
 fn appending(format: &Format) -> WriteOptions {
     options(format)
-        .append(true)
-        .preallocate(if format.name == "active" { 3000 } else { 0 })
+        .if_exists(IfExists::Append)
+        .set("preallocate", 3000)
+        .concerning(format)
 }
 
 fn values(records: u64) -> Vec<Vec<u8>> {
@@ -83,7 +84,7 @@ fn what_was_acknowledged_stays() {
 }
 
 fn check_appending(format: &'static Format, index: bool) {
-    let options = appending(format).index(index);
+    let options = appending(format).set("index", index).concerning(format);
     let prepare = |folder: &Path| existing(folder, format);
     let work = |folder: &Path| append(folder, format, &options);
     let (folder, progress, operations) = run(prepare, work, None);
@@ -127,7 +128,9 @@ fn check_after(folder: &Path, format: &'static Format, acknowledged: u64, what: 
         "{what}: {spans:?}"
     );
 
-    let again = options(format).append(true).zero_torn_tail(true);
+    let again = options(format)
+        .if_exists(IfExists::Append)
+        .set("zero_torn_tail", true);
     let mut writer = format::create(format, &path, &again).unwrap();
     write(&mut *writer, format, records).unwrap();
     writer.close().unwrap();
@@ -159,7 +162,11 @@ fn check_after(folder: &Path, format: &'static Format, acknowledged: u64, what: 
 fn a_new_file_that_cannot_be_begun_is_not_there() {
     for format in appended() {
         for append in [false, true] {
-            let options = appending(format).append(append);
+            let options = appending(format).if_exists(if append {
+                IfExists::Append
+            } else {
+                IfExists::Error
+            });
             let work = |folder: &Path| {
                 let opened = format::create(format, &path(folder, format), &options);
                 opened.map(drop)
@@ -187,7 +194,7 @@ fn a_new_file_that_cannot_be_begun_is_not_there() {
 #[test]
 fn preallocating_leaves_no_zeros_behind() {
     let format = &active::FORMAT;
-    let options = appending(format).preallocate(4 << 20);
+    let options = appending(format).set("preallocate", 4 << 20);
     let prepare = |folder: &Path| existing(folder, format);
     let work = |folder: &Path| format::create(format, &path(folder, format), &options).map(drop);
     let (_, done, operations) = run(prepare, work, None);
@@ -230,7 +237,9 @@ fn removing_a_torn_tail() {
                 .set_len(cut)
                 .unwrap();
         };
-        let options = options(format).append(true).zero_torn_tail(true);
+        let options = options(format)
+            .if_exists(IfExists::Append)
+            .set("zero_torn_tail", true);
         let work =
             |folder: &Path| format::create(format, &path(folder, format), &options).map(drop);
         let (_, done, operations) = run(prepare, work, None);

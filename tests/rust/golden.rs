@@ -192,13 +192,13 @@ fn encoding_gives_the_same_bytes() {
         let options = WriteOptions::default()
             .key(case.options.keys[0])
             .dialect(case.options.dialect)
-            .preallocate(encode["preallocate"].as_u64().unwrap_or_default())
-            .trailer(encode["trailer"].as_bool().unwrap_or(true))
-            .version(
-                encode["version"]
-                    .as_u64()
-                    .map_or(2, |version| version.try_into().unwrap()),
-            );
+            .set(
+                "preallocate",
+                encode["preallocate"].as_u64().unwrap_or_default(),
+            )
+            .set("trailer", encode["trailer"].as_bool().unwrap_or(true))
+            .set("version", encode["version"].as_u64().unwrap_or(2))
+            .concerning(format);
         let mut writer = writer(&case, &path, &options);
         let mut walk = open(source(&case.bytes), &case.options, Start::Beginning).unwrap();
         while walk.step().unwrap() == Step::More {

@@ -163,7 +163,7 @@ fn huge_values_are_verified_by_their_lengths() {
     let Err(Error::Limit { option, needed, .. }) = refused else {
         panic!("{refused:?}")
     };
-    assert_eq!((option, needed), ("max_record_bytes", at));
+    assert_eq!((option, needed), ("record_bytes", at));
 
     // It does not decode: a byte is left over. The message behind it is found.
     let mut longer = first;
@@ -216,7 +216,7 @@ fn messages_larger_than_a_window_are_decoded_in_pieces_first() {
             assert!(source.read() < 4 << 20 && source.largest() <= 1 << 20);
         }
     }
-    let limited = lenient(dialect).max_record_bytes(1 << 20);
+    let limited = lenient(dialect).record_bytes(1 << 20);
     let in_memory = messages::source(&bytes);
     for source in [Sparse::of(bytes.clone()) as Arc<dyn Source>, in_memory] {
         let limit = scan(source, &limited);
@@ -224,7 +224,7 @@ fn messages_larger_than_a_window_are_decoded_in_pieces_first() {
             matches!(
                 limit,
                 Err(Error::Limit {
-                    option: "max_record_bytes",
+                    option: "record_bytes",
                     ..
                 })
             ),

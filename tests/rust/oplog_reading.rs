@@ -96,7 +96,7 @@ fn what_is_before_the_start_is_neither_raised_nor_too_large() {
     let front = plain(&[b"one", &[b'2'; 100]]);
     let bad = framed(b"\0\x01\0\0\0\xfd\xff\xff");
     let bytes = [front.clone(), bad.clone(), plain(&[b"three", b"four"])].concat();
-    let options = lenient(Dialect::Draft).strict(true).max_record_bytes(50);
+    let options = lenient(Dialect::Draft).strict(true).record_bytes(50);
     let start = (front.len() + bad.len()) as u64;
     let mut walk = open(source(&bytes), &options, Start::Offset(start)).unwrap();
     let mut records = Vec::new();
@@ -281,14 +281,14 @@ fn what_is_refused_comes_behind_what_is_good() {
             }
         }
     };
-    for max_record_bytes in [total - 1, total, total + 1] {
-        let options = lenient(Dialect::Draft).max_record_bytes(max_record_bytes);
+    for record_bytes in [total - 1, total, total + 1] {
+        let options = lenient(Dialect::Draft).record_bytes(record_bytes);
         match steps(&bytes, &options) {
             (given, Err(Error::Limit { needed, limit, .. }), _) => {
                 assert_eq!((given, needed, limit), (3, total, total - 1));
             }
             (given, last, offset) => {
-                assert!(max_record_bytes >= total && matches!(last, Ok(Step::Done)));
+                assert!(record_bytes >= total && matches!(last, Ok(Step::Done)));
                 assert_eq!((given, offset), (5, bytes.len() as u64));
             }
         }

@@ -8,7 +8,9 @@ use crate::messages::{Plain, fields, file, key, lenient, scan, source};
 use proptest::prelude::*;
 use seglake::Error;
 use seglake::format::oplog::Writer;
-use seglake::format::{Dialect, RecordId, Start, Step, Value, WriteOptions, Writer as _, open};
+use seglake::format::{
+    Dialect, IfExists, RecordId, Start, Step, Value, WriteOptions, Writer as _, open,
+};
 use seglake::ledger::{Cause, Kind};
 use serde_json::{Value as Json, json};
 
@@ -19,7 +21,9 @@ fn folder() -> (tempfile::TempDir, PathBuf) {
 }
 
 fn append(dialect: Dialect) -> WriteOptions {
-    WriteOptions::default().append(true).dialect(dialect)
+    WriteOptions::default()
+        .if_exists(IfExists::Append)
+        .dialect(dialect)
 }
 
 fn message(clock: &[u8], keys: &[u8]) -> Plain {
@@ -207,7 +211,7 @@ fn a_torn_tail_is_reported_and_cut_off_only_when_asked() {
             (first as u64, Cause::LengthOutOfBounds)
         );
         assert_eq!(fs::read(&path).unwrap(), whole[..len], "only reported");
-        let options = append(Dialect::Draft).zero_torn_tail(true);
+        let options = append(Dialect::Draft).set("zero_torn_tail", true);
         let mut writer = Writer::open(&path, &options).unwrap();
         assert_eq!(writer.found().unwrap().damage[0].kind, Kind::TornTail);
         assert_eq!(fs::read(&path).unwrap(), whole[..first]);
@@ -233,7 +237,7 @@ fn other_damage_at_the_end_is_never_cut_off() {
     ] {
         let (_folder, path) = folder();
         fs::write(&path, &bytes).unwrap();
-        let options = append(dialect).zero_torn_tail(true);
+        let options = append(dialect).set("zero_torn_tail", true);
         let Err(Error::Damage(damage)) = Writer::open(&path, &options) else {
             panic!("damage at {offset}")
         };

@@ -87,7 +87,9 @@ fn writers_write_before_they_are_asked_to() {
         &oplog::FORMAT,
     ] {
         let folder = folder();
-        let options = WriteOptions::default().chunk_records(1);
+        let options = WriteOptions::default()
+            .set("chunk_records", 1)
+            .concerning(format);
         let path = folder.path().join("new");
         let mut writer = format::create(format, &path, &options).unwrap();
         let mut put = |number: u64| {

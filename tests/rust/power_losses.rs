@@ -11,7 +11,7 @@ use crate::fault_samples::{
     self, appended, contents, folder, options, sample, source, value, write,
 };
 use crate::power_loss::{Disk, State};
-use seglake::format::{self, FORMATS, Format, Options, active, chunked, sealed, tenant};
+use seglake::format::{self, FORMATS, Format, IfExists, Options, active, chunked, sealed, tenant};
 use seglake::ledger::Kind;
 use seglake::verbs::{self, Conversion, Recovery, SealOptions};
 
@@ -93,7 +93,10 @@ fn writing_whole() {
         (&tenant::FORMAT, 2),
     ] {
         for overwrite in [false, true] {
-            let options = options(format).version(version).overwrite(overwrite);
+            let options = options(format)
+                .set("version", version)
+                .if_exists(IfExists::overwrite_if(overwrite))
+                .concerning(format);
             let prepare = |folder: &Path| {
                 if overwrite {
                     in_the_way(folder, &["new"]);
@@ -265,7 +268,7 @@ fn appending() {
             }
             let disk = Disk::new(folder.path());
             let synced = RefCell::new(vec![(0, present)]);
-            let options = options(format).append(true);
+            let options = options(format).if_exists(IfExists::Append);
             Disk::watch(&disk, || {
                 let mut writer = format::create(format, &log(folder.path(), format), &options)?;
                 for number in present..present + 9 {
@@ -324,8 +327,8 @@ fn removing_a_torn_tail() {
         let disk = Disk::new(folder.path());
         let opened = Disk::watch(&disk, || {
             let options = fault_samples::options(format)
-                .append(true)
-                .zero_torn_tail(true);
+                .if_exists(IfExists::Append)
+                .set("zero_torn_tail", true);
             let writer = format::create(format, &path, &options).unwrap();
             let opened = disk.borrow_mut().moment();
             drop(writer);

@@ -59,7 +59,7 @@ proptest! {
     fn what_is_written_is_laid_out_canonically(records in records(), key: [u8; 32], trailer: bool) {
         let (_folder, path) = folder();
         let key = Key::new(&key);
-        let mut writer = Writer::create(&path, &WriteOptions::default().key(key).trailer(trailer)).unwrap();
+        let mut writer = Writer::create(&path, &WriteOptions::default().key(key).set("trailer", trailer)).unwrap();
         for record in &records {
             write(&mut writer, record).unwrap();
         }

@@ -30,7 +30,7 @@ fn messages_larger_than_a_window_are_checked_in_pieces() {
         let without_values = lenient().values(false);
         assert_eq!(read(&bytes, &without_values).unwrap().0.len(), 3);
         for limited in [source(&bytes), Arc::new(Windowed(bytes.clone()))] {
-            let options = lenient().max_record_bytes(1 << 20);
+            let options = lenient().record_bytes(1 << 20);
             let mut walk = open(limited, &options, Start::Beginning).unwrap();
             assert_eq!(
                 walk.step().unwrap(),
@@ -42,7 +42,7 @@ fn messages_larger_than_a_window_are_checked_in_pieces() {
                 matches!(
                     error,
                     Error::Limit {
-                        option: "max_record_bytes",
+                        option: "record_bytes",
                         ..
                     }
                 ),

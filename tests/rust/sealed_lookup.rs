@@ -137,9 +137,9 @@ fn other_identifiers_are_refused() {
 #[test]
 fn a_hit_takes_a_handful_of_reads_around_its_entry_and_its_message() {
     let (records, bytes) = many(20_000, true);
-    for table in [0, Options::LOOKUP_TABLE_BYTES] {
+    for table in [0, (16 << 20)] {
         let counting = Counting::new(bytes.clone());
-        let options = strict().lookup_table_bytes(table);
+        let options = strict().set("lookup_table_bytes", table);
         let lookup = lookup(counting.clone(), &options).unwrap();
         lookup.prepare().unwrap();
         counting.take();
@@ -167,13 +167,9 @@ fn a_hit_takes_a_handful_of_reads_around_its_entry_and_its_message() {
 fn a_table_is_made_once_so_many_were_looked_up_that_it_has_paid() {
     let (records, bytes) = many(20_000, true);
     let all: Vec<_> = records.iter().map(|record| record.0).collect();
-    for (table, is_made) in [
-        (Options::LOOKUP_TABLE_BYTES, true),
-        (1 << 10, true),
-        (0, false),
-    ] {
+    for (table, is_made) in [((16 << 20), true), (1 << 10, true), (0, false)] {
         let counting = Counting::new(bytes.clone());
-        let options = strict().lookup_table_bytes(table);
+        let options = strict().set("lookup_table_bytes", table);
         let lookup = lookup(counting.clone(), &options).unwrap();
         let hits = lookup.get(&ids(&all[..1023])).unwrap();
         assert_eq!(plain(&hits).iter().flatten().count(), 1023);
@@ -392,7 +388,7 @@ fn values_that_are_too_large_are_refused_and_those_not_wanted_are_not_read() {
         (uuid(2), b"t".to_vec(), vec![2]),
     ];
     let bytes = segment(&Key::DEFAULT, &records, false);
-    let limited = strict().max_record_bytes(1000);
+    let limited = strict().record_bytes(1000);
     assert!(matches!(
         get(source(&bytes), &limited, &[uuid(1)]),
         Err(Error::Limit { .. })
@@ -574,11 +570,9 @@ fn dyn_lookup(bytes: &[u8], [windowed, table]: [bool; 2], options: &Options) -> 
     } else {
         source(bytes)
     };
-    let options = options.clone().lookup_table_bytes(if table {
-        Options::LOOKUP_TABLE_BYTES
-    } else {
-        0
-    });
+    let options = options
+        .clone()
+        .set("lookup_table_bytes", if table { 16 << 20 } else { 0 });
     let lookup = lookup(source, &options).unwrap();
     lookup.prepare().unwrap();
     lookup
@@ -589,13 +583,13 @@ proptest! {
     #[test]
     fn a_table_of_bursts_finds_what_searching_all_finds(
         sizes in prop::collection::vec((0..700_u16, 0..4_u8, 0..48_u8), 1..8),
-        allowed in prop_oneof![Just(Options::LOOKUP_TABLE_BYTES), 16..20_000_usize],
+        allowed in prop_oneof![Just(16 << 20), 16..20_000_usize],
         windowed: bool,
     ) {
         let records = bursts(&sizes);
         let bytes = segment(&Key::DEFAULT, &records, true);
         let source = || if windowed { Arc::new(Windowed(bytes.clone())) } else { source(&bytes) };
-        let own = lookup(source(), &strict().lookup_table_bytes(allowed)).unwrap();
+        let own = lookup(source(), &strict().set("lookup_table_bytes", allowed)).unwrap();
         own.prepare().unwrap();
         let mut asked: Vec<_> = records.iter().map(|record| record.0).collect();
         let beside = |step: fn(u128) -> u128| asked.iter().map(move |uuid| step(u128::from_be_bytes(*uuid)).to_be_bytes());

@@ -119,14 +119,14 @@ fn of_several_keys_it_is_the_one_under_which_messages_count() {
         bytes[foot + 16] ^= 1;
         let wanted = Filter::default().among("type", vec![b"other".to_vec()]);
         // A record that is not given out may be of any size.
-        for (wanted, values, max_record_bytes, given) in [
+        for (wanted, values, record_bytes, given) in [
             (Filter::default(), true, 100, 19),
             (Filter::default(), false, 10, 19),
             (wanted, true, 10, 0),
         ] {
             let options = lenient()
                 .keys(keys.to_vec())
-                .max_record_bytes(max_record_bytes)
+                .record_bytes(record_bytes)
                 .filter(wanted)
                 .values(values);
             let mut walk = open(source(&bytes), &options, Start::Beginning).unwrap();

@@ -18,8 +18,9 @@ const MAX_ROWS: usize = 1 << 16;
 fn many(folder: &Path, format: &Format, records: u64) -> Vec<u8> {
     let path = folder.join(format!("many.{}", format.extension));
     let options = fault_samples::options(format)
-        .memory_bytes(64 << 20)
-        .chunk_records(65_536);
+        .set("memory_bytes", 64 << 20)
+        .set("chunk_records", 65_536)
+        .concerning(format);
     let mut writer = format::create(format, &path, &options).unwrap();
     for number in 0..records {
         fault_samples::write(&mut *writer, format, number).unwrap();

@@ -100,7 +100,7 @@ fn a_message_that_is_too_large_is_a_limit_and_no_damage() {
     ];
     for version in [1, 2] {
         let segment = encode(version, &all);
-        let options = lenient().max_record_bytes(1000);
+        let options = lenient().record_bytes(1000);
         let mut walk = open(source(&segment.bytes), &options, Start::Beginning).unwrap();
         let mut records = Vec::new();
         for _ in 0..3 {
@@ -108,7 +108,7 @@ fn a_message_that_is_too_large_is_a_limit_and_no_damage() {
                 Ok(Step::More) => collect(&*walk, &mut records),
                 Ok(_) => panic!("given out all the same"),
                 Err(Error::Limit { option, needed, .. }) => {
-                    assert_eq!((option, needed), ("max_record_bytes", 5001));
+                    assert_eq!((option, needed), ("record_bytes", 5001));
                 }
                 Err(other) => panic!("{other}"),
             }

@@ -7,13 +7,13 @@ use crate::common::source;
 use crate::tenant_segments::{encode, lenient, messages};
 use proptest::prelude::*;
 use seglake::Error;
-use seglake::format::{RecordId, Value, WriteOptions, create, tenant};
+use seglake::format::{IfExists, RecordId, Value, WriteOptions, create, tenant};
 use seglake::verbs::{Conversion, convert};
 
 fn options(version: u16, memory_bytes: u64) -> WriteOptions {
     WriteOptions::default()
-        .version(version)
-        .memory_bytes(memory_bytes)
+        .set("version", version)
+        .set("memory_bytes", memory_bytes)
 }
 
 fn write(path: &Path, messages: &[(u32, Vec<u8>, Vec<u8>)], options: &WriteOptions) {
@@ -121,7 +121,7 @@ fn what_does_not_fit_is_refused_by_name() {
         &folder.path().join("v3"),
         &options(3, 1 << 20),
     );
-    assert!(matches!(created, Err(Error::Usage(message)) if message.contains("version 3")));
+    assert!(matches!(created, Err(Error::Usage(message)) if message.contains("version is 3")));
 }
 
 #[test]
@@ -190,7 +190,7 @@ fn an_existing_file_is_replaced_only_if_asked() {
     fs::write(&path, b"precious").unwrap();
     let refused = tenant::Writer::create(&path, &options(2, 1 << 20));
     assert!(matches!(refused, Err(Error::Io { .. })));
-    let overwrite = options(2, 1 << 20).overwrite(true);
+    let overwrite = options(2, 1 << 20).if_exists(IfExists::Overwrite);
     let mut writer = tenant::Writer::create(&path, &overwrite).unwrap();
     writer.append(1, b"t", None, b"v").unwrap();
     writer.abandon();

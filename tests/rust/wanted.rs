@@ -192,7 +192,7 @@ fn a_record_that_is_too_large_for_the_reader() {
         ),
     ] {
         for window_bytes in [300, 1 << 20] {
-            for (max_record_bytes, values, is_refused) in [
+            for (record_bytes, values, is_refused) in [
                 (total - 1, true, true),
                 (total, true, false),
                 (total + 1, true, false),
@@ -200,7 +200,7 @@ fn a_record_that_is_too_large_for_the_reader() {
             ] {
                 let options = options
                     .clone()
-                    .max_record_bytes(max_record_bytes)
+                    .record_bytes(record_bytes)
                     .values(values)
                     .window_bytes(window_bytes);
                 let windowed = Arc::new(Windowed(bytes.clone()));
@@ -214,8 +214,8 @@ fn a_record_that_is_too_large_for_the_reader() {
                 };
                 match last {
                     Err(Error::Limit { needed, limit, .. }) => {
-                        assert!(is_refused, "{max_record_bytes}");
-                        assert_eq!((needed, limit), (total, max_record_bytes));
+                        assert!(is_refused, "{record_bytes}");
+                        assert_eq!((needed, limit), (total, record_bytes));
                         assert_eq!(records.len(), 30);
                     }
                     Ok(Step::Done) => assert!(!is_refused && records.len() == 40),

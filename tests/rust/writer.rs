@@ -7,7 +7,7 @@ use crate::common::{Plain, assert_covers, lenient, scan, segment, source, uuid};
 use seglake::Error;
 use seglake::checksum::Key;
 use seglake::format::active::{self, Writer, encode};
-use seglake::format::{self, RecordId, Value, WriteOptions, sealed};
+use seglake::format::{self, IfExists, RecordId, Value, WriteOptions, sealed};
 use seglake::ledger::{Cause, Kind};
 use uuid::Uuid;
 
@@ -18,7 +18,7 @@ fn folder() -> (tempfile::TempDir, PathBuf) {
 }
 
 fn append() -> WriteOptions {
-    WriteOptions::default().append(true)
+    WriteOptions::default().if_exists(IfExists::Append)
 }
 
 fn records(path: &Path) -> Vec<Plain> {
@@ -102,7 +102,7 @@ fn nothing_reaches_the_file_without_its_checksum() {
 #[test]
 fn a_preallocated_file_keeps_its_length() {
     let (_folder, path) = folder();
-    let options = append().preallocate(3 << 20);
+    let options = append().set("preallocate", 3 << 20);
     for round in 0..3u64 {
         let mut writer = Writer::open(&path, &options).unwrap();
         writer.append(&uuid_at(1000 + round), b"t", b"v").unwrap();
@@ -206,7 +206,7 @@ fn a_torn_tail_is_reported_and_zeroed_only_when_asked() {
         assert_eq!(damage.offset, 31);
         assert_eq!(fs::read(&path).unwrap(), bytes, "only reported");
 
-        let mut writer = Writer::open(&path, &append().zero_torn_tail(true)).unwrap();
+        let mut writer = Writer::open(&path, &append().set("zero_torn_tail", true)).unwrap();
         assert_eq!(writer.found().damage[0].kind, Kind::TornTail);
         assert_eq!(
             fs::metadata(&path).unwrap().len(),
@@ -233,7 +233,7 @@ fn other_damage_at_the_end_and_a_wrong_key_are_never_written_over() {
         let (_folder, path) = folder();
         fs::write(&path, &bytes).unwrap();
         let Err(Error::Damage(damage)) =
-            Writer::open(&path, &append().key(key).zero_torn_tail(true))
+            Writer::open(&path, &append().key(key).set("zero_torn_tail", true))
         else {
             panic!("{cause}");
         };
@@ -256,7 +256,7 @@ fn a_torn_tail_that_holds_a_record_is_never_written_over() {
     for zero_torn_tail in [true, false] {
         let (_folder, path) = folder();
         fs::write(&path, &bytes).unwrap();
-        let options = append().zero_torn_tail(zero_torn_tail);
+        let options = append().set("zero_torn_tail", zero_torn_tail);
         let Err(Error::Damage(damage)) = Writer::open(&path, &options) else {
             panic!("a record would be lost")
         };

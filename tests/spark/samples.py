@@ -87,7 +87,7 @@ SAMPLES = {
     "active": Sample("active", "active", with_uuid),
     "sealed": Sample("sealed", "sealed", with_uuid),
     "tenant": Sample("tenant", "tenant", of_tenant),
-    "chunked": Sample("chunked", "chunks", in_chunk, {"chunk_records": 4}),
+    "chunked": Sample("chunked", "chunks", in_chunk, {"options": {"chunk_records": 4}}),
     "draft": Sample("oplog", "oplog", draft),
     "draft-1.1": Sample("oplog", "oplog", draft, {"dialect": "draft-1.1"}, {"dialect": "draft-1.1"}),
     "autobase": Sample("oplog", "oplog", autobase, {"dialect": "autobase"}, {"dialect": "autobase"}),

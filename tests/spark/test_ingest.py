@@ -248,7 +248,7 @@ def test_a_wrong_key_stops_everything(spark: SparkSession, tmp_path: Path) -> No
     assert [path for path in (tmp_path / "lake").rglob("*") if path.is_file()] == [tmp_path / "lake/_lock"]
     key_file = tmp_path / "key"
     key_file.write_text(OTHER_KEY.hex())
-    assert ingest(tmp_path / "src/k.active", tmp_path / "lake", spark=spark, key_file=key_file).records == 5
+    assert ingest(tmp_path / "src/k.active", tmp_path / "lake", spark=spark, key=key_file).records == 5
 
 
 def test_a_key_that_cannot_be_used_stops_everything(spark: SparkSession, tmp_path: Path) -> None:
@@ -256,14 +256,14 @@ def test_a_key_that_cannot_be_used_stops_everything(spark: SparkSession, tmp_pat
     (tmp_path / "key").write_text("zz" * 32)
     for name in ("none", "key"):
         with pytest.raises(IngestError, match=f"the key cannot be used: .*{name}") as error:
-            ingest(tmp_path / "a.active", tmp_path / "lake", spark=spark, key_file=tmp_path / name)
+            ingest(tmp_path / "a.active", tmp_path / "lake", spark=spark, key=tmp_path / name)
         assert "zzzz" not in str(error.value)
 
 
 def test_the_key_is_known_to_be_wrong_before_spark_starts(tmp_path: Path) -> None:
     write_segment(tmp_path / "a.active", 5)
     with pytest.raises(IngestError, match="the key cannot be used"):
-        ingest(tmp_path / "a.active", tmp_path / "lake", key_file=tmp_path / "none", master="local[nonsense")
+        ingest(tmp_path / "a.active", tmp_path / "lake", key=tmp_path / "none", master="local[nonsense")
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ class Lake:
             sample = SAMPLES[name]
             self.sound[sample.format] = self.src / f"{name}.{sample.extension}"
             sample.write(self.sound[sample.format])
-        self.result: IngestResult = ingest(self.src, self.dst, spark=spark, limit_chunk_bytes=1 << 20)
+        self.result: IngestResult = ingest(self.src, self.dst, spark=spark, limits={"chunk_bytes": 1 << 20})
 
 
 @pytest.fixture(scope="module")
@@ -189,9 +189,14 @@ def test_another_dialect_with_other_columns_is_refused(spark: SparkSession, tmp_
     [
         ({"dialect": "draft-2"}, IngestError, "there is no dialect 'draft-2': it is one of draft, draft-1.1, autobase"),
         ({"format": "active", "dialect": "draft"}, IngestError, "dialect does not concern active files"),
-        ({"format": "oplog", "max_chunk_bytes": 5}, IngestError, "max_chunk_bytes does not concern oplog files"),
-        ({"max_record_bytes": 0}, ValueError, "max_record_bytes is 0: expected at least 1"),
-        ({"limit_chunk_bytes": -1}, ValueError, "limit_chunk_bytes is -1: expected at least 1"),
+        (
+            {"format": "oplog", "limits": {"chunk_memory_bytes": 5}},
+            IngestError,
+            "chunk_memory_bytes does not concern oplog files",
+        ),
+        ({"limits": {"record_bytes": 0}}, ValueError, "record_bytes is 0: expected at least 1"),
+        ({"limits": {"chunk_bytes": -1}}, ValueError, "chunk_bytes is -1: expected at least 1"),
+        ({"limits": {"batch_bytes": 5}}, ValueError, "limits has no 'batch_bytes': there are record_bytes, "),
     ],
 )
 def test_wrong_arguments_are_refused_before_spark_starts(
@@ -206,10 +211,10 @@ def test_wrong_arguments_are_refused_before_spark_starts(
 def test_a_limit_makes_a_file_unreadable_and_stops_no_other(spark: SparkSession, tmp_path: Path) -> None:
     for name in ("chunked", "draft"):
         SAMPLES[name].write(tmp_path / "src" / f"{name}.{SAMPLES[name].extension}")
-    result = ingest(tmp_path / "src", tmp_path / "lake", spark=spark, limit_chunk_bytes=10)
+    result = ingest(tmp_path / "src", tmp_path / "lake", spark=spark, limits={"chunk_bytes": 10})
     assert (result.records, len(result.errors)) == (20, 1)
     assert result.errors[0][0].endswith("chunked.chunks")
-    assert "limit_chunk_bytes" in result.errors[0][1]
+    assert "chunk_bytes" in result.errors[0][1]
 
 
 def test_a_table_with_columns_of_its_own_is_not_added_to(spark: SparkSession, tmp_path: Path) -> None:

@@ -243,7 +243,9 @@ class SyncedWriter:
 @pytest.mark.parametrize("format", list(SAMPLES))
 def test_what_a_task_has_told_of_is_on_the_disk(root: Path, monkeypatch: pytest.MonkeyPatch, format: str) -> None:
     sample = SAMPLES[format]
-    options = {camel_case(name): str(value) for name, value in sample.write_options.items()}
+    own = sample.write_options
+    given_ = {**own, **own.get("options", {})}
+    options = {camel_case(name): str(value) for name, value in given_.items() if name != "options"}
     rows = [{name: value for name, value in row.items() if name != "timestamp_us"} for row in records(format, 20)]
     write = Write(root / "out", sample.format, rows, maxRecordsPerFile="10", **options)
     disk = Disk(root)

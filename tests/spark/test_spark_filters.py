@@ -32,9 +32,9 @@ from samples import SAMPLES
 from segments import DAY, uuid6
 
 import seglake
+from seglake._filters import Condition
 from seglake._text import unescape
-from seglake.spark.filters import narrowed
-from seglake.spark.formats import Wanted, column_names
+from seglake.spark.filters import pushed
 from seglake.spark.source import SegmentDataSource
 
 pytestmark = pytest.mark.spark
@@ -56,10 +56,14 @@ COMPARISONS: dict[type[Filter], Callable[[Any, Any], bool]] = {
 }
 
 
-def rows(source: Path | bytes, format: str, wanted: Wanted | None = None) -> list[Row]:
+def columns(format: str) -> tuple[seglake.Column, ...]:
+    return seglake.formats()[format].columns
+
+
+def rows(source: Path | bytes, format: str, conditions: list[Condition] | None = None) -> list[Row]:
     """The records that are read, as Spark has them."""
     arguments: Any = {"format": format, "uuid_type": "string", "on_damage": "raise", "prune": True}
-    with seglake.open(source, **arguments, **(wanted or Wanted()).arguments()) as reader:
+    with seglake.open(source, **arguments, filters=conditions) as reader:
         return pa.table(reader).to_pylist()
 
 
@@ -103,7 +107,7 @@ def filters(draw: st.DrawFn, found: list[Row]) -> list[Any]:
     """Filters that all have to be true."""
     chosen: list[Any] = []
     for _ in range(draw(st.integers(0, 3))):
-        column = draw(st.sampled_from([name for name in found[0] if name not in ("value", "index")]))
+        column = draw(st.sampled_from([name for name in found[0] if name != "value"]))
         literal = literals(column, [row[column] for row in found])
         kind: Any = draw(st.sampled_from(list(COMPARISONS)))
         chosen.append(kind((column,), draw(st.lists(literal, max_size=4) if kind is In else literal)))
@@ -111,41 +115,42 @@ def filters(draw: st.DrawFn, found: list[Row]) -> list[Any]:
 
 
 @pytest.mark.parametrize("name", FORMATS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(data=st.data())
-def test_what_is_chosen_has_all_that_matches(name: str, data: st.DataObject, folder: Path) -> None:
+def test_what_is_read_has_all_that_matches(name: str, data: st.DataObject, folder: Path) -> None:
     everything = rows(file_of(folder, name), name)
-    before = narrowed(Wanted(), data.draw(filters(everything)), column_names(name))
     asked = data.draw(filters(everything))
-    after = narrowed(before, asked, column_names(name))
-    chosen = rows(file_of(folder, name), name, before)
-    matching = [row for row in chosen if all(matches(row, each) for each in asked)]
-    found = rows(file_of(folder, name), name, after)
-    assert [row for row in found if row in chosen] == found
+    found = rows(file_of(folder, name), name, pushed(asked, columns(name)))
+    assert [row for row in everything if row in found] == found
+    matching = [row for row in everything if all(matches(row, each) for each in asked)]
     assert [row for row in found if all(matches(row, each) for each in asked)] == matching
 
 
-def test_filters_are_taken_as_far_as_they_can_be_chosen_by() -> None:
-    sealed, tenant, chunked = (column_names(format) for format in ("sealed", "tenant", "chunked"))
-    first, last = uuid6(DAY, 5), uuid6(DAY, 9)
-    assert narrowed(Wanted(), [GreaterThan(("uuid",), str(first)), LessThan(("uuid",), str(last))], sealed) == Wanted(
-        since=first, until=last
-    )
-    assert narrowed(Wanted(), [EqualTo(("uuid",), bytearray(first.bytes))], sealed) == Wanted(
-        since=first, until=uuid6(DAY, 6)
-    )
-    assert narrowed(Wanted(), [In(("timestamp",), cast("Any", [DAY, None]))], sealed) == Wanted(
-        since=DAY, until=DAY + MICROSECOND
-    )
-    assert narrowed(Wanted(types=(b"a", b"b")), [In(("type",), ("b", "c"))], sealed) == Wanted(types=(b"b",))
-    assert narrowed(Wanted(), [EqualTo(("tenant",), "a\\x5c\\xff")], tenant) == Wanted(tenants=(b"a\\\xff",))
-    assert narrowed(Wanted(), [GreaterThan(("partition",), 5), LessThan(("partition",), 8)], tenant) == Wanted(
-        partitions=(5, 6, 7)
-    )
-    assert narrowed(Wanted(), [GreaterThan(("partition",), 5)], tenant) == Wanted()
-    assert narrowed(Wanted(end_offset=7), [GreaterThanOrEqual(("offset",), 3)], chunked) == Wanted(
-        start_offset=3, end_offset=7
-    )
+FIRST = uuid6(DAY, 5)
+
+
+@pytest.mark.parametrize(
+    ("format", "given_", "expected"),
+    [
+        ("sealed", GreaterThan(("uuid",), str(FIRST)), ("uuid", ">", FIRST)),
+        ("sealed", LessThanOrEqual(("uuid",), FIRST.bytes), ("uuid", "<=", FIRST)),
+        ("sealed", EqualTo(("uuid",), bytearray(FIRST.bytes)), ("uuid", "in", [FIRST])),
+        ("sealed", In(("uuid",), (str(uuid.UUID(int=5)), "none", None)), ("uuid", "in", [uuid.UUID(int=5)])),
+        ("sealed", In(("uuid",), ("none", str(FIRST).upper())), ("uuid", "in", [])),
+        ("sealed", In(("timestamp",), cast("Any", [DAY, None])), ("timestamp", "in", [DAY])),
+        ("active", LessThan(("timestamp",), DAY), ("timestamp", "<", DAY)),
+        ("sealed", In(("type",), ("b", "c")), ("type", "in", [b"b", b"c"])),
+        ("tenant", EqualTo(("tenant",), "a\\x5c\\xff"), ("tenant", "in", [b"a\\\xff"])),
+        ("tenant", EqualNullSafe(("tenant",), "\\"), ("tenant", "in", [])),
+        ("tenant", GreaterThan(("partition",), 5), ("partition", ">", 5)),
+        ("tenant", In(("index",), (1, 2)), ("index", "in", [1, 2])),
+        ("chunked", GreaterThanOrEqual(("offset",), -3), ("offset", ">=", -3)),
+        ("oplog", EqualTo(("seq",), 1 << 63), ("seq", "in", [1 << 63])),
+    ],
+)
+def test_filters_are_pushed_as_the_library_takes_them(format: str, given_: Filter, expected: Condition) -> None:
+    assert pushed([given_], columns(format)) == [expected]
+    assert pushed([given_, IsNull(("type",)), given_], columns(format)) == [expected, expected]
 
 
 @pytest.mark.parametrize(
@@ -166,17 +171,23 @@ def test_filters_are_taken_as_far_as_they_can_be_chosen_by() -> None:
         EqualTo(("partition",), 5),
     ],
 )
-def test_what_no_records_can_be_chosen_by_chooses_none(untold: Filter) -> None:
-    assert narrowed(Wanted(), [untold], column_names("sealed")) == Wanted()
+def test_what_the_library_does_not_compare_as_spark_does_is_left_to_spark(untold: Filter) -> None:
+    assert pushed([untold], columns("sealed")) == []
 
 
-def test_times_and_uuids_are_compared_as_bounds() -> None:
-    one, later = uuid6(DAY, 5), uuid6(DAY + MICROSECOND, 0)
-    at, behind = Wanted(since=one, until=one), Wanted(since=DAY, until=DAY)
-    assert at.both(behind) == behind.both(at) == Wanted(since=one, until=DAY)
-    assert at.both(Wanted(since=later, until=later)) == Wanted(since=later, until=one)
-    time = DAY + MICROSECOND
-    assert at.both(Wanted(since=time, until=time)) == Wanted(since=time, until=one)
+@pytest.mark.parametrize(
+    "untold",
+    [
+        EqualTo(("partition",), True),
+        EqualTo(("partition",), 5.0),
+        In(("partition",), cast("Any", (1, "2"))),
+        LessThan(("partition",), "5"),
+        EqualTo(("tenant",), b"a"),
+        LessThanOrEqual(("tenant",), "a"),
+    ],
+)
+def test_values_of_another_kind_are_left_to_spark(untold: Filter) -> None:
+    assert pushed([untold], columns("tenant")) == []
 
 
 def test_texts_stand_for_the_bytes_that_show_so(tmp_path: Path) -> None:

@@ -24,6 +24,19 @@ def test_defaults() -> None:
     assert not options.filter.recursive
 
 
+def test_limits_are_those_that_formats_declare() -> None:
+    options = parse(recordBytes="5", chunkBytes="1k", CHUNKMEMORYBYTES="0", lookupTableBytes="2m")
+    assert options.record_bytes == 5
+    limits = {"chunk_bytes": 1024, "chunk_memory_bytes": 0, "lookup_table_bytes": 2 << 20}
+    assert dict(options.format_options.limits) == limits
+    assert options.format_options.arguments("sealed", record_bytes=5) == {
+        "limits": {"lookup_table_bytes": 2 << 20, "record_bytes": 5}
+    }
+    assert options.format_options.arguments("active") == {}
+    with pytest.raises(ValueError, match="option chunkBytes is 'lots': expected a number of bytes"):
+        parse(chunkBytes="lots")
+
+
 def test_names_and_values_count_regardless_of_case() -> None:
     options = parse(MODE="failFast", recursivefilelookup="TRUE", UuidType="Binary", SEGMENTFORMAT="Active")
     assert (options.mode, options.filter.recursive) == ("FAILFAST", True)

@@ -94,15 +94,15 @@ fail(
     lambda: spark.read.format("seglake").option("checksumSecret", secret[1:] + "g").load(f"{folder}/in"),
     lambda: spark.read.format("seglake").option("checksumSecretFile", secret).load(f"{folder}/in").collect(),
     lambda: spark.read.format("seglake").option("checksumSecret", secret).option("path", f"{folder}/none").load(),
-    lambda: ingest(f"{folder}/foreign", f"{folder}/lake-foreign", spark=spark, key_file=file),
-    lambda: ingest(f"{folder}/in", f"{folder}/lake-none", spark=spark, key_file=secret),
+    lambda: ingest(f"{folder}/foreign", f"{folder}/lake-foreign", spark=spark, key=file),
+    lambda: ingest(f"{folder}/in", f"{folder}/lake-none", spark=spark, key=secret),
 )
 view = f"CREATE TEMPORARY VIEW segments USING seglake OPTIONS (path '{folder}/in', checksumSecret '{secret}')"
 spark.sql(view).explain("extended")
 frame = spark.sql("SELECT count(value) AS n FROM segments")
 frame.explain("extended")
 assert frame.head()["n"] == 9
-print(ingest(f"{folder}/in", f"{folder}/lake", spark=spark, key_file=file, progress=print))
+print(ingest(f"{folder}/in", f"{folder}/lake", spark=spark, key=file, progress=print))
 """
 WITH_CREDENTIALS = """
 def read(**more):

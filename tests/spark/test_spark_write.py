@@ -102,7 +102,7 @@ def test_rows_of_other_origin(spark: SparkSession, tmp_path: Path) -> None:
     assert len(files(tmp_path / "active")) == 2
     assert values(read(spark, tmp_path / "active")) == sorted(b"%d" % number for number in range(40))
     numbered = rows.select(monotonically_increasing_id().alias("offset"), col("value"))
-    write(numbered, tmp_path / "chunked", "chunked", level="9", index="none")
+    write(numbered, tmp_path / "chunked", "chunked", level="9", index="false")
     back = read(spark, tmp_path / "chunked")
     assert back.select("offset").distinct().count() == 40
     assert files(tmp_path / "chunked", "index") == []

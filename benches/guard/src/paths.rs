@@ -93,12 +93,12 @@ pub(crate) const PATHS: &[Path] = &[
         "record",
         AVX2,
         |bytes| {
-            let options = WriteOptions::default().trailer(false);
+            let options = WriteOptions::default().set("trailer", false);
             verifying(segment(&sealed::FORMAT, &options, sealed_fields, bytes))
         },
     ),
     path("verify tenant 1, 128 B", "record", AVX2, |bytes| {
-        let options = WriteOptions::default().version(1);
+        let options = WriteOptions::default().set("version", 1);
         verifying(segment(&tenant::FORMAT, &options, tenant_fields, bytes))
     }),
     path("verify tenant 2, 128 B", "record", AVX2, |bytes| {

@@ -326,7 +326,7 @@ struct Synced {
 
 impl Synced {
     fn new(path: &Path, preallocate: u64) -> Self {
-        let options = WriteOptions::default().preallocate(preallocate);
+        let options = WriteOptions::default().set("preallocate", preallocate);
         let mut synced = Self {
             path: path.to_path_buf(),
             preallocate,

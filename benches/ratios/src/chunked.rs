@@ -131,7 +131,7 @@ impl Log {
 /// Writes a segment of these records into the folder.
 fn write(folder: &TempDir, records: &Records) -> std::path::PathBuf {
     let path = folder.path().join("records.chunks");
-    let options = WriteOptions::default().level(LEVEL);
+    let options = WriteOptions::default().set("level", LEVEL);
     let mut writer = chunked::Writer::open(&path, &options).unwrap();
     for (timestamp, body) in records.iter() {
         writer.append(None, Some(timestamp), body).unwrap();

@@ -94,7 +94,7 @@ fn sealed(path: &Path, uuids: &[[u8; 16]]) -> Arc<dyn Source> {
 
 /// A look-up that makes a table of at most so many bytes, at once.
 fn open(source: &Arc<dyn Source>, table: usize) -> Box<dyn Lookup> {
-    let options = Options::default().lookup_table_bytes(table);
+    let options = Options::default().set("lookup_table_bytes", table);
     let lookup = lookup(source.clone(), &options).unwrap();
     lookup.prepare().unwrap();
     lookup
@@ -346,7 +346,7 @@ pub(crate) fn run(comparison: &mut Comparison) {
         let keys = uuids(spread, messages / 4);
         let source = sealed(&folder.path().join(name), &keys);
         let bytes = source.as_slice().unwrap();
-        for (table, bytes_of_table) in [(", no table", 0), ("", Options::LOOKUP_TABLE_BYTES)] {
+        for (table, bytes_of_table) in [(", no table", 0), ("", (16 << 20))] {
             let lookup = open(&source, bytes_of_table);
             let sides = Sides::of(&keys);
             sides.run(
@@ -408,7 +408,7 @@ impl<'a> Sides<'a> {
 fn beside_databases(comparison: &mut Comparison, folder: &Path, messages: usize) {
     let even = uuids(Spread::Even, messages);
     let source = sealed(&folder.join("even.sealed"), &even);
-    let lookup = open(&source, Options::LOOKUP_TABLE_BYTES);
+    let lookup = open(&source, (16 << 20));
     let (get, many) = ("get", format!("get_many of {KEYS}"));
     let sides = Sides::of(&even);
 

@@ -29,7 +29,7 @@ class Chunked(Segment):
 
     def write(self) -> None:
         """Write the messages as they are."""
-        with seglake.create(self.path, format="chunked", chunk_records=CHUNK_RECORDS) as writer:
+        with seglake.create(self.path, format="chunked", options={"chunk_records": CHUNK_RECORDS}) as writer:
             writer.write_batch(self.messages.select(self.columns))
 
     def locate(self) -> Layout:

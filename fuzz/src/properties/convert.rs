@@ -57,11 +57,12 @@ impl<'a> Case<'a> {
         };
         let write = WriteOptions::default()
             .dialect(dialect)
-            .trailer(draw.below(4) > 0)
-            .version(if draw.below(4) > 0 { 2 } else { 1 })
-            .preallocate(if draw.below(4) > 0 { 0 } else { 500 })
-            .chunk_records(*draw.of_these(&[1, 3, 1000]))
-            .index(draw.below(2) == 0);
+            .set("trailer", draw.below(4) > 0)
+            .set("version", if draw.below(4) > 0 { 2 } else { 1 })
+            .set("preallocate", if draw.below(4) > 0 { 0 } else { 500 })
+            .set("chunk_records", *draw.of_these(&[1, 3, 1000]))
+            .set("index", draw.below(2) == 0)
+            .concerning(to);
         let source = options.format.unwrap().columns(options);
         let target = to.columns(&Options::default().dialect(dialect));
         let dropped = (draw.below(4) == 0).then(|| draw.of_these(source).name);
@@ -222,7 +223,7 @@ impl<'a> Case<'a> {
     fn read(&self, files: &BTreeMap<String, Vec<u8>>) -> Scan {
         let options = Options::default()
             .format(self.to)
-            .dialect(self.write.dialect)
+            .dialect(self.write.dialect.unwrap_or_default())
             .index(IndexSource::None)
             .strict(true);
         Scan::of(&files["converted"], &options)

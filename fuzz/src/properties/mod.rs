@@ -182,7 +182,7 @@ fn readings(format: &'static Format) -> Vec<Options> {
             .dialect(*dialect)
             .index(IndexSource::None)
             .strict(false)
-            .limit_chunk_bytes(1 << 20)
+            .set("chunk_bytes", 1 << 20)
     };
     dialects.iter().map(reading).collect()
 }

@@ -17,7 +17,7 @@ pub(super) fn check(format: &'static Format, bytes: &[u8]) {
             let options = options
                 .clone()
                 .window_bytes(*draw.of_these(&WINDOWS))
-                .max_chunk_bytes(*draw.of_these(&[0, 60, 1 << 20]))
+                .set("chunk_memory_bytes", *draw.of_these(&[0, 60, 1 << 20]))
                 .strict(strict);
             let expected = if strict {
                 Scan::of(bytes, &readings_of(&options).strict(strict))
@@ -30,7 +30,7 @@ pub(super) fn check(format: &'static Format, bytes: &[u8]) {
             let resumed = resumed(bytes, &options, &mut draw);
             agree(&resumed, &expected, &options, "taken up again");
         }
-        if format.create_options.contains(&"append") {
+        if format.is_appended_to() {
             grows(bytes, &options, &one, &mut draw);
         }
     }

@@ -6,7 +6,8 @@ use std::path::Path;
 
 use seglake::Error;
 use seglake::format::{
-    Checked, Dialect, Format, Options, Value, WriteOptions, active, chunked, create, tenant,
+    Checked, Dialect, Format, IfExists, Options, Value, WriteOptions, active, chunked, create,
+    tenant,
 };
 use seglake::ledger::{Kind, Span};
 use seglake::verbs::verify;
@@ -19,7 +20,7 @@ pub(super) fn check(format: &'static Format, bytes: &[u8]) {
     let mut draw = Draw::of(bytes);
     for (options, scan) in ended(format, bytes) {
         writes_what_was_read(&scan, bytes, &options, folder.path());
-        if format.create_options.contains(&"append") {
+        if format.is_appended_to() {
             appends(&scan, bytes, &options, folder.path(), &mut draw);
         }
     }
@@ -31,19 +32,26 @@ fn write_options(scan: &Scan, bytes: &[u8], options: &Options) -> WriteOptions {
     let unused = |span: &Span| matches!(span.kind, Kind::Record | Kind::Unused);
     WriteOptions::default()
         .dialect(options.dialect)
-        .trailer(report.checked == Checked::Checksum)
-        .version(if bytes.get(4..6) == Some(&[0, 1]) {
-            1
-        } else {
-            2
-        })
-        .preallocate(if scan.spans.iter().all(unused) {
-            bytes.len() as u64
-        } else {
-            0
-        })
-        .chunk_records(3)
-        .index(false)
+        .set("trailer", report.checked == Checked::Checksum)
+        .set(
+            "version",
+            if bytes.get(4..6) == Some(&[0, 1]) {
+                1
+            } else {
+                2
+            },
+        )
+        .set(
+            "preallocate",
+            if scan.spans.iter().all(unused) {
+                bytes.len() as u64
+            } else {
+                0
+            },
+        )
+        .set("chunk_records", 3)
+        .set("index", false)
+        .concerning(options.format.unwrap())
 }
 
 fn writes_what_was_read(scan: &Scan, bytes: &[u8], options: &Options, folder: &Path) {
@@ -153,11 +161,12 @@ fn appends(scan: &Scan, bytes: &[u8], options: &Options, folder: &Path, draw: &m
     let path = folder.join("appended");
     fs::write(&path, bytes).unwrap();
     let write_options = WriteOptions::default()
-        .append(true)
+        .if_exists(IfExists::Append)
         .dialect(options.dialect)
-        .zero_torn_tail(draw.below(2) == 0)
-        .preallocate(draw.below(2000) as u64)
-        .chunk_records(1);
+        .set("zero_torn_tail", draw.below(2) == 0)
+        .set("preallocate", draw.below(2000) as u64)
+        .set("chunk_records", 1)
+        .concerning(format);
     let appended = match create(format, &path, &write_options) {
         Err(Error::Damage(damage)) => {
             assert!(scan.spans.iter().any(|span| span.is_damage()), "{damage}");

@@ -44,8 +44,8 @@ def meaning(cause: str) -> str:
 _TORN_LOG = (
     "Torn tail: the last write was cut off. Every record in front of it can be read as it is. To append to the file, "
     "let the program that writes it clear the tail, or open it with "
-    "`seglake.create(..., append=True, zero_torn_tail=True)`, which clears it. `seglake recover` writes a sound file "
-    "beside it, and keeps the tail."
+    '`seglake.create(..., if_exists="append", zero_torn_tail=True)`, which clears it. `seglake recover` writes a sound '
+    "file beside it, and keeps the tail."
 )
 _TORN_COPY = (
     "Torn tail: the file ends too early, as after a copy that was cut off: files of this format are written whole. "
@@ -63,7 +63,7 @@ def _grows(report: Report) -> bool:
     """Whether files of its format grow by appending."""
     from seglake import formats
 
-    return "append" in formats()[report.format].create_options
+    return "append" in formats()[report.format].create_options["if_exists"].choices
 
 
 def advice(report: Report) -> list[str]:

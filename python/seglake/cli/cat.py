@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from seglake._filters import conditions
+
 from . import options, reading
 from .columns import for_people, numbers
 from .failure import Status, report_status, say
@@ -18,6 +20,7 @@ from .inputs import Input, each
 from .lines import JsonLines, Lines, PlainLines
 from .lookup import Wanted, identifier
 from .skipped import skipped
+from .where import given_for
 
 if TYPE_CHECKING:
     from seglake import Format, Reader, Record
@@ -94,10 +97,10 @@ def command(
     """
     if at is not None and len(files) > 1:
         raise click.UsageError("--at is a place in one file: name one file")
-    if ids and (at is not None or any(given[name] is not None for name in reading.WANTED)):
+    if ids and (at is not None or conditions(given) or given["where"]):
         raise click.UsageError("--get names the records: leave out --at and what chooses others")
     reading.check_index(given, files)
-    options.check_key(given["key_file"])
+    options.check_key(given["key"])
     chosen = None if columns is None else [name.strip() for name in columns.split(",")]
     wanted = Wanted(ids)
     left = limit
@@ -109,7 +112,7 @@ def command(
         if left == 0:
             return Status.SOUND
         with (
-            seglake.open(file.from_start(), **reading.given(given)) as reader,
+            seglake.open(file.from_start(), **given_for(file, given)) as reader,
             warnings.catch_warnings(),
         ):
             # What was skipped is said once, at the end, from the report.

@@ -8,12 +8,15 @@ from typing import Any, cast
 
 import click
 
+from seglake._option_text import option_value
+
 from . import columns, options, outputs, reading
 from .escape import printable
 from .failure import Trouble
 from .inputs import opened
 from .settings import parse_settings, typed
 from .terminal import byte_progress
+from .where import given_for
 
 _EXAMPLES = """
 \b
@@ -21,11 +24,13 @@ Examples:
   seglake convert january.active january.sealed
   seglake convert events.chunks events.active --drop offset --set type=event
   seglake convert a.active a.tenant --drop uuid,timestamp,type --set partition=0 --set tenant=acme
-  seglake convert old.tenant new.tenant --version 2 --overwrite
-  seglake convert a.oplog b.oplog --dialect draft-1.1 --to-dialect draft --drop clock.seq,clock.offset,keys
+  seglake convert old.tenant new.tenant --option version=2 --overwrite
+  seglake convert a.oplog b.oplog --dialect draft-1.1 --option dialect=draft --drop clock.seq,clock.offset,keys
   seglake convert damaged.active sound.active --on-damage skip
-  zstd -dc old.active.zst | seglake convert - old.sealed --no-trailer
+  zstd -dc old.active.zst | seglake convert - old.sealed --option trailer=false
 """
+# Options for files that exist already, which the new one does not.
+_NOT_NEW = ("if_exists", "zero_torn_tail")
 _COLUMNS_NEXT = (
     "  next      --drop NAME gives a column up (a field of a structure: --drop clock.seq), "
     "--set NAME=VALUE fills a missing one"
@@ -56,15 +61,15 @@ def _names(_context: click.Context, _parameter: click.Parameter, given: Sequence
     help="A value for a column that SRC does not have, the same for all records: text, a number, an ISO 8601 time, "
     'JSON for structures ({"hex": "..."} for bytes in them); `now` for times and UUIDs; can be given again.',
 )
-@click.option("--to-dialect", metavar="NAME", help="How the messages of the new oplog are laid out. [default: draft]")
-@click.option("--version", type=click.IntRange(1, 0xFFFF), metavar="N", help="The version of the new tenant file.")
-@click.option("--no-trailer", is_flag=True, help="Write a sealed file without checksums.")
-@click.option("--no-index", is_flag=True, help="Write a chunked file without an index.")
-@click.option("--level", type=int, metavar="N", help="How hard to compress chunks, as for zstd. [default: 1]")
 @click.option(
-    "--chunk-bytes", type=options.parse_size, metavar="SIZE", help="Close a chunk at so much content. [default: 256KiB]"
+    "--option",
+    "texts",
+    metavar="NAME=VALUE",
+    multiple=True,
+    callback=parse_settings,
+    help="How the new file is laid out, as its format declares it: dialect of an oplog; trailer of a sealed file; "
+    "version of a tenant file; level, chunk_bytes, chunk_records and index of a chunked one; can be given again.",
 )
-@click.option("--chunk-records", type=click.IntRange(min=1), metavar="N", help="Close a chunk at so many records.")
 @outputs.overwrite
 @options.as_json("One JSON object: what was written, and the report on SRC.")
 @reading.wanted
@@ -79,13 +84,7 @@ def command(
     to: str | None,
     drop: list[str],
     settings: dict[str, str],
-    to_dialect: str | None,
-    version: int | None,
-    no_trailer: bool,
-    no_index: bool,
-    level: int | None,
-    chunk_bytes: int | None,
-    chunk_records: int | None,
+    texts: dict[str, str],
     overwrite: bool,
     as_json: bool,
     spool_limit: int,
@@ -101,18 +100,10 @@ def command(
     """
     import seglake
 
-    options.check_key(how["key_file"])
-    write = {
-        "dialect": to_dialect,
-        "version": version,
-        "trailer": False if no_trailer else None,
-        "index": False if no_index else None,
-        "level": level,
-        "chunk_bytes": chunk_bytes,
-        "chunk_records": chunk_records,
-    }
+    options.check_key(how["key"])
     target: Any = to or _format_of(destination)
-    known = seglake.formats(dialect=cast("Any", to_dialect)).get(target)
+    write = _typed_options(target, texts)
+    known = seglake.formats(dialect=cast("Any", write.get("dialect"))).get(target)
     values = typed(settings, columns.kinds(known)) if known is not None else {}
     with (
         opened(source, spool_limit=spool_limit) as file,
@@ -127,14 +118,40 @@ def command(
                 to=target,
                 drop=drop,
                 set=values,
-                write=reading.given(write),
+                options=cast("Any", write),
                 overwrite=overwrite,
                 progress=advance,
-                **reading.given(how),
+                **given_for(file, how),
             )
         except seglake.ColumnsError as error:
             raise Trouble(f"{printable(str(error))}\n{_COLUMNS_NEXT}") from error
     return outputs.tell_of(report, file, destination, as_json=as_json)
+
+
+def _typed_options(target: str, texts: dict[str, str]) -> dict[str, Any]:
+    """The options of the new file as the library takes them.
+
+    Raises:
+        click.BadParameter: the format has no such option, or it does not take a value.
+    """
+    from seglake import formats
+
+    format = formats().get(target)
+    declared = {} if format is None else format.create_options
+    known = [option.name for option in declared.values() if option.kind != "key" and option.name not in _NOT_NEW]
+    values: dict[str, Any] = {}
+    for name, text in texts.items() if format is not None else ():
+        if name not in known:
+            raise click.BadParameter(
+                f"{target} files have no option {name}: there are {', '.join(known) or 'none'}", param_hint="--option"
+            )
+        try:
+            values[name] = option_value(declared[name], text, size=options.parse_size)
+        except click.BadParameter as error:
+            raise click.BadParameter(f"{name}: {error.message}", param_hint="--option") from error
+        except ValueError as error:
+            raise click.BadParameter(f"{name}={text}: {error}", param_hint="--option") from error
+    return values
 
 
 def _format_of(destination: str) -> str:

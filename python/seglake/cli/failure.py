@@ -125,7 +125,7 @@ def describe(error: BaseException, *, label: str | None = None) -> str:
         return _damage(error, label)
     text = printable(str(error))
     if isinstance(error, LimitError):
-        return _about(label, f"{text}\n  next      raise the limit with --{error.option.replace('_', '-')}")
+        return _about(label, f"{text}\n  next      raise the limit with --limits {error.option}=SIZE")
     if isinstance(error, OSError):
         where = label if error.filename is None else os.fsdecode(error.filename)
         return _about(where, error.strerror or text)

@@ -24,7 +24,7 @@ Examples:
 @click.argument("file", metavar="FILE", type=click.Path())
 @click.option("--output", metavar="PATH", type=click.Path(), help="Where to write it. [default: beside FILE]")
 @options.as_json("One JSON object: where the index is and how much is in it.")
-@reading.limit_chunk_bytes
+@reading.limits
 @options.segment_format
 @options.spool_limit
 @options.debug

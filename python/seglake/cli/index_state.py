@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING, Any
 
-from . import reading
 from .advice import meaning
 from .escape import printable
 from .inputs import is_uri
@@ -22,7 +21,9 @@ def index_of(reader: Reader) -> Index | None:
 
 def has_indexes(format_name: str) -> bool:
     """Whether files of a format may have an index beside them."""
-    return reading.concerns(format_name, index=False)
+    from seglake import formats
+
+    return "index" in formats()[format_name].open_options
 
 
 def facts(index: Index) -> dict[str, Any]:

@@ -49,7 +49,7 @@ def command(files: tuple[str, ...], whole: bool, as_json: bool, spool_limit: int
     Exit status: 0 recognised, 1 damage was met, 2 unknown format or other trouble.
     """
     reading.check_index(how, files)
-    options.check_key(how["key_file"])
+    options.check_key(how["key"])
     shown = 0
 
     def describe(file: Input) -> int:
@@ -69,7 +69,7 @@ def _facts(file: Input, how: dict[str, Any], *, whole: bool) -> tuple[dict[str, 
     """What can be told about the file, ready for JSON, and the exit status that it deserves."""
     import seglake
 
-    detection = seglake.detect(file.from_start(), **reading.only(how, "dialect", "key_file"))
+    detection = seglake.detect(file.from_start(), **reading.only(how, "dialect", "key"))
     facts: dict[str, Any] = {
         "path": file.path,
         "bytes": file.size,
@@ -92,7 +92,7 @@ def _facts(file: Input, how: dict[str, Any], *, whole: bool) -> tuple[dict[str, 
     status: int = Status.SOUND
     with seglake.open(file.from_start(), **reading.given(how)) as reader:
         schema = reader.schema
-        if reading.concerns(reader.format, dialect=reading.DEFAULT_DIALECT):
+        if "dialect" in seglake.formats()[reader.format].open_options:
             facts["dialect"] = how["dialect"] or reading.DEFAULT_DIALECT
         facts["columns"] = [{"name": n, "type": t} for n, t in zip(schema.names, schema.types, strict=True)]
         index = index_state.index_of(reader)
@@ -114,7 +114,7 @@ def _facts(file: Input, how: dict[str, Any], *, whole: bool) -> tuple[dict[str, 
         with byte_progress(PurePath(file.label).name) as advance:
             report = seglake.verify(
                 file.from_start(),
-                **reading.only(how, "format", "dialect", "key_file", "limit_chunk_bytes"),
+                **reading.only(how, "format", "dialect", "key", "limits"),
                 progress=advance,
             )
         told = {**report.to_dict(), "path": file.path}

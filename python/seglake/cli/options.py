@@ -96,6 +96,7 @@ def key_file(command: Command) -> Command:
     """`--key-file`: the only way to name a key on the command line, since arguments show in process lists."""
     return click.option(
         "--key-file",
+        "key",
         metavar="FILE",
         type=_KeyFile(exists=True, dir_okay=False, allow_dash=False),
         help="The key: a file of 64 hex digits or 32 raw bytes. Without it the environment variable SEGLAKE_KEY "
@@ -103,7 +104,7 @@ def key_file(command: Command) -> Command:
     )(command)
 
 
-def check_key(key_file: str | None) -> None:
+def check_key(key: str | None) -> None:
     """Refuse a key that cannot be used before any file is read: it would fail for each of them.
 
     Raises:
@@ -112,7 +113,7 @@ def check_key(key_file: str | None) -> None:
     """
     import seglake
 
-    seglake.detect(b"", key_file=key_file)
+    seglake.detect(b"", key=key)
 
 
 def segment_format(command: Command) -> Command:

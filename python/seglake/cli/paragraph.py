@@ -28,7 +28,7 @@ def paragraph(label: str, facts: dict[str, Any], how: dict[str, Any]) -> str:
     columns = facts["columns"]
     if columns is None or any(column["name"] == "uuid" for column in columns):
         # What has a UUID is hashed under a key.
-        line("key", _key(how["key_file"]))
+        line("key", _key(how["key"]))
     if facts["dialect"] is not None:
         line("dialect", f"{printable(facts['dialect'])}: the file does not say which; --dialect does")
     if facts["checked"] is not None and not facts["wrong_key"]:
@@ -63,9 +63,9 @@ def paragraph(label: str, facts: dict[str, Any], how: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _key(key_file: str | None) -> str:
-    if key_file is not None:
-        return f"from {printable(key_file)}"
+def _key(key: str | None) -> str:
+    if key is not None:
+        return f"from {printable(key)}"
     return "from SEGLAKE_KEY" if os.environ.get("SEGLAKE_KEY") else "the public default key"
 
 

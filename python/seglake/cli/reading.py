@@ -7,39 +7,35 @@ or ignored by the same rules as in Python.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Sequence
 from typing import Any
 
 import click
+
+from seglake._filters import FILTER_OPTIONS, conditions
 
 from .options import Command, key_file, parse_bound, parse_size, segment_format, whole_number
 
 NO_INDEX = "none"
 DEFAULT_DIALECT = "draft"
 _MAX_OFFSET = 2**63 - 1
+_CONDITION = re.compile(r"(\w+)\s*(==|=|!=|<=|>=|<|>)\s*(.*)", re.DOTALL)
 _MAX_PARTITION = 2**32 - 1
 
 
 def given(options: dict[str, Any]) -> dict[str, Any]:
-    """The options that are on the command line, to be handed to the library as they are."""
-    return {name: value for name, value in options.items() if value is not None}
+    """The options that are on the command line, as the library's arguments."""
+    arguments = {name: value for name, value in options.items() if value is not None and name not in FILTER_OPTIONS}
+    filters = conditions(options)
+    if filters:
+        arguments["filters"] = list(filters.values())
+    return arguments
 
 
 def only(options: dict[str, Any], *names: str) -> dict[str, Any]:
     """Those of the options that are on the command line that a function of these argument names takes."""
     return {name: value for name, value in given(options).items() if name in names}
-
-
-def concerns(format_name: str, **option: Any) -> bool:
-    """Whether an option of reading is for files of a format: the library, which refuses it elsewhere, knows."""
-    import seglake
-
-    how: dict[str, Any] = {"format": format_name, "on_damage": "skip", **option}
-    try:
-        with seglake.open(b"", **how):
-            return True
-    except ValueError:
-        return False
 
 
 def layout(command: Command) -> Command:
@@ -79,38 +75,16 @@ def check_index(options: dict[str, Any], files: Sequence[str]) -> None:
         raise click.UsageError("--index is the index of one file: name one file, or use --index none")
 
 
-def max_record_bytes(command: Command) -> Command:
-    """`--max-record-bytes`: the largest record that is given out."""
-    return click.option(
-        "--max-record-bytes", metavar="SIZE", type=parse_size, help="Refuse records larger than this. [default: 2GiB]"
-    )(command)
-
-
-def max_chunk_bytes(command: Command) -> Command:
-    """`--max-chunk-bytes`: the largest chunk that is decoded into memory."""
-    return click.option(
-        "--max-chunk-bytes",
-        metavar="SIZE",
-        type=parse_size,
-        help="Decode chunks with more content than this twice, instead of into memory. [default: 64MiB]",
-    )(command)
-
-
-def limit_chunk_bytes(command: Command) -> Command:
-    """`--limit-chunk-bytes`: the largest chunk that is decoded at all."""
-    return click.option(
-        "--limit-chunk-bytes",
-        metavar="SIZE",
-        type=parse_size,
-        help="Refuse chunks with more content than this. [default: 1GiB]",
-    )(command)
-
-
 def limits(command: Command) -> Command:
-    """All limits of a reader."""
-    for option in (limit_chunk_bytes, max_chunk_bytes, max_record_bytes):
-        command = option(command)
-    return command
+    """`--limits`: how much is read at once or at most."""
+    return click.option(
+        "--limits",
+        metavar="NAME=SIZE",
+        multiple=True,
+        callback=_limits,
+        help="Another limit than the usual: record_bytes (2GiB), chunk_bytes (1GiB) and chunk_memory_bytes (64MiB) of "
+        "chunked files; can be given again.",
+    )(command)
 
 
 def on_damage(command: Command) -> Command:
@@ -155,6 +129,13 @@ def wanted(command: Command) -> Command:
         ),
         click.option("--end-offset", metavar="N", type=offset, help="Up to this message offset, without it."),
         click.option("--start-offset", metavar="N", type=offset, help="From this message offset on."),
+        click.option(
+            "--where",
+            metavar="'COLUMN OP VALUE'",
+            multiple=True,
+            callback=_where,
+            help="Of which this is true, such as 'offset >= 500': ==, !=, <, <=, >, >=; can be given again.",
+        ),
         click.option("--until", metavar="WHEN", type=parse_bound, help="Up to this time or UUID, without it."),
         click.option(
             "--since", metavar="WHEN", type=parse_bound, help="From this time (ISO 8601, with zone) or UUID on."
@@ -164,8 +145,26 @@ def wanted(command: Command) -> Command:
     return command
 
 
-WANTED = ("since", "until", "start_offset", "end_offset", "partitions", "tenants", "types")
-"""The names of the arguments that `wanted` gives."""
+def _limits(_context: click.Context, _parameter: click.Parameter, given: Sequence[str]) -> dict[str, int] | None:
+    limits: dict[str, int] = {}
+    for limit in given:
+        name, equals, size = limit.partition("=")
+        if not (name and equals):
+            raise click.BadParameter(f"{limit!r} is not NAME=SIZE, such as record_bytes=64MiB")
+        limits[name] = parse_size(size)
+    return limits or None
+
+
+def _where(
+    _context: click.Context, _parameter: click.Parameter, given: Sequence[str]
+) -> list[tuple[str, str, str]] | None:
+    conditions: list[tuple[str, str, str]] = []
+    for condition in given:
+        match = _CONDITION.fullmatch(condition.strip())
+        if match is None:
+            raise click.BadParameter(f"{condition!r} is not COLUMN OP VALUE, such as 'offset >= 500'")
+        conditions.append((match[1], match[2], match[3]))
+    return conditions or None
 
 
 def _index(_context: click.Context, _parameter: click.Parameter, text: str | None) -> str | bool | None:

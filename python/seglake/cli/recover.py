@@ -29,6 +29,10 @@ Examples:
 """
 
 
+# The options whose arguments are called otherwise.
+_OPTIONS = {"key": "--key-file", "limits": "--limits"}
+
+
 @click.command(epilog=_EXAMPLES)
 @click.argument("source", metavar="SRC", type=click.Path())
 @click.argument("destination", metavar="DST", type=click.Path())
@@ -49,7 +53,7 @@ Examples:
 @click.option("--undo", is_flag=True, help="The other way round: write to DST the file that SRC was recovered from.")
 @options.as_json("One JSON object: what was written, and the report on SRC.")
 @reading.layout
-@reading.limit_chunk_bytes
+@reading.limits
 @options.spool_limit
 @options.debug
 def command(
@@ -75,14 +79,18 @@ def command(
     Exit status: 0 SRC is sound, 1 something of it is damaged (DST has the rest), 2 trouble: nothing was written.
     """
     if undo:
-        given = {"--force": force, "--renumber": renumber, **{f"--{name}": value for name, value in how.items()}}
+        given = {
+            "--force": force,
+            "--renumber": renumber,
+            **{_OPTIONS.get(name, f"--{name}"): value for name, value in how.items()},
+        }
         for name, value in given.items():
             if value:
                 raise click.UsageError(f"{name.replace('_', '-')} does not concern --undo: the manifest says all")
         return _undo(source, destination, quarantine, overwrite=overwrite, as_json=as_json, spool_limit=spool_limit)
     import seglake
 
-    options.check_key(how["key_file"])
+    options.check_key(how["key"])
     with (
         opened(source, spool_limit=spool_limit) as file,
         outputs.telling_of_existing(),

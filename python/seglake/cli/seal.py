@@ -50,7 +50,7 @@ def command(
     """
     import seglake
 
-    options.check_key(how["key_file"])
+    options.check_key(how["key"])
     with (
         opened(source, spool_limit=spool_limit) as file,
         outputs.telling_of_existing(),

@@ -56,13 +56,22 @@ def _typed(name: str, text: str, kind: str | None) -> Any:
     # In text and bytes the letters are what they say.
     if kind not in ("text", "binary") and text == NULL:
         return None
+    return typed_value(name, text, kind, hint="--set")
+
+
+def typed_value(name: str, text: str, kind: str | None, *, hint: str) -> Any:
+    """The value of a column of this kind that a text stands for.
+
+    Raises:
+        click.BadParameter: the text is not a value of that kind; `hint` is the option that it was given with.
+    """
     parse = _PARSERS.get(kind, shown_bytes)
     try:
         return parse(text)
     except click.BadParameter as error:
-        raise click.BadParameter(f"{name}: {error.message}", param_hint="--set") from error
+        raise click.BadParameter(f"{name}: {error.message}", param_hint=hint) from error
     except ValueError as error:
-        raise click.BadParameter(f"{name}={text}: {error}", param_hint="--set") from error
+        raise click.BadParameter(f"{name}={text}: {error}", param_hint=hint) from error
 
 
 def _uuid(text: str) -> uuid.UUID:

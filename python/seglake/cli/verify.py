@@ -50,7 +50,7 @@ Examples:
 )
 @reading.layout
 @reading.index
-@reading.limit_chunk_bytes
+@reading.limits
 @options.spool_limit
 @options.debug
 def command(
@@ -76,14 +76,14 @@ def command(
     import seglake
 
     reading.check_index(how, files)
-    options.check_key(how["key_file"])
+    options.check_key(how["key"])
     tally = Tally()
 
     def check(file: Input) -> int:
         with byte_progress(PurePath(file.label).name) as advance:
             report = seglake.verify(
                 file.from_start(),
-                **reading.only(how, "format", "dialect", "key_file", "limit_chunk_bytes"),
+                **reading.only(how, "format", "dialect", "key", "limits"),
                 explain=explain,
                 threads=threads or min(os.cpu_count() or 1, _MAX_THREADS),
                 progress=advance,

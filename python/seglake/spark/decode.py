@@ -15,8 +15,7 @@ from seglake._text import printable_path
 from seglake._types import FormatName
 
 from .files import SegmentFile, path_text
-from .filters import narrowed
-from .formats import column_names
+from .filters import pushed
 from .option_names import camel_case
 from .options import ReadOptions
 from .schema import ReadSchema, arrow_field, arrow_schema
@@ -39,9 +38,9 @@ class Decoder:
 
     def narrowed(self, filters: Sequence[Filter]) -> "Decoder":
         """Returns a decoder of those records that can match all of these filters."""
-        columns = column_names(self.format, self.options.format_options)
-        wanted = narrowed(self.options.wanted, filters, columns)
-        return replace(self, options=replace(self.options, wanted=wanted))
+        formats = seglake.formats(dialect=self.options.format_options.dialect)
+        more = tuple(pushed(filters, formats[self.format].columns))
+        return replace(self, options=replace(self.options, pushed=self.options.pushed + more))
 
     def decode(self, slices: Sequence[Slice]) -> Generator[pa.RecordBatch]:
         """Yields the records of files or parts of files, and a row for each damaged range where the load asks for them.
@@ -107,23 +106,25 @@ class Decoder:
     def _open(self, file: SegmentFile, part: seglake.Part | None) -> seglake.Reader:
         return self._opened(
             file,
-            key_file=self.options.key_file,
+            key=self.options.key_file,
+            record_bytes=self.options.record_bytes,
             on_damage="skip" if self._skips else "raise",
             part=part,
             columns=self.read_schema.columns,
             uuid_type=self.read_schema.uuid_type,
-            **({} if self.options.max_record_bytes is None else {"max_record_bytes": self.options.max_record_bytes}),
-            **self.options.wanted.arguments(),
+            filters=[*self.options.conditions.values(), *self.options.pushed],
             prune=True,
         )
 
-    def _opened(self, file: SegmentFile, **more: Any) -> seglake.Reader:
-        key = self.options.key
+    def _opened(
+        self, file: SegmentFile, *, key: str | None = None, record_bytes: int | None = None, **more: Any
+    ) -> seglake.Reader:
+        secret = self.options.key
         return seglake.open(
             self.options.stores.source(file),
             format=cast("FormatName", self.format),
-            key=key.reveal() if key is not None else None,
-            **self.options.format_options.arguments(self.format),
+            key=secret.reveal() if secret is not None else key,
+            **self.options.format_options.arguments(self.format, record_bytes=record_bytes),
             **more,
         )
 

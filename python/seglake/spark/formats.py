@@ -1,11 +1,9 @@
 """What the formats are to Spark: their columns, and which options concern them. All of it is asked of the library."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
-from datetime import UTC, datetime, timedelta
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
-from typing import Any, Final, Literal, TypeVar, cast
-from uuid import UUID
+from typing import Any, Final, Literal, cast
 
 import pyarrow as pa
 
@@ -18,103 +16,77 @@ __all__ = [
     "LOCATION_COLUMNS",
     "FormatOptions",
     "UuidType",
-    "Wanted",
     "column_names",
+    "format_named",
     "gives_out_damage",
     "has_uint64",
+    "limit_options",
     "native_schema",
+    "write_options",
 ]
 
 UuidType = Literal["string", "binary"]
-_T = TypeVar("_T")
 
 LOCATION_COLUMNS: Final = ("path", "position")
 """The columns that any format's records have when they are asked for: the file, and where in it the record begins."""
 
+# Options for files that exist, and for appending: Spark writes new files, each once.
+_NOT_WRITTEN: Final = ("dialect", "if_exists", "preallocate", "zero_torn_tail")
+
 # A schema depends on no key: with one given, the one in the environment, which is for the executors, is not looked at.
 _ANY_KEY: Final = bytes(32)
-
-# The column that records must have if they are to be chosen by this.
-_WANTED_BY: Final = {
-    "since": "timestamp",
-    "until": "timestamp",
-    "start_offset": "offset",
-    "end_offset": "offset",
-    "partitions": "partition",
-    "tenants": "tenant",
-    "types": "type",
-}
-
-
-# Where the times of UUIDs of version 6 begin, which count steps of 100 ns.
-_UUID_EPOCH: Final = datetime(1582, 10, 15, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
 class FormatOptions:
-    """The options that concern files of some formats only, named as in `seglake.open`; None is the library's default.
+    """The options that concern files of some formats only, named as in `seglake.open`.
 
     Attributes:
-        dialect: how an oplog's messages are laid out.
-        index: whether the index beside a chunked log is used.
-        max_chunk_bytes: the largest chunk that is decoded into a buffer, in bytes.
-        limit_chunk_bytes: the largest chunk that is decoded at all, in bytes.
+        dialect: how an oplog's messages are laid out; None is the library's default.
+        index: whether the index beside a chunked log is used; None likewise.
+        limits: names and values of the limits that formats declare, in bytes; the library's defaults are left out.
     """
 
     dialect: DialectName | None = None
     index: bool | None = None
-    max_chunk_bytes: int | None = None
-    limit_chunk_bytes: int | None = None
+    limits: tuple[tuple[str, int], ...] = ()
 
-    def arguments(self, format: str) -> dict[str, Any]:
-        """Returns those that are given and concern a format, as keyword arguments for `seglake.open`."""
-        concerning = _format(format).open_options
-        return {name: value for name, value in _given(self) if name in concerning}
+    def arguments(self, format: str, *, record_bytes: int | None = None) -> dict[str, Any]:
+        """Returns those that are given and concern a format, as keyword arguments for `seglake.open`.
+
+        Args:
+            format: the format.
+            record_bytes: the limit of records, which all formats have; None is the library's default.
+        """
+        concerning = format_named(format).open_options
+        arguments: dict[str, Any] = {name: value for name, value in self._own() if name in concerning}
+        limits = {name: value for name, value in self.limits if name in concerning}
+        if record_bytes is not None:
+            limits["record_bytes"] = record_bytes
+        return {**arguments, "limits": limits} if limits else arguments
 
     def foreign(self, format: str) -> list[str]:
         """Returns the names of those that are given and do not concern a format."""
-        concerning = _format(format).open_options
-        return [name for name, _ in _given(self) if name not in concerning]
+        concerning = format_named(format).open_options
+        return [name for name, _ in (*self._own(), *self.limits) if name not in concerning]
+
+    def _own(self) -> list[tuple[str, Any]]:
+        own = (("dialect", self.dialect), ("index", self.index))
+        return [(name, value) for name, value in own if value is not None]
 
 
-@dataclass(frozen=True)
-class Wanted:
-    """Which records are read, named as in `seglake.open`; ranges are half-open, None lets everything through.
+def limit_options() -> dict[str, seglake.FormatOption]:
+    """Returns the limits that formats declare for reading, by their names."""
+    formats = seglake.formats().values()
+    declared = (option for format in formats for option in format.open_options.values())
+    return {option.name: option for option in declared if option.kind == "bytes"}
 
-    Tenants and types are bytes: different texts may stand for the same ones.
-    """
 
-    since: datetime | UUID | None = None
-    until: datetime | UUID | None = None
-    start_offset: int | None = None
-    end_offset: int | None = None
-    partitions: tuple[int, ...] | None = None
-    tenants: tuple[bytes, ...] | None = None
-    types: tuple[bytes, ...] | None = None
-
-    def arguments(self) -> dict[str, Any]:
-        """Returns what is given as keyword arguments for `seglake.open`."""
-        return dict(_given(self))
-
-    def both(self, other: "Wanted") -> "Wanted":
-        """Returns the choice of the records that are among both."""
-        return Wanted(
-            since=max(_present(self.since, other.since), key=_place_in_time, default=None),
-            until=min(_present(self.until, other.until), key=_place_in_time, default=None),
-            start_offset=max(_present(self.start_offset, other.start_offset), default=None),
-            end_offset=min(_present(self.end_offset, other.end_offset), default=None),
-            partitions=_common(self.partitions, other.partitions),
-            tenants=_common(self.tenants, other.tenants),
-            types=_common(self.types, other.types),
-        )
-
-    def missing(self, columns: Sequence[str]) -> tuple[str, str] | None:
-        """Returns an argument by which records of these columns cannot be chosen, and the column they lack for it."""
-        for name, value in _given(self):
-            column = "uuid" if isinstance(value, UUID) else _WANTED_BY[name]
-            if column not in columns:
-                return name, column
-        return None
+def write_options() -> dict[str, seglake.FormatOption]:
+    """Returns the options that formats declare for new files, by their names, but for those that Spark has itself."""
+    formats = seglake.formats().values()
+    declared = (option for format in formats for option in format.create_options.values())
+    return {option.name: option for option in declared if option.kind != "key" and option.name not in _NOT_WRITTEN}
 
 
 def column_names(format: str, options: FormatOptions | None = None) -> list[str]:
@@ -135,7 +107,7 @@ def native_schema(
 
 def gives_out_damage(format: str) -> bool:
     """Tells whether a format has damage that leaves a record readable, so that it is given out with a cause."""
-    return _format(format).marks_damage
+    return format_named(format).marks_damage
 
 
 def has_uint64(format: str, options: FormatOptions) -> bool:
@@ -160,32 +132,13 @@ def _schema_of_nothing(
         return reader.schema
 
 
-def _present(*values: _T | None) -> list[_T]:
-    return [value for value in values if value is not None]
-
-
-def _common(one: tuple[_T, ...] | None, other: tuple[_T, ...] | None) -> tuple[_T, ...] | None:
-    if one is None or other is None:
-        return one if other is None else other
-    return tuple(value for value in one if value in other)
-
-
-def _place_in_time(bound: datetime | UUID) -> tuple[int, int]:
-    """Where a bound stands among others: a time is in front of all UUIDs of that time."""
-    if isinstance(bound, UUID):
-        return (bound.int >> 80) << 12 | bound.int >> 64 & 0xFFF, bound.int
-    return (bound - _UUID_EPOCH) // timedelta(microseconds=1) * 10, -1
-
-
-def _given(options: FormatOptions | Wanted) -> Iterator[tuple[str, Any]]:
-    for field in fields(options):
-        value = getattr(options, field.name)
-        if value is not None:
-            yield field.name, value
-
-
 @cache
-def _format(name: str) -> seglake.Format:
+def format_named(name: str) -> seglake.Format:
+    """Returns what a format is.
+
+    Raises:
+        ValueError: there is no such format.
+    """
     formats = seglake.formats()
     if name not in formats:
         raise ValueError(f"there is no format {name!r}: it is one of {', '.join(formats)}")

@@ -2,7 +2,10 @@
 
 import difflib
 from collections.abc import Collection
+from functools import cache
 from typing import Final, Literal
+
+from .formats import limit_options, write_options
 
 __all__ = ["STORE_PREFIX", "Purpose", "camel_case", "options_of", "purposes", "refuse_foreign", "refuse_unknown"]
 
@@ -32,9 +35,7 @@ _READING: Final = (
     "checksumSecretFile",
     "checksumSecret",
     "index",
-    "maxRecordBytes",
-    "maxChunkBytes",
-    "limitChunkBytes",
+    "recordBytes",
     "maxPartitionBytes",
     "openCostInBytes",
     "minPartitionNum",
@@ -42,13 +43,6 @@ _READING: Final = (
 _WRITING: Final = (
     "segmentFormat",
     "dialect",
-    "version",
-    "trailer",
-    "chunkBytes",
-    "chunkRecords",
-    "level",
-    "index",
-    "memoryBytes",
     "maxRecordsPerFile",
     "maxBytesPerFile",
     "successFile",
@@ -56,10 +50,6 @@ _WRITING: Final = (
     "checksumSecretFile",
     "checksumSecret",
 )
-_OPTIONS: Final[dict[Purpose, dict[str, str]]] = {
-    "reading": {name.lower(): name for name in _READING},
-    "writing": {name.lower(): name for name in _WRITING},
-}
 # What Spark adds to the user's own options, the longer list where a table of the catalog is read.
 _FROM_SPARK: Final = frozenset(
     {"path", "paths", "owner", "provider", "location", "comment", "external", "is_managed_location"}
@@ -72,14 +62,25 @@ _TABLE_PREFIX: Final = "option."
 
 def options_of(purpose: Purpose) -> list[str]:
     """Returns the names of the options of a purpose, as they are written in the documents."""
-    return list(_OPTIONS[purpose].values())
+    return list(_options()[purpose].values())
+
+
+@cache
+def _options() -> dict[Purpose, dict[str, str]]:
+    """The names of the options, by what they are in lower case: those of Spark, and those that formats declare."""
+    reading = [*_READING, *map(camel_case, limit_options())]
+    writing = [*_WRITING, *map(camel_case, write_options())]
+    return {
+        "reading": {name.lower(): name for name in reading},
+        "writing": {name.lower(): name for name in writing},
+    }
 
 
 def purposes(given: Collection[str]) -> set[Purpose]:
     """Returns what all of these names, in lower case, are options of."""
     return {
         purpose
-        for purpose, options in _OPTIONS.items()
+        for purpose, options in _options().items()
         if all(name in options or _is_from_spark(name) or _is_for_store(name, purpose) for name in given)
     }
 
@@ -90,16 +91,17 @@ def refuse_unknown(given: Collection[str]) -> None:
     Raises:
         ValueError: there is one.
     """
-    known = {name: option for options in _OPTIONS.values() for name, option in options.items()}
+    known = {name: option for options in _options().values() for name, option in options.items()}
     for name in given:
         if name in known or _is_from_spark(name) or _is_for_store(name, "reading"):
             continue
         near = difflib.get_close_matches(name, known, n=1)
-        more = [option for option in _WRITING if option not in _READING]
+        reading = options_of("reading")
+        more = [option for option in options_of("writing") if option not in reading]
         hint = (
             f"Did you mean {known[near[0]]}?"
             if near
-            else f"The options are {', '.join(_READING)}; those of writing alone {', '.join(more)}."
+            else f"The options are {', '.join(reading)}; those of writing alone {', '.join(more)}."
         )
         raise ValueError(f"unknown option {name!r}. {hint}")
 
@@ -114,9 +116,9 @@ def refuse_foreign(given: Collection[str], purpose: Purpose) -> None:
     for name in given:
         if name.startswith(STORE_PREFIX) and not _is_for_store(name, purpose):
             raise ValueError(f"option {name} is for reading, and this is {purpose}: leave it out")
-    for other, options in _OPTIONS.items():
+    for other, options in _options().items():
         for name in given:
-            if name in options and name not in _OPTIONS[purpose]:
+            if name in options and name not in _options()[purpose]:
                 raise ValueError(f"option {options[name]} is for {other}, and this is {purpose}: leave it out")
 
 

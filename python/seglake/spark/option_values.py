@@ -10,8 +10,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Literal, TypeVar, cast, get_args
 from zoneinfo import ZoneInfo
 
+from seglake._option_text import option_value
 from seglake._text import unescape
-from seglake._types import DialectName
+from seglake._types import DialectName, FormatOption
 
 from .formats import UuidType, column_names
 from .uint64 import Uint64Type
@@ -151,11 +152,14 @@ def record_count(value: str) -> int:
     return positive_int(value, digits=18)
 
 
-def level(value: str) -> int:
-    """Parses a zstd compression level, which may be negative; which there are, the library knows."""
-    if not re.fullmatch(r"[+-]?\d{1,9}", value):
-        raise WrongValueError(value, "a whole number such as 3")
-    return int(value)
+def declared(option: FormatOption, value: str) -> bool | int | str:
+    """Parses the value of an option that a format declares."""
+    try:
+        return option_value(option, value, size=size)
+    except WrongValueError:
+        raise
+    except ValueError as error:
+        raise WrongValueError(value, str(error).removeprefix("expected ")) from None
 
 
 def message_offset(value: str) -> int:

@@ -2,13 +2,16 @@
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import cast
+
+from seglake._filters import Condition, conditions
 
 from . import option_values as parse
 from .files import FileFilter
-from .formats import FormatOptions, UuidType, Wanted, column_names, has_uint64
+from .formats import FormatOptions, UuidType, column_names, has_uint64, limit_options
 from .option_names import camel_case, refuse_foreign
 from .option_values import Mode, OptionValues, Secret
 from .stores import Stores
@@ -25,12 +28,13 @@ class ReadOptions:
         paths: files, folders and patterns, as the user wrote them.
         segment_format: the format of all files; None finds it for each of them.
         format_options: what concerns files of some formats only.
-        wanted: which records are read.
+        conditions: which records are read, by the names of the options that say so.
+        pushed: what of the query's filters is applied while reading.
         mode: what becomes of damage.
         corrupt_column: the name of the column that reports damage.
         uuid_type: how UUIDs come; None leaves it to the schema, and is `string` where that is inferred too.
         uint64_type: how unsigned integers of 64 bits come; None likewise, and is `bigint`.
-        max_record_bytes: the largest record that is read, in bytes; None is the library's default.
+        record_bytes: the largest record that is read, in bytes; None is the library's default.
         filter: which of the files found are read.
         ignore_missing_files: leave out files that are gone when they are to be read.
         key_file: the path of the key's file, opened on the executors only.
@@ -44,12 +48,13 @@ class ReadOptions:
     paths: tuple[str, ...]
     segment_format: str | None
     format_options: FormatOptions
-    wanted: Wanted
+    conditions: Mapping[str, Condition]
+    pushed: tuple[Condition, ...]
     mode: Mode
     corrupt_column: str
     uuid_type: UuidType | None
     uint64_type: Uint64Type | None
-    max_record_bytes: int | None
+    record_bytes: int | None
     filter: FileFilter
     ignore_missing_files: bool
     key_file: str | None
@@ -76,12 +81,13 @@ class ReadOptions:
             paths=paths,
             segment_format=read.get("segmentFormat", parse.segment_format, None),
             format_options=_format_options(read),
-            wanted=_wanted(read),
+            conditions=_conditions(read),
+            pushed=(),
             mode=read.get("mode", parse.mode, "PERMISSIVE"),
             corrupt_column=read.get("columnNameOfCorruptRecord", parse.not_empty, "_corrupt_record"),
             uuid_type=read.get("uuidType", parse.uuid_type, None),
             uint64_type=read.get("uint64Type", parse.uint64_type, None),
-            max_record_bytes=read.get("maxRecordBytes", parse.positive_size, None),
+            record_bytes=read.get("recordBytes", parse.positive_size, None),
             filter=_filter(read),
             ignore_missing_files=read.get("ignoreMissingFiles", parse.boolean, False),
             key_file=key_file,
@@ -105,14 +111,13 @@ class ReadOptions:
             ValueError: an option does not concern the format. The message names it.
         """
         columns = column_names(format, self.format_options)
-        missing = self.wanted.missing(columns)
-        if missing is not None:
-            name, column = missing
-            by_uuid = " by UUID" if column == "uuid" else ""
-            raise ValueError(
-                f"option {camel_case(name)}{by_uuid} does not concern format {format}: "
-                f"its records have no column {column}"
-            )
+        for name, (column, _, _) in self.conditions.items():
+            if column not in columns:
+                by_uuid = " by UUID" if column == "uuid" else ""
+                raise ValueError(
+                    f"option {camel_case(name)}{by_uuid} does not concern format {format}: "
+                    f"its records have no column {column}"
+                )
         if self.segment_format is None:
             return
         foreign = [camel_case(name) for name in self.format_options.foreign(format)]
@@ -128,21 +133,29 @@ def _format_options(read: OptionValues) -> FormatOptions:
     return FormatOptions(
         dialect=read.get("dialect", parse.dialect, None),
         index=read.get("index", parse.index, None),
-        max_chunk_bytes=read.get("maxChunkBytes", parse.positive_size, None),
-        limit_chunk_bytes=read.get("limitChunkBytes", parse.positive_size, None),
+        limits=tuple(_limits(read)),
     )
 
 
-def _wanted(read: OptionValues) -> Wanted:
+def _limits(read: OptionValues) -> Iterator[tuple[str, int]]:
+    for name, option in limit_options().items():
+        value = read.get(camel_case(name), partial(parse.declared, option), None)
+        if value is not None:
+            yield name, int(value)
+
+
+def _conditions(read: OptionValues) -> Mapping[str, Condition]:
     zone = read.get("timeZone", parse.zone, None)
-    return Wanted(
-        since=read.get("since", lambda value: parse.bound(value, zone), None),
-        until=read.get("until", lambda value: parse.bound(value, zone), None),
-        start_offset=read.get("startOffset", parse.message_offset, None),
-        end_offset=read.get("endOffset", parse.message_offset, None),
-        partitions=read.get("partitions", parse.partitions, None),
-        tenants=read.get("tenants", parse.tenants, None),
-        types=read.get("types", parse.types, None),
+    return conditions(
+        {
+            "since": read.get("since", lambda value: parse.bound(value, zone), None),
+            "until": read.get("until", lambda value: parse.bound(value, zone), None),
+            "start_offset": read.get("startOffset", parse.message_offset, None),
+            "end_offset": read.get("endOffset", parse.message_offset, None),
+            "partitions": read.get("partitions", parse.partitions, None),
+            "tenants": read.get("tenants", parse.tenants, None),
+            "types": read.get("types", parse.types, None),
+        }
     )
 
 

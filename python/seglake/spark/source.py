@@ -179,7 +179,8 @@ def _partitions(files: Sequence[SegmentFile], decoder: Decoder) -> list[SegmentP
     )
     # What counts for opening a file is left over, as with Spark's own file sources: a part of a file has all of a task.
     # Some tenants or partitions of a file are found by its table of contents, so it is read whole for them.
-    finds = options.wanted.tenants is not None or options.wanted.partitions is not None
+    chosen = [*options.conditions.values(), *options.pushed]
+    finds = any(column in ("tenant", "partition") for column, _, _ in chosen)
     parts = slices(files, sys.maxsize if finds else limit, decoder.open_to_split)
     tasks = pack(list(parts), limit, options.open_cost_bytes)
     return [SegmentPartition(tuple(task)) for task in tasks]

@@ -108,14 +108,14 @@ impl Error {
         path: Option<&Path>,
         what: impl Into<String>,
         needed: u64,
-        max_record_bytes: u64,
+        record_bytes: u64,
     ) -> Self {
         Self::Limit {
             path: path.map(Path::to_path_buf),
             what: what.into(),
             needed,
-            option: "max_record_bytes",
-            limit: max_record_bytes,
+            option: "record_bytes",
+            limit: record_bytes,
         }
     }
 }

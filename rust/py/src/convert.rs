@@ -1,6 +1,6 @@
 //! `convert`.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -11,11 +11,13 @@ use seglake::verbs::{self, Conversion};
 use crate::destination::Destination;
 use crate::error::raise;
 use crate::field_in::{FieldIn, from_python};
+use crate::filters::filter;
+use crate::key::KeyArgument;
+use crate::limits::{General, Settings};
 use crate::open::is_strict;
 use crate::read_options::{Opened, ReadArguments};
 use crate::report::Report;
 use crate::verify::teller;
-use crate::wanted::Filter;
 use crate::write_options::WriteArguments;
 
 /// Writes the records of a file to a new one of any format, which appears under its name when it is complete, and returns
@@ -26,7 +28,7 @@ use crate::write_options::WriteArguments;
 ///     ValueError with the names.
 /// set: values for columns that the source does not have, the same for all records. None for `uuid` and `timestamp` makes new
 ///     ones of the present.
-/// write: options of `create` for the new file, for example {"dialect": "draft-1.1"}.
+/// options: options of `create` for the new file, for example {"dialect": "draft-1.1"}: all but `if_exists`.
 /// overwrite: replace an existing file once the new one is complete. Otherwise it raises FileExistsError.
 /// on_damage: "raise" converts nothing of a damaged file, "skip" what is sound of it.
 /// progress: called as in `verify`, with bytes of the source. The other arguments are as in `open`.
@@ -35,76 +37,52 @@ use crate::write_options::WriteArguments;
 /// probably wrong.
 #[pyfunction]
 #[pyo3(signature = (
-    source, path, *, to=None, drop=None, set=None, write=None, overwrite=false, format=None, dialect=None, key=None,
-    keys=None, key_file=None, on_damage="raise", since=None, until=None, start_offset=None, end_offset=None, partitions=None,
-    tenants=None, types=None, max_record_bytes=2147483647, max_chunk_bytes=None, limit_chunk_bytes=None, progress=None,
-    filesystem=None,
-))]
+    source, path, *, to=None, drop=Vec::new(), set=None, options=None, format=None, dialect=None, filters=None,
+    on_damage="raise", key=None, overwrite=false, limits=None, progress=None, filesystem=None,
+), text_signature = "(source, path, *, to=None, drop=(), set=None, options=None, format=None, dialect=None, filters=None, on_damage='raise', key=None, overwrite=False, limits=None, progress=None, filesystem=None)")]
 #[allow(clippy::too_many_arguments, reason = "keyword arguments")]
 pub(crate) fn convert(
     source: &Bound<'_, PyAny>,
     path: Destination,
     to: Option<&str>,
-    drop: Option<Vec<String>>,
+    drop: Vec<String>,
     set: Option<&Bound<'_, PyDict>>,
-    write: Option<&Bound<'_, PyDict>>,
-    overwrite: bool,
+    options: Option<&Bound<'_, PyDict>>,
     format: Option<&str>,
     dialect: Option<&str>,
-    key: Option<&[u8]>,
-    keys: Option<Vec<Vec<u8>>>,
-    key_file: Option<PathBuf>,
+    filters: Option<&Bound<'_, PyAny>>,
     on_damage: &str,
-    since: Option<&Bound<'_, PyAny>>,
-    until: Option<&Bound<'_, PyAny>>,
-    start_offset: Option<i64>,
-    end_offset: Option<i64>,
-    partitions: Option<Vec<u32>>,
-    tenants: Option<&Bound<'_, PyAny>>,
-    types: Option<&Bound<'_, PyAny>>,
-    max_record_bytes: u64,
-    max_chunk_bytes: Option<u64>,
-    limit_chunk_bytes: Option<u64>,
+    key: Option<KeyArgument>,
+    overwrite: bool,
+    limits: Option<Settings>,
     progress: Option<Py<PyAny>>,
     filesystem: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Report> {
     let py = source.py();
-    let drop = drop.unwrap_or_default();
     let strict = is_strict(on_damage)?;
     let to = match to {
         Some(name) => by_name(name).map_err(|error| raise(py, error))?,
         None => by_extension(path.as_ref())?,
     };
-    let filter = Filter {
-        since,
-        until,
-        start_offset,
-        end_offset,
-        partitions,
-        tenants,
-        types,
-    };
-    let wanted = filter.wanted()?;
-    let write = WriteArguments::from_dict(write)?.options(py, to)?;
-    let set = set_values(set, to, write.dialect)?;
+    let write = WriteArguments::from_dict(options)?.options(py, to)?;
+    let set = set_values(set, to, write.dialect.unwrap_or_default())?;
     let arguments = ReadArguments {
         format,
         dialect,
         key,
-        keys,
-        key_file,
-        max_chunk_bytes,
-        limit_chunk_bytes,
+        limits,
+        general: &[General::RecordBytes],
         filesystem,
         ..ReadArguments::default()
     };
     let Opened {
-        source, options, ..
+        source,
+        options,
+        format,
+        ..
     } = arguments.open(source)?;
-    let options = options
-        .strict(strict)
-        .filter(wanted)
-        .max_record_bytes(max_record_bytes);
+    let filter = filter(filters, format, format.columns(&options))?;
+    let options = options.strict(strict).filter(filter);
     let tell = teller(progress, source.len());
     let converted = py.detach(|| {
         let set: Vec<_> = set

@@ -1,11 +1,10 @@
 //! `detect`.
 
-use std::path::PathBuf;
-
 use pyo3::prelude::*;
 use seglake::format;
 
 use crate::error::raise;
+use crate::key::KeyArgument;
 use crate::read_options::ReadArguments;
 use crate::source::given_in;
 
@@ -55,24 +54,20 @@ impl Detection {
 ///
 /// Raises OSError where the file cannot be read.
 #[pyfunction]
-#[pyo3(signature = (source, *, dialect=None, key=None, keys=None, key_file=None, filesystem=None))]
+#[pyo3(signature = (source, *, dialect=None, key=None, filesystem=None))]
 pub(crate) fn detect(
     source: &Bound<'_, PyAny>,
     dialect: Option<&str>,
-    key: Option<&[u8]>,
-    keys: Option<Vec<Vec<u8>>>,
-    key_file: Option<PathBuf>,
+    key: Option<KeyArgument>,
     filesystem: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Detection> {
     let py = source.py();
     let arguments = ReadArguments {
         dialect,
         key,
-        keys,
-        key_file,
         ..ReadArguments::default()
     };
-    let (options, _) = arguments.options(py)?;
+    let (options, ..) = arguments.options(py)?;
     let source = given_in(source, filesystem)?.open(py, false)?;
     py.detach(|| format::detect(&*source, &options))
         .map(Detection)

@@ -96,7 +96,7 @@ pub(crate) fn from_shown<'a>(text: &'a str, name: &str) -> PyResult<Cow<'a, [u8]
     unescaped.ok_or_else(|| PyValueError::new_err(format!(r"in a {name} given as text a backslash begins \xNN: give bytes, or \x5c for a backslash (in {text:?})")))
 }
 
-fn wrong_type(name: &str, expected: &str, object: &Bound<'_, PyAny>) -> PyErr {
+pub(crate) fn wrong_type(name: &str, expected: &str, object: &Bound<'_, PyAny>) -> PyErr {
     let given = object.get_type().qualname();
     let given = given.map_or_else(|_| "something else".to_owned(), |name| name.to_string());
     PyTypeError::new_err(format!("{name} must be {expected}, not {given}"))
@@ -107,15 +107,6 @@ pub(crate) fn buffer_bytes<'a>(object: &Bound<'_, PyAny>, name: &str) -> PyResul
     match Bytes::of(object, name)? {
         Bytes::Text(_) => Err(wrong_type(name, "bytes", object)),
         bytes => Ok(bytes),
-    }
-}
-
-/// The tenant ID or type that a Python object names: text as shown, or bytes.
-pub(crate) fn shown_bytes(object: &Bound<'_, PyAny>, name: &str) -> PyResult<Vec<u8>> {
-    let field = from_python(object, ColumnKind::Text, name)?;
-    match field.value() {
-        Value::Text(bytes) => Ok(bytes.to_vec()),
-        _ => Err(wrong_type(name, "str or bytes", object)),
     }
 }
 

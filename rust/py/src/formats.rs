@@ -3,7 +3,7 @@
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyTuple, PyType};
-use seglake::format::{Column, FORMATS, Format, Options};
+use seglake::format::{Column, FORMATS, Format, FormatOption, OptionKind, Options};
 
 use crate::message::dialect_of;
 
@@ -38,11 +38,60 @@ fn object<'py>(py: Python<'py>, format: &Format, options: &Options) -> PyResult<
     let columns = PyTuple::new(py, columns.collect::<PyResult<Vec<_>>>()?)?;
     fields.set_item("columns", columns)?;
     fields.set_item("identifier", PyTuple::new(py, format.identifier)?)?;
-    fields.set_item("open_options", PyTuple::new(py, format.open_options)?)?;
-    fields.set_item("create_options", PyTuple::new(py, format.create_options)?)?;
+    fields.set_item("open_options", options_of(py, format.open_options)?)?;
+    fields.set_item("create_options", options_of(py, format.create_options)?)?;
     fields.set_item("splittable", format.is_splittable())?;
     fields.set_item("checked", format.checked.as_str())?;
     fields.set_item("marks_damage", format.marks_damage)?;
     let class = CLASS.import(py, "seglake._types", "Format")?;
     class.call((), Some(&fields))
+}
+
+/// `seglake.FormatOption`s by their names.
+fn options_of<'py>(py: Python<'py>, options: &[FormatOption]) -> PyResult<Bound<'py, PyDict>> {
+    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+    let class = CLASS.import(py, "seglake._types", "FormatOption")?;
+    let by_name = PyDict::new(py);
+    for option in options {
+        let fields = PyDict::new(py);
+        fields.set_item("name", option.name)?;
+        let kind = match option.kind {
+            OptionKind::Flag { default } => {
+                fields.set_item("default", default)?;
+                "flag"
+            }
+            OptionKind::Number {
+                default,
+                least,
+                most,
+            } => {
+                fields.set_item("default", default)?;
+                fields.set_item("minimum", least)?;
+                fields.set_item("maximum", most)?;
+                "number"
+            }
+            OptionKind::Bytes {
+                default,
+                least,
+                most,
+            } => {
+                fields.set_item("default", default)?;
+                fields.set_item("minimum", least)?;
+                fields.set_item("maximum", most)?;
+                "bytes"
+            }
+            OptionKind::Name(choices) => {
+                fields.set_item("default", choices.first())?;
+                fields.set_item("choices", PyTuple::new(py, choices)?)?;
+                "name"
+            }
+            OptionKind::Key => "key",
+            OptionKind::Index => "index",
+            _ => "other",
+        };
+        fields.set_item("kind", kind)?;
+        fields.set_item("about", option.about)?;
+        by_name.set_item(option.name, class.call((), Some(&fields))?)?;
+    }
+    Ok(by_name)
 }

@@ -14,6 +14,7 @@ use seglake::verbs;
 
 use crate::destination::Destination;
 use crate::error::raise;
+use crate::limits::Settings;
 use crate::read_options::{Opened, ReadArguments};
 use crate::report::span;
 
@@ -107,23 +108,23 @@ impl Index {
 /// or beside the file with the extension `index`.
 ///
 /// overwrite: replace an existing index. Otherwise it raises FileExistsError.
-/// limit_chunk_bytes, filesystem: as in `open`. The index of a file elsewhere needs a `path`.
+/// limits, filesystem: as in `open`. The index of a file elsewhere needs a `path`.
 ///
 /// Raises ValueError where the source is no chunked file, or has no path on this machine and none is given; OSError; LimitError. Damage of the
 /// file is no error: chunks that are damaged have no item.
 #[pyfunction]
-#[pyo3(signature = (source, path=None, *, overwrite=true, limit_chunk_bytes=None, filesystem=None))]
+#[pyo3(signature = (source, path=None, *, overwrite=true, limits=None, filesystem=None))]
 pub(crate) fn index(
     source: &Bound<'_, PyAny>,
     path: Option<Destination>,
     overwrite: bool,
-    limit_chunk_bytes: Option<u64>,
+    limits: Option<Settings>,
     filesystem: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Index> {
     let py = source.py();
     let arguments = ReadArguments {
         format: Some(chunked::FORMAT.name),
-        limit_chunk_bytes,
+        limits,
         filesystem,
         ..ReadArguments::default()
     };

@@ -1,17 +1,57 @@
 //! Keys: given as bytes, read from a file, or from the environment.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::types::{PyByteArray, PyBytes};
 use seglake::checksum::Key;
 
 use crate::error::raise;
+use crate::field_in::wrong_type;
 
 /// 64 hexadecimal digits: the key where none is given.
 const VARIABLE: &str = "SEGLAKE_KEY";
 /// More than any key file needs: what is longer is no key file.
 const MAX_FILE_BYTES: u64 = 4096;
+
+/// `key=`: 32 bytes, the path of a file that holds a key, or several of these, of which the first under which any record checks
+/// is the file's.
+#[derive(Clone, Debug)]
+pub(crate) enum KeyArgument {
+    Bytes(Vec<u8>),
+    File(PathBuf),
+    Several(Vec<Self>),
+}
+
+impl<'py> FromPyObject<'_, 'py> for KeyArgument {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        if let Ok(bytes) = object.cast::<PyBytes>() {
+            return Ok(Self::Bytes(bytes.as_bytes().to_vec()));
+        }
+        if let Ok(bytes) = object.cast::<PyByteArray>() {
+            return Ok(Self::Bytes(bytes.to_vec()));
+        }
+        if let Ok(path) = object.extract::<PathBuf>() {
+            return Ok(Self::File(path));
+        }
+        let wrong = || {
+            wrong_type(
+                "key",
+                "32 bytes, the path of a file, or a list of these",
+                &object,
+            )
+        };
+        let each = object.try_iter().map_err(|_| wrong())?;
+        let each = each.map(|one| match one?.extract() {
+            Ok(Self::Several(_)) | Err(_) => Err(wrong()),
+            Ok(one) => Ok(one),
+        });
+        Ok(Self::Several(each.collect::<PyResult<_>>()?))
+    }
+}
 
 /// Where a key came from: what decides whether a reader that holds it can be pickled.
 #[derive(Clone, Debug)]
@@ -26,36 +66,28 @@ pub(crate) enum Origin {
     Environment,
 }
 
-/// The keys to try, and where they came from. At most one of the arguments is given.
-pub(crate) fn keys(
-    py: Python<'_>,
-    key: Option<&[u8]>,
-    keys: Option<Vec<Vec<u8>>>,
-    file: Option<&Path>,
-) -> PyResult<(Vec<Key>, Origin)> {
-    if usize::from(key.is_some()) + usize::from(keys.is_some()) + usize::from(file.is_some()) > 1 {
-        return Err(PyValueError::new_err(
-            "give one of key=, keys= and key_file=, not several",
-        ));
-    }
-    if let Some(key) = key {
-        return Ok((vec![from_bytes(key)?], Origin::Given));
-    }
-    if let Some(keys) = keys {
-        let keys = keys
-            .iter()
-            .map(|key| from_bytes(key))
-            .collect::<PyResult<Vec<_>>>()?;
-        return if keys.is_empty() {
-            Err(PyValueError::new_err(
-                "keys= is empty: leave it out for the default key",
-            ))
-        } else {
-            Ok((keys, Origin::Given))
-        };
-    }
-    if let Some(path) = file {
-        return Ok((vec![read(py, path)?], Origin::File));
+/// The keys to try, and where they came from.
+pub(crate) fn keys(py: Python<'_>, given: Option<&KeyArgument>) -> PyResult<(Vec<Key>, Origin)> {
+    match given {
+        Some(KeyArgument::Bytes(key)) => return Ok((vec![from_bytes(key)?], Origin::Given)),
+        Some(KeyArgument::File(path)) => return Ok((vec![read(py, path)?], Origin::File)),
+        Some(KeyArgument::Several(several)) if several.is_empty() => {
+            return Err(PyValueError::new_err(
+                "key is an empty list: leave it out for the default key",
+            ));
+        }
+        Some(KeyArgument::Several(several)) => {
+            let (mut found, mut origin) = (Vec::new(), Origin::File);
+            for one in several {
+                let (keys, of_one) = keys(py, Some(one))?;
+                found.extend(keys);
+                if matches!(of_one, Origin::Given) {
+                    origin = of_one;
+                }
+            }
+            return Ok((found, origin));
+        }
+        None => {}
     }
     match std::env::var(VARIABLE) {
         Ok(text) => {
@@ -90,7 +122,7 @@ fn read(py: Python<'_>, path: &Path) -> PyResult<Key> {
     if is_key(path) && !path.exists() {
         // Its name must not come into an error, as that of any other file that is not there would.
         return Err(PyValueError::new_err(
-            "key_file= takes the path of a file, and this is 64 hexadecimal digits, a key itself: give key=",
+            "key is 64 hexadecimal digits, a key itself, and text is the path of a file: give its 32 bytes",
         ));
     }
     let read = || {

@@ -12,7 +12,8 @@ use seglake::source::Source;
 
 use crate::error::raise;
 use crate::interrupt::signals;
-use crate::key::{self, Origin};
+use crate::key::{self, KeyArgument, Origin};
+use crate::limits::{General, Limits, Settings};
 use crate::source::{Given, given_for_views, given_in};
 
 /// What says how a file is to be understood; `None` is the default.
@@ -21,11 +22,10 @@ pub(crate) struct ReadArguments<'a, 'py> {
     pub(crate) format: Option<&'a str>,
     pub(crate) dialect: Option<&'a str>,
     pub(crate) index: Option<&'a Bound<'py, PyAny>>,
-    pub(crate) key: Option<&'a [u8]>,
-    pub(crate) keys: Option<Vec<Vec<u8>>>,
-    pub(crate) key_file: Option<PathBuf>,
-    pub(crate) max_chunk_bytes: Option<u64>,
-    pub(crate) limit_chunk_bytes: Option<u64>,
+    pub(crate) key: Option<KeyArgument>,
+    pub(crate) limits: Option<Settings>,
+    /// Which limits of all formats are among them.
+    pub(crate) general: &'a [General],
     pub(crate) mmap: bool,
     /// Where the source is, if not on this machine or at a URI.
     pub(crate) filesystem: Option<&'a Bound<'py, PyAny>>,
@@ -43,47 +43,43 @@ pub(crate) struct Opened {
     /// Strict, and with the format set.
     pub(crate) options: Options,
     pub(crate) origin: Origin,
+    pub(crate) limits: Limits,
 }
 
 impl ReadArguments<'_, '_> {
     /// The options, the format as far as it is named. Raises ValueError for what does not concern a format that is named:
     /// where the format is to be told, the arguments are for the files that they concern.
-    pub(crate) fn options(&self, py: Python<'_>) -> PyResult<(Options, Origin)> {
+    pub(crate) fn options(&self, py: Python<'_>) -> PyResult<(Options, Origin, Limits)> {
         let core = |error| raise(py, error);
         let format = self.format.map(by_name).transpose().map_err(core)?;
         let given = [
             ("dialect", self.dialect.is_some()),
             ("index", self.index.is_some()),
-            ("max_chunk_bytes", self.max_chunk_bytes.is_some()),
-            ("limit_chunk_bytes", self.limit_chunk_bytes.is_some()),
         ];
         if let Some(format) = format
             && let Some((name, _)) = given
                 .iter()
-                .find(|(name, given)| *given && !format.open_options.contains(name))
+                .find(|(name, given)| *given && !format.reads_with(name))
         {
             return Err(PyValueError::new_err(format!(
                 "{name} does not concern {} files",
                 format.name
             )));
         }
-        let (keys, origin) = key::keys(py, self.key, self.keys.clone(), self.key_file.as_deref())?;
+        let limits = Limits::new(self.limits.clone(), self.general, format)?;
+        let (keys, origin) = key::keys(py, self.key.as_ref())?;
         let dialect = self
             .dialect
             .map(Dialect::by_name)
             .transpose()
             .map_err(core)?;
-        let default = Options::default();
-        let (chunk, limit) = (default.max_chunk_bytes, default.limit_chunk_bytes);
-        let options = default
+        let options = Options::default()
             .format(format)
             .keys(keys)
             .dialect(dialect.unwrap_or_default())
             .index(self.index_source()?)
-            .max_chunk_bytes(self.max_chunk_bytes.unwrap_or(chunk))
-            .limit_chunk_bytes(self.limit_chunk_bytes.unwrap_or(limit))
             .interrupt(signals());
-        Ok((options, origin))
+        Ok((limits.apply(options), origin, limits))
     }
 
     fn index_source(&self) -> PyResult<IndexSource> {
@@ -103,7 +99,7 @@ impl ReadArguments<'_, '_> {
     /// Opens a source, and tells its format where it is not named.
     pub(crate) fn open(&self, object: &Bound<'_, PyAny>) -> PyResult<Opened> {
         let py = object.py();
-        let (options, origin) = self.options(py)?;
+        let (options, origin, limits) = self.options(py)?;
         let given = if self.views {
             given_for_views(object, self.filesystem)?
         } else {
@@ -125,6 +121,7 @@ impl ReadArguments<'_, '_> {
             format,
             options: options.format(format),
             origin,
+            limits,
         })
     }
 }

@@ -18,6 +18,8 @@ use crate::arrow::{self, Schema};
 use crate::batches::{Batch, Batches, Stream};
 use crate::error::raise;
 use crate::exclusive::Exclusive;
+use crate::filters::filter;
+use crate::ids::{id_from_arguments, id_from_python, ids_from_arrow};
 use crate::index::Index;
 use crate::ledger::Ledger;
 use crate::lookup::LazyLookup;
@@ -26,7 +28,6 @@ use crate::record::{Record, RecordMaker};
 use crate::records::Records;
 use crate::reopening::Reopening;
 use crate::report::Report;
-use crate::wanted::{Filter, id_from_arguments, id_from_python, ids_from_arrow};
 
 /// An open segment. It can be read more than once, and by several threads: each iteration is a pass of its own.
 #[pyclass(frozen, module = "seglake")]
@@ -300,40 +301,12 @@ impl Reader {
         Ok(self.found(py, &hits)?.into_pyobject(py)?.into_any())
     }
 
-    /// The records of a stretch, half-open, reading no more of the file than it takes: `since` and `until` as in `open` (or
-    /// message offsets, for formats that have them), `start_offset` and `end_offset`, `partitions` and `tenants`, `types`.
-    #[pyo3(signature = (
-        since=None, until=None, *, start_offset=None, end_offset=None, partitions=None, tenants=None, types=None,
-    ))]
-    #[allow(clippy::too_many_arguments, reason = "keyword arguments")]
-    fn range(
-        &self,
-        py: Python<'_>,
-        since: Option<&Bound<'_, PyAny>>,
-        until: Option<&Bound<'_, PyAny>>,
-        start_offset: Option<i64>,
-        end_offset: Option<i64>,
-        partitions: Option<Vec<u32>>,
-        tenants: Option<&Bound<'_, PyAny>>,
-        types: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Records> {
-        let offset = |object: Option<&Bound<'_, PyAny>>| {
-            object.and_then(|object| object.extract::<i64>().ok())
-        };
-        let (first, last) = (offset(since), offset(until));
-        let filter = Filter {
-            since: since.filter(|_| first.is_none()),
-            until: until.filter(|_| last.is_none()),
-            start_offset: first.or(start_offset),
-            end_offset: last.or(end_offset),
-            partitions,
-            tenants,
-            types,
-        };
-        let wanted = filter.wanted()?;
+    /// The records that meet `filters`, as in `open`, reading no more of the file than it takes.
+    fn range(&self, py: Python<'_>, filters: &Bound<'_, PyAny>) -> PyResult<Records> {
+        let filter = filter(Some(filters), self.format, self.columns())?;
         self.records(py, || {
             let lookup = self.lookup.made(&self.source, &self.options)?;
-            lookup.range(&wanted)
+            lookup.range(&filter)
         })
     }
 

@@ -12,6 +12,8 @@ use seglake::verbs::{self, Recovery};
 use crate::destination::Destination;
 use crate::error::raise;
 use crate::interrupt::signals;
+use crate::key::KeyArgument;
+use crate::limits::Settings;
 use crate::read_options::{Opened, ReadArguments};
 use crate::report::Report;
 use crate::source::given_in;
@@ -135,23 +137,21 @@ impl Recovered {
 /// are the same; what `verify` raises; OSError where a file cannot be written.
 #[pyfunction]
 #[pyo3(signature = (
-    source, path, *, quarantine=None, overwrite=false, force=false, renumber=false, format=None, dialect=None, key=None,
-    keys=None, key_file=None, limit_chunk_bytes=None, progress=None, filesystem=None,
+    source, path, *, quarantine=None, renumber=false, force=false, format=None, dialect=None, key=None, overwrite=false,
+    limits=None, progress=None, filesystem=None,
 ))]
 #[allow(clippy::too_many_arguments, reason = "keyword arguments")]
 pub(crate) fn recover(
     source: &Bound<'_, PyAny>,
     path: Destination,
     quarantine: Option<Destination>,
-    overwrite: bool,
-    force: bool,
     renumber: bool,
+    force: bool,
     format: Option<&str>,
     dialect: Option<&str>,
-    key: Option<&[u8]>,
-    keys: Option<Vec<Vec<u8>>>,
-    key_file: Option<PathBuf>,
-    limit_chunk_bytes: Option<u64>,
+    key: Option<KeyArgument>,
+    overwrite: bool,
+    limits: Option<Settings>,
     progress: Option<Py<PyAny>>,
     filesystem: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Recovered> {
@@ -160,9 +160,7 @@ pub(crate) fn recover(
         format,
         dialect,
         key,
-        keys,
-        key_file,
-        limit_chunk_bytes,
+        limits,
         // Where the disk is failing a map would end the process.
         mmap: false,
         filesystem,

@@ -31,7 +31,7 @@ impl Reopening {
         })?;
         if matches!(origin, Origin::Given) {
             return Err(PyTypeError::new_err(
-                "a reader whose key was given as bytes cannot be pickled: give key_file= or set SEGLAKE_KEY instead",
+                "a reader whose key was given as bytes cannot be pickled: give the path of a file that holds it, or set SEGLAKE_KEY",
             ));
         }
         let open = py.import("seglake")?.getattr("open")?;

@@ -1,12 +1,11 @@
 //! `seal`.
 
-use std::path::PathBuf;
-
 use pyo3::prelude::*;
 use seglake::verbs::{self, SealOptions};
 
 use crate::destination::Destination;
 use crate::error::raise;
+use crate::key::KeyArgument;
 use crate::open::is_strict;
 use crate::read_options::{Opened, ReadArguments};
 use crate::report::Report;
@@ -23,18 +22,15 @@ use crate::verify::teller;
 /// Raises DamageError, WrongKeyError (whatever `on_damage` says), ValueError where the source is no active segment, OSError.
 #[pyfunction]
 #[pyo3(signature = (
-    source, path, *, key=None, keys=None, key_file=None, on_damage="raise", trailer=true, overwrite=false, progress=None,
-    filesystem=None,
+    source, path, *, trailer=true, on_damage="raise", key=None, overwrite=false, progress=None, filesystem=None,
 ))]
 #[allow(clippy::too_many_arguments, reason = "keyword arguments")]
 pub(crate) fn seal(
     source: &Bound<'_, PyAny>,
     path: Destination,
-    key: Option<&[u8]>,
-    keys: Option<Vec<Vec<u8>>>,
-    key_file: Option<PathBuf>,
-    on_damage: &str,
     trailer: bool,
+    on_damage: &str,
+    key: Option<KeyArgument>,
     overwrite: bool,
     progress: Option<Py<PyAny>>,
     filesystem: Option<&Bound<'_, PyAny>>,
@@ -43,8 +39,6 @@ pub(crate) fn seal(
     let strict = is_strict(on_damage)?;
     let arguments = ReadArguments {
         key,
-        keys,
-        key_file,
         filesystem,
         ..ReadArguments::default()
     };

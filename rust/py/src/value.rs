@@ -9,7 +9,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyType};
 use seglake::format::Scalar;
 use seglake::text::escape;
-use seglake::uuid6::{Generator, is_v6};
+use seglake::uuid6::Generator;
 use uuid::Uuid;
 
 use crate::exclusive::forks;
@@ -103,27 +103,6 @@ pub(crate) fn time_from_python(object: &Bound<'_, PyAny>, name: &str) -> PyResul
         .sub(epoch(py)?)?
         .floor_div(microsecond(py)?)?
         .extract()
-}
-
-/// `since` or `until`, with the column that it is compared with: an aware datetime or a UUID of version 6.
-pub(crate) fn bound(object: &Bound<'_, PyAny>, name: &str) -> PyResult<(&'static str, Scalar)> {
-    let py = object.py();
-    if object.is_instance(uuid_class(py)?)? {
-        let uuid = uuid_from_python(object)?;
-        if !is_v6(&uuid) {
-            return Err(PyValueError::new_err(format!(
-                "{name} is a UUID of another version than 6: only those are ordered by time"
-            )));
-        }
-        return Ok(("uuid", uuid.into()));
-    }
-    if object.is_instance(&py.import("datetime")?.getattr("datetime")?)? {
-        return Ok(("timestamp", time_from_python(object, name)?.into()));
-    }
-    Err(PyTypeError::new_err(format!(
-        "{name} must be an aware datetime or a uuid.UUID, not {}",
-        object.get_type().qualname()?
-    )))
 }
 
 /// A UUID of version 6, time-ordered (RFC 9562).

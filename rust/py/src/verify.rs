@@ -1,6 +1,5 @@
 //! `verify`.
 
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
@@ -8,6 +7,8 @@ use seglake::{Error, verbs};
 
 use crate::error::raise;
 use crate::interrupt::keep;
+use crate::key::KeyArgument;
+use crate::limits::Settings;
 use crate::read_options::{Opened, ReadArguments, thread_count};
 use crate::report::Report;
 
@@ -20,7 +21,6 @@ const INTERVAL: Duration = Duration::from_millis(100);
 ///
 /// explain: also find what damage probably comes from, for this many damaged ranges, the first ones (True: 100). They are in
 /// `report.diagnoses`. The file is then read again as far as the last of them, and `progress` told of that as well.
-/// limit_chunk_bytes: a chunk whose content has more bytes raises LimitError (chunked).
 /// threads: how many threads read, 1 by default, None for one for each core: files that `Reader.split` can split. The report is
 ///     the same. Where only one reading of the whole can tell what is damaged, that follows, and `progress` begins anew.
 /// The others are as in `open`.
@@ -28,21 +28,19 @@ const INTERVAL: Duration = Duration::from_millis(100);
 /// Raises FormatError where the format cannot be told, OSError where the file cannot be read.
 #[pyfunction]
 #[pyo3(signature = (
-    source, *, format=None, dialect=None, key=None, keys=None, key_file=None, limit_chunk_bytes=None, mmap=false, explain=None, threads=Some(1),
-    progress=None, filesystem=None,
+    source, *, format=None, dialect=None, key=None, explain=None, threads=Some(1), mmap=false, limits=None, progress=None,
+    filesystem=None,
 ))]
 #[allow(clippy::too_many_arguments, reason = "keyword arguments")]
 pub(crate) fn verify(
     source: &Bound<'_, PyAny>,
     format: Option<&str>,
     dialect: Option<&str>,
-    key: Option<&[u8]>,
-    keys: Option<Vec<Vec<u8>>>,
-    key_file: Option<PathBuf>,
-    limit_chunk_bytes: Option<u64>,
-    mmap: bool,
+    key: Option<KeyArgument>,
     explain: Option<Explain>,
     threads: Option<usize>,
+    mmap: bool,
+    limits: Option<Settings>,
     progress: Option<Py<PyAny>>,
     filesystem: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<Report> {
@@ -52,9 +50,7 @@ pub(crate) fn verify(
         format,
         dialect,
         key,
-        keys,
-        key_file,
-        limit_chunk_bytes,
+        limits,
         mmap,
         filesystem,
         ..ReadArguments::default()

@@ -1,6 +1,5 @@
 //! `create` and `Writer`.
 
-use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::ops::Range;
 use std::path::PathBuf;
@@ -9,7 +8,7 @@ use arrow_array::{ArrayRef, RecordBatch};
 use pyo3::exceptions::{PyResourceWarning, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
-use seglake::format::{self, Column, Format, RecordId, WriteOptions, by_name};
+use seglake::format::{self, Column, Format, IfExists, RecordId, WriteOptions, by_name};
 use seglake::verbs;
 
 use crate::arrow::import;
@@ -19,72 +18,59 @@ use crate::exclusive::{Exclusive, InUse, forks};
 use crate::field_in::FieldIn;
 use crate::field_in_arrow::from_arrow;
 use crate::fields::Fields;
+use crate::key::KeyArgument;
+use crate::limits::Settings;
 use crate::report::Report;
 use crate::value::scalar_to_python;
 use crate::write_options::WriteArguments;
 
 /// Creates a file, or opens one to append to.
 ///
-/// format: the format's name. Options that do not concern it raise ValueError:
-/// key, key_file: the key of the checksums, as in `open` (active, sealed).
-/// append: go on behind the last record if the file exists; it is walked first (active, chunked, oplog). Otherwise an
-///     existing file raises FileExistsError.
-/// overwrite: replace an existing file once the new one is complete (sealed, tenant). Otherwise it raises FileExistsError.
-/// preallocate: fill the file with zeros to this many bytes beforehand, so that appending need not grow it (active).
+/// format: the format's name. What does not concern it raises ValueError.
+/// dialect: how messages are laid out: "draft" (default), "draft-1.1" or "autobase" (oplog).
+/// key: the key of the checksums, as in `open` (active, sealed). Of several the first is written with.
+/// if_exists: what is done with a file that exists already. "error" raises FileExistsError; "append" goes on after its last
+///     record, and walks it first (active, chunked, oplog); "overwrite" replaces it once the new one is complete (sealed, tenant).
 /// zero_torn_tail: if an existing file ends in a torn tail, remove that and go on there. Otherwise it raises DamageError.
 ///     Damage of other kinds at the end, and a key that seems wrong, always do.
-/// trailer: whether checksums are written behind the data (sealed, default True).
-/// version: the version of the layout, 1 or 2 (tenant, default 2).
-/// dialect: how messages are laid out: "draft" (default), "draft-1.1" or "autobase" (oplog).
-/// chunk_bytes, chunk_records: a chunk is closed when its records have this many bytes before compression (default 256 KiB), or
-///     when there are this many (default 65,536): chunked. What is damaged in a chunk takes all of it.
-/// level: the zstd compression level (chunked, default 1).
-/// index: whether the index is written beside the file (chunked, default True).
-/// memory_bytes: how many bytes of messages are kept in memory before they go to temporary files (tenant).
+/// preallocate: fill the file with zeros to this many bytes beforehand, so that appending need not grow it (active).
+/// options: a dict of what else the format declares; `formats()` has names, kinds, ranges and defaults. Sealed: `trailer`
+///     (True), whether checksums are written after the data. Tenant: `version` (2), of the layout; `memory_bytes`
+///     (67108864), how many bytes of messages are kept in memory before they are spilled to temporary files. Chunked:
+///     `chunk_bytes` (262144) and `chunk_records` (65536), how much a chunk has at most, which is lost together where it is
+///     damaged; `level` (1), of zstd; `index` (True), whether the index is written beside the file.
 ///
 /// Raises OSError where the file cannot be written or another writer has it open; ValueError.
 #[pyfunction]
 #[pyo3(signature = (
-    path, *, format, key=None, key_file=None, append=None, overwrite=None, preallocate=None, zero_torn_tail=None,
-    trailer=None, version=None, dialect=None, chunk_bytes=None, chunk_records=None, level=None, index=None, memory_bytes=None,
+    path, *, format, dialect=None, key=None, if_exists="error", zero_torn_tail=false, preallocate=0, options=None,
 ))]
 #[allow(clippy::too_many_arguments, reason = "keyword arguments")]
 pub(crate) fn create(
     py: Python<'_>,
     path: Destination,
     format: &str,
-    key: Option<&[u8]>,
-    key_file: Option<PathBuf>,
-    append: Option<bool>,
-    overwrite: Option<bool>,
-    preallocate: Option<u64>,
-    zero_torn_tail: Option<bool>,
-    trailer: Option<bool>,
-    version: Option<u16>,
-    dialect: Option<&str>,
-    chunk_bytes: Option<u64>,
-    chunk_records: Option<u32>,
-    level: Option<i32>,
-    index: Option<bool>,
-    memory_bytes: Option<u64>,
+    dialect: Option<String>,
+    key: Option<KeyArgument>,
+    if_exists: &str,
+    zero_torn_tail: bool,
+    preallocate: u64,
+    options: Option<Settings>,
 ) -> PyResult<Writer> {
-    let format = by_name(format).map_err(|error| raise(py, error))?;
-    let arguments = WriteArguments {
-        key: key.map(Cow::Borrowed),
-        key_file,
-        append,
-        overwrite,
-        preallocate,
-        zero_torn_tail,
-        trailer,
-        version,
-        dialect: dialect.map(Cow::Borrowed),
-        chunk_bytes,
-        chunk_records,
-        level,
-        index,
-        memory_bytes,
+    let core = |error| raise(py, error);
+    let format = by_name(format).map_err(core)?;
+    let mut arguments = WriteArguments {
+        key,
+        dialect,
+        if_exists: IfExists::by_name(if_exists).map_err(core)?,
+        settings: options.unwrap_or_default(),
     };
+    if zero_torn_tail {
+        arguments.set("zero_torn_tail", zero_torn_tail.into());
+    }
+    if preallocate != 0 {
+        arguments.set("preallocate", preallocate.into());
+    }
     let options: WriteOptions = arguments.options(py, format)?;
     let writer = py
         .detach(|| format::create(format, path.as_ref(), &options))

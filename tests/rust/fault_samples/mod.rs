@@ -32,7 +32,7 @@ pub(crate) fn value(number: u64) -> Vec<u8> {
 /// The formats whose files are appended to.
 pub(crate) fn appended() -> impl Iterator<Item = &'static Format> {
     let all = FORMATS.iter().copied();
-    all.filter(|format| format.create_options.contains(&"append"))
+    all.filter(|format| format.is_appended_to())
 }
 
 /// What texts of a record are.
@@ -101,8 +101,9 @@ pub(crate) fn write(writer: &mut dyn Writer, format: &Format, number: u64) -> se
 /// Small chunks, and messages that go to temporary files: so that there is more that can fail.
 pub(crate) fn options(format: &Format) -> WriteOptions {
     WriteOptions::default()
-        .chunk_records(if format.name == "chunked" { 4 } else { 65_536 })
-        .memory_bytes(600)
+        .set("chunk_records", 4)
+        .set("memory_bytes", 600)
+        .concerning(format)
 }
 
 /// Writes a file of `records` records, whole.

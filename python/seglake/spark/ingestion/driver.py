@@ -46,7 +46,7 @@ class IngestDriver:
     destination: str | os.PathLike[str]
     format: str | None
     format_options: FormatOptions
-    max_record_bytes: int | None
+    record_bytes: int | None
     key_file: str | None
     target_file_bytes: int
     progress: Callable[[IngestProgress], object] | None
@@ -87,7 +87,7 @@ class IngestDriver:
 
     def _check_key(self) -> None:
         try:
-            seglake.detect(b"", key_file=self.key_file)
+            seglake.detect(b"", key=self.key_file)
         except (OSError, ValueError) as error:
             raise IngestError(f"the key cannot be used: {error}") from None
 
@@ -122,7 +122,7 @@ class IngestDriver:
             write_plan(staging, number, [file.real_path for file in task])
         key_file = None if self.key_file is None else str(Path(self.key_file).absolute())
         runner = TaskRunner(
-            str(staging), self.format, self.format_options, self.max_record_bytes, key_file, self.target_file_bytes
+            str(staging), self.format, self.format_options, self.record_bytes, key_file, self.target_file_bytes
         )
         outcomes = run_tasks(spark, runner, staging, files, len(tasks), self.progress)
         for outcome in outcomes:

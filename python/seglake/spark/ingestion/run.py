@@ -28,10 +28,8 @@ def ingest(
     conf: Mapping[str, str] | None = None,
     format: str | None = None,
     dialect: DialectName | None = None,
-    max_record_bytes: int | None = None,
-    max_chunk_bytes: int | None = None,
-    limit_chunk_bytes: int | None = None,
-    key_file: str | os.PathLike[str] | None = None,
+    key: str | os.PathLike[str] | None = None,
+    limits: Mapping[str, int] | None = None,
     target_file_bytes: int = _TARGET_FILE_BYTES,
     progress: Callable[[IngestProgress], object] | None = None,
 ) -> IngestResult:
@@ -47,19 +45,16 @@ def ingest(
         dst: the folder of the tables; made where it is missing.
         spark: the session to use. By default the one that is active, or else a new one that is stopped in the end.
         master: Spark's master URL for a new session, or a Spark Connect URL. A cluster has to see the sources, `dst`
-            and `key_file` under the same paths, and to have this package.
+            and the key's file under the same paths, and to have this package.
         conf: settings for a new session.
         format: the format of all files; by default found for each file.
         dialect: how the messages of oplogs are laid out: `draft` (the default), `draft-1.1` or `autobase`. All oplogs
             below one `dst` are of one dialect, unless their columns are the same.
-        max_record_bytes: the largest record, in bytes; a file with a larger one is listed as unreadable. By default
-            2^31-1, which is the most that a column of Arrow can hold.
-        max_chunk_bytes: the largest content of a chunk, in bytes, that is decoded into a buffer; a larger one is
-            decoded twice, in little memory. By default 64 MiB.
-        limit_chunk_bytes: the largest content of a chunk, in bytes; a file with a larger one is listed as unreadable.
-            By default 1 GiB.
-        key_file: the file with the key, 64 hexadecimal digits or 32 bytes, read on the executors. By default the key is
-            that of their environment variable `SEGLAKE_KEY`, or else the public default key.
+        key: the path of the file with the key, 64 hexadecimal digits or 32 bytes, read on the executors. By default the
+            key is that of their environment variable `SEGLAKE_KEY`, or else the public default key.
+        limits: limits in bytes, as in `seglake.open`. `record_bytes` (2^31-1): a file with a larger record is listed as
+            unreadable. `chunk_bytes` (1 GiB): so is one with a chunk of more content. `chunk_memory_bytes` (64 MiB): a
+            chunk with more content is decoded twice, in little memory.
         target_file_bytes: the size, in bytes, from which on an output file is not added to.
         progress: called now and then, in the calling thread, with how far the ingest is.
 
@@ -77,24 +72,28 @@ def ingest(
     """
     for name, number in (
         ("target_file_bytes", target_file_bytes),
-        ("max_record_bytes", max_record_bytes),
-        ("max_chunk_bytes", max_chunk_bytes),
-        ("limit_chunk_bytes", limit_chunk_bytes),
+        *(limits or {}).items(),
     ):
-        if number is not None and number < 1:
+        if number < 1:
             raise ValueError(f"{name} is {number}: expected at least 1")
     _require_packages()
-    from seglake.spark.formats import FormatOptions
+    from seglake.spark.formats import FormatOptions, limit_options
 
     from .driver import IngestDriver
 
+    own = dict(limits or {})
+    record_bytes = own.pop("record_bytes", None)
+    unknown = [name for name in own if name not in limit_options()]
+    if unknown:
+        known = ", ".join(["record_bytes", *limit_options()])
+        raise ValueError(f"limits has no {unknown[0]!r}: there are {known}")
     driver = IngestDriver(
         sources=[os.fspath(each) for each in ([sources] if isinstance(sources, (str, os.PathLike)) else sources)],
         destination=dst,
         format=format,
-        format_options=FormatOptions(dialect, None, max_chunk_bytes, limit_chunk_bytes),
-        max_record_bytes=max_record_bytes,
-        key_file=None if key_file is None else os.fspath(key_file),
+        format_options=FormatOptions(dialect, None, tuple(own.items())),
+        record_bytes=record_bytes,
+        key_file=None if key is None else os.fspath(key),
         target_file_bytes=target_file_bytes,
         progress=progress,
     )

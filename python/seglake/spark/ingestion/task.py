@@ -171,7 +171,7 @@ class TaskRunner:
         staging: the run's staging folder.
         format: the format of all files; None finds it for each.
         format_options: what concerns files of some formats only.
-        max_record_bytes: the largest record that is read, in bytes; None is the library's default.
+        record_bytes: the largest record that is read, in bytes; None is the library's default.
         key_file: the file of the key; None takes it from the environment of the executor, or the default key.
         target_bytes: the size from which on an output file is not added to.
     """
@@ -179,7 +179,7 @@ class TaskRunner:
     staging: str
     format: str | None
     format_options: FormatOptions
-    max_record_bytes: int | None
+    record_bytes: int | None
     key_file: str | None
     target_bytes: int
 
@@ -199,7 +199,7 @@ class TaskRunner:
             OSError: the output cannot be written.
         """
         try:
-            seglake.detect(b"", key_file=self.key_file)
+            seglake.detect(b"", key=self.key_file)
         except (OSError, ValueError) as error:
             return TaskOutcome(task, key_error=str(error))
         staging = Path(self.staging)
@@ -290,7 +290,7 @@ class TaskRunner:
             return FileOutcome.of(path, batches.report)
 
     def _detect(self, path: str) -> str:
-        found = seglake.detect(path, dialect=self.format_options.dialect, key_file=self.key_file)
+        found = seglake.detect(path, dialect=self.format_options.dialect, key=self.key_file)
         if found.format is None:
             raise seglake.FormatError(f"{printable_path(path)}: cannot tell the format: {found.reason}")
         return found.format
@@ -299,12 +299,11 @@ class TaskRunner:
         return seglake.open(
             path,
             format=cast("FormatName", format),
-            key_file=self.key_file,
+            key=self.key_file,
             on_damage="skip",
             columns=[*column_names(format, self.format_options), "position"],
             uuid_type="string",
-            **({} if self.max_record_bytes is None else {"max_record_bytes": self.max_record_bytes}),
-            **self.format_options.arguments(format),
+            **self.format_options.arguments(format, record_bytes=self.record_bytes),
         )
 
 

@@ -2,9 +2,9 @@
 
 import os
 import re
-import tempfile
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -13,42 +13,16 @@ from seglake._text import printable_path
 from seglake._types import DialectName, FormatName
 
 from .. import option_values as parse
-from ..formats import FormatOptions
+from ..formats import FormatOptions, write_options
 from ..option_names import camel_case, refuse_foreign
 from ..option_values import OptionValues, Secret
 
-__all__ = ["CreateOptions", "FormatFacts", "WriteOptions", "extensions"]
+__all__ = ["FormatFacts", "WriteOptions", "extensions"]
 
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:(?=/)")
 # What Spark names a session to its Python by, and all those that have nothing of their own.
 _SESSION: Final = "SPARK_JOB_ARTIFACT_UUID"
 _NO_SESSION: Final = "default"
-# With a key given, the one in the environment, which is for the executors, is not read.
-_ANY_KEY: Final = bytes(32)
-
-
-@dataclass(frozen=True)
-class CreateOptions:
-    """How files are laid out, named as in `seglake.create`; None is the library's default."""
-
-    dialect: DialectName | None = None
-    version: int | None = None
-    trailer: bool | None = None
-    chunk_bytes: int | None = None
-    chunk_records: int | None = None
-    level: int | None = None
-    index: bool | None = None
-    memory_bytes: int | None = None
-
-    def arguments(self) -> dict[str, Any]:
-        """Returns those that are given as keyword arguments for `seglake.create`."""
-        return dict(self._given())
-
-    def _given(self) -> Iterator[tuple[str, Any]]:
-        for field in fields(self):
-            value = getattr(self, field.name)
-            if value is not None:
-                yield field.name, value
 
 
 @dataclass(frozen=True)
@@ -73,7 +47,7 @@ class WriteOptions:
     Attributes:
         folder: the absolute path of the folder that files are written into.
         segment_format: the format to write.
-        create: how files are laid out.
+        create: how files are laid out, as arguments of `seglake.create`.
         facts: what the library says of the format.
         corrupt_column: the column that reports damage in a frame that was read in mode `PERMISSIVE`.
         max_records: the most records of a file, None for any number.
@@ -85,7 +59,7 @@ class WriteOptions:
 
     folder: str
     segment_format: FormatName
-    create: CreateOptions
+    create: Mapping[str, Any]
     facts: FormatFacts
     corrupt_column: str
     max_records: int | None
@@ -110,18 +84,10 @@ class WriteOptions:
         if format is None:
             known = ", ".join(seglake.formats())
             raise ValueError(f"option segmentFormat is missing: name the format to write, one of {known}")
-        create = CreateOptions(
-            dialect=read.get("dialect", parse.dialect, None),
-            version=read.get("version", parse.positive_int, None),
-            trailer=read.get("trailer", parse.boolean, None),
-            chunk_bytes=read.get("chunkBytes", parse.positive_size, None),
-            chunk_records=read.get("chunkRecords", parse.positive_int, None),
-            level=read.get("level", parse.level, None),
-            index=read.get("index", parse.index, None),
-            memory_bytes=read.get("memoryBytes", parse.size, None),
-        )
         key_file, key = read.key()
-        facts = _try_out(cast("FormatName", format), create)
+        dialect: DialectName | None = read.get("dialect", parse.dialect, None)
+        facts = _facts(format, dialect)
+        create = _create_options(read, format, dialect)
         if not facts.keyed and (key_file is not None or key is not None):
             name = "checksumSecretFile" if key is None else "checksumSecret"
             raise ValueError(f"option {name} does not concern format {format}: its checksums take no key")
@@ -141,7 +107,7 @@ class WriteOptions:
     @property
     def format_options(self) -> FormatOptions:
         """What of this decides on the columns that records have."""
-        return FormatOptions(dialect=self.create.dialect)
+        return FormatOptions(dialect=self.create.get("dialect"))
 
     def open(self, path: Path) -> seglake.Writer:
         """Creates a file; for executors, since it may open the key's file.
@@ -150,12 +116,8 @@ class WriteOptions:
             OSError: it cannot be created, or the key's file cannot be read.
             ValueError: what is in the key's file is no key.
         """
-        key: dict[str, Any] = {}
-        if self.key is not None:
-            key["key"] = self.key.reveal()
-        elif self.key_file is not None:
-            key["key_file"] = self.key_file
-        return seglake.create(path, format=self.segment_format, **key, **self.create.arguments())
+        key = self.key.reveal() if self.key is not None else self.key_file
+        return seglake.create(path, format=self.segment_format, key=key, **self.create)
 
 
 def extensions() -> frozenset[str]:
@@ -163,27 +125,35 @@ def extensions() -> frozenset[str]:
     return frozenset(format.extension for format in seglake.formats().values())
 
 
-def _try_out(format: FormatName, options: CreateOptions) -> FormatFacts:
-    """Makes an empty file with these options, to learn what the library says of them and of the format.
+def _facts(format: str, dialect: DialectName | None) -> FormatFacts:
+    known = seglake.formats(dialect=dialect)[format]
+    required = tuple(column.name for column in known.columns if not column.optional)
+    return FormatFacts(known.extension, required, "key" in known.create_options)
+
+
+def _create_options(read: OptionValues, format: str, dialect: DialectName | None) -> dict[str, Any]:
+    """The options of the format, of those that were given.
 
     Raises:
-        ValueError: it refuses them.
+        ValueError: one does not concern it, or its value is wrong.
     """
-    given = options.arguments()
-    concerning = seglake.formats()[format].create_options
-    for name in given:
-        if name not in concerning:
-            raise ValueError(f"option {camel_case(name)} does not concern format {format}")
-    keyed = "key" in concerning
-    with tempfile.TemporaryDirectory(prefix="seglake-") as folder:
-        key = {"key": _ANY_KEY} if keyed else {}
-        try:
-            writer = seglake.create(Path(folder) / "empty", format=format, **key, **given)
-        except ValueError as error:
-            raise ValueError(f"option {' or '.join(map(camel_case, given))}: {error}") from None
-        facts = FormatFacts(writer.extension, tuple(writer.required), keyed)
-        writer.abandon()
-    return facts
+    declared = seglake.formats()[format].create_options
+    arguments: dict[str, Any] = {}
+    if dialect is not None:
+        _refuse("dialect", format, declared)
+        arguments["dialect"] = dialect
+    options: dict[str, Any] = {}
+    for name, option in write_options().items():
+        value = read.get(camel_case(name), partial(parse.declared, declared.get(name, option)), None)
+        if value is not None:
+            _refuse(name, format, declared)
+            options[name] = value
+    return {**arguments, "options": options} if options else arguments
+
+
+def _refuse(name: str, format: str, declared: Mapping[str, seglake.FormatOption]) -> None:
+    if name not in declared:
+        raise ValueError(f"option {camel_case(name)} does not concern format {format}")
 
 
 def _folder(given: Mapping[str, str]) -> str:

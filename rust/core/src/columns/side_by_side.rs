@@ -266,10 +266,7 @@ impl SideBySide {
         if !matches!(error, Error::Damage(_)) {
             return error;
         }
-        let options = Options {
-            values: false,
-            ..self.reading.options.clone()
-        };
+        let options = self.reading.options.clone().values(false);
         let walk = open(self.reading.source.clone(), &options, Start::Beginning);
         let raised = walk.and_then(|mut walk| {
             while walk.step()? == Step::More {}

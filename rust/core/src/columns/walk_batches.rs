@@ -96,17 +96,15 @@ impl WalkBatches {
             .rows
             .clamp(1, MAX_ROWS)
             .min(MAX_DATA_BYTES / path.len().max(1));
-        let limits = Limits {
-            rows,
-            bytes: limits.bytes.clamp(1, MAX_DATA_BYTES),
-        };
-        let max_record_bytes = options.max_record_bytes.min(Options::MAX_RECORD_BYTES);
-        let options = Options {
-            format: Some(format),
-            values: selection.values,
-            max_record_bytes,
-            ..options.clone()
-        };
+        let limits = Limits::default()
+            .rows(rows)
+            .bytes(limits.bytes.clamp(1, MAX_DATA_BYTES));
+        let record_bytes = options.record_bytes.min(Options::RECORD_BYTES);
+        let options = options
+            .clone()
+            .format(format)
+            .values(selection.values)
+            .record_bytes(record_bytes);
         let report = Report::of(format, &*source);
         let home = selection.home(format, &source)?;
         let walk = open(source, &options, start)?;

@@ -1,20 +1,19 @@
 //! Opening a file to append to it: what the writers of append-only formats share.
 
 use super::{Driver, Options, Scan, Step, Walk, WriteOptions, sum_up};
+use crate::checksum::Key;
 use crate::error::{Error, Result};
 use crate::ledger::{Kind, Span, Summary};
 use crate::output::Appender;
 
 /// The options to scan a file with before appending to it: lenient, and without values.
 pub(crate) fn reading(options: &WriteOptions) -> Options {
-    Options {
-        keys: vec![options.key],
-        dialect: options.dialect,
-        strict: false,
-        values: false,
-        interrupt: options.interrupt.clone(),
-        ..Options::default()
-    }
+    Options::default()
+        .keys(vec![options.key.unwrap_or(Key::DEFAULT)])
+        .dialect(options.dialect.unwrap_or_default())
+        .strict(false)
+        .values(false)
+        .interrupt(options.interrupt.clone())
 }
 
 /// Scans the file to its end and adds what it has to `found`. `look` is called after each step.

@@ -157,8 +157,8 @@ impl Filter {
                 let is_nothing = |among: Vec<&Scalar>| {
                     let (least, end) = (self.least(column), self.end(column));
                     let is_within = |value: &&Scalar| {
-                        least.is_none_or(|least| **value >= *least)
-                            && end.is_none_or(|end| **value < *end)
+                        least.as_ref().is_none_or(|least| **value >= *least)
+                            && end.as_ref().is_none_or(|end| **value < *end)
                     };
                     !among.iter().any(is_within)
                 };
@@ -169,18 +169,20 @@ impl Filter {
     }
 
     /// The greatest value of this column that all records given have at least.
-    pub(crate) fn least(&self, column: &str) -> Option<&Scalar> {
+    pub(crate) fn least(&self, column: &str) -> Option<Scalar> {
         let bounds = self.tests(column).filter_map(|test| match test {
             Test::AtLeast(value) => Some(value),
+            Test::Among(values) => values.first(),
             _ => None,
         });
-        bounds.max()
+        bounds.max().cloned()
     }
 
     /// The least value of this column that is greater than those of all records given.
-    pub(crate) fn end(&self, column: &str) -> Option<&Scalar> {
+    pub(crate) fn end(&self, column: &str) -> Option<Scalar> {
         let bounds = self.tests(column).filter_map(|test| match test {
-            Test::Below(value) => Some(value),
+            Test::Below(value) => Some(value.clone()),
+            Test::Among(values) => values.last()?.clone().next(),
             _ => None,
         });
         bounds.min()
@@ -323,15 +325,15 @@ pub(crate) struct UuidBounds {
 
 impl UuidBounds {
     pub(crate) fn of(filter: &Filter) -> Self {
-        let uuid = |bound: Option<&Scalar>| match bound {
-            Some(Scalar::Uuid(uuid)) => Some(*uuid),
+        let uuid = |bound: Option<Scalar>| match bound {
+            Some(Scalar::Uuid(uuid)) => Some(uuid),
             _ => None,
         };
         // No UUID has a time after the last one that 60 bits hold: none is since then, and all are until then.
-        let time = |bound: Option<&Scalar>| match bound {
-            Some(Scalar::Integer(micros)) => Some(match i64::try_from(*micros) {
+        let time = |bound: Option<Scalar>| match bound {
+            Some(Scalar::Integer(micros)) => Some(match i64::try_from(micros) {
                 Ok(micros) => uuid6::lower_bound(micros).unwrap_or([0xff; 16]),
-                Err(_) if *micros < 0 => [0; 16],
+                Err(_) if micros < 0 => [0; 16],
                 Err(_) => [0xff; 16],
             }),
             _ => None,

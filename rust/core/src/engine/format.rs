@@ -11,6 +11,7 @@ use super::lookup::Guarded;
 use super::nothing::Nothing;
 use super::part::Portion;
 use super::salvage::SalvageFile;
+use super::settings::{FormatOption, OptionKind};
 use super::suspect::Suspects;
 use super::{Lookup, Options, Salvage, Start, Walk, WriteOptions, Writer};
 use crate::error::Result;
@@ -31,10 +32,10 @@ pub struct Format {
     pub has_plain_values: bool,
     /// Whether records may be given out although something about them is damaged, which their cause then says.
     pub marks_damage: bool,
-    /// The reading options that concern only some formats, and this one among them.
-    pub open_options: &'static [&'static str],
-    /// The [`WriteOptions`] that concern this format.
-    pub create_options: &'static [&'static str],
+    /// The options for reading that concern only some formats, and this one among them.
+    pub open_options: &'static [FormatOption],
+    /// The options for writing that concern this format.
+    pub create_options: &'static [FormatOption],
     /// The conditions of a [`Filter`](super::Filter) that its walks apply themselves, by the names of columns. The others are
     /// applied to what they give.
     pub(crate) applies: &'static [(&'static str, Applied)],
@@ -75,6 +76,36 @@ impl Format {
     #[must_use]
     pub fn index_extension(&self) -> Option<&'static str> {
         self.index.map(|index| index.extension)
+    }
+
+    /// Whether an option of this name is one for reading its files.
+    #[must_use]
+    pub fn reads_with(&self, name: &str) -> bool {
+        self.open_options.iter().any(|option| option.name == name)
+    }
+
+    /// Whether an option of this name is one for writing its files.
+    #[must_use]
+    pub fn writes_with(&self, name: &str) -> bool {
+        self.create_options.iter().any(|option| option.name == name)
+    }
+
+    /// Whether records can be appended to its files. Otherwise they are written whole.
+    #[must_use]
+    pub fn is_appended_to(&self) -> bool {
+        self.if_exists().contains(&"append")
+    }
+
+    /// What can be done with a file that exists already.
+    pub(crate) fn if_exists(&self) -> &'static [&'static str] {
+        let mut own = self.create_options.iter();
+        match own
+            .find(|option| option.name == "if_exists")
+            .map(|option| option.kind)
+        {
+            Some(OptionKind::Name(choices)) => choices,
+            _ => &["error"],
+        }
     }
 
     /// Whether its files can be read in parts, see [`split`](crate::format::split).
@@ -140,10 +171,7 @@ impl Format {
         }
         let with_values;
         let options = if !options.values && rest.needs_values(columns) {
-            with_values = Options {
-                values: true,
-                ..options.clone()
-            };
+            with_values = options.clone().values(true);
             &with_values
         } else {
             options

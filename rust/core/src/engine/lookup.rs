@@ -117,11 +117,9 @@ pub(crate) struct WalkingLookup {
 
 impl WalkingLookup {
     pub(crate) fn new(format: &'static Format, source: Arc<dyn Source>, options: &Options) -> Self {
-        let options = Options {
-            format: Some(format),
-            prune: false, // which is what this is for
-            ..options.clone()
-        };
+        let options = options.clone().format(format).prune(false)
+ // which is what this is for
+;
         Self {
             format,
             source,
@@ -211,10 +209,7 @@ impl Lookup for WalkingLookup {
     }
 
     fn range(&self, filter: &Filter) -> Result<Box<dyn Walk>> {
-        let options = Options {
-            filter: filter.clone(),
-            ..self.options.clone()
-        };
+        let options = self.options.clone().filter(filter.clone());
         (self.format.walk)(self.source.clone(), &options, Start::Beginning)
     }
 }

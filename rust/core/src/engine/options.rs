@@ -1,9 +1,11 @@
 //! How to read: one set of options for all formats, each of which takes what concerns it.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::settings::{FormatOption, Setting, Settings};
 use super::{Eof, Filter, Format};
 use crate::checksum::Key;
 use crate::error::{Error, Result};
@@ -45,6 +47,13 @@ impl Dialect {
     /// All of them.
     pub const ALL: &[Self] = &[Self::Draft, Self::Draft11, Self::Autobase];
 
+    /// Their names.
+    pub const NAMES: &[&str] = &[
+        Self::Draft.as_str(),
+        Self::Draft11.as_str(),
+        Self::Autobase.as_str(),
+    ];
+
     /// The name that callers use.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -62,10 +71,9 @@ impl Dialect {
     pub fn by_name(name: &str) -> Result<Self> {
         let found = Self::ALL.iter().find(|dialect| dialect.as_str() == name);
         found.copied().ok_or_else(|| {
-            let names: Vec<_> = Self::ALL.iter().map(|dialect| dialect.as_str()).collect();
+            let names = Self::NAMES.join(", ");
             Error::Usage(format!(
-                "there is no dialect {name:?}: it is one of {}",
-                names.join(", ")
+                "there is no dialect {name:?}: it is one of {names}"
             ))
         })
     }
@@ -94,7 +102,8 @@ impl fmt::Debug for IndexSource {
     }
 }
 
-/// How to read. The same for all formats; each takes what concerns it.
+/// How to read: what concerns all formats, and what some of them declare in [`Format::open_options`], which [`set`](Self::set)
+/// sets by name. Each takes what concerns it.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Options {
@@ -123,17 +132,10 @@ pub struct Options {
     pub window_bytes: usize,
     /// The largest record to give out, in bytes; a larger one is an [`Error::Limit`], also if only conditions that its format does
     /// not apply by itself would leave it out. Not a limit of verifying.
-    pub max_record_bytes: u64,
-    /// A chunk whose content has at most this many bytes is decoded into a buffer; a larger one is verified in one pass and
-    /// given out in a second.
-    pub max_chunk_bytes: u64,
-    /// A chunk whose content has more bytes than this is an [`Error::Limit`].
-    pub limit_chunk_bytes: u64,
-    /// The most memory that a look-up may take, for as long as it lives, for a table that makes it faster, in bytes: sealed.
-    /// 0 for none.
-    pub lookup_table_bytes: usize,
+    pub record_bytes: u64,
     /// Asked now and then whether to stop.
     pub interrupt: Option<Interrupt>,
+    settings: Settings,
 }
 
 setters!(Options {
@@ -147,22 +149,37 @@ setters!(Options {
     values: bool;
     eof: Eof;
     window_bytes: usize;
-    max_record_bytes: u64;
-    max_chunk_bytes: u64;
-    limit_chunk_bytes: u64;
-    lookup_table_bytes: usize;
+    record_bytes: u64;
     interrupt: Option<Interrupt>, from;
 });
 
 impl Options {
-    /// What `max_record_bytes` is by default, and at most for Arrow: 2^31-1 bytes, the most that a `binary` value holds.
-    pub const MAX_RECORD_BYTES: u64 = 0x7fff_ffff;
-    /// What `max_chunk_bytes` is by default: 64 MiB.
-    pub const MAX_CHUNK_BYTES: u64 = 64 << 20;
-    /// What `limit_chunk_bytes` is by default: 1 GiB.
-    pub const LIMIT_CHUNK_BYTES: u64 = 1 << 30;
-    /// What `lookup_table_bytes` is by default: 16 MiB.
-    pub const LOOKUP_TABLE_BYTES: usize = 16 << 20;
+    /// What `record_bytes` is by default, and at most for Arrow: 2^31-1 bytes, the most that a `binary` value holds.
+    pub const RECORD_BYTES: u64 = 0x7fff_ffff;
+
+    /// These options, with this value of one that formats declare.
+    #[must_use]
+    pub fn set(mut self, name: impl Into<Cow<'static, str>>, value: impl Into<Setting>) -> Self {
+        self.settings.set(name.into(), value.into());
+        self
+    }
+
+    /// Refuses values that options of a format do not take, and what no format declares. What concerns other formats is passed
+    /// over, so that files of several are read with the same options.
+    pub(crate) fn check(&self, format: &Format, all: &[&Format]) -> Result<()> {
+        self.settings.check(format.open_options)?;
+        let declared = |name: &str| all.iter().any(|format| format.reads_with(name));
+        match self.settings.names().find(|name| !declared(name)) {
+            Some(name) => Err(Error::Usage(format!(
+                "there is no option {name} for reading"
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) fn bytes(&self, option: &FormatOption) -> u64 {
+        self.settings.bytes(option)
+    }
 
     /// Asks whether to stop.
     ///
@@ -189,11 +206,9 @@ impl Default for Options {
             values: true,
             eof: Eof::Final,
             window_bytes: 1 << 20,
-            max_record_bytes: Self::MAX_RECORD_BYTES,
-            max_chunk_bytes: Self::MAX_CHUNK_BYTES,
-            limit_chunk_bytes: Self::LIMIT_CHUNK_BYTES,
-            lookup_table_bytes: Self::LOOKUP_TABLE_BYTES,
+            record_bytes: Self::RECORD_BYTES,
             interrupt: None,
+            settings: Settings::default(),
         }
     }
 }

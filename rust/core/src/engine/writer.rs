@@ -1,9 +1,11 @@
 //! How files are written: one shape for all formats.
 
+use std::borrow::Cow;
 use std::fmt::Display;
 use std::path::Path;
 
-use super::{Dialect, Interrupt};
+use super::settings::{FormatOption, Setting, Settings};
+use super::{Dialect, Format, Interrupt};
 use crate::checksum::Key;
 use crate::error::{Error, Result};
 use crate::ledger::Summary;
@@ -11,78 +13,147 @@ use crate::own::Own;
 use crate::record::{Column, RecordId, Value};
 use crate::setters::setters;
 
-/// How to create a file, or open one to append to. The same for all formats; each takes what concerns it, and names that in
-/// [`Format::create_options`](super::Format::create_options).
-#[derive(Clone, Debug)]
+/// What is done with a file that exists already.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum IfExists {
+    /// It is an error.
+    #[default]
+    Error,
+    /// Records are appended to it.
+    Append,
+    /// It is replaced once the new file is complete.
+    Overwrite,
+}
+
+impl IfExists {
+    /// All of them.
+    pub const ALL: &[Self] = &[Self::Error, Self::Append, Self::Overwrite];
+
+    /// To overwrite, or not.
+    #[must_use]
+    pub const fn overwrite_if(overwrite: bool) -> Self {
+        if overwrite {
+            Self::Overwrite
+        } else {
+            Self::Error
+        }
+    }
+
+    /// The name that callers use.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Append => "append",
+            Self::Overwrite => "overwrite",
+        }
+    }
+
+    /// What this name says.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] where it is none.
+    pub fn by_name(name: &str) -> Result<Self> {
+        let found = Self::ALL.iter().find(|own| own.as_str() == name);
+        found.copied().ok_or_else(|| {
+            let names: Vec<_> = Self::ALL.iter().map(|own| own.as_str()).collect();
+            Error::Usage(format!(
+                "if_exists is {name:?}: it is one of {}",
+                names.join(", ")
+            ))
+        })
+    }
+}
+
+/// How to create a file, or open one to append to: what concerns several formats, and what some of them declare in
+/// [`Format::create_options`], which [`set`](Self::set) sets by name. What does not concern the format is an error.
+#[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct WriteOptions {
-    /// The key of the checksums: active, sealed.
-    pub key: Key,
-    /// Append to the file if it exists: active, chunked, oplog. Otherwise an existing file is an error.
-    pub append: bool,
-    /// Replace an existing file once the new one is complete: sealed, tenant. Otherwise an existing file is an error.
-    pub overwrite: bool,
-    /// The length in bytes to which the file is filled with zeros beforehand, so that appending need not grow it: active.
-    pub preallocate: u64,
-    /// If an existing file ends in a torn tail, overwrite it with zeros (active), or cut it off (chunked, oplog), and go on
-    /// there. Otherwise it is an error.
-    pub zero_torn_tail: bool,
-    /// Whether checksums are written behind the data: sealed.
-    pub trailer: bool,
-    /// The version of the layout: tenant, 1 or 2.
-    pub version: u16,
-    /// How messages are laid out: oplog.
-    pub dialect: Dialect,
-    /// A chunk is closed when its records have this many bytes before compression: chunked. 256 KiB by default; larger chunks
-    /// make files hardly smaller, and lose more where they are damaged.
-    pub chunk_bytes: u64,
-    /// A chunk is closed when it has this many records: chunked.
-    pub chunk_records: u32,
-    /// The zstd compression level: chunked. 1 by default: on records of logs higher ones take longer for hardly fewer bytes.
-    pub level: i32,
-    /// Whether the index is written beside the file: chunked.
-    pub index: bool,
-    /// How many bytes of messages are kept in memory before they are put into temporary files: tenant.
-    pub memory_bytes: u64,
+    /// The key of the checksums; `None` is [`Key::DEFAULT`].
+    pub key: Option<Key>,
+    /// What is done with a file that exists already.
+    pub if_exists: IfExists,
+    /// How records are laid out; `None` is [`Dialect::default`].
+    pub dialect: Option<Dialect>,
     /// Asked now and then whether to stop.
     pub interrupt: Option<Interrupt>,
+    settings: Settings,
 }
 
 setters!(WriteOptions {
-    key: Key;
-    append: bool;
-    overwrite: bool;
-    preallocate: u64;
-    zero_torn_tail: bool;
-    trailer: bool;
-    version: u16;
-    dialect: Dialect;
-    chunk_bytes: u64;
-    chunk_records: u32;
-    level: i32;
-    index: bool;
-    memory_bytes: u64;
+    key: Option<Key>, from;
+    if_exists: IfExists;
+    dialect: Option<Dialect>, from;
     interrupt: Option<Interrupt>, from;
 });
 
-impl Default for WriteOptions {
-    fn default() -> Self {
-        Self {
-            key: Key::DEFAULT,
-            append: false,
-            overwrite: false,
-            preallocate: 0,
-            zero_torn_tail: false,
-            trailer: true,
-            version: 2,
-            dialect: Dialect::default(),
-            chunk_bytes: 256 << 10,
-            chunk_records: 65_536,
-            level: 1,
-            index: true,
-            memory_bytes: 64 << 20,
-            interrupt: None,
+impl WriteOptions {
+    /// These options, with this value of one that formats declare.
+    #[must_use]
+    pub fn set(mut self, name: impl Into<Cow<'static, str>>, value: impl Into<Setting>) -> Self {
+        self.settings.set(name.into(), value.into());
+        self
+    }
+
+    /// These options without what does not concern a format, so that files of several are written with the same options.
+    #[must_use]
+    pub fn concerning(mut self, format: &Format) -> Self {
+        self.key = self.key.filter(|_| format.writes_with("key"));
+        self.dialect = self.dialect.filter(|_| format.writes_with("dialect"));
+        self.settings.retain(|name| format.writes_with(name));
+        self
+    }
+
+    /// Refuses what does not concern a format, and values that its options do not take.
+    ///
+    /// # Errors
+    /// [`Error::Usage`].
+    pub fn check(&self, format: &Format) -> Result<()> {
+        let own = [
+            ("key", self.key.is_some()),
+            ("dialect", self.dialect.is_some()),
+        ];
+        let own = own.into_iter().filter(|(_, given)| *given);
+        let mut given = own.map(|(name, _)| name).chain(self.settings.names());
+        if let Some(name) = given.find(|name| !format.writes_with(name)) {
+            let names: Vec<_> = format.create_options.iter().map(|own| own.name).collect();
+            return Err(Error::Usage(format!(
+                "{name} does not concern {} files: their options are {}",
+                format.name,
+                names.join(", ")
+            )));
         }
+        let choices = format.if_exists();
+        let name = self.if_exists.as_str();
+        if !choices.contains(&name) {
+            return Err(Error::Usage(format!(
+                "if_exists is {name:?}: for {} files it is one of {}",
+                format.name,
+                choices.join(", ")
+            )));
+        }
+        self.settings.check(format.create_options)
+    }
+
+    pub(crate) fn appends(&self) -> bool {
+        self.if_exists == IfExists::Append
+    }
+
+    pub(crate) fn overwrites(&self) -> bool {
+        self.if_exists == IfExists::Overwrite
+    }
+
+    pub(crate) fn flag(&self, option: &FormatOption) -> bool {
+        self.settings.flag(option)
+    }
+
+    pub(crate) fn number(&self, option: &FormatOption) -> i64 {
+        self.settings.number(option)
+    }
+
+    pub(crate) fn bytes(&self, option: &FormatOption) -> u64 {
+        self.settings.bytes(option)
     }
 }
 

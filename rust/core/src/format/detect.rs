@@ -69,8 +69,15 @@ pub fn detect(source: &dyn Source, options: &Options) -> Result<Detection> {
 /// The format that `options` name, or else the one that is detected.
 ///
 /// # Errors
-/// [`Error::Format`] where none can be told; [`Error::Io`].
+/// [`Error::Format`] where none can be told; [`Error::Usage`] for an option that no format has, or a value that it does not
+/// take; [`Error::Io`].
 pub fn resolve(source: &dyn Source, options: &Options) -> Result<&'static Format> {
+    let format = named_or_detected(source, options)?;
+    options.check(format, FORMATS)?;
+    Ok(format)
+}
+
+fn named_or_detected(source: &dyn Source, options: &Options) -> Result<&'static Format> {
     if let Some(format) = options.format {
         return Ok(format);
     }

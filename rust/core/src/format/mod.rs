@@ -18,8 +18,8 @@ pub use detect::{Detection, detect, resolve};
 pub use part::split;
 
 pub use crate::engine::{
-    Carry, Dialect, Eof, Filter, Format, Hits, IndexSource, Interrupt, Lookup, Options, Part,
-    Start, Step, Unproven, Walk, WriteOptions, Writer,
+    Carry, Dialect, Eof, Filter, Format, FormatOption, Hits, IfExists, IndexSource, Interrupt,
+    Lookup, OptionKind, Options, Part, Setting, Start, Step, Unproven, Walk, WriteOptions, Writer,
 };
 use crate::error::{Error, Result};
 use crate::own::Own;

@@ -108,10 +108,7 @@ impl Reader {
     /// [`Error::Io`](crate::Error::Io) if the source cannot be read; [`Error::Format`](crate::Error::Format) if it is of no known format.
     pub fn new(source: Arc<dyn Source>, options: Options) -> Result<Self> {
         let format = format::resolve(&*source, &options)?;
-        let options = Options {
-            format: Some(format),
-            ..options
-        };
+        let options = options.format(format);
         Ok(Self {
             source,
             format,
@@ -151,10 +148,7 @@ impl Reader {
     #[must_use]
     pub fn skip_damage(self) -> Self {
         Self {
-            options: Options {
-                strict: false,
-                ..self.options
-            },
+            options: self.options.strict(false),
             lookup: OnceLock::new(),
             ..self
         }

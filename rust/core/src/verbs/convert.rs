@@ -20,7 +20,7 @@ use crate::uuid6::Generator;
 pub struct Conversion<'a> {
     /// The format to write.
     pub to: &'static Format,
-    /// How to write it. [`WriteOptions::append`] is not for this.
+    /// How to write it. Not to append with.
     pub write: WriteOptions,
     /// Columns of the source that may be lost; fields of structures as `clock.seq`.
     pub drop: &'a [String],
@@ -259,15 +259,11 @@ pub fn convert(
     mut progress: impl FnMut(u64) -> Result<()>,
 ) -> Result<Report> {
     let format = format::resolve(&*source, options)?;
-    let options = Options {
-        format: Some(format),
-        ..options.clone()
-    };
+    let options = options.clone().format(format);
     let columns = format.columns(&options);
-    let written = conversion.to.columns(&Options {
-        dialect: conversion.write.dialect,
-        ..Options::default()
-    });
+    let written = conversion
+        .to
+        .columns(&Options::default().dialect(conversion.write.dialect.unwrap_or_default()));
     let plan = plan(columns, written, conversion)?;
     let staging = Staging::create(destination, conversion.overwrite)?;
     let inside = staging.inside();

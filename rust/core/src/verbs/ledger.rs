@@ -27,12 +27,11 @@ impl Ledger {
     /// # Errors
     /// As [`open`], and those of a whole walk.
     pub fn new(source: Arc<dyn Source>, options: &Options) -> Result<Self> {
-        let options = Options {
-            strict: false,
-            values: false,
-            filter: Filter::default(),
-            ..options.clone()
-        };
+        let options = options
+            .clone()
+            .strict(false)
+            .values(false)
+            .filter(Filter::default());
         let walk = open(source.clone(), &options, Start::Beginning)?;
         let front_end = walk.front_end();
         let second = match front_end {

@@ -7,7 +7,7 @@ use super::Report;
 use crate::bug::OrBug;
 use crate::checksum::{Incremental, Key};
 use crate::cursor::Cursor;
-use crate::engine::{Eof, Filter, Options, Start, Step, Walk, WriteOptions};
+use crate::engine::{Eof, Filter, IfExists, Options, Start, Step, Walk, WriteOptions};
 use crate::error::{Damage, Error, Finding, Result};
 use crate::format::active::{self, ActiveWalk};
 use crate::format::{self, resolve, sealed};
@@ -73,22 +73,19 @@ pub fn seal(
             format.name
         )));
     }
-    let options = Options {
-        format: Some(format),
-        filter: Filter::default(),
-        values: true,
-        eof: Eof::Final,
-        ..options.clone()
-    };
+    let options = options
+        .clone()
+        .format(format)
+        .filter(Filter::default())
+        .values(true)
+        .eof(Eof::Final);
     let mut walk = ActiveWalk::open(source.clone(), &options, Start::Beginning)?;
     let mut writer = sealed::Writer::create(
         destination,
-        &WriteOptions {
-            trailer: seal.trailer,
-            overwrite: seal.overwrite,
-            interrupt: options.interrupt.clone(),
-            ..WriteOptions::default()
-        },
+        &WriteOptions::default()
+            .if_exists(IfExists::overwrite_if(seal.overwrite))
+            .interrupt(options.interrupt.clone())
+            .set("trailer", seal.trailer),
     )?;
     let mut report = Report::of(format, &*source);
     while walk.step()? == Step::More {
@@ -111,10 +108,7 @@ pub fn seal(
 
 /// The error of a source under another key.
 fn wrong_key(source: Arc<dyn Source>, options: &Options) -> Error {
-    let strict = Options {
-        strict: true,
-        ..options.clone()
-    };
+    let strict = options.clone().strict(true);
     let mut walk = match ActiveWalk::open(source, &strict, Start::Beginning) {
         Ok(walk) => walk,
         Err(error) => return error,
@@ -138,12 +132,11 @@ fn read_back(
     options: &Options,
 ) -> Result<()> {
     let path = written.path().map(PathBuf::from);
-    let strict = Options {
-        format: Some(&sealed::FORMAT),
-        keys: vec![key],
-        strict: true,
-        ..options.clone()
-    };
+    let strict = options
+        .clone()
+        .format(&sealed::FORMAT)
+        .keys(vec![key])
+        .strict(true);
     let mut walk = format::open(Arc::new(written), &strict, Start::Beginning)?;
     let (mut window, mut at) = (Window::default(), 0);
     while walk.step()? == Step::More {
@@ -209,10 +202,7 @@ mod tests {
     fn a_record_that_changed_in_between_is_not_sealed() {
         for (trailer, is_right) in [(true, true), (true, false), (false, true), (false, false)] {
             let folder = tempfile::tempdir().unwrap();
-            let options = WriteOptions {
-                trailer,
-                ..WriteOptions::default()
-            };
+            let options = WriteOptions::default().set("trailer", trailer);
             let path = folder.path().join("segment.sealed");
             let mut writer = sealed::Writer::create(&path, &options).unwrap();
             let uuid = Generator::default().now().into_bytes();

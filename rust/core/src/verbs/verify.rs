@@ -79,13 +79,12 @@ pub fn verify_in_parts(
 
 fn for_verifying(source: &dyn Source, options: &Options) -> Result<(&'static Format, Options)> {
     let format = resolve(source, options)?;
-    let options = Options {
-        format: Some(format),
-        strict: false,
-        values: false,
-        filter: Filter::default(),
-        ..options.clone()
-    };
+    let options = options
+        .clone()
+        .format(format)
+        .strict(false)
+        .values(false)
+        .filter(Filter::default());
     Ok((format, options))
 }
 
@@ -151,10 +150,7 @@ impl<'a> Crew<'a> {
         Self {
             source,
             format,
-            options: Options {
-                interrupt: Some(Interrupt::once(&stopped)),
-                ..asked.clone()
-            },
+            options: asked.clone().interrupt(Interrupt::once(&stopped)),
             asked,
             parts,
             next: AtomicUsize::new(0),

@@ -33,8 +33,17 @@ pub(crate) use walk::ActiveWalk;
 pub use writer::Writer;
 
 use crate::engine::lookup::WalkingLookup;
+use crate::engine::settings::{APPENDS, FormatOption, KEY, ZERO_TORN_TAIL};
 use crate::engine::{Applied, Format, Start};
 use crate::record::{Checked, Column, ColumnKind};
+
+/// How far a new or opened file is filled with zeros.
+const PREALLOCATE: FormatOption = FormatOption::bytes(
+    "preallocate",
+    0,
+    [0, i64::MAX as u64],
+    "the length to which the file is filled with zeros beforehand, so that appending need not grow it",
+);
 
 /// The format's entry in the table.
 pub static FORMAT: Format = Format {
@@ -44,8 +53,8 @@ pub static FORMAT: Format = Format {
     checked: Checked::Checksum,
     has_plain_values: true,
     marks_damage: false,
-    open_options: &["key"],
-    create_options: &["key", "append", "preallocate", "zero_torn_tail"],
+    open_options: &[KEY],
+    create_options: &[KEY, APPENDS, PREALLOCATE, ZERO_TORN_TAIL],
     applies: &[
         ("uuid", Applied::Range),
         ("timestamp", Applied::Range),

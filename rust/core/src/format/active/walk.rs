@@ -205,7 +205,7 @@ impl ActiveScan {
         };
         let len = self.group.end() as u64;
         // As long as all of them is longer than any of them.
-        let too_large = self.options.values && len > self.options.max_record_bytes;
+        let too_large = self.options.values && len > self.options.record_bytes;
         // They ascend, so those between the first and the last are wanted where these are.
         let wanted = self.bounds.contains(first) && self.bounds.contains(last);
         if !self.group.is_sound() || !wanted || too_large {
@@ -284,7 +284,7 @@ impl ActiveScan {
                 return Ok(Some(Advance::End));
             }
             let wanted = self.bounds.contains(&header.uuid) && self.is_type_wanted(position);
-            if wanted && self.options.values && header.total() > self.options.max_record_bytes {
+            if wanted && self.options.values && header.total() > self.options.record_bytes {
                 let too_large = |walk: &Self| walk.too_large(position, header);
                 return self.after_given(too_large).map(Some);
             }
@@ -351,7 +351,7 @@ impl ActiveScan {
             if self.options.values
                 && self.bounds.contains(&header.uuid)
                 && self.is_type_wanted(at)
-                && total <= self.options.max_record_bytes
+                && total <= self.options.record_bytes
             {
                 // What is returned is what is hashed: these very bytes, once more.
                 self.window.load(&*self.source, at, whole, whole)?;
@@ -434,7 +434,7 @@ impl ActiveScan {
             self.source.path(),
             format!("the record at offset {position}"),
             header.total(),
-            self.options.max_record_bytes,
+            self.options.record_bytes,
         )
     }
 

@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
+use super::PREALLOCATE;
 use super::layout::{encode_unhashed, put_checksum};
 use super::walk::ActiveWalk;
 use super::{COLUMNS, FORMAT, Sequence, Unhashed};
 use crate::checksum::Key;
-use crate::engine::{self, Options, Start, Walk, WriteOptions, append};
+use crate::engine::settings::ZERO_TORN_TAIL;
+use crate::engine::{self, Start, Walk, WriteOptions, append};
 use crate::error::Result;
 use crate::ledger::Kind;
 use crate::ledger::Summary;
@@ -35,19 +37,20 @@ impl Writer {
     /// Opens a segment for appending. An existing one is walked first.
     ///
     /// # Errors
-    /// [`Error::Io`](crate::Error::Io) where the file exists without [`append`](WriteOptions::append), is being written to by another
+    /// [`Error::Io`](crate::Error::Io) where the file exists without [`IfExists::Append`](crate::format::IfExists::Append), is being written to by another
     /// writer, or cannot be opened or filled; [`Error::Damage`](crate::Error::Damage) where an existing file ends in damage (a torn tail only
-    /// without [`zero_torn_tail`](WriteOptions::zero_torn_tail)) or is probably under another key.
+    /// without `zero_torn_tail`) or is probably under another key.
     pub fn open(path: &Path, options: &WriteOptions) -> Result<Self> {
+        options.check(&FORMAT)?;
         let mut writer = Self {
-            out: Appender::open(path, options.append)?,
+            out: Appender::open(path, options.appends())?,
             unhashed: Unhashed::default(),
-            key: options.key,
+            key: options.key.unwrap_or(Key::DEFAULT),
             sequence: Sequence::default(),
             found: Summary::new(FORMAT.checked, Some(path), 0),
         };
         let ready = writer.find_end(options);
-        let ready = ready.and_then(|()| writer.out.fill(options.preallocate));
+        let ready = ready.and_then(|()| writer.out.fill(options.bytes(&PREALLOCATE)));
         ready.inspect_err(|_| writer.out.discard())?;
         Ok(writer)
     }
@@ -74,7 +77,7 @@ impl Writer {
         let last = self.sequence.last();
         let within = || ActiveWalk::behind(source.clone(), &lenient, end.start + 1, last);
         if end.kind == Kind::TornTail
-            && options.zero_torn_tail
+            && options.flag(&ZERO_TORN_TAIL)
             && !self.found.wrong_key()
             && !append::holds_records(within()?)?
         {
@@ -82,10 +85,7 @@ impl Writer {
             self.out.go_to(end.start);
             return self.sync();
         }
-        let strict = Options {
-            strict: true,
-            ..lenient
-        };
+        let strict = lenient.strict(true);
         let walk = ActiveWalk::behind(source, &strict, end.start, last);
         Err(append::refusal(&self.out, walk))
     }

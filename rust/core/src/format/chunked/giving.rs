@@ -164,7 +164,7 @@ impl Giving {
         bytes: &mut usize,
     ) -> Result<Option<usize>> {
         let needed = u64::from(len) + RECORD_HEADER_BYTES as u64;
-        let too_large = needed > input.options.max_record_bytes;
+        let too_large = needed > input.options.record_bytes;
         let len = saturating_usize(len);
         *bytes += len;
         if !is_first && (too_large || *bytes > LIMITS.chunked_step_bytes) {
@@ -179,7 +179,7 @@ impl Giving {
                 input.source.path(),
                 what,
                 needed,
-                input.options.max_record_bytes,
+                input.options.record_bytes,
             ));
         }
         Ok(Some(len))

@@ -243,14 +243,13 @@ pub fn build_index(
     options: &Options,
     mut put: impl FnMut(Item) -> Result<()>,
 ) -> Result<Summary> {
-    let options = Options {
-        format: Some(&FORMAT),
-        strict: false,
-        values: false,
-        filter: Filter::default(),
-        eof: Eof::Final,
-        ..options.clone()
-    };
+    let options = options
+        .clone()
+        .format(&FORMAT)
+        .strict(false)
+        .values(false)
+        .filter(Filter::default())
+        .eof(Eof::Final);
     let mut found = Summary::new(FORMAT.checked, log.path(), log.len());
     let mut walk = ChunkedWalk::open(log, &options, Start::Beginning)?;
     survey(&mut walk, &mut found, |walk| {

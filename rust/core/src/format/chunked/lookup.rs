@@ -229,11 +229,7 @@ impl ChunkedLookup {
 
     /// Finds those of `offsets`, which ascend, that are in the segment.
     fn find(&self, offsets: &[u64]) -> Result<Records> {
-        let options = Options {
-            filter: Filter::default(),
-            values: true,
-            ..self.options.clone()
-        };
+        let options = self.options.clone().filter(Filter::default()).values(true);
         let mut found = Records {
             places: BTreeMap::new(),
             rows: OwnedRows::new(COLUMNS),
@@ -299,10 +295,7 @@ impl Lookup for ChunkedLookup {
     }
 
     fn range(&self, filter: &Filter) -> Result<Box<dyn Walk>> {
-        let options = Options {
-            filter: filter.clone(),
-            ..self.options.clone()
-        };
+        let options = self.options.clone().filter(filter.clone());
         let walk = ChunkedScan::new(self.source.clone(), &options, Start::Beginning)?;
         if filter.least("offset").or(filter.end("offset")).is_none() {
             return Ok(Box::new(walk.into_walk()));

@@ -139,10 +139,7 @@ impl Mending {
         existing: &FileSource,
         options: &WriteOptions,
     ) -> Result<()> {
-        let reading = Options {
-            interrupt: options.interrupt.clone(),
-            ..Options::default()
-        };
+        let reading = Options::default().interrupt(options.interrupt.clone());
         let mut entries = Entries::new(log, existing, &reading);
         let first = entries.next().transpose()?;
         let is_short = existing.len() < ITEM_BYTES as u64;

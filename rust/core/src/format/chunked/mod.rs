@@ -39,6 +39,7 @@ pub use layout::{ITEM_BYTES, Item};
 pub use writer::Writer;
 
 use crate::compress;
+use crate::engine::settings::{APPENDS, FormatOption, OptionKind, ZERO_TORN_TAIL};
 use crate::engine::{Applied, Format, IndexFile, Likelihood, Options};
 use crate::error::Result;
 use crate::record::Checked;
@@ -48,6 +49,59 @@ use crate::source::{Source, Window};
 use judge::{Fault, Head};
 use layout::HEADER_BYTES;
 
+/// Where the index is.
+const INDEX: FormatOption = FormatOption {
+    name: "index",
+    kind: OptionKind::Index,
+    about: "where the index is; it only makes looking up faster",
+};
+
+/// The most that a chunk's content may have.
+const MAX_CHUNK_BYTES: u64 = 1 << 30;
+
+/// Which chunks are decoded in one piece.
+const CHUNK_MEMORY_BYTES: FormatOption = FormatOption::bytes(
+    "chunk_memory_bytes",
+    64 << 20,
+    [0, i64::MAX as u64],
+    "a chunk with at most this much content is decoded into memory; a larger one is verified in one pass and read in a second",
+);
+
+/// Which chunks are decoded at all.
+const LIMIT_BYTES: FormatOption = FormatOption::bytes(
+    "chunk_bytes",
+    MAX_CHUNK_BYTES,
+    [0, i64::MAX as u64],
+    "a chunk with more content than this is an error",
+);
+
+/// When a chunk is closed: large ones make files hardly smaller, and lose more where they are damaged.
+const CHUNK_BYTES: FormatOption = FormatOption::bytes(
+    "chunk_bytes",
+    256 << 10,
+    [1, MAX_CHUNK_BYTES],
+    "a chunk is closed when its records have this many bytes before compression",
+);
+
+/// When a chunk is closed.
+const CHUNK_RECORDS: FormatOption = FormatOption::number(
+    "chunk_records",
+    65_536,
+    [1, u32::MAX as i64],
+    "a chunk is closed when it has this many records",
+);
+
+/// How hard records are compressed: on records of logs higher levels take longer for hardly fewer bytes.
+const LEVEL: FormatOption =
+    FormatOption::number("level", 1, [-131_072, 22], "the zstd compression level");
+
+/// Whether the index is written.
+const WITH_INDEX: FormatOption = FormatOption::flag(
+    "index",
+    true,
+    "whether the index is written beside the file",
+);
+
 /// The format's entry in the table.
 pub static FORMAT: Format = Format {
     name: "chunked",
@@ -56,14 +110,14 @@ pub static FORMAT: Format = Format {
     checked: Checked::Checksum,
     has_plain_values: false,
     marks_damage: false,
-    open_options: &["index", "max_chunk_bytes", "limit_chunk_bytes"],
+    open_options: &[INDEX, CHUNK_MEMORY_BYTES, LIMIT_BYTES],
     create_options: &[
-        "append",
-        "zero_torn_tail",
-        "chunk_bytes",
-        "chunk_records",
-        "level",
-        "index",
+        APPENDS,
+        ZERO_TORN_TAIL,
+        CHUNK_BYTES,
+        CHUNK_RECORDS,
+        LEVEL,
+        WITH_INDEX,
     ],
     applies: &[("offset", Applied::Range), ("timestamp", Applied::Range)],
     columns: |_| COLUMNS,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::judge::{BadPayload, Payload};
 use super::layout::{HEADER_BYTES, Header};
 use super::records::Count;
+use super::{CHUNK_MEMORY_BYTES, LIMIT_BYTES};
 use crate::bug::OrBug;
 use crate::checksum::{Incremental, Key};
 use crate::compress::{BadFrame, Decoder, FrameHead, MAX_HEAD_BYTES};
@@ -47,8 +48,11 @@ impl Input {
     /// How many bytes of a content are buffered at most: whoever wants no bodies gets by with less memory.
     pub(super) fn buffered_bytes(&self) -> u64 {
         match self.options.values {
-            true => self.options.max_chunk_bytes,
-            false => self.options.max_chunk_bytes.min(LIMITS.unwanted_bytes),
+            true => self.options.bytes(&CHUNK_MEMORY_BYTES),
+            false => self
+                .options
+                .bytes(&CHUNK_MEMORY_BYTES)
+                .min(LIMITS.unwanted_bytes),
         }
     }
 
@@ -58,8 +62,8 @@ impl Input {
             path: self.source.path().map(Into::into),
             what: format!("the content of the chunk at offset {position}"),
             needed,
-            option: "limit_chunk_bytes",
-            limit: self.options.limit_chunk_bytes,
+            option: "chunk_bytes",
+            limit: self.options.bytes(&LIMIT_BYTES),
         }
     }
 
@@ -186,7 +190,7 @@ pub(super) struct Pieces {
 }
 
 impl Pieces {
-    /// Pieces for a reader that buffers chunks of up to `max_chunk_bytes`.
+    /// Pieces for a reader that buffers chunks of up to `chunk_memory_bytes`.
     pub(super) fn new(max_chunk_bytes: u64) -> Self {
         Self {
             size: max_chunk_bytes.clamp(4 << 10, 1 << 20),
@@ -272,7 +276,7 @@ pub(super) fn check(
         if !count.take(fresh, &mut input.lengths) {
             return Ok(Err(BadPayload::MoreRecords));
         }
-        if total > input.options.limit_chunk_bytes {
+        if total > input.options.bytes(&LIMIT_BYTES) {
             return Err(input.too_large(at, stated.max(total)));
         }
         if total > max {

@@ -122,22 +122,23 @@ pub(super) struct Bounds {
 
 impl Bounds {
     pub(super) fn of(filter: &Filter) -> Self {
-        let number = |bound: Option<&Scalar>| match bound {
-            Some(Scalar::Integer(number)) => Some(*number),
+        let number = |bound: Option<Scalar>| match bound {
+            Some(Scalar::Integer(number)) => Some(number),
             _ => None,
         };
         // There is no offset from 2^63 on, and none below 0.
         let offset = |bound| number(bound).map(|offset| saturating_bound(offset.max(0)));
-        let (since, until) = (filter.least("timestamp"), filter.end("timestamp"));
+        let since = number(filter.least("timestamp"));
+        let until = number(filter.end("timestamp"));
         // A bound that no time can have lets through all records or none.
         let (most, least) = (i128::from(i64::MAX), i128::from(i64::MIN));
-        let is_none = number(since).is_some_and(|since| since > most)
-            || number(until).is_some_and(|until| until < least);
-        let until = number(until).and_then(|until| until.try_into().ok());
+        let is_none =
+            since.is_some_and(|since| since > most) || until.is_some_and(|until| until < least);
+        let until = until.and_then(|until| until.try_into().ok());
         Self {
             offsets: offset(filter.least("offset")).unwrap_or(0)
                 ..offset(filter.end("offset")).unwrap_or(u64::MAX),
-            since: number(since)
+            since: since
                 .and_then(|since| since.try_into().ok())
                 .unwrap_or(i64::MIN),
             until: if is_none { Some(i64::MIN) } else { until },

@@ -7,6 +7,7 @@ use super::hop;
 use super::judge::{Head, structure};
 use super::layout::{ALIGNMENT, HEADER_BYTES, Header, align};
 use super::payload::{Input, check};
+use super::{CHUNK_MEMORY_BYTES, LIMIT_BYTES};
 use crate::engine::Options;
 use crate::engine::suspect::{MAX_TRIED_BYTES, Suspect, Suspects, Trial, read_piece};
 use crate::error::Result;
@@ -81,12 +82,11 @@ fn header_suspect(at: u64, len: u64) -> Suspect {
 impl ChunkedSuspects {
     /// A payload that would be what its header says.
     fn payload(&self, header: Header, at: u64, end: u64) -> Result<Suspect> {
-        let options = Options {
-            max_chunk_bytes: MAX_CONTENT_BYTES,
-            limit_chunk_bytes: MAX_CONTENT_BYTES,
-            window_bytes: usize::MAX,
-            ..self.options.clone()
-        };
+        let options = self.options.clone();
+        let options = options
+            .window_bytes(usize::MAX)
+            .set(CHUNK_MEMORY_BYTES.name, MAX_CONTENT_BYTES)
+            .set(LIMIT_BYTES.name, MAX_CONTENT_BYTES);
         let start = at + HEADER_BYTES as u64;
         let mut head = Vec::new();
         read_piece(&*self.source, &(at..start), &mut head)?;

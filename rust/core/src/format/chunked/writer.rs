@@ -8,8 +8,11 @@ use super::hop::Gap;
 use super::layout::{Header, Item, RECORD_HEADER_BYTES, align};
 use super::mending::{Mending, index_path, refuse_existing};
 use super::walk::{ChunkedScan, ChunkedWalk};
+use super::{CHUNK_BYTES, CHUNK_RECORDS, LEVEL, WITH_INDEX};
 use super::{COLUMNS, FORMAT};
+use crate::bug::OrBug;
 use crate::compress::{Encoder, bound};
+use crate::engine::settings::ZERO_TORN_TAIL;
 use crate::engine::{self, Options, Start, Walk, WriteOptions, append};
 use crate::error::{Error, Result};
 use crate::ledger::Summary;
@@ -54,45 +57,31 @@ impl Writer {
     ///
     /// # Errors
     /// [`Error::Usage`] for options that cannot be; [`Error::Io`] where the file exists without
-    /// [`append`](WriteOptions::append), is being written to by another writer, cannot be opened, or stands beside a file
+    /// [`IfExists::Append`](crate::format::IfExists::Append), is being written to by another writer, cannot be opened, or stands beside a file
     /// that is called like its index and is none; [`Error::Damage`] where an existing file ends in damage (a torn tail only
-    /// without [`zero_torn_tail`](WriteOptions::zero_torn_tail)).
+    /// without `zero_torn_tail`).
     pub fn open(path: &Path, options: &WriteOptions) -> Result<Self> {
-        let chunk_bytes = usize::try_from(options.chunk_bytes)
-            .ok()
-            .filter(|bytes| (1..=Options::LIMIT_CHUNK_BYTES).contains(&(*bytes as u64)))
-            .ok_or_else(|| {
-                Error::Usage(format!(
-                    "chunk_bytes is {}: it is 1 to {}, the most that readers take by default",
-                    options.chunk_bytes,
-                    Options::LIMIT_CHUNK_BYTES
-                ))
-            })?;
-        if options.chunk_records == 0 {
-            return Err(Error::Usage(
-                "chunk_records is 0: it is at least 1".to_owned(),
-            ));
-        }
-        let encoder = Encoder::new(options.level).ok_or_else(|| {
-            let levels = zstd::compression_level_range();
-            Error::Usage(format!(
-                "there is no zstd level {}: it is {} to {}",
-                options.level,
-                levels.start(),
-                levels.end()
-            ))
+        options.check(&FORMAT)?;
+        let level = i32::try_from(options.number(&LEVEL)).or_bug("a level of zstd")?;
+        let encoder = Encoder::new(level).ok_or_else(|| {
+            let error = std::io::ErrorKind::OutOfMemory.into();
+            Error::io(Some(path), "cannot compress", error)
         })?;
-        let index = options.index.then(|| index_path(path)).transpose()?;
-        if let Some(index) = index.as_deref().filter(|_| !options.append) {
+        let index = options
+            .flag(&WITH_INDEX)
+            .then(|| index_path(path))
+            .transpose()?;
+        if let Some(index) = index.as_deref().filter(|_| !options.appends()) {
             refuse_existing(index)?;
         }
-        let out = Appender::open(path, options.append)?;
+        let out = Appender::open(path, options.appends())?;
         let mut writer = Self {
             out,
             index: None,
             encoder,
-            chunk_bytes,
-            chunk_records: options.chunk_records,
+            chunk_bytes: saturating_usize(options.bytes(&CHUNK_BYTES)),
+            chunk_records: u32::try_from(options.number(&CHUNK_RECORDS))
+                .or_bug("a number of records")?,
             content: Vec::new(),
             records: 0,
             start: 0,
@@ -146,12 +135,12 @@ impl Writer {
             .and_then(|last| i64::try_from(last).ok());
         let torn = tail.torn.filter(|_| tail.corrupt.is_none());
         match torn {
-            Some(torn) if options.zero_torn_tail => {
+            Some(torn) if options.flag(&ZERO_TORN_TAIL) => {
                 self.out.truncate(torn.start)?;
                 end = torn.start;
             }
             _ => {
-                if let Some(damage) = tail.blocking(options.zero_torn_tail) {
+                if let Some(damage) = tail.blocking(options.flag(&ZERO_TORN_TAIL)) {
                     return Err(self.refuse(source, lenient, damage.start));
                 }
             }
@@ -163,10 +152,7 @@ impl Writer {
 
     /// The error of damage that nothing can be appended behind.
     fn refuse(&self, source: Arc<dyn Source>, lenient: Options, at: u64) -> Error {
-        let strict = Options {
-            strict: true,
-            ..lenient
-        };
+        let strict = lenient.strict(true);
         let gap = Gap { at, end: self.next };
         let scan = ChunkedScan::behind(source, &strict, gap);
         append::refusal(&self.out, scan.map(ChunkedScan::into_walk))

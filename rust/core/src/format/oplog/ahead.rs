@@ -44,7 +44,7 @@ impl OplogScan {
             message,
         };
         if self.options.values {
-            if total as u64 > self.options.max_record_bytes || total == usize::MAX {
+            if total as u64 > self.options.record_bytes || total == usize::MAX {
                 return Err(self.too_large(&record));
             }
             // What is given out is decoded from these very bytes, once more.
@@ -56,7 +56,7 @@ impl OplogScan {
         self.large = Some(Large::new(
             self.source.clone(),
             record,
-            self.options.max_record_bytes,
+            self.options.record_bytes,
         ));
         Ok(Advance::On)
     }

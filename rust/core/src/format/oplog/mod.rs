@@ -36,9 +36,17 @@ mod writer;
 pub use single::{Single, System, decode_message, decode_system, encode_message};
 pub use writer::Writer;
 
-use crate::engine::Format;
 use crate::engine::lookup::WalkingLookup;
+use crate::engine::settings::{APPENDS, FormatOption, OptionKind, ZERO_TORN_TAIL};
+use crate::engine::{Dialect, Format};
 use crate::record::Checked;
+
+/// How messages are laid out, which the bytes do not tell.
+const DIALECT: FormatOption = FormatOption {
+    name: "dialect",
+    kind: OptionKind::Name(Dialect::NAMES),
+    about: "how messages are laid out, which the bytes do not tell",
+};
 
 /// The format's entry in the table.
 pub static FORMAT: Format = Format {
@@ -48,8 +56,8 @@ pub static FORMAT: Format = Format {
     checked: Checked::Structure,
     has_plain_values: true,
     marks_damage: true,
-    open_options: &["dialect"],
-    create_options: &["append", "zero_torn_tail", "dialect"],
+    open_options: &[DIALECT],
+    create_options: &[APPENDS, ZERO_TORN_TAIL, DIALECT],
     applies: &[],
     columns: |options| layout::columns::columns(options.dialect),
     detect: detect::detect,

@@ -93,11 +93,7 @@ impl OplogScan {
     /// Goes on where a message begins. Its sequence number, and the keys that it may refer to, are known only by the messages
     /// in front of it, so those are read.
     fn skip_to(mut self, offset: u64) -> Result<Self> {
-        let lenient = Options {
-            strict: false,
-            values: false,
-            ..self.options.clone()
-        };
+        let lenient = self.options.clone().strict(false).values(false);
         let asked = std::mem::replace(&mut self.options, lenient);
         while self.state.at < offset {
             self.options.poll()?;
@@ -183,7 +179,7 @@ impl OplogScan {
     /// Takes in a message that decodes and is in the window. Gives what the advance has come to where it ends there.
     fn commit(&mut self, record: Record) -> Result<Option<Advance>> {
         let total = record.end() - record.position;
-        let too_large = self.options.values && total > self.options.max_record_bytes;
+        let too_large = self.options.values && total > self.options.record_bytes;
         let refused = record.dangling && self.options.strict;
         if (too_large || refused) && !self.records.is_empty() {
             return Ok(Some(Advance::Full));
@@ -286,7 +282,7 @@ impl OplogScan {
             self.source.path(),
             format!("the message at offset {}", record.position),
             record.end() - record.position,
-            self.options.max_record_bytes,
+            self.options.record_bytes,
         )
     }
 }

@@ -10,7 +10,8 @@ use super::layout::compact::{Key, put_buffer};
 use super::layout::fields;
 use super::walk::OplogWalk;
 use super::{FORMAT, autobase};
-use crate::engine::{self, Dialect, Options, Start, WriteOptions, append};
+use crate::engine::settings::ZERO_TORN_TAIL;
+use crate::engine::{self, Dialect, Start, WriteOptions, append};
 use crate::error::{Error, Result};
 use crate::ledger::Kind;
 use crate::ledger::Summary;
@@ -44,13 +45,14 @@ impl Writer {
     /// Opens an oplog for appending. An existing one is walked first.
     ///
     /// # Errors
-    /// [`Error::Io`] where the file exists without [`append`](WriteOptions::append), is being written to by another
+    /// [`Error::Io`] where the file exists without [`IfExists::Append`](crate::format::IfExists::Append), is being written to by another
     /// writer, or cannot be opened; [`Error::Damage`] where an existing file ends in damage (a torn tail only without
-    /// [`zero_torn_tail`](WriteOptions::zero_torn_tail), which cuts it off).
+    /// `zero_torn_tail`, which cuts it off).
     pub fn open(path: &Path, options: &WriteOptions) -> Result<Self> {
+        options.check(&FORMAT)?;
         let mut writer = Self {
-            out: Appender::open(path, options.append)?,
-            dialect: options.dialect,
+            out: Appender::open(path, options.appends())?,
+            dialect: options.dialect.unwrap_or_default(),
             seq: 0,
             declared: HashMap::new(),
             message: Vec::new(),
@@ -75,15 +77,12 @@ impl Writer {
         if end.kind == Kind::Record {
             return Ok(());
         }
-        if end.kind == Kind::TornTail && options.zero_torn_tail {
+        if end.kind == Kind::TornTail && options.flag(&ZERO_TORN_TAIL) {
             self.out.truncate(end.start)?;
             self.out.go_to(end.start);
             return self.out.sync();
         }
-        let strict = Options {
-            strict: true,
-            ..lenient
-        };
+        let strict = lenient.strict(true);
         let walk = OplogWalk::open(source, &strict, Start::Offset(end.start));
         Err(append::refusal(&self.out, walk))
     }

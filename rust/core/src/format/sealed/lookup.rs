@@ -285,10 +285,7 @@ impl Lookup for SealedLookup {
     }
 
     fn range(&self, filter: &Filter) -> Result<Box<dyn Walk>> {
-        let options = Options {
-            filter: filter.clone(),
-            ..self.segment().options.clone()
-        };
+        let options = self.segment().options.clone().filter(filter.clone());
         let is_doubt_damage = options.strict || options.prune;
         let (mut state, mut index_hash) = (self.segment().beginning(), None);
         if let Some(since) = UuidBounds::of(filter).since() {

@@ -44,8 +44,24 @@ mod writer;
 pub use writer::Writer;
 
 use super::active::COLUMNS;
+use crate::engine::settings::{FormatOption, KEY, OVERWRITES};
 use crate::engine::{Applied, Format};
 use crate::record::Checked;
+
+/// How large a table may be that look-ups keep.
+const LOOKUP_TABLE_BYTES: FormatOption = FormatOption::bytes(
+    "lookup_table_bytes",
+    16 << 20,
+    [0, i64::MAX as u64],
+    "the most memory that a table which makes look-ups faster may take while the file is open; 0 for none",
+);
+
+/// Whether there are checksums.
+const TRAILER: FormatOption = FormatOption::flag(
+    "trailer",
+    true,
+    "whether checksums are written after the data",
+);
 
 /// The format's entry in the table.
 pub static FORMAT: Format = Format {
@@ -55,8 +71,8 @@ pub static FORMAT: Format = Format {
     checked: Checked::Checksum,
     has_plain_values: true,
     marks_damage: false,
-    open_options: &["key"],
-    create_options: &["key", "overwrite", "trailer"],
+    open_options: &[KEY, LOOKUP_TABLE_BYTES],
+    create_options: &[KEY, OVERWRITES, TRAILER],
     applies: &[
         ("uuid", Applied::Range),
         ("timestamp", Applied::Range),

@@ -129,13 +129,13 @@ impl Segment {
         filter: Filter,
         mut is_sought: impl FnMut(&Message) -> bool,
     ) -> Result<Option<Message>> {
-        let options = Options {
-            strict: false,
+        let options = self
+            .options
+            .clone()
+            .strict(false)
             // What is not asked for may be too large.
-            values: false,
-            filter,
-            ..self.options.clone()
-        };
+            .values(false)
+            .filter(filter);
         let mut walk = self.with(options).whole().into_walk();
         while walk.step()? == Step::More {
             let mut messages = walk.scan().messages.iter().copied();

@@ -192,11 +192,12 @@ impl Proof {
         if let Some(damage) = damage {
             return Err(Error::Damage(Box::new(damage)));
         }
-        let options = Options {
-            values: false,
-            filter: Filter::default(),
-            ..self.segment.options.clone()
-        };
+        let options = self
+            .segment
+            .options
+            .clone()
+            .values(false)
+            .filter(Filter::default());
         let mut walk = self.segment.with(options).whole().into_walk();
         while walk.step()? == Step::More {}
         Ok(Sought::Unsure)

@@ -229,7 +229,7 @@ impl Reader {
     /// # Errors
     /// [`Error::Limit`].
     pub(super) fn admit(&self, message: &Message) -> Result<()> {
-        let (total, most) = (message.header.total(), self.options.max_record_bytes);
+        let (total, most) = (message.header.total(), self.options.record_bytes);
         if !self.options.values || total <= most {
             return Ok(());
         }

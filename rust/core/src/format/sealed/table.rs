@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 
+use super::LOOKUP_TABLE_BYTES;
 use super::front::Front;
 use super::index::{each_piece, read_array};
 use super::layout::{ENTRY_BYTES, Entry, UUID_BYTES};
@@ -224,7 +225,7 @@ impl Table {
         let Ok(entries) = u32::try_from(front.entries) else {
             return Ok(None);
         };
-        let allowed = options.lookup_table_bytes as u64;
+        let allowed = options.bytes(&LOOKUP_TABLE_BYTES);
         let stretches = (front.entries / LIMITS.entries_per_place)
             .min((allowed / PLACE_BYTES).saturating_sub(1));
         if front.unreadable.is_some() || stretches < 2 {
@@ -442,10 +443,7 @@ mod tests {
         }
         writer.close().unwrap();
         let source: Arc<dyn Source> = Arc::new(BytesSource::new(std::fs::read(path).unwrap()));
-        let options = Options {
-            lookup_table_bytes: allowed,
-            ..Options::default()
-        };
+        let options = Options::default().set("lookup_table_bytes", allowed);
         let front = open::front(&source, &options).unwrap();
         Table::build(&*source, &options, &front).unwrap()
     }

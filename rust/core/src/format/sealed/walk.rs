@@ -158,7 +158,7 @@ impl SealedScan {
         let are_wanted =
             !self.runs_on && self.bounds.contains(&first.uuid) && self.bounds.contains(&last.uuid);
         let too_large = self.segment.options.values
-            && last.end() - first.position > self.segment.options.max_record_bytes;
+            && last.end() - first.position > self.segment.options.record_bytes;
         if !are_wanted || too_large {
             let run = run.to_vec();
             for message in run {

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use uuid::Uuid;
 
 use super::COLUMNS;
+use super::FORMAT;
+use super::TRAILER;
 use super::layout::{ENTRY_BYTES, UUID_BYTES};
 use super::trailer::Foot;
 use crate::bug::OrBug;
@@ -64,14 +66,15 @@ impl Writer {
     /// Begins a segment that will be `path`.
     ///
     /// # Errors
-    /// [`Error::Io`] where `path` exists without [`overwrite`](WriteOptions::overwrite), or its folder cannot be written to.
+    /// [`Error::Io`] where `path` exists without [`IfExists::Overwrite`](crate::format::IfExists::Overwrite), or its folder cannot be written to.
     pub fn create(path: &Path, options: &WriteOptions) -> Result<Self> {
-        let new = NewFile::create(path, options.overwrite)?;
+        options.check(&FORMAT)?;
+        let new = NewFile::create(path, options.overwrites())?;
         Ok(Self {
             path: path.to_path_buf(),
-            overwrite: options.overwrite,
-            key: options.key,
-            has_trailer: options.trailer,
+            overwrite: options.overwrites(),
+            key: options.key.unwrap_or(Key::DEFAULT),
+            has_trailer: options.flag(&TRAILER),
             interrupt: options.interrupt.clone(),
             sequence: Sequence::default(),
             entries: Spool::create(path)?,

@@ -1,5 +1,6 @@
 //! What a record has to be: each check in one function, in their order, with the numbers that an error needs.
 
+use super::BODY_BYTES;
 use super::layout::{HASHED_HEADER_BYTES, HEADER_BYTES, Header};
 use crate::engine::Options;
 use crate::error::{Finding, Result};
@@ -35,6 +36,8 @@ pub(super) enum Fault {
     Truncated { available: u64 },
     /// The body reaches beyond the file.
     TooLong { needed: u64, available: u64 },
+    /// The body is larger than bodies may be.
+    TooLarge { needed: u64, allowed: u64 },
     /// The checksum is another one. `hashed` is what it took to find out, in bytes.
     Checksum {
         stored: u32,
@@ -51,7 +54,11 @@ impl Fault {
                 needed: HEADER_BYTES as u64,
                 available,
             },
-            Self::TooLong { needed, available } => Finding::TooLong { needed, available },
+            Self::TooLong { needed, available }
+            | Self::TooLarge {
+                needed,
+                allowed: available,
+            } => Finding::TooLong { needed, available },
             Self::Checksum {
                 stored, computed, ..
             } => Finding::Checksum {
@@ -62,10 +69,19 @@ impl Fault {
     }
 }
 
-/// The first two checks: the record that `bytes` begin with lies within the file, which has `left` bytes from there on, `bytes`
-/// among them.
-pub(super) fn structure(bytes: &[u8], left: u64) -> Structure {
+/// How many bytes a record may have.
+pub(super) fn allowed(options: &Options) -> u64 {
+    HEADER_BYTES as u64 + options.bytes(&BODY_BYTES)
+}
+
+/// The first three checks: the record that `bytes` begin with has no more bytes than are allowed, and lies within the file, which
+/// has `left` bytes from there on, `bytes` among them.
+pub(super) fn structure(bytes: &[u8], left: u64, allowed: u64) -> Structure {
     match Header::parse(bytes) {
+        Some(header) if header.total() > allowed => Structure::Bad(Fault::TooLarge {
+            needed: header.total(),
+            allowed,
+        }),
         Some(header) if header.total() <= left => Structure::Record(header),
         Some(header) => Structure::Bad(Fault::TooLong {
             needed: header.total(),
@@ -76,7 +92,7 @@ pub(super) fn structure(bytes: &[u8], left: u64) -> Structure {
     }
 }
 
-/// The third check. `computed` is the CRC-32 of the record's bytes.
+/// The fourth check. `computed` is the CRC-32 of the record's bytes.
 pub(super) const fn checksum(header: &Header, computed: u32) -> std::result::Result<(), Fault> {
     match header.checksum == computed {
         true => Ok(()),
@@ -121,7 +137,7 @@ pub(super) fn first_is_sound(source: &dyn Source, options: &Options) -> Result<b
     let mut window = Window::default();
     let front = saturating_usize(source.len()).min(HEADER_BYTES);
     let bytes = window.exact(source, 0, front, front)?;
-    let Some(header) = structure(bytes, source.len()).record() else {
+    let Some(header) = structure(bytes, source.len(), allowed(options)).record() else {
         return Ok(false);
     };
     if header.total() > options.window_bytes as u64 {

@@ -23,8 +23,17 @@ use walk::ShardedWalk;
 pub(crate) use writer::Writer;
 
 use crate::engine::lookup::WalkingLookup;
+use crate::engine::settings::{APPENDS, FormatOption, ZERO_TORN_TAIL};
 use crate::engine::{Format, Likelihood, Start};
 use crate::record::{Checked, Column, ColumnKind};
+
+/// The largest body: a length has nothing else by which a lie shows before all of the body is read.
+const BODY_BYTES: FormatOption = FormatOption::bytes(
+    "body_bytes",
+    u32::MAX as u64,
+    [0, u32::MAX as u64],
+    "the most bytes that a body may have: a longer one is damage, and is not written",
+);
 
 /// The format's entry in the table.
 pub(crate) static FORMAT: Format = Format {
@@ -34,8 +43,8 @@ pub(crate) static FORMAT: Format = Format {
     checked: Checked::Checksum,
     has_plain_values: true,
     marks_damage: false,
-    open_options: &[],
-    create_options: &["append", "zero_torn_tail"],
+    open_options: &[BODY_BYTES],
+    create_options: &[APPENDS, ZERO_TORN_TAIL, BODY_BYTES],
     applies: &[],
     columns: |_| COLUMNS,
     detect: |source, options| {

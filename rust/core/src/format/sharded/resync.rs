@@ -31,6 +31,8 @@ pub(super) struct Search {
 pub(super) struct Resync<'a> {
     pub(super) source: &'a dyn Source,
     pub(super) options: &'a Options,
+    /// How many bytes a record may have.
+    pub(super) allowed: u64,
     pub(super) search: &'a mut Search,
     pub(super) budget: &'a mut Budget,
 }
@@ -40,12 +42,12 @@ impl Resync<'_> {
     /// taken for one, if the length leads to a record that is right or to the end of the file.
     pub(super) fn end(&mut self, start: u64) -> Result<End> {
         let len = self.source.len();
-        if let Some(header) = header_at(self.source, &mut self.search.looks, start)? {
+        if let Some(header) = self.header_at(start)? {
             let end = start + header.total();
             if end == len {
                 return Ok(End::Nothing);
             }
-            if let Some(next) = header_at(self.source, &mut self.search.looks, end)? {
+            if let Some(next) = self.header_at(end)? {
                 match self.is_right(end, &next)? {
                     Some(true) => return Ok(End::Followed(end)),
                     Some(false) => {}
@@ -65,7 +67,7 @@ impl Resync<'_> {
             for place in 0..places as u64 {
                 let at = at + place;
                 let bytes = self.search.probe.bytes(self.source, at);
-                let Some(header) = structure(bytes, len - at).record() else {
+                let Some(header) = structure(bytes, len - at, self.allowed).record() else {
                     continue;
                 };
                 match self.is_right(at, &header)? {
@@ -82,10 +84,10 @@ impl Resync<'_> {
     /// Whether the record of this header is right; `None` where the search budget does not allow to tell.
     fn is_right(&mut self, at: u64, header: &Header) -> Result<Option<bool>> {
         let len = self.source.len();
-        let (source, looks) = (self.source, &mut self.search.looks);
+        let (source, looks, allowed) = (self.source, &mut self.search.looks, self.allowed);
         if self.budget.wants_plausible(header.total()) {
             let end_of = |at| {
-                let header = header_at(source, looks, at)?;
+                let header = header_at(source, looks, (at, allowed))?;
                 Ok(header.map(|header| at + header.total()))
             };
             if !follows_plausibly(at + header.total(), len, end_of)? {
@@ -112,12 +114,20 @@ impl Resync<'_> {
         }
         Ok(Some(is_right))
     }
+
+    fn header_at(&mut self, at: u64) -> Result<Option<Header>> {
+        header_at(self.source, &mut self.search.looks, (at, self.allowed))
+    }
 }
 
-/// The header at this offset, if its record lies within the file.
-fn header_at(source: &dyn Source, window: &mut Window, at: u64) -> Result<Option<Header>> {
+/// The header at this offset, if its record lies within the file and has no more bytes than are allowed.
+fn header_at(
+    source: &dyn Source,
+    window: &mut Window,
+    (at, allowed): (u64, u64),
+) -> Result<Option<Header>> {
     let left = source.len().saturating_sub(at);
     let piece = saturating_usize(left).min(HEADER_BYTES);
     window.load(source, at, piece, piece)?;
-    Ok(structure(window.bytes(source, at), left).record())
+    Ok(structure(window.bytes(source, at), left, allowed).record())
 }

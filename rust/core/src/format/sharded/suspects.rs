@@ -34,7 +34,7 @@ impl Suspects for ShardedSuspects {
         let lengths = LENGTH_BYTES.min(bytes.len());
         let at = piece.start;
         let check = move |bytes: &[u8]| {
-            let record = structure(bytes, bytes.len() as u64).record();
+            let record = structure(bytes, bytes.len() as u64, u64::MAX).record();
             let Some(header) = record else {
                 return Trial::NOTHING;
             };

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::judge::{Fault, Structure, checksum, crc_in, crc_of, structure};
+use super::judge::{Fault, Structure, allowed, checksum, crc_in, crc_of, structure};
 use super::layout::{HEADER_BYTES, Header};
 use super::resync::{End, Resync, Search};
 use super::rows::{Record, ShardedRows};
@@ -31,6 +31,7 @@ struct State {
 pub(super) struct ShardedScan {
     source: Arc<dyn Source>,
     options: Options,
+    allowed: u64,
     state: State,
     window: Window,
     search: Search,
@@ -74,6 +75,7 @@ impl ShardedScan {
             base: state.at,
             spans: Vec::new(),
             options: options.clone(),
+            allowed: allowed(options),
             source,
             state,
         })
@@ -83,7 +85,7 @@ impl ShardedScan {
     fn next_in_window(&self) -> std::result::Result<Option<Record>, Fault> {
         let at = self.state.at;
         let bytes = self.window.bytes(&*self.source, at);
-        let header = match structure(bytes, self.source.len() - at) {
+        let header = match structure(bytes, self.source.len() - at, self.allowed) {
             Structure::Record(header) => header,
             Structure::Bad(fault) => return Err(fault),
             Structure::NeedMore => return Ok(None),
@@ -97,7 +99,7 @@ impl ShardedScan {
     /// Takes in a record that is right. Gives whether the step has to end before it.
     fn take(&mut self, record: Record) -> Result<bool> {
         let total = record.header.total();
-        if self.options.values && total > self.options.max_record_bytes {
+        if self.options.values && total > self.options.record_bytes {
             if !self.records.is_empty() {
                 return Ok(true);
             }
@@ -105,7 +107,7 @@ impl ShardedScan {
                 self.source.path(),
                 format!("the record at offset {}", record.at),
                 total,
-                self.options.max_record_bytes,
+                self.options.record_bytes,
             ));
         }
         self.state.checked = true;
@@ -117,7 +119,7 @@ impl ShardedScan {
     /// What stands here is not whole in the window. It is hashed in pieces first, so that a length that lies costs no memory.
     fn advance_singly(&mut self) -> Result<Advance> {
         let (at, len) = (self.state.at, self.source.len());
-        let header = match structure(self.window.bytes(&*self.source, at), len - at) {
+        let header = match structure(self.window.bytes(&*self.source, at), len - at, self.allowed) {
             Structure::Record(header) => header,
             Structure::Bad(fault) => return self.damage(fault),
             // The window holds a header, or the file's end.
@@ -127,7 +129,7 @@ impl ShardedScan {
         if let Err(fault) = checksum(&header, computed) {
             return self.damage(fault);
         }
-        let is_given = self.options.values && header.total() <= self.options.max_record_bytes;
+        let is_given = self.options.values && header.total() <= self.options.record_bytes;
         if is_given {
             let Ok(whole) = usize::try_from(header.total()) else {
                 return Err(self.changed());
@@ -158,6 +160,7 @@ impl ShardedScan {
         let is_growing = self.options.eof == Eof::Growing;
         let hashed = match fault {
             Fault::Checksum { hashed, .. } => hashed,
+            Fault::TooLarge { .. } => 0,
             // A record that is being written. What looks like one within it is its body.
             _ if is_growing => return Ok(Advance::Wait),
             Fault::Truncated { .. } | Fault::TooLong { .. } => 0,
@@ -170,6 +173,7 @@ impl ShardedScan {
         let end = Resync {
             source: &*self.source,
             options: &self.options,
+            allowed: self.allowed,
             search: &mut self.search,
             budget: &mut self.state.budget,
         }
@@ -189,7 +193,11 @@ impl ShardedScan {
                 self.cover(len, Kind::Corrupt, Some(Cause::SearchLimit));
             }
             End::Nothing => {
-                let kind = Fate::of_tail(self.state.checked).kind(cause);
+                let kind = match fault {
+                    // No tail: all of it may be there.
+                    Fault::TooLarge { .. } => Kind::Corrupt,
+                    _ => Fate::of_tail(self.state.checked).kind(cause),
+                };
                 self.cover(len, kind, Some(cause));
             }
         }

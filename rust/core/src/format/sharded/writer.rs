@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use super::layout::{Header, encode};
 use super::walk::ShardedWalk;
-use super::{COLUMNS, FORMAT};
+use super::{BODY_BYTES, COLUMNS, FORMAT};
+use crate::engine::settings::ZERO_TORN_TAIL;
 use crate::engine::writer::missing;
 use crate::engine::{self, Options, Start, Walk, WriteOptions, append};
 use crate::error::{Error, Result};
@@ -18,6 +19,7 @@ use crate::source::Source;
 #[derive(Debug)]
 pub(crate) struct Writer {
     out: Appender,
+    body_bytes: u64,
     last: Option<RecordId>,
     found: Summary,
 }
@@ -26,12 +28,14 @@ impl Writer {
     /// Opens a file for appending. An existing one is scanned first.
     ///
     /// # Errors
-    /// [`Error::Io`] where the file exists without [`append`](WriteOptions::append), is being written to by another writer, or
+    /// [`Error::Io`] where the file exists without [`IfExists::Append`](crate::format::IfExists::Append), is being written to by another writer, or
     /// cannot be opened; [`Error::Damage`] where an existing file ends in damage (a torn tail only without
-    /// [`zero_torn_tail`](WriteOptions::zero_torn_tail), which cuts it off).
+    /// `zero_torn_tail`, which cuts it off).
     pub(crate) fn open(path: &Path, options: &WriteOptions) -> Result<Self> {
+        options.check(&FORMAT)?;
         let mut writer = Self {
-            out: Appender::open(path, options.append)?,
+            out: Appender::open(path, options.appends())?,
+            body_bytes: options.bytes(&BODY_BYTES),
             last: None,
             found: Summary::new(FORMAT.checked, Some(path), 0),
         };
@@ -61,17 +65,14 @@ impl Writer {
         }
         let within = || ShardedWalk::open(source.clone(), &lenient, Start::Offset(end.start + 1));
         if end.kind == Kind::TornTail
-            && options.zero_torn_tail
+            && options.flag(&ZERO_TORN_TAIL)
             && !append::holds_records(within()?)?
         {
             self.out.truncate(end.start)?;
             self.out.go_to(end.start);
             return self.out.sync();
         }
-        let strict = Options {
-            strict: true,
-            ..lenient
-        };
+        let strict = lenient.strict(true);
         let walk = ShardedWalk::open(source, &strict, Start::Offset(end.start));
         Err(append::refusal(&self.out, walk))
     }
@@ -100,6 +101,13 @@ impl engine::Writer for Writer {
             level: number(level, "level")?,
             checksum: 0,
         };
+        if value.len() as u64 > self.body_bytes {
+            return Err(Error::Usage(format!(
+                "value has {} bytes: body_bytes allows {}",
+                value.len(),
+                self.body_bytes
+            )));
+        }
         encode(self.out.buffer(), &header, value)?;
         let id = RecordId::new([u32::from(header.shard).into(), header.sequence.into()]);
         self.last = Some(id.clone());

@@ -67,10 +67,7 @@ impl Contents {
         front: Arc<Front>,
         mut direct: bool,
     ) -> Result<Self> {
-        let options = Options {
-            values: false,
-            ..options.clone()
-        };
+        let options = options.clone().values(false);
         let scan = TenantScan::of_blocks(source.clone(), &options, front, direct);
         let mut walk = TenantWalk::new(scan);
         let (mut blocks, mut partitions) = (Vec::new(), BTreeSet::new());
@@ -135,10 +132,7 @@ impl Contents {
 /// # Errors
 /// [`Error::Io`](crate::Error::Io), [`Error::Interrupted`](crate::Error::Interrupted).
 pub fn blocks(source: Arc<dyn Source>, options: &Options) -> Result<Vec<Block>> {
-    let options = Options {
-        strict: false,
-        ..options.clone()
-    };
+    let options = options.clone().strict(false);
     let front = Arc::new(Front::read(&*source, &options)?);
     let mut contents = Contents::walk(source, &options, front, false)?;
     Ok(std::mem::take(&mut contents.blocks))

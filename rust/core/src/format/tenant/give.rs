@@ -20,6 +20,8 @@ use crate::source::Source;
 #[derive(Debug, Default)]
 pub(super) struct Chosen {
     partitions: Option<HashSet<u32>>,
+    least: Option<i128>,
+    end: Option<i128>,
     tenants: Option<HashSet<Vec<u8>>>,
 }
 
@@ -33,18 +35,26 @@ impl Chosen {
             Scalar::Text(bytes) => Some(bytes.clone()),
             _ => None,
         };
+        let bound = |bound: Option<Scalar>| match bound {
+            Some(Scalar::Integer(number)) => Some(number),
+            _ => None,
+        };
         let partitions = filter.those_among("partition");
         let tenants = filter.those_among("tenant");
         Self {
             partitions: partitions.map(|ids| ids.into_iter().filter_map(partition).collect()),
+            least: bound(filter.least("partition")),
+            end: bound(filter.end("partition")),
             tenants: tenants.map(|ids| ids.into_iter().filter_map(tenant).collect()),
         }
     }
 
     /// Whether records of this partition can be wanted.
     pub(super) fn has_partition(&self, partition: u32) -> bool {
-        let partitions = self.partitions.as_ref();
+        let (partitions, number) = (self.partitions.as_ref(), i128::from(partition));
         partitions.is_none_or(|partitions| partitions.contains(&partition))
+            && self.least.is_none_or(|least| number >= least)
+            && self.end.is_none_or(|end| number < end)
     }
 
     /// Whether records of this partition and tenant are wanted.
@@ -197,7 +207,7 @@ impl Giver {
         let is_held = !found.messages.is_empty();
         if input.options.values {
             let needed = u64::from(len).saturating_add(open.tenant_len.into());
-            if needed > input.options.max_record_bytes {
+            if needed > input.options.record_bytes {
                 return match is_held {
                     true => Ok(false),
                     false => Err(too_large(input, open.position, needed)),
@@ -376,7 +386,7 @@ fn too_large(input: &Input, position: u64, needed: u64) -> Error {
         input.source.path(),
         format!("the message at offset {position}"),
         needed,
-        input.options.max_record_bytes,
+        input.options.record_bytes,
     )
 }
 

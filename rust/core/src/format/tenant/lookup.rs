@@ -156,13 +156,12 @@ impl TocLookup {
     }
 
     fn options(&self, filter: Filter, strict: bool) -> Options {
-        Options {
-            format: Some(&FORMAT),
-            filter,
-            values: true,
-            strict,
-            ..self.options.clone()
-        }
+        self.options
+            .clone()
+            .format(&FORMAT)
+            .filter(filter)
+            .values(true)
+            .strict(strict)
     }
 
     /// The blocks that count, wherever they are.
@@ -363,11 +362,7 @@ impl Lookup for TocLookup {
         // Damage that the front shows is reported with the rest of the file's, unless somebody only looks something up.
         let direct =
             front.leads_directly() && !(self.options.prune && ranges::front_is_damaged(&front));
-        let options = Options {
-            format: Some(&FORMAT),
-            filter: filter.clone(),
-            ..self.options.clone()
-        };
+        let options = self.options.clone().format(&FORMAT).filter(filter.clone());
         let source = self.source.clone();
         let scan = match direct {
             true => TenantScan::prune(source, &options, front, None),

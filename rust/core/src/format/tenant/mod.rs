@@ -52,11 +52,24 @@ mod writer;
 pub use contents::{Block, Contents, blocks};
 pub use writer::Writer;
 
+use crate::engine::settings::{FormatOption, OVERWRITES};
 use crate::engine::{Applied, Format, Likelihood, Options};
 use crate::error::Result;
 use crate::record::Checked;
 use crate::record::{Column, ColumnKind};
 use crate::source::Source;
+
+/// Which layout is written.
+const VERSION: FormatOption =
+    FormatOption::number("version", 2, [1, 2], "the version of the layout");
+
+/// When messages are spilled.
+const MEMORY_BYTES: FormatOption = FormatOption::bytes(
+    "memory_bytes",
+    64 << 20,
+    [0, i64::MAX as u64],
+    "how many bytes of messages are kept in memory before they are spilled to temporary files",
+);
 
 /// The format's entry in the table.
 pub static FORMAT: Format = Format {
@@ -67,8 +80,12 @@ pub static FORMAT: Format = Format {
     has_plain_values: true,
     marks_damage: false,
     open_options: &[],
-    create_options: &["overwrite", "version", "memory_bytes"],
-    applies: &[("partition", Applied::Among), ("tenant", Applied::Among)],
+    create_options: &[OVERWRITES, VERSION, MEMORY_BYTES],
+    applies: &[
+        ("partition", Applied::Among),
+        ("partition", Applied::Range),
+        ("tenant", Applied::Among),
+    ],
     columns: |_| COLUMNS,
     detect,
     walk: |source, options, start| Ok(Box::new(walk::TenantWalk::open(source, options, start)?)),

@@ -144,10 +144,7 @@ impl TenantSuspects {
             return Ok(Vec::new());
         }
         let range = 0..self.front.len.min(MAX_TRIED_BYTES);
-        let options = Options {
-            interrupt: None,
-            ..self.options.clone()
-        };
+        let options = self.options.clone().interrupt(None);
         let tried = saturating_usize(len.min(range.end));
         let check = move |bytes: &[u8]| {
             let source = BytesSource::new(bytes);

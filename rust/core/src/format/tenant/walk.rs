@@ -222,11 +222,11 @@ impl TenantScan {
 
     /// Whether what the entry at `at` names is where it says.
     fn stands(input: &Input, at: u64) -> Result<bool> {
-        let options = Options {
-            strict: false,
-            filter: Filter::default(),
-            ..input.options.clone()
-        };
+        let options = input
+            .options
+            .clone()
+            .strict(false)
+            .filter(Filter::default());
         let (source, front) = (input.source.clone(), input.front.clone());
         let mut scan = Self::prune(source, &options, front, Some((at, 1)));
         scan.on.found.is_silent = true;

@@ -3,11 +3,14 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::FORMAT;
 use super::front::COUNT_BYTES;
 use super::layout::{TocEntry, block_header, file_header, v1_entry};
 use super::runs::{Group, Memory, Merge, Spilled};
 use super::toc::{TOC_START, V1_ENTRY_BYTES, V2_ENTRY_BYTES};
 use super::{COLUMNS, VERSION_1, VERSION_2};
+use super::{MEMORY_BYTES, VERSION};
+use crate::bug::OrBug;
 use crate::disk::Handle;
 use crate::engine::writer::missing;
 use crate::engine::{self, WriteOptions};
@@ -18,12 +21,13 @@ use crate::record::{Column, RecordId, Value};
 /// Collects messages, and writes them as a segment when it is closed: until then nothing is there under its name.
 ///
 /// Messages of one tenant in one partition stay in the order in which they are written. Past
-/// [`memory_bytes`](WriteOptions::memory_bytes) messages are put into temporary files in the same folder; the segment is the
+/// `memory_bytes` messages are put into temporary files in the same folder; the segment is the
 /// same, byte for byte. From then on an index that is not the next one may show only when the writer is closed.
 #[derive(Debug)]
 pub struct Writer {
     path: PathBuf,
     options: WriteOptions,
+    version: u16,
     memory: Memory,
     spilled: Spilled,
     /// The file that the segment will be written to: taken, and begun anew should closing have to go on.
@@ -35,21 +39,17 @@ impl Writer {
     /// Begins a segment at `path`.
     ///
     /// # Errors
-    /// [`Error::Usage`] for a version other than 1 and 2; [`Error::Io`] where the file exists without
-    /// [`overwrite`](WriteOptions::overwrite), or its folder cannot be written to.
+    /// [`Error::Usage`] for options that do not concern the format or are out of bounds; [`Error::Io`] where the file exists without
+    /// [`IfExists::Overwrite`](crate::format::IfExists::Overwrite), or its folder cannot be written to.
     pub fn create(path: &Path, options: &WriteOptions) -> Result<Self> {
-        if ![VERSION_1, VERSION_2].contains(&options.version) {
-            return Err(Error::Usage(format!(
-                "there is no version {} of the tenant format: it is 1 or 2",
-                options.version
-            )));
-        }
+        options.check(&FORMAT)?;
         Ok(Self {
-            out: Some(NewFile::create(path, options.overwrite)?),
+            out: Some(NewFile::create(path, options.overwrites())?),
             path: path.to_path_buf(),
             memory: Memory::default(),
             spilled: Spilled::new(path, options.interrupt.clone()),
             options: options.clone(),
+            version: u16::try_from(options.number(&VERSION)).or_bug("a version is 1 or 2")?,
             closed: false,
         })
     }
@@ -97,7 +97,7 @@ impl Writer {
     }
 
     fn spill_if_full(&mut self) -> Result<()> {
-        if self.memory.bytes > self.options.memory_bytes {
+        if self.memory.bytes > self.options.bytes(&MEMORY_BYTES) {
             self.spilled.add(&mut self.memory)?;
         }
         Ok(())
@@ -114,7 +114,7 @@ impl Writer {
         }
         let mut out = match self.out.take() {
             Some(out) => out,
-            None => NewFile::create(&self.path, self.options.overwrite)?,
+            None => NewFile::create(&self.path, self.options.overwrites())?,
         };
         self.write_segment(out.file())?;
         out.commit()?;
@@ -135,7 +135,7 @@ impl Writer {
     }
 
     fn write_segment(&self, file: &Handle) -> Result<()> {
-        let (version, plan) = (self.options.version, self.plan()?);
+        let (version, plan) = (self.version, self.plan()?);
         let entries = match version {
             VERSION_1 => plan.partitions,
             _ => plan.blocks,
@@ -192,7 +192,7 @@ impl Writer {
             return Ok(());
         };
         data.patch(partition.at, partition.tenants.to_be_bytes())?;
-        if self.options.version == VERSION_1 {
+        if self.version == VERSION_1 {
             let (mut entry, length) = (Vec::new(), data.at() - partition.at);
             v1_entry(&mut entry, partition.id, partition.at, length);
             toc.write(&entry)?;
@@ -221,7 +221,7 @@ impl Writer {
             }
             tenants_bytes += tenant.len() as u64;
         }
-        let toc_bytes = match self.options.version {
+        let toc_bytes = match self.version {
             VERSION_1 => V1_ENTRY_BYTES * u64::from(partitions),
             _ => V2_ENTRY_BYTES * u64::from(blocks) + tenants_bytes + COUNT_BYTES,
         };

@@ -58,19 +58,14 @@ pub(super) fn other_dialect(
     options: &Options,
     format: &Format,
 ) -> Result<Option<Explanation>> {
-    if !format.open_options.contains(&"dialect")
-        || format.likelihood(&**source, options)? != Likelihood::No
-    {
+    if !format.reads_with("dialect") || format.likelihood(&**source, options)? != Likelihood::No {
         return Ok(None);
     }
     for dialect in Dialect::ALL
         .iter()
         .filter(|dialect| **dialect != options.dialect)
     {
-        let other = Options {
-            dialect: *dialect,
-            ..options.clone()
-        };
+        let other = options.clone().dialect(*dialect);
         if let Likelihood::Likely(reason) | Likelihood::Certain(reason) =
             format.likelihood(&**source, &other)?
         {

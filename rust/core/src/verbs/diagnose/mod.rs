@@ -72,13 +72,12 @@ pub fn diagnose(
     if spans.is_empty() {
         return Ok(Vec::new());
     }
-    let options = Options {
-        format: Some(report.format),
-        strict: false,
-        values: false,
-        filter: Filter::default(),
-        ..options.clone()
-    };
+    let options = options
+        .clone()
+        .format(report.format)
+        .strict(false)
+        .values(false)
+        .filter(Filter::default());
     let around = neighbours::around(source, &options, &spans, progress)?;
     let mut case = Case {
         source,

@@ -254,7 +254,7 @@ pub(super) fn torn(
         );
         return interrupted(Certainty::Possible, evidence);
     }
-    let is_written_whole = !format.create_options.contains(&"append");
+    let is_written_whole = !format.is_appended_to();
     if len.is_multiple_of(ROUND_BYTES) && len > 0 {
         let evidence = format!(
             "the file ends at {len}, a multiple of 64 KiB, within what begins at {}: a copy that was cut off",

@@ -31,10 +31,7 @@ pub(super) fn explain(
     budget: &mut Budget,
 ) -> Result<Option<Explanation>> {
     let bytes = region.of(span);
-    let strict = Options {
-        strict: true,
-        ..options.clone()
-    };
+    let strict = options.clone().strict(true);
     let mut found = read(bytes, &strict)?;
     let searched = Cursor::new(bytes).run_up_to(MAX_SEARCHED);
     // Every byte could begin a record that reaches to the end, and is hashed in vain.

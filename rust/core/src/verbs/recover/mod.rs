@@ -99,14 +99,13 @@ pub fn recover(
     mut progress: impl FnMut(u64) -> Result<()>,
 ) -> Result<Recovered> {
     let format = resolve(&*source, options)?;
-    let options = Options {
-        format: Some(format),
-        strict: false,
-        values: false,
-        filter: Filter::default(),
-        eof: Eof::Final,
-        ..options.clone()
-    };
+    let options = options
+        .clone()
+        .format(format)
+        .strict(false)
+        .values(false)
+        .filter(Filter::default())
+        .eof(Eof::Final);
     let places = Places::new(&*source, format, &options, destination, recovery)?;
     let mut files = Files::create(&places, recovery.overwrite)?;
     let mut stages = Stages::new(source.len(), STAGES, &mut progress);
@@ -279,7 +278,7 @@ impl Job<'_> {
 
     fn how(&self) -> How {
         let dialect = self.options.dialect.as_str();
-        let has_dialects = self.format.open_options.contains(&"dialect");
+        let has_dialects = self.format.reads_with("dialect");
         How {
             format: self.format.name.to_owned(),
             dialect: has_dialects.then(|| dialect.to_owned()),
@@ -326,7 +325,7 @@ fn refuse_hopeless(report: &Report, recovery: &Recovery) -> Result<()> {
     if recovery.force || report.is_sound() || has_good && !report.wrong_key() {
         return Ok(());
     }
-    let takes = |option| report.format.open_options.contains(&option);
+    let takes = |option| report.format.reads_with(option);
     let why = if takes("key") {
         "probably a wrong key"
     } else if takes("dialect") {

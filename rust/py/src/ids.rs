@@ -1,69 +1,15 @@
-//! Which records are wanted, and what one is found by.
+//! What a record is found by, as Python gives it.
 
 use arrow_array::Array;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use seglake::OrBug;
-use seglake::format::{self, Column, ColumnKind, Format, RecordId, Scalar};
+use seglake::format::{Column, ColumnKind, Format, RecordId, Scalar};
 
 use crate::error::raise;
-use crate::field_in::{FieldIn, from_python, shown_bytes, uuid_field};
+use crate::field_in::{FieldIn, from_python, uuid_field};
 use crate::field_in_arrow::from_arrow;
-use crate::value::bound;
-
-/// The arguments that say which records are wanted, as several functions have them.
-#[derive(Default)]
-pub(crate) struct Filter<'a, 'py> {
-    pub(crate) since: Option<&'a Bound<'py, PyAny>>,
-    pub(crate) until: Option<&'a Bound<'py, PyAny>>,
-    pub(crate) start_offset: Option<i64>,
-    pub(crate) end_offset: Option<i64>,
-    pub(crate) partitions: Option<Vec<u32>>,
-    pub(crate) tenants: Option<&'a Bound<'py, PyAny>>,
-    pub(crate) types: Option<&'a Bound<'py, PyAny>>,
-}
-
-impl Filter<'_, '_> {
-    pub(crate) fn wanted(self) -> PyResult<format::Filter> {
-        let mut filter = format::Filter::default();
-        if let Some(since) = self.since {
-            let (column, least) = bound(since, "since")?;
-            filter = filter.at_least(column, least);
-        }
-        if let Some(until) = self.until {
-            let (column, end) = bound(until, "until")?;
-            filter = filter.below(column, end);
-        }
-        if let Some(start) = self.start_offset {
-            filter = filter.at_least("offset", start);
-        }
-        if let Some(end) = self.end_offset {
-            filter = filter.below("offset", end);
-        }
-        if let Some(partitions) = self.partitions {
-            filter = filter.among("partition", partitions);
-        }
-        if let Some(tenants) = self.tenants {
-            filter = filter.among("tenant", shown(tenants, "tenants")?);
-        }
-        if let Some(types) = self.types {
-            filter = filter.among("type", shown(types, "types")?);
-        }
-        Ok(filter)
-    }
-}
-
-/// One or several texts, as records show them, or bytes.
-fn shown(given: &Bound<'_, PyAny>, name: &str) -> PyResult<Vec<Vec<u8>>> {
-    let one = given.is_instance_of::<pyo3::types::PyString>()
-        || given.is_instance_of::<pyo3::types::PyBytes>();
-    if one {
-        return Ok(vec![shown_bytes(given, name)?]);
-    }
-    let each = given.try_iter()?;
-    each.map(|one| shown_bytes(&one?, name)).collect()
-}
 
 /// An identifier from values of the identifying columns; `None` where one is null.
 fn id(values: &[FieldIn<'_>]) -> Option<RecordId> {
