@@ -54,7 +54,7 @@ def values(records: int, value_bytes: int) -> Iterator[list[bytes]]:
 def write(path: Path, format: str, records: int, value_bytes: int) -> None:
     """Writes one file of that many records, values of `value_bytes` bytes each."""
     first = 0
-    with seglake.create(path, format=format) as writer:  # pyright: ignore
+    with seglake.create(path, format=format) as writer:
         for some in values(records, value_bytes):
             numbers = range(first, first + len(some))
             writer.write_batch(_columns(format, numbers, records, pa.array(some, pa.binary())))

@@ -6,9 +6,6 @@ from os import PathLike
 from typing import Literal, NamedTuple, TypeAlias, TypedDict
 from uuid import UUID
 
-FormatName: TypeAlias = Literal["active", "sealed", "tenant", "chunked", "oplog"]
-"""The formats."""
-
 DialectName: TypeAlias = Literal["draft", "draft-1.1", "autobase"]
 """How the messages of an oplog are laid out."""
 
@@ -92,12 +89,15 @@ class Column(NamedTuple):
 
     `kind` is one of `uuid` (16 bytes in network byte order), `timestamp` (microseconds since 1970-01-01 UTC), `text`,
     `binary`, `int64`, `uint64`, `boolean`, `list` and `struct`. Records can be written without one that is `optional`:
-    it follows from the others, or may be missing.
+    it follows from the others, or may be missing. `order` says how values follow one another in a file: `any`,
+    `ascending` (each is greater than the one before) or `counting` (from 0, each greater by 1, among the records with
+    the same values of the other columns in `Format.identifier`).
     """
 
     name: str
     kind: str
     optional: bool
+    order: str
 
 
 class FormatOption(NamedTuple):

@@ -48,7 +48,7 @@ class Layout:
 
     def write(self, path: Path, made: Iterable[Fields]) -> None:
         """Write a file of such records."""
-        with seglake.create(path, format=self.format, **self.writing) as writer:  # pyright: ignore[reportArgumentType]
+        with seglake.create(path, format=self.format, **self.writing) as writer:
             for fields in made:
                 writer.write(fields)
 

@@ -267,15 +267,15 @@ def verbs(folder: Path, format: str, known: list[Any]) -> dict[str, Callable[[An
     """Every call that reads a source."""
 
     def opened(source: Any) -> seglake.Reader:
-        return seglake.open(source, format=format)  # pyright: ignore[reportArgumentType]
+        return seglake.open(source, format=format)
 
     def identity(source: Any) -> object:
-        return seglake.convert(source, folder / f"copy.{format}", to=format, format=format)  # pyright: ignore[reportArgumentType]
+        return seglake.convert(source, folder / f"copy.{format}", to=format, format=format)
 
     calls: dict[str, Callable[[Any], object]] = {
         "open": opened,
         "detect": seglake.detect,
-        "verify": lambda source: seglake.verify(source, format=format),  # pyright: ignore[reportArgumentType]
+        "verify": lambda source: seglake.verify(source, format=format),
         "records": lambda source: values(opened(source)),
         "batches": lambda source: arrow_values(opened(source)),
         "ledger": lambda source: list(opened(source).ledger()),
@@ -372,9 +372,9 @@ def raising(folder: str) -> None:
             raise OwnError
 
         calls: list[Callable[[], object]] = [
-            lambda: seglake.verify(content, format=format, progress=progress),  # pyright: ignore[reportArgumentType]
+            lambda: seglake.verify(content, format=format, progress=progress),
             lambda: seglake.recover(content, place / f"copy.{format}", format=format, progress=progress),
-            lambda: seglake.convert(content, place / f"copy.{format}", to=format, format=format, progress=progress),  # pyright: ignore[reportArgumentType]
+            lambda: seglake.convert(content, place / f"copy.{format}", to=format, format=format, progress=progress),
         ]
         if format == "active":
             calls.append(lambda: seglake.seal(content, place / "sealed", progress=progress))

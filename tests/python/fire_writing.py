@@ -44,7 +44,7 @@ def check(folder: str, format: str, records: int) -> None:
     """That the file is sound and holds these records, and that nothing else is in the folder."""
     path = Path(folder) / f"new.{EXTENSIONS[format]}"
     assert {file.name for file in Path(folder).iterdir()} == ALLOWED[format]
-    report = seglake.verify(path, format=format)  # pyright: ignore[reportArgumentType]
+    report = seglake.verify(path, format=format)
     assert report.ok, report.damage
     assert values(seglake.open(path)) == expected()[:records]
     if format == "chunked":
@@ -320,9 +320,9 @@ def interrupted_while_closing(folder: str) -> None:
             assert names <= ALLOWED[format], names
             path = Path(folder) / f"new.{EXTENSIONS[format]}"
             if path.exists():
-                records = values(seglake.open(path, format=format, on_damage="skip"))  # pyright: ignore[reportArgumentType]
+                records = values(seglake.open(path, format=format, on_damage="skip"))
                 assert records == expected()[: len(records)]
-                assert seglake.verify(path, format=format).ok  # pyright: ignore[reportArgumentType]
+                assert seglake.verify(path, format=format).ok
                 assert format in APPENDED or len(records) == RECORDS
 
 

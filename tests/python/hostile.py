@@ -67,7 +67,7 @@ def record(format: str, number: int, text: bytes) -> dict[str, Any]:
 
 def write(path: Path, format: str) -> Path:
     """Writes a segment of such records."""
-    with seglake.create(path, format=format) as writer:  # pyright: ignore[reportArgumentType]
+    with seglake.create(path, format=format) as writer:
         # Tenants stand in the order of their IDs.
         for number, text in enumerate(sorted(TEXTS) if format == "tenant" else TEXTS):
             writer.write(**record(format, number, text))

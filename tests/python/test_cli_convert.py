@@ -23,7 +23,7 @@ NEEDED = {
 
 def between(source: str, to: str) -> tuple[list[str], list[str]]:
     """The names that are lost from one format to another, and the settings that are missing."""
-    has, kept = (library.open(b"", format=name, on_damage="skip").schema.names for name in (source, to))  # pyright: ignore[reportArgumentType]
+    has, kept = (library.open(b"", format=name, on_damage="skip").schema.names for name in (source, to))
     lost = [name for name in has if name not in kept and not (name == "timestamp" and "uuid" in kept)]
     missing = [setting for setting in NEEDED[to] if setting.partition("=")[0] not in has]
     if "timestamp" in has and "uuid=now" in missing:

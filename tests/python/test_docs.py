@@ -116,11 +116,11 @@ def test_the_table_of_formats_is_true() -> None:
         name = re.split(r"\W", row["format"])[0]
         assert {row[verb] for verb in verbs} <= {"yes", "planned"}
         if row["read"] == "yes":
-            assert seglake.open(b"", format=name).format == name  # pyright: ignore[reportArgumentType]
+            assert seglake.open(b"", format=name).format == name
         else:
             assert {row[verb] for verb in verbs} == {"planned"}
             with pytest.raises(ValueError, match=name):
-                seglake.open(b"", format=name)  # pyright: ignore[reportArgumentType]
+                seglake.open(b"", format=name)
 
 
 def test_all_verbs_of_the_command_line_exist() -> None:

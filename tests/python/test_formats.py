@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import uuid
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -156,13 +157,13 @@ def test_what_is_written_is_read(case: str, data: st.DataObject, tmp_path: Path)
     written = data.draw(records)
     path = tmp_path / f"{uuid.uuid4().hex}.file"
     reading = {name: options[name] for name in options if name == "dialect"}
-    with seglake.create(path, format=format, **options) as writer:  # pyright: ignore[reportArgumentType]
+    with seglake.create(path, format=format, **options) as writer:
         ids = [writer.write(fields) for fields in written]
 
-    reader = seglake.open(path, format=format, **reading)  # pyright: ignore[reportArgumentType]
+    reader = seglake.open(path, format=format, **reading)
     found = list(reader)
     assert subset(written, [record.to_dict() for record in found])
-    assert seglake.verify(path, format=format, **reading).ok  # pyright: ignore[reportArgumentType]
+    assert seglake.verify(path, format=format, **reading).ok
     ledger = list(reader.ledger())
     assert sum(span.length for span in ledger) == path.stat().st_size
 
@@ -172,7 +173,7 @@ def test_what_is_written_is_read(case: str, data: st.DataObject, tmp_path: Path)
             assert reader.get(*(id if isinstance(id, tuple) else (id,))) == record
     table = pa.table(reader)
     again = path.with_name("again.file")
-    with seglake.create(again, format=format, **options) as writer:  # pyright: ignore[reportArgumentType]
+    with seglake.create(again, format=format, **options) as writer:
         assert writer.write_batch(table) == len(written)
     assert again.read_bytes() == path.read_bytes()
     for file in tmp_path.iterdir():
@@ -190,7 +191,7 @@ def sample(path: Path, format: str) -> Path:
             "version": 1, "checkpointer": 1, "clock": [], "abi": 0, "batch": 1, "value": b"%d" % number,
         },
     }  # fmt: skip
-    with seglake.create(path, format=format) as writer:  # pyright: ignore[reportArgumentType]
+    with seglake.create(path, format=format) as writer:
         for number in range(20):
             writer.write(make[format](number))
     return path
@@ -212,7 +213,7 @@ def test_every_conversion(source: str, to: str, tmp_path: Path) -> None:
     path = sample(tmp_path / f"source.{EXTENSIONS[source]}", source)
     destination = tmp_path / f"destination.{EXTENSIONS[to]}"
     columns = seglake.open(path).schema.names
-    kept = seglake.open(b"", format=to).schema.names  # pyright: ignore[reportArgumentType]
+    kept = seglake.open(b"", format=to).schema.names
     lost = [name for name in columns if name not in kept and not (name == "timestamp" and "uuid" in kept)]
     missing = {name: value for name, value in NEEDED[to].items() if name not in columns}
     if "timestamp" in columns and "uuid" in missing:
@@ -277,7 +278,7 @@ def test_options_of_other_formats_are_refused(format: str, tmp_path: Path) -> No
     refused = 0
     for one in foreign:
         try:
-            with seglake.create(tmp_path / "file", format=format, **one):  # pyright: ignore[reportArgumentType]
+            with seglake.create(tmp_path / "file", format=format, **one):
                 pass
             (tmp_path / "file").unlink(missing_ok=True)
         except ValueError as error:
@@ -287,13 +288,13 @@ def test_options_of_other_formats_are_refused(format: str, tmp_path: Path) -> No
     assert refused >= 5
     if format != "oplog":
         with pytest.raises(ValueError, match="dialect"):
-            seglake.open(b"", format=format, dialect="draft")  # pyright: ignore[reportArgumentType]
+            seglake.open(b"", format=format, dialect="draft")
 
 
 @pytest.mark.parametrize("format", ["sealed", "tenant"])
 def test_what_is_written_whole_is_there_whole_or_not_at_all(format: str, tmp_path: Path) -> None:
     path = tmp_path / "file"
-    with pytest.raises(ZeroDivisionError), seglake.create(path, format=format) as writer:  # pyright: ignore[reportArgumentType]
+    with pytest.raises(ZeroDivisionError), seglake.create(path, format=format) as writer:
         if format == "sealed":
             writer.write(type="t", value=b"")
         else:
@@ -310,10 +311,10 @@ def test_what_is_appended_is_there_up_to_the_exception(format: str, tmp_path: Pa
         "chunked": {"timestamp": 5},
         "oplog": {"version": 1, "checkpointer": 1, "clock": [], "abi": 0, "batch": 1},
     }
-    with pytest.raises(ZeroDivisionError), seglake.create(path, format=format) as writer:  # pyright: ignore[reportArgumentType]
+    with pytest.raises(ZeroDivisionError), seglake.create(path, format=format) as writer:
         writer.write(value=b"1", **fields[format])
         raise ZeroDivisionError
-    with seglake.create(path, format=format, if_exists="append") as writer:  # pyright: ignore[reportArgumentType]
+    with seglake.create(path, format=format, if_exists="append") as writer:
         assert writer.found
         assert writer.found.records == 1
         writer.write(value=b"2", **fields[format])
@@ -521,6 +522,9 @@ def test_options_of_formats_are_within_their_bounds(tmp_path: Path, name: str) -
             seglake.create(tmp_path / "new", format=name, if_exists=name_)
     with pytest.raises(ValueError, match="nonsense does not concern"):
         seglake.create(tmp_path / "new", format=name, options={"nonsense": 1})
+    for argument in ("key", "dialect", "if_exists"):
+        with pytest.raises(ValueError, match=f"{argument} is an argument of its own"):
+            seglake.create(tmp_path / "new", format=name, options={argument: "append"})
     with pytest.raises(ValueError, match='limits has no "nonsense": there are record_bytes, batch_bytes, '):
         seglake.open(b"", format=name, limits={"nonsense": 1})
     with pytest.raises(ValueError, match="record_bytes is at least 1"):
@@ -539,3 +543,23 @@ def test_columns_of_formats_are_those_of_readers(dialect: Any) -> None:
         assert set(own.identifier) <= {column.name for column in own.columns}
     with pytest.raises(ValueError, match="nonsense"):
         seglake.formats(dialect="nonsense")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", EXTENSIONS)
+def test_values_follow_one_another_as_their_column_says(name: str, tmp_path: Path) -> None:
+    own = seglake.formats()[name]
+    records = list(seglake.open(sample(tmp_path / f"file.{own.extension}", name)))
+    assert {column.order for column in own.columns} <= {"any", "ascending", "counting"}
+    orders = {column.name: column.order for column in own.columns}
+    assert orders[own.identifier[-1]] != "any"
+    for column, order in orders.items():
+        values = [getattr(record, column) for record in records]
+        if order == "ascending":
+            assert all(one < other for one, other in pairwise(values))
+        if order == "counting":
+            groups = [name for name in own.identifier if name != column]
+            counted: dict[tuple[Any, ...], int] = {}
+            for record, value in zip(records, values, strict=True):
+                group = tuple(getattr(record, name) for name in groups)
+                assert value == counted.get(group, 0)
+                counted[group] = value + 1

@@ -141,7 +141,7 @@ def test_of_writing(name: str, value: Any, format: Any) -> None:
 @short
 @given(name=st.sampled_from(OPTIONS), value=anything, format=st.sampled_from(FORMATS))
 def test_of_options(name: str, value: Any, format: Any) -> None:
-    attempt(lambda: seglake.create(fresh(), format=format, options={name: value}))  # pyright: ignore
+    attempt(lambda: seglake.create(fresh(), format=format, options={name: value}))
     attempt(lambda: seglake.convert("sample.active", fresh(), to=format, options={name: value}))
 
 
@@ -179,7 +179,7 @@ def test_records(name: str, value: Any) -> None:
             "chunked": {"timestamp_us": 0, "value": b""},
             "oplog": {"version": 1, "checkpointer": 1, "clock": [], "abi": 0, "batch": 1, "value": b""},
         }[format]
-        with seglake.create(fresh(), format=format) as writer:  # pyright: ignore[reportArgumentType]
+        with seglake.create(fresh(), format=format) as writer:
             attempt(lambda writer=writer, whole=whole: writer.write({**whole, name: value}))
             attempt(lambda writer=writer: writer.write(value))
             attempt(lambda writer=writer: writer.write_batch(value))

@@ -249,7 +249,7 @@ def mistakes(path: Path) -> Iterator[Callable[[], object]]:
     yield lambda: seglake.open(path.parent)
     yield lambda: seglake.open(path, key=missing)
     yield lambda: seglake.open(path, key=path)
-    yield lambda: seglake.open(path, format=path.name)  # pyright: ignore[reportArgumentType]
+    yield lambda: seglake.open(path, format=path.name)
     yield lambda: seglake.open(path, columns=[path.name])
     yield lambda: seglake.create(path, format="active")
     yield lambda: seglake.create(path, format="sealed", if_exists="error")

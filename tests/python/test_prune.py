@@ -452,7 +452,7 @@ def test_damage_is_met_where_it_is_read_and_only_there() -> None:
 
 
 def read_first(name: str) -> int:
-    with seglake.open(large(name), format=WRITTEN[name][0]) as reader:  # pyright: ignore
+    with seglake.open(large(name), format=WRITTEN[name][0]) as reader:
         return next(reader.__iter__()).position
 
 

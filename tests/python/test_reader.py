@@ -263,6 +263,12 @@ def test_pickling_opens_the_file_again(segment: Path, tmp_path: Path, monkeypatc
     reader = seglake.open(segment, filters=[("timestamp", ">=", START + timedelta(seconds=8))], columns=["value"])
     again = pickle.loads(pickle.dumps(reader))
     assert (values(again), again.schema.names) == ([8, 9], ["value"])
+    conditions = [("timestamp", "<", START + timedelta(seconds=2))]
+    by_iterator = seglake.open(segment, filters=iter(conditions))  # pyright: ignore[reportArgumentType]
+    changed = seglake.open(segment, filters=conditions)
+    conditions.clear()
+    for reader in (by_iterator, changed):
+        assert values(reader) == values(pickle.loads(pickle.dumps(reader))) == [0, 1]
     key = tmp_path / "key"
     key.write_bytes(bytes(32))
     assert values(pickle.loads(pickle.dumps(seglake.open(segment, key=key)))) == list(range(10))

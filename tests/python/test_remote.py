@@ -25,7 +25,7 @@ def write(path: Path, format: str, records: int = 200, value_bytes: int = 1000) 
     """A segment of records that no compression makes smaller."""
     random.seed(7)
     options: dict[str, Any] = {"options": {"chunk_records": 16}} if format == "chunked" else {}
-    with seglake.create(path, format=format, **options) as writer:  # pyright: ignore[reportArgumentType]
+    with seglake.create(path, format=format, **options) as writer:
         for number in range(records):
             value = random.randbytes(value_bytes)
             if format in ("active", "sealed"):
@@ -151,9 +151,9 @@ def test_who_asks_for_little_gets_little(format: str, store: ObjectStore, tmp_pa
         "tenant": [("partition", "==", 20)],
         "chunked": [("offset", ">=", 400), ("offset", "<", 416)],
     }
-    with seglake.open(path, format=format) as local:  # pyright: ignore[reportArgumentType]
+    with seglake.open(path, format=format) as local:
         number = next(iter(local.range(wanted[format]))) if format in wanted else list(local)[400]
-    with store.counting() as made, seglake.open(uri, format=format, filesystem=store.filesystem()) as reader:  # pyright: ignore[reportArgumentType]
+    with store.counting() as made, seglake.open(uri, format=format, filesystem=store.filesystem()) as reader:
         found = reader.get(number.uuid) if format == "sealed" else next(iter(reader.range(wanted[format])))
     assert found is not None
     assert found.value == number.value

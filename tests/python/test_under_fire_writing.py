@@ -154,7 +154,7 @@ def test_a_killed_writer_loses_nothing_that_was_acknowledged(tmp_path: Path, for
         assert records == [b"%d " % number * (1 + number * number % 3001) for number in range(len(records))]
         kept = len(records)
     assert kept > 500
-    with seglake.create(path, format=format, if_exists="append", zero_torn_tail=True) as writer:  # pyright: ignore[reportArgumentType]
+    with seglake.create(path, format=format, if_exists="append", zero_torn_tail=True) as writer:
         assert writer.found is not None
         assert writer.found.records == kept
     assert seglake.verify(path).ok

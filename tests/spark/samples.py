@@ -29,7 +29,7 @@ class Sample:
         """Writes records to a file; returns them."""
         path.parent.mkdir(parents=True, exist_ok=True)
         made = [self.make(number) for number in range(records)]
-        with seglake.create(path, format=self.format, **self.write_options) as writer:  # pyright: ignore
+        with seglake.create(path, format=self.format, **self.write_options) as writer:
             for fields in made:
                 writer.write(**fields)
         return made

@@ -93,7 +93,7 @@ def test_what_is_written_is_read(spark: SparkSession, name: str, data: st.DataOb
     for number in range(40):
         path = tmp_path / f"{number}.file"
         records = files[str(path)] = data.draw(strategy)
-        with seglake.create(path, format=format, **options) as writer:  # pyright: ignore
+        with seglake.create(path, format=format, **options) as writer:
             for fields in records:
                 writer.write(fields)
     source = {"segmentFormat": format}
@@ -106,7 +106,7 @@ def test_what_is_written_is_read(spark: SparkSession, name: str, data: st.DataOb
     for row in dicts(frame):
         found[row["path"]].append(row)
     for path, records in files.items():
-        expected = [record.to_dict() for record in seglake.open(path, format=format, **_reading(options))]  # pyright: ignore
+        expected = [record.to_dict() for record in seglake.open(path, format=format, **_reading(options))]
         assert subset([_shown(fields) for fields in records], found[path])
         assert [row["position"] for row in found[path]] == [record["position"] for record in expected]
 

@@ -33,7 +33,7 @@ def write(tmp_path: Path, format: str, records: int = RECORDS, name: str = "larg
     path = tmp_path / "files" / f"{name}.{sample.extension}"
     path.parent.mkdir(exist_ok=True)
     options = {**sample.write_options, **options}
-    with seglake.create(path, format=sample.format, **options) as writer:  # pyright: ignore
+    with seglake.create(path, format=sample.format, **options) as writer:
         for number in range(records):
             fields = sample.make(number)
             if format == "tenant":

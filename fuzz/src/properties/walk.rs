@@ -1,7 +1,7 @@
 //! Whatever the bytes: no panic, every byte in the ledger once, every record in a range of its own kind and in order; and all
 //! that is made of a walk says the same.
 
-use seglake::format::{Format, Options, active};
+use seglake::format::{Format, Options, Order, active};
 use seglake::ledger::{Cause, Kind, Span, Totals};
 use seglake::verbs::{Ledger, Report, verify};
 
@@ -32,7 +32,7 @@ pub(super) fn check(format: &'static Format, bytes: &[u8]) {
             scan.spans
         );
         records_have_ranges(format, &scan.records, &ledger);
-        records_ascend(format, &scan.records);
+        records_ascend(format, &scan.records, &options);
         if *format == active::FORMAT {
             records_are_the_bytes(&scan.records, &ledger, bytes);
         }
@@ -93,37 +93,30 @@ fn records_have_ranges(format: &Format, records: &[Record], ledger: &[Span]) {
     }
 }
 
-/// What a record is found by, in the form in which it ascends.
-fn order(format: &Format, record: &Record) -> (Vec<u8>, i64) {
-    match (format.name, record.fields.as_slice()) {
-        ("active" | "sealed", [Plain::Uuid(uuid), ..]) => {
-            assert_eq!((uuid[6] >> 4, uuid[8] >> 6), (6, 2), "{record:?}");
-            (uuid.to_vec(), 0)
-        }
-        (
-            "tenant",
-            [
-                Plain::Int64(partition),
-                Plain::Text(tenant),
-                Plain::Int64(index),
-                _,
-            ],
-        ) => {
-            let partition = u32::try_from(*partition).unwrap();
-            ([&partition.to_be_bytes()[..], tenant].concat(), *index)
-        }
-        ("chunked" | "oplog", [Plain::Int64(number), ..]) => (Vec::new(), *number),
-        // Nothing in it ascends but where records are.
-        ("sharded", _) => (record.position.to_be_bytes().to_vec(), 0),
-        _ => panic!("columns moved: {record:?}"),
-    }
-}
-
-fn records_ascend(format: &Format, records: &[Record]) {
+/// Records ascend by what they are found by, where the format says that the last of these columns has an order.
+fn records_ascend(format: &Format, records: &[Record], options: &Options) {
+    let columns = format.columns(options);
+    let place = |name: &&str| columns.iter().position(|column| column.name == *name);
+    let places: Vec<_> = format.identifier.iter().filter_map(place).collect();
+    assert_eq!(places.len(), format.identifier.len());
+    let is_ordered = places
+        .last()
+        .is_some_and(|last| columns[*last].order != Order::Any);
+    let id = |record: &Record| -> Vec<Plain> {
+        places
+            .iter()
+            .map(|place| record.fields[*place].clone())
+            .collect()
+    };
     let ascends = |pair: &[Record]| {
-        order(format, &pair[0]) < order(format, &pair[1]) && pair[0].position <= pair[1].position
+        (!is_ordered || id(&pair[0]) < id(&pair[1])) && pair[0].position <= pair[1].position
     };
     assert!(records.windows(2).all(ascends), "{records:?}");
+    for record in records {
+        if let Plain::Uuid(uuid) = &record.fields[0] {
+            assert_eq!((uuid[6] >> 4, uuid[8] >> 6), (6, 2), "{record:?}");
+        }
+    }
 }
 
 /// An active record's range is that record, encoded: its checksum too.

@@ -12,7 +12,6 @@ from pyspark.sql.datasource import Filter
 
 import seglake
 from seglake._text import printable_path
-from seglake._types import FormatName
 
 from .files import SegmentFile, path_text
 from .filters import pushed
@@ -122,7 +121,7 @@ class Decoder:
         secret = self.options.key
         return seglake.open(
             self.options.stores.source(file),
-            format=cast("FormatName", self.format),
+            format=self.format,
             key=secret.reveal() if secret is not None else key,
             **self.options.format_options.arguments(self.format, record_bytes=record_bytes),
             **more,

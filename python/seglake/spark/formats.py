@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, cast
 import pyarrow as pa
 
 import seglake
-from seglake._types import DialectName, FormatName
+from seglake._types import DialectName
 
 from .uint64 import without_uint64
 
@@ -122,7 +122,7 @@ def _schema_of_nothing(
     # A schema depends on the format and its options alone, so that no file of that format is needed for it.
     with seglake.open(
         b"",
-        format=cast("FormatName", format),
+        format=format,
         key=_ANY_KEY,
         on_damage="skip",
         columns=columns,

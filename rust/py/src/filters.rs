@@ -2,13 +2,22 @@
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyBytes, PyString, PyTuple};
+use pyo3::types::{PyBool, PyBytes, PyList, PyString, PyTuple};
 use seglake::format::{Column, ColumnKind, Filter, Format, Scalar};
 use seglake::uuid6::is_v6;
 
 use crate::field_in::{from_python, wrong_type};
 
 const OPERATORS: &str = "==, !=, <, <=, >, >=, in and not in";
+
+/// The conditions as a list: whoever gave them may change or exhaust what they were in.
+pub(crate) fn listed<'py>(filters: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    if filters.is_instance_of::<PyString>() || filters.is_instance_of::<PyTuple>() {
+        return Err(malformed(filters));
+    }
+    let conditions = filters.try_iter()?.collect::<PyResult<Vec<_>>>()?;
+    Ok(PyList::new(filters.py(), conditions)?.into_any())
+}
 
 /// The records that meet all conditions: tuples of a column's name, an operator and a value, or a list of values for `in` and
 /// `not in`.
@@ -21,10 +30,7 @@ pub(crate) fn filter(
     let Some(filters) = filters else {
         return Ok(filter);
     };
-    if filters.is_instance_of::<PyString>() || filters.is_instance_of::<PyTuple>() {
-        return Err(malformed(filters));
-    }
-    for condition in filters.try_iter()? {
+    for condition in listed(filters)?.try_iter()? {
         let condition = condition?;
         let Ok((name, operator, value)) = condition.extract::<(String, String, Bound<'_, PyAny>)>()
         else {

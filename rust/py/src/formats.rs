@@ -29,7 +29,15 @@ fn object<'py>(py: Python<'py>, format: &Format, options: &Options) -> PyResult<
     static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     static COLUMN: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     let class = COLUMN.import(py, "seglake._types", "Column")?;
-    let column = |own: &Column| class.call1((own.name, own.kind.as_str(), own.optional));
+    let column = |own: &Column| {
+        let facts = (
+            own.name,
+            own.kind.as_str(),
+            own.optional,
+            own.order.as_str(),
+        );
+        class.call1(facts)
+    };
     let columns = format.columns(options).iter().map(column);
     let fields = PyDict::new(py);
     fields.set_item("name", format.name)?;

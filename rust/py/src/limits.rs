@@ -32,6 +32,17 @@ pub(crate) fn setting(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Setting>
     if let Ok(flag) = value.cast::<PyBool>() {
         return Ok(flag.is_true().into());
     }
+    let mut declared = FORMATS
+        .iter()
+        .flat_map(|own| [own.open_options, own.create_options]);
+    if declared.any(|own| {
+        own.iter()
+            .any(|own| own.name == name && !is_set_by_name(own))
+    }) {
+        return Err(PyValueError::new_err(format!(
+            "{name} is an argument of its own"
+        )));
+    }
     match value.extract::<i128>() {
         Ok(number) if number < 0 => Ok(i64::try_from(number).unwrap_or(i64::MIN).into()),
         Ok(number) => Ok(u64::try_from(number).unwrap_or(u64::MAX).into()),

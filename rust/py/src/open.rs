@@ -6,7 +6,7 @@ use pyo3::types::PyDict;
 use seglake::columns::{Limits, Selection, UuidType};
 
 use crate::error::raise;
-use crate::filters::filter;
+use crate::filters::{filter, listed};
 use crate::key::Origin;
 use crate::limits::General;
 use crate::part::Part;
@@ -115,7 +115,9 @@ pub(crate) fn open<'py>(
         limits: of_limits,
         ..
     } = arguments.open(source)?;
-    let filter = filter(filters, format, format.columns(&options))?;
+    // What is gone through once is kept for pickling.
+    let filters = filters.map(listed).transpose()?;
+    let filter = filter(filters.as_ref(), format, format.columns(&options))?;
     let options = options.strict(strict).filter(filter).prune(prune);
     let selection = Selection::new(format, &options, columns.as_deref(), uuids);
     let selection = selection.and_then(|selection| match copy {

@@ -13,7 +13,6 @@ import pyarrow as pa
 
 import seglake
 from seglake._text import printable_path
-from seglake._types import FormatName
 from seglake.spark.files import path_text
 from seglake.spark.formats import FormatOptions, column_names
 from seglake.spark.versions import reduced
@@ -298,7 +297,7 @@ class TaskRunner:
     def _open(self, path: str, format: str) -> seglake.Reader:
         return seglake.open(
             path,
-            format=cast("FormatName", format),
+            format=format,
             key=self.key_file,
             on_damage="skip",
             columns=[*column_names(format, self.format_options), "position"],

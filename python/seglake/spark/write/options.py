@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import seglake
 from seglake._text import printable_path
-from seglake._types import DialectName, FormatName
+from seglake._types import DialectName
 
 from .. import option_values as parse
 from ..formats import FormatOptions, write_options
@@ -58,7 +58,7 @@ class WriteOptions:
     """
 
     folder: str
-    segment_format: FormatName
+    segment_format: str
     create: Mapping[str, Any]
     facts: FormatFacts
     corrupt_column: str
@@ -93,7 +93,7 @@ class WriteOptions:
             raise ValueError(f"option {name} does not concern format {format}: its checksums take no key")
         return cls(
             folder=folder,
-            segment_format=cast("FormatName", format),
+            segment_format=format,
             create=create,
             facts=facts,
             corrupt_column=read.get("columnNameOfCorruptRecord", parse.not_empty, "_corrupt_record"),

@@ -7,14 +7,15 @@ may begin, and in which words of Spark's it is mended.
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any, Final
+
+import seglake
 
 __all__ = ["Order"]
 
-_ASCENDING: Final = ("uuid", "offset")
-# Numbers that count from 0 in each file: of its records, or of a tenant's in a partition.
-_COUNTING: Final = ("seq", "index")
-_LAST_PARTITION: Final = (1 << 32) - 1
+# The numbers of groups of records, such as partitions, have at most 32 bits.
+_LAST_GROUP: Final = (1 << 32) - 1
 
 
 @dataclass(frozen=True)
@@ -24,18 +25,20 @@ class Order:
     Attributes:
         ascending: the column that ascends strictly within a file, None where there is none.
         counting: the column that counts from 0 in each file, None likewise.
+        groups: the columns within whose values it counts, none where it counts all records.
     """
 
     ascending: str | None
     counting: str | None
+    groups: tuple[str, ...]
 
     @classmethod
-    def of(cls, columns: Sequence[str]) -> "Order":
-        """Returns the order for these columns."""
-        return cls(
-            next((name for name in _ASCENDING if name in columns), None),
-            next((name for name in _COUNTING if name in columns), None),
-        )
+    def of(cls, names: Sequence[str], format: seglake.Format) -> "Order":
+        """Returns the order of rows with these columns, in files of this format."""
+        ordered = {column.order: column.name for column in format.columns if column.name in names}
+        counting = ordered.get("counting")
+        groups = tuple(name for name in format.identifier if name != counting) if counting is not None else ()
+        return cls(ordered.get("ascending"), counting, groups)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -45,7 +48,7 @@ class Order:
     @property
     def watched(self) -> list[str]:
         """The columns by which `advice` tells what is wrong with a row."""
-        return [*self.columns, *(("partition",) if self.counting == "index" else ())]
+        return [*self.columns, *self.groups]
 
     def advice(self, refused: Mapping[str, Any] | None, last: Any) -> str:
         """Returns what to add to the frame, empty where the order is not what is wrong.
@@ -55,17 +58,20 @@ class Order:
                 file.
             last: what the last record of the file is found by, as `Writer.last` has it.
         """
-        if self.counting == "index" and (refused is None or 0 <= refused["partition"] <= _LAST_PARTITION):
+        if self.groups:
+            if refused is not None and not all(_is_possible(refused[name]) for name in self.groups):
+                return ""
+            groups = ", ".join(f'"{name}"' for name in self.groups)
             return (
-                '. Add .drop("index") to have messages numbered anew in each file, or .repartition("partition", '
-                '"tenant").sortWithinPartitions("partition", "tenant", "index") to keep the numbers of a single segment'
+                f'. Add .drop("{self.counting}") to have messages numbered anew in each file, or .repartition({groups})'
+                f'.sortWithinPartitions({groups}, "{self.counting}") to keep the numbers of a single segment'
             )
         if refused is None:
             return ""
-        if self.counting == "seq" and refused["seq"] != (0 if last is None else last + 1):
+        if self.counting is not None and refused[self.counting] != (0 if last is None else last + 1):
             return (
-                '. Add .drop("seq") to have messages numbered anew in each file, or .repartition(1)'
-                '.sortWithinPartitions("seq") to keep the numbers of a single oplog'
+                f'. Add .drop("{self.counting}") to have messages numbered anew in each file, or .repartition(1)'
+                f'.sortWithinPartitions("{self.counting}") to keep the numbers of a single file'
             )
         given = _comparable(refused[self.ascending]) if self.ascending is not None else None
         if isinstance(given, uuid.UUID) and given.version != 6:
@@ -82,6 +88,10 @@ class Order:
                     f'.sort("{self.ascending}") for files that follow one another'
                 )
         return ""
+
+
+def _is_possible(group: Any) -> bool:
+    return not isinstance(group, int | Decimal) or 0 <= group <= _LAST_GROUP
 
 
 def _comparable(value: Any) -> Any:

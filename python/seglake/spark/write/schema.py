@@ -22,7 +22,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from ..formats import LOCATION_COLUMNS, column_names, native_schema
+from ..formats import LOCATION_COLUMNS, column_names, format_named, native_schema
 from ..schema import DAMAGE_TYPE, same_but_for_null, spark_schema
 from .options import WriteOptions
 from .order import Order
@@ -73,7 +73,7 @@ class WriteSchema:
             else:
                 raise ValueError(_unknown_column(field.name, known, options))
         _refuse_missing(names, known, options)
-        order = Order.of(names)
+        order = Order.of(names, format_named(format))
         not_null = [name for name in names if name in options.facts.required or name in order.columns]
         if "timestamp" in names:
             not_null.append("timestamp")

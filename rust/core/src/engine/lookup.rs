@@ -8,7 +8,7 @@ use super::filtered::Filtering;
 use super::{Filter, Format, Options, Start, Step, Walk};
 use crate::error::{Error, Result};
 use crate::own::Own;
-use crate::record::{Checked, Column, ColumnKind, Found, OwnedRows, RecordId, Rows, Scalar};
+use crate::record::{Checked, Column, Found, Order, OwnedRows, RecordId, Rows, Scalar};
 use crate::source::Source;
 
 /// What looking up several records gave.
@@ -117,9 +117,8 @@ pub(crate) struct WalkingLookup {
 
 impl WalkingLookup {
     pub(crate) fn new(format: &'static Format, source: Arc<dyn Source>, options: &Options) -> Self {
-        let options = options.clone().format(format).prune(false)
- // which is what this is for
-;
+        // Pruning is what a look-up is for.
+        let options = options.clone().format(format).prune(false);
         Self {
             format,
             source,
@@ -133,8 +132,7 @@ impl WalkingLookup {
         let mut plan = Plan {
             filter: Filter::default(),
             missing: BTreeMap::new(),
-            // Records ascend by UUIDs wherever they have one.
-            ascends: matches!(identifying.as_slice(), [column] if column.kind == ColumnKind::Uuid),
+            ascends: matches!(identifying.as_slice(), [column] if column.order == Order::Ascending),
             columns: self.format.identifying_places(&self.options),
         };
         for (place, id) in ids.iter().enumerate() {

@@ -23,7 +23,9 @@ pub use crate::engine::{
 };
 use crate::error::{Error, Result};
 use crate::own::Own;
-pub use crate::record::{Checked, Column, ColumnKind, Found, RecordId, Room, Rows, Scalar, Value};
+pub use crate::record::{
+    Checked, Column, ColumnKind, Found, Order, RecordId, Room, Rows, Scalar, Value,
+};
 use crate::source::Source;
 
 // Here, beside each other: which types may be a `dyn Writer`.

@@ -1,7 +1,34 @@
 //! What records are made of: columns, their kinds, and values.
 
+/// How the values of a column follow one another in a file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Order {
+    /// In any order.
+    #[default]
+    Any,
+    /// Each is greater than the one before.
+    Ascending,
+    /// From 0, each is greater by 1 than the one before: of all records, or of those with the same values of the other columns
+    /// that records are found by.
+    Counting,
+}
+
+impl Order {
+    /// The name that callers use.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Any => "any",
+            Self::Ascending => "ascending",
+            Self::Counting => "counting",
+        }
+    }
+}
+
 /// One column of a format's records, or one field of a structured column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Column {
     /// Its name, the same in Arrow, Python, Spark and the command line.
     pub name: &'static str,
@@ -9,6 +36,8 @@ pub struct Column {
     pub kind: ColumnKind,
     /// Whether records can be written without: it follows from the rest, or may be missing.
     pub optional: bool,
+    /// How its values follow one another in a file that is sound.
+    pub order: Order,
 }
 
 impl Column {
@@ -19,6 +48,7 @@ impl Column {
             name,
             kind,
             optional: false,
+            order: Order::Any,
         }
     }
 
@@ -29,7 +59,15 @@ impl Column {
             name,
             kind,
             optional: true,
+            order: Order::Any,
         }
+    }
+
+    /// The same, with values in this order.
+    #[must_use]
+    pub(crate) const fn in_order(mut self, order: Order) -> Self {
+        self.order = order;
+        self
     }
 }
 

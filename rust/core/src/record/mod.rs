@@ -14,7 +14,7 @@ pub(crate) mod views;
 
 pub use buffer::{ColumnBuffer, Values};
 pub use checked::Checked;
-pub use column::{Column, ColumnKind, Value};
+pub use column::{Column, ColumnKind, Order, Value};
 pub use id::RecordId;
 pub(crate) use owned::OwnedRows;
 pub use owned::{Found, Record};

@@ -35,7 +35,7 @@ pub use writer::Writer;
 use crate::engine::lookup::WalkingLookup;
 use crate::engine::settings::{APPENDS, FormatOption, KEY, ZERO_TORN_TAIL};
 use crate::engine::{Applied, Format, Start};
-use crate::record::{Checked, Column, ColumnKind};
+use crate::record::{Checked, Column, ColumnKind, Order};
 
 /// How far a new or opened file is filled with zeros.
 const PREALLOCATE: FormatOption = FormatOption::bytes(
@@ -81,7 +81,7 @@ pub static FORMAT: Format = Format {
 
 /// What records of active and sealed segments have.
 pub(super) const COLUMNS: &[Column] = &[
-    Column::new("uuid", ColumnKind::Uuid),
+    Column::new("uuid", ColumnKind::Uuid).in_order(Order::Ascending),
     Column::optional("timestamp", ColumnKind::Timestamp),
     Column::new("type", ColumnKind::Text),
     Column::new("value", ColumnKind::Binary),

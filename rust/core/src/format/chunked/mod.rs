@@ -43,7 +43,7 @@ use crate::engine::settings::{APPENDS, FormatOption, OptionKind, ZERO_TORN_TAIL}
 use crate::engine::{Applied, Format, IndexFile, Likelihood, Options};
 use crate::error::Result;
 use crate::record::Checked;
-use crate::record::{Column, ColumnKind};
+use crate::record::{Column, ColumnKind, Order};
 use crate::saturating::saturating_usize;
 use crate::source::{Source, Window};
 use judge::{Fault, Head};
@@ -149,7 +149,7 @@ static INDEX_FILE: IndexFile = IndexFile {
 };
 
 const COLUMNS: &[Column] = &[
-    Column::optional("offset", ColumnKind::Int64),
+    Column::optional("offset", ColumnKind::Int64).in_order(Order::Ascending),
     Column::new("timestamp", ColumnKind::Timestamp),
     Column::new("value", ColumnKind::Binary),
 ];

@@ -56,7 +56,7 @@ use crate::engine::settings::{FormatOption, OVERWRITES};
 use crate::engine::{Applied, Format, Likelihood, Options};
 use crate::error::Result;
 use crate::record::Checked;
-use crate::record::{Column, ColumnKind};
+use crate::record::{Column, ColumnKind, Order};
 use crate::source::Source;
 
 /// Which layout is written.
@@ -102,7 +102,7 @@ pub static FORMAT: Format = Format {
 const COLUMNS: &[Column] = &[
     Column::new("partition", ColumnKind::Int64),
     Column::new("tenant", ColumnKind::Text),
-    Column::optional("index", ColumnKind::Int64),
+    Column::optional("index", ColumnKind::Int64).in_order(Order::Counting),
     Column::new("value", ColumnKind::Binary),
 ];
 

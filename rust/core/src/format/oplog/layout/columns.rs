@@ -1,7 +1,7 @@
 //! What the messages of each dialect have.
 
 use crate::engine::Dialect;
-use crate::record::{Column, ColumnKind};
+use crate::record::{Column, ColumnKind, Order};
 
 // The places of columns: those of all dialects, and behind them those of `autobase`.
 pub(crate) const SEQ: usize = 0;
@@ -46,7 +46,7 @@ const fn optional(column: Column) -> Column {
     Column::optional(column.name, column.kind)
 }
 
-const SEQ_COLUMN: Column = Column::optional("seq", ColumnKind::Int64);
+const SEQ_COLUMN: Column = Column::optional("seq", ColumnKind::Int64).in_order(Order::Counting);
 const KEYS_COLUMN: Column = Column::optional("keys", ColumnKind::List(&ColumnKind::Binary));
 
 const TREE: ColumnKind = ColumnKind::Struct(&[binary("tree_hash"), uint("length")]);
