@@ -130,6 +130,7 @@ lint: $(VENV)/.extension ## Run the linters and type checks alone
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --locked --no-deps --all-features --package seglake --package highway-batch
 	$(BIN)/python scripts/structure.py
 	CARGO="$(CARGO)" $(BIN)/python scripts/public_api.py
+	$(BIN)/python scripts/stub_docs.py
 	$(BIN)/ruff check $(CHECKED_PYTHON)
 	$(BIN)/ruff format --check $(CHECKED_PYTHON)
 	$(BIN)/pyright

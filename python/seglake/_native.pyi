@@ -89,7 +89,55 @@ def open(
     batch_rows: int = 131072,
     limits: Limits | None = None,
     filesystem: _FileSystem | None = None,
-) -> Reader: ...
+) -> Reader:
+    """Opens a file for reading. `source` is a path, a URI that `pyarrow.fs` or `fsspec` knows, a seekable binary
+    file object, or a buffer.
+
+    format: the format's name; None tells it by content and extension.
+    dialect: how an oplog's messages are laid out: "draft" (default), "draft-1.1" or "autobase".
+    columns: the columns of Arrow batches; beside the format's own there are "path", "position", and "cause",
+        which says what is wrong with a record that is given out all the same.
+    filters: the records to give, all conditions at once: tuples of a column, an operator (==, !=, <, <=, >, >=,
+        in, not in) and a value, after in and not in a list. Times are aware datetimes or microseconds since 1970,
+        UUIDs uuid.UUIDs, 16 bytes or text, types and tenants text as records show it or bytes. UUIDs are ordered
+        by their time: such bounds are of version 6.
+    on_damage: "raise" raises DamageError at damage, "skip" reads on after it and warns once (DamageWarning).
+    key: the key of the checksums: 32 bytes, the path of a file that holds one (32 raw bytes or 64 hexadecimal
+        digits), or a list of these to try in order. None: the environment variable SEGLAKE_KEY where it is set,
+        else the public default key.
+    threads: how many threads, 1 by default, read batches and Arrow streams, None for one for each core: of files
+        that `Reader.split` can split. Rows, damage and errors are those of one thread, in the same order; memory
+        is for a few batches for each thread. With prune=True or part= there is one. A file that was made such
+        that a part of it cannot be read by itself, as no damage makes it, raises ValueError.
+    mmap: False reads the file in windows, so memory stays flat and a file that shrinks is an error. True maps it:
+        faster to look up in, but where somebody truncates the file meanwhile, or its disk fails, the process is
+        killed (SIGBUS); where somebody writes to it, what was checked may not be what is returned.
+    copy: False gives bytes and text in Arrow as views (binary_view, string_view): values are not copied but named
+        where they are in the map or buffer, which stays for as long as any batch does. Needs mmap=True, or bytes
+        or a read-only buffer that nobody changes meanwhile; not for chunked files, whose values are compressed.
+        Single records and get() are as ever.
+    prune: False goes through the file up to where no record of `filters` can follow, and reports what it finds on
+        the way. True reads no more than such records can be in, by a proven index or table of contents, or a
+        chunked file's headers: the same records, but damage elsewhere goes unnoticed, and `report` is of what was
+        read. Where an index is damaged, or does not lead to a record that is asked for, all of the file is read.
+    part: one of the parts that `Reader.split` gave: records and batches are of this part alone, while looking up
+        and `ledger()` are of the whole file. Raises ValueError for a part of another file.
+    index: where a chunked file's index is: a path, URI, file object or buffer; None looks beside the file, False
+        uses none.
+    uuid_type: UUID columns as fixed-size binary ("fixed"), plain binary ("binary") or text ("string").
+    batch_rows: a batch ends before it has more rows; it has at least one.
+    limits: a dict of limits in bytes. `record_bytes` (2147483647): a larger record raises LimitError when it is
+        to be returned. `batch_bytes` (8388608): a batch ends before it has more bytes of values, but has at least
+        one row. Of chunked files: `chunk_memory_bytes` (67108864): a chunk with more content is decoded twice
+        instead of into a buffer. `chunk_bytes` (1073741824): one with more content raises LimitError. Of sealed
+        files: `lookup_table_bytes` (16777216): the most memory for a table that makes `get` faster.
+    filesystem: a `pyarrow.fs.FileSystem` or an `fsspec` file system. `source` is then a path or URI within it,
+        and so is `index`.
+
+    Raises FileNotFoundError and other OSErrors, FormatError where the format cannot be told, ValueError (also for
+    options that do not concern the format, where it is named), TypeError.
+    """
+
 def verify(
     source: _Source,
     *,
@@ -102,7 +150,21 @@ def verify(
     limits: Limits | None = None,
     progress: Callable[[int, int], object] | None = None,
     filesystem: _FileSystem | None = None,
-) -> Report: ...
+) -> Report:
+    """Reads a file to its end and checks every record; damage is in the report, not raised.
+
+    `progress(done, total)` is called now and then, and at the end, with bytes; what it raises ends the verifying.
+
+    explain: also find what damage probably comes from, for this many damaged ranges, the first ones (True: 100).
+        They are in `report.diagnoses`. The file is then read again as far as the last of them, and `progress`
+        told of that as well.
+    threads: how many threads read, 1 by default, None for one for each core: files that `Reader.split` can split.
+        The report is the same. Where only one reading of the whole can tell what is damaged, that follows, and
+        `progress` begins anew. The others are as in `open`.
+
+    Raises FormatError where the format cannot be told, OSError where the file cannot be read.
+    """
+
 def create(
     path: str | PathLike[str],
     *,
@@ -113,15 +175,49 @@ def create(
     zero_torn_tail: bool = False,
     preallocate: int = 0,
     options: _CreateOptions | None = None,
-) -> Writer: ...
-def formats(*, dialect: DialectName | None = None) -> dict[str, Format]: ...
+) -> Writer:
+    """Creates a file, or opens one to append to.
+
+    format: the format's name. What does not concern it raises ValueError.
+    dialect: how messages are laid out: "draft" (default), "draft-1.1" or "autobase" (oplog).
+    key: the key of the checksums, as in `open` (active, sealed). Of several the first is written with.
+    if_exists: what is done with a file that exists already. "error" raises FileExistsError; "append" goes on
+        after its last record, and walks it first (active, chunked, oplog); "overwrite" replaces it once the new
+        one is complete (sealed, tenant).
+    zero_torn_tail: if an existing file ends in a torn tail, remove that and go on there. Otherwise it raises
+        DamageError. Damage of other kinds at the end, and a key that seems wrong, always do.
+    preallocate: fill the file with zeros to this many bytes beforehand, so that appending need not grow it
+        (active).
+    options: a dict of what else the format declares; `formats()` has names, kinds, ranges and defaults. Sealed:
+        `trailer` (True), whether checksums are written after the data. Tenant: `version` (2), of the layout;
+        `memory_bytes` (67108864), how many bytes of messages are kept in memory before they are spilled to
+        temporary files. Chunked: `chunk_bytes` (262144) and `chunk_records` (65536), how much a chunk has at
+        most, which is lost together where it is damaged; `level` (1), of zstd; `index` (True), whether the index
+        is written beside the file.
+
+    Raises OSError where the file cannot be written or another writer has it open; ValueError.
+    """
+
+def formats(*, dialect: DialectName | None = None) -> dict[str, Format]:
+    """The formats that there are, by their names.
+
+    `dialect` is how the messages of an oplog are laid out, on which its columns depend. Raises ValueError for an
+    unknown one.
+    """
+
 def detect(
     source: _Source,
     *,
     dialect: DialectName | None = None,
     key: _Key | None = None,
     filesystem: _FileSystem | None = None,
-) -> Detection: ...
+) -> Detection:
+    """Tells a file's format by its content, and by its extension where the content does not tell. Formats without a
+    magic number (active, oplog) are told by their first records; an oplog's are decoded as `dialect` says.
+
+    Raises OSError where the file cannot be read.
+    """
+
 def seal(
     source: _Source,
     path: str | PathLike[str],
@@ -132,7 +228,20 @@ def seal(
     overwrite: bool = False,
     progress: Callable[[int, int], object] | None = None,
     filesystem: _FileSystem | None = None,
-) -> Report: ...
+) -> Report:
+    """Makes a sealed segment of an active one, and returns what was found in the source. Each record keeps the
+    checksum that it has, which is never computed anew; the new file is read back before it gets its name, and can
+    be read by its owner alone.
+
+    trailer: whether the checksums are written behind the data.
+    overwrite: replace an existing file once the new one is complete. Otherwise it raises FileExistsError.
+    on_damage: "raise" seals nothing of a damaged file, "skip" what is sound of it: the report tells of the rest.
+    progress: called as in `verify`, with bytes of the source. The other arguments are as in `open`.
+
+    Raises DamageError, WrongKeyError (whatever `on_damage` says), ValueError where the source is no active
+    segment, OSError.
+    """
+
 def recover(
     source: _Source,
     path: str | PathLike[str],
@@ -147,7 +256,28 @@ def recover(
     limits: Limits | None = None,
     progress: Callable[[int, int], object] | None = None,
     filesystem: _FileSystem | None = None,
-) -> Recovered: ...
+) -> Recovered:
+    """Writes the good records of a damaged file to a new one of the same format, with the checksums that they had,
+    and every other byte to a quarantine, with a manifest from which `undo_recover` makes the file again. The
+    source is never touched.
+
+    The new file is read back, and the damaged one put together again from it and the quarantine, before any of
+    them appears: then all do, synced, and readable by their owner alone, or none does. A sound file is copied as
+    it is.
+
+    quarantine: where the bytes go that are not in the new file; the manifest gets `.manifest.jsonl` behind its
+        name. None: `path` with `.quarantine` behind it, and only if there are any.
+    overwrite: replace existing files. Otherwise they raise FileExistsError.
+    force: recover also a file in which nothing checks, which is probably read with a wrong key: all of it is put
+        aside.
+    renumber: where a message is lost that others follow, give those other numbers, and rewrite what refers to
+        them (oplog).
+    progress: called as in `verify`. The other arguments are as there.
+
+    Raises ValueError where nothing checks, where messages would have to be renumbered or cannot be, and where two
+    of the files are the same; what `verify` raises; OSError where a file cannot be written.
+    """
+
 def undo_recover(
     recovered: _Source,
     path: str | PathLike[str],
@@ -156,7 +286,21 @@ def undo_recover(
     overwrite: bool = False,
     progress: Callable[[int, int], object] | None = None,
     filesystem: _FileSystem | None = None,
-) -> int: ...
+) -> int:
+    """Writes the file again that `recover` made `recovered` of, bit for bit, and returns its length in bytes.
+
+    Both files are held against the manifest before anything is written, and the result before it gets its name.
+
+    quarantine: the file in which the other bytes are. None: `recovered` with `.quarantine` behind its name; a
+        recovered file that is elsewhere needs it.
+    overwrite: replace an existing file. Otherwise it raises FileExistsError.
+    progress: called as in `verify`, with the bytes that are read, twice.
+    filesystem: as in `open`; `recovered` is then within it.
+
+    Raises FormatError where the manifest is none, or the files are not those that it is about; ValueError;
+    OSError.
+    """
+
 def convert(
     source: _Source,
     path: str | PathLike[str],
@@ -174,7 +318,24 @@ def convert(
     limits: Limits | None = None,
     progress: Callable[[int, int], object] | None = None,
     filesystem: _FileSystem | None = None,
-) -> Report: ...
+) -> Report:
+    """Writes the records of a file to a new one of any format, which appears under its name when it is complete, and
+    returns what was found in the source.
+
+    to: the format to write; None takes it from the extension of `path`.
+    drop: columns that may be lost, by name; fields of structures as "clock.seq". What would be lost otherwise
+        raises ValueError with the names.
+    set: values for columns that the source does not have, the same for all records. None for `uuid` and
+        `timestamp` makes new ones of the present.
+    options: options of `create` for the new file, for example {"dialect": "draft-1.1"}: all but `if_exists`.
+    overwrite: replace an existing file once the new one is complete. Otherwise it raises FileExistsError.
+    on_damage: "raise" converts nothing of a damaged file, "skip" what is sound of it.
+    progress: called as in `verify`, with bytes of the source. The other arguments are as in `open`.
+
+    Raises what `open` and `create` raise; ValueError for a record that the new format cannot hold, and for a key
+    that is probably wrong.
+    """
+
 def index(
     source: _Source,
     path: str | PathLike[str] | None = None,
@@ -182,47 +343,148 @@ def index(
     overwrite: bool = True,
     limits: Limits | None = None,
     filesystem: _FileSystem | None = None,
-) -> Index: ...
-def decode_message(data: Buffer, *, dialect: DialectName = "draft", seq: int | None = None) -> Record: ...
-def decode_system(data: Buffer, *, dialect: DialectName = "draft") -> dict[str, Any]: ...
+) -> Index:
+    """Builds the index of a chunked file anew, from its good chunks, and returns it. It appears when it is complete:
+    at `path`, or beside the file with the extension `index`.
+
+    overwrite: replace an existing index. Otherwise it raises FileExistsError.
+    limits, filesystem: as in `open`. The index of a file elsewhere needs a `path`.
+
+    Raises ValueError where the source is no chunked file, or has no path on this machine and none is given;
+    OSError; LimitError. Damage of the file is no error: chunks that are damaged have no item.
+    """
+
+def decode_message(data: Buffer, *, dialect: DialectName = "draft", seq: int | None = None) -> Record:
+    """Decodes one message of an oplog that comes from elsewhere: a body in another format, a column of a table, a
+    queue. `data` is the message without the length that frames it in a file.
+
+    dialect: "draft", "draft-1.1" or "autobase".
+    seq: its sequence number, if that is known: a message of "draft-1.1" can refer to its own keys then.
+        References to keys of other messages give null keys.
+
+    Raises DamageError where the bytes are no message of this dialect, with the offset within the message.
+    """
+
+def decode_system(data: Buffer, *, dialect: DialectName = "draft") -> dict[str, Any]:
+    """Decodes the part of a message that is never encrypted and returns a dict of `version`, `checkpointer`,
+    `checkpoint` (a dict of `tree_hash` and `length`, or None) and `node`, the rest as bytes.
+
+    Raises DamageError as `decode_message`; ValueError for the dialect "autobase", whose messages begin otherwise.
+    """
+
 def encode_message(
     record: Record | Mapping[str, Any] | None = None, /, *, dialect: DialectName = "draft", **fields: Any
-) -> bytes: ...
-def uuid6(timestamp: datetime | None = None) -> _uuid.UUID: ...
+) -> bytes:
+    """Encodes one message of an oplog, without the length that frames it in a file: a Record, a mapping with the
+    same names, or the fields. What `decode_message` gives encodes back to the same bytes where they were written
+    in the shortest way.
+
+    In "draft-1.1", `seq` is needed where the message refers to its own keys; other references have to be given
+    with their `seq` and `offset`. In "autobase" version 2 is written.
+
+    Raises ValueError for what the dialect cannot hold, TypeError.
+    """
+
+def uuid6(timestamp: datetime | None = None) -> _uuid.UUID:
+    """A UUID of version 6, time-ordered (RFC 9562).
+
+    Without `timestamp`, of the present time: each is greater than the one before, also within 100 ns and when the
+    clock steps back. With `timestamp`, an aware datetime, of that time to the microsecond: repeated calls with
+    one time ascend.
+
+    Raises ValueError for a naive datetime or a time before 1582-10-15 or after 5236-03-31.
+    """
 
 @final
 class Reader:
+    """An open segment. It can be read more than once, and by several threads: each iteration is a pass of its own."""
     @property
-    def path(self) -> str | None: ...
+    def path(self) -> str | None:
+        """The file's path; None where the source is no path."""
     @property
-    def format(self) -> str: ...
+    def format(self) -> str:
+        """The format's name."""
     @property
-    def size(self) -> int: ...
+    def size(self) -> int:
+        """The length of the file when it was opened, in bytes."""
     @property
-    def schema(self) -> Schema: ...
+    def schema(self) -> Schema:
+        """The columns that Arrow batches have. `pyarrow.schema(reader.schema)` makes it a pyarrow schema."""
     @property
-    def unproven(self) -> Literal["damage", "unchecked"] | None: ...
+    def unproven(self) -> Literal["damage", "unchecked"] | None:
+        """Why something that `get` or `get_many` did not find may be in the file all the same: `damage`, or
+        `unchecked` for files without checksums. None where all that was not found is proven not to be there.
+        """
     @property
-    def report(self) -> Report: ...
+    def report(self) -> Report:
+        """What the latest pass has read so far."""
     @property
-    def closed(self) -> bool: ...
+    def closed(self) -> bool:
+        """Whether the reader is closed."""
     def __iter__(self) -> Records: ...
-    def batches(self) -> Batches: ...
-    def split(self, max_bytes: int = 134217728) -> list[Part]: ...
-    def get(self, *id: Any, **fields: Any) -> Record | None: ...
+    def batches(self) -> Batches:
+        """The records as Arrow record batches, which `pyarrow.record_batch` takes. Errors are raised as they are,
+        while those within an Arrow stream come wrapped.
+        """
+    def split(self, max_bytes: int = 134217728) -> list[Part]:
+        """Splits the file into parts of about `max_bytes` bytes each, which `open(..., part=...)` reads by
+        themselves, on any machine. Together they give each record, and each damaged range, that the whole file
+        gives, once, in their order.
+
+        There is one part where the file has no more bytes, where its format has no parts (active, oplog), or
+        where it is not certain that parts give what the whole does: sealed files without a trailer, under a key
+        that was not given, or with a damaged index; tenant files of version 1 or with a damaged table of
+        contents; chunked files with a damaged header or a torn tail. Reads no records. Raises ValueError where
+        `max_bytes` is not positive.
+        """
+    def get(self, *id: Any, **fields: Any) -> Record | None:
+        """One record, or None: by its UUID (active, sealed; a `uuid.UUID`, its 16 bytes or its text), offset
+        (chunked), sequence number (oplog), or by partition, tenant and index (tenant), positional or by name.
+
+        What is found has been checked. Reading strictly, damage at which the record might have stood is an error.
+        Without checksums (sealed files without a trailer, version 1 of tenant files, oplogs) that a record is
+        absent cannot be proven.
+        """
     @overload
-    def get_many(self, ids: _ArrowStream | _ArrowArray) -> Batch: ...
+    def get_many(self, ids: _ArrowStream | _ArrowArray) -> Batch:
+        """Several records, None where there is none, in the order in which they are asked for; some may be asked for
+        twice.
+
+        `ids` is a sequence of what `get` takes, tuples where that is several things: the result is a list of
+        Records. Or it is an Arrow array (of a struct where it is several things): the result is a Batch of as
+        many rows with the reader's columns, all null where there is no such record: the fastest way, for UUIDs
+        with an array of `fixed_size_binary[16]`.
+        """
     @overload
     def get_many(self, ids: Iterable[Any]) -> list[Record | None]: ...
-    def range(self, filters: _Filters) -> Records: ...
-    def partitions(self) -> list[int]: ...
-    def tenants(self, partition: int | None = None) -> list[str]: ...
-    def blocks(self) -> list[dict[str, Any]]: ...
-    def index(self) -> Index | None: ...
-    def ledger(self) -> Ledger: ...
-    def records_from(self, position: int) -> Records: ...
-    def read_bytes(self, start: int, end: int) -> bytes: ...
-    def close(self) -> None: ...
+    def range(self, filters: _Filters) -> Records:
+        """The records that meet `filters`, as in `open`, reading no more of the file than it takes."""
+    def partitions(self) -> list[int]:
+        """The partitions of a tenant file, in ascending order. Raises ValueError for other formats."""
+    def tenants(self, partition: int | None = None) -> list[str]:
+        """The tenants of a tenant file, or of one of its partitions, each once in ascending order, as text like
+        `Record.tenant`. Reads no more than the table of contents where that is sound. Raises ValueError for other
+        formats.
+        """
+    def blocks(self) -> list[dict[str, Any]]:
+        """The blocks of a tenant file, whatever `on_damage` says: a dict of `position` (bytes), `partition`,
+        `tenant`, `tenant_bytes` and `messages` (their number) for each that is good, in file order. Raises
+        ValueError for other formats.
+        """
+    def index(self) -> Index | None:
+        """A chunked file's index, held against the file; None where there is none. Raises ValueError for other
+        formats.
+        """
+    def ledger(self) -> Ledger:
+        """The whole file as Spans in file order, whatever `on_damage` says. Each byte of the file is in exactly one."""
+    def records_from(self, position: int) -> Records:
+        """The records from the one that begins at `position` on: an offset in bytes, as `Record.position` gives it.
+        Where no record begins there, it is damage.
+        """
+    def read_bytes(self, start: int, end: int) -> bytes:
+        """Bytes `start` to `end` of the file, as they are."""
+    def close(self) -> None:
+        """Closes the reader: every later use of it, also by iterators that it gave, raises ValueError."""
     def __enter__(self) -> Self: ...
     def __exit__(
         self,
@@ -237,216 +499,356 @@ class Reader:
 
 @final
 class Part:
+    """A part of a file, from `Reader.split`: `open(..., part=...)` reads it by itself. It holds no bytes of records
+    and no key, and pickles as the JSON that `to_json` gives.
+    """
     @staticmethod
-    def from_json(json: str) -> Part: ...
-    def to_json(self) -> str: ...
+    def from_json(json: str) -> Part:
+        """A part from what `to_json` gave. Raises ValueError where it is none."""
+    def to_json(self) -> str:
+        """The part as JSON, which is opaque: it may look different in another version."""
     @property
-    def nbytes(self) -> int: ...
+    def nbytes(self) -> int:
+        """About how many bytes of the file are read for it."""
     @property
-    def is_whole(self) -> bool: ...
+    def is_whole(self) -> bool:
+        """Whether it is the whole file."""
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
     def __reduce__(self) -> tuple[Any, ...]: ...
 
 @final
 class Records(Iterator[Record]):
+    """An iterator over the records of a reader."""
     def __iter__(self) -> Self: ...
     def __next__(self) -> Record: ...
 
 @final
 class Batches(Iterator[Batch]):
+    """An iterator over record batches of a reader."""
     def __iter__(self) -> Self: ...
     def __next__(self) -> Batch: ...
     @property
-    def report(self) -> Report: ...
+    def report(self) -> Report:
+        """What this pass has read so far."""
 
 @final
 class Ledger(Iterator[Span]):
+    """An iterator over the ranges of a file, in file order."""
     def __iter__(self) -> Self: ...
     def __next__(self) -> Span: ...
 
 @final
 class Batch:
+    """Some records as an Arrow record batch, and the damage that was found on the way to them."""
     @property
-    def num_rows(self) -> int: ...
+    def num_rows(self) -> int:
+        """How many records there are; 0 where only damage was found."""
     @property
-    def value_bytes(self) -> int: ...
+    def value_bytes(self) -> int:
+        """How many bytes the records' values have."""
     @property
-    def damage(self) -> list[Span]: ...
+    def damage(self) -> list[Span]:
+        """Damaged ranges that became known since the batch before, as Spans in file order."""
     def __len__(self) -> int: ...
     def __arrow_c_schema__(self) -> object: ...
     def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
 
 @final
 class Schema:
+    """The columns of batches."""
     @property
-    def names(self) -> list[str]: ...
+    def names(self) -> list[str]:
+        """The columns' names."""
     @property
-    def types(self) -> list[str]: ...
+    def types(self) -> list[str]:
+        """The columns' Arrow types, as text."""
     def __len__(self) -> int: ...
     def __arrow_c_schema__(self) -> object: ...
 
 @final
 class Record:
+    """A checked record. Its attributes are the columns of its format; those that are structures are dicts, or lists
+    of them.
+    """
     @property
-    def uuid(self) -> _uuid.UUID: ...
+    def uuid(self) -> _uuid.UUID:
+        """active, sealed: the record's `uuid.UUID`, of version 6."""
     @property
-    def timestamp(self) -> datetime | None: ...
+    def timestamp(self) -> datetime | None:
+        """active, sealed, chunked: the record's time as an aware datetime in UTC, to the microsecond; None where the
+        calendar cannot hold it.
+        """
     @property
-    def timestamp_us(self) -> int: ...
+    def timestamp_us(self) -> int:
+        """active, sealed, chunked: the record's time in microseconds since 1970-01-01 UTC."""
     @property
-    def type(self) -> str: ...
+    def type(self) -> str:
+        r"""active, sealed: the type as text: UTF-8, with `\xNN` for each byte that is not, and `\x5c` for a
+        backslash.
+        """
     @property
-    def type_bytes(self) -> bytes: ...
+    def type_bytes(self) -> bytes:
+        """active, sealed: the type as it is in the file."""
     @property
-    def partition(self) -> int: ...
+    def partition(self) -> int:
+        """tenant: the partition's ID."""
     @property
-    def tenant(self) -> str: ...
+    def tenant(self) -> str:
+        """tenant: the tenant's ID as text, shown like `type`."""
     @property
-    def tenant_bytes(self) -> bytes: ...
+    def tenant_bytes(self) -> bytes:
+        """tenant: the tenant's ID as it is in the file."""
     @property
-    def index(self) -> int: ...
+    def index(self) -> int:
+        """tenant: the record's place among those of its tenant in its partition, from 0."""
     @property
-    def offset(self) -> int: ...
+    def offset(self) -> int:
+        """chunked: the message offset."""
     @property
-    def seq(self) -> int: ...
+    def seq(self) -> int:
+        """oplog: the message's place in the log, from 0."""
     @property
-    def version(self) -> int: ...
+    def version(self) -> int:
+        """oplog: the version of the message's layout."""
     @property
-    def checkpointer(self) -> int | None: ...
+    def checkpointer(self) -> int | None:
+        """oplog: how many messages ago the last checkpoint was."""
     @property
-    def checkpoint(self) -> dict[str, Any] | None: ...
+    def checkpoint(self) -> dict[str, Any] | None:
+        """oplog: the checkpoint as a dict, or None."""
     @property
-    def clock(self) -> list[dict[str, Any]]: ...
+    def clock(self) -> list[dict[str, Any]]:
+        """oplog: the vector clock as a list of dicts of `key` and `length`."""
     @property
-    def abi(self) -> int | None: ...
+    def abi(self) -> int | None:
+        """oplog: the version of the application's values."""
     @property
-    def batch(self) -> int: ...
+    def batch(self) -> int:
+        """oplog: how many messages of an atomic batch are still to come."""
     @property
-    def keys(self) -> list[bytes] | None: ...
+    def keys(self) -> list[bytes] | None:
+        """oplog: the keys that the message declares, as a list of bytes, or None."""
     @property
-    def max_supported_version(self) -> int | None: ...
+    def max_supported_version(self) -> int | None:
+        """oplog, `autobase`: the newest version that the writer understood, or None."""
     @property
-    def optimistic(self) -> bool | None: ...
+    def optimistic(self) -> bool | None:
+        """oplog, `autobase`: whether the message is optimistic."""
     @property
-    def digest(self) -> dict[str, Any] | None: ...
+    def digest(self) -> dict[str, Any] | None:
+        """oplog, `autobase`: the digest as a dict of `pointer` and `key`, or None."""
     @property
-    def trace(self) -> dict[str, Any] | None: ...
+    def trace(self) -> dict[str, Any] | None:
+        """oplog, `autobase`: the trace as a dict, or None."""
     @property
-    def flags(self) -> int | None: ...
+    def flags(self) -> int | None:
+        """oplog, `autobase`: the outer flags as they are in the message, or None."""
     @property
-    def extra(self) -> bytes | None: ...
+    def extra(self) -> bytes | None:
+        """oplog, `autobase`: bytes behind the fields that this version knows, or None."""
     @property
-    def value(self) -> bytes | Any: ...
+    def value(self) -> bytes | Any:
+        """The message; None where an oplog's has none."""
     @property
-    def position(self) -> int: ...
+    def position(self) -> int:
+        """Where the record begins in its file, in bytes; in a chunked file, where its chunk does."""
     @property
-    def cause(self) -> str | None: ...
-    def to_dict(self) -> dict[str, Any]: ...
+    def cause(self) -> str | None:
+        """What is wrong with a record that is given out all the same (`dangling_reference`), or None."""
+    def to_dict(self) -> dict[str, Any]:
+        """The fields, those among them that are derived, and the position as a dict of the same names."""
 
 @final
 class Report:
+    """What was found in a file, or in the part of it that has been read."""
     @property
-    def ok(self) -> bool: ...
+    def ok(self) -> bool:
+        """Whether nothing is damaged."""
     @property
-    def path(self) -> str | None: ...
+    def path(self) -> str | None:
+        """The file, or None for a buffer."""
     @property
-    def format(self) -> str: ...
+    def format(self) -> str:
+        """The format's name."""
     @property
-    def checked(self) -> Literal["checksum", "structure"]: ...
+    def checked(self) -> Literal["checksum", "structure"]:
+        """How records were checked: "checksum", or "structure" where the file has no checksums."""
     @property
-    def bytes(self) -> int: ...
+    def bytes(self) -> int:
+        """How many bytes of the file are accounted for: all of them once it has been read to its end."""
     @property
-    def records(self) -> int: ...
+    def records(self) -> int:
+        """How many records are good."""
     @property
-    def first_timestamp_us(self) -> int | None: ...
+    def first_timestamp_us(self) -> int | None:
+        """The least time of a record, in microseconds since 1970-01-01 UTC."""
     @property
-    def last_timestamp_us(self) -> int | None: ...
+    def last_timestamp_us(self) -> int | None:
+        """The greatest time of a record, in microseconds since 1970-01-01 UTC."""
     @property
-    def totals(self) -> list[dict[str, Any]]: ...
+    def totals(self) -> list[dict[str, Any]]:
+        """Bytes and ranges by kind and cause: a list of dicts of `kind`, `cause`, `bytes`, `ranges`."""
     @property
-    def damage(self) -> list[Span]: ...
+    def damage(self) -> list[Span]:
+        """The first 10,000 damaged ranges, in file order, as Spans."""
     @property
-    def truncated(self) -> bool: ...
+    def truncated(self) -> bool:
+        """Whether there are more damaged ranges than `damage` names; `totals` counts them all."""
     @property
-    def wrong_key(self) -> bool: ...
+    def wrong_key(self) -> bool:
+        """Whether nothing checked though the structure is sound to the end: the key is probably not the file's."""
     @property
-    def diagnoses(self) -> list[Diagnosis]: ...
+    def diagnoses(self) -> list[Diagnosis]:
+        """What the first damaged ranges probably come from, as Diagnosis, in the order of `damage`: empty unless
+        `verify` was asked to explain.
+        """
     def __arrow_c_schema__(self) -> object: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
-    def to_dict(self) -> dict[str, Any]: ...
+    def to_dict(self) -> dict[str, Any]:
+        """All attributes as a dict of the same names, fit for JSON: each damaged range is a dict of `start`, `end`,
+        `kind`, `cause`, each diagnosis one of its fields.
+        """
 
 @final
 class Recovered:
+    """What was recovered of a file, and where the rest of it is."""
     @property
-    def report(self) -> Report: ...
+    def report(self) -> Report:
+        """What was found in the damaged file."""
     @property
-    def lost(self) -> bool: ...
+    def lost(self) -> bool:
+        """Whether anything was damaged: what that was is not in the new file, or, where it was an index, is made
+        anew.
+        """
     @property
-    def path(self) -> str: ...
+    def path(self) -> str:
+        """The new file."""
     @property
-    def bytes(self) -> int: ...
+    def bytes(self) -> int:
+        """Its length in bytes."""
     @property
-    def records(self) -> int: ...
+    def records(self) -> int:
+        """How many records it has: all that were good."""
     @property
-    def carried(self) -> int: ...
+    def carried(self) -> int:
+        """How many bytes of the damaged file are in the new one."""
     @property
-    def quarantined(self) -> int: ...
+    def quarantined(self) -> int:
+        """How many bytes of the damaged file are in the quarantine."""
     @property
-    def quarantine(self) -> str | None: ...
+    def quarantine(self) -> str | None:
+        """The file that those are in; None where there are none and no file was named."""
     @property
-    def manifest(self) -> str | None: ...
+    def manifest(self) -> str | None:
+        """The file that says where each byte of the damaged file is now; None where there is no quarantine."""
     @property
-    def index(self) -> str | None: ...
-    def to_dict(self) -> dict[str, Any]: ...
+    def index(self) -> str | None:
+        """The index of the new file (chunked, where the damaged file had one), or None."""
+    def to_dict(self) -> dict[str, Any]:
+        """All attributes as a dict of the same names, fit for JSON: `report` is that of Report.to_dict."""
 
 @final
 class Index:
+    """The index of a chunked file, as it is on disk and as far as it agrees with the file."""
     @property
-    def path(self) -> str | None: ...
+    def path(self) -> str | None:
+        """The index's path; None where it is no file."""
     @property
-    def size(self) -> int: ...
+    def size(self) -> int:
+        """The index's length in bytes."""
     @property
-    def ok(self) -> bool: ...
+    def ok(self) -> bool:
+        """Whether all of it agrees with the file."""
     @property
-    def items(self) -> list[tuple[int, int]]: ...
+    def items(self) -> list[tuple[int, int]]:
+        """The items that hold, as tuples of a chunk's first message offset and where the chunk begins in the file,
+        in bytes.
+        """
     @property
-    def ledger(self) -> list[Span]: ...
+    def ledger(self) -> list[Span]:
+        """The index's own ranges as Spans in order; an item that holds is a `record`."""
     def __len__(self) -> int: ...
 
 @final
 class Detection:
+    """What format a file seems to be of, and how sure that is."""
     @property
-    def format(self) -> str | None: ...
+    def format(self) -> str | None:
+        """The format's name; None where it cannot be told."""
     @property
-    def confidence(self) -> Literal["certain", "likely", "unknown"]: ...
+    def confidence(self) -> Literal["certain", "likely", "unknown"]:
+        """ "certain" where a checksum proves it, "likely", or "unknown"."""
     @property
-    def reason(self) -> str: ...
+    def reason(self) -> str:
+        """Why, for a person."""
 
 @final
 class Writer:
+    """Writes records to one file. Leaving the `with` block closes it.
+
+    Append-only formats (active, chunked, oplog) buffer: `flush` hands records to the operating system, `sync` to
+    the disk, and what was written until an exception leaves the `with` block is valid. Formats that are written
+    whole (sealed, tenant) appear under their name when they are closed, and not at all when the block is left by
+    an exception.
+    """
     @property
-    def path(self) -> str: ...
+    def path(self) -> str:
+        """The file's path."""
     @property
-    def format(self) -> str: ...
+    def format(self) -> str:
+        """The format's name."""
     @property
-    def extension(self) -> str: ...
+    def extension(self) -> str:
+        """The usual extension of such files, without the dot."""
     @property
-    def required(self) -> list[str]: ...
+    def required(self) -> list[str]:
+        """The columns of which each record has a value of its own, in their order. The others follow from the rest
+        or may be missing.
+        """
     @property
-    def position(self) -> int | None: ...
+    def position(self) -> int | None:
+        """Where the next record will begin, in bytes from the start of the file; None where that is not known yet."""
     @property
-    def last(self) -> Any: ...
+    def last(self) -> Any:
+        """What the last record in the file is found by, as `write` returned it; None while there is none."""
     @property
-    def found(self) -> Report | None: ...
+    def found(self) -> Report | None:
+        """What was in the file when it was opened to append to; None where formats are written whole."""
     @property
-    def closed(self) -> bool: ...
-    def write(self, record: Record | Mapping[str, Any] | None = None, /, **fields: Any) -> Any: ...
-    def write_batch(self, data: _ArrowStream | _ArrowArray, /) -> int: ...
-    def flush(self) -> None: ...
-    def sync(self) -> None: ...
-    def close(self) -> None: ...
-    def abandon(self) -> None: ...
+    def closed(self) -> bool:
+        """Whether the writer is closed."""
+    def write(self, record: Record | Mapping[str, Any] | None = None, /, **fields: Any) -> Any:
+        """Writes one record: a Record, a mapping with the same names as `Record.to_dict` gives, or the fields.
+        Returns what it will be found by: its UUID (active, sealed), offset (chunked), sequence number (oplog), or
+        partition, tenant and index.
+
+        What follows from the rest may be left out: `uuid` (one of the present time is made, behind the last),
+        `timestamp`, `offset`, `index`, `seq`. `type` and `tenant` as text are taken as records show them. `value`
+        as text is written as UTF-8. A `partition` and `tenant` without a `value` add a tenant that has no
+        messages.
+
+        Raises ValueError for what the format cannot hold (UUIDs or offsets that do not ascend, lengths, unknown
+        fields), and TypeError: nothing is written then. Raises OSError where a full buffer cannot be written.
+        """
+    def write_batch(self, data: _ArrowStream | _ArrowArray, /) -> int:
+        """Writes the records of an Arrow table, record batch or stream and returns how many. Its columns are those
+        of the format; those that may be left out in `write` may be missing. `path`, `position` and `cause` may be
+        there too.
+
+        Raises ValueError for other columns, and what `write` refuses; its note and its attribute `row` name the
+        row, and those before it are written.
+        """
+    def flush(self) -> None:
+        """Hands all records to the operating system. After an OSError it can be called again."""
+    def sync(self) -> None:
+        """Hands all records to the disk. After an OSError the file must be opened again."""
+    def close(self) -> None:
+        """Completes and closes the file. Closing twice does nothing; after an OSError it can be called again."""
+    def abandon(self) -> None:
+        """Closes the file without completing it: append-only formats keep what was written, the others leave
+        nothing.
+        """
     def __enter__(self) -> Self: ...
     def __exit__(
         self,
