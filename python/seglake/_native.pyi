@@ -7,6 +7,7 @@ from os import PathLike
 from types import TracebackType
 from typing import Any, BinaryIO, Literal, Protocol, Self, TypeAlias, final, overload
 
+from pyarrow import Table
 from typing_extensions import Buffer
 
 from seglake._remote import RemoteFile
@@ -85,7 +86,7 @@ def open(
     prune: bool = False,
     part: Part | None = None,
     index: _Index | None = None,
-    uuid_type: Literal["fixed", "binary", "string"] = "fixed",
+    uuid_type: Literal["uuid", "arrow.uuid", "binary", "string"] = "uuid",
     batch_rows: int = 131072,
     limits: Limits | None = None,
     filesystem: _FileSystem | None = None,
@@ -124,7 +125,9 @@ def open(
         and `ledger()` are of the whole file. Raises ValueError for a part of another file.
     index: where a chunked file's index is: a path, URI, file object or buffer; None looks beside the file, False
         uses none.
-    uuid_type: UUID columns as fixed-size binary ("fixed"), plain binary ("binary") or text ("string").
+    uuid_type: UUID columns as fixed-size binary of 16 bytes in network byte order ("uuid"), the same with Arrow's
+        extension type `arrow.uuid`, which DuckDB and pyarrow take for UUIDs ("arrow.uuid"), plain binary
+        ("binary") or text ("string").
     batch_rows: a batch ends before it has more rows; it has at least one.
     limits: a dict of limits in bytes. `record_bytes` (2147483647): a larger record raises LimitError when it is
         to be returned. `batch_bytes` (8388608): a batch ends before it has more bytes of values, but has at least
@@ -425,6 +428,19 @@ class Reader:
     def batches(self) -> Batches:
         """The records as Arrow record batches, which `pyarrow.record_batch` takes. Errors are raised as they are,
         while those within an Arrow stream come wrapped.
+        """
+    def read_all(self) -> Table:
+        """The records as a `pyarrow.Table`, which takes as much memory as they do. Needs pyarrow."""
+    def head(self, rows: int = 5) -> Table:
+        """The first `rows` records as a `pyarrow.Table`, without reading much more of the file than these. Needs
+        pyarrow.
+
+        Damage before them is an error, or passed over, as `on_damage` says. Raises ValueError where `rows` is
+        negative.
+        """
+    def count(self) -> int:
+        """The number of records: those of `filters`, where there are some. Every record is checked, and none is
+        copied.
         """
     def split(self, max_bytes: int = 134217728) -> list[Part]:
         """Splits the file into parts of about `max_bytes` bytes each, which `open(..., part=...)` reads by

@@ -122,7 +122,7 @@ def test_columns(segment: Path) -> None:
         seglake.open(segment, columns=["valeu"])
     with pytest.raises(ValueError, match="twice"):
         seglake.open(segment, columns=["value", "value"])
-    for kind, first in {"fixed": pa.binary(16), "binary": pa.binary(), "string": pa.string()}.items():
+    for kind, first in {"uuid": pa.binary(16), "binary": pa.binary(), "string": pa.string()}.items():
         table = pa.table(seglake.open(segment, columns=["uuid"], uuid_type=kind))  # pyright: ignore[reportArgumentType]
         assert table.schema.field("uuid").type == first
     assert table["uuid"][0].as_py() == str(next(iter(seglake.open(segment))).uuid)
@@ -482,3 +482,81 @@ def test_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "secret" not in str(raised.value)
     with pytest.raises(FileNotFoundError):
         seglake.verify(path, key=tmp_path / "absent")
+
+
+def test_tables(segment: Path) -> None:
+    with seglake.open(segment, columns=["value", "position"], batch_rows=3) as reader:
+        assert reader.read_all().equals(pa.table(reader))
+        assert reader.report.records == 10
+        for rows in (0, 1, 3, 4, 10, 11, 1 << 40):
+            assert reader.head(rows).equals(pa.table(reader).slice(0, rows)), rows
+        assert reader.head().num_rows == 5
+        with pytest.raises(ValueError, match="rows is -1: it is at least 0"):
+            reader.head(-1)
+        assert reader.count() == 10
+    assert repr(reader).endswith(", closed)")
+    for use in (reader.read_all, reader.head, reader.count):
+        with pytest.raises(ValueError, match="closed"):
+            use()
+    late: list[Any] = [("timestamp", ">=", START + timedelta(seconds=8))]
+    assert seglake.open(segment, filters=late, prune=True).count() == 2
+
+
+def test_tables_of_damaged_files(damaged: Path) -> None:
+    with seglake.open(damaged) as reader:
+        for use in (reader.read_all, reader.count):
+            with pytest.raises(seglake.DamageError):
+                use()
+    for name in ("read_all", "count"):
+        with pytest.warns(seglake.DamageWarning), seglake.open(damaged, on_damage="skip") as reader:
+            found = getattr(reader, name)()
+            assert (found if name == "count" else found.num_rows) == 9
+            assert not reader.report.ok
+
+
+def test_head_reads_little(tmp_path: Path) -> None:
+    path = tmp_path / "large.active"
+    with seglake.create(path, format="active") as writer:
+        for _ in range(300):
+            writer.write(type="t", value=bytes(100_000))
+    content = bytearray(path.read_bytes())
+    content[-100] ^= 1  # damage that is not met
+    path.write_bytes(content)
+    with seglake.open(path) as reader:
+        assert reader.head(2).num_rows == 2
+        assert reader.report.bytes < len(content) // 5
+
+
+def test_all_is_read_with_threads_and_interrupts(segment: Path, tmp_path: Path) -> None:
+    """Reading runs Python's signal handlers, which takes the GIL."""
+    path = tmp_path / "many.sealed"
+    with seglake.create(path, format="sealed") as writer:
+        for number in range(20_000):
+            writer.write(type="t", value=b"%d" % number)
+    one = seglake.open(path, columns=["value"]).read_all()
+    assert one["value"].to_pylist() == [b"%d" % number for number in range(20_000)]
+    with seglake.open(path, columns=["value"], threads=3, batch_rows=500) as reader:
+        assert reader.read_all().equals(one)
+        assert reader.count() == 20_000
+
+
+def test_uuids_as_arrows_own_type(segment: Path) -> None:
+    duckdb, pl = pytest.importorskip("duckdb"), pytest.importorskip("polars")
+    ids = [record.uuid for record in seglake.open(segment)]
+    reader = seglake.open(segment, uuid_type="arrow.uuid", columns=["uuid", "value"])
+    assert pa.schema(reader.schema).field("uuid").type == pa.uuid()
+    table = reader.read_all()
+    assert table.schema == pa.schema(reader.schema)
+    assert table["uuid"].to_pylist() == ids
+    assert list(table.to_pandas()["uuid"]) == ids
+    assert duckdb.sql("SELECT uuid FROM reader").fetchall() == [(each,) for each in ids]
+    assert duckdb.sql("SELECT typeof(uuid) FROM reader LIMIT 1").fetchall() == [("UUID",)]
+    assert pl.DataFrame(reader)["uuid"].to_list() == [each.bytes for each in ids]
+    found = pa.record_batch(reader.get_many(pa.array([each.bytes for each in ids[:2]], pa.binary(16))))
+    assert found["uuid"].to_pylist() == ids[:2]
+    viewed = seglake.open(segment, mmap=True, copy=False, uuid_type="arrow.uuid")
+    assert viewed.read_all()["uuid"].to_pylist() == ids
+    again = pickle.loads(pickle.dumps(reader))
+    assert again.read_all().equals(table)
+    with pytest.raises(ValueError, match=r'uuid_type is "uuid", .* not "fixed"'):
+        seglake.open(segment, uuid_type="fixed")  # pyright: ignore[reportArgumentType]

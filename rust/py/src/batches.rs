@@ -56,6 +56,13 @@ impl Batches {
     }
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Batch>> {
+        self.next_batch(py)
+    }
+}
+
+impl Batches {
+    /// The next batch; `None` at the end.
+    pub(crate) fn next_batch(&self, py: Python<'_>) -> PyResult<Option<Batch>> {
         self.shared.check_open()?;
         let next = py
             .detach(|| Ok::<_, InUse>(self.batches.hold()?.next_batch()))?
@@ -73,6 +80,10 @@ impl Batches {
 pub(crate) struct Batch(columns::Batch);
 
 impl Batch {
+    pub(crate) fn rows(&self) -> usize {
+        self.0.records.num_rows()
+    }
+
     /// Records that were looked up, so without damage beside them.
     pub(crate) fn of(records: RecordBatch) -> Self {
         Self(columns::Batch {
@@ -88,7 +99,7 @@ impl Batch {
     /// How many records there are; 0 where only damage was found.
     #[getter]
     fn num_rows(&self) -> usize {
-        self.0.records.num_rows()
+        self.rows()
     }
 
     /// How many bytes the records' values have.

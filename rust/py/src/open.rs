@@ -45,7 +45,8 @@ use crate::reopening::Reopening;
 /// part: one of the parts that `Reader.split` gave: records and batches are of this part alone, while looking up and `ledger()`
 ///     are of the whole file. Raises ValueError for a part of another file.
 /// index: where a chunked file's index is: a path, URI, file object or buffer; None looks beside the file, False uses none.
-/// uuid_type: UUID columns as fixed-size binary ("fixed"), plain binary ("binary") or text ("string").
+/// uuid_type: UUID columns as fixed-size binary of 16 bytes in network byte order ("uuid"), the same with Arrow's extension type
+///     `arrow.uuid`, which DuckDB and pyarrow take for UUIDs ("arrow.uuid"), plain binary ("binary") or text ("string").
 /// batch_rows: a batch ends before it has more rows; it has at least one.
 /// limits: a dict of limits in bytes. `record_bytes` (2147483647): a larger record raises LimitError when it is to be returned.
 ///     `batch_bytes` (8388608): a batch ends before it has more bytes of values, but has at least one row. Of chunked files:
@@ -59,7 +60,7 @@ use crate::reopening::Reopening;
 #[pyfunction]
 #[pyo3(signature = (
     source, *, format=None, dialect=None, columns=None, filters=None, on_damage="raise", key=None, threads=Some(1), mmap=false,
-    copy=true, prune=false, part=None, index=None, uuid_type="fixed", batch_rows=131072, limits=None, filesystem=None,
+    copy=true, prune=false, part=None, index=None, uuid_type="uuid", batch_rows=131072, limits=None, filesystem=None,
 ))]
 #[allow(clippy::too_many_arguments, reason = "keyword arguments")]
 pub(crate) fn open<'py>(
@@ -84,12 +85,13 @@ pub(crate) fn open<'py>(
     let py = source.py();
     let strict = is_strict(on_damage)?;
     let uuids = match uuid_type {
-        "fixed" => UuidType::Fixed,
+        "uuid" => UuidType::Fixed,
+        "arrow.uuid" => UuidType::Extension,
         "binary" => UuidType::Binary,
         "string" => UuidType::Text,
         other => {
             return Err(PyValueError::new_err(format!(
-                "uuid_type is \"fixed\", \"binary\" or \"string\", not {other:?}"
+                "uuid_type is \"uuid\", \"arrow.uuid\", \"binary\" or \"string\", not {other:?}"
             )));
         }
     };

@@ -7,8 +7,8 @@ use std::sync::atomic::Ordering;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyCapsule, PyDict, PyTuple};
-use seglake::columns::{self, Limits, Selection};
+use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList, PyTuple};
+use seglake::columns::{self, Limits, Selection, UuidType};
 use seglake::format::{self, Column, Format, Hits, Options, RecordId, Start, Unproven, Walk};
 use seglake::source::Source;
 use seglake::text::escape;
@@ -148,22 +148,59 @@ impl Reader {
         failed.map_or(Ok(found), Err)
     }
 
-    fn core_batches(&self, py: Python<'_>) -> PyResult<Arc<Exclusive<seglake::columns::Batches>>> {
+    /// The first rows of a pass as a `pyarrow.Table`.
+    ///
+    /// The batches are taken one by one: pyarrow reads streams without the GIL, and PyO3 believes that it is held as long as one
+    /// of its functions runs.
+    fn table<'py>(
+        &self,
+        py: Python<'py>,
+        batches: Arc<Exclusive<seglake::columns::Batches>>,
+        rows: usize,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let pyarrow = py.import("pyarrow")?;
+        let batches = Batches::new(batches, !self.options.strict, self.shared.clone());
+        let (found, mut left) = (PyList::empty(py), rows);
+        while left > 0
+            && let Some(batch) = batches.next_batch(py)?
+        {
+            py.check_signals()?;
+            let count = batch.rows().min(left);
+            let batch = pyarrow.call_method1("record_batch", (batch,))?;
+            found.append(batch.call_method1("slice", (0, count))?)?;
+            left -= count;
+        }
+        let schema = pyarrow.call_method1("schema", (self.schema(),))?;
+        let table = pyarrow.getattr("Table")?;
+        table.call_method1("from_batches", (found, schema))
+    }
+
+    /// The records with the reader's columns.
+    fn own_batches(&self, py: Python<'_>) -> PyResult<Arc<Exclusive<seglake::columns::Batches>>> {
+        self.core_batches(py, self.selection.clone(), self.limits, self.passes.threads)
+    }
+
+    fn core_batches(
+        &self,
+        py: Python<'_>,
+        selection: Selection,
+        limits: Limits,
+        threads: usize,
+    ) -> PyResult<Arc<Exclusive<seglake::columns::Batches>>> {
         self.shared.check_open()?;
-        let (source, selection) = (self.source.clone(), self.selection.clone());
+        let source = self.source.clone();
         let batches = py.detach(|| {
-            let Passes { part, threads } = &self.passes;
-            if part.is_none() {
+            if self.passes.part.is_none() {
                 return columns::Batches::threaded(
                     source,
                     &self.options,
                     selection,
-                    self.limits,
-                    *threads,
+                    limits,
+                    threads,
                 );
             }
             let start = self.start();
-            columns::Batches::starting(source, &self.options, selection, self.limits, start)
+            columns::Batches::starting(source, &self.options, selection, limits, start)
         });
         let batches = Arc::new(Exclusive::new(batches.map_err(|error| raise(py, error))?));
         self.begin(batches.clone());
@@ -231,10 +268,43 @@ impl Reader {
     /// within an Arrow stream come wrapped.
     fn batches(&self, py: Python<'_>) -> PyResult<Batches> {
         Ok(Batches::new(
-            self.core_batches(py)?,
+            self.own_batches(py)?,
             !self.options.strict,
             self.shared.clone(),
         ))
+    }
+
+    /// The records as a `pyarrow.Table`, which takes as much memory as they do. Needs pyarrow.
+    fn read_all<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.table(py, self.own_batches(py)?, usize::MAX)
+    }
+
+    /// The first `rows` records as a `pyarrow.Table`, without reading much more of the file than these. Needs pyarrow.
+    ///
+    /// Damage before them is an error, or passed over, as `on_damage` says. Raises ValueError where `rows` is negative.
+    #[pyo3(signature = (rows=5))]
+    fn head<'py>(&self, py: Python<'py>, rows: i64) -> PyResult<Bound<'py, PyAny>> {
+        let rows = usize::try_from(rows)
+            .map_err(|_| PyValueError::new_err(format!("rows is {rows}: it is at least 0")))?;
+        let limits = self.limits.rows(rows.clamp(1, self.limits.rows));
+        let batches = self.core_batches(py, self.selection.clone(), limits, 1)?;
+        self.table(py, batches, rows)
+    }
+
+    /// The number of records: those of `filters`, where there are some. Every record is checked, and none is copied.
+    fn count(&self, py: Python<'_>) -> PyResult<u64> {
+        let position = ["position".to_owned()];
+        let selection =
+            Selection::new(self.format, &self.options, Some(&position), UuidType::Fixed);
+        let selection = selection.map_err(|error| raise(py, error))?;
+        let batches = self.core_batches(py, selection, self.limits, self.passes.threads)?;
+        let batches = Batches::new(batches, !self.options.strict, self.shared.clone());
+        let mut count = 0;
+        while let Some(batch) = batches.next_batch(py)? {
+            count += batch.rows() as u64;
+            py.check_signals()?;
+        }
+        Ok(count)
     }
 
     /// Splits the file into parts of about `max_bytes` bytes each, which `open(..., part=...)` reads by themselves, on any
@@ -444,7 +514,7 @@ impl Reader {
     ) -> PyResult<Bound<'py, PyCapsule>> {
         drop(requested_schema);
         let stream = Stream::new(
-            self.core_batches(py)?,
+            self.own_batches(py)?,
             self.selection.schema.clone(),
             !self.options.strict,
             self.shared.clone(),
@@ -464,8 +534,9 @@ impl Reader {
 
     fn __repr__(&self) -> String {
         let name = self.path().unwrap_or(OsStr::new("<buffer>"));
+        let state = if self.closed() { ", closed" } else { "" };
         format!(
-            "Reader({name:?}, format={:?}, size={})",
+            "Reader({name:?}, format={:?}, size={}{state})",
             self.format.name,
             self.source.len()
         )

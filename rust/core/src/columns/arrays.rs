@@ -1,5 +1,6 @@
 //! Filled columns as Arrow arrays, without a copy.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow_array::{
@@ -16,7 +17,7 @@ use crate::record::{ColumnBuffer, UuidType, Values};
 
 pub(super) fn data_type(kind: ColumnKind, uuids: UuidType) -> DataType {
     match (kind, uuids) {
-        (ColumnKind::Uuid, UuidType::Fixed) => DataType::FixedSizeBinary(16),
+        (ColumnKind::Uuid, UuidType::Fixed | UuidType::Extension) => DataType::FixedSizeBinary(16),
         (ColumnKind::Uuid, UuidType::Text) | (ColumnKind::Text, _) => DataType::Utf8,
         (ColumnKind::Uuid, UuidType::Binary) | (ColumnKind::Binary, _) => DataType::Binary,
         (ColumnKind::Timestamp, _) => {
@@ -35,6 +36,24 @@ pub(super) fn data_type(kind: ColumnKind, uuids: UuidType) -> DataType {
         }
     }
 }
+
+/// The field of a column.
+pub(super) fn field(name: &str, kind: ColumnKind, uuids: UuidType) -> Field {
+    let field = Field::new(name, data_type(kind, uuids), true);
+    match (kind, uuids) {
+        (ColumnKind::Uuid, UuidType::Extension) => {
+            let entries = EXTENSION.map(|(key, value)| (key.to_owned(), value.to_owned()));
+            field.with_metadata(HashMap::from(entries))
+        }
+        _ => field,
+    }
+}
+
+/// What says that fixed-size binary is UUIDs: Arrow's canonical extension type, whose parameters are empty.
+const EXTENSION: [(&str, &str); 2] = [
+    ("ARROW:extension:name", "arrow.uuid"),
+    ("ARROW:extension:metadata", ""),
+];
 
 pub(super) fn array(
     column: ColumnBuffer,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
-use super::arrays::{array, data_type, internal};
+use super::arrays::{array, field, internal};
 use crate::engine::{Format, Hits, Options};
 use crate::error::{Error, Result};
 use crate::record::views::{Home, Views};
@@ -88,7 +88,7 @@ impl Selection {
                 }
             };
             chosen.push((choice, kind));
-            fields.push(Field::new(name, data_type(kind, uuids), true));
+            fields.push(field(name, kind, uuids));
         }
         let values = names.iter().any(|name| name == "value");
         Ok(Self {
@@ -115,7 +115,7 @@ impl Selection {
                 ColumnKind::Text => DataType::Utf8View,
                 _ => field.data_type().clone(),
             };
-            Field::new(field.name(), data_type, field.is_nullable())
+            Field::clone(field).with_data_type(data_type)
         });
         self.schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
         Ok(self)

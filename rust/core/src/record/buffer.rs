@@ -66,7 +66,9 @@ impl ColumnBuffer {
     #[must_use]
     pub fn new(kind: ColumnKind, uuids: UuidType) -> Self {
         Self::of(match (kind, uuids) {
-            (ColumnKind::Uuid, UuidType::Fixed) => Values::Fixed16(Vec::new()),
+            (ColumnKind::Uuid, UuidType::Fixed | UuidType::Extension) => {
+                Values::Fixed16(Vec::new())
+            }
             (ColumnKind::Uuid, UuidType::Text) | (ColumnKind::Text, _) => Values::Text {
                 offsets: vec![0],
                 data: String::new(),
