@@ -120,7 +120,7 @@ def made_up() -> Iterator[tuple[bytes, bytes, str, int, int, datetime]]:
             "batch": 1,
             "value": f"{name} says {offset}".encode(),
         }
-        message = seglake.encode_message(fields, dialect="draft")
+        message = seglake.oplog.encode(fields, dialect="draft")
         if (name, offset) == BROKEN:
             message = message[:-2]
         moment = datetime(2024, 6, 15, tzinfo=UTC) + timedelta(seconds=number)

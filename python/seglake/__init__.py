@@ -1,5 +1,6 @@
 """Read, write and verify binary log segments: every record checked, every damaged byte accounted for."""
 
+from . import oplog
 from ._errors import ColumnsError, DamageError, DamageWarning, FormatError, LimitError, SeglakeError, WrongKeyError
 from ._native import (
     Batch,
@@ -18,10 +19,7 @@ from ._native import (
     __version__,
     convert,
     create,
-    decode_message,
-    decode_system,
     detect,
-    encode_message,
     formats,
     index,
     open,
@@ -64,13 +62,11 @@ __all__ = [
     "__version__",
     "convert",
     "create",
-    "decode_message",
-    "decode_system",
     "detect",
-    "encode_message",
     "formats",
     "index",
     "open",
+    "oplog",
     "recover",
     "seal",
     "undo_recover",
@@ -87,6 +83,7 @@ for _public in (
     Diagnosis,
     Format,
     FormatError,
+    FormatOption,
     LimitError,
     Neighbour,
     Repair,

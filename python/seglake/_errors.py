@@ -43,7 +43,7 @@ class ColumnsError(SeglakeError, ValueError):
 class DamageError(SeglakeError):
     """The file is damaged.
 
-    `path` is the file (None for a buffer), `offset` the absolute offset in bytes of the damage, `cause` the
+    `path` is the file (None for a buffer), `byte_offset` the absolute offset of the damage, `cause` the
     ledger's word for it, `expected` and `actual` what should have been there and what was.
     """
 
@@ -52,14 +52,14 @@ class DamageError(SeglakeError):
         message: str,
         *,
         path: str | None,
-        offset: int,
+        byte_offset: int,
         cause: str,
         expected: str,
         actual: str,
     ) -> None:
         super().__init__(message)
         self.path = path
-        self.offset = offset
+        self.byte_offset = byte_offset
         self.cause = cause
         self.expected = expected
         self.actual = actual

@@ -709,7 +709,7 @@ class Report:
     def damage(self) -> list[Span]:
         """The first 10,000 damaged ranges, in file order, as Spans."""
     @property
-    def truncated(self) -> bool:
+    def damage_truncated(self) -> bool:
         """Whether there are more damaged ranges than `damage` names; `totals` counts them all."""
     @property
     def wrong_key(self) -> bool:

@@ -190,11 +190,12 @@ class Neighbour(NamedTuple):
 class Repair(NamedTuple):
     """A single bit that, flipped back, makes something check: a proposal, which nothing applies.
 
-    `offset` is the byte's offset in the file, `bit` the bit's number in it (0 the least significant), `old` the byte as
-    it is, `new` the byte with the bit flipped. What then checks (`checks`, such as `record`) is from `start` to `end`.
+    `byte_offset` is the byte's offset in the file, `bit` the bit's number in it (0 the least significant), `old` the
+    byte as it is, `new` the byte with the bit flipped. What then checks (`checks`, such as `record`) is from `start` to
+    `end`.
     """
 
-    offset: int
+    byte_offset: int
     bit: int
     old: int
     new: int

@@ -100,7 +100,7 @@ def _explained(specimen: Specimen, data: bytes, reading: Reading) -> list[str]:
         wrong.append("verify explains other damage than the ledger names")
     changed = _differences(data, specimen.data)
     if len(data) == len(specimen.data) and len(changed) == 1:
-        proposed = {(repair.offset, repair.new) for found in diagnoses for repair in found.repairs}
+        proposed = {(repair.byte_offset, repair.new) for found in diagnoses for repair in found.repairs}
         if not proposed <= {(changed[0], specimen.data[changed[0]])}:
             wrong.append(f"of byte {changed[0]}, verify proposes {proposed}")
     return wrong
@@ -129,7 +129,8 @@ def _strict(layout: Layout, data: bytes, reading: Reading) -> list[str]:
             raised = error
     first = reading.damage[0] if reading.damage else None
     wrong: list[str] = []
-    if (None if raised is None else (raised.offset, raised.cause)) != (None if first is None else (first[0], first[3])):
+    met = None if raised is None else (raised.byte_offset, raised.cause)
+    if met != (None if first is None else (first[0], first[3])):
         wrong.append(f"strict reading raises {raised!r}, the first damage is {first}")
     if given != list(reading.records)[: len(given)] or (raised is None and len(given) != len(reading.records)):
         wrong.append("strict reading gives other records")

@@ -192,18 +192,18 @@ def test_every_field_of_the_committed_oplogs_is_too(airport: str) -> None:
 def test_a_single_message_decodes_like_one_of_a_file(written: Path, version: int) -> None:
     for path in oplogs(written, version):
         for (_, message), decoded in zip(unframed(path.read_bytes()), package_view(path), strict=True):
-            fields = shown(seglake.decode_message(message, dialect=DIALECT))
+            fields = shown(seglake.oplog.decode(message, dialect=DIALECT))
             assert fields | columns(decoded) == fields, path.name
 
 
 def test_encoding_gives_the_bytes_of_the_package(written: Path) -> None:
     for path in oplogs(written, 2):
         for (_, message), decoded in zip(unframed(path.read_bytes()), package_view(path), strict=True):
-            record = seglake.decode_message(message, dialect=DIALECT)
-            assert seglake.encode_message(record, dialect=DIALECT) == message, path.name
+            record = seglake.oplog.decode(message, dialect=DIALECT)
+            assert seglake.oplog.encode(record, dialect=DIALECT) == message, path.name
             fields = columns(decoded)
-            assert seglake.encode_message(fields, dialect=DIALECT) == message, path.name
-            assert seglake.encode_message(dialect=DIALECT, **fields) == message, path.name
+            assert seglake.oplog.encode(fields, dialect=DIALECT) == message, path.name
+            assert seglake.oplog.encode(dialect=DIALECT, **fields) == message, path.name
 
 
 def some_fields(source: random.Random) -> dict[str, Any]:
@@ -251,7 +251,7 @@ def some_fields(source: random.Random) -> dict[str, Any]:
 def test_the_package_reads_what_seglake_encodes(tmp_path: Path) -> None:
     source = random.Random(20)
     fields = [some_fields(source) for _ in range(500)]
-    messages = [seglake.encode_message(each, dialect=DIALECT) for each in fields]
+    messages = [seglake.oplog.encode(each, dialect=DIALECT) for each in fields]
     path = tmp_path / "seglake.oplog"
     path.write_bytes(framed(messages))
 
@@ -266,7 +266,7 @@ def test_the_package_passes_over_what_a_later_revision_may_add(tmp_path: Path) -
     source = random.Random(7)
     fields = [some_fields(source) for _ in range(50)]
     later = [
-        seglake.encode_message({**each, "flags": implied_flags(each) | 0x130, "extra": b"\x01\xff"}, dialect=DIALECT)
+        seglake.oplog.encode({**each, "flags": implied_flags(each) | 0x130, "extra": b"\x01\xff"}, dialect=DIALECT)
         for each in fields
     ]
     path = tmp_path / "later.oplog"
@@ -275,7 +275,7 @@ def test_the_package_passes_over_what_a_later_revision_may_add(tmp_path: Path) -
     for found, expected in zip(json.loads(node("decode.js", path)), fields, strict=True):
         assert columns(found) == {"max_supported_version": None, **expected}
     for message, each in zip(later, fields, strict=True):
-        record = seglake.decode_message(message, dialect=DIALECT).to_dict()
+        record = seglake.oplog.decode(message, dialect=DIALECT).to_dict()
         assert record["flags"] == implied_flags(each) | 0x130
         assert record["extra"] == b"\x01\xff"
 

@@ -39,7 +39,7 @@ def compare(data: bytes) -> None:
         return
     with pytest.raises(seglake.DamageError) as raised:
         list(seglake.open(data, format="active"))
-    assert (raised.value.offset, raised.value.cause) == (first.start, first.cause)
+    assert (raised.value.byte_offset, raised.value.cause) == (first.start, first.cause)
 
 
 @oracle

@@ -283,7 +283,7 @@ def compare(data: bytes) -> None:
         return
     with pytest.raises(seglake.DamageError) as raised:
         list(seglake.open(data, **options))
-    assert {"offset": raised.value.offset, "cause": raised.value.cause} == first
+    assert {"offset": raised.value.byte_offset, "cause": raised.value.cause} == first
 
 
 @pytest.mark.parametrize("damage", EVERY_DAMAGE, ids=" ".join)

@@ -29,7 +29,7 @@ FIELDS = {
     "repairs": list,
 }
 NEIGHBOUR = ["position", "timestamp_us", "id"]
-REPAIR = ["offset", "bit", "old", "new", "checks", "start", "end"]
+REPAIR = ["byte_offset", "bit", "old", "new", "checks", "start", "end"]
 
 
 @pytest.fixture
@@ -113,7 +113,7 @@ def test_arrow_has_every_range(tmp_path: Path) -> None:
         assert [tuple(repair.values()) for repair in row["repairs"]] == [tuple(repair) for repair in own.repairs]
     assert pa.schema(report) == table.schema
     whole: Any = pa.table(library.verify(content, format="active", explain=True))
-    assert whole.column("repairs").to_pylist()[-1][0]["offset"] == 4000
+    assert whole.column("repairs").to_pylist()[-1][0]["byte_offset"] == 4000
 
 
 def test_a_sound_report_is_an_empty_table(tmp_path: Path) -> None:

@@ -137,3 +137,11 @@ def test_make_targets_exist() -> None:
     targets = set(re.findall(r"^([a-z-]+):", makefile, re.M))
     named = {word for block in CONSOLE_BLOCKS for word in re.findall(r"^\$ make (\S+)", block.text, re.M)}
     assert {"demo", "test"} <= named <= targets
+
+
+def test_examples_in_docstrings_are_run() -> None:
+    import doctest
+
+    import seglake.oplog
+
+    assert doctest.testmod(seglake.oplog) == (0, 3)

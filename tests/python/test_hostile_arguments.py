@@ -113,8 +113,8 @@ def test_of_reading(name: str, value: Any) -> None:
 def test_sources(path: Any) -> None:
     for function in (seglake.open, seglake.verify, seglake.detect):
         attempt(lambda function=function: function(path))
-    attempt(lambda: seglake.decode_message(path))
-    attempt(lambda: seglake.decode_system(path, dialect="draft-1.1"))
+    attempt(lambda: seglake.oplog.decode(path))
+    attempt(lambda: seglake.oplog.decode_system(path, dialect="draft-1.1"))
 
 
 @short
@@ -184,7 +184,7 @@ def test_records(name: str, value: Any) -> None:
             attempt(lambda writer=writer: writer.write(value))
             attempt(lambda writer=writer: writer.write_batch(value))
     for dialect in ("draft", "draft-1.1", "autobase"):
-        attempt(lambda dialect=dialect: seglake.encode_message(dialect=dialect, **{name: value}))
+        attempt(lambda dialect=dialect: seglake.oplog.encode(dialect=dialect, **{name: value}))
 
 
 @short

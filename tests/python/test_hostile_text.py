@@ -257,7 +257,7 @@ def mistakes(path: Path) -> Iterator[Callable[[], object]]:
     yield lambda: seglake.convert(path, missing, to="oplog", drop=[path.name])
     yield lambda: seglake.convert(path, missing, to="oplog", set={path.name: 1})
     yield lambda: seglake.convert(path, missing, to="oplog", options={path.name: 1})
-    yield lambda: seglake.encode_message({path.name: 1})
+    yield lambda: seglake.oplog.encode({path.name: 1})
     closed = seglake.create(missing.with_suffix(".sealed"), format="sealed")
     closed.close()
     yield lambda: closed.write(type="a", value=b"b")

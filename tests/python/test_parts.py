@@ -131,9 +131,9 @@ def test_strict_reading_of_a_part_raises_its_own_damage(format: str, tmp_path: P
             try:
                 list(reader.batches())
             except seglake.DamageError as error:
-                raised.append(error.offset)
+                raised.append(error.byte_offset)
     assert 1 <= len(raised) <= 2
-    assert raised[0] == whole.value.offset
+    assert raised[0] == whole.value.byte_offset
 
 
 @pytest.mark.parametrize("format", SPLIT)

@@ -225,7 +225,7 @@ def test_a_report_names_the_first_damaged_ranges_and_counts_all(tmp_path: Path) 
         data[position + 22] ^= 1
     path.write_bytes(data)
     report = seglake.verify(path)
-    assert (len(report.damage), report.truncated, report.records) == (10_000, True, 10_001)
+    assert (len(report.damage), report.damage_truncated, report.records) == (10_000, True, 10_001)
     assert sum(total["ranges"] for total in report.totals if total["cause"]) == 10_001
     assert "damaged ranges=10001" in repr(report)
 
@@ -236,7 +236,7 @@ def test_reading_from_a_position(segment: Path) -> None:
     assert [int(record.value) for record in reader.records_from(position)] == [6, 7, 8, 9]
     with pytest.raises(seglake.DamageError) as raised:
         list(reader.records_from(position + 1))
-    assert raised.value.offset == position + 1
+    assert raised.value.byte_offset == position + 1
     with pytest.raises(ValueError, match="offset"):
         reader.records_from(10**6)
 

@@ -237,7 +237,7 @@ def compare(data: bytes, key: bytes) -> None:
         return
     with pytest.raises(seglake.DamageError) as raised:
         list(seglake.open(data, format="sealed", key=key))
-    assert (raised.value.offset, raised.value.cause) == (first.start, first.cause)
+    assert (raised.value.byte_offset, raised.value.cause) == (first.start, first.cause)
 
 
 @many

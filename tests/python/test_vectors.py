@@ -49,12 +49,12 @@ def test_strict_error(case: Case) -> None:
     with pytest.raises(seglake.DamageError) as raised:
         list(reader)
     error = raised.value
-    assert {"offset": error.offset, "cause": error.cause} == expected
+    assert {"offset": error.byte_offset, "cause": error.cause} == expected
     assert error.path == str(case.path)
     assert error.expected
     assert error.actual
     assert str(case.path) in str(error)
-    assert str(error.offset) in str(error)
+    assert str(error.byte_offset) in str(error)
     with pytest.raises(seglake.DamageError):
         list(reader.batches())
     with pytest.raises(pa.ArrowInvalid, match=error.cause):

@@ -254,7 +254,7 @@ def test_from_oplog_over_connect(client: Client, tmp_path: Path) -> None:
     SAMPLES["autobase"].write(tmp_path / "o.oplog")
     with seglake.create(tmp_path / "a.active", format="active") as writer:
         for fields in messages:
-            writer.write(type="op", value=seglake.encode_message(fields, dialect="autobase"))
+            writer.write(type="op", value=seglake.oplog.encode(fields, dialect="autobase"))
     shown = over_connect(client, FROM_OPLOG, tmp_path / "a.active", tmp_path / "o.oplog")
     assert shown == [str([entry["length"] for fields in messages for entry in fields["clock"]])]
 

@@ -22,7 +22,7 @@ ERROR = "struct<cause:string,offset:bigint,message:string>"
 def encode(dialect: str, fields: dict[str, Any], seq: int) -> bytes:
     if dialect == "draft-1.1":
         fields = {**fields, "seq": seq}
-    return seglake.encode_message(fields, dialect=dialect)  # pyright: ignore
+    return seglake.oplog.encode(fields, dialect=dialect)  # pyright: ignore
 
 
 def frame_of(spark: SparkSession, messages: list[bytes | None]) -> DataFrame:
@@ -42,7 +42,7 @@ def test_messages_become_structs(spark: SparkSession, dialect: Any) -> None:
     assert absent is None
     assert {str(each.pop("_error")) for each in found} == {"None"}
     assert includes(found, made)
-    decoded = [seglake.decode_message(message, dialect=dialect, seq=n) for n, message in enumerate(messages)]
+    decoded = [seglake.oplog.decode(message, dialect=dialect, seq=n) for n, message in enumerate(messages)]
     for each, record in zip(found, decoded, strict=True):
         expected = record.to_dict()
         assert each == {name: expected[name] for name in expected if name not in ("seq", "position")}
@@ -79,8 +79,8 @@ def test_a_bad_message_has_no_fields_but_an_error(spark: SparkSession) -> None:
         error = row.pop("_error")
         assert set(row.values()) == {None}
         with pytest.raises(seglake.DamageError) as damage:
-            seglake.decode_message(bad[name])
-        assert (error["cause"], error["offset"]) == (damage.value.cause, damage.value.offset)
+            seglake.oplog.decode(bad[name])
+        assert (error["cause"], error["offset"]) == (damage.value.cause, damage.value.byte_offset)
         assert error["cause"] == causes.get(name, error["cause"])
         assert error["message"] == f"expected {damage.value.expected}, found {damage.value.actual}"
 

@@ -65,7 +65,7 @@ def strict(case: Case, folder: Path) -> None:
         return
     with pytest.raises(seglake.DamageError) as error:
         decode(case, folder, mode="FAILFAST")
-    assert (error.value.offset, error.value.cause) == (expected["offset"], expected["cause"])
+    assert (error.value.byte_offset, error.value.cause) == (expected["offset"], expected["cause"])
     assert error.value.path == str(folder / Path(error.value.path or "").name)
 
 

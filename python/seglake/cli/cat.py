@@ -126,7 +126,7 @@ def command(
                     records = iter(reader) if at is None else reader.records_from(at)
                 printed = _print(records, lines, left)
             except seglake.DamageError as error:
-                if error.offset == at:
+                if error.byte_offset == at:
                     error.add_note("no record begins at --at, or the one there is damaged")
                 raise
             report = reader.report

@@ -137,4 +137,4 @@ def _identifier(columns: dict[str, Any]) -> str:
 
 def _proposal(own: Repair) -> str:
     # Octal is what every printf knows.
-    return f"in a copy: printf '\\{own.new:03o}' | dd of=COPY bs=1 seek={own.offset} conv=notrunc"
+    return f"in a copy: printf '\\{own.new:03o}' | dd of=COPY bs=1 seek={own.byte_offset} conv=notrunc"

@@ -151,7 +151,7 @@ def _damage(error: DamageError, label: str | None) -> str:
     return "\n".join(
         [
             f"{where}: {headline}",
-            f"  offset    {error.offset:,}",
+            f"  offset    {error.byte_offset:,}",
             f"  cause     {printable(error.cause)}: {meaning(error.cause)}",
             f"  expected  {printable(error.expected)}",
             f"  actual    {printable(error.actual)}",

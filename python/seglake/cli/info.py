@@ -104,7 +104,7 @@ def _facts(file: Input, how: dict[str, Any], *, whole: bool) -> tuple[dict[str, 
             facts["wrong_key"] = True
             status = exit_status(error)
         except seglake.DamageError as error:
-            facts["damage"] = {"offset": error.offset, "cause": error.cause}
+            facts["damage"] = {"offset": error.byte_offset, "cause": error.cause}
             status = exit_status(error)
         else:
             names = ("position", *schema.names)

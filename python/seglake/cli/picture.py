@@ -46,7 +46,7 @@ def cells(report: Report, width: int) -> list[Mark]:
         # Only cells that hold nothing else.
         for cell in range(-(-(report.bytes - unused) * width // report.bytes), width):
             marks[cell] = UNUSED
-    if report.truncated and report.damage:
+    if report.damage_truncated and report.damage:
         _draw(marks, report.damage[-1].end, report.bytes - unused, report.bytes, UNLISTED)
     for span in report.damage:
         _draw(marks, span.start, span.end, report.bytes, _BY_KIND.get(span.kind, DOUBTFUL))

@@ -91,10 +91,11 @@ def on_damage(command: Command) -> Command:
     """`--on-damage`: stop or go on."""
     return click.option(
         "--on-damage",
-        type=click.Choice(["raise", "skip"]),
-        default="raise",
+        type=click.Choice(["stop", "skip"]),
+        default="stop",
+        callback=_on_damage,
         show_default=True,
-        help="Stop at the first damage, or go on behind it and say at the end what was skipped.",
+        help="Stop at the first damage, or go on after it and say at the end what was skipped.",
     )(command)
 
 
@@ -165,6 +166,11 @@ def _where(
             raise click.BadParameter(f"{condition!r} is not COLUMN OP VALUE, such as 'offset >= 500'")
         conditions.append((match[1], match[2], match[3]))
     return conditions or None
+
+
+def _on_damage(_context: click.Context, _parameter: click.Parameter, value: str) -> str:
+    """Return what the library calls it: a program raises where a command stops."""
+    return "raise" if value == "stop" else value
 
 
 def _index(_context: click.Context, _parameter: click.Parameter, text: str | None) -> str | bool | None:

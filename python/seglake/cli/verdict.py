@@ -149,7 +149,7 @@ def _unlisted(report: Report) -> str:
     left = whole - min(len(report.damage), _MOST_RANGES)
     if left <= 0:
         return ""
-    where = f"--json lists the first {len(report.damage):,}" if report.truncated else "--json lists them all"
+    where = f"--json lists the first {len(report.damage):,}" if report.damage_truncated else "--json lists them all"
     return f"... and {count(left, 'more range')}: {where}\n"
 
 

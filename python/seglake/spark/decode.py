@@ -154,7 +154,7 @@ class Decoder:
                 f"{found}. Mode DROPMALFORMED would leave out the whole file: give the right key with option "
                 "checksumSecretFile, or see in mode PERMISSIVE what is there",
                 path=path,
-                offset=first.start,
+                byte_offset=first.start,
                 cause=first.cause or "checksum_mismatch",
                 expected="checksums made with the key given",
                 actual="no checksum that agrees with it",
@@ -214,9 +214,10 @@ class Decoder:
             else "Mode PERMISSIVE reads what is sound, and reports damage in rows; `seglake verify` lists all of it"
         )
         return type(error)(
-            f"{where}{error.cause} at offset {error.offset}: expected {error.expected}, found {error.actual}. {advice}",
+            f"{where}{error.cause} at offset {error.byte_offset}: expected {error.expected}, found {error.actual}. "
+            f"{advice}",
             path=error.path,
-            offset=error.offset,
+            byte_offset=error.byte_offset,
             cause=error.cause,
             expected=error.expected,
             actual=error.actual,

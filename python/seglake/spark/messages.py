@@ -57,7 +57,7 @@ class MessageDecoder:
                 if seq is not None and seq < 0:
                     raise ValueError(f"seq is {seq}: expected the number of the message in its oplog, from 0 on")
                 try:
-                    record = seglake.decode_message(message, dialect=self.dialect, seq=seq).to_dict()
+                    record = seglake.oplog.decode(message, dialect=self.dialect, seq=seq).to_dict()
                 except seglake.DamageError as damage:
                     error = self._damaged(damage)
             records.append(record)
@@ -90,15 +90,15 @@ class MessageDecoder:
         wrong = f"expected {damage.expected}, found {damage.actual}"
         if self.error_field is None:
             raise type(damage)(
-                f"no message of dialect {self.dialect}: {damage.cause} at byte {damage.offset}: {wrong}. "
+                f"no message of dialect {self.dialect}: {damage.cause} at byte {damage.byte_offset}: {wrong}. "
                 "Mode PERMISSIVE gives null fields and an error",
                 path=None,
-                offset=damage.offset,
+                byte_offset=damage.byte_offset,
                 cause=damage.cause,
                 expected=damage.expected,
                 actual=damage.actual,
             ) from None
-        return {"cause": damage.cause, "offset": damage.offset, "message": wrong}
+        return {"cause": damage.cause, "offset": damage.byte_offset, "message": wrong}
 
     def _too_large(self, found: TooLarge) -> dict[str, Any]:
         message = (

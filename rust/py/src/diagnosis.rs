@@ -88,7 +88,7 @@ fn plain<'py>(py: Python<'py>, value: &Scalar) -> PyResult<Bound<'py, PyAny>> {
 
 fn of_repair<'py>(py: Python<'py>, own: &Repair) -> PyResult<Bound<'py, PyDict>> {
     let fields = PyDict::new(py);
-    fields.set_item("offset", own.offset)?;
+    fields.set_item("byte_offset", own.offset)?;
     fields.set_item("bit", own.bit)?;
     fields.set_item("old", own.old)?;
     fields.set_item("new", own.new)?;

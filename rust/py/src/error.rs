@@ -34,7 +34,7 @@ fn exception(py: Python<'_>, error: Error) -> PyResult<PyErr> {
                 wrong_key,
             } = *damage;
             fields.set_item("path", path.as_deref().map(Path::as_os_str))?;
-            fields.set_item("offset", offset)?;
+            fields.set_item("byte_offset", offset)?;
             fields.set_item("cause", cause.as_str())?;
             fields.set_item("expected", finding.expected())?;
             fields.set_item("actual", finding.actual())?;

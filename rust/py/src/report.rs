@@ -106,7 +106,7 @@ impl Report {
 
     /// Whether there are more damaged ranges than `damage` names; `totals` counts them all.
     #[getter]
-    fn truncated(&self) -> bool {
+    fn damage_truncated(&self) -> bool {
         self.0.truncated
     }
 
@@ -161,7 +161,7 @@ impl Report {
             .map(|span| span.call_method0("_asdict"))
             .collect::<PyResult<Vec<_>>>()?;
         dict.set_item("damage", damage)?;
-        dict.set_item("truncated", self.truncated())?;
+        dict.set_item("truncated", self.damage_truncated())?;
         dict.set_item("wrong_key", self.wrong_key())?;
         let diagnoses = self.0.diagnoses.iter();
         let diagnoses = diagnoses.map(|own| diagnosis::dict(py, own));

@@ -31,7 +31,7 @@ static NEIGHBOUR: LazyLock<Vec<Column>> = LazyLock::new(|| {
 });
 
 const REPAIR: ColumnKind = ColumnKind::Struct(&[
-    Column::new("offset", ColumnKind::Int64),
+    Column::new("byte_offset", ColumnKind::Int64),
     Column::new("bit", ColumnKind::Int64),
     Column::new("old", ColumnKind::Int64),
     Column::new("new", ColumnKind::Int64),
