@@ -33,8 +33,8 @@ class ColumnsError(SeglakeError, ValueError):
 
     def __init__(self, message: str, *, lost: Sequence[str], missing: Sequence[str]) -> None:
         super().__init__(message)
-        self.lost = list(lost)
-        self.missing = list(missing)
+        self.lost: list[str] = list(lost)
+        self.missing: list[str] = list(missing)
 
     def __reduce__(self) -> tuple[object, ...]:
         return (_rebuild, (type(self), self.args[0], {"lost": self.lost, "missing": self.missing}))

@@ -52,7 +52,7 @@ class Wanted:
     """The IDs that are looked for in one file after the other, and which of them were in none."""
 
     def __init__(self, ids: Sequence[str]) -> None:
-        self.missing = list(dict.fromkeys(ids))
+        self.missing: list[str] = list(dict.fromkeys(ids))
         """What was found in no file so far, in the order of the command line."""
         self._ids = ids
         self._unproven: set[str] = set()

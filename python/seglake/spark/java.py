@@ -229,8 +229,12 @@ def _place_home(home: Path, script: str) -> None:
                 raise
 
 
-if __name__ == "__main__":
+def _main() -> None:
     try:
         sys.stdout.write(f"{find_java().home}\n")
     except JavaNotFoundError as missing:
         sys.exit(str(missing))
+
+
+if __name__ == "__main__":
+    _main()

@@ -262,3 +262,127 @@ impl Settings {
         }
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic)]
+mod tests {
+    use super::*;
+    use crate::engine::{IfExists, Options, WriteOptions};
+    use crate::format::FORMATS;
+    use crate::source::BytesSource;
+
+    fn refused(result: Result<()>) -> String {
+        match result {
+            Err(Error::Usage(message)) => message,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn values_are_held_against_bounds() {
+        let bytes = FormatOption::bytes("size", 5, [1, 10], "");
+        let number = FormatOption::number("number", 0, [-1, 1], "");
+        let flag = FormatOption::flag("flag", true, "");
+        for (option, value, said) in [
+            (
+                bytes,
+                Setting::from(0),
+                "size is 0: it is 1 to 10, in bytes",
+            ),
+            (bytes, 11_u64.into(), "size is 11: it is 1 to 10, in bytes"),
+            (bytes, (-1).into(), "size is -1: it is 1 to 10, in bytes"),
+            (bytes, true.into(), "size is true or false: it is a number"),
+            (number, 2.into(), "number is 2: it is -1 to 1"),
+            (
+                number,
+                u64::MAX.into(),
+                "number is 9223372036854775807: it is -1 to 1",
+            ),
+            (flag, 1.into(), "flag is a number: it is true or false"),
+            (
+                KEY,
+                1.into(),
+                "key is an option of its own: it is not set by name",
+            ),
+        ] {
+            assert_eq!(refused(option.check(value)), said);
+        }
+        let mut settings = Settings::default();
+        assert_eq!((settings.bytes(&bytes), settings.flag(&flag)), (5, true));
+        for value in [3, 10] {
+            settings.set("size".into(), value.into());
+        }
+        settings.set("flag".into(), false.into());
+        assert_eq!((settings.bytes(&bytes), settings.flag(&flag)), (10, false));
+        assert_eq!(settings.names().collect::<Vec<_>>(), ["size", "flag"]);
+        settings.check(&[bytes, number]).unwrap();
+    }
+
+    /// The same name means the same to all formats, for reading and for writing: files of several are read with one set of
+    /// options.
+    #[test]
+    fn a_name_has_one_kind() {
+        let reading = FORMATS.iter().map(|format| format.open_options);
+        let writing = FORMATS.iter().map(|format| format.create_options);
+        for declared in [reading.collect::<Vec<_>>(), writing.collect()] {
+            let all = declared.concat();
+            for option in &all {
+                let same = all.iter().filter(|own| own.name == option.name);
+                for other in same.filter(|_| option.name != "if_exists") {
+                    assert_eq!(other.kind, option.kind, "{}", option.name);
+                }
+                assert!(!option.about.is_empty());
+            }
+        }
+    }
+
+    #[test]
+    fn what_does_not_concern_a_format_is_refused() {
+        let source = BytesSource::new(Vec::new());
+        for format in FORMATS {
+            let options = Options::default().format(*format);
+            let unknown = options.clone().set("nonsense", 1);
+            let said = crate::format::resolve(&source, &unknown).map(drop);
+            assert_eq!(refused(said), "there is no option nonsense for reading");
+            // What concerns another format is passed over.
+            let others = options.set("lookup_table_bytes", 0);
+            assert_eq!(crate::format::resolve(&source, &others).unwrap(), *format);
+
+            let all = WriteOptions::default()
+                .key(crate::checksum::Key::DEFAULT)
+                .dialect(crate::engine::Dialect::Draft)
+                .set("trailer", false)
+                .set("version", 1)
+                .set("level", 3)
+                .set("preallocate", 9);
+            let said = refused(all.check(format));
+            assert!(said.contains(&format!("does not concern {} files", format.name)));
+            all.concerning(format).check(format).unwrap();
+            for if_exists in IfExists::ALL {
+                let known = format.if_exists().contains(&if_exists.as_str());
+                let checked = WriteOptions::default().if_exists(*if_exists).check(format);
+                assert_eq!(checked.is_ok(), known);
+            }
+        }
+    }
+
+    #[cfg(feature = "chunked")]
+    #[test]
+    fn levels_are_those_of_zstd() {
+        let options = crate::format::chunked::FORMAT.create_options.iter();
+        let level = options
+            .clone()
+            .find(|option| option.name == "level")
+            .unwrap();
+        let range = zstd::compression_level_range();
+        let (least, most) = ((*range.start()).into(), (*range.end()).into());
+        assert_eq!(
+            level.kind,
+            OptionKind::Number {
+                default: 1,
+                least,
+                most
+            }
+        );
+    }
+}
