@@ -10,7 +10,7 @@ from typing import Any, BinaryIO, Literal, Protocol, Self, TypeAlias, final, ove
 from pyarrow import Table
 from typing_extensions import Buffer
 
-from seglake._remote import RemoteFile
+from seglake._files import RemoteFile
 from seglake._types import (
     ChunkedOptions,
     Diagnosis,

@@ -29,6 +29,11 @@ def printable_path(path: str | os.PathLike[str]) -> str:
     return printable(_NOT_UTF8.sub(lambda byte: f"\\x{ord(byte.group()) - 0xDC00:02x}", os.fspath(path)))
 
 
+def path_text(path: str) -> str:
+    r"""Returns a path, or a text with a path in it, as columns show it: bytes that are no UTF-8 as `\xNN`."""
+    return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
 def _spelled(character: str) -> str:
     if character in _NAMED:
         return _NAMED[character]

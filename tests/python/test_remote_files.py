@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from pyarrow import fs
 
-from seglake._remote import Entry, RemoteFile, connect, has_password, library_of, open_remote, scheme_of, stream
-from seglake._remote.arrow_store import ArrowStore
-from seglake._remote.fsspec_store import FsspecStore, is_fsspec
+from seglake._files import Entry, RemoteFile, connect, has_password, library_of, open_remote, scheme_of, stream
+from seglake._files.arrow_store import ArrowStore
+from seglake._files.fsspec_store import FsspecStore, is_fsspec
 
 MOMENT = datetime(2024, 1, 31, 12, 30, tzinfo=UTC)
 INFO: dict[str, Any] = {"name": "folder/a.chunks", "type": "file", "size": 100}

@@ -17,10 +17,10 @@ from hostile import TEXTS, unsafe
 from pyspark.sql import SparkSession
 
 import seglake
+from seglake._text import path_text
 from seglake.cli.escape import json_text
 from seglake.cli.ingest_table import show
 from seglake.spark import IngestResult, ingest
-from seglake.spark.files import path_text
 
 pytestmark = [
     pytest.mark.spark,

@@ -12,7 +12,7 @@ import pytest
 from segments import OTHER_KEY, flip, write_segment
 
 import seglake
-from seglake.spark.files import path_text
+from seglake._text import path_text
 from seglake.spark.formats import FormatOptions
 from seglake.spark.ingestion import task as task_module
 from seglake.spark.ingestion.layout import NULL_DATE

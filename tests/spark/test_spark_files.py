@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from seglake.spark.files import FileFilter, FileListing, SegmentFile, find_files, pack, task_bytes
+from seglake._files import FileFilter, FileListing, SegmentFile, find_files
+from seglake.spark.packing import pack, task_bytes
 
 RECURSIVE = FileFilter(recursive=True)
 

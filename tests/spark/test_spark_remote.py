@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from samples import SAMPLES
 from segments import flip
 
-from seglake.spark.files import FileFilter, FileListing, find_files
+from seglake._files import FileFilter, FileListing, find_files
 from seglake.spark.source import SegmentDataSource
 from seglake.spark.stores import Stores
 

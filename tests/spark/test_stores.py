@@ -14,10 +14,9 @@ import pytest
 from pyarrow import fs
 from pyarrow.fs import LocalFileSystem
 
-from seglake._remote import Entry, RemoteFile, Store
-from seglake._remote.arrow_store import ArrowStore
+from seglake._files import Entry, RemoteFile, SegmentFile, Store
+from seglake._files.arrow_store import ArrowStore
 from seglake.spark import stores as stores_module
-from seglake.spark.listing import SegmentFile
 from seglake.spark.stores import Stores
 
 URIS = {

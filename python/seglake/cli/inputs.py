@@ -18,7 +18,7 @@ from .failure import Trouble, is_about_one_file, tell
 from .terminal import byte_progress
 
 if TYPE_CHECKING:
-    from seglake._remote import RemoteFile
+    from seglake._files import RemoteFile
 
 STANDARD_INPUT = "-"
 _COPY_BYTES = 1 << 20
@@ -68,7 +68,7 @@ class Input:
         if not isinstance(self.source, str):
             yield self.source
         elif is_uri(self.source):
-            from seglake._remote import stream
+            from seglake._files import stream
 
             with stream(_open_uri(self.source)) as content:
                 yield content
@@ -101,7 +101,7 @@ def _open_uri(uri: str) -> RemoteFile:
     Raises:
         Trouble: it cannot be opened, by what the library that opens it says.
     """
-    from seglake._remote import open_remote
+    from seglake._files import open_remote
 
     try:
         return open_remote(uri)

@@ -11,9 +11,9 @@ import pyarrow as pa
 from pyspark.sql.datasource import Filter
 
 import seglake
-from seglake._text import printable_path
+from seglake._files import SegmentFile
+from seglake._text import path_text, printable_path
 
-from .files import SegmentFile, path_text
 from .filters import pushed
 from .option_names import camel_case
 from .options import ReadOptions

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import cast
 
+from seglake._files import FileFilter
 from seglake._filters import Condition, conditions
 
 from . import option_values as parse
-from .files import FileFilter
 from .formats import FormatOptions, UuidType, column_names, has_uint64, limit_options
 from .option_names import camel_case, refuse_foreign
 from .option_values import Mode, OptionValues, Secret

@@ -5,8 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final, NamedTuple
 
 import seglake
-
-from .files import SegmentFile
+from seglake._files import SegmentFile
 
 __all__ = ["Slice", "slices"]
 

@@ -10,13 +10,14 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWrite
 from pyspark.sql.types import StructType
 
 import seglake
+from seglake._files import FileListing, SegmentFile, find_files
 from seglake._text import printable_path
 
 from .ahead import read_ahead
 from .decode import Decoder
-from .files import FileListing, SegmentFile, find_files, pack, task_bytes
 from .option_names import purposes, refuse_unknown
 from .options import ReadOptions
+from .packing import pack, task_bytes
 from .schema import ReadSchema, inferred_schema
 from .slices import Slice, slices
 from .stores import is_elsewhere

@@ -6,11 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, cast
 
-from seglake._remote import RemoteFile, Store, connect, has_password, library_of, scheme_of
+from seglake._files import RemoteFile, SegmentFile, Store, connect, has_password, library_of, scheme_of
 from seglake._text import printable_path
 
 from . import option_values as parse
-from .listing import SegmentFile
 from .option_names import STORE_PREFIX as PREFIX
 
 __all__ = ["Stores"]

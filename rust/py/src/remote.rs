@@ -1,4 +1,4 @@
-//! Files elsewhere: what `seglake._remote` opens, read in ranges, ahead of who reads on and on.
+//! Files elsewhere: what `seglake._files` opens, read in ranges, ahead of who reads on and on.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -16,7 +16,7 @@ use crate::exclusive::forks;
 use crate::reading::{attached, copy, failed};
 
 /// The module that opens them. It imports nothing that is large.
-const REMOTE: &str = "seglake._remote";
+const REMOTE: &str = "seglake._files";
 
 /// How many reads go on now.
 static READS: AtomicUsize = AtomicUsize::new(0);
@@ -168,7 +168,7 @@ fn cannot_look(extension: &str) -> String {
     format!("cannot look for the .{extension} beside it")
 }
 
-/// A `seglake._remote.RemoteFile`. Any thread reads from it, several at a time.
+/// A `seglake._files.RemoteFile`. Any thread reads from it, several at a time.
 struct RemoteObject {
     object: Py<PyAny>,
     name: PathBuf,

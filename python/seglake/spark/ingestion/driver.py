@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Final, get_args
 import pyarrow as pa
 
 import seglake
-from seglake._text import printable_path
+from seglake._files import FileListing, SegmentFile
+from seglake._text import path_text, printable_path
 from seglake._types import DialectName
-from seglake.spark.files import FileListing, SegmentFile, pack, path_text, task_bytes
 from seglake.spark.formats import FormatOptions, column_names
+from seglake.spark.packing import pack, task_bytes
 from seglake.spark.session import session
 
 from .. import storage

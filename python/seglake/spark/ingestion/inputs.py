@@ -9,9 +9,9 @@ from typing import Any, cast, get_args
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from seglake._text import printable_path
+from seglake._files import FileFilter, FileListing, find_files
+from seglake._text import path_text, printable_path
 from seglake._types import DialectName
-from seglake.spark.files import FileFilter, FileListing, find_files, path_text
 from seglake.spark.formats import FormatOptions
 
 from .layout import files_tables, records_files

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from pyspark.errors import PySparkException
 
-from seglake.spark.files import SegmentFile
+from seglake._files import SegmentFile
 
 from .result import IngestError, IngestProgress
 from .task import TaskOutcome, TaskRunner

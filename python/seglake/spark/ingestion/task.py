@@ -12,8 +12,7 @@ from typing import Any, Final, Self, cast
 import pyarrow as pa
 
 import seglake
-from seglake._text import printable_path
-from seglake.spark.files import path_text
+from seglake._text import path_text, printable_path
 from seglake.spark.formats import FormatOptions, column_names
 from seglake.spark.versions import reduced
 

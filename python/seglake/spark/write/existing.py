@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Final
 
 import seglake
+from seglake._files.patterns import log_of_index
 from seglake._text import printable_path
-
-from ..patterns import log_of_index
 
 __all__ = ["Existing"]
 

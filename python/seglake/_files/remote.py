@@ -2,14 +2,16 @@
 
 import fnmatch
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from seglake._remote import Entry, Store
 from seglake._text import printable_path
 
+from .file import Entry, Store
 from .listing import FileFilter, FileListing, SegmentFile
 from .patterns import alternatives, is_hidden, is_pattern, log_of_index
-from .stores import Stores
+
+if TYPE_CHECKING:
+    from .find import Stores
 
 __all__ = ["find_remote"]
 
@@ -39,7 +41,7 @@ class _Found(NamedTuple):
     entry: Entry
 
 
-def find_remote(named: str, chosen: FileFilter, listing: FileListing, stores: Stores) -> Iterator[SegmentFile]:
+def find_remote(named: str, chosen: FileFilter, listing: FileListing, stores: "Stores") -> Iterator[SegmentFile]:
     """Yields the files that a URI or a pattern of URIs names; sizes and times come with the listing.
 
     A folder is listed whole where it is read with those below it: stores answer that by thousands of files at a time.

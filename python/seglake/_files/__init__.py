@@ -1,14 +1,20 @@
-"""Files elsewhere: whatever `pyarrow.fs` opens, and `fsspec` where that does not, read in ranges."""
+"""Files wherever they lie: found on mounted file systems, and elsewhere through `pyarrow.fs` or `fsspec`."""
 
 from .file import Entry, RemoteFile, Store
+from .find import find_files
+from .listing import FileFilter, FileListing, SegmentFile
 from .opening import connect, has_password, library_of, open_remote, scheme_of
 from .stream import stream
 
 __all__ = [
     "Entry",
+    "FileFilter",
+    "FileListing",
     "RemoteFile",
+    "SegmentFile",
     "Store",
     "connect",
+    "find_files",
     "has_password",
     "library_of",
     "open_remote",

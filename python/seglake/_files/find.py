@@ -1,23 +1,29 @@
-"""Finds the files to read, and packs them into tasks."""
+"""Finds the files that paths, patterns and URIs name."""
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, Protocol, TypeVar
+from typing import Final, Protocol
 
 from seglake._text import printable_path
 
+from .file import Store
 from .listing import FileFilter, FileListing, SegmentFile
-from .local_files import find_local
+from .local import find_local
 
-if TYPE_CHECKING:
-    from .stores import Stores
-
-__all__ = ["FileFilter", "FileListing", "SegmentFile", "find_files", "pack", "path_text", "task_bytes"]
+__all__ = ["Stores", "find_files"]
 
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:(?=/)")
 
 
-def find_files(paths: Sequence[str], chosen: FileFilter, stores: "Stores | None" = None) -> FileListing:
+class Stores(Protocol):
+    """What reaches files elsewhere."""
+
+    def connect(self, uri: str) -> tuple[Store, str]:
+        """Returns the store of a URI, and the path within it."""
+        ...
+
+
+def find_files(paths: Sequence[str], chosen: FileFilter, stores: Stores | None = None) -> FileListing:
     """Finds the files that `paths` name: files, folders and patterns (`*`, `?`, `[abc]`, `{a,b}`).
 
     In folders, and where a pattern matches, names that begin with `_` or `.` are skipped and linked folders are not
@@ -42,7 +48,7 @@ def find_files(paths: Sequence[str], chosen: FileFilter, stores: "Stores | None"
             files = find_local(local, chosen, listing)
         else:
             # Imported here: the ingest, which reads no files elsewhere, has no use for it.
-            from .remote_files import find_remote
+            from .remote import find_remote
 
             assert stores is not None
             files = find_remote(named, chosen, listing, stores)
@@ -50,49 +56,6 @@ def find_files(paths: Sequence[str], chosen: FileFilter, stores: "Stores | None"
             found.setdefault(file.real_path, file)
     listing.files = sorted(found.values())
     return listing
-
-
-def path_text(path: str) -> str:
-    r"""Returns a path, or a text with a path in it, as columns show it: bytes that are no UTF-8 as `\xNN`."""
-    return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-
-
-class _Sized(Protocol):
-    @property
-    def size(self) -> int: ...
-
-
-_File = TypeVar("_File", bound=_Sized)
-
-
-def pack(files: Sequence[_File], limit_bytes: int, open_cost_bytes: int) -> list[list[_File]]:
-    """Packs files, or slices of them, into tasks of at most `limit_bytes`, each counting for `open_cost_bytes` more.
-
-    Files stay in order, so that what is close in name, and so mostly in time, comes into the same task.
-    """
-    tasks: list[list[_File]] = []
-    room = 0
-    for file in files:
-        cost = file.size + open_cost_bytes
-        if not tasks or cost > room:
-            tasks.append([])
-            room = limit_bytes
-        tasks[-1].append(file)
-        room -= cost
-    return tasks
-
-
-def task_bytes(files: Sequence[SegmentFile], *, most: int, open_cost_bytes: int, parallelism: int) -> int:
-    """Returns the limit for `pack` by the rule of Spark's own file sources: an even share, within bounds.
-
-    Args:
-        files: all files.
-        most: the upper bound in bytes.
-        open_cost_bytes: the lower bound, and what each file counts for beside its size.
-        parallelism: how many tasks run at a time.
-    """
-    total = sum(file.size + open_cost_bytes for file in files)
-    return min(most, max(open_cost_bytes, -(-total // parallelism)))
 
 
 def _local_path(named: str, *, allow_others: bool) -> str | None:
