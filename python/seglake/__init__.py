@@ -29,6 +29,7 @@ from ._native import (
     uuid6,
     verify,
 )
+from ._scan import Damaged, Scan, ScannedFile, scan
 from ._types import Column, Diagnosis, Format, FormatOption, Neighbour, Repair, Span
 
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
     "ColumnsError",
     "DamageError",
     "DamageWarning",
+    "Damaged",
     "Detection",
     "Diagnosis",
     "Format",
@@ -54,6 +56,8 @@ __all__ = [
     "Recovered",
     "Repair",
     "Report",
+    "Scan",
+    "ScannedFile",
     "Schema",
     "SeglakeError",
     "Span",
@@ -68,6 +72,7 @@ __all__ = [
     "open",
     "oplog",
     "recover",
+    "scan",
     "seal",
     "undo_recover",
     "uuid6",
@@ -80,6 +85,7 @@ for _public in (
     ColumnsError,
     DamageError,
     DamageWarning,
+    Damaged,
     Diagnosis,
     Format,
     FormatError,
@@ -87,6 +93,8 @@ for _public in (
     LimitError,
     Neighbour,
     Repair,
+    Scan,
+    ScannedFile,
     SeglakeError,
     Span,
     WrongKeyError,

@@ -38,6 +38,7 @@ __all__ = [
     "Schema",
     "Writer",
     "__version__",
+    "arrow_stream",
     "convert",
     "create",
     "decode_message",
@@ -304,6 +305,11 @@ def undo_recover(
     OSError.
     """
 
+def arrow_stream(schema: Schema, batches: Iterable[Batch]) -> object:
+    """The batches of an iterator, whose columns are of the schema's types, as an Arrow stream with the schema's
+    names: a PyCapsule.
+    """
+
 def convert(
     source: _Source,
     path: str | PathLike[str],
@@ -493,6 +499,8 @@ class Reader:
         """
     def ledger(self) -> Ledger:
         """The whole file as Spans in file order, whatever `on_damage` says. Each byte of the file is in exactly one."""
+    def damage(self) -> Ledger:
+        """The damaged ranges of the whole file as Spans in file order, whatever `on_damage` says."""
     def records_from(self, position: int) -> Records:
         """The records from the one that begins at `position` on: an offset in bytes, as `Record.position` gives it.
         Where no record begins there, it is damage.
@@ -579,6 +587,8 @@ class Schema:
     @property
     def types(self) -> list[str]:
         """The columns' Arrow types, as text."""
+    def renamed(self, name: str, new: str) -> Schema:
+        """The same columns with another name for the one that is called `name`."""
     def __len__(self) -> int: ...
     def __arrow_c_schema__(self) -> object: ...
 

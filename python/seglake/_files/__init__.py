@@ -3,7 +3,7 @@
 from .file import Entry, RemoteFile, Store
 from .find import find_files
 from .listing import FileFilter, FileListing, SegmentFile
-from .opening import connect, has_password, library_of, open_remote, scheme_of
+from .opening import Stores, connect, has_password, library_of, open_remote, scheme_of
 from .stream import stream
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "RemoteFile",
     "SegmentFile",
     "Store",
+    "Stores",
     "connect",
     "find_files",
     "has_password",

@@ -10,12 +10,12 @@ from .file import Store
 from .listing import FileFilter, FileListing, SegmentFile
 from .local import find_local
 
-__all__ = ["Stores", "find_files"]
+__all__ = ["Connecting", "find_files"]
 
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:(?=/)")
 
 
-class Stores(Protocol):
+class Connecting(Protocol):
     """What reaches files elsewhere."""
 
     def connect(self, uri: str) -> tuple[Store, str]:
@@ -23,7 +23,9 @@ class Stores(Protocol):
         ...
 
 
-def find_files(paths: Sequence[str], chosen: FileFilter, stores: Stores | None = None) -> FileListing:
+def find_files(
+    paths: Sequence[str], chosen: FileFilter, stores: Connecting | None = None, *, all_elsewhere: bool = False
+) -> FileListing:
     """Finds the files that `paths` name: files, folders and patterns (`*`, `?`, `[abc]`, `{a,b}`).
 
     In folders, and where a pattern matches, names that begin with `_` or `.` are skipped and linked folders are not
@@ -34,6 +36,7 @@ def find_files(paths: Sequence[str], chosen: FileFilter, stores: Stores | None =
         paths: as the user wrote them.
         chosen: which files of folders are wanted.
         stores: reaches files elsewhere; None refuses them.
+        all_elsewhere: whether `stores` holds what has no scheme, too.
 
     Raises:
         FileNotFoundError: a path does not exist, or a pattern matches nothing.
@@ -43,7 +46,7 @@ def find_files(paths: Sequence[str], chosen: FileFilter, stores: Stores | None =
     listing = FileListing()
     found: dict[str, SegmentFile] = {}
     for named in paths:
-        local = _local_path(named, allow_others=stores is not None)
+        local = None if all_elsewhere else _local_path(named, allow_others=stores is not None)
         if local is not None:
             files = find_local(local, chosen, listing)
         else:

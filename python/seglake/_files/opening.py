@@ -17,7 +17,7 @@ from .fsspec_store import FsspecStore, is_fsspec
 if TYPE_CHECKING:
     from pyarrow.fs import FileSystem
 
-__all__ = ["connect", "has_password", "library_of", "open_remote", "scheme_of"]
+__all__ = ["Stores", "connect", "has_password", "library_of", "open_remote", "scheme_of"]
 
 # What pyarrow.fs opens; S3 by the names that Hadoop has for it, too.
 _LIBRARIES = {
@@ -57,23 +57,58 @@ def open_remote(source: object, filesystem: object = None) -> RemoteFile:
     if not isinstance(source, str | os.PathLike):
         raise TypeError(f"filesystem= needs a path or URI, not {type(source).__qualname__}")
     name = os.fspath(cast("str | os.PathLike[str]", source))
-    if has_password(name):
-        raise ValueError(
-            "a URI with a password in it, which errors and reports would show: let the environment give the "
-            "credentials, or give filesystem= a file system that has them"
-        )
-    if filesystem is None:
-        store, path = _by_uri(name)
-    elif is_arrow(filesystem):
-        store = ArrowStore(cast("FileSystem", filesystem))
-        path = store.path_of(name)
-    elif is_fsspec(filesystem):
-        store = FsspecStore(filesystem)
-        path = store.path_of(name)
-    else:
-        kind = type(filesystem).__qualname__
-        raise TypeError(f"filesystem must be a pyarrow.fs.FileSystem or an fsspec file system, not {kind}")
+    store, path = Stores(filesystem).connect(name)
     return store.open(path, name)
+
+
+class Stores:
+    """The stores of URIs, reached with what the environment gives; or one file system that all paths are within.
+
+    Args:
+        filesystem: a `pyarrow.fs.FileSystem` or an `fsspec` file system; None takes the URIs' own.
+
+    Raises:
+        TypeError: `filesystem` is of neither library.
+    """
+
+    def __init__(self, filesystem: object = None) -> None:
+        self._given: Store | None = None
+        # Those that were reached, by the scheme and authority of their URIs.
+        self._reached: dict[str, Store] = {}
+        if is_arrow(filesystem):
+            self._given = ArrowStore(cast("FileSystem", filesystem))
+        elif is_fsspec(filesystem):
+            self._given = FsspecStore(filesystem)
+        elif filesystem is not None:
+            kind = type(filesystem).__qualname__
+            raise TypeError(f"filesystem must be a pyarrow.fs.FileSystem or an fsspec file system, not {kind}")
+
+    @property
+    def hold_all(self) -> bool:
+        """Whether every path is within the one file system that was given."""
+        return self._given is not None
+
+    def connect(self, uri: str) -> tuple[Store, str]:
+        """Returns the store of a URI, or the one that was given, and the path within it.
+
+        Raises:
+            ImportError, ValueError, OSError: as `open_remote`.
+        """
+        if has_password(uri):
+            raise ValueError(
+                "a URI with a password in it, which errors and reports would show: let the environment give the "
+                "credentials, or give filesystem= a file system that has them"
+            )
+        if self._given is not None:
+            return self._given, self._given.path_of(uri)
+        scheme, _, rest = uri.partition("://")
+        place = f"{scheme}://{rest.partition('/')[0]}"
+        if place not in self._reached:
+            store, path = _by_uri(uri)
+            self._reached[place] = store
+            return store, path
+        store = self._reached[place]
+        return store, store.path_of(uri)
 
 
 def is_arrow(filesystem: object) -> bool:

@@ -11,7 +11,7 @@ from .listing import FileFilter, FileListing, SegmentFile
 from .patterns import alternatives, is_hidden, is_pattern, log_of_index
 
 if TYPE_CHECKING:
-    from .find import Stores
+    from .find import Connecting
 
 __all__ = ["find_remote"]
 
@@ -41,7 +41,7 @@ class _Found(NamedTuple):
     entry: Entry
 
 
-def find_remote(named: str, chosen: FileFilter, listing: FileListing, stores: "Stores") -> Iterator[SegmentFile]:
+def find_remote(named: str, chosen: FileFilter, listing: FileListing, stores: "Connecting") -> Iterator[SegmentFile]:
     """Yields the files that a URI or a pattern of URIs names; sizes and times come with the listing.
 
     A folder is listed whole where it is read with those below it: stores answer that by thousands of files at a time.

@@ -7,7 +7,7 @@ use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, to_ffi};
 use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
 use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchReader, StructArray, make_array};
 use arrow_data::ArrayData;
-use arrow_schema::{ArrowError, DataType, Schema as ArrowSchema, SchemaRef};
+use arrow_schema::{ArrowError, DataType, Fields, Schema as ArrowSchema, SchemaRef};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyTuple};
@@ -16,7 +16,7 @@ const SCHEMA: &CStr = c"arrow_schema";
 const ARRAY: &CStr = c"arrow_array";
 const STREAM: &CStr = c"arrow_array_stream";
 
-fn failed(error: impl Into<ArrowError>) -> PyErr {
+pub(crate) fn failed(error: impl Into<ArrowError>) -> PyErr {
     let error = error.into();
     PyValueError::new_err(format!("Arrow: {error}"))
 }
@@ -49,6 +49,22 @@ impl Schema {
 
     fn __len__(&self) -> usize {
         self.0.fields().len()
+    }
+
+    /// The same columns with another name for the one that is called `name`.
+    fn renamed(&self, name: &str, new: &str) -> Self {
+        let fields = self.0.fields().iter().map(|field| {
+            if field.name() == name {
+                Arc::new(field.as_ref().clone().with_name(new))
+            } else {
+                field.clone()
+            }
+        });
+        let fields: Fields = fields.collect();
+        Self(Arc::new(ArrowSchema::new_with_metadata(
+            fields,
+            self.0.metadata().clone(),
+        )))
     }
 
     /// The schema, for Arrow's PyCapsule interface.

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use arrow_array::{RecordBatch, RecordBatchReader};
+use arrow_array::{RecordBatch, RecordBatchOptions, RecordBatchReader};
 use arrow_schema::{ArrowError, SchemaRef};
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyTuple};
+use pyo3::types::{PyCapsule, PyIterator, PyTuple};
 use seglake::columns;
 use seglake::verbs;
 
-use crate::arrow;
+use crate::arrow::{self, Schema};
 use crate::error::raise;
 use crate::exclusive::{Exclusive, InUse};
 use crate::passes::{Pass, Shared};
@@ -202,4 +202,52 @@ impl RecordBatchReader for Stream {
     fn schema(&self) -> SchemaRef {
         self.schema.clone()
     }
+}
+
+/// Batches of several readers behind Arrow's stream interface: an iterator over them in Python, and the schema that they get.
+struct Joined {
+    batches: Py<PyIterator>,
+    schema: SchemaRef,
+}
+
+impl Joined {
+    fn next_batch(&self, py: Python<'_>) -> PyResult<Option<RecordBatch>> {
+        let Some(batch) = self.batches.bind(py).clone().next().transpose()? else {
+            return Ok(None);
+        };
+        let batch = batch.cast::<Batch>()?.get().0.records.clone();
+        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        let columns = batch.columns().to_vec();
+        let renamed = RecordBatch::try_new_with_options(self.schema.clone(), columns, &options);
+        renamed.map(Some).map_err(arrow::failed)
+    }
+}
+
+impl Iterator for Joined {
+    type Item = Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let next = Python::try_attach(|py| self.next_batch(py))?;
+        next.map_err(|error| ArrowError::ExternalError(Box::new(error)))
+            .transpose()
+    }
+}
+
+impl RecordBatchReader for Joined {
+    fn schema(&self) -> SchemaRef {
+        self.schema.clone()
+    }
+}
+
+/// The batches of an iterator, whose columns are of the schema's types, as an Arrow stream with the schema's names: a PyCapsule.
+#[pyfunction]
+pub(crate) fn arrow_stream<'py>(
+    schema: &Bound<'py, Schema>,
+    batches: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyCapsule>> {
+    let joined = Joined {
+        batches: batches.try_iter()?.unbind(),
+        schema: schema.get().0.clone(),
+    };
+    arrow::stream_capsule(schema.py(), joined)
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use pyo3::prelude::*;
+use seglake::ledger::Span;
 use seglake::verbs;
 
 use crate::error::raise;
@@ -10,19 +11,37 @@ use crate::exclusive::{Exclusive, InUse};
 use crate::passes::Shared;
 use crate::report::span;
 
+/// How many ranges are passed over before Python is asked whether the user wants to stop.
+const RANGES_AT_ONCE: usize = 1 << 16;
+
 /// An iterator over the ranges of a file, in file order.
 #[pyclass(frozen, module = "seglake")]
 pub(crate) struct Ledger {
     ledger: Exclusive<verbs::Ledger>,
     shared: Arc<Shared>,
+    damaged_only: bool,
 }
 
 impl Ledger {
-    pub(crate) fn new(ledger: verbs::Ledger, shared: Arc<Shared>) -> Self {
+    pub(crate) fn new(ledger: verbs::Ledger, shared: Arc<Shared>, damaged_only: bool) -> Self {
         Self {
             ledger: Exclusive::new(ledger),
             shared,
+            damaged_only,
         }
+    }
+
+    /// Goes on to the next range that is wanted, or so far that it is time to look for signals.
+    fn step(&self) -> Result<Step, InUse> {
+        let mut ledger = self.ledger.hold()?;
+        for _ in 0..RANGES_AT_ONCE {
+            match ledger.next().transpose() {
+                Ok(Some(sound)) if self.damaged_only && sound.cause.is_none() => {}
+                Ok(found) => return Ok(Step::Found(Ok(found))),
+                Err(error) => return Ok(Step::Found(Err(error))),
+            }
+        }
+        Ok(Step::NotYet)
     }
 }
 
@@ -34,9 +53,17 @@ impl Ledger {
 
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         self.shared.check_open()?;
-        let next = py
-            .detach(|| Ok::<_, InUse>(self.ledger.hold()?.next().transpose()))?
-            .map_err(|error| raise(py, error))?;
+        let next = loop {
+            match py.detach(|| self.step())? {
+                Step::Found(found) => break found.map_err(|error| raise(py, error))?,
+                Step::NotYet => py.check_signals()?,
+            }
+        };
         next.map(|next| span(py, &next)).transpose()
     }
+}
+
+enum Step {
+    Found(seglake::Result<Option<Span>>),
+    NotYet,
 }

@@ -56,7 +56,7 @@ mod _native {
     #[pymodule_export]
     use super::arrow::Schema;
     #[pymodule_export]
-    use super::batches::{Batch, Batches};
+    use super::batches::{Batch, Batches, arrow_stream};
     #[pymodule_export]
     use super::convert::convert;
     #[pymodule_export]

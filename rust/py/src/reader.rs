@@ -66,6 +66,16 @@ impl Reader {
         }
     }
 
+    fn spans(&self, py: Python<'_>, damaged_only: bool) -> PyResult<Ledger> {
+        self.shared.check_open()?;
+        let ledger = py.detach(|| verbs::Ledger::new(self.source.clone(), &self.options));
+        Ok(Ledger::new(
+            ledger.map_err(|error| raise(py, error))?,
+            self.shared.clone(),
+            damaged_only,
+        ))
+    }
+
     fn begin(&self, pass: Arc<dyn Pass>) {
         self.shared.begin(pass);
     }
@@ -437,12 +447,12 @@ impl Reader {
 
     /// The whole file as Spans in file order, whatever `on_damage` says. Each byte of the file is in exactly one.
     fn ledger(&self, py: Python<'_>) -> PyResult<Ledger> {
-        self.shared.check_open()?;
-        let ledger = py.detach(|| verbs::Ledger::new(self.source.clone(), &self.options));
-        Ok(Ledger::new(
-            ledger.map_err(|error| raise(py, error))?,
-            self.shared.clone(),
-        ))
+        self.spans(py, false)
+    }
+
+    /// The damaged ranges of the whole file as Spans in file order, whatever `on_damage` says.
+    fn damage(&self, py: Python<'_>) -> PyResult<Ledger> {
+        self.spans(py, true)
     }
 
     /// The records from the one that begins at `position` on: an offset in bytes, as `Record.position` gives it. Where no

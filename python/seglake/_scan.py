@@ -1,0 +1,395 @@
+"""`scan`: the records of many files of one format, as if they were one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import closing
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias, TypeVar, cast
+
+from ._errors import FormatError
+from ._in_order import in_order
+from ._native import Batch, Reader, Schema, arrow_stream, formats, open
+from ._text import printable_path
+from ._types import DialectName, Limits, Span
+
+if TYPE_CHECKING:
+    import polars
+    import pyarrow
+
+    from ._files import RemoteFile, SegmentFile, Stores
+    from ._filters import Condition
+    from ._native import _Filters, _Key  # pyright: ignore[reportPrivateUsage]
+
+__all__ = ["Damaged", "Scan", "ScannedFile", "scan"]
+
+_Result = TypeVar("_Result")
+_Source: TypeAlias = str | os.PathLike[str]
+
+# Larger files are read one after another by as many threads as there are, smaller ones side by side.
+_LARGE_BYTES: Final = 64 << 20
+# Each has a file's window and batches in memory, so a machine with very many cores is not to have one for each.
+_MOST_THREADS: Final = 16
+
+
+class ScannedFile(NamedTuple):
+    """A file of a scan.
+
+    Attributes:
+        path: its absolute path or URI.
+        nbytes: its size in bytes when it was found.
+    """
+
+    path: str
+    nbytes: int
+
+
+class Damaged(NamedTuple):
+    """A damaged range of one of many files.
+
+    Attributes:
+        path: the file's absolute path or URI.
+        start: the offset in the file, in bytes, at which the range begins.
+        end: the offset behind its last byte.
+        kind: what the bytes seem to be, as in `Span`.
+        cause: what is wrong with them.
+    """
+
+    path: str
+    start: int
+    end: int
+    kind: str
+    cause: str | None
+
+
+def scan(
+    sources: _Source | Sequence[_Source],
+    *,
+    format: str | None = None,
+    dialect: DialectName | None = None,
+    columns: Sequence[str] | None = None,
+    filters: _Filters | None = None,
+    on_damage: Literal["raise", "skip"] = "raise",
+    key: _Key | None = None,
+    recursive: bool = True,
+    glob: str | None = None,
+    include_path: str | None = None,
+    prune: bool = False,
+    threads: int | None = None,
+    uuid_type: Literal["uuid", "arrow.uuid", "binary", "string"] = "uuid",
+    batch_rows: int = 131072,
+    limits: Limits | None = None,
+    filesystem: object | None = None,
+) -> Scan:
+    """Finds files to read as one: in the order of their paths, side by side, with flat memory.
+
+    The files are listed now, and read whenever the scan is asked for records. A folder may hold other files than
+    segments: `glob` says which ones are meant, since what is not recognised is an error, never left out in silence.
+
+    Args:
+        sources: a file, a folder, a pattern such as "logs/*.active" (`*`, `?`, `[abc]`, `{a,b}`), a URI that
+            `pyarrow.fs` or `fsspec` knows, or a list of these. In folders, and where a pattern matches, names that
+            begin with "_" or "." are left out, and links to folders are not followed; so is the index of a chunked log,
+            which is read with that. A file that is named twice is read once.
+        format: the format's name; None tells it by content and extension. All files have to be of one format.
+        dialect: how an oplog's messages are laid out: "draft" (default), "draft-1.1" or "autobase".
+        columns: the columns to read, as in `open`.
+        filters: the records to give, as in `open`.
+        on_damage: "raise" raises DamageError at damage, behind all records before it; "skip" reads on after it, and
+            warns once for each damaged file (DamageWarning).
+        key: the key of the checksums, as in `open`.
+        recursive: whether to look in folders within the folders.
+        glob: read only those files of folders whose name matches, such as "*.active" or "*.{active,sealed}".
+        include_path: the name of a column with each record's file, behind the others.
+        prune: read no more of each file than records of `filters` can be in, as in `open`: damage elsewhere goes
+            unnoticed.
+        threads: how many threads read. None: one for each core, 16 at most. Rows and errors are those of one thread, in
+            the same order; memory is for a few batches for each.
+        uuid_type: the type of UUID columns, as in `open`.
+        batch_rows: a batch ends before it has more rows; it has at least one.
+        limits: limits in bytes, as in `open`.
+        filesystem: a `pyarrow.fs.FileSystem` or an `fsspec` file system. `sources` are then paths or URIs within it.
+
+    Returns:
+        The scan: an object of Arrow's stream interface, which pyarrow, polars and DuckDB take as it is.
+
+    Raises:
+        FileNotFoundError: a source does not exist, or there is no file to read.
+        OSError: a folder cannot be listed, a store not be reached, or a file not be opened.
+        FormatError: the first file's format cannot be told. That of another is found when it is read.
+        ValueError: an argument is wrong, or does not concern the format.
+        TypeError: a source is no path.
+    """
+    names = list(sources) if isinstance(sources, Sequence) and not isinstance(sources, str | bytes) else [sources]
+    for name in names:
+        if not isinstance(name, str | os.PathLike):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(f"sources are paths, patterns and URIs, not {type(name).__qualname__}: open() reads that")
+    if threads is None:
+        threads = min(os.cpu_count() or 1, _MOST_THREADS)
+    if threads < 1:
+        raise ValueError(f"threads is {threads}: it is at least 1")
+    arguments: dict[str, Any] = {
+        "format": format,
+        "dialect": dialect,
+        "columns": columns,
+        "filters": filters,
+        "on_damage": on_damage,
+        "key": key,
+        "prune": prune,
+        "uuid_type": uuid_type,
+        "batch_rows": batch_rows,
+        "limits": limits,
+    }
+    files = _Files.find([os.fspath(name) for name in names], filesystem, recursive=recursive, glob=glob)
+    found = Scan(files, arguments, None, threads)
+    if include_path is None:
+        return found
+    names = found.schema.names
+    if include_path in names or "path" in names:
+        twice = include_path if include_path in names else "path"
+        raise ValueError(f"include_path={include_path!r}: there is a column {twice!r} already, leave that out")
+    return Scan(files, {**arguments, "columns": [*names, "path"]}, include_path, threads)
+
+
+class _Files:
+    """The files that were found, and how they are opened."""
+
+    def __init__(self, found: Sequence[SegmentFile], stores: Stores) -> None:
+        self.found = found
+        self._stores = stores
+
+    @classmethod
+    def find(cls, names: list[str], filesystem: object, *, recursive: bool, glob: str | None) -> _Files:
+        """Finds files.
+
+        Raises:
+            FileNotFoundError: there are none.
+        """
+        from ._files import FileFilter, Stores, find_files
+
+        stores = Stores(filesystem)
+        chosen = FileFilter(recursive=recursive, name_pattern=glob)
+        listing = find_files(names, chosen, stores, all_elsewhere=stores.hold_all)
+        if not listing.files:
+            text = f"no files to read in {', '.join(map(printable_path, names)) or 'an empty list of sources'}"
+            if listing.left_out:
+                text += f"; {listing.left_out} files do not match glob={glob!r}"
+            if listing.folders_not_entered:
+                text += f"; {listing.folders_not_entered} folders were not entered: recursive=True does"
+            raise FileNotFoundError(text)
+        return cls(listing.files, stores)
+
+    def source(self, file: SegmentFile) -> str | RemoteFile:
+        """Returns what `open` takes for a file: its path, or the open file where it is elsewhere."""
+        if not self._stores.hold_all and "://" not in file.path:
+            return file.path
+        store, path = self._stores.connect(file.path)
+        return store.open(path, file.path)
+
+
+class Scan:
+    """The records of many files of one format, from `seglake.scan`. Each use reads the files anew.
+
+    It has Arrow's stream interface: `pyarrow.table(scan)`, `polars.from_arrow(scan)`, or in DuckDB `FROM scan`. Errors
+    come wrapped from there, while the methods raise them as they are.
+    """
+
+    def __init__(self, files: _Files, arguments: dict[str, Any], include_path: str | None, threads: int) -> None:
+        self._files = files
+        self._include_path = include_path
+        self._arguments = arguments
+        self._threads = threads
+        # What no later file may differ in.
+        with self._opened(files.found[0]) as first:
+            self._first = first.path or files.found[0].path
+            self._format = first.format
+            self._splittable = formats()[first.format].splittable
+            schema = first.schema
+        self._schema = schema if include_path is None else schema.renamed("path", include_path)
+
+    @property
+    def format(self) -> str:
+        """The format's name."""
+        return self._format
+
+    @property
+    def schema(self) -> Schema:
+        """The columns. `pyarrow.schema(scan.schema)` makes it a pyarrow schema."""
+        return self._schema
+
+    def files(self) -> list[ScannedFile]:
+        """Returns the files, in the order in which they are read."""
+        return [ScannedFile(file.path, file.size) for file in self._files.found]
+
+    def count(self) -> int:
+        """Returns the number of records: those of `filters`, where there are some. Every record is checked.
+
+        Raises:
+            DamageError: there is damage, unless `on_damage` is "skip".
+            FormatError: a file is of another format, or its format cannot be told.
+            OSError: a file cannot be read.
+        """
+
+        def counted(file: SegmentFile) -> list[int]:
+            with self._opened(file, threads=self._threads_for(file)) as reader:
+                return [reader.count()]
+
+        return sum(count for _, count in self._in_order(counted))
+
+    def head(self, rows: int = 5) -> pyarrow.Table:
+        """Returns the first records as a `pyarrow.Table`, without reading much more than these. Needs pyarrow.
+
+        Raises:
+            ValueError: `rows` is negative.
+            DamageError, FormatError, OSError: as `count`, for what is read.
+        """
+        import pyarrow as pa
+
+        if rows < 0:
+            raise ValueError(f"rows is {rows}: it is at least 0")
+        schema = self._pyarrow_schema()
+        tables = [schema.empty_table()]
+        for file in self._files.found:
+            if rows == 0:
+                break
+            with self._opened(file) as reader:
+                table = reader.head(rows)
+            tables.append(table.rename_columns(schema.names))
+            rows -= table.num_rows
+        return pa.concat_tables(tables)
+
+    def to_table(self) -> pyarrow.Table:
+        """Returns all records as a `pyarrow.Table`, which takes as much memory as they do. Needs pyarrow.
+
+        Raises:
+            DamageError, FormatError, OSError: as `count`.
+        """
+        import pyarrow as pa
+
+        return pa.Table.from_batches(self.to_batches(), self._pyarrow_schema())
+
+    def to_batches(self) -> Generator[pyarrow.RecordBatch]:
+        """Yields the records as `pyarrow.RecordBatch`es, none of them empty, in flat memory. Needs pyarrow.
+
+        Raises:
+            DamageError, FormatError, OSError: as `count`, behind the batches before it.
+        """
+        import pyarrow as pa
+
+        names = self._schema.names
+        with closing(self._batches()) as batches:
+            for _, batch in batches:
+                if batch.num_rows:
+                    yield pa.record_batch(cast("Any", batch)).rename_columns(names)
+
+    def to_polars(self) -> polars.LazyFrame:
+        """Returns a `polars.LazyFrame` that reads the files when it is collected. Needs polars.
+
+        Only the columns that a query needs are read, no more of the files than its first rows take, and conditions on
+        columns of the format are answered here as far as they can be: polars applies them all again.
+        """
+        from ._polars import lazy_frame
+
+        return lazy_frame(self)
+
+    def damage(self) -> Generator[Damaged]:
+        """Yields every damaged range of the files, whatever `on_damage`, `filters` and `prune` say. Checks all records.
+
+        Raises:
+            FormatError, OSError: as `count`.
+        """
+
+        def damaged(file: SegmentFile) -> Generator[Span]:
+            with self._opened(file) as reader:
+                yield from reader.damage()
+
+        with closing(in_order(self._files.found, damaged, self._threads)) as ranges:
+            for file, span in ranges:
+                yield Damaged(file.path, *span)
+
+    def __arrow_c_schema__(self) -> object:
+        return self._schema.__arrow_c_schema__()
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        del requested_schema  # as the interface allows
+        return arrow_stream(self._schema, (batch for _, batch in self._batches() if batch.num_rows))
+
+    def __repr__(self) -> str:
+        files = self._files.found
+        nbytes = sum(file.size for file in files)
+        return f"Scan({len(files):,} {self._format} file{'s' * (len(files) != 1)}, {nbytes:,} bytes)"
+
+    @property
+    def arguments(self) -> Mapping[str, Any]:
+        """What `scan` was given for reading a file, by the names of its arguments."""
+        return self._arguments
+
+    def select(self, columns: Sequence[str]) -> Scan:
+        """Returns a scan of the same files with other columns, among which `include_path` may be.
+
+        Raises:
+            ValueError: there is no such column.
+        """
+        if self._include_path is not None and "path" in columns:
+            raise ValueError(f'there is no column "path": it is called {self._include_path!r} here')
+        own = ["path" if name == self._include_path else name for name in columns]
+        return Scan(self._files, {**self._arguments, "columns": own}, self._include_path, self._threads)
+
+    def filter(self, filters: Sequence[Condition]) -> Scan:
+        """Returns a scan of the same files whose records meet these conditions, too.
+
+        Raises:
+            ValueError: there is no such column, or a value is not of its kind.
+        """
+        both = [*(self._arguments["filters"] or ()), *filters]
+        return Scan(self._files, {**self._arguments, "filters": both}, self._include_path, self._threads)
+
+    def batches(self) -> Generator[Batch]:
+        """Yields the records as `Batch`es, in flat memory; one may have damage and no rows.
+
+        A column that `include_path` names is called "path" in them.
+
+        Raises:
+            DamageError, FormatError, OSError: as `count`, behind the batches before it.
+        """
+        with closing(self._batches()) as batches:
+            for _, batch in batches:
+                yield batch
+
+    def _pyarrow_schema(self) -> pyarrow.Schema:
+        import pyarrow as pa
+
+        return pa.schema(cast("Any", self._schema))
+
+    def _opened(self, file: SegmentFile, *, threads: int = 1) -> Reader:
+        reader = open(self._files.source(file), **self._arguments, threads=threads)
+        if reader.format != getattr(self, "_format", reader.format):
+            found = reader.format
+            reader.close()
+            raise FormatError(
+                f"{printable_path(file.path)}: is {found}, while {printable_path(self._first)} is "
+                f"{self._format}: a scan is of one format; choose the files with glob=, or name the format with format="
+            )
+        return reader
+
+    def _threads_for(self, file: SegmentFile) -> int:
+        return self._threads if self._is_large(file) else 1
+
+    def _is_large(self, file: SegmentFile) -> bool:
+        """Tells whether a file is read by several threads itself."""
+        return file.size > _LARGE_BYTES and self._splittable and not self._arguments["prune"]
+
+    def _in_order(self, results: Callable[[SegmentFile], Iterable[_Result]]) -> Generator[tuple[SegmentFile, _Result]]:
+        """Yields each file with what is made of it: a large one by itself, those between large ones side by side."""
+        for large, files in groupby(self._files.found, key=self._is_large):
+            own = list(files)
+            with closing(in_order(own, results, 1 if large else min(self._threads, len(own)))) as made:
+                yield from made
+
+    def _batches(self) -> Generator[tuple[SegmentFile, Batch]]:
+        def batches(file: SegmentFile) -> Generator[Batch]:
+            with self._opened(file, threads=self._threads_for(file)) as reader:
+                yield from reader.batches()
+
+        return self._in_order(batches)

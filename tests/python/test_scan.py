@@ -1,0 +1,316 @@
+"""`seglake.scan`: many files as one."""
+
+import gc
+import random
+import threading
+import time
+import warnings
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import duckdb
+import polars as pl
+import pyarrow as pa
+import pytest
+from fsspec.implementations.memory import MemoryFileSystem  # pyright: ignore[reportMissingTypeStubs]
+from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
+
+import seglake
+from seglake._in_order import in_order
+from seglake._polars import conditions
+
+ROWS = 200
+FILES = 6
+START = datetime(2024, 1, 10, tzinfo=UTC)
+
+
+def write(path: Path, first: int, rows: int = ROWS) -> None:
+    with seglake.create(path, format="chunked", options={"chunk_records": 50}) as writer:
+        for number in range(first, first + rows):
+            writer.write(offset=number, timestamp=START + timedelta(seconds=number), value=b"%d" % number)
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> Path:
+    folder = tmp_path / "logs"
+    (folder / "below").mkdir(parents=True)
+    for number in range(FILES):
+        write(folder / ("below" if number % 2 else ".") / f"{number}.chunks", number * ROWS)
+    return folder
+
+
+def damage(path: Path) -> seglake.Span:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    [span] = seglake.verify(path).damage
+    return span
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_records_in_the_order_of_paths(logs: Path, threads: int) -> None:
+    scan = seglake.scan(logs, threads=threads)
+    paths = sorted([*logs.glob("*.chunks"), *logs.glob("below/*.chunks")])
+    alone = pa.concat_tables([seglake.open(path).read_all() for path in paths])
+    assert [Path(file.path) for file in scan.files()] == paths
+    assert [file.nbytes for file in scan.files()] == [path.stat().st_size for path in paths]
+    assert scan.to_table() == alone
+    assert pa.table(scan) == alone
+    assert pa.table(scan) == alone  # again and again
+    assert scan.count() == FILES * ROWS
+    assert scan.head(ROWS + 7) == alone.slice(0, ROWS + 7)
+    assert scan.head(0).num_rows == 0
+    total = duckdb.sql('SELECT count(*), sum("offset") FROM scan').fetchall()
+    assert total == [(FILES * ROWS, sum(range(FILES * ROWS)))]
+    assert pl.DataFrame(scan).height == FILES * ROWS
+    assert repr(scan) == f"Scan(6 chunked files, {sum(path.stat().st_size for path in paths):,} bytes)"
+
+
+def test_what_is_read_of_folders(logs: Path) -> None:
+    assert len(seglake.scan(logs, recursive=False).files()) == 3
+    assert len(seglake.scan(logs, glob="{0,1,5}.*").files()) == 3
+    assert len(seglake.scan(logs / "*" / "[13].chunks").files()) == 2
+    assert len(seglake.scan([logs / "0.chunks", logs, logs / "0.chunks"]).files()) == FILES
+    (logs / "_temporary.chunks").write_bytes(b"half")
+    (logs / ".hidden.chunks").write_bytes(b"half")
+    assert seglake.scan(logs).count() == FILES * ROWS
+
+
+def test_columns_filters_and_paths(logs: Path) -> None:
+    scan = seglake.scan(logs, columns=["offset"], filters=[("offset", ">=", 3 * ROWS - 1)], include_path="file")
+    table = scan.to_table()
+    assert table.column_names == scan.schema.names == ["offset", "file"]
+    assert sorted(table["offset"].to_pylist()) == list(range(3 * ROWS - 1, FILES * ROWS))
+    assert {Path(path).name for path in table["file"].to_pylist()} == {f"{n}.chunks" for n in range(2, FILES)}
+    assert pa.table(scan) == table
+    assert scan.count() == table.num_rows
+    assert seglake.scan(logs, filters=[("offset", "<", 5)], prune=True).count() == 5
+    assert scan.select(["file"]).head(1).column_names == ["file"]
+    assert scan.filter([("offset", "<", 3 * ROWS)]).count() == 1
+    with pytest.raises(ValueError, match='no column "path"'):
+        scan.select(["path"])
+
+
+def test_damage_is_raised_in_its_place_or_skipped_and_told(logs: Path) -> None:
+    path = logs / "2.chunks"
+    span = damage(path)
+    scan = seglake.scan(logs, threads=3)
+    rows = 0
+    with pytest.raises(seglake.DamageError) as raised:
+        for batch in scan.to_batches():
+            rows += batch.num_rows
+    assert raised.value.path == str(path)
+    # Those of the files before it, and of the chunks before the damage.
+    assert rows == ROWS + 100
+    with pytest.raises(seglake.DamageError):
+        scan.count()
+    with pytest.raises(pa.ArrowInvalid, match=r"2\.chunks"):
+        pa.table(scan)
+    with pytest.warns(seglake.DamageWarning, match=r"2\.chunks"):
+        assert seglake.scan(logs, on_damage="skip", threads=3).count() == FILES * ROWS - 50
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        [damaged] = scan.damage()
+    assert damaged == (str(path), *span)
+    assert damaged == seglake.Damaged(str(path), span.start, span.end, span.kind, span.cause)
+    assert list(seglake.open(path).damage()) == [span]
+
+
+def test_files_that_do_not_belong(logs: Path) -> None:
+    other = logs / "7.active"
+    with seglake.create(other, format="active") as writer:
+        writer.write(type="a", value=b"1")
+    with pytest.raises(seglake.FormatError, match=r"7\.active: is active, while .*0\.chunks is\s+chunked.*glob="):
+        seglake.scan(logs).count()
+    assert seglake.scan(logs, glob="*.chunks").count() == FILES * ROWS
+    (logs / "README.txt").write_text("not a segment")
+    with pytest.raises(seglake.FormatError, match=r"README\.txt"):
+        seglake.scan(logs, glob="*.{chunks,txt}").count()
+
+
+def test_a_file_that_goes_away_is_an_error(logs: Path) -> None:
+    scan = seglake.scan(logs)
+    (logs / "4.chunks").unlink()
+    with pytest.raises(FileNotFoundError, match=r"4\.chunks"):
+        scan.to_table()
+
+
+@pytest.mark.parametrize(
+    ("sources", "arguments", "error", "said"),
+    [
+        ("nothing", {}, FileNotFoundError, "nothing: there is no such file or folder"),
+        ("*.sealed", {}, FileNotFoundError, "no file or folder matches"),
+        (".", {"glob": "*.sealed"}, FileNotFoundError, "6 files do not match glob='\\*.sealed'"),
+        (".", {"threads": 0}, ValueError, "threads is 0"),
+        (".", {"columns": ["nope"]}, ValueError, "nope"),
+        (".", {"include_path": "value"}, ValueError, "there is a column 'value' already"),
+        (".", {"columns": ["path"], "include_path": "file"}, ValueError, "there is a column 'path' already"),
+        (".", {"filters": [("nope", "==", 1)]}, ValueError, "nope"),
+        (".", {"on_damage": "ignore"}, ValueError, "on_damage"),
+        (".", {"filesystem": 5}, TypeError, "filesystem must be"),
+    ],
+)
+def test_wrong_arguments(
+    logs: Path, sources: str, arguments: dict[str, object], error: type[Exception], said: str
+) -> None:
+    with pytest.raises(error, match=said):
+        seglake.scan(logs / sources, **arguments)  # pyright: ignore[reportArgumentType]
+
+
+def test_sources_that_are_no_paths(logs: Path) -> None:
+    for source in ([b"SEGL"], b"SEGL"):
+        with pytest.raises(TypeError, match="not bytes"):
+            seglake.scan(source)  # pyright: ignore[reportArgumentType]
+    with pytest.raises(FileNotFoundError, match="an empty list of sources"):
+        seglake.scan([])
+    with pytest.raises(ValueError, match="rows is -1"):
+        seglake.scan(logs).head(-1)
+
+
+def test_files_elsewhere(logs: Path) -> None:
+    whole = seglake.scan(logs).to_table()
+    assert seglake.scan(logs.as_uri()).to_table() == whole
+    within = SubTreeFileSystem(str(logs.parent), LocalFileSystem())
+    scan = seglake.scan("logs", filesystem=within, include_path="file")
+    assert scan.to_table().drop_columns("file") == whole
+    assert scan.to_table()["file"][0].as_py() == "logs/0.chunks"
+    memory = MemoryFileSystem()
+    memory.put(str(logs), "/scan/logs", recursive=True)
+    assert seglake.scan("memory://scan/logs/*").to_table() == whole
+    assert seglake.scan("/scan/logs", filesystem=memory).to_table() == whole
+    with pytest.raises(ValueError, match="password"):
+        seglake.scan("s3://somebody:secret@bucket/logs")
+
+
+@pytest.mark.parametrize("format", ["active", "sealed", "tenant", "chunked", "oplog"])
+def test_every_format_as_one_by_one(vectors: Path, format: str) -> None:
+    paths = sorted(path for path in (vectors / format).glob("*.bin") if path.stat().st_size)[:12]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", seglake.DamageWarning)
+        alone = [seglake.open(path, format=format, on_damage="skip").read_all() for path in paths]
+        scan = seglake.scan(paths, format=format, on_damage="skip", threads=4)
+        assert scan.to_table() == pa.concat_tables(alone)
+        assert scan.count() == sum(table.num_rows for table in alone)
+    damaged = [(str(path), *span) for path in paths for span in seglake.verify(path, format=format).damage]
+    assert [tuple(each) for each in scan.damage()] == damaged
+
+
+def test_large_files_are_read_by_all_threads(logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("seglake._scan._LARGE_BYTES", (logs / "0.chunks").stat().st_size - 1)
+    assert seglake.scan(logs, threads=3).count() == FILES * ROWS
+    assert seglake.scan(logs, threads=3).to_table() == seglake.scan(logs, threads=1).to_table()
+
+
+def test_polars(logs: Path) -> None:
+    frame = seglake.scan(logs, include_path="file").to_polars()
+    assert isinstance(frame, pl.LazyFrame)
+    assert frame.select(pl.len()).collect().item() == FILES * ROWS
+    assert frame.head(3).collect()["offset"].to_list() == [0, 1, 2]
+    moment = START + timedelta(seconds=150)
+    found = frame.filter(pl.col("timestamp") < moment, pl.col("offset") > 140).select("value", "file").collect()
+    assert found["value"].to_list() == [b"%d" % number for number in range(141, 150)]
+    # What is not understood, and what is asked of a column that is not of the format, polars answers.
+    odd = frame.filter((pl.col("offset") % 7 == 0) | (pl.col("offset") < 2), pl.col("file").str.ends_with("/1.chunks"))
+    assert odd.select("offset").collect()["offset"].to_list() == [n for n in range(ROWS, 2 * ROWS) if n % 7 == 0]
+
+
+@pytest.mark.parametrize(
+    ("predicate", "found"),
+    [
+        (pl.col("offset") >= 5, [("offset", ">=", 5)]),
+        (pl.lit(5) >= pl.col("offset"), [("offset", "<=", 5)]),
+        ((pl.col("offset") == 5) & (pl.col("type") == "a"), [("type", "==", "a"), ("offset", "==", 5)]),
+        (pl.col("timestamp") > START, [("timestamp", ">", int(START.timestamp()) * 1_000_000)]),
+        ((pl.col("offset") > 5) & (pl.col("value").bin.size() > 3), [("offset", ">", 5)]),
+        ((pl.col("offset") > 5) | (pl.col("offset") < 3), []),
+        (~(pl.col("offset") > 5), []),
+        (pl.col("type") < "a", []),
+        (pl.col("offset") > pl.col("timestamp").dt.epoch(), []),
+        (pl.col("offset").is_in([1, 2]), []),
+        (pl.col("offset").map_batches(lambda numbers: numbers > 5, return_dtype=pl.Boolean), []),
+    ],
+)
+def test_conditions_of_polars(predicate: pl.Expr, found: list[object]) -> None:
+    assert conditions(predicate, {"offset": "int64", "timestamp": "timestamp", "type": "text"}) == found
+
+
+def test_work_in_order_is_bounded_and_ends() -> None:
+    begun: list[int] = []
+    made: list[tuple[int, int]] = []
+
+    def results(thing: int) -> Iterator[int]:
+        begun.append(thing)
+        for number in range(10):
+            made.append((thing, number))
+            yield number
+
+    work = in_order(range(100), results, 3)
+    assert not begun
+    assert next(work) == (0, 0)
+    time.sleep(0.2)
+    # Six things at most, one of them with the result that was taken, and two results that wait or are about to.
+    assert len(begun) <= 6
+    assert len(made) <= 6 * 3 + 1
+    work.close()
+    assert not [thread for thread in threading.enumerate() if thread.name == "seglake"]
+
+
+def test_work_in_order_of_random_lengths() -> None:
+    draw = random.Random(5)
+    lengths = [draw.randrange(6) for _ in range(300)]
+
+    def results(thing: int) -> Iterator[int]:
+        if draw.random() < 0.05:
+            time.sleep(0.002)
+        yield from range(lengths[thing])
+
+    expected = [(thing, number) for thing, length in enumerate(lengths) for number in range(length)]
+    for threads in (1, 2, 7):
+        assert list(in_order(range(300), results, threads)) == expected
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+def test_errors_of_work_in_order_are_raised_in_their_place(threads: int) -> None:
+    def things() -> Iterator[int]:
+        yield from range(5)
+        raise KeyError("things")
+
+    def results(thing: int) -> Iterator[int]:
+        yield 0
+        if thing == 3:
+            raise RuntimeError("result")
+
+    seen: list[tuple[int, int]] = []
+    with pytest.raises(RuntimeError, match="result"):
+        for each in in_order(range(9), results, threads):
+            seen.append(each)
+    assert seen == [(0, 0), (1, 0), (2, 0), (3, 0)]
+    seen.clear()
+    for each in (work := in_order(things(), lambda thing: [thing], threads)):
+        seen.append(each)
+        if len(seen) == 5:
+            break
+    with pytest.raises(KeyError, match="things"):
+        next(work)
+    assert seen == [(number, number) for number in range(5)]
+
+
+def test_a_scan_that_is_dropped_ends_its_threads(logs: Path) -> None:
+    batches = seglake.scan(logs, threads=4, batch_rows=10).to_batches()
+    next(batches)
+    del batches
+    gc.collect()
+    assert not [thread for thread in threading.enumerate() if thread.name == "seglake"]
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="which files are open is asked of /proc")
+def test_no_file_stays_open(logs: Path) -> None:
+    def open_files() -> list[str]:
+        links = [link for link in Path("/proc/self/fd").iterdir() if link.is_symlink()]
+        return [str(link.readlink()) for link in links if link.is_symlink()]
+
+    for _ in range(5):
+        seglake.scan(logs, threads=3).to_table()
+        list(seglake.scan(logs, threads=3).damage())
+    assert not [path for path in open_files() if path.endswith(".chunks")]
