@@ -8,6 +8,8 @@ from typing import Any
 
 import click
 
+from seglake._new_file import new_file
+
 from . import options, outputs
 from .escape import printable
 from .failure import Status, Trouble
@@ -71,7 +73,7 @@ def command(
             _copy(file, start, end, sys.stdout.buffer.write, as_hex=as_hex)
             return Status.SOUND
         outputs.check_destination(file, output)
-        with outputs.telling_of_existing(), outputs.new_file(output, replace=overwrite) as new:
+        with outputs.telling_of_existing(), new_file(output, replace=overwrite) as new:
             _copy(file, start, end, new.write, as_hex=as_hex)
     click.echo(f"{printable(output)}: {count(end - start, 'byte')} from offset {start:,}", err=True)
     return Status.SOUND

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import errno
-import io
 import os
-import tempfile
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
 import click
-
-from seglake._durable import sync, sync_folder
 
 from .escape import json_text, printable
 from .failure import Trouble, report_status, say
@@ -23,15 +18,7 @@ from .quantity import count, exact_size
 from .skipped import skipped
 
 if TYPE_CHECKING:
-    from typing_extensions import Buffer
-
     from seglake import Report
-
-_LONGEST_NAME_BYTES = 200
-# In the words of the library's own new files.
-_NOT_SYNCED = (
-    "the new file is complete and in its place, but a loss of power may undo that: its folder cannot be synced: "
-)
 
 
 def overwrite(command: Command) -> Command:
@@ -70,72 +57,6 @@ def telling_of_existing() -> Generator[None]:
     except FileExistsError as error:
         where = "" if error.filename is None else f"{printable(os.fsdecode(error.filename))}: "
         raise Trouble(f"{where}exists already: nothing was written\n  next      --overwrite replaces it") from error
-
-
-@contextmanager
-def new_file(path: str, *, replace: bool) -> Generator[BinaryIO]:
-    """A file that appears under its name when the block ends, and not at all if it raises.
-
-    Raises:
-        FileExistsError: there is such a file, and it is not to be replaced.
-        OSError: the folder is missing or cannot be written to.
-    """
-    final = Path(path)
-    # A link that leads nowhere is in the way too.
-    if not replace and os.path.lexists(final):
-        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), path)
-    # A name that is as long as names may be has no room for more.
-    prefix = final.name if len(os.fsencode(final.name)) <= _LONGEST_NAME_BYTES else "seglake"
-    with _about(path):
-        descriptor, name = tempfile.mkstemp(dir=final.parent, prefix=f".{prefix}.")
-    staged = Path(name)
-    try:
-        # Closed before it gets its name, because Windows cannot rename or remove an open file.
-        with io.BufferedWriter(_Named(descriptor, path)) as file:
-            yield file
-            file.flush()
-            with _about(path):
-                sync(file.fileno())
-        with _about(path):
-            _place(staged, final, replace=replace)
-        with _about(path, _NOT_SYNCED):
-            sync_folder(final.parent)
-    finally:
-        staged.unlink(missing_ok=True)
-
-
-class _Named(io.FileIO):
-    """A file to write, whose errors have the name that it is to get."""
-
-    def __init__(self, descriptor: int, path: str) -> None:
-        super().__init__(descriptor, "w")
-        self._path = path
-
-    def write(self, content: Buffer, /) -> int:
-        with _about(self._path):
-            return super().write(content)
-
-
-@contextmanager
-def _about(path: str, state: str = "") -> Generator[None]:
-    """Names a file in the system's errors, which name none, or the one that it has until it is complete."""
-    try:
-        yield
-    except OSError as error:
-        raise OSError(error.errno, f"{state}{error.strerror or error}", path) from error
-
-
-def _place(staged: Path, final: Path, *, replace: bool) -> None:
-    if not replace:
-        # Unlike a rename, both fail if another process has made the file in the meantime.
-        try:
-            final.hardlink_to(staged)
-            return
-        except FileExistsError:
-            raise
-        except OSError:  # a file system without hard links
-            final.open("xb").close()
-    staged.replace(final)
 
 
 def tell_of(report: Report, source: Input, path: str, *, as_json: bool) -> int:
