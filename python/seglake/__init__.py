@@ -2,6 +2,7 @@
 
 from . import oplog
 from ._errors import ColumnsError, DamageError, DamageWarning, FormatError, LimitError, SeglakeError, WrongKeyError
+from ._export import Exported, export
 from ._native import (
     Batch,
     Batches,
@@ -42,6 +43,7 @@ __all__ = [
     "Damaged",
     "Detection",
     "Diagnosis",
+    "Exported",
     "Format",
     "FormatError",
     "FormatOption",
@@ -67,6 +69,7 @@ __all__ = [
     "convert",
     "create",
     "detect",
+    "export",
     "formats",
     "index",
     "open",
@@ -87,6 +90,7 @@ for _public in (
     DamageWarning,
     Damaged,
     Diagnosis,
+    Exported,
     Format,
     FormatError,
     FormatOption,

@@ -43,7 +43,7 @@ def lazy_frame(scan: Scan) -> pl.LazyFrame:
         elif columns is not None:
             asked = asked.select(columns)
         left = rows
-        for batch in asked.batches():
+        for _, batch in asked.batches():
             frame = _frame(asked.schema, [batch])
             if predicate is not None:
                 frame = frame.filter(predicate)

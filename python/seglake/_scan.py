@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import polars
     import pyarrow
 
+    from ._export import Exported
     from ._files import RemoteFile, SegmentFile, Stores
     from ._filters import Condition
     from ._native import _Filters, _Key  # pyright: ignore[reportPrivateUsage]
@@ -345,8 +346,8 @@ class Scan:
         both = [*(self._arguments["filters"] or ()), *filters]
         return Scan(self._files, {**self._arguments, "filters": both}, self._include_path, self._threads)
 
-    def batches(self) -> Generator[Batch]:
-        """Yields the records as `Batch`es, in flat memory; one may have damage and no rows.
+    def batches(self) -> Generator[tuple[str, Batch]]:
+        """Yields the records as `Batch`es, each with its file's path, in flat memory; one may have damage and no rows.
 
         A column that `include_path` names is called "path" in them.
 
@@ -354,8 +355,32 @@ class Scan:
             DamageError, FormatError, OSError: as `count`, behind the batches before it.
         """
         with closing(self._batches()) as batches:
-            for _, batch in batches:
-                yield batch
+            for file, batch in batches:
+                yield file.path, batch
+
+    def write_parquet(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        damage: str | os.PathLike[str] | None = None,
+        compression: str = "zstd",
+        row_group_rows: int = 1_048_576,
+        overwrite: bool = False,
+        progress: Callable[[int, int], object] | None = None,
+    ) -> Exported:
+        """Writes the records to a Parquet file: `export`, whose arguments these are, with to="parquet"."""
+        from ._export import export
+
+        return export(
+            self,
+            path,
+            to="parquet",
+            damage=damage,
+            compression=compression,
+            row_group_rows=row_group_rows,
+            overwrite=overwrite,
+            progress=progress,
+        )
 
     def _pyarrow_schema(self) -> pyarrow.Schema:
         import pyarrow as pa

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from seglake.cli.quantity import count, exact_size, instant, instant_us, size
+from seglake._instants import instant, instant_us
+from seglake.cli.quantity import count, exact_size, size
 from seglake.cli.verdict import Tally
 
 

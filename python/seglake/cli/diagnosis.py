@@ -8,8 +8,10 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from seglake._instants import instant_us
+
 from .escape import printable
-from .quantity import count, instant_us
+from .quantity import count
 
 if TYPE_CHECKING:
     from rich.text import Text

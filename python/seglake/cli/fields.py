@@ -8,8 +8,9 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, cast
 
+from seglake._instants import instant, instant_us
+
 from .escape import json_compact, printable, printable_bytes
-from .quantity import instant, instant_us
 
 if TYPE_CHECKING:
     from seglake import Record

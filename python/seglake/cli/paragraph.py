@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 from typing import Any, cast
 
+from seglake._instants import instant_us
+
 from . import index_state
 from .advice import KEY_NEXT, meaning
 from .escape import json_text, printable
-from .quantity import count, exact_size, instant_us, size
+from .quantity import count, exact_size, size
 
 _CHECKED = {
     "checksum": "by checksums",

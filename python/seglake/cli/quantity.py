@@ -1,10 +1,7 @@
-"""How numbers, sizes and instants are written for people."""
+"""How numbers and sizes are written for people."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 
 
@@ -27,16 +24,3 @@ def exact_size(number: int) -> str:
     """A number of bytes exactly, with a rounded one behind it where that helps: `12,345,678 bytes (11.8 MiB)`."""
     exact = count(number, "byte")
     return exact if number < 1024 else f"{exact} ({size(number)})"
-
-
-def instant(moment: datetime) -> str:
-    """An instant in UTC to the microsecond, always of the same width: `2024-01-10T16:37:53.194315Z`."""
-    return moment.astimezone(UTC).isoformat(timespec="microseconds").removesuffix("+00:00") + "Z"
-
-
-def instant_us(microseconds: int) -> str:
-    """Microseconds since 1970 as `instant`; as the number itself where no calendar date exists (years 1 to 9999)."""
-    try:
-        return instant(_EPOCH + timedelta(microseconds=microseconds))
-    except OverflowError:
-        return f"{microseconds} µs since 1970"

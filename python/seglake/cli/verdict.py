@@ -6,10 +6,12 @@ import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO
 
+from seglake._instants import instant_us
+
 from . import diagnosis, picture
 from .advice import advice, meaning
 from .escape import printable
-from .quantity import count, exact_size, instant_us, size
+from .quantity import count, exact_size, size
 from .table import table
 from .terminal import console, is_unicode
 

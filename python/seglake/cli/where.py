@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -10,9 +11,11 @@ from . import columns, reading
 from .settings import typed_value
 
 if TYPE_CHECKING:
+    from seglake._filters import Condition
+
     from .inputs import Input
 
-__all__ = ["given_for"]
+__all__ = ["given_for", "typed_conditions"]
 
 
 def given_for(file: Input, options: dict[str, Any]) -> dict[str, Any]:
@@ -30,12 +33,25 @@ def given_for(file: Input, options: dict[str, Any]) -> dict[str, Any]:
     how = reading.only(options, "format", "dialect", "key")
     with seglake.open(file.from_start(), on_damage="skip", **how) as reader:
         name = reader.format
-    kinds = columns.kinds(seglake.formats(dialect=options["dialect"])[name])
-    filters: list[Any] = arguments.setdefault("filters", [])
-    for column, operator, text in options["where"]:
+    filters = arguments.setdefault("filters", [])
+    filters += typed_conditions(options["where"], name, options["dialect"])
+    return arguments
+
+
+def typed_conditions(given: Sequence[tuple[str, str, str]], format: str, dialect: Any) -> list[Condition]:
+    """The conditions of `--where` with values of their columns' kinds.
+
+    Raises:
+        click.BadParameter: as `given_for`.
+    """
+    import seglake
+
+    kinds = columns.kinds(seglake.formats(dialect=dialect)[format])
+    found: list[Condition] = []
+    for column, operator, text in given:
         if column not in kinds:
             raise click.BadParameter(
-                f"{name} records have no column {column}: there are {', '.join(kinds)}", param_hint="--where"
+                f"{format} records have no column {column}: there are {', '.join(kinds)}", param_hint="--where"
             )
-        filters.append((column, operator, typed_value(column, text, kinds[column], hint="--where")))
-    return arguments
+        found.append((column, operator, typed_value(column, text, kinds[column], hint="--where")))
+    return found

@@ -1,0 +1,356 @@
+"""A scan as one file of another kind: Parquet, Arrow, CSV or JSON lines."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, Literal, NamedTuple, TypeAlias, cast
+from uuid import UUID
+
+from ._instants import instant_us
+from ._new_file import new_file
+from ._text import printable_path
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from ._scan import Damaged, Scan
+
+__all__ = ["FILE_KINDS", "Exported", "FileKind", "export", "kind_of"]
+
+FileKind: TypeAlias = Literal["parquet", "arrow", "csv", "jsonl"]
+
+_EXTENSIONS: Final[dict[str, FileKind]] = {
+    ".parquet": "parquet",
+    ".arrow": "arrow",
+    ".csv": "csv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+}
+FILE_KINDS: Final = tuple(dict.fromkeys(_EXTENSIONS.values()))
+"""The kinds of files that `export` writes."""
+
+# A row group is in memory until it is written.
+_ROW_GROUP_BYTES: Final = 128 << 20
+
+
+class Exported(NamedTuple):
+    """What `export` wrote.
+
+    Attributes:
+        records: how many records.
+        damaged_ranges: how many damaged ranges were skipped.
+        damaged_bytes: how many bytes they have.
+    """
+
+    records: int
+    damaged_ranges: int
+    damaged_bytes: int
+
+
+def export(
+    scan: Scan,
+    path: str | os.PathLike[str] | BinaryIO,
+    *,
+    to: FileKind | None = None,
+    damage: str | os.PathLike[str] | None = None,
+    compression: str = "zstd",
+    row_group_rows: int = 1_048_576,
+    overwrite: bool = False,
+    progress: Callable[[int, int], object] | None = None,
+) -> Exported:
+    r"""Writes the records of a scan to one file, in flat memory. The file appears once it is complete and on the disk.
+
+    In Parquet, statistics and the page index tell readers which row groups they need. In CSV, bytes are text with
+    `\xNN` for each byte that is not UTF-8 and `\x5c` for a backslash, as `Record.type` has it, an empty field is null
+    and `""` empty text. In JSON lines, bytes are base64. In both, times are ISO 8601 in UTC, and UUIDs are text.
+    Needs pyarrow.
+
+    Args:
+        scan: what `seglake.scan` returned.
+        path: the file to write, or a binary file object, to which Arrow is written as a stream.
+        to: "parquet", "arrow", "csv" or "jsonl"; None tells it by the extension.
+        damage: another file, of the kind that its extension says, for the damaged ranges that were skipped: `path`,
+            `start`, `end` (bytes), `kind` and `cause`. Needs a scan with on_damage="skip".
+        compression: the compression of Parquet, as `pyarrow.parquet.ParquetWriter` takes it; of Arrow "zstd", "lz4" or
+            "none". CSV and JSON lines are not compressed.
+        row_group_rows: a row group of Parquet ends when it has so many rows, or 128 MiB.
+        overwrite: replace existing files. Otherwise they raise FileExistsError.
+        progress: called after each file with how many bytes of the scan's files are done, and how many there are.
+
+    Raises:
+        FileExistsError: a file exists.
+        ValueError: an argument is wrong, or a file that is read would be written to.
+        DamageError, FormatError, OSError: as `Scan.to_batches`. Nothing is written then.
+    """
+    kind = to or kind_of(path)
+    if kind not in FILE_KINDS:
+        raise ValueError(f"to is one of {', '.join(FILE_KINDS)}, not {kind!r}")
+    if row_group_rows < 1:
+        raise ValueError(f"row_group_rows is {row_group_rows}: it is at least 1")
+    if damage is not None and scan.arguments["on_damage"] != "skip":
+        raise ValueError('damage= needs a scan with on_damage="skip": otherwise damage is an error')
+    for written in (path, damage):
+        if isinstance(written, str | os.PathLike):
+            _refuse_sources(scan, Path(written))
+    with ExitStack() as open_files:
+        # What is entered last gets its name first: nobody finds records whose damage is not there yet.
+        records = open_files.enter_context(_opened(path, overwrite=overwrite))
+        damaged = None
+        if damage is not None:
+            damaged = open_files.enter_context(_opened(damage, overwrite=overwrite))
+        schema = cast("Any", scan.schema)
+        streamed = not isinstance(path, str | os.PathLike)
+        sheet = open_files.enter_context(_sheet(kind, records, schema, compression, row_group_rows, streamed=streamed))
+        ranges = None
+        if damage is not None and damaged is not None:
+            ranges = open_files.enter_context(
+                _sheet(kind_of(damage), damaged, _damage_schema(), compression, row_group_rows)
+            )
+        return _write(scan, sheet, ranges, progress)
+
+
+def kind_of(path: str | os.PathLike[str] | BinaryIO) -> FileKind:
+    """Returns the kind of file that a path's extension says.
+
+    Raises:
+        ValueError: it says none.
+    """
+    extension = Path(path).suffix.lower() if isinstance(path, str | os.PathLike) else ""
+    if extension not in _EXTENSIONS:
+        known = ", ".join(_EXTENSIONS)
+        shown = printable_path(path) if isinstance(path, str | os.PathLike) else "a file object"
+        raise ValueError(f"{shown}: the extension is none of {known}: name the kind with to=")
+    return _EXTENSIONS[extension]
+
+
+def _refuse_sources(scan: Scan, path: Path) -> None:
+    if not path.exists():
+        return
+    status = path.stat()
+    for file in scan.files():
+        if file.nbytes == status.st_size and Path(file.path).exists() and path.samefile(file.path):
+            raise ValueError(f"{printable_path(path)}: is among the files that are read: name another one")
+
+
+def _opened(path: str | os.PathLike[str] | BinaryIO, *, overwrite: bool) -> AbstractContextManager[BinaryIO]:
+    if isinstance(path, str | os.PathLike):
+        return new_file(os.fspath(path), replace=overwrite)
+    return nullcontext(path)  # the caller's, which stays open
+
+
+def _write(scan: Scan, sheet: _Sheet, ranges: _Sheet | None, progress: Callable[[int, int], object] | None) -> Exported:
+    import pyarrow as pa
+
+    names = scan.schema.names
+    nbytes = {file.path: file.nbytes for file in scan.files()}
+    total = sum(nbytes.values())
+    records = damaged_ranges = damaged_bytes = done = 0
+    last: str | None = None
+    with closing(scan.batches()) as batches:
+        for path, batch in batches:
+            if path != last:
+                done += nbytes[last] if last is not None else 0
+                last = path
+                if progress is not None:
+                    progress(done, total)
+            if batch.num_rows:
+                sheet.write(pa.record_batch(cast("Any", batch)).rename_columns(names))
+                records += batch.num_rows
+            damage = batch.damage
+            if damage:
+                damaged_ranges += len(damage)
+                damaged_bytes += sum(span.length for span in damage)
+                if ranges is not None:
+                    ranges.write(_damage_batch([(path, *span) for span in damage]))
+    if progress is not None:
+        progress(total, total)
+    return Exported(records, damaged_ranges, damaged_bytes)
+
+
+def _damage_schema() -> pa.Schema:
+    import pyarrow as pa
+
+    number, text = pa.int64(), pa.string()
+    fields = [("path", text), ("start", number), ("end", number), ("kind", text), ("cause", text)]
+    return pa.schema([pa.field(name, kind, nullable=name == "cause") for name, kind in fields])
+
+
+def _damage_batch(ranges: Iterable[Damaged | tuple[Any, ...]]) -> pa.RecordBatch:
+    import pyarrow as pa
+
+    schema = _damage_schema()
+    return pa.RecordBatch.from_pylist([dict(zip(schema.names, each, strict=True)) for each in ranges], schema)
+
+
+class _Sheet(ABC):
+    """A file of rows that is being written."""
+
+    def __enter__(self) -> _Sheet:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *raised: object) -> None:
+        self.close(complete=kind is None)
+
+    @abstractmethod
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Writes rows, at least one."""
+
+    @abstractmethod
+    def close(self, *, complete: bool) -> None:
+        """Writes what is left; where it is not complete only lets go of the file."""
+
+
+def _sheet(
+    kind: FileKind, file: BinaryIO, schema: Any, compression: str, row_group_rows: int, *, streamed: bool = False
+) -> _Sheet:
+    import pyarrow as pa
+
+    schema = pa.schema(schema)
+    try:
+        if kind == "parquet":
+            return _Parquet(file, schema, compression, row_group_rows)
+        if kind == "arrow":
+            return _Arrow(file, schema, compression, streamed=streamed)
+    except pa.ArrowException as error:
+        raise ValueError(f"compression={compression!r}: {error}") from error
+    return _Csv(file, schema) if kind == "csv" else _JsonLines(file)
+
+
+class _Parquet(_Sheet):
+    def __init__(self, file: BinaryIO, schema: pa.Schema, compression: str, row_group_rows: int) -> None:
+        import pyarrow.parquet as pq
+
+        self._schema = schema
+        self._writer: Any = cast("Any", pq).ParquetWriter(
+            file, schema, compression=compression, write_statistics=True, write_page_index=True
+        )
+        self._most = row_group_rows
+        self._waiting: list[pa.RecordBatch] = []
+        self._rows = 0
+        self._bytes = 0
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        while batch.num_rows:
+            part = batch.slice(0, self._most - self._rows)
+            batch = batch.slice(part.num_rows)
+            self._waiting.append(part)
+            self._rows += part.num_rows
+            self._bytes += part.nbytes
+            if self._rows >= self._most or self._bytes >= _ROW_GROUP_BYTES:
+                self._flush()
+
+    def close(self, *, complete: bool) -> None:
+        if complete and self._waiting:
+            self._flush()
+        self._writer.close()
+
+    def _flush(self) -> None:
+        import pyarrow as pa
+
+        table = pa.Table.from_batches(self._waiting, self._schema)
+        self._waiting, self._rows, self._bytes = [], 0, 0
+        self._writer.write_table(table, row_group_size=max(table.num_rows, 1))
+
+
+class _Arrow(_Sheet):
+    def __init__(self, file: BinaryIO, schema: pa.Schema, compression: str, *, streamed: bool) -> None:
+        from pyarrow import ipc
+
+        options = ipc.IpcWriteOptions(compression=None if compression == "none" else cast("Any", compression))
+        new = ipc.new_stream if streamed else ipc.new_file
+        self._writer: Any = new(cast("Any", file), schema, options=options)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        self._writer.write_batch(batch)
+
+    def close(self, *, complete: bool) -> None:
+        self._writer.close()
+
+
+class _Csv(_Sheet):
+    def __init__(self, file: BinaryIO, schema: pa.Schema) -> None:
+        from pyarrow import csv
+
+        self._writer: Any = csv.CSVWriter(cast("Any", file), _as_text(schema.empty_table()).schema)
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        import pyarrow as pa
+
+        self._writer.write_table(_as_text(pa.Table.from_batches([batch])))
+
+    def close(self, *, complete: bool) -> None:
+        self._writer.close()
+
+
+class _JsonLines(_Sheet):
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        import pyarrow as pa
+
+        table = pa.Table.from_batches([batch])
+        names = table.column_names
+        columns = [_values(column, _base64) for column in table.columns]
+        rows = (dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True))
+        self._file.write("".join(f"{json.dumps(row)}\n" for row in rows).encode())
+
+    def close(self, *, complete: bool) -> None:
+        pass
+
+
+def _as_text(table: pa.Table) -> pa.Table:
+    """Returns the columns that CSV has no way to write as text."""
+    import pyarrow as pa
+
+    columns: list[Any] = []
+    for column in table.columns:
+        kind = column.type
+        if pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_string(kind):
+            columns.append(column)
+            continue
+        values = _values(column, _shown)
+        nested = pa.types.is_nested(kind)
+        texts = [json.dumps(value) if nested and value is not None else value for value in values]
+        columns.append(pa.chunked_array([pa.array(texts, pa.string())]))
+    return pa.table(columns, names=table.column_names)
+
+
+def _values(column: Any, of_bytes: Callable[[bytes], str]) -> list[Any]:
+    """Returns a column's values as JSON knows them."""
+    import pyarrow as pa
+
+    kind = column.type
+    if pa.types.is_timestamp(kind):
+        # By their numbers: not every one is in Python's calendar.
+        return [None if moment is None else instant_us(moment) for moment in column.cast(pa.int64()).to_pylist()]
+    is_uuid = pa.types.is_fixed_size_binary(kind) or isinstance(kind, pa.UuidType)
+    return [_plain(value, of_bytes, is_uuid=is_uuid) for value in column.to_pylist()]
+
+
+def _plain(value: Any, of_bytes: Callable[[bytes], str], *, is_uuid: bool = False) -> Any:
+    match value:
+        case bytes():
+            return str(UUID(bytes=value)) if is_uuid else of_bytes(value)
+        case UUID():
+            return str(value)
+        case dict():
+            return {name: _plain(each, of_bytes) for name, each in cast("dict[str, Any]", value).items()}
+        case list():
+            return [_plain(each, of_bytes) for each in cast("list[Any]", value)]
+        case _:
+            return value
+
+
+def _base64(value: bytes) -> str:
+    return base64.b64encode(value).decode("ascii")
+
+
+def _shown(value: bytes) -> str:
+    return value.replace(b"\\", b"\\x5c").decode("utf-8", "backslashreplace")

@@ -1,0 +1,176 @@
+"""`seglake export`: the records of many files as Parquet, Arrow, CSV or JSON lines."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, cast
+
+import click
+
+from . import options, outputs, reading
+from .escape import json_text, printable
+from .failure import Status, Trouble, say
+from .inputs import STANDARD_INPUT, is_uri
+from .quantity import count, exact_size, size
+from .terminal import byte_progress
+from .where import typed_conditions
+
+_STANDARD_OUTPUT = "-"
+
+_EXAMPLES = """
+\b
+Examples:
+  seglake export logs --to flights.parquet
+  seglake export 'logs/2024-*/*.active' --since 2024-06-01T00:00:00Z --to june.parquet
+  seglake export logs --glob '*.sealed' --on-damage skip --damage damage.csv --to all.parquet
+  seglake export orders.active --columns timestamp,type --to orders.csv
+  seglake export s3://bucket/logs --include-path file --to all.arrow
+  seglake export orders.active --to - | jq .type
+"""
+
+
+@click.command(epilog=_EXAMPLES)
+@click.argument("sources", metavar="SRC...", nargs=-1, required=True, type=click.Path())
+@click.option(
+    "--to",
+    "destination",
+    metavar="DST",
+    required=True,
+    type=click.Path(),
+    help="The file to write: .parquet, .arrow, .csv or .jsonl; or - for JSON lines to standard output.",
+)
+@click.option("--glob", metavar="PATTERN", multiple=True, help="Of folders, only files whose name matches; repeatable.")
+@click.option("--columns", metavar="NAMES", help="The columns, with commas between; also path, position and cause.")
+@click.option("--include-path", metavar="NAME", help="One more column of this name: which file each record is from.")
+@click.option(
+    "--uuid-type",
+    type=click.Choice(["string", "uuid", "arrow.uuid", "binary"]),
+    default="string",
+    show_default=True,
+    help="How Parquet and Arrow have UUIDs: as text, 16 bytes, Arrow's own type (in Parquet the type UUID), or bytes.",
+)
+@click.option("--damage", metavar="FILE", type=click.Path(), help="With --on-damage skip: a table of what was skipped.")
+@click.option(
+    "--compression", default="zstd", show_default=True, metavar="NAME", help="Of Parquet and Arrow: zstd, lz4, none."
+)
+@click.option(
+    "--row-group-rows",
+    type=click.IntRange(min=1),
+    default=1_048_576,
+    show_default=True,
+    metavar="N",
+    help="A row group of Parquet ends after so many rows, or 128 MiB.",
+)
+@click.option("--prune", is_flag=True, help="Read no more of each file than the records that are chosen can be in.")
+@click.option("--threads", type=click.IntRange(min=1), metavar="N", help="Read with N threads. [default: one a core]")
+@outputs.overwrite
+@options.as_json("Say what was written as a JSON object.")
+@reading.wanted
+@reading.on_damage
+@reading.layout
+@reading.limits
+@options.debug
+def command(
+    sources: tuple[str, ...],
+    destination: str,
+    glob: tuple[str, ...],
+    columns: str | None,
+    include_path: str | None,
+    uuid_type: str,
+    damage: str | None,
+    compression: str,
+    row_group_rows: int,
+    prune: bool,
+    threads: int | None,
+    overwrite: bool,
+    as_json: bool,
+    **given: Any,
+) -> int:
+    """Write the records of files to one file of another kind, in the order of the files' paths.
+
+    SRC is a file, a folder with all below it, a pattern such as 'logs/*.active', or a URI of these. All files are of
+    one format. In folders, names that begin with _ or . are left out. Needs pyarrow: pip install pyarrow.
+
+    Nothing is written unless all is: damage stops the export, or with --on-damage skip is left out and counted, and
+    written to --damage.
+
+    Exit status: 0 all sound, 1 damage was met, 2 trouble.
+    """
+    import warnings
+
+    import seglake
+
+    options.check_key(given["key"])
+    if STANDARD_INPUT in sources:
+        raise click.UsageError("standard input is no file to export: name one")
+    if damage is not None and given["on_damage"] != "skip":
+        raise click.UsageError("--damage takes what --on-damage skip leaves out: give both")
+    _check_written(destination, damage)
+    chosen = None if columns is None else [name.strip() for name in columns.split(",")]
+    conditions = given.pop("where")
+    to_terminal = destination == _STANDARD_OUTPUT
+    with byte_progress("exporting") as advance, outputs.telling_of_existing(), warnings.catch_warnings():
+        # What was skipped is said once, at the end.
+        warnings.simplefilter("ignore", seglake.DamageWarning)
+        try:
+            scan = seglake.scan(
+                sources,
+                glob=_any_of(glob),
+                columns=chosen,
+                include_path=include_path,
+                prune=prune,
+                threads=threads,
+                uuid_type=cast("Any", uuid_type),
+                **reading.given(given),
+            )
+            if conditions:
+                scan = scan.filter(typed_conditions(conditions, scan.format, given["dialect"]))
+            exported = seglake.export(
+                scan,
+                sys.stdout.buffer if to_terminal else destination,
+                to="jsonl" if to_terminal else None,
+                damage=damage,
+                compression=compression,
+                row_group_rows=row_group_rows,
+                overwrite=overwrite,
+                progress=advance,
+            )
+        except ImportError as error:
+            raise Trouble(f"{printable(str(error))}: export needs pyarrow: pip install pyarrow") from error
+    status = Status.DAMAGED if exported.damaged_ranges else Status.SOUND
+    if to_terminal:
+        sys.stdout.flush()
+    elif as_json:
+        click.echo(json_text({"path": destination, "files": len(scan.files()), **exported._asdict()}))
+    else:
+        from pathlib import Path
+
+        written = exact_size(Path(destination).stat().st_size)
+        files = count(len(scan.files()), "file")
+        click.echo(f"{printable(destination)}: {count(exported.records, 'record')} of {files}, {written}")
+    if exported.damaged_ranges:
+        ranges = count(exported.damaged_ranges, "damaged range")
+        where = "" if damage is None else f": {printable(damage)} has them"
+        say(f"skipped {ranges}, {size(exported.damaged_bytes)} in all{where}")
+    return status
+
+
+def _check_written(destination: str, damage: str | None) -> None:
+    """Refuse what cannot be written to.
+
+    Raises:
+        click.UsageError: a URI, or one name twice.
+    """
+    for path in (destination, damage):
+        if path is not None and is_uri(path):
+            shown = printable(path)
+            raise click.UsageError(f"{shown}: only files on this machine are written: name a path, then copy the file")
+    if damage == destination:
+        raise click.UsageError("--damage and --to are the same file: name two")
+
+
+def _any_of(patterns: tuple[str, ...]) -> str | None:
+    """One pattern that matches what any of several does."""
+    if len(patterns) < 2:
+        return patterns[0] if patterns else None
+    return f"{{{','.join(patterns)}}}"
