@@ -169,9 +169,10 @@ def test_what_is_no_segment_is_trouble(name: str, tmp_path: Path) -> None:
 def test_a_folder_is_told_apart(name: str, tmp_path: Path) -> None:
     done = here(name, tmp_path)
     assert (done.status, done.out) == (2, "")
-    assert (
-        done.err == f"seglake: {tmp_path}: is a folder: name the files in it, or use a glob such as {tmp_path / '*'}\n"
-    )
+    if name in ("info", "cat", "verify"):
+        assert done.err == f"seglake: {tmp_path}: no files to read in this folder\n"
+    else:
+        assert done.err.startswith(f"seglake: {tmp_path}: is a folder: name the files in it, or use a glob such as ")
 
 
 @pytest.mark.parametrize("name", READERS)

@@ -146,13 +146,15 @@ def test_a_malformed_key_is_refused_and_never_shown(where: str, secret: str, vec
 def test_a_file_in_trouble_does_not_stop_the_others(vectors: Path, tmp_path: Path) -> None:
     sound, damaged = vectors / "active" / "minimal.bin", vectors / "active" / "flip_message.bin"
     missing = tmp_path / "missing.active"
-    done = here("verify", missing, sound, damaged, tmp_path)
+    done = here("verify", missing, sound, damaged)
     assert done.status == 2
     assert f"{missing}: No such file or directory" in done.err
-    assert f"{tmp_path}: is a folder" in done.err
     assert f"ok  {sound}" in done.out
     assert f"{damaged}: damaged" in done.out
-    assert done.out.splitlines()[-1].startswith("4 files: 1 sound, 1 damaged, 2 unreadable; 10 records, ")
+    assert done.out.splitlines()[-1].startswith("3 files: 1 sound, 1 damaged, 1 unreadable; 10 records, ")
+    with_folder = here("verify", missing, sound, damaged, tmp_path)
+    assert f"{tmp_path}: no files to read in this folder" in with_folder.err
+    assert "4 files: 1 sound, 1 damaged, 2 unreadable; 10 records, " in with_folder.out
 
 
 def test_json_has_a_line_for_a_file_in_trouble(vectors: Path, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import polars as pl
@@ -29,6 +30,11 @@ def write(path: Path, first: int, rows: int = ROWS) -> None:
     with seglake.create(path, format="chunked", options={"chunk_records": 50}) as writer:
         for number in range(first, first + rows):
             writer.write(offset=number, timestamp=START + timedelta(seconds=number), value=b"%d" % number)
+
+
+@pytest.fixture(autouse=True)
+def small_files_by_several_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("seglake._scan.SMALL_BYTES", 0)
 
 
 @pytest.fixture
@@ -200,6 +206,22 @@ def test_large_files_are_read_by_all_threads(logs: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr("seglake._scan._LARGE_BYTES", (logs / "0.chunks").stat().st_size - 1)
     assert seglake.scan(logs, threads=3).count() == FILES * ROWS
     assert seglake.scan(logs, threads=3).to_table() == seglake.scan(logs, threads=1).to_table()
+
+
+def test_small_files_are_read_by_one_thread(logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    used: list[int] = []
+    whole = seglake.scan(logs, threads=3).to_table()
+
+    def counted(things: Any, results: Any, threads: int) -> Any:
+        used.append(threads)
+        return in_order(things, results, threads)
+
+    monkeypatch.setattr("seglake._scan.in_order", counted)
+    assert seglake.scan(logs, threads=3).to_table() == whole
+    monkeypatch.setattr("seglake._scan.SMALL_BYTES", 1 << 20)
+    assert seglake.scan(logs, threads=3).to_table() == whole
+    assert seglake.scan("logs", threads=3, filesystem=SubTreeFileSystem(str(logs.parent), LocalFileSystem())).count()
+    assert used == [3, 1, 3]
 
 
 def test_polars(logs: Path) -> None:

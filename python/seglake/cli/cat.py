@@ -12,7 +12,7 @@ import click
 
 from seglake._filters import conditions
 
-from . import options, reading
+from . import folders, options, reading
 from .columns import for_people, numbers
 from .failure import Status, report_status, say
 from .fields import Fields, ValueForm
@@ -68,6 +68,7 @@ Examples:
     help="Look this record up: by UUID, message offset, sequence number, or PARTITION/TENANT/INDEX; can be repeated.",
 )
 @click.option("--limit", metavar="N", type=click.IntRange(min=0), help="Stop after so many records.")
+@folders.glob
 @reading.wanted
 @reading.on_damage
 @reading.index
@@ -77,6 +78,7 @@ Examples:
 @options.debug
 def command(
     files: tuple[str, ...],
+    globs: tuple[str, ...],
     as_json: bool,
     form: ValueForm | None,
     columns: str | None,
@@ -89,17 +91,18 @@ def command(
     """Print the records of files, one a line.
 
     Without --json a line is for people: position, what tells the record from others (time, type, number), then the
-    value, cut to the terminal's width (in a pipe: at 64 KiB), control characters escaped. FILE is a path, a URI such as
-    s3://bucket/key, or - for standard input, which is copied to a temporary file first.
+    value, cut to the terminal's width (in a pipe: at 64 KiB), control characters escaped. FILE is a path, a folder with
+    all below it, a URI such as s3://bucket/key, or - for standard input, which is copied to a temporary file first.
 
     Exit status: 0 all sound, 1 damage was met (the records in front of it are printed) or a record to --get is not
     there, 2 trouble.
     """
-    if at is not None and len(files) > 1:
+    named = folders.files_named(files, globs)
+    if at is not None and len(named.files) > 1:
         raise click.UsageError("--at is a place in one file: name one file")
     if ids and (at is not None or conditions(given) or given["where"]):
         raise click.UsageError("--get names the records: leave out --at and what chooses others")
-    reading.check_index(given, files)
+    reading.check_index(given, named.files)
     options.check_key(given["key"])
     chosen = None if columns is None else [name.strip() for name in columns.split(",")]
     wanted = Wanted(ids)
@@ -136,7 +139,7 @@ def command(
             say(skipped(report, file.label))
         return report_status(report)
 
-    status = each(files, spool_limit=spool_limit, action=show)
+    status = max(named.status, each(named.files, spool_limit=spool_limit, action=show))
     if left == 0 or not wanted.missing:
         return status
     say("\n".join(wanted.missing_said()))

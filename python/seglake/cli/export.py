@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import click
 
-from . import options, outputs, reading
+from . import folders, options, outputs, reading
 from .escape import json_text, printable
 from .failure import Status, Trouble, say
 from .inputs import STANDARD_INPUT, is_uri
@@ -39,7 +39,7 @@ Examples:
     type=click.Path(),
     help="The file to write: .parquet, .arrow, .csv or .jsonl; or - for JSON lines to standard output.",
 )
-@click.option("--glob", metavar="PATTERN", multiple=True, help="Of folders, only files whose name matches; repeatable.")
+@folders.glob
 @click.option("--columns", metavar="NAMES", help="The columns, with commas between; also path, position and cause.")
 @click.option("--include-path", metavar="NAME", help="One more column of this name: which file each record is from.")
 @click.option(
@@ -73,7 +73,7 @@ Examples:
 def command(
     sources: tuple[str, ...],
     destination: str,
-    glob: tuple[str, ...],
+    globs: tuple[str, ...],
     columns: str | None,
     include_path: str | None,
     uuid_type: str,
@@ -115,7 +115,7 @@ def command(
         try:
             scan = seglake.scan(
                 sources,
-                glob=_any_of(glob),
+                glob=folders.any_of(globs),
                 columns=chosen,
                 include_path=include_path,
                 prune=prune,
@@ -167,10 +167,3 @@ def _check_written(destination: str, damage: str | None) -> None:
             raise click.UsageError(f"{shown}: only files on this machine are written: name a path, then copy the file")
     if damage == destination:
         raise click.UsageError("--damage and --to are the same file: name two")
-
-
-def _any_of(patterns: tuple[str, ...]) -> str | None:
-    """One pattern that matches what any of several does."""
-    if len(patterns) < 2:
-        return patterns[0] if patterns else None
-    return f"{{{','.join(patterns)}}}"

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from functools import partial
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from . import index_state, options, reading
+from . import folders, index_state, options, reading
 from .escape import json_text
-from .failure import Status, exit_status, report_status
+from .failure import Status, exit_status, report_status, tell
 from .fields import plain
 from .inputs import Input, each
-from .paragraph import paragraph
+from .paragraph import one_line, paragraph
+from .quantity import count, size
 from .terminal import byte_progress
 
 if TYPE_CHECKING:
@@ -22,6 +25,7 @@ _EXAMPLES = """
 \b
 Examples:
   seglake info today.active
+  seglake info logs                        all below a folder, one line a file
   seglake info --count *.active            read all, count records and damage
   seglake info --json today.active | jq .format
   seglake info --dialect autobase writer.oplog
@@ -34,21 +38,25 @@ Examples:
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path())
 @click.option("--count", "whole", is_flag=True, help="Read the whole file: records, last record, damage.")
 @options.as_json("One JSON object a line, one line a file.")
+@folders.glob
 @reading.index
 @reading.layout
 @reading.limits
 @options.spool_limit
 @options.debug
-def command(files: tuple[str, ...], whole: bool, as_json: bool, spool_limit: int, **how: Any) -> int:
+def command(
+    files: tuple[str, ...], whole: bool, as_json: bool, globs: tuple[str, ...], spool_limit: int, **how: Any
+) -> int:
     """Tell what a file is: its format, size, parts and first record.
 
     Reads no more than the beginning of the file and its own directory (an index, a table of contents, a trailer),
-    unless --count is given. FILE is a path, a URI such as s3://bucket/key, or - for standard input, which is copied to
-    a temporary file first.
+    unless --count is given. FILE is a path, a folder with all below it, whose files have one line each, a URI such as
+    s3://bucket/key, or - for standard input, which is copied to a temporary file first.
 
     Exit status: 0 recognised, 1 damage was met, 2 unknown format or other trouble.
     """
-    reading.check_index(how, files)
+    named = folders.files_named(files, globs)
+    reading.check_index(how, named.files)
     options.check_key(how["key"])
     shown = 0
 
@@ -62,7 +70,27 @@ def command(files: tuple[str, ...], whole: bool, as_json: bool, spool_limit: int
         shown += 1
         return status
 
-    return each(files, spool_limit=spool_limit, action=describe)
+    if not named.in_folders:
+        return each(files, spool_limit=spool_limit, action=describe)
+    worst, sizes, unreadable = named.status, Counter[str](), 0
+    numbers = Counter[str]()
+    facts_of = partial(_facts, how=how, whole=whole)
+    for name, found in folders.side_by_side(named, facts_of, spool_limit=spool_limit):
+        if isinstance(found, Exception):
+            unreadable += 1
+            worst = max(worst, tell(found, label=name))
+            continue
+        facts, status = found
+        worst = max(worst, status)
+        format = facts["format"] or "unknown"
+        numbers[format] += 1
+        sizes[format] += facts["bytes"]
+        click.echo(json_text(facts) if as_json else one_line(name, facts))
+    if named.files and not as_json:
+        kinds = [f"{number:,} {format} ({size(sizes[format])})" for format, number in sorted(numbers.items())]
+        kinds += [f"{unreadable:,} unreadable"] if unreadable else []
+        click.echo(f"{count(len(named.files), 'file')}: {', '.join(kinds)}")
+    return worst
 
 
 def _facts(file: Input, how: dict[str, Any], *, whole: bool) -> tuple[dict[str, Any], int]:

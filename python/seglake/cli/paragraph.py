@@ -65,6 +65,22 @@ def paragraph(label: str, facts: dict[str, Any], how: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def one_line(label: str, facts: dict[str, Any]) -> str:
+    """The facts that matter among many files: format, size, the first record's time, what is wrong."""
+    parts = [facts["format"] or "unknown", size(facts["bytes"])]
+    report = facts["report"]
+    if report is not None and not report["wrong_key"]:
+        parts.append(count(report["records"], "record"))
+    first = facts["first_record"]
+    if first is not None and first.get("timestamp") is not None:
+        parts.append(f"from {first['timestamp']}")
+    if facts["wrong_key"] or (report is not None and report["wrong_key"]):
+        parts.append("probably the wrong key")
+    elif facts["damage"] is not None or (report is not None and not report["ok"]):
+        parts.append("damaged")
+    return f"{printable(label)}  {', '.join(parts)}"
+
+
 def _key(key: str | None) -> str:
     if key is not None:
         return f"from {printable(key)}"

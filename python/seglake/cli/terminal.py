@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Protocol, TextIO
 
@@ -13,6 +13,9 @@ from .escape import printable
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress, ProgressColumn
+
+# Whether bars are shown: two displays at a time would write over one another.
+_displaying = False
 
 # Wide enough that nothing is ever cut or wrapped where no person looks at it.
 _PIPE_COLUMNS = 100_000
@@ -65,7 +68,9 @@ def progress_display(stream: TextIO, *columns: ProgressColumn) -> Generator[Prog
     """Bars on a terminal while the block runs. However it ends, they are gone and the cursor is back."""
     from rich.progress import Progress
 
+    global _displaying
     display = Progress(*columns, console=console(stream), transient=True, redirect_stdout=False, redirect_stderr=False)
+    _displaying = True
     try:
         with display:
             yield display
@@ -76,12 +81,28 @@ def progress_display(stream: TextIO, *columns: ProgressColumn) -> Generator[Prog
         with suppress(IndexError):
             display.stop()
         raise
+    finally:
+        _displaying = False
+
+
+@contextmanager
+def file_progress(total: int) -> Generator[Callable[[], None] | None]:
+    """A progress bar in files on standard error while the block runs; None where that is not a terminal."""
+    if not is_terminal(sys.stderr):
+        yield None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with progress_display(sys.stderr, *columns) as progress:
+        task = progress.add_task("files", total=total)
+        yield lambda: progress.advance(task)
 
 
 @contextmanager
 def byte_progress(label: str) -> Generator[Advance | None]:
-    """A progress bar in bytes on standard error while the block runs; None where that is not a terminal."""
-    if not is_terminal(sys.stderr):
+    """A progress bar in bytes on standard error while the block runs; None where that is not a terminal, or has one."""
+    if _displaying or not is_terminal(sys.stderr):
         yield None
         return
     from rich.progress import BarColumn, DownloadColumn, TextColumn, TimeRemainingColumn, TransferSpeedColumn

@@ -28,12 +28,24 @@ _TEXT_CELLS = 88
 
 
 def one_line(report: Report, index: IndexVerdict | None, label: str) -> str:
-    """A sound file in one line, in two more what is wrong with its index."""
+    """A file in one line, in two more what is wrong with its index."""
     structure = "" if report.checked == "checksum" else ", structure only"
-    line = f"ok  {printable(label)}  {count(report.records, 'record')}, {size(report.bytes)}{structure}"
+    what = f"{count(report.records, 'record')}, {size(report.bytes)}{structure}"
+    if report.wrong_key:
+        line = f"wrong key?  {printable(label)}  {size(report.bytes)}: nothing checks, but the structure is sound"
+    elif report.ok:
+        line = f"ok  {printable(label)}  {what}"
+    else:
+        line = f"damaged  {printable(label)}  {what}; {_damage_in_short(report)}"
     if index is None or index.ok:
         return line
     return f"{line}\n    index {index.text}; to rebuild it:\n    {index.rebuilding}"
+
+
+def _damage_in_short(report: Report) -> str:
+    """Each kind of damage with its cause and how much there is: `corrupt, checksum_mismatch: 103 bytes`."""
+    damaged = [total for total in report.totals if total["cause"] is not None]
+    return ", ".join(f"{total['kind']} ({total['cause']}): {size(total['bytes'])}" for total in damaged)
 
 
 @dataclass(frozen=True)

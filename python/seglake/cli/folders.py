@@ -1,0 +1,154 @@
+"""Folders on the command line: the files in them, gone through side by side."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import click
+
+from seglake._in_order import SMALL_BYTES, in_order
+
+from .escape import printable
+from .failure import Status, Trouble, is_about_one_file, say, tell
+from .inputs import STANDARD_INPUT, Input, is_uri, opened
+from .options import Command
+from .quantity import count
+from .terminal import file_progress
+
+_Found = TypeVar("_Found")
+
+# Each has a file's window in memory, so a machine with very many cores is not to have one for each.
+_MOST_THREADS = 8
+
+
+class Named(NamedTuple):
+    """The files that the command line names.
+
+    Attributes:
+        files: their names, those of folders behind the folder's.
+        in_folders: whether one of the names is a folder.
+        small: whether all are files in folders on this machine, and small on average.
+        empty: how many folders there is nothing to read in, or that cannot be listed, which has been said.
+    """
+
+    files: Sequence[str]
+    in_folders: bool
+    small: bool
+    empty: int
+
+    @property
+    def status(self) -> int:
+        """The exit status that the names alone deserve."""
+        return Status.TROUBLE if self.empty else Status.SOUND
+
+
+def glob(command: Command) -> Command:
+    """`--glob`: which files of folders."""
+    return click.option(
+        "--glob",
+        "globs",
+        metavar="PATTERN",
+        multiple=True,
+        help="Of folders, only files whose name matches, such as '*.active'; can be given again.",
+    )(command)
+
+
+def any_of(patterns: Sequence[str]) -> str | None:
+    """One pattern that matches what any of several does."""
+    if len(patterns) < 2:
+        return patterns[0] if patterns else None
+    return f"{{{','.join(patterns)}}}"
+
+
+def files_named(names: Sequence[str], globs: Sequence[str]) -> Named:
+    """The files that are named, and those in folders that are, by the rules of `seglake.scan`.
+
+    What is left out of a folder though it is no hidden file is said, and so is a folder in which nothing is to be read.
+    """
+    files: list[str] = []
+    in_folders = False
+    all_in_folders = True
+    nbytes = empty = 0
+    for name in names:
+        if not _is_folder(name):
+            files.append(name)
+            all_in_folders = False
+            continue
+        in_folders = True
+        all_in_folders = all_in_folders and not is_uri(name)
+        try:
+            found = _within(name, any_of(globs))
+        except (Trouble, OSError) as error:
+            tell(error, label=name)
+            empty += 1
+        else:
+            files += [path for path, _ in found]
+            nbytes += sum(size for _, size in found)
+    return Named(files, in_folders, all_in_folders and nbytes < SMALL_BYTES * len(files), empty)
+
+
+def _is_folder(name: str) -> bool:
+    if name == STANDARD_INPUT:
+        return False
+    if not is_uri(name):
+        return Path(name).is_dir()
+    from seglake._files import Stores
+
+    try:
+        store, path = Stores().connect(name)
+        entry = store.find(path, name)
+    except (ImportError, ValueError, OSError):
+        return False  # opening it says what is wrong
+    return entry is not None and not entry.is_file
+
+
+def _within(folder: str, pattern: str | None) -> list[tuple[str, int]]:
+    """The files in a folder, with their sizes in bytes."""
+    from seglake._files import FileFilter, Stores, find_files
+
+    listing = find_files([folder], FileFilter(recursive=True, name_pattern=pattern), Stores())
+    for path, reason in listing.skipped:
+        say(f"{printable(path)}: passed over: {reason}")
+    if not listing.files:
+        left = f": {count(listing.left_out, 'file')} there do not match --glob" if listing.left_out else ""
+        raise Trouble(f"{printable(folder)}: no files to read in this folder{left}")
+    if is_uri(folder):
+        return [(file.path, file.size) for file in listing.files]
+    # As they were named, not as absolute paths.
+    root = os.fspath(Path(folder).absolute())
+    shown = folder.rstrip(os.sep) or os.sep
+    return [(shown + file.path[len(root) :], file.size) for file in listing.files]
+
+
+def side_by_side(
+    named: Named, action: Callable[[Input], _Found], *, spool_limit: int, threads: int | None = None
+) -> Generator[tuple[str, _Found | Exception]]:
+    """Yields each file's name with what `action` makes of it, or with the error of one that cannot be read, in order.
+
+    Args:
+        named: files, pipes, or `-`.
+        action: what to do with a file, in any thread.
+        spool_limit: as for `opened`.
+        threads: how many; None is one for each core.
+    """
+
+    def results(name: str) -> list[Any]:
+        try:
+            with opened(name, spool_limit=spool_limit) as file:
+                return [action(file)]
+        except Exception as error:
+            if not is_about_one_file(error):
+                raise
+            return [error]
+
+    cores = threads or min(os.cpu_count() or 1, _MOST_THREADS)
+    threads = 1 if named.small else max(1, min(cores, len(named.files)))
+    with file_progress(len(named.files)) as advance, closing(in_order(named.files, results, threads)) as found:
+        for name, result in found:
+            yield name, result
+            if advance is not None:
+                advance()
