@@ -88,6 +88,13 @@ FOR_PEOPLE: dict[str, list[list[str]]] = {
     ],
     "seal": [["FILE", "NEW"], ["--on-damage", "skip", "FILE", "NEW"]],
     "index": [["FILE", "--output", "NEW"], ["MISSING"]],
+    "export": [
+        ["--on-damage", "skip", "--to", "-", "FILE"],
+        ["--include-path", "file", "--to", "NEW.csv", "FILE"],
+        ["--on-damage", "skip", "--damage", "NEW.csv", "--to", "NEW.jsonl", "FILE"],
+        ["--columns", "\x1b[5;45m", "--to", "NEW.csv", "FILE"],
+        ["--to", "NEW.csv", "MISSING"],
+    ],
     # What it does has a test of its own, with Spark.
     "ingest": [["MISSING", "--to", "NEW"]],
 }
@@ -102,6 +109,7 @@ FOR_PROGRAMS: dict[str, list[list[str]]] = {
     "convert": [["--json", "--on-damage", "skip", "FILE", "NEW"]],
     "seal": [["--json", "FILE", "NEW"]],
     "index": [["--json", "FILE", "--output", "NEW"]],
+    "export": [["--json", "--on-damage", "skip", "--to", "NEW.csv", "FILE"]],
 }
 
 
@@ -117,11 +125,14 @@ def calls(segment: Path, tmp_path: Path, arguments: list[str]) -> Iterator[list[
         places = {
             "FILE": str(path),
             "NEW": str(new),
+            "NEW.csv": f"{new}.csv",
+            "NEW.jsonl": f"{new}.jsonl",
             "QUARANTINE": str(path.with_name(f"quarantine-{path.name}")),
             "MISSING": f"{path}-missing",
         }
         yield [places.get(argument, argument) for argument in arguments]
-        new.unlink(missing_ok=True)
+        for written in (new, Path(f"{new}.csv"), Path(f"{new}.jsonl")):
+            written.unlink(missing_ok=True)
 
 
 @pytest.mark.parametrize(

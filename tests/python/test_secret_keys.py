@@ -334,6 +334,13 @@ COMMANDS: dict[str, list[list[str]]] = {
         ["foreign.active", "new-f.sealed"],
     ],
     "index": [["a.active"]],
+    "export": [
+        ["a.active", "a.sealed", "--to", "new.csv"],
+        ["--json", "a.sealed", "--to", "new.jsonl"],
+        ["damaged.active", "--to", "new-damaged.csv"],
+        ["--on-damage", "skip", "--damage", "new-ranges.csv", "damaged.active", "--to", "new-kept.csv"],
+        ["foreign.active", "--to", "new-foreign.parquet"],
+    ],
     # What it does has a test of its own, with Spark.
     "ingest": [],
 }
