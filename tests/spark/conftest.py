@@ -32,6 +32,7 @@ WITHOUT_SESSION: Final = {
     "test_spark_write_processes.py",
     # These take no Spark.
     "test_decoder.py",
+    "test_imports.py",
     "test_ingest_commit.py",
     "test_ingest_task.py",
     "test_power_loss.py",

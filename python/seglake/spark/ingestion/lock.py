@@ -1,6 +1,5 @@
 """One run at a time writes to a destination."""
 
-import fcntl
 import json
 import os
 import socket
@@ -26,6 +25,8 @@ def locked(destination: Path, run_id: str) -> Generator[None]:
     Raises:
         IngestError: another run holds it, or it cannot be opened.
     """
+    import fcntl  # not on Windows, where this module is imported by `seglake.spark`
+
     path = destination / LOCK
     try:
         # What a link in its place leads to would be written to.

@@ -7,7 +7,6 @@ either what was there before is complete, or what was written is.
 """
 
 import contextlib
-import fcntl
 import json
 import os
 from collections.abc import Generator, Sequence
@@ -160,6 +159,8 @@ def locked(staging: Path) -> Generator[bool]:
     Raises:
         OSError: the staging folder is gone.
     """
+    import fcntl  # not on Windows, where this module is imported to read
+
     descriptor = os.open(staging / _LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
     try:
         try:

@@ -1,5 +1,6 @@
 """The writer that Spark asks the data source for."""
 
+import importlib.util
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -35,8 +36,10 @@ class SegmentDataSourceWriter(DataSourceArrowWriter):
         Raises:
             ValueError: a column is not one of the format, or there is something in the folder that must not be
                 overwritten.
-            OSError: the folder cannot be made or written to.
+            OSError: the folder cannot be made or written to, or this system has no file locks.
         """
+        if importlib.util.find_spec("fcntl") is None:
+            raise OSError("writing segments with Spark needs Linux or macOS: this system lacks the file locks it takes")
         checked = WriteSchema.check(schema, options)
         job = Job.begin(Path(options.folder), overwrites=overwrite, success_file=options.success_file)
         return cls(options, checked, job)
