@@ -31,6 +31,7 @@ WITHOUT_SESSION: Final = {
     "test_spark_secrets.py",
     "test_spark_write_processes.py",
     # These take no Spark.
+    "test_arrow_types.py",
     "test_decoder.py",
     "test_imports.py",
     "test_ingest_commit.py",

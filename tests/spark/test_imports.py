@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
 from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+# What https://spark.apache.org/docs/latest/api/python/reference lists: all other modules change without notice.
+PUBLIC = {
+    "pyspark",
+    "pyspark.errors",
+    "pyspark.sql",
+    "pyspark.sql.datasource",
+    "pyspark.sql.functions",
+    "pyspark.sql.types",
+}
 
 WITHOUT_FCNTL = """
 import importlib, pkgutil, sys
@@ -35,3 +48,17 @@ def test_the_source_is_imported_where_there_are_no_file_locks(tmp_path: Path) ->
     assert done.returncode == 0, done.stderr
     assert "writing segments with Spark needs Linux or macOS" in done.stdout
     assert not out.exists()
+
+
+def test_no_private_module_of_pyspark_is_imported() -> None:
+    imported: dict[str, set[str]] = {}
+    for path in (ROOT / "python").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_bytes())):
+            names = [each.name for each in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom) and not node.level:
+                names = [node.module or ""]
+            for name in names:
+                if name.partition(".")[0] == "pyspark":
+                    imported.setdefault(name, set()).add(path.name)
+    assert {"pyspark.sql.datasource", "pyspark.sql.types"} <= imported.keys()
+    assert imported.keys() <= PUBLIC, imported

@@ -13,7 +13,8 @@ from samples import SAMPLES, draft, in_chunk, of_tenant, value, with_uuid
 from segments import DAY
 
 import seglake
-from seglake.spark.schema import DAMAGE_TYPE, arrow_schema
+from seglake.spark.arrow_types import arrow_schema
+from seglake.spark.schema import DAMAGE_TYPE
 from seglake.spark.write.job import Job
 from seglake.spark.write.options import WriteOptions
 from seglake.spark.write.schema import WriteSchema

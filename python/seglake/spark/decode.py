@@ -14,10 +14,11 @@ import seglake
 from seglake._files import SegmentFile
 from seglake._text import path_text, printable_path
 
+from .arrow_types import arrow_schema
 from .filters import pushed
 from .option_names import camel_case
 from .options import ReadOptions
-from .schema import ReadSchema, arrow_field, arrow_schema
+from .schema import ReadSchema, arrow_field
 from .slices import Slice
 from .uint64 import find_too_large
 

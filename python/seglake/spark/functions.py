@@ -3,14 +3,14 @@
 from typing import TYPE_CHECKING, Any, Literal, cast, get_args
 
 import pyarrow as pa
-from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import StructField, StructType
 
 from seglake._types import DialectName
 
+from .arrow_types import arrow_schema, spark_type
 from .formats import FormatOptions, column_names, native_schema
 from .messages import ERROR_TYPE, MessageDecoder
-from .schema import arrow_schema, spark_schema
+from .schema import spark_schema
 from .uint64 import Uint64Type
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def from_oplog(
     if mode == "PERMISSIVE":
         if error_field in names:
             raise ValueError(f"error_field is {error_field!r}: messages have a field of that name, choose another")
-        result = StructType([*result.fields, StructField(error_field, from_arrow_type(ERROR_TYPE))])
+        result = StructType([*result.fields, StructField(error_field, spark_type(ERROR_TYPE))])
     decoder = MessageDecoder(dialect, fields, arrow_schema(result), error_field if mode == "PERMISSIVE" else None)
 
     # Spark tells from the types what kind of function it is, and takes them without what they hold.

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, cast
 
 import pyarrow as pa
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import ArrayType, DataType, LongType, StringType, StructField, StructType
 
+from . import arrow_types
 from .formats import LOCATION_COLUMNS, UuidType, column_names, gives_out_damage, native_schema
 from .options import ReadOptions
 from .uint64 import Uint64Type, without_uint64
@@ -18,7 +18,6 @@ __all__ = [
     "DAMAGE_TYPE",
     "ReadSchema",
     "arrow_field",
-    "arrow_schema",
     "inferred_schema",
     "same_but_for_null",
     "spark_schema",
@@ -66,12 +65,7 @@ def _refuse_as_corrupt_column(columns: Sequence[str], format: str, options: Read
 
 def spark_schema(schema: pa.Schema, uint64_type: Uint64Type) -> StructType:
     """Returns an Arrow schema of records as Spark's."""
-    return from_arrow_schema(without_uint64(schema, uint64_type), prefer_timestamp_ntz=False)
-
-
-def arrow_schema(schema: StructType) -> pa.Schema:
-    """Returns the Arrow schema that Spark holds the batches of a data source to."""
-    return to_arrow_schema(schema, timezone="UTC")
+    return arrow_types.spark_schema(without_uint64(schema, uint64_type))
 
 
 class Representation(NamedTuple):
