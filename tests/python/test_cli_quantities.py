@@ -8,7 +8,7 @@ import pytest
 
 from seglake._instants import instant, instant_us
 from seglake.cli.quantity import count, exact_size, size
-from seglake.cli.verdict import Tally
+from seglake.cli.verify import Tally
 
 
 @pytest.mark.parametrize(

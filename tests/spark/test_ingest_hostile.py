@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 import seglake
 from seglake._text import path_text
 from seglake.cli.escape import json_text
-from seglake.cli.ingest_table import show
+from seglake.cli.ingest import show
 from seglake.spark import IngestResult, ingest
 
 pytestmark = [

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import re
 import sys
+import uuid
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from seglake import DamageError
 from seglake._filters import conditions
 
 from . import folders, options, reading
-from .columns import for_people, numbers
+from .columns import for_people, kinds, numbers
+from .escape import printable
 from .failure import Status, report_status, say
 from .fields import Fields, ValueForm
 from .inputs import Input, each
 from .lines import JsonLines, Lines, PlainLines
-from .lookup import Wanted, identifier
+from .reading import shown_bytes
 from .skipped import skipped
 from .where import given_for
 
@@ -182,3 +186,67 @@ def _print(records: Iterable[Record], lines: Lines, limit: int | None) -> int:
         write(lines.line(record) + "\n")
         printed += 1
     return printed
+
+
+_WRITTEN: dict[tuple[str, ...], str] = {
+    ("uuid",): "UUID, such as 1eeafd69-9b8a-6cee-b9f1-1b8e6a30ade3",
+    ("partition", "tenant", "index"): "PARTITION/TENANT/INDEX, such as 3/acme/0",
+}
+# How the values of identifiers are written. Texts may have slashes.
+_PATTERNS = {"uuid": "([^/]*)", "text": "(.*)", "int64": "([0-9]{1,20})", "uint64": "([0-9]{1,20})"}
+_PARSERS: dict[str, Callable[[str], Any]] = {"uuid": uuid.UUID, "text": shown_bytes, "int64": int, "uint64": int}
+
+
+def identifier(format: Format, text: str) -> tuple[Any, ...]:
+    """What to hand to `Reader.get` for an ID as it stands on the command line.
+
+    Raises:
+        click.UsageError: records of this format are not found by anything of the kind.
+    """
+    by_name = kinds(format)
+    own = [by_name[name] for name in format.identifier]
+    match = re.fullmatch("/".join(_PATTERNS[kind] for kind in own), text, re.DOTALL)
+    if match:
+        try:
+            return tuple(_PARSERS[kind](part) for kind, part in zip(own, match.groups(), strict=True))
+        except ValueError:
+            pass
+    names = format.identifier
+    written = "/".join(names).upper() if len(names) > 1 else f"{', '.join(names)}: a number"
+    raise click.UsageError(
+        f"--get {text!r}: records of this {format.name} file are found by {_WRITTEN.get(names, written)}"
+    )
+
+
+class Wanted:
+    """The IDs that are looked for in one file after the other, and which of them were in none."""
+
+    def __init__(self, ids: Sequence[str]) -> None:
+        self.missing: list[str] = list(dict.fromkeys(ids))
+        """What was found in no file so far, in the order of the command line."""
+        self._ids = ids
+        self._unproven: set[str] = set()
+
+    def found_in(self, reader: Reader, identifiers: Sequence[tuple[Any, ...]]) -> Iterator[Record]:
+        """The records of a file that are wanted, in the order of the command line."""
+        for text, identifier in zip(self._ids, identifiers, strict=True):
+            try:
+                record = reader.get(*identifier)
+            except DamageError:
+                self._unproven.add("damage")
+                raise
+            if record is not None:
+                if text in self.missing:
+                    self.missing.remove(text)
+                yield record
+        if reader.unproven:
+            self._unproven.add(reader.unproven)
+
+    def missing_said(self) -> list[str]:
+        """A line for each ID that was not found."""
+        remark = ""
+        if "unchecked" in self._unproven:
+            remark = ", as far as a file without checksums can tell"
+        if "damage" in self._unproven:
+            remark = ", unless it is where a file is damaged"
+        return [f"{printable(text)}: no such record{remark}" for text in self.missing]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import tempfile
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -13,14 +16,16 @@ import click
 from seglake import SeglakeError
 
 from . import options, reading
-from .child_output import diverted
+from .advice import meaning
 from .escape import json_text, printable, printable_lines
 from .failure import Trouble, shows_tracebacks
-from .ingest_table import show
 from .quantity import count
-from .terminal import is_terminal, progress_display
+from .table import table
+from .terminal import console, is_terminal, progress_display
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from seglake.spark import IngestProgress, IngestResult
 
 _SPARK_PACKAGES = {"pyspark", "pyarrow", "pandas", "py4j"}
@@ -163,3 +168,101 @@ def _progress(stream: TextIO) -> Generator[Callable[[IngestProgress], None] | No
             )
 
         yield advance
+
+
+# What a person can take in; the files table and --json have them all.
+_MOST_PATHS = 20
+
+
+def show(result: IngestResult, stream: TextIO) -> None:
+    """The totals, the damage by cause, and what could not be read."""
+    out = console(stream)
+    sound = result.files - result.damaged_files - len(result.errors)
+    totals = [
+        ("files", f"{result.files:,}"),
+        ("  sound", f"{sound:,}"),
+        ("  damaged", f"{result.damaged_files:,}"),
+        ("  unreadable", f"{len(result.errors):,}"),
+        ("records", f"{result.records:,}"),
+        ("bytes", f"{result.bytes:,}"),
+        ("seconds", f"{result.seconds:,.1f}"),
+        ("records/s", f"{result.records_per_second:,.0f}"),
+    ]
+    out.print(table(None, totals, right=(1,)), soft_wrap=True)
+    if result.damage:
+        rows = [
+            (cause, f"{total.ranges:,}", f"{total.bytes:,}", meaning(cause))
+            for cause, total in sorted(result.damage.items())
+        ]
+        out.print()
+        out.print(table(("damage", "ranges", "bytes", "meaning"), rows, right=(1, 2), style="red"), soft_wrap=True)
+    _paths(out, "unreadable", result.errors)
+    _paths(out, "skipped", result.skipped)
+    out.print()
+    for name in result.formats:
+        out.print(printable(f"{result.destination.rstrip('/')}/{name}/{{records,damage,files}}/"), soft_wrap=True)
+    if not result.files:
+        out.print("nothing to ingest: no files were found")
+
+
+def _paths(out: Console, title: str, reasons: Sequence[tuple[str, str]]) -> None:
+    if not reasons:
+        return
+    out.print()
+    out.print(f"{title}:", style="bold")
+    for path, reason in reasons[:_MOST_PATHS]:
+        out.print(f"  {printable(path)}: {printable(reason)}", soft_wrap=True)
+    if len(reasons) > _MOST_PATHS:
+        out.print(f"  ... and {len(reasons) - _MOST_PATHS:,} more")
+
+
+_OUTPUT, _ERROR = 1, 2
+
+
+@dataclass
+class Diverted:
+    """Where output goes while it is diverted."""
+
+    error: TextIO
+    """Our own standard error, as it was."""
+    log: Path
+    """What everybody else writes, standard output and standard error together."""
+    keep_log: bool = False
+    """Whether the log stays when the block ends."""
+
+    def log_text(self, text: str) -> None:
+        """Add a text of our own to the log."""
+        with self.log.open("a", encoding="utf-8", errors="backslashreplace") as log:
+            log.write(f"{text}\n")
+
+
+@contextmanager
+def diverted() -> Generator[Diverted]:
+    """Send both output descriptors of this process, and of all it starts, to a log file while the block runs.
+
+    Java and Spark write to the descriptors that they inherit before any setting of theirs is read: nothing above the
+    descriptors keeps them quiet. A process that outlives the block goes on writing to the log.
+    """
+    with tempfile.NamedTemporaryFile(prefix="seglake-spark-", suffix=".log", delete=False) as file:
+        log = Path(file.name)
+        _flush()
+        saved = {descriptor: os.dup(descriptor) for descriptor in (_OUTPUT, _ERROR)}
+        for descriptor in saved:
+            os.dup2(file.fileno(), descriptor)
+    error = os.fdopen(saved[_ERROR], "w", encoding=sys.stderr.encoding, errors="backslashreplace", closefd=False)
+    now = Diverted(error, log)
+    try:
+        with error:
+            yield now
+    finally:
+        _flush()
+        for descriptor, original in saved.items():
+            os.dup2(original, descriptor)
+            os.close(original)
+        if not now.keep_log:
+            log.unlink()
+
+
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()

@@ -4,24 +4,38 @@ from __future__ import annotations
 
 import os
 import sys
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
 import click
 
-from . import folders, index_state, options, reading
-from .escape import json_text
+from seglake._instants import instant_us
+
+from . import diagnosis, folders, index_state, options, reading
+from .advice import advice, meaning
+from .escape import json_text, printable
 from .failure import Status, describe, report_status, tell
 from .inputs import Input, each, is_uri
-from .terminal import Advance, byte_progress
-from .verdict import IndexVerdict, Tally, one_line, show_in_full
+from .quantity import count, exact_size, size
+from .table import table
+from .terminal import Advance, byte_progress, console, is_unicode
 
 if TYPE_CHECKING:
-    import seglake
+    from rich.console import Console
+    from rich.text import Text
+
+    from seglake import Report
 
 # Each takes some 8 MiB, so a machine with very many cores is not to have one for each unless somebody says so.
 _MAX_THREADS = 8
 _LARGE_BYTES = 256 << 20
+# What a person can take in; --json lists them all.
+_MOST_RANGES = 40
+_BAR_CELLS = 72
+_TEXT_CELLS = 88
 
 _EXAMPLES = """
 \b
@@ -150,9 +164,235 @@ def command(
 class Checked(NamedTuple):
     """What was found in a file, and of its index."""
 
-    report: seglake.Report
+    report: Report
     index_facts: dict[str, Any] | None
 
 
 def _of_index(index: dict[str, Any], log: str | None, named: str | None) -> IndexVerdict:
     return IndexVerdict(index["ok"], index_state.for_people(index), index_state.rebuilding(log, named))
+
+
+def one_line(report: Report, index: IndexVerdict | None, label: str) -> str:
+    """A file in one line, in two more what is wrong with its index."""
+    structure = "" if report.checked == "checksum" else ", structure only"
+    what = f"{count(report.records, 'record')}, {size(report.bytes)}{structure}"
+    if report.wrong_key:
+        line = f"wrong key?  {printable(label)}  {size(report.bytes)}: nothing checks, but the structure is sound"
+    elif report.ok:
+        line = f"ok  {printable(label)}  {what}"
+    else:
+        line = f"damaged  {printable(label)}  {what}; {_damage_in_short(report)}"
+    if index is None or index.ok:
+        return line
+    return f"{line}\n    index {index.text}; to rebuild it:\n    {index.rebuilding}"
+
+
+def _damage_in_short(report: Report) -> str:
+    """Each kind of damage with its cause and how much there is: `corrupt, checksum_mismatch: 103 bytes`."""
+    damaged = [total for total in report.totals if total["cause"] is not None]
+    return ", ".join(f"{total['kind']} ({total['cause']}): {size(total['bytes'])}" for total in damaged)
+
+
+@dataclass(frozen=True)
+class IndexVerdict:
+    """What was found of a log's index."""
+
+    ok: bool
+    text: str
+    """The same in words."""
+    rebuilding: str
+    """The command that builds it anew."""
+
+
+@dataclass
+class Tally:
+    """What was found over several files: how many of each sort, and what the ones that were read hold."""
+
+    sound: int = 0
+    damaged: int = 0
+    wrong_key: int = 0
+    unreadable: int = 0
+    records: int = 0
+    bytes: int = 0
+
+    def add(self, report: Report) -> None:
+        """Count a file that was read."""
+        self.records += report.records
+        self.bytes += report.bytes
+        if report.ok:
+            self.sound += 1
+        elif report.wrong_key:
+            self.wrong_key += 1
+        else:
+            self.damaged += 1
+
+    def summary(self) -> str:
+        """All of it in one line."""
+        sorts = {
+            "sound": self.sound,
+            "damaged": self.damaged,
+            "probably with another key": self.wrong_key,
+            "unreadable": self.unreadable,
+        }
+        found = ", ".join(f"{number:,} {sort}" for sort, number in sorts.items() if number)
+        return f"{count(sum(sorts.values()), 'file')}: {found}; {count(self.records, 'record')}, {size(self.bytes)}"
+
+
+def show_in_full(report: Report, index: IndexVerdict | None, label: str, stream: TextIO) -> None:
+    """Totals, a picture of the file, its damaged ranges and what to do about them, and the state of its index."""
+    out = console(stream)
+    out.print(_headline(report, label), soft_wrap=True)
+    # What does not check under a wrong key is no damage: neither counted nor pictured nor listed as if it were.
+    if not report.wrong_key:
+        out.print()
+        out.print(_totals(report), soft_wrap=True)
+        _print_picture(out, report, unicode=is_unicode(stream), width=_BAR_CELLS)
+        if report.damage:
+            out.print()
+            out.print(_ranges(report), soft_wrap=True)
+            out.print(_unlisted(report), end="", soft_wrap=True)
+        for block in diagnosis.explained(report, min(out.width, _TEXT_CELLS)):
+            out.print()
+            out.print(block, soft_wrap=True)
+    for sentence in advice(report):
+        out.print()
+        _print_text(out, sentence)
+    if index is not None:
+        out.print()
+        _print_text(out, f"Index {index.text}" + ("." if index.ok else ". To rebuild it:"))
+        if not index.ok:
+            # On a line of its own: to be copied.
+            out.print(f"  {index.rebuilding}", soft_wrap=True)
+
+
+def _print_text(out: Console, text: str) -> None:
+    width = min(out.width, _TEXT_CELLS)
+    out.print(textwrap.fill(text, width, break_long_words=False, break_on_hyphens=False), soft_wrap=True)
+
+
+def _headline(report: Report, label: str) -> Text:
+    from rich.text import Text
+
+    if report.ok:
+        verdict, style = "sound", "bold green"
+    elif report.wrong_key:
+        verdict, style = "probably the wrong key", "bold yellow"
+    else:
+        verdict, style = "damaged", "bold red"
+    what = f"{report.format}, {exact_size(report.bytes)}, {count(report.records, 'record')}"
+    if report.first_timestamp_us is not None and report.last_timestamp_us is not None:
+        what += f"\n{instant_us(report.first_timestamp_us)} to {instant_us(report.last_timestamp_us)}"
+    if report.checked == "structure":
+        what += "\nstructure checked only: the file has no checksums"
+    return Text.assemble((printable(label), "bold"), ": ", (verdict, style), "\n", what)
+
+
+def _totals(report: Report) -> Text:
+    rows = [
+        (total["kind"], total["cause"] or "", f"{total['bytes']:,}", f"{total['ranges']:,}") for total in report.totals
+    ]
+    return table(("kind", "cause", "bytes", "ranges"), rows, right=(2, 3), style="red")
+
+
+def _ranges(report: Report) -> Text:
+    rows = [
+        (f"{start:,}", f"{end:,}", f"{end - start:,}", kind, cause or "", meaning(cause or ""))
+        for start, end, kind, cause in report.damage[:_MOST_RANGES]
+    ]
+    return table(("start", "end", "bytes", "kind", "cause", "meaning"), rows, right=(0, 1, 2))
+
+
+def _unlisted(report: Report) -> str:
+    """A line on the damaged ranges that the table leaves out, or nothing."""
+    whole = sum(total["ranges"] for total in report.totals if total["cause"] is not None)
+    left = whole - min(len(report.damage), _MOST_RANGES)
+    if left <= 0:
+        return ""
+    where = f"--json lists the first {len(report.damage):,}" if report.damage_truncated else "--json lists them all"
+    return f"... and {count(left, 'more range')}: {where}\n"
+
+
+def _print_picture(out: Console, report: Report, *, unicode: bool, width: int) -> None:
+    marks = cells(report, min(width, out.width))
+    if marks:
+        out.print()
+        out.print(bar(marks, unicode=unicode))
+        out.print("0" + size(report.bytes).rjust(len(marks) - 1))
+        out.print(legend(report, marks, unicode=unicode), soft_wrap=True)
+
+
+class Mark(NamedTuple):
+    """How one sort of range is drawn: told apart by its character where there is no colour."""
+
+    character: str
+    ascii: str
+    style: str
+    name: str
+
+
+# By rank: where several sorts share a cell, the last of them shows. The smallest damage must never be drawn over.
+SOUND = Mark("━", "=", "green", "sound")
+UNUSED = Mark("·", ".", "bright_black", "unused")
+UNLISTED = Mark("?", "?", "yellow", "behind the last range listed")
+DOUBTFUL = Mark("!", "!", "yellow", "kept, with a cause")
+TORN = Mark("~", "~", "bold magenta", "torn tail")
+CORRUPT = Mark("X", "X", "bold red", "corrupt")
+_RANK = (SOUND, UNUSED, UNLISTED, DOUBTFUL, TORN, CORRUPT)
+_BY_KIND = {"corrupt": CORRUPT, "torn_tail": TORN}
+
+
+def cells(report: Report, width: int) -> list[Mark]:
+    """The file in `width` equal cells, each marked with the worst that it holds.
+
+    Damage stands where the report lists it. Unused space runs to the end of a file by definition, so its size tells
+    where it is.
+    """
+    if report.bytes == 0:
+        return []
+    width = min(width, report.bytes)
+    marks = [SOUND] * width
+    unused = sum(total["bytes"] for total in report.totals if total["kind"] == "unused")
+    if unused:
+        # Only cells that hold nothing else.
+        for cell in range(-(-(report.bytes - unused) * width // report.bytes), width):
+            marks[cell] = UNUSED
+    if report.damage_truncated and report.damage:
+        _draw(marks, report.damage[-1].end, report.bytes - unused, report.bytes, UNLISTED)
+    for span in report.damage:
+        _draw(marks, span.start, span.end, report.bytes, _BY_KIND.get(span.kind, DOUBTFUL))
+    return marks
+
+
+def bar(marks: Sequence[Mark], *, unicode: bool) -> Text:
+    """The cells as one line of text."""
+    from rich.text import Text
+
+    return Text.assemble(*((mark.character if unicode else mark.ascii, mark.style) for mark in marks))
+
+
+def legend(report: Report, marks: Sequence[Mark], *, unicode: bool) -> Text:
+    """What the characters that were drawn mean, and what the sound parts are where they are not all records."""
+    from rich.text import Text
+
+    line = Text()
+    for mark in _RANK:
+        if mark in marks:
+            line.append("   " if line else "")
+            line.append(mark.character if unicode else mark.ascii, mark.style)
+            line.append(f" {mark.name}")
+            line.append(_parts(report) if mark is SOUND else "")
+    return line
+
+
+def _parts(report: Report) -> str:
+    kinds = [total["kind"] for total in report.totals if total["cause"] is None and total["kind"] != "unused"]
+    return "" if kinds == ["record"] else f" ({', '.join(kinds)})" if kinds else ""
+
+
+def _draw(marks: list[Mark], start: int, end: int, whole: int, mark: Mark) -> None:
+    """Mark every cell that bytes `start` to `end` of `whole` touch."""
+    if start >= end:
+        return
+    for cell in range(start * len(marks) // whole, -(-end * len(marks) // whole)):
+        if _RANK.index(mark) > _RANK.index(marks[cell]):
+            marks[cell] = mark
