@@ -9,7 +9,7 @@ from cli_process import Argument, here, on_terminal, seglake
 from cli_samples import EXTENSIONS, RECORDS, damage, sample
 
 import seglake as library
-from seglake.cli.quantity import exact_size
+from seglake.cli.render import exact_size
 
 # What it takes beside what the source has.
 NEEDED = {

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seglake.cli.escape import json_ascii, json_text, printable, printable_bytes, printable_lines
+from seglake.cli.render import json_ascii, json_text, printable, printable_bytes, printable_lines
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from cli_process import here, on_terminal, seglake
 from cli_samples import EXTENSIONS, RECORDS, damage, sample
 
 import seglake as library
-from seglake.cli.quantity import exact_size
+from seglake.cli.render import exact_size
 
 HOSTILE = "\x1b[31mred\u202e"
 

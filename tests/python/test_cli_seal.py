@@ -7,7 +7,7 @@ from cli_process import here, seglake
 from cli_samples import RECORDS, damage, sample
 
 import seglake as library
-from seglake.cli.quantity import exact_size
+from seglake.cli.render import exact_size
 
 
 def test_a_sealed_file_has_the_messages_of_the_active_one(tmp_path: Path) -> None:

@@ -18,8 +18,8 @@ from pyspark.sql import SparkSession
 
 import seglake
 from seglake._text import path_text
-from seglake.cli.escape import json_text
 from seglake.cli.ingest import show
+from seglake.cli.render import json_text
 from seglake.spark import IngestResult, ingest
 
 pytestmark = [

@@ -16,13 +16,20 @@ from seglake import DamageError
 from seglake._filters import conditions
 
 from . import folders, options, reading
-from .columns import for_people, kinds, numbers
-from .escape import printable
 from .failure import Status, report_status, say
-from .fields import Fields, ValueForm
 from .inputs import Input, each
-from .lines import JsonLines, Lines, PlainLines
 from .reading import shown_bytes
+from .render import (
+    Fields,
+    JsonLines,
+    Lines,
+    PlainLines,
+    ValueForm,
+    column_kinds,
+    columns_for_people,
+    number_columns,
+    printable,
+)
 from .skipped import skipped
 from .where import given_for
 
@@ -167,12 +174,12 @@ def _lines(
     if as_json:
         return JsonLines(chosen or ["position", *reader.schema.names], form or "base64", fields)
     if chosen is None:
-        chosen = ["position", *for_people(format)]
+        chosen = ["position", *columns_for_people(format)]
     return PlainLines(
         chosen,
         form or "text",
         fields,
-        numbers=numbers(format),
+        numbers=number_columns(format),
         stream=sys.stdout,
         file_bytes=reader.size,
     )
@@ -203,7 +210,7 @@ def identifier(format: Format, text: str) -> tuple[Any, ...]:
     Raises:
         click.UsageError: records of this format are not found by anything of the kind.
     """
-    by_name = kinds(format)
+    by_name = column_kinds(format)
     own = [by_name[name] for name in format.identifier]
     match = re.fullmatch("/".join(_PATTERNS[kind] for kind in own), text, re.DOTALL)
     if match:

@@ -10,10 +10,10 @@ import click
 
 from seglake._option_text import option_value
 
-from . import columns, options, outputs, reading
-from .escape import printable
+from . import options, outputs, reading
 from .failure import Trouble
 from .inputs import opened
+from .render import column_kinds, printable
 from .settings import parse_settings, typed
 from .terminal import byte_progress
 from .where import given_for
@@ -104,7 +104,7 @@ def command(
     target: Any = to or _format_of(destination)
     write = _typed_options(target, texts)
     known = seglake.formats(dialect=cast("Any", write.get("dialect"))).get(target)
-    values = typed(settings, columns.kinds(known)) if known is not None else {}
+    values = typed(settings, column_kinds(known)) if known is not None else {}
     with (
         opened(source, spool_limit=spool_limit) as file,
         outputs.telling_of_existing(),

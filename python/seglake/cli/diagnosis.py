@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from seglake._instants import instant_us
 
-from .escape import printable
-from .quantity import count
+from .render import count, printable
 
 if TYPE_CHECKING:
     from rich.text import Text

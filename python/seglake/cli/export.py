@@ -8,10 +8,9 @@ from typing import Any, cast
 import click
 
 from . import folders, options, outputs, reading
-from .escape import json_text, printable
 from .failure import Status, Trouble, say
 from .inputs import STANDARD_INPUT, is_uri
-from .quantity import count, exact_size, size
+from .render import count, exact_size, json_text, printable, size
 from .terminal import byte_progress
 from .where import typed_conditions
 

@@ -11,10 +11,9 @@ import click
 from seglake._new_file import new_file
 
 from . import options, outputs
-from .escape import printable
 from .failure import Status, Trouble
 from .inputs import Input, opened
-from .quantity import count
+from .render import count, printable
 from .terminal import is_terminal
 
 _BLOCK_BYTES = 1 << 20

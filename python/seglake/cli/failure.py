@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .escape import printable, printable_lines
+from .render import printable, printable_lines
 
 if TYPE_CHECKING:
     from seglake import DamageError, Report

@@ -12,11 +12,10 @@ import click
 
 from seglake._in_order import SMALL_BYTES, in_order
 
-from .escape import printable
 from .failure import Status, Trouble, is_about_one_file, say, tell
 from .inputs import STANDARD_INPUT, Input, is_uri, opened
 from .options import Command
-from .quantity import count
+from .render import count, printable
 from .terminal import file_progress
 
 _Found = TypeVar("_Found")

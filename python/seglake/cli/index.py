@@ -7,9 +7,9 @@ from typing import Any
 import click
 
 from . import index_state, options, outputs, reading
-from .escape import json_text, printable
 from .failure import Status, Trouble
 from .inputs import Input, is_uri, opened
+from .render import json_text, printable
 
 _EXAMPLES = """
 \b

@@ -6,9 +6,8 @@ import shlex
 from typing import TYPE_CHECKING, Any
 
 from .advice import meaning
-from .escape import printable
 from .inputs import is_uri
-from .quantity import count, exact_size
+from .render import count, exact_size, printable
 
 if TYPE_CHECKING:
     from seglake import Index, Reader

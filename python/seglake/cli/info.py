@@ -14,11 +14,9 @@ from seglake._instants import instant_us
 
 from . import folders, index_state, options, reading
 from .advice import KEY_NEXT, meaning
-from .escape import json_text, printable
 from .failure import Status, exit_status, report_status, tell
-from .fields import plain
 from .inputs import Input, each
-from .quantity import count, exact_size, size
+from .render import count, exact_size, json_text, plain, printable, size
 from .terminal import byte_progress
 
 if TYPE_CHECKING:

@@ -17,10 +17,8 @@ from seglake import SeglakeError
 
 from . import options, reading
 from .advice import meaning
-from .escape import json_text, printable, printable_lines
 from .failure import Trouble, shows_tracebacks
-from .quantity import count
-from .table import table
+from .render import count, json_text, printable, printable_lines, table
 from .terminal import console, is_terminal, progress_display
 
 if TYPE_CHECKING:

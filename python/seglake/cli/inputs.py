@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Protocol
 
-from .escape import printable
 from .failure import Trouble, is_about_one_file, tell
+from .render import printable
 from .terminal import byte_progress
 
 if TYPE_CHECKING:

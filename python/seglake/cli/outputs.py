@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .escape import json_text, printable
 from .failure import Trouble, report_status, say
 from .inputs import Input, is_uri
 from .options import Command
-from .quantity import count, exact_size
+from .render import count, exact_size, json_text, printable
 from .skipped import skipped
 
 if TYPE_CHECKING:

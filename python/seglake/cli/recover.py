@@ -10,10 +10,9 @@ import click
 
 from . import options, outputs, reading
 from .advice import meaning
-from .escape import json_text, printable
 from .failure import Status
 from .inputs import Input, opened
-from .quantity import count, exact_size
+from .render import count, exact_size, json_text, printable
 from .terminal import byte_progress
 
 if TYPE_CHECKING:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .advice import KEY_NEXT, meaning
-from .escape import printable
-from .quantity import count, exact_size
+from .render import count, exact_size, printable
 
 if TYPE_CHECKING:
     from seglake import Report

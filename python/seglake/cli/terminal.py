@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Protocol, TextIO
 
-from .escape import printable
+from seglake._text import printable
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -16,11 +16,9 @@ from seglake._instants import instant_us
 
 from . import diagnosis, folders, index_state, options, reading
 from .advice import advice, meaning
-from .escape import json_text, printable
 from .failure import Status, describe, report_status, tell
 from .inputs import Input, each, is_uri
-from .quantity import count, exact_size, size
-from .table import table
+from .render import count, exact_size, json_text, printable, size, table
 from .terminal import Advance, byte_progress, console, is_unicode
 
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from . import columns, reading
+from . import reading
+from .render import column_kinds
 from .settings import typed_value
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def typed_conditions(given: Sequence[tuple[str, str, str]], format: str, dialect
     """
     import seglake
 
-    kinds = columns.kinds(seglake.formats(dialect=dialect)[format])
+    kinds = column_kinds(seglake.formats(dialect=dialect)[format])
     found: list[Condition] = []
     for column, operator, text in given:
         if column not in kinds:
