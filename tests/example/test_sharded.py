@@ -139,7 +139,7 @@ def test_an_option_of_its_own(segment: Path, tmp_path: Path) -> None:
     assert (span.kind, span.cause, span.end) == ("corrupt", "length_out_of_bounds", segment.stat().st_size)
     with pytest.raises(seglake.DamageError, match="length_out_of_bounds"):
         list(seglake.open(segment, limits={"body_bytes": 8}))
-    with pytest.raises(ValueError, match="body_bytes is 4294967296: it is 0 to 4294967295"):
+    with pytest.raises(ValueError, match="body_bytes is 4294967296: expected 0 to 4294967295"):
         seglake.open(segment, limits={"body_bytes": 1 << 32})
     with pytest.raises(ValueError, match="body_bytes does not concern active files"):
         seglake.open(b"", format="active", limits={"body_bytes": 8})

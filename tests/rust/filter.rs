@@ -86,7 +86,7 @@ fn what_no_column_has_is_refused() {
     );
     assert_eq!(
         refused(Filter::default().at_least("type", 5)),
-        "cannot filter by type: it is of the kind text, which 5 is not"
+        "cannot filter by type: expected a value of the kind text, found 5"
     );
     // Also where another condition on the same column would come first.
     let twice = Filter::default().at_least("timestamp", 5);

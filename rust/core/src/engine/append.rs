@@ -1,4 +1,4 @@
-//! Opening a file to append to it: what the writers of append-only formats share.
+//! Opens a file for appending: shared by the writers of append-only formats.
 
 use super::{Driver, Options, Scan, Step, Walk, WriteOptions, sum_up};
 use crate::checksum::Key;
@@ -34,9 +34,11 @@ pub(crate) fn survey<S: Scan>(
     Ok(end)
 }
 
-/// Whether a walk gives any record. Of one that begins within a torn tail: whether a sound record stands in it. The length of the
-/// torn record, if it leads to the end of the tail, keeps that from being searched, and clearing it away would take the sound
-/// one for good.
+/// Whether a walk emits any record.
+///
+/// For a walk that begins within a torn tail: whether the tail contains a sound record. The torn record's length may
+/// reach to the end of the tail; then the search for later records is skipped, and clearing the tail would destroy the
+/// sound one.
 pub(crate) fn holds_records<S: Scan>(mut walk: Driver<S>) -> Result<bool> {
     while walk.step()? == Step::More {
         if !walk.rows().is_empty() {
@@ -46,7 +48,7 @@ pub(crate) fn holds_records<S: Scan>(mut walk: Driver<S>) -> Result<bool> {
     Ok(false)
 }
 
-/// The error of damage that prevents appending. `strict` scans from the damage on and raises it with all its numbers.
+/// The error for damage that prevents appending. `strict` scans from the damage on and raises it with all its fields.
 pub(crate) fn refusal<S: Scan>(out: &Appender, strict: Result<Driver<S>>) -> Error {
     let walked = strict.and_then(|mut walk| {
         while walk.step()? == Step::More {}

@@ -1,4 +1,4 @@
-//! Walks around other walks: what they do not change is passed on here, in one place.
+//! Walks that wrap other walks. Methods that a wrapper does not change are passed on here, in one place.
 
 use super::{Carry, Step, Walk};
 use crate::error::Result;
@@ -6,9 +6,9 @@ use crate::ledger::{RecordRun, Span};
 use crate::own::Own;
 use crate::record::{Checked, Rows};
 
-/// What a walk around another one changes.
+/// What a wrapping walk changes.
 pub(crate) trait Change: Send {
-    /// The walk inside.
+    /// The wrapped walk.
     fn walk(&self) -> &dyn Walk;
 
     /// As [`Walk::step`].
@@ -23,7 +23,7 @@ pub(crate) trait Change: Send {
     }
 }
 
-/// The walk that a [`Change`] makes of the one inside. It passes on every other method of [`Walk`], also those that have a
+/// The walk that a [`Change`] makes of the wrapped one. It passes on every other method of [`Walk`], also those with a
 /// default.
 pub(crate) struct Around<C>(pub(crate) C);
 

@@ -1,16 +1,16 @@
-//! The search budget (rule 34): searching stays cheap, also in hostile files.
+//! The search budget (rule 34): it bounds the work of searching, also in hostile files.
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
 use crate::limits::LIMITS;
 
-/// What the searches of one scan have spent so far: bytes hashed or decoded in vain.
+/// What the searches of one scan have spent so far: bytes hashed or decoded without success.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct Budget {
     spent: u64,
-    /// The most that `spent` would have been had what was asked for been in vain.
+    /// What `spent` would have reached if all requested work had been without success.
     #[serde(skip)]
     peak: u64,
 }
@@ -23,10 +23,12 @@ impl Budget {
             .saturating_add(len.saturating_mul(LIMITS.search_bytes_per_byte))
     }
 
-    /// What of that is the own share of a part of `bytes` bytes: as much for each of its bytes, and its share of what a file has
-    /// beside that. As long as no part exceeds its own, the whole walk does not exceed its budget either, and none of them ends
-    /// a search that another does not. A part that turns out to have exceeded it is refused: whether the whole walk would have
-    /// gone on, the other parts decide.
+    /// The share of a part of `bytes` bytes: one byte for each of its own, and its proportion of the file's fixed
+    /// allowance.
+    ///
+    /// As long as no part exceeds its share, the whole walk does not exceed its budget, so all of them end the same
+    /// searches. A part that exceeded its share is refused: whether the whole walk would have gone on depends on the
+    /// other parts.
     pub(crate) fn share(bytes: u64, len: u64) -> u64 {
         let beside = LIMITS.search_bytes;
         let share = u128::from(beside) * u128::from(bytes) / u128::from(len.max(1));
@@ -34,17 +36,18 @@ impl Budget {
         share.saturating_add(bytes.saturating_mul(LIMITS.search_bytes_per_byte))
     }
 
-    /// The same, of a part that was as far as this.
+    /// This budget, of a part whose peak is `peak`.
     pub(crate) const fn with_peak(self, peak: u64) -> Self {
         Self { peak, ..self }
     }
 
-    /// The most that would have been spent had what was asked for been in vain.
+    /// What would have been spent if all requested work had been without success.
     pub(crate) const fn peak(self) -> u64 {
         self.peak
     }
 
-    /// Whether a part of `bytes` bytes would have exceeded its [share](Self::share) in a file of `len` bytes: that share.
+    /// Returns the [share](Self::share) of a part of `bytes` bytes in a file of `len` bytes, if the part may have
+    /// exceeded it.
     pub(crate) fn exceeded_share(self, bytes: u64, len: u64) -> Option<u64> {
         let share = Self::share(bytes, len);
         (self.spent > 0 && self.peak > share).then_some(share)
@@ -55,12 +58,12 @@ impl Budget {
         Self::total(len).saturating_sub(self.spent)
     }
 
-    /// Whether more was spent than there is in a file of `len` bytes: the last was counted when it had been done.
+    /// Whether more was spent than a file of `len` bytes allows. The last work is added after it was done.
     pub(crate) const fn is_exceeded(self, len: u64) -> bool {
         self.spent > Self::total(len)
     }
 
-    /// Whether so many bytes may be spent in a file of `len` bytes. That they would be is noted.
+    /// Whether `bytes` may be spent in a file of `len` bytes. Raises the peak as if they were.
     pub(crate) const fn affords(&mut self, bytes: u64, len: u64) -> bool {
         let spent = self.spent.saturating_add(bytes);
         if spent > self.peak {
@@ -69,7 +72,7 @@ impl Budget {
         bytes <= self.left(len)
     }
 
-    /// Spends so many bytes in a file of `len` bytes, if that much is left.
+    /// Spends `bytes` in a file of `len` bytes, if that much is left.
     pub(crate) const fn try_spend(&mut self, bytes: u64, len: u64) -> bool {
         let spent = self.spent.saturating_add(bytes);
         let is_left = spent <= Self::total(len);
@@ -79,18 +82,18 @@ impl Budget {
         is_left
     }
 
-    /// Counts what turned out to be in vain.
+    /// Adds work that was without success.
     pub(crate) const fn spend(&mut self, bytes: u64) {
         self.spent = self.spent.saturating_add(bytes);
     }
 
-    /// Takes back what was spent since `before`: it was not in vain.
+    /// Takes back what was spent since `before`, because the work succeeded.
     pub(crate) const fn take_back(&mut self, before: Self) {
         self.spent = before.spent;
     }
 
-    /// Whether a candidate of so many bytes is tried only where what follows it is plausible: much was spent already, and it is
-    /// long.
+    /// Whether a candidate of `bytes` bytes is tried only if plausible headers follow it: it is long, and much was
+    /// spent already.
     pub(crate) const fn wants_plausible(self, bytes: u64) -> bool {
         self.spent >= LIMITS.generous_search_bytes && bytes > LIMITS.plausible_bytes
     }

@@ -1,4 +1,4 @@
-//! Reading what somebody may replace meanwhile: no damage is told, and nothing missed, of a file that is another by now.
+//! Object stores: confirm that the object was not replaced before damage or a miss is reported.
 
 use std::sync::Arc;
 
@@ -9,14 +9,14 @@ use crate::own::Own;
 use crate::record::RecordId;
 use crate::source::Source;
 
-/// Has a walk's source [confirm](Source::confirm) what it read before damage is told, and at its end.
+/// [Confirms](Source::confirm) a walk's source before damage is reported, and at the end of the walk.
 pub(crate) struct Confirming {
     walk: Box<dyn Walk>,
     source: Arc<dyn Source>,
 }
 
 impl Confirming {
-    /// A walk that does so.
+    /// Wraps a walk.
     pub(crate) fn around(walk: Box<dyn Walk>, source: Arc<dyn Source>) -> Box<dyn Walk> {
         Box::new(Around(Self { walk, source }))
     }
@@ -36,7 +36,7 @@ impl Change for Confirming {
     }
 }
 
-/// Likewise of looking up, where what is not found counts like damage.
+/// The same for a look-up, where a miss is confirmed like damage.
 pub(crate) struct ConfirmedLookup {
     pub(crate) lookup: Box<dyn Lookup>,
     pub(crate) source: Arc<dyn Source>,
@@ -63,7 +63,7 @@ impl Lookup for ConfirmedLookup {
     }
 }
 
-/// The same result, unless it is damage of a file that is another by now.
+/// Returns the result. If it is damage, the source is confirmed first.
 fn confirmed_damage<T>(result: Result<T>, source: &dyn Source) -> Result<T> {
     if let Err(Error::Damage(_)) = &result {
         source.confirm()?;

@@ -1,4 +1,4 @@
-//! The one loop that makes steps of what a format's scan finds.
+//! The one loop that turns a format's scan into steps.
 
 use super::{Carry, Eof, Options, Step, Walk};
 use crate::error::{Damage, Error, Result};
@@ -6,21 +6,21 @@ use crate::ledger::{RecordRun, Span};
 use crate::own::Own;
 use crate::record::{Checked, Rows};
 
-/// What one advance of a [`Scan`] came to.
+/// The outcome of one advance of a [`Scan`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Advance {
-    /// There is more.
+    /// There may be more.
     On,
-    /// The step has to end here: what comes next would push what it found out of the window, or ends the reading.
+    /// The step ends here: the next advance would push this step's records out of the window, or it ends the walk.
     Full,
-    /// What is there so far is read, and the file is still growing.
+    /// All bytes so far are read, and the file is still growing.
     Wait,
     /// Nothing follows.
     End,
 }
 
 impl Eof {
-    /// What an advance comes to where the file ends.
+    /// The outcome of an advance at the end of the file.
     pub(crate) const fn reached(self) -> Advance {
         match self {
             Self::Final => Advance::End,
@@ -29,10 +29,10 @@ impl Eof {
     }
 }
 
-/// Goes through a file of one format: where next, and what stands there. [`Driver`] makes a [`Walk`] of it; what the two have in
-/// common is described there.
+/// Scans a file of one format: decides where to read next and what is there. [`Driver`] makes a [`Walk`] of it. Methods
+/// that both have are described in [`Walk`].
 pub(crate) trait Scan: Send {
-    /// The records that a step gives.
+    /// The records that a step emits.
     type Rows<'a>: Rows
     where
         Self: 'a;
@@ -43,22 +43,23 @@ pub(crate) trait Scan: Send {
     /// Forgets what the last step found.
     ///
     /// # Errors
-    /// What whoever took the last step's records ran into, who could not tell: the scan is at its end then.
+    /// An error that reading the last step's rows ran into and could not return. The scan has ended then.
     fn begin_step(&mut self) -> Result<()>;
 
-    /// Goes on by as much as is looked at together.
+    /// Goes on by one unit or group of units.
     ///
     /// # Errors
     /// Those of [`Walk::step`].
     fn advance(&mut self) -> Result<Advance>;
 
-    /// Settles what is held back, nothing following.
+    /// Settles pending ranges at the end of the file.
     fn finish(&mut self);
 
     /// Whether this step has found anything.
     fn has_found(&self) -> bool;
 
-    /// Whether this step has found as much as one should. Where each advance finds much at once, that is anything.
+    /// Whether this step has found enough to end. By default, anything is enough: each advance of most scans finds much
+    /// at once.
     fn is_enough(&self) -> bool {
         self.has_found()
     }
@@ -82,10 +83,10 @@ pub(crate) trait Scan: Send {
     /// As [`Walk::checked`].
     fn checked(&self) -> Checked;
 
-    /// As [`Walk::offset`], of a scan that is at its end or not.
+    /// As [`Walk::offset`]. `ended` says whether the scan is at its end.
     fn offset(&self, ended: bool) -> u64;
 
-    /// As [`Walk::carry`], of a scan that is at its end or not.
+    /// As [`Walk::carry`]. `ended` says whether the scan is at its end.
     fn carry(&self, ended: bool) -> Carry;
 
     /// As [`Walk::suspects_key`].
@@ -94,28 +95,28 @@ pub(crate) trait Scan: Send {
     }
 }
 
-/// What ended a walk for good.
+/// The error that ended a walk. Every later step returns it again.
 enum Failure {
     Damage(Box<Damage>),
     /// A part cannot be read by itself.
     Refused(String),
 }
 
-/// A walk: goes on with a scan until something is found, and fails again in the same way with what ended it.
+/// A walk: advances a scan until something is found. After an error that ended it, every step returns the same error.
 pub(crate) struct Driver<S> {
     scan: S,
     ended: bool,
-    /// What every step fails with from now on.
+    /// The error of every further step.
     failure: Option<Failure>,
 }
 
 impl<S: Scan> Driver<S> {
-    /// Begins where the scan is.
+    /// Begins at the scan's position.
     pub(crate) const fn new(scan: S) -> Self {
         Self::resume(scan, false)
     }
 
-    /// Begins where the scan is, which is at its end already or not.
+    /// Begins at the scan's position. `ended` says whether the scan is at its end already.
     pub(crate) const fn resume(scan: S, ended: bool) -> Self {
         Self {
             scan,
@@ -129,7 +130,7 @@ impl<S: Scan> Driver<S> {
         &self.scan
     }
 
-    /// The same, for what takes reading.
+    /// The scan, for methods that need it mutable.
     pub(crate) const fn scan_mut(&mut self) -> &mut S {
         &mut self.scan
     }

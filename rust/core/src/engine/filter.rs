@@ -1,4 +1,4 @@
-//! Which records to give: conditions on their columns.
+//! The filter: which records a walk emits, as conditions on columns.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -8,12 +8,14 @@ use crate::error::{Error, Result};
 use crate::record::{Column, ColumnKind, Scalar, Value};
 use crate::uuid6;
 
-/// Which records to give: those that meet all of these conditions, each of which is on one column. Without any, all records.
+/// Chooses records: those that meet all conditions. Each condition is on one column. An empty filter lets all records
+/// through.
 ///
-/// A null meets no condition. Records that are not given are checked all the same, and in the ledger, up to where none that is
-/// given can follow, but for [`Options::prune`](super::Options::prune).
+/// A null meets no condition. Records that the filter leaves out are still verified and in the ledger, up to where no
+/// matching record can follow. [`Options::prune`](super::Options::prune) changes that.
 ///
-/// Values are compared as the column has them: UUIDs and texts by their bytes, times in microseconds since 1970-01-01 UTC.
+/// Values are compared in the column's form: UUIDs and texts by their bytes, times in microseconds since 1970-01-01
+/// UTC.
 ///
 /// ```
 /// use seglake::format::Filter;
@@ -28,7 +30,7 @@ use crate::uuid6;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter(Vec<Condition>);
 
-/// What a record's value in one column has to be.
+/// A condition on a record's value in one column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Condition {
     column: Cow<'static, str>,
@@ -39,13 +41,13 @@ struct Condition {
 enum Test {
     AtLeast(Scalar),
     Below(Scalar),
-    /// These, which ascend.
+    /// One of these values, which ascend.
     Among(Vec<Scalar>),
-    /// All but these, which ascend.
+    /// None of these values, which ascend.
     NotAmong(Vec<Scalar>),
 }
 
-/// Conditions that the walks of a format apply themselves.
+/// Conditions that the walks of a format apply by themselves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Applied {
     /// [`Filter::at_least`] and [`Filter::below`].
@@ -69,7 +71,7 @@ impl Test {
         }
     }
 
-    /// The values that it compares with.
+    /// The values to compare with.
     fn values(&self) -> &[Scalar] {
         match self {
             Self::AtLeast(value) | Self::Below(value) => std::slice::from_ref(value),
@@ -87,33 +89,33 @@ impl Test {
 }
 
 impl Filter {
-    /// This, and the column's value is this one or greater.
+    /// Adds a condition: the column's value is `value` or greater.
     #[must_use]
     pub fn at_least(self, column: impl Into<Cow<'static, str>>, value: impl Into<Scalar>) -> Self {
         self.and(column, Test::AtLeast(value.into()))
     }
 
-    /// This, and the column's value is greater than this one.
+    /// Adds a condition: the column's value is greater than `value`.
     #[must_use]
     pub fn above(self, column: impl Into<Cow<'static, str>>, value: impl Into<Scalar>) -> Self {
         let test = value.into().next().map(Test::AtLeast);
         self.and(column, test.unwrap_or(Test::Among(Vec::new())))
     }
 
-    /// This, and the column's value is less than this one.
+    /// Adds a condition: the column's value is less than `value`.
     #[must_use]
     pub fn below(self, column: impl Into<Cow<'static, str>>, value: impl Into<Scalar>) -> Self {
         self.and(column, Test::Below(value.into()))
     }
 
-    /// This, and the column's value is this one or less.
+    /// Adds a condition: the column's value is `value` or less.
     #[must_use]
     pub fn at_most(self, column: impl Into<Cow<'static, str>>, value: impl Into<Scalar>) -> Self {
         let test = value.into().next().map(Test::Below);
         self.and(column, test.unwrap_or(Test::NotAmong(Vec::new())))
     }
 
-    /// This, and the column's value is one of these. Without any, no record is given.
+    /// Adds a condition: the column's value is one of `values`. Without any, no record matches.
     #[must_use]
     pub fn among<V: Into<Scalar>>(
         self,
@@ -123,7 +125,7 @@ impl Filter {
         self.and(column, Test::Among(sorted(values)))
     }
 
-    /// This, and the column's value is none of these.
+    /// Adds a condition: the column's value is none of `values`.
     #[must_use]
     pub fn not_among<V: Into<Scalar>>(
         self,
@@ -139,17 +141,17 @@ impl Filter {
         self
     }
 
-    /// Whether all records are given.
+    /// Whether the filter lets all records through.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether no record of any file can meet these conditions, since those on one column, or on a UUID and its time, contradict
-    /// each other.
+    /// Whether the conditions contradict each other, so that no record of any file can meet them. Considers conditions
+    /// on one column, and those on a UUID and its time.
     #[must_use]
     pub fn is_contradictory(&self) -> bool {
-        // Records without UUIDs have times before all that those can have.
+        // Records without UUIDs have times before all times of UUIDs.
         let by_uuid = self.least("uuid").or(self.end("uuid")).is_some();
         by_uuid && UuidBounds::of(self).is_empty()
             || self.0.iter().any(|condition| {
@@ -168,7 +170,7 @@ impl Filter {
             })
     }
 
-    /// The greatest value of this column that all records given have at least.
+    /// The lower bound of this column: every matching record's value is at least this.
     pub(crate) fn least(&self, column: &str) -> Option<Scalar> {
         let bounds = self.tests(column).filter_map(|test| match test {
             Test::AtLeast(value) => Some(value),
@@ -178,7 +180,7 @@ impl Filter {
         bounds.max().cloned()
     }
 
-    /// The least value of this column that is greater than those of all records given.
+    /// The upper bound of this column: every matching record's value is less than this.
     pub(crate) fn end(&self, column: &str) -> Option<Scalar> {
         let bounds = self.tests(column).filter_map(|test| match test {
             Test::Below(value) => Some(value.clone()),
@@ -188,7 +190,7 @@ impl Filter {
         bounds.min()
     }
 
-    /// The values of this column that records have to have, if they are listed.
+    /// The values that this column may have, if they are listed.
     pub(crate) fn those_among(&self, column: &str) -> Option<Vec<&Scalar>> {
         let mut lists = self.tests(column).filter_map(|test| match test {
             Test::Among(values) => Some(values),
@@ -206,7 +208,7 @@ impl Filter {
         own.map(|own| &own.test)
     }
 
-    /// Refuses what records of these columns do not have.
+    /// Refuses conditions that records of these columns cannot meet: an unknown column, or a value of another kind.
     ///
     /// # Errors
     /// [`Error::Usage`].
@@ -214,7 +216,7 @@ impl Filter {
         self.all(format, columns).map(drop)
     }
 
-    /// What is left to be applied to the records that a walk of this format gives.
+    /// The conditions that a walk of this format does not apply by itself.
     ///
     /// # Errors
     /// As [`check`](Self::check).
@@ -226,7 +228,7 @@ impl Filter {
         })
     }
 
-    /// All of it, to be applied to values.
+    /// All conditions, to be applied to values.
     ///
     /// # Errors
     /// As [`check`](Self::check).
@@ -252,7 +254,7 @@ impl Filter {
 }
 
 impl Condition {
-    /// The place of its column among these.
+    /// The place of the condition's column in `columns`.
     fn place(&self, format: &Format, columns: &[Column]) -> Result<usize> {
         let Self { column, test } = self;
         let mut places = columns.iter().enumerate();
@@ -266,13 +268,13 @@ impl Condition {
         };
         if matches!(own.kind, ColumnKind::List(_) | ColumnKind::Struct(_)) {
             return Err(Error::Usage(format!(
-                "cannot filter by {column}: a {} has no order",
+                "cannot filter by {column}: a {} has no order. Filter by another column",
                 own.kind.as_str()
             )));
         }
         if let Some(value) = test.values().iter().find(|value| !value.is_of(own.kind)) {
             return Err(Error::Usage(format!(
-                "cannot filter by {column}: it is of the kind {}, which {value} is not",
+                "cannot filter by {column}: expected a value of the kind {}, found {value}",
                 own.kind.as_str()
             )));
         }
@@ -287,17 +289,18 @@ fn sorted<V: Into<Scalar>>(values: impl IntoIterator<Item = V>) -> Vec<Scalar> {
     values
 }
 
-/// Conditions by the places of their columns.
+/// Conditions, each with the place of its column.
 #[derive(Clone, Debug)]
 pub(crate) struct Tests(Vec<(usize, Test)>);
 
 impl Tests {
-    /// Whether all records meet them.
+    /// Whether there are no conditions, so that all records meet them.
     pub(crate) const fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether it takes a walk that reads bodies to tell: without, bodies may read as empty and long tenant IDs as null.
+    /// Whether the conditions need a walk that reads bodies. Without bodies, values may read as empty and long tenant
+    /// IDs as null.
     pub(crate) fn needs_values(&self, columns: &[Column]) -> bool {
         let is_body = |(place, _): &(usize, Test)| {
             columns
@@ -315,8 +318,8 @@ impl Tests {
     }
 }
 
-/// The conditions on `uuid` and `timestamp` of records whose time is that of their version-6 UUID, as UUIDs: compared as bytes,
-/// which is by time first.
+/// The conditions on `uuid` and `timestamp`, as bounds on UUIDs. For records whose time is that of their version-6
+/// UUID. UUIDs are compared as bytes, which compares their times first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct UuidBounds {
     since: Option<[u8; 16]>,
@@ -329,7 +332,8 @@ impl UuidBounds {
             Some(Scalar::Uuid(uuid)) => Some(uuid),
             _ => None,
         };
-        // No UUID has a time after the last one that 60 bits hold: none is since then, and all are until then.
+        // 60 bits hold a UUID's time. For a time after the last of them, no UUID is at or after it and all are before
+        // it.
         let time = |bound: Option<Scalar>| match bound {
             Some(Scalar::Integer(micros)) => Some(match i64::try_from(micros) {
                 Ok(micros) => uuid6::lower_bound(micros).unwrap_or([0xff; 16]),
@@ -346,28 +350,28 @@ impl UuidBounds {
         }
     }
 
-    /// The least UUID that is given, if there is one.
+    /// The least UUID that matches, if there is one.
     pub(crate) const fn since(&self) -> Option<[u8; 16]> {
         self.since
     }
 
-    /// Whether `uuid` is given.
+    /// Whether `uuid` is within the bounds.
     pub(crate) fn contains(&self, uuid: &[u8; 16]) -> bool {
         self.since.is_none_or(|since| *uuid >= since) && !self.is_past(uuid)
     }
 
-    /// Whether neither `uuid` nor any greater one is given.
+    /// Whether `uuid` and all greater ones are past the bounds.
     pub(crate) fn is_past(&self, uuid: &[u8; 16]) -> bool {
         self.until.is_some_and(|until| *uuid >= until)
     }
 
-    /// Whether none is given.
+    /// Whether no UUID is within the bounds.
     fn is_empty(&self) -> bool {
-        self.is_past(&self.since.unwrap_or([0; 16])) // the least of all
+        self.is_past(&self.since.unwrap_or([0; 16]))
     }
 }
 
-/// The condition on `type`, to ask whether a record's is among those given.
+/// The condition on `type`: tests whether a record's type is one of those listed.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Types(Option<Box<[Vec<u8>]>>);
 
@@ -381,12 +385,12 @@ impl Types {
         Self(types.map(|types| types.into_iter().filter_map(bytes).collect()))
     }
 
-    /// Whether all types are given.
+    /// Whether all types match.
     pub(crate) const fn are_all(&self) -> bool {
         self.0.is_none()
     }
 
-    /// Whether this type is given.
+    /// Whether this type matches.
     pub(crate) fn contain(&self, type_: &[u8]) -> bool {
         let is_among = |types: &[Vec<u8>]| {
             types

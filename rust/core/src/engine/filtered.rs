@@ -1,4 +1,4 @@
-//! A walk whose records are filtered by what its format does not filter by itself.
+//! A walk that applies the conditions that its format does not apply by itself.
 
 use std::ops::Range;
 
@@ -10,16 +10,16 @@ use crate::error::Result;
 use crate::own::Own;
 use crate::record::{ColumnBuffer, Rows, Value};
 
-/// Gives the records of a walk that meet conditions.
+/// Emits those records of a walk that meet conditions.
 pub(crate) struct Filtering {
     walk: Box<dyn Walk>,
     filter: Tests,
-    /// The rows of the last step that meet it; `None` where all do.
+    /// The rows of the last step that match; `None` if all do.
     kept: Option<Vec<usize>>,
 }
 
 impl Filtering {
-    /// A walk that gives those; the same walk, where there is nothing to filter by.
+    /// Wraps a walk. Returns the same walk if there are no conditions.
     pub(crate) fn around(walk: Box<dyn Walk>, filter: Tests) -> Box<dyn Walk> {
         if filter.is_empty() {
             return walk;
@@ -56,15 +56,15 @@ impl Change for Filtering {
     }
 }
 
-/// Some of other rows.
+/// A selection of other rows.
 struct KeptRows<'a> {
     rows: Box<dyn Rows + 'a>,
-    /// Which, ascending.
+    /// The numbers of the selected rows, ascending.
     kept: &'a [usize],
 }
 
 impl KeptRows<'_> {
-    /// Calls `fill` with ranges of the other rows that make up this range of these.
+    /// Calls `fill` with ranges of the other rows that make up `rows` of the selection.
     fn each_run(&self, rows: Range<usize>, mut fill: impl FnMut(&dyn Rows, Range<usize>)) {
         let kept = self.kept.get(rows).unwrap_or_default();
         for run in kept.chunk_by(|row, next| row + 1 == *next) {
@@ -79,7 +79,7 @@ impl Own for KeptRows<'_> {}
 
 #[allow(
     clippy::indexing_slicing,
-    reason = "rows panic where there is none of a number, as slices do"
+    reason = "rows panic on a number out of bounds, as slices do"
 )]
 impl Rows for KeptRows<'_> {
     fn len(&self) -> usize {

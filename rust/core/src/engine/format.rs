@@ -1,4 +1,4 @@
-//! What a format is: its names, its columns, and how to recognise, walk, search and write its files.
+//! What makes a format: its names, its columns, and functions to recognise, walk, search and write its files.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use crate::error::Result;
 use crate::record::{Checked, Column};
 use crate::source::Source;
 
-/// A format of the table: its names, its columns, and how to recognise, walk, search and write it.
+/// A format of the table: its names, its columns, and functions to recognise, walk, search and write its files.
 pub struct Format {
     /// The name that callers use.
     pub name: &'static str,
@@ -26,18 +26,18 @@ pub struct Format {
     pub extension: &'static str,
     /// The names of the [columns](Self::columns) that one record is found by.
     pub identifier: &'static [&'static str],
-    /// How records are checked at best; [`Walk::checked`] says how those of one file are.
+    /// The strongest check that its records can have. [`Walk::checked`] says how those of one file are checked.
     pub checked: Checked,
-    /// Whether values lie in the file as they are, so that they can be viewed there.
+    /// Whether values lie in the file unchanged, so that views can point there.
     pub has_plain_values: bool,
-    /// Whether records may be given out although something about them is damaged, which their cause then says.
+    /// Whether a record may be emitted although a part of it is damaged. Its cause then says which.
     pub marks_damage: bool,
-    /// The options for reading that concern only some formats, and this one among them.
+    /// The options for reading that only some formats have, this one among them.
     pub open_options: &'static [FormatOption],
-    /// The options for writing that concern this format.
+    /// The options for writing that this format has.
     pub create_options: &'static [FormatOption],
-    /// The conditions of a [`Filter`](super::Filter) that its walks apply themselves, by the names of columns. The others are
-    /// applied to what they give.
+    /// The conditions of a [`Filter`](super::Filter) that its walks apply by themselves, by column. Other conditions
+    /// are applied to the rows of the walk.
     pub(crate) applies: &'static [(&'static str, Applied)],
     pub(crate) columns: fn(&Options) -> &'static [Column],
     pub(crate) detect: fn(&dyn Source, &Options) -> Result<Likelihood>,
@@ -57,46 +57,47 @@ type OpenSuspects = fn(&Arc<dyn Source>, &Options) -> Result<Option<Box<dyn Susp
 type Create = fn(&Path, &WriteOptions) -> Result<Box<dyn Writer>>;
 
 impl Format {
-    /// Writes what is good of a damaged file to a new one of this format.
+    /// Writes the sound parts of a damaged file to a new one of this format.
     ///
     /// # Errors
-    /// [`Error::Usage`](crate::Error::Usage) where what is left would no longer mean what it does; as [`open`](Self::open) and
-    /// [`Walk::step`]; [`Error::Io`](crate::Error::Io) where the new file cannot be written.
+    /// - [`Error::Usage`](crate::Error::Usage) if the remaining bytes would change their meaning.
+    /// - [`Error::Io`](crate::Error::Io) if the new file cannot be written.
+    /// - Those of [`open`](Self::open) and [`Walk::step`].
     pub(crate) fn salvage(&self, salvage: &mut Salvage<'_>) -> Result<()> {
         (self.salvage)(salvage)
     }
 
-    /// What a record has, in the order in which it is shown. An oplog's depend on [`Options::dialect`].
+    /// The columns of a record, in display order. Those of an oplog depend on [`Options::dialect`].
     #[must_use]
     pub fn columns(&self, options: &Options) -> &'static [Column] {
         (self.columns)(options)
     }
 
-    /// The extension of the index that a file may have beside it, without the dot; `None` for formats whose files have none.
+    /// The extension of the index beside a file, without the dot; `None` for formats without such an index.
     #[must_use]
     pub fn index_extension(&self) -> Option<&'static str> {
         self.index.map(|index| index.extension)
     }
 
-    /// Whether an option of this name is one for reading its files.
+    /// Whether it has an option of this name for reading.
     #[must_use]
     pub fn reads_with(&self, name: &str) -> bool {
         self.open_options.iter().any(|option| option.name == name)
     }
 
-    /// Whether an option of this name is one for writing its files.
+    /// Whether it has an option of this name for writing.
     #[must_use]
     pub fn writes_with(&self, name: &str) -> bool {
         self.create_options.iter().any(|option| option.name == name)
     }
 
-    /// Whether records can be appended to its files. Otherwise they are written whole.
+    /// Whether records can be appended to its files. Otherwise files are written whole.
     #[must_use]
     pub fn is_appended_to(&self) -> bool {
         self.if_exists().contains(&"append")
     }
 
-    /// What can be done with a file that exists already.
+    /// What can be done with a file that exists already: the names of [`IfExists`](super::IfExists).
     pub(crate) fn if_exists(&self) -> &'static [&'static str] {
         let mut own = self.create_options.iter();
         match own
@@ -108,20 +109,20 @@ impl Format {
         }
     }
 
-    /// Whether its files can be read in parts, see [`split`](crate::format::split).
+    /// Whether its files can be read in parts: see [`split`](crate::format::split).
     #[must_use]
     pub const fn is_splittable(&self) -> bool {
         self.split.is_some()
     }
 
-    /// The columns that one record is found by, in the order of [`identifier`](Self::identifier).
+    /// The columns that identify a record, in the order of [`identifier`](Self::identifier).
     pub fn identifying(&self, options: &Options) -> impl Iterator<Item = &'static Column> {
         let columns = self.columns(options);
         let places = self.identifying_places(options).into_iter();
         places.filter_map(|place| columns.get(place))
     }
 
-    /// The places of these among all columns.
+    /// The places of the identifying columns among all columns.
     pub(crate) fn identifying_places(&self, options: &Options) -> Vec<usize> {
         let columns = self.columns(options);
         let place = |name: &&str| columns.iter().position(|own| own.name == *name);
@@ -135,7 +136,8 @@ impl Format {
         (self.detect)(source, options)
     }
 
-    /// Finds what damaged ranges of a file may have been; `None` where the file has no checksums, so that nothing would tell.
+    /// Finds candidates for what damaged ranges of a file were. Returns `None` if the file has no checksums to verify
+    /// them with.
     pub(crate) fn suspects(
         &self,
         source: &Arc<dyn Source>,
@@ -146,7 +148,7 @@ impl Format {
 }
 
 impl Format {
-    /// Begins to walk a file of this format, as [`open`](crate::format::open) does.
+    /// Opens a walk of a file of this format, as [`open`](crate::format::open) does.
     pub(crate) fn open(
         &self,
         source: Arc<dyn Source>,
@@ -190,7 +192,7 @@ impl Format {
         })
     }
 
-    /// Begins to look up records of a file of this format, as [`lookup`](crate::format::lookup) does.
+    /// Opens a look-up of a file of this format, as [`lookup`](crate::format::lookup) does.
     pub(crate) fn look_up(
         &'static self,
         source: Arc<dyn Source>,
@@ -233,15 +235,15 @@ impl PartialEq for Format {
     }
 }
 
-/// An index that lies beside a file and is made of it alone.
+/// An index file that lies beside a file and is made from that file alone.
 pub(crate) struct IndexFile {
     /// Its extension, without the dot.
     pub(crate) extension: &'static str,
-    /// Where the index of a file is; `None` if the file itself is called so.
+    /// The path of a file's index; `None` if the file itself has an index's name.
     pub(crate) beside: fn(&Path) -> Option<PathBuf>,
-    /// Whether options name an index for a file, and there is one.
+    /// Whether the options name an index for a file, and it exists.
     pub(crate) is_there: fn(&dyn Source, &Options) -> Result<bool>,
-    /// Hands out the bytes of a file's index, in pieces.
+    /// Builds the index of a file and hands out its bytes in pieces.
     pub(crate) build: BuildIndex,
 }
 
@@ -250,10 +252,10 @@ type BuildIndex = fn(Arc<dyn Source>, &Options, &mut dyn FnMut(&[u8]) -> Result<
 /// How likely a file is of a format, from its content alone.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Likelihood {
-    /// Nothing speaks for it.
+    /// Its content does not fit.
     No,
     /// Its structure fits.
     Likely(String),
-    /// A checksum holds.
+    /// A checksum matches.
     Certain(String),
 }

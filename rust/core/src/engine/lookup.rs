@@ -1,4 +1,4 @@
-//! Finding records without reading a whole file.
+//! Finds records without reading a whole file.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -11,24 +11,24 @@ use crate::own::Own;
 use crate::record::{Checked, Column, Found, Order, OwnedRows, RecordId, Rows, Scalar};
 use crate::source::Source;
 
-/// What looking up several records gave.
+/// The result of looking up several records.
 #[derive(Default)]
 pub struct Hits {
-    /// Records that were found, in any order and number of sets.
+    /// The records that were found, as sets of rows in any order.
     pub sets: Vec<Box<dyn Found>>,
-    /// For each that was asked for the set and the row in it; `None` where there is no such record.
+    /// For each identifier the set and the row in it; `None` if no record was found.
     pub places: Vec<Option<(usize, usize)>>,
-    /// Why something that was not found may be there all the same; `None` where all that was not found is proven not to be there.
+    /// Why a record that was not found may still be in the file; `None` if every miss is proven.
     pub unproven: Option<Unproven>,
 }
 
-/// Why a record that was not found may be in the file all the same.
+/// Why a record that was not found may still be in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Unproven {
-    /// The file has no checksums that would show it.
+    /// The file has no checksums that could prove it.
     Unchecked,
-    /// Damage was met where the record could be.
+    /// A range where the record could be is damaged.
     Damage,
 }
 
@@ -42,7 +42,7 @@ impl Unproven {
         }
     }
 
-    /// Why nothing is proven by what was met of a file.
+    /// Why a miss is unproven, from what a walk met; `None` if it is proven.
     pub(crate) const fn of(is_damaged: bool, checked: Checked) -> Option<Self> {
         match checked {
             _ if is_damaged => Some(Self::Damage),
@@ -53,8 +53,8 @@ impl Unproven {
 }
 
 impl Hits {
-    /// Calls `look` with the records that were asked for, in that order, as many at once as lie side by side in one set, or are
-    /// not there: the rows, and how many records that is.
+    /// Calls `look` for all identifiers in the order of the request. Each call gets the rows of as many of them as are
+    /// adjacent in one set, or `None` for misses, and how many identifiers that is.
     pub fn runs(&self, mut look: impl FnMut(Option<(&dyn Rows, Range<usize>)>, usize)) {
         let sets: Vec<_> = self.sets.iter().map(|set| set.rows()).collect();
         let follows =
@@ -70,7 +70,7 @@ impl Hits {
         }
     }
 
-    /// Calls `look` with each record that was asked for, in that order.
+    /// Calls `look` for each identifier, in the order of the request.
     pub fn each(&self, mut look: impl FnMut(Option<(&dyn Rows, usize)>)) {
         let sets: Vec<_> = self.sets.iter().map(|set| set.rows()).collect();
         for place in &self.places {
@@ -80,18 +80,19 @@ impl Hits {
     }
 }
 
-/// Finds records of one open file. What has been proven of an index once holds as long as this lives.
+/// Finds records of one open file. What it has proven of an index stays proven as long as this value lives.
 pub trait Lookup: Own + Send + Sync {
-    /// Finds records, in any order, also the same one twice. What is found has been checked like by a walk, and what is not
-    /// found is not there, unless [`Hits::unproven`] says otherwise.
+    /// Finds records by identifiers, which may come in any order and repeat. Records are verified as by a walk. A
+    /// record that was not found is not in the file, unless [`Hits::unproven`] is set.
     ///
     /// # Errors
-    /// [`Error::Usage`] for an identifier that the format does not have; as [`open`](crate::format::open) and [`Walk::step`]. Reading strictly,
-    /// damage at which a record might have stood is an error.
+    /// - [`Error::Usage`] for an identifier that the format does not have.
+    /// - [`Error::Damage`] in strict reading, at damage where the record might be.
+    /// - Those of [`open`](crate::format::open) and [`Walk::step`].
     fn get(&self, ids: &[RecordId]) -> Result<Hits>;
 
-    /// Reads now what makes looking up as fast as it gets, in memory as [`Options`] bound it. Otherwise that happens once so many
-    /// records were looked up that it would have paid.
+    /// Prepares the fastest look-up now, in memory that [`Options`] bound. Without this call it happens after enough
+    /// records were looked up to pay for it.
     ///
     /// # Errors
     /// [`Error::Io`], [`Error::Interrupted`].
@@ -99,16 +100,16 @@ pub trait Lookup: Own + Send + Sync {
         Ok(())
     }
 
-    /// A walk over the records that meet the conditions. It reads no more of the file than it must, and so gives no ledger of the
-    /// rest: the ranges that it gives are those that a walk through all of the file would give of what was read, which need not
-    /// touch.
+    /// Returns a walk over the records that match. It reads no more of the file than needed, so its ranges are not a
+    /// ledger of the whole file: they are those that a full walk would settle for the same bytes, and may have gaps
+    /// between them.
     ///
     /// # Errors
     /// As [`open`](crate::format::open).
     fn range(&self, filter: &Filter) -> Result<Box<dyn Walk>>;
 }
 
-/// A look-up in formats without an index: by walking.
+/// A look-up for formats without an index: walks the file.
 pub(crate) struct WalkingLookup {
     format: &'static Format,
     source: Arc<dyn Source>,
@@ -117,7 +118,7 @@ pub(crate) struct WalkingLookup {
 
 impl WalkingLookup {
     pub(crate) fn new(format: &'static Format, source: Arc<dyn Source>, options: &Options) -> Self {
-        // Pruning is what a look-up is for.
+        // A look-up prunes by itself.
         let options = options.clone().format(format).prune(false);
         Self {
             format,
@@ -126,7 +127,7 @@ impl WalkingLookup {
         }
     }
 
-    /// What a walk has to meet to come past all of these.
+    /// Plans one walk that meets all records of `ids`.
     fn plan(&self, ids: &[RecordId]) -> Plan {
         let identifying: Vec<_> = self.format.identifying(&self.options).collect();
         let mut plan = Plan {
@@ -147,14 +148,14 @@ impl WalkingLookup {
     }
 }
 
-/// What is looked for in one walk.
+/// What one walk looks for.
 struct Plan {
-    /// The places of the columns that have it.
+    /// The places of the identifying columns.
     columns: Vec<usize>,
     filter: Filter,
-    /// What has not been met, with the places among all that were asked for.
+    /// Identifiers that were not met yet, with their places in the request.
     missing: BTreeMap<RecordId, Vec<usize>>,
-    /// Whether records ascend by it, so that behind a greater one it does not come any more.
+    /// Whether records ascend by the identifier, so that none follows a greater one.
     ascends: bool,
 }
 
@@ -182,7 +183,7 @@ impl Lookup for WalkingLookup {
                     continue;
                 };
                 if plan.ascends {
-                    // What is smaller and was not met is not there.
+                    // Smaller identifiers that were not met are not in the file.
                     plan.missing = plan.missing.split_off(&own);
                 }
                 let Some(places) = plan.missing.remove(&own) else {
@@ -212,7 +213,7 @@ impl Lookup for WalkingLookup {
     }
 }
 
-/// A look-up that refuses to look for what records do not have, whatever the format.
+/// Refuses identifiers and conditions that the format's records cannot have, for any format's look-up.
 pub(crate) struct Guarded {
     pub(crate) format: &'static Format,
     pub(crate) identifier: Vec<&'static Column>,
@@ -239,19 +240,20 @@ impl Lookup for Guarded {
         let rest = filter.rest(self.format, columns)?;
         if rest.needs_values(columns) && !self.options.values {
             return Err(Error::Usage(
-                "cannot filter by bodies and texts where bodies are not read".to_owned(),
+                "cannot filter by bodies or texts if bodies are not read: read with values"
+                    .to_owned(),
             ));
         }
         Ok(Filtering::around(self.lookup.range(filter)?, rest))
     }
 }
 
-/// The error of an identifier of other columns than this format's.
+/// The error for an identifier of columns that this format does not identify records by.
 fn no_such_id(format: &Format, id: &RecordId) -> Error {
     let names = format.identifier.join(", ");
     let shown: Vec<_> = id.values().iter().map(Scalar::to_string).collect();
     Error::Usage(format!(
-        "{} records are found by {names}, and not by {}",
+        "{} records are found by {names}: expected values of these columns, found {}",
         format.name,
         shown.join(", ")
     ))

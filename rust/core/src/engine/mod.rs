@@ -1,4 +1,5 @@
-//! How a file is gone through, whatever its format: what every format provides, and what all of them share.
+//! Reads, looks up and writes files, whatever their format: the interface of formats, and machinery that all of them
+//! share.
 
 pub(crate) mod append;
 mod around;

@@ -1,4 +1,4 @@
-//! The walk of those who want what no record can be.
+//! A scan of zero records, for filters that contradict each other (since ≥ until).
 
 use super::{Carry, Format, Step, Walk};
 use crate::ledger::Span;
@@ -67,7 +67,7 @@ impl Walk for Nothing {
         self.len
     }
 
-    /// Any will do: whoever goes on wants nothing either.
+    /// An empty state is enough: a walk that resumes from it reads nothing either.
     fn carry(&self) -> Carry {
         Carry("{}".to_owned())
     }

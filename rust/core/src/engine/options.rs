@@ -1,4 +1,4 @@
-//! How to read: one set of options for all formats, each of which takes what concerns it.
+//! Options for reading: one set for all formats. Each format takes those that concern it.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,12 +12,12 @@ use crate::error::{Error, Result};
 use crate::setters::setters;
 use crate::source::Source;
 
-/// Asked now and then during long work; `true` stops it with [`Error::Interrupted`].
+/// Called at intervals during long work. If it returns `true`, the work stops with [`Error::Interrupted`].
 #[derive(Clone)]
 pub struct Interrupt(pub Arc<dyn Fn() -> bool + Send + Sync>);
 
 impl Interrupt {
-    /// One that stops once this is true.
+    /// Returns one that stops as soon as `stopped` is true.
     pub(crate) fn once(stopped: &Arc<AtomicBool>) -> Self {
         let stopped = stopped.clone();
         Self(Arc::new(move || stopped.load(Ordering::Acquire)))
@@ -30,7 +30,7 @@ impl fmt::Debug for Interrupt {
     }
 }
 
-/// How the messages of an oplog are laid out. The bytes do not tell: the caller says.
+/// The layout of an oplog's messages. It cannot be detected from the bytes: the caller says it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Dialect {
@@ -39,7 +39,7 @@ pub enum Dialect {
     Draft,
     /// The draft with its key compression.
     Draft11,
-    /// What the npm package `autobase` writes.
+    /// The layout that the npm package `autobase` writes.
     Autobase,
 }
 
@@ -67,14 +67,12 @@ impl Dialect {
     /// The dialect of this name.
     ///
     /// # Errors
-    /// [`Error::Usage`] where there is none.
+    /// [`Error::Usage`] if there is none.
     pub fn by_name(name: &str) -> Result<Self> {
         let found = Self::ALL.iter().find(|dialect| dialect.as_str() == name);
         found.copied().ok_or_else(|| {
             let names = Self::NAMES.join(", ");
-            Error::Usage(format!(
-                "there is no dialect {name:?}: it is one of {names}"
-            ))
+            Error::Usage(format!("dialect is {name:?}: expected one of {names}"))
         })
     }
 }
@@ -86,9 +84,9 @@ pub enum IndexSource {
     /// In the file beside the segment, of the same name with the extension `index`, if there is one.
     #[default]
     Beside,
-    /// Nowhere: chunks are found by their headers.
+    /// No index: chunks are found by their headers.
     None,
-    /// Here.
+    /// This source.
     Source(Arc<dyn Source>),
 }
 
@@ -102,38 +100,39 @@ impl fmt::Debug for IndexSource {
     }
 }
 
-/// How to read: what concerns all formats, and what some of them declare in [`Format::open_options`], which [`set`](Self::set)
-/// sets by name. Each takes what concerns it.
+/// Options for reading: fields that concern all formats, and options that some formats declare in
+/// [`Format::open_options`], which [`set`](Self::set) sets by name.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Options {
     /// The format; `None` finds it by content and extension.
     pub format: Option<&'static Format>,
-    /// The keys to try. The first under which any record checks is the file's key.
+    /// The keys to try. The file's key is the first under which any record is verified.
     pub keys: Vec<Key>,
-    /// How an oplog's messages are laid out.
+    /// The layout of an oplog's messages.
     pub dialect: Dialect,
     /// Where a chunked segment's index is. It only makes looking up faster.
     pub index: IndexSource,
-    /// Stop at damage with [`Error::Damage`], instead of entering it in the ledger and going on.
+    /// Stop at damage with [`Error::Damage`]. Otherwise damage is listed in the ledger and reading goes on.
     pub strict: bool,
-    /// Which records to give.
+    /// Which records to emit.
     pub filter: Filter,
-    /// Whether to read no more of the file than the records that the filter lets through can be in, instead of going through all
-    /// of it. The records are the same; but the ledger is of what was read, and damage elsewhere goes unnoticed, also by whoever
-    /// reads strictly. An index or table of contents is gone by if it is proven, as in [looking up](super::Lookup::range); where
-    /// it is not, or something that is wanted is not where it says, all of the file is read.
+    /// Whether to read only the bytes that matching records can be in, instead of the whole file.
+    ///
+    /// The records are the same. The ledger covers only what was read, and damage elsewhere is not reported, not even
+    /// in strict mode. An index or table of contents is used if it is proven, as in [looking up](super::Lookup::range).
+    /// If it is not, or if a matching record is not where it says, the whole file is read.
     pub prune: bool,
-    /// Whether bodies are wanted. If not, they may read as empty.
+    /// Whether to read bodies. If not, they may read as empty.
     pub values: bool,
-    /// How the end of the file is meant.
+    /// Whether the file may still grow.
     pub eof: Eof,
-    /// How much is read at once, in bytes. Any size gives the same records and ledger.
+    /// How many bytes are read at once. Any size gives the same records and ledger.
     pub window_bytes: usize,
-    /// The largest record to give out, in bytes; a larger one is an [`Error::Limit`], also if only conditions that its format does
-    /// not apply by itself would leave it out. Not a limit of verifying.
+    /// The largest record to emit, in bytes. A larger one is an [`Error::Limit`], also if a condition that its format
+    /// does not apply by itself would leave it out. Verifying has no such limit.
     pub record_bytes: u64,
-    /// Asked now and then whether to stop.
+    /// Called at intervals to ask whether to stop.
     pub interrupt: Option<Interrupt>,
     settings: Settings,
 }
@@ -154,25 +153,23 @@ setters!(Options {
 });
 
 impl Options {
-    /// What `record_bytes` is by default, and at most for Arrow: 2^31-1 bytes, the most that a `binary` value holds.
+    /// The default of `record_bytes`, and its maximum for Arrow: 2^31-1 bytes, the most that a `binary` value can have.
     pub const RECORD_BYTES: u64 = 0x7fff_ffff;
 
-    /// These options, with this value of one that formats declare.
+    /// Sets an option that formats declare.
     #[must_use]
     pub fn set(mut self, name: impl Into<Cow<'static, str>>, value: impl Into<Setting>) -> Self {
         self.settings.set(name.into(), value.into());
         self
     }
 
-    /// Refuses values that options of a format do not take, and what no format declares. What concerns other formats is passed
-    /// over, so that files of several are read with the same options.
+    /// Refuses values that an option of `format` does not take, and names that no format declares. Options of other
+    /// formats are ignored, so that files of several formats can be read with the same options.
     pub(crate) fn check(&self, format: &Format, all: &[&Format]) -> Result<()> {
         self.settings.check(format.open_options)?;
         let declared = |name: &str| all.iter().any(|format| format.reads_with(name));
         match self.settings.names().find(|name| !declared(name)) {
-            Some(name) => Err(Error::Usage(format!(
-                "there is no option {name} for reading"
-            ))),
+            Some(name) => Err(Error::Usage(format!("{name} is not an option for reading"))),
             None => Ok(()),
         }
     }

@@ -1,9 +1,11 @@
-//! Parts of a file, each of which can be read by itself: for readers that work side by side.
+//! Parts of a file, each of which can be read by itself, for readers in parallel.
 //!
-//! A part is a *nominal* stretch of what a format counts in (entries of an index or table of contents, chunks). It begins at the
-//! first of them, within the stretch, in front of which one *stands*: checks at its own place, so that no state of a walk
-//! that comes from the front reaches beyond it. It ends where another part may begin, at or behind the end of its stretch. So
-//! neighbours agree on where one ends and the other begins without knowing of each other, and planning reads no records.
+//! A part is a *nominal* range of a format's units: entries of an index or table of contents, or chunks.
+//! - It begins at the first unit of its range whose predecessor is verified at its own place. So no state of a walk
+//!   from the front reaches into it.
+//! - It ends before the first unit at or past the end of its range at which another part may begin.
+//!
+//! So neighbours agree on their common boundary without knowing of each other, and planning reads no records.
 //! `docs/architecture.md` has the whole argument.
 
 use std::path::Path;
@@ -17,24 +19,25 @@ use crate::error::{Error, Result};
 use crate::limits::LIMITS;
 use crate::source::Source;
 
-/// How many parts for each thread are enough.
+/// How many parts to make for each thread.
 const PARTS_PER_THREAD: u64 = 8;
 
-/// A part of a file that can be read by itself, from [`split`](crate::format::split): begin a walk with [`Start::Part`](super::Start::Part). The walks
-/// of all parts together give each record and each range of the ledger that one walk of the whole file gives, once: but that
-/// ranges of an index or table of contents are cut where parts meet.
+/// A part of a file that can be read by itself, from [`split`](crate::format::split). Begin a walk with
+/// [`Start::Part`](super::Start::Part). The walks of all parts together return each record, and each range of the
+/// ledger, once, as one walk of the whole file does. Only ranges of an index or table of contents are cut where parts
+/// meet.
 ///
-/// As JSON it is opaque, no part of it is code, and it can be kept or sent elsewhere.
+/// As JSON it is opaque, contains no code, and can be stored or sent to another machine.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Part {
     pub(crate) format: &'static Format,
     pub(crate) size: u64,
     pub(crate) bytes: u64,
-    /// As JSON: of a large file there are many parts, and so it takes least.
+    /// The format's own description, as JSON: the form that takes least memory, since a large file has many parts.
     pub(crate) portion: Option<Box<str>>,
 }
 
-/// What a format makes of a part: about how many bytes it has, and what the walk needs to know.
+/// A format's description of a part: its approximate size in bytes, and what the walk needs to know.
 pub(crate) struct Portion {
     pub(crate) bytes: u64,
     pub(crate) json: Box<str>,
@@ -50,7 +53,7 @@ impl Portion {
     }
 }
 
-/// The same text for the same value: its members are sorted.
+/// A JSON text that is the same for equal values: members are sorted.
 pub(crate) fn text(value: &Value) -> Box<str> {
     value.to_string().into()
 }
@@ -65,7 +68,7 @@ impl Part {
         }
     }
 
-    /// About how many bytes of the file are read for it: what to go by when parts are shared out.
+    /// Approximately how many bytes of the file are read for it. Use it to distribute parts evenly.
     #[must_use]
     pub const fn bytes(&self) -> u64 {
         self.bytes
@@ -77,7 +80,7 @@ impl Part {
         self.portion.is_none()
     }
 
-    /// Refuses a part of another file, as far as its length and format tell.
+    /// Refuses a part of another file, as far as its length and format show.
     pub(crate) fn check(
         &self,
         format: &Format,
@@ -86,8 +89,8 @@ impl Part {
     ) -> Result<()> {
         if self.format != format || self.size != source.len() {
             return Err(Error::Usage(format!(
-                "{}: this is a part of another file, or the file has changed since it was split: the part is of a {} file of {} \
-                 bytes, this is a {} file of {} bytes. Split it again",
+                "{}: this is a part of another file, or the file has changed since it was split: expected a {} file \
+                 of {} bytes, found a {} file of {} bytes. Split it again",
                 crate::error::name(&source.path().map(Path::to_path_buf)),
                 self.format.name,
                 self.size,
@@ -103,42 +106,42 @@ impl Part {
         }
         if options.eof == Eof::Growing {
             return Err(Error::Usage(
-                "a file that is still growing cannot be read in parts".to_owned(),
+                "a file that is still growing cannot be read in parts: read it whole".to_owned(),
             ));
         }
         Ok(())
     }
 
-    /// What the format made of it.
+    /// The format's description of the part.
     pub(crate) fn portion<T: DeserializeOwned>(&self) -> Result<T> {
         let portion = self.portion.as_deref().unwrap_or("null");
         serde_json::from_str(portion).map_err(|error| {
             Error::Usage(format!(
-                "this is not a part of a {} file: {error}",
+                "this is not a part of a {} file: {error}. Split the file again",
                 self.format.name
             ))
         })
     }
 }
 
-/// How large parts are to be for so many threads to end at about the same time: between these bounds, but that there are never
-/// very many.
+/// The size of parts that lets so many threads end at about the same time: within these bounds, and with a bounded
+/// number of parts.
 pub(crate) fn part_bytes(least: u64, most: u64, size: u64, threads: usize) -> u64 {
     (size / PARTS_PER_THREAD.saturating_mul(threads.max(1) as u64))
         .clamp(least, most)
         .max(size.div_ceil(LIMITS.max_parts))
 }
 
-/// A part whose end cannot be told as the whole walk would.
+/// The error for a part that cannot be read exactly as a walk of the whole file would read it.
 pub(crate) fn inseparable(path: Option<&Path>, why: &str) -> Error {
     let name = crate::error::name(&path.map(Path::to_path_buf));
     Error::Usage(format!(
-        "{name}: a part of this file cannot be read by itself: {why}. Read the file whole, with one thread"
+        "{name}: a part of this file cannot be read by itself: {why}. Read the whole file with one thread"
     ))
 }
 
-/// Refuses a part of `bytes` bytes, in a file of `len` bytes, in which more was hashed in vain than is its share: the walk of the
-/// whole may have ended a search in it or behind it.
+/// Refuses a part of `bytes` bytes, in a file of `len` bytes, that exceeded its share of the search budget: a walk of
+/// the whole file may have ended a search in this part or after it.
 ///
 /// # Errors
 /// [`Error::Usage`].
@@ -149,21 +152,22 @@ pub(crate) fn check_share(path: Option<&Path>, budget: Budget, bytes: u64, len: 
     Err(inseparable(
         path,
         &format!(
-            "to tell its damage takes {} bytes hashed in vain, of which {share} are the share of a part of this size",
+            "attributing its damage may take {} bytes hashed without success, and the share of a part of this size is \
+             {share}",
             budget.peak()
         ),
     ))
 }
 
-/// A part in which the search budget of the whole file was exhausted.
+/// The error for a part in which the search budget of the whole file was exhausted.
 pub(crate) fn exhausted(path: Option<&Path>) -> Error {
     inseparable(
         path,
-        "to tell its damage takes more than may be hashed in vain",
+        "attributing its damage exceeds the search budget of the whole file",
     )
 }
 
-/// A part that was made when the file was another.
+/// The error for a part that was made before the file changed.
 pub(crate) fn another_file(path: Option<&Path>) -> Error {
     let name = crate::error::name(&path.map(Path::to_path_buf));
     Error::Usage(format!(

@@ -1,4 +1,4 @@
-//! The good part of a damaged file, on its way to a new one: what every format's `salvage` writes through.
+//! Copies the sound parts of a damaged file to a new one: what every format's `salvage` writes through.
 
 use std::io::Write;
 use std::ops::Range;
@@ -12,26 +12,26 @@ use crate::output::Spool;
 use crate::saturating::saturating_usize;
 use crate::source::{FileSource, Source, Window};
 
-/// How much is copied between two looks at whether to stop.
+/// How much is copied between two polls for an interrupt.
 const PIECE_BYTES: usize = 1 << 20;
-/// A run as it is put aside: three `u64`.
+/// The size of a run in the spool: three `u64`.
 const RUN_BYTES: usize = 24;
 
-/// Writes what is good of a file to a new one.
+/// Writes the sound parts of a file to a new one.
 pub(crate) type SalvageFile = fn(&mut Salvage<'_>) -> Result<()>;
 
-/// Bytes that the file and the one made of it have in common.
+/// A range of bytes that the damaged file and the new one share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Run {
-    /// Where they begin in the file.
+    /// Where it begins in the damaged file.
     pub(crate) input: u64,
-    /// Where they begin in the new file.
+    /// Where it begins in the new file.
     pub(crate) output: u64,
     pub(crate) len: u64,
 }
 
 impl Run {
-    /// Where they end in the file.
+    /// Where it ends in the damaged file.
     pub(crate) const fn input_end(&self) -> u64 {
         self.input.saturating_add(self.len)
     }
@@ -46,35 +46,36 @@ impl Run {
     }
 }
 
-/// A new file that is being made of what is good of another, from its beginning to its end.
+/// A new file with the sound parts of a damaged one, written from its beginning to its end.
 ///
-/// It keeps account of where each byte that it carries over has gone, so that whoever has this file and the bytes that were
-/// left behind can put the first one together again. Runs that touch in both files become one and are copied at once.
+/// It records where each carried byte went. So the damaged file can be restored from the new file and the bytes that
+/// were left out. Runs that touch in both files are merged and copied at once.
 pub(crate) struct Salvage<'a> {
     source: Arc<dyn Source>,
     options: &'a Options,
     renumber: bool,
     out: &'a mut dyn Write,
-    /// What the new file will be called, for errors, and for the folder in which things are put aside.
+    /// The path of the new file, for errors and for the folder of spools.
     path: PathBuf,
-    /// The length of the new file so far, with the run that is not copied yet.
+    /// The length of the new file so far, including the run that is not copied yet.
     len: u64,
-    /// The run that came last, which the next one may lengthen.
+    /// The latest run, which the next one may extend.
     last: Option<Run>,
     runs: Spool,
-    /// How many bytes the runs have.
+    /// The total length of the runs.
     carried: u64,
     window: Window,
-    /// The file is looked at once before anything of it is copied.
+    /// Whether the file is surveyed once before anything is copied, so that progress is halved.
     looks_first: bool,
     progress: &'a mut dyn FnMut(u64) -> Result<()>,
 }
 
 impl<'a> Salvage<'a> {
-    /// Begins the file that will be `path` by writing it to `out`. `progress` is told how many bytes of the source are done.
+    /// Begins the file that will be `path` by writing it to `out`. `progress` gets how many bytes of the source are
+    /// done.
     ///
     /// # Errors
-    /// [`Error::Io`] where nothing can be put aside in its folder.
+    /// [`Error::Io`] if no spool can be created in its folder.
     pub(crate) fn new(
         source: Arc<dyn Source>,
         options: &'a Options,
@@ -99,28 +100,28 @@ impl<'a> Salvage<'a> {
         })
     }
 
-    /// Tells how far the file has been looked at, by those that do that before they copy anything of it.
+    /// Reports how far the file was surveyed, for formats that do that before they copy.
     pub(crate) fn looked(&mut self, offset: u64) -> Result<()> {
         self.looks_first = true;
         (self.progress)(offset / 2)
     }
 
-    /// The file.
+    /// The damaged file.
     pub(crate) fn source(&self) -> Arc<dyn Source> {
         self.source.clone()
     }
 
-    /// How it is read: whatever its damage, without bodies.
+    /// The options to read it with: lenient, without bodies.
     pub(crate) const fn options(&self) -> &'a Options {
         self.options
     }
 
-    /// Whether messages may get other numbers where one in front of them is lost.
+    /// Whether messages may be renumbered if one before them is lost.
     pub(crate) const fn renumbers(&self) -> bool {
         self.renumber
     }
 
-    /// A place for what is known before it is its turn.
+    /// Returns a spool for data whose place in the output comes later.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -128,11 +129,11 @@ impl<'a> Salvage<'a> {
         Spool::create(&self.path)
     }
 
-    /// Appends bytes of the file as they are. What is carried over ascends.
+    /// Copies a range of the damaged file. Ranges must ascend.
     ///
     /// # Errors
-    /// [`Error::Io`], also where the ranges do not ascend, which they do in a file that nobody changes meanwhile;
-    /// [`Error::Interrupted`].
+    /// - [`Error::Io`]; also if the ranges do not ascend, which happens only if the file changes meanwhile.
+    /// - [`Error::Interrupted`].
     pub(crate) fn carry(&mut self, range: Range<u64>) -> Result<()> {
         if range.is_empty() {
             return Ok(());
@@ -159,7 +160,7 @@ impl<'a> Salvage<'a> {
         Ok(())
     }
 
-    /// Carries over what a walk from the beginning of the file finds sound.
+    /// Copies all sound ranges of a walk from the beginning of the file.
     ///
     /// # Errors
     /// As [`carry`](Self::carry) and [`Walk::step`].
@@ -172,8 +173,8 @@ impl<'a> Salvage<'a> {
         Ok(())
     }
 
-    /// Appends bytes that are new, `instead` saying where their like began in the file. Where it stands there just so, it is
-    /// carried over.
+    /// Appends new bytes. `instead` is where the bytes that they replace began in the damaged file. If the same bytes
+    /// are there, they are carried.
     ///
     /// # Errors
     /// As [`carry`](Self::carry).
@@ -189,7 +190,7 @@ impl<'a> Salvage<'a> {
         Ok(())
     }
 
-    /// Appends bytes of the front of a file, whose like stood at the same place, in front of `until`.
+    /// Appends bytes of the front of a file, whose counterparts are at the same offset and before `until`.
     ///
     /// # Errors
     /// As [`carry`](Self::carry).
@@ -212,7 +213,7 @@ impl<'a> Salvage<'a> {
         })
     }
 
-    /// Where the next run can begin.
+    /// Where the next run may begin in the damaged file.
     fn carried_to(&self) -> u64 {
         self.last.as_ref().map_or(0, Run::input_end)
     }
@@ -227,7 +228,7 @@ impl<'a> Salvage<'a> {
         Ok(self.window.bytes(&*self.source, start).starts_with(bytes))
     }
 
-    /// Copies the run that came last, unless that has been done.
+    /// Copies the latest run, unless it is copied already.
     fn copy_last(&mut self) -> Result<()> {
         let Some(run) = self.last.filter(|run| run.len > 0) else {
             return Ok(());
@@ -243,7 +244,7 @@ impl<'a> Salvage<'a> {
         self.runs.buffer().extend_from_slice(bytes.as_flattened());
         self.runs.flush_if_full()?;
         self.carried += run.len;
-        // What is left of it says up to where the file has been carried over.
+        // An empty run remains, to remember how far the file was carried.
         self.last = Some(Run {
             input: run.input_end(),
             output: run.output + run.len,
@@ -260,13 +261,13 @@ impl<'a> Salvage<'a> {
     fn failed(&self, error: std::io::Error) -> Error {
         Error::io(
             Some(&self.path),
-            format!("cannot write the {} bytes so far", self.len),
+            format!("cannot write after the first {} bytes", self.len),
             error,
         )
     }
 }
 
-/// Gives `take` the bytes of a range piece by piece, with a look at whether to stop before each.
+/// Calls `take` with the bytes of a range, piece by piece. Polls for an interrupt before each piece.
 ///
 /// # Errors
 /// [`Error::Io`], [`Error::Interrupted`], and those of `take`.
@@ -288,7 +289,7 @@ pub(crate) fn each_piece(
     Ok(())
 }
 
-/// Entries of `N` bytes that were put aside, one after the other.
+/// Entries of `N` bytes in a spool, one after the other.
 pub(crate) struct Entries<const N: usize> {
     source: FileSource,
     window: Window,
@@ -296,7 +297,7 @@ pub(crate) struct Entries<const N: usize> {
 }
 
 impl<const N: usize> Entries<N> {
-    /// From the first on.
+    /// Begins at the first entry.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -324,11 +325,11 @@ impl<const N: usize> Entries<N> {
     }
 }
 
-/// What was carried over.
+/// The result of a salvage.
 pub(crate) struct Carried {
-    /// In order, as [`Runs`] reads them.
+    /// The runs in order, as [`Runs`] reads them.
     pub(crate) runs: Spool,
-    /// How many bytes they have.
+    /// The total length of the runs.
     pub(crate) bytes: u64,
 }
 
@@ -336,7 +337,7 @@ pub(crate) struct Carried {
 pub(crate) struct Runs(Entries<RUN_BYTES>);
 
 impl Runs {
-    /// Of what [`Salvage::finish`] gave.
+    /// Reads what [`Salvage::finish`] returned.
     ///
     /// # Errors
     /// [`Error::Io`].

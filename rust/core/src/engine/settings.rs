@@ -1,5 +1,5 @@
-//! Options that a format declares: one that concerns only some formats has its name, kind and default in their tables, and nowhere
-//! else.
+//! Options that formats declare. An option that only some formats have is defined in their tables alone: its name, kind
+//! and default.
 
 use std::borrow::Cow;
 
@@ -11,40 +11,40 @@ use crate::error::{Error, Result};
 pub struct FormatOption {
     /// The name that callers use.
     pub name: &'static str,
-    /// Which values it takes.
+    /// The values that it takes.
     pub kind: OptionKind,
-    /// What it does, in a sentence.
+    /// A description in one sentence.
     pub about: &'static str,
 }
 
-/// Which values a [`FormatOption`] takes.
+/// The values that a [`FormatOption`] takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OptionKind {
     /// Yes or no.
     Flag {
-        /// What it is unless it is set.
+        /// The value if it is not set.
         default: bool,
     },
     /// A whole number.
     Number {
-        /// What it is unless it is set.
+        /// The value if it is not set.
         default: i64,
-        /// The least that it may be.
+        /// The smallest value.
         least: i64,
-        /// The most that it may be.
+        /// The largest value.
         most: i64,
     },
     /// A number of bytes.
     Bytes {
-        /// What it is unless it is set.
+        /// The value if it is not set.
         default: u64,
-        /// The least that it may be.
+        /// The smallest value.
         least: u64,
-        /// The most that it may be.
+        /// The largest value.
         most: u64,
     },
-    /// One of these names: the first unless it is set. The field of the options that is called like it has it.
+    /// One of these names. The default is the first. The value is the options' field of the same name.
     Name(&'static [&'static str]),
     /// Keys of checksums: [`Options::keys`](super::Options::keys) and [`WriteOptions::key`](super::WriteOptions::key).
     Key,
@@ -93,7 +93,7 @@ impl From<u32> for Setting {
 }
 
 impl From<u64> for Setting {
-    /// A number beyond 2^63-1 is as good as that: no file is larger.
+    /// A number above 2^63-1 is reduced to 2^63-1: no file is larger.
     fn from(number: u64) -> Self {
         Self::Number(i64::try_from(number).unwrap_or(i64::MAX))
     }
@@ -112,10 +112,10 @@ pub(crate) const KEY: FormatOption = FormatOption {
     about: "the key of the checksums",
 };
 
-/// Of formats that are appended to.
+/// For formats that are appended to.
 pub(crate) const APPENDS: FormatOption = if_exists(&["error", "append"]);
 
-/// Of formats that are written whole.
+/// For formats that are written whole.
 pub(crate) const OVERWRITES: FormatOption = if_exists(&["error", "overwrite"]);
 
 const fn if_exists(choices: &'static [&'static str]) -> FormatOption {
@@ -126,11 +126,11 @@ const fn if_exists(choices: &'static [&'static str]) -> FormatOption {
     }
 }
 
-/// Of formats that are appended to.
+/// For formats that are appended to.
 pub(crate) const ZERO_TORN_TAIL: FormatOption = FormatOption::flag(
     "zero_torn_tail",
     false,
-    "whether a torn tail of an existing file is cleared away, instead of being an error",
+    "clear a torn tail of an existing file; without it a torn tail is an error",
 );
 
 impl FormatOption {
@@ -176,7 +176,7 @@ impl FormatOption {
                 if (least..=most).contains(&number) {
                     return Ok(());
                 }
-                format!("{name} is {number}: it is {least} to {most}")
+                format!("{name} is {number}: expected {least} to {most}")
             }
             (OptionKind::Bytes { least, most, .. }, Setting::Number(number)) => {
                 if u64::try_from(number).is_ok_and(|bytes| (least..=most).contains(&bytes)) {
@@ -187,21 +187,21 @@ impl FormatOption {
                 } else {
                     format!("{least} to {most}")
                 };
-                format!("{name} is {number}: it is {end}, in bytes")
+                format!("{name} is {number}: expected {end}, in bytes")
             }
-            (OptionKind::Flag { .. }, _) => format!("{name} is a number: it is true or false"),
+            (OptionKind::Flag { .. }, _) => format!("{name} is a number: expected true or false"),
             (OptionKind::Number { .. } | OptionKind::Bytes { .. }, _) => {
-                format!("{name} is true or false: it is a number")
+                format!("{name} is true or false: expected a number")
             }
             (OptionKind::Name(_) | OptionKind::Key | OptionKind::Index, _) => {
-                format!("{name} is an option of its own: it is not set by name")
+                format!("{name} cannot be set by name: it has a field of its own")
             }
         };
         Err(Error::Usage(expected))
     }
 }
 
-/// The values that were set, of options that formats declare.
+/// The values that were set for options that formats declare.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Settings(Vec<(Cow<'static, str>, Setting)>);
 
@@ -215,12 +215,12 @@ impl Settings {
         self.0.retain(|(name, _)| keep(name));
     }
 
-    /// The names of what was set.
+    /// The names of the options that were set.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|(name, _)| &**name)
     }
 
-    /// Refuses values that options of these do not take. Others are passed over.
+    /// Refuses values that an option of `declared` does not take. Other options are ignored.
     pub(crate) fn check(&self, declared: &[FormatOption]) -> Result<()> {
         for (name, value) in &self.0 {
             if let Some(option) = declared.iter().find(|option| option.name == *name) {
@@ -235,7 +235,7 @@ impl Settings {
         own.map(|(_, value)| *value)
     }
 
-    /// The value of an option that is yes or no.
+    /// The value of a flag.
     pub(crate) fn flag(&self, option: &FormatOption) -> bool {
         match (self.get(option), option.kind) {
             (Some(Setting::Flag(flag)), _) => flag,
@@ -244,7 +244,7 @@ impl Settings {
         }
     }
 
-    /// The value of an option that is a number.
+    /// The value of a number.
     pub(crate) fn number(&self, option: &FormatOption) -> i64 {
         match (self.get(option), option.kind) {
             (Some(Setting::Number(number)), _) => number,
@@ -253,7 +253,7 @@ impl Settings {
         }
     }
 
-    /// The value of an option that is a number of bytes.
+    /// The value of a number of bytes.
     pub(crate) fn bytes(&self, option: &FormatOption) -> u64 {
         match (self.get(option), option.kind) {
             (Some(Setting::Number(bytes)), _) => bytes.unsigned_abs(),
@@ -287,22 +287,30 @@ mod tests {
             (
                 bytes,
                 Setting::from(0),
-                "size is 0: it is 1 to 10, in bytes",
+                "size is 0: expected 1 to 10, in bytes",
             ),
-            (bytes, 11_u64.into(), "size is 11: it is 1 to 10, in bytes"),
-            (bytes, (-1).into(), "size is -1: it is 1 to 10, in bytes"),
-            (bytes, true.into(), "size is true or false: it is a number"),
-            (number, 2.into(), "number is 2: it is -1 to 1"),
+            (
+                bytes,
+                11_u64.into(),
+                "size is 11: expected 1 to 10, in bytes",
+            ),
+            (bytes, (-1).into(), "size is -1: expected 1 to 10, in bytes"),
+            (
+                bytes,
+                true.into(),
+                "size is true or false: expected a number",
+            ),
+            (number, 2.into(), "number is 2: expected -1 to 1"),
             (
                 number,
                 u64::MAX.into(),
-                "number is 9223372036854775807: it is -1 to 1",
+                "number is 9223372036854775807: expected -1 to 1",
             ),
-            (flag, 1.into(), "flag is a number: it is true or false"),
+            (flag, 1.into(), "flag is a number: expected true or false"),
             (
                 KEY,
                 1.into(),
-                "key is an option of its own: it is not set by name",
+                "key cannot be set by name: it has a field of its own",
             ),
         ] {
             assert_eq!(refused(option.check(value)), said);
@@ -318,8 +326,8 @@ mod tests {
         settings.check(&[bytes, number]).unwrap();
     }
 
-    /// The same name means the same to all formats, for reading and for writing: files of several are read with one set of
-    /// options.
+    /// A name means the same in all formats, for reading and for writing: files of several formats are read with one
+    /// set of options.
     #[test]
     fn a_name_has_one_kind() {
         let reading = FORMATS.iter().map(|format| format.open_options);
@@ -343,8 +351,8 @@ mod tests {
             let options = Options::default().format(*format);
             let unknown = options.clone().set("nonsense", 1);
             let said = crate::format::resolve(&source, &unknown).map(drop);
-            assert_eq!(refused(said), "there is no option nonsense for reading");
-            // What concerns another format is passed over.
+            assert_eq!(refused(said), "nonsense is not an option for reading");
+            // An option of another format is ignored.
             let others = options.set("lookup_table_bytes", 0);
             assert_eq!(crate::format::resolve(&source, &others).unwrap(), *format);
 

@@ -1,4 +1,4 @@
-//! What a damaged range may have been: bytes that a checksum would prove if a guess at them were right.
+//! Candidates: what a damaged range may have been before the damage. A checksum proves a candidate.
 
 use std::ops::Range;
 
@@ -8,45 +8,45 @@ use crate::ledger::Span;
 use crate::saturating::saturating_usize;
 use crate::source::Source;
 
-/// What trying one guess came to.
+/// The outcome of trying one candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Trial {
-    /// Where what checks ends, as an absolute offset; `None` where it does not check.
+    /// The absolute offset where the verified unit ends; `None` if it is not verified.
     pub(crate) end: Option<u64>,
     /// How many bytes were hashed or decoded.
     pub(crate) work: u64,
 }
 
 impl Trial {
-    /// Nothing had to be hashed to see that the guess is wrong.
+    /// Refuted without hashing.
     pub(crate) const NOTHING: Self = Self { end: None, work: 0 };
 }
 
-/// Tells whether bytes would check if they stood in place of the suspect's own.
+/// Tries whether other bytes in the candidate's place would be verified.
 pub(crate) type Check = Box<dyn FnMut(&[u8]) -> Trial>;
 
-/// One thing that a damaged range may have been, and what would prove it.
+/// A candidate: one unit that a damaged range may have been, and how to prove it.
 pub(crate) struct Suspect {
-    /// What it is, for a person: `record`, `chunk header`.
+    /// A name for people: `record`, `chunk header`.
     pub(crate) what: &'static str,
-    /// Where it is, or where what is known of its end allows it to be.
+    /// Its range, or the range that the known part of its end allows.
     pub(crate) body: Range<u64>,
-    /// Other bytes that its checksum is of, or is: an index entry, a stored checksum.
+    /// Ranges outside the body that its checksum covers or is stored in, such as an index entry.
     pub(crate) elsewhere: Vec<Range<u64>>,
-    /// Of so many bytes of the body each bit is worth trying.
+    /// How many bytes of the body have their bits flipped, from its start.
     pub(crate) tried: usize,
-    /// Bytes of the body that are tried last: a bit in them may make up for one elsewhere.
+    /// Bytes of the body that are flipped last: a flip there could compensate one elsewhere.
     pub(crate) tried_last: Range<usize>,
-    /// How many bytes it has, by its own lengths where these are plausible.
+    /// Its length in bytes by its own length fields, if these are plausible.
     pub(crate) stated: Option<usize>,
-    /// Whether a checksum is what proves it.
+    /// Whether a checksum proves it.
     pub(crate) by_checksum: bool,
-    /// Tries bytes: those of the body, and behind them those of `elsewhere`.
+    /// Tries bytes: those of the body, followed by those of `elsewhere`.
     pub(crate) check: Check,
 }
 
 impl Suspect {
-    /// Something of this length that `check` proves by a checksum. Every bit of it is worth trying.
+    /// Returns a candidate of this range that `check` proves by a checksum. All of its bits are flipped.
     pub(crate) fn new(
         what: &'static str,
         body: Range<u64>,
@@ -65,7 +65,7 @@ impl Suspect {
         }
     }
 
-    /// Bytes that have to be zero.
+    /// Returns a candidate of bytes that must be zero.
     pub(crate) fn zeros(what: &'static str, body: Range<u64>) -> Self {
         let end = body.end;
         let check = move |bytes: &[u8]| Trial {
@@ -78,7 +78,7 @@ impl Suspect {
         }
     }
 
-    /// The bytes that `check` takes, as they are in the file.
+    /// Reads the bytes that `check` takes, as they are in the file.
     pub(crate) fn read(&self, source: &dyn Source) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         read_piece(source, &self.body, &mut bytes)?;
@@ -88,7 +88,7 @@ impl Suspect {
         Ok(bytes)
     }
 
-    /// Where in the file each byte stands whose bits are worth trying, and its place in what `check` takes.
+    /// Each byte whose bits are flipped: its index in what `check` takes, and its offset in the file.
     pub(crate) fn places(&self) -> impl Iterator<Item = (usize, u64)> + use<> {
         let body = self.body.clone();
         let len = saturating_usize(body.end.saturating_sub(body.start));
@@ -104,25 +104,27 @@ impl Suspect {
     }
 }
 
-/// Something that the file says stands at an offset at which it does not.
+/// A unit that is not at the offset that the file states for it.
 pub(crate) struct Misplaced {
-    /// What it is, for a person.
+    /// A name for people.
     pub(crate) what: &'static str,
-    /// Where the file says that it begins.
+    /// The offset that the file states.
     pub(crate) offset: u64,
-    /// Whether it stands at another offset.
+    /// Tries whether the unit is at another offset.
     pub(crate) check: Box<dyn FnMut(u64) -> Result<Trial>>,
 }
 
-/// Finds what damaged ranges of one file may have been. Nothing is changed.
+/// Finds candidates for damaged ranges of one file. It changes nothing.
 pub(crate) trait Suspects {
-    /// What the range may have been, or have begun with. Empty where no checksum would tell, or where finding out takes too much.
+    /// Candidates for the unit that the range was or began with. Empty if there is no checksum to prove them, or if it
+    /// would take too long.
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io).
     fn suspects(&mut self, span: &Span) -> Result<Vec<Suspect>>;
 
-    /// What should stand in the range, or what entries in it point at, if an index or table of contents says where: the first few.
+    /// The first few units that an index or table of contents places in the range, or that damaged entries in the range
+    /// point at.
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io).
@@ -131,34 +133,35 @@ pub(crate) trait Suspects {
         Ok(Vec::new())
     }
 
-    /// Whether a file is its records one behind the other and nothing else, so that any part of it can be read as a file.
+    /// Whether a file consists of records alone, one after the other, so that any section of it can be read as a file.
     fn reads_alone(&self) -> bool {
         false
     }
 
-    /// What the offsets at which things begin are multiples of.
+    /// The alignment of the offsets at which units begin.
     fn alignment(&self) -> u64 {
         1
     }
 
-    /// Whether something with a right checksum begins at `bytes`, wherever they stand. Asked only where that is not at any offset.
+    /// Whether a unit with a matching checksum begins at `bytes`, whatever its offset. Called only for formats whose
+    /// units may begin only at some offsets.
     fn begins(&self, bytes: &[u8]) -> bool {
         let _ = bytes;
         false
     }
 }
 
-/// How many things one range is explained by, at most: the first that it holds, and the ones behind.
+/// The most units that one range is explained by: the first in it, and those after it.
 pub(crate) const MAX_MISPLACED: usize = 3;
 
-/// The longest thing of which every bit is tried, in bytes. What is longer takes too long, and a CRC-32 would be right by
-/// chance too often: of this many bits, once in 131,072 times.
+/// The longest unit of which every bit is flipped, in bytes. A longer one takes too long, and a CRC-32 would match by
+/// chance too often: for this many bits, once in 131,072 units.
 pub(crate) const MAX_TRIED_BYTES: u64 = 4 << 10;
 
-/// The longest thing of which the bits of its lengths are tried, in bytes.
+/// The longest unit of which the bits of its lengths are flipped, in bytes.
 pub(crate) const MAX_LENGTHS_TRIED_BYTES: u64 = 256 << 10;
 
-/// Reads a piece that lies within the source.
+/// Appends the bytes of a range, which must lie within the source.
 pub(crate) fn read_piece(source: &dyn Source, piece: &Range<u64>, out: &mut Vec<u8>) -> Result<()> {
     let start = out.len();
     let len = saturating_usize(piece.end.saturating_sub(piece.start));

@@ -1,4 +1,4 @@
-//! How files are written: one shape for all formats.
+//! Writers: one interface for all formats.
 
 use std::borrow::Cow;
 use std::fmt::Display;
@@ -21,7 +21,7 @@ pub enum IfExists {
     Error,
     /// Records are appended to it.
     Append,
-    /// It is replaced once the new file is complete.
+    /// It is replaced when the new file is complete.
     Overwrite,
 }
 
@@ -29,7 +29,7 @@ impl IfExists {
     /// All of them.
     pub const ALL: &[Self] = &[Self::Error, Self::Append, Self::Overwrite];
 
-    /// To overwrite, or not.
+    /// [`Overwrite`](Self::Overwrite), or [`Error`](Self::Error).
     #[must_use]
     pub const fn overwrite_if(overwrite: bool) -> Self {
         if overwrite {
@@ -49,24 +49,25 @@ impl IfExists {
         }
     }
 
-    /// What this name says.
+    /// The value of this name.
     ///
     /// # Errors
-    /// [`Error::Usage`] where it is none.
+    /// [`Error::Usage`] if there is none.
     pub fn by_name(name: &str) -> Result<Self> {
         let found = Self::ALL.iter().find(|own| own.as_str() == name);
         found.copied().ok_or_else(|| {
             let names: Vec<_> = Self::ALL.iter().map(|own| own.as_str()).collect();
             Error::Usage(format!(
-                "if_exists is {name:?}: it is one of {}",
+                "if_exists is {name:?}: expected one of {}",
                 names.join(", ")
             ))
         })
     }
 }
 
-/// How to create a file, or open one to append to: what concerns several formats, and what some of them declare in
-/// [`Format::create_options`], which [`set`](Self::set) sets by name. What does not concern the format is an error.
+/// Options for creating a file or opening one for appending: fields that concern several formats, and options that some
+/// formats declare in [`Format::create_options`], which [`set`](Self::set) sets by name. An option that does not
+/// concern the format is an error.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct WriteOptions {
@@ -74,9 +75,9 @@ pub struct WriteOptions {
     pub key: Option<Key>,
     /// What is done with a file that exists already.
     pub if_exists: IfExists,
-    /// How records are laid out; `None` is [`Dialect::default`].
+    /// The layout of records; `None` is [`Dialect::default`].
     pub dialect: Option<Dialect>,
-    /// Asked now and then whether to stop.
+    /// Called at intervals to ask whether to stop.
     pub interrupt: Option<Interrupt>,
     settings: Settings,
 }
@@ -89,14 +90,15 @@ setters!(WriteOptions {
 });
 
 impl WriteOptions {
-    /// These options, with this value of one that formats declare.
+    /// Sets an option that formats declare.
     #[must_use]
     pub fn set(mut self, name: impl Into<Cow<'static, str>>, value: impl Into<Setting>) -> Self {
         self.settings.set(name.into(), value.into());
         self
     }
 
-    /// These options without what does not concern a format, so that files of several are written with the same options.
+    /// These options without those that do not concern `format`, so that files of several formats can be written with
+    /// the same options.
     #[must_use]
     pub fn concerning(mut self, format: &Format) -> Self {
         self.key = self.key.filter(|_| format.writes_with("key"));
@@ -105,7 +107,7 @@ impl WriteOptions {
         self
     }
 
-    /// Refuses what does not concern a format, and values that its options do not take.
+    /// Refuses options that do not concern `format`, and values that its options do not take.
     ///
     /// # Errors
     /// [`Error::Usage`].
@@ -128,7 +130,7 @@ impl WriteOptions {
         let name = self.if_exists.as_str();
         if !choices.contains(&name) {
             return Err(Error::Usage(format!(
-                "if_exists is {name:?}: for {} files it is one of {}",
+                "if_exists is {name:?}: {} files take one of {}",
                 format.name,
                 choices.join(", ")
             )));
@@ -159,68 +161,69 @@ impl WriteOptions {
 
 /// Writes records to one file.
 ///
-/// Append-only formats (active, chunked, oplog) write to the file itself: what was flushed is there, whatever happens later.
-/// Formats written whole (sealed, tenant) appear under their name when the writer is closed, and not at all otherwise.
-/// Dropping a writer [abandons](Self::abandon) it without reporting errors.
+/// Append-only formats (active, chunked, oplog) write to the file itself: flushed records stay, whatever happens later.
+/// Formats written whole (sealed, tenant) appear under their name only when the writer is closed. Dropping a writer
+/// [abandons](Self::abandon) it without reporting errors.
 ///
 /// Only this crate implements it.
 pub trait Writer: Own + Send {
-    /// What a record has, in the order in which [`write`](Self::write) takes it.
+    /// The columns of a record, in the order in which [`write`](Self::write) takes them.
     fn columns(&self) -> &'static [Column];
 
-    /// Adds one record: a value for each column, [`Value::Null`] where there is none. Columns that follow from others
-    /// (`timestamp` beside `uuid`, `index`, `seq`) may be null; if they are given they have to be right. Gives what the
-    /// record will be found by, where that is known already.
+    /// Adds one record: a value for each column, [`Value::Null`] if it has none. Columns that follow from others
+    /// (`timestamp` from `uuid`, `index`, `seq`) may be null; values given for them must match. Returns the record's
+    /// identifier, if it is known already.
     ///
     /// # Errors
-    /// [`Error::Usage`](crate::Error::Usage) for a record that the format cannot hold: nothing is written then.
-    /// [`Error::Io`](crate::Error::Io) where a full buffer could not be written: the record itself is in the buffer.
+    /// - [`Error::Usage`](crate::Error::Usage) for a record that the format cannot store. Nothing is written.
+    /// - [`Error::Io`](crate::Error::Io) if a full buffer could not be written. The record itself stays in the buffer.
     fn write(&mut self, fields: &[Value<'_>]) -> Result<Option<RecordId>>;
 
-    /// Hands what append-only formats have so far to the operating system. May be called again after an error.
+    /// Hands buffered records of append-only formats to the operating system. May be called again after an error.
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io).
     fn flush(&mut self) -> Result<()>;
 
-    /// Hands all records to the disk.
+    /// Syncs all records to the disk.
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io). After a failed sync the disk's state is unknown, so every later call fails too.
     fn sync(&mut self) -> Result<()>;
 
-    /// Completes the file. Nothing can be written afterwards; closing again does nothing.
+    /// Completes the file. Nothing can be written afterwards. Closing again does nothing.
     ///
     /// # Errors
-    /// [`Error::Io`](crate::Error::Io); what could not be written is kept, and closing again goes on.
+    /// [`Error::Io`](crate::Error::Io). Unwritten records stay buffered, and closing again continues.
     fn close(&mut self) -> Result<()>;
 
-    /// Stops without completing: append-only formats keep what was written as a valid file, the others leave nothing.
+    /// Stops without completing. Append-only formats keep what was written as a valid file; formats written whole leave
+    /// no file.
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io).
     fn abandon(&mut self) -> Result<()>;
 
-    /// The file.
+    /// The path of the file.
     fn path(&self) -> &Path;
 
-    /// Where the next record will begin, in bytes from the start of the file; `None` where that is not known yet.
+    /// The offset of the next record, in bytes from the start of the file; `None` if it is not known yet.
     fn position(&self) -> Option<u64> {
         None
     }
 
-    /// What the last record in the file is found by; `None` while it is empty, or where it is not known yet.
+    /// The identifier of the last record in the file; `None` if the file is empty, or if it is not known yet.
     fn last(&self) -> Option<RecordId> {
         None
     }
 
-    /// What was in the file when it was opened.
+    /// The summary of what was in the file when it was opened.
     fn found(&self) -> Option<&Summary> {
         None
     }
 }
 
-/// The error of a record without a field that it needs.
+/// The error for a record without a required field.
 pub(crate) fn missing(name: impl Display) -> Error {
-    Error::Usage(format!("{name} is missing: a record needs one"))
+    Error::Usage(format!("{name} is missing: expected a value"))
 }
