@@ -13,7 +13,7 @@ import pytest
 from cli_process import here, on_terminal
 
 import seglake as library
-from seglake.cli import diagnosis
+from seglake.cli.report import REASONS
 
 FIELDS = {
     "start": int,
@@ -139,7 +139,7 @@ def test_json_has_always_the_same_fields(vectors: Path, format: str) -> None:
             assert all(isinstance(own[name], kind) for name, kind in FIELDS.items())
             assert {name: own[name] for name in span} == span
             assert (own["certainty"] is None) == (own["reason"] == "unknown")
-            assert own["reason"] in diagnosis.REASONS
+            assert own["reason"] in REASONS
             for side in ("before", "after"):
                 assert own[side] is None or list(own[side]) == NEIGHBOUR
             assert all(list(repair) == REPAIR for repair in own["repairs"])
@@ -166,7 +166,7 @@ def test_the_list_of_reasons_is_the_documents() -> None:
     document = (Path(__file__).parents[2] / "docs" / "verify.md").read_text()
     rows = document[document.index("| `reason` |") :].splitlines()[2:]
     named = {word for row in rows if row.startswith("| ") for word in re.findall(r"`(\w+)`", row.split("|")[1])}
-    assert named == set(diagnosis.REASONS)
+    assert named == set(REASONS)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no pseudo-terminals")

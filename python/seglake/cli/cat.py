@@ -30,7 +30,7 @@ from .render import (
     number_columns,
     printable,
 )
-from .skipped import skipped
+from .report import skipped
 from .where import given_for
 
 if TYPE_CHECKING:

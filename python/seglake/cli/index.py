@@ -6,10 +6,11 @@ from typing import Any
 
 import click
 
-from . import index_state, options, outputs, reading
+from . import options, outputs, reading
 from .failure import Status, Trouble
 from .inputs import Input, is_uri, opened
 from .render import json_text, printable
+from .report import has_indexes, index_facts, index_in_words
 
 _EXAMPLES = """
 \b
@@ -47,11 +48,11 @@ def command(file: str, output: str | None, as_json: bool, format: str | None, sp
             )
         _check(log, format)
         index = seglake.index(log.from_start(), output, **reading.given(how))
-    facts = index_state.facts(index)
+    facts = index_facts(index)
     if as_json:
         click.echo(json_text(facts))
     else:
-        click.echo(f"{printable(str(index.path))}: {index_state.for_people(facts)}")
+        click.echo(f"{printable(str(index.path))}: {index_in_words(facts)}")
     return Status.SOUND
 
 
@@ -65,5 +66,5 @@ def _check(log: Input, format: Any) -> None:
     import seglake
 
     with seglake.open(log.from_start(), format=format) as reader:
-        if not index_state.has_indexes(reader.format):
+        if not has_indexes(reader.format):
             raise Trouble(f"{printable(log.label)}: is {reader.format}: files of this format have no index beside them")

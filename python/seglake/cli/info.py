@@ -12,11 +12,11 @@ import click
 
 from seglake._instants import instant_us
 
-from . import folders, index_state, options, reading
-from .advice import KEY_NEXT, meaning
+from . import folders, options, reading
 from .failure import Status, exit_status, report_status, tell
 from .inputs import Input, each
 from .render import count, exact_size, json_text, plain, printable, size
+from .report import KEY_NEXT, index_facts, index_in_words, index_of, index_rebuilding, meaning
 from .terminal import byte_progress
 
 if TYPE_CHECKING:
@@ -129,8 +129,8 @@ def _facts(file: Input, how: dict[str, Any], *, whole: bool) -> tuple[dict[str, 
         if "dialect" in seglake.formats()[reader.format].open_options:
             facts["dialect"] = how["dialect"] or reading.DEFAULT_DIALECT
         facts["columns"] = [{"name": n, "type": t} for n, t in zip(schema.names, schema.types, strict=True)]
-        index = index_state.index_of(reader)
-        facts["index"] = None if index is None else index_state.facts(index)
+        index = index_of(reader)
+        facts["index"] = None if index is None else index_facts(index)
         try:
             _count_parts(reader, facts)
             first = next(iter(reader), None)
@@ -195,9 +195,9 @@ def paragraph(label: str, facts: dict[str, Any], how: dict[str, Any]) -> str:
     if facts["partitions"] is not None:
         line("parts", f"{count(facts['partitions'], 'partition')}, {count(facts['tenants'], 'tenant')}")
     if facts["index"] is not None:
-        line("index", index_state.for_people(facts["index"]))
+        line("index", index_in_words(facts["index"]))
         if not facts["index"]["ok"]:
-            line("", f"to rebuild it: {index_state.rebuilding(facts['path'], how['index'])}")
+            line("", f"to rebuild it: {index_rebuilding(facts['path'], how['index'])}")
     if columns is not None:
         line("columns", ", ".join(f"{column['name']} {_short(column['type'])}" for column in columns))
     if facts["wrong_key"]:

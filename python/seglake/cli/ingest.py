@@ -16,9 +16,9 @@ import click
 from seglake import SeglakeError
 
 from . import options, reading
-from .advice import meaning
 from .failure import Trouble, shows_tracebacks
 from .render import count, json_text, printable, printable_lines, table
+from .report import meaning
 from .terminal import console, is_terminal, progress_display
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from .failure import Trouble, report_status, say
 from .inputs import Input, is_uri
 from .options import Command
 from .render import count, exact_size, json_text, printable
-from .skipped import skipped
+from .report import skipped
 
 if TYPE_CHECKING:
     from seglake import Report

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from . import options, outputs, reading
-from .advice import meaning
 from .failure import Status
 from .inputs import Input, opened
 from .render import count, exact_size, json_text, printable
+from .report import meaning
 from .terminal import byte_progress
 
 if TYPE_CHECKING:

@@ -14,11 +14,11 @@ import click
 
 from seglake._instants import instant_us
 
-from . import diagnosis, folders, index_state, options, reading
-from .advice import advice, meaning
+from . import folders, options, reading
 from .failure import Status, describe, report_status, tell
 from .inputs import Input, each, is_uri
 from .render import count, exact_size, json_text, printable, size, table
+from .report import advice, explained, index_facts, index_in_words, index_of, index_rebuilding, meaning
 from .terminal import Advance, byte_progress, console, is_unicode
 
 if TYPE_CHECKING:
@@ -108,8 +108,8 @@ def command(
         if formats[report.format].index_extension is None:
             return Checked(report, None)
         with seglake.open(file.from_start(), **reading.given(how)) as reader:
-            found = index_state.index_of(reader)
-        return Checked(report, None if found is None else index_state.facts(found))
+            found = index_of(reader)
+        return Checked(report, None if found is None else index_facts(found))
 
     def tell_of(found: Checked, label: str, path: str | None, *, in_one_line: bool) -> int:
         report, index = found
@@ -167,7 +167,7 @@ class Checked(NamedTuple):
 
 
 def _of_index(index: dict[str, Any], log: str | None, named: str | None) -> IndexVerdict:
-    return IndexVerdict(index["ok"], index_state.for_people(index), index_state.rebuilding(log, named))
+    return IndexVerdict(index["ok"], index_in_words(index), index_rebuilding(log, named))
 
 
 def one_line(report: Report, index: IndexVerdict | None, label: str) -> str:
@@ -249,7 +249,7 @@ def show_in_full(report: Report, index: IndexVerdict | None, label: str, stream:
             out.print()
             out.print(_ranges(report), soft_wrap=True)
             out.print(_unlisted(report), end="", soft_wrap=True)
-        for block in diagnosis.explained(report, min(out.width, _TEXT_CELLS)):
+        for block in explained(report, min(out.width, _TEXT_CELLS)):
             out.print()
             out.print(block, soft_wrap=True)
     for sentence in advice(report):

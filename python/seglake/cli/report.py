@@ -1,0 +1,322 @@
+"""What reports and indexes say, in words: causes, likely reasons, advice, what was skipped."""
+
+from __future__ import annotations
+
+import shlex
+import textwrap
+from collections import Counter
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from seglake._instants import instant_us
+
+from .inputs import is_uri
+from .render import count, exact_size, printable
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from seglake import Diagnosis, Index, Neighbour, Reader, Repair, Report
+
+DAMAGE_NEXT = "`seglake verify` lists every damaged range; `--on-damage skip` reads all that still checks"
+KEY_NEXT = "give the key that it was written with: --key-file FILE, or SEGLAKE_KEY"
+
+_MEANINGS = {
+    "truncated_header": "the file ends inside the fields that say how long things are",
+    "truncated_trailer": "the file ends inside the trailer",
+    "length_out_of_bounds": "a length or count reaches beyond what holds it",
+    "offset_out_of_bounds": "an offset points outside the data",
+    "checksum_mismatch": "the bytes do not match their checksum",
+    "header_checksum_mismatch": "a header does not match its checksum",
+    "payload_invalid": "a payload is not what its header says",
+    "trailing_bytes": "bytes are left over behind the last field",
+    "count_mismatch": "a count differs from what is there",
+    "out_of_order": "it checks, but does not come after the one before it",
+    "bad_uuid": "it checks, but its UUID is not of version 6",
+    "dangling_reference": "a reference points nowhere",
+    "index_disagrees": "an index entry and what it points at disagree",
+    "unreferenced": "no intact index entry accounts for these bytes",
+    "nonzero_unused": "bytes that must be zero are not",
+    "nonzero_padding": "bytes that must be zero are not",
+    "bad_magic": "the magic number is wrong",
+    "bad_terminator": "no intact terminator where the index ends",
+    "unsupported_version": "a version that this reader does not know",
+    "unsupported_flags": "flags that this reader does not know",
+    "search_limit": "the search for the next good record reached its limit: what follows was not looked at",
+    "wrong_key": "nothing checks, all else fits: probably another key",
+}
+
+
+def meaning(cause: str) -> str:
+    """A cause of the ledger in words."""
+    return _MEANINGS.get(cause, "damaged")
+
+
+_TORN_LOG = (
+    "Torn tail: the last write was cut off. Every record in front of it can be read as it is. To append to the file, "
+    "let the program that writes it clear the tail, or open it with "
+    '`seglake.create(..., if_exists="append", zero_torn_tail=True)`, which clears it. `seglake recover` writes a sound '
+    "file beside it, and keeps the tail."
+)
+_TORN_COPY = (
+    "Torn tail: the file ends too early, as after a copy that was cut off: files of this format are written whole. "
+    "What there is of it stays readable; copy or make it again for the rest."
+)
+_TORN_OTHERWISE = (
+    "Torn tail: nothing good follows, but the bytes do not look like a write that was cut off: see above. Do not clear "
+    "it before that is settled."
+)
+# What a torn tail that may be cleared comes from.
+_TORN_REASONS = {"interrupted_write", "truncated", "consequence", "unknown"}
+
+
+def _grows(report: Report) -> bool:
+    """Whether files of its format grow by appending."""
+    from seglake import formats
+
+    return "append" in formats()[report.format].create_options["if_exists"].choices
+
+
+def advice(report: Report) -> list[str]:
+    """What to do about the damage in a report, a sentence or two for each sort of it; nothing for a sound file.
+
+    For a file that is probably read with the wrong key the only advice is the key: cutting or repairing it would
+    destroy sound data.
+    """
+    if report.wrong_key:
+        return [
+            "No checksum matches, but the structure is sound. The file is probably "
+            f"intact and the key is not its own: {KEY_NEXT}. Change nothing in the file."
+        ]
+    kinds = {span["kind"] for span in report.totals if span["cause"] is not None}
+    causes = {span["cause"] for span in report.totals}
+    found: list[str] = []
+    torn = {own.reason for own in report.diagnoses if own.kind == "torn_tail"}
+    if torn - _TORN_REASONS:
+        found.append(_TORN_OTHERWISE)
+    elif "torn_tail" in kinds:
+        found.append(_TORN_LOG if _grows(report) else _TORN_COPY)
+    if "corrupt" in kinds:
+        found.append(
+            "Corrupt: bytes that changed after they were written, or never were a record of this file. The sound "
+            "records around them stay readable: `seglake cat --on-damage skip`, `seglake ingest`. `seglake recover` "
+            "writes them to a sound file, and every other byte to a quarantine. Keep this file as it is, restore it "
+            "from a copy if there is one, and look at the disk it lay on."
+        )
+    if causes & {"index_disagrees", "count_mismatch", "bad_terminator", "bad_magic", "unreferenced"}:
+        found.append(
+            "Directory: what the file says of itself (index, table of contents, counts) is damaged, or does not fit "
+            "the data. Records that check by themselves are read all the same."
+        )
+    if "dangling_reference" in causes:
+        found.append(
+            "Dangling reference: these records are whole, but name a key that no record in front of them declares. "
+            "`seglake cat --on-damage skip` prints them without that key; with `--columns position,cause` it marks "
+            "them."
+        )
+    if "out_of_order" in causes:
+        found.append(
+            "Out of order: these records are whole, but not newer than the ones in front of them, as after a write "
+            "done twice or a clock set back. They are kept out of what is read."
+        )
+    if "search_limit" in causes:
+        found.append(
+            "Search limit: the damage is so dense that the search for sound records was given up. What follows may "
+            "hold some; a copy of the file is the better source."
+        )
+    return found
+
+
+# What a person can take in; --json has them all.
+_MOST_SHOWN = 5
+_LABEL_CELLS = 10
+_TITLES = {
+    "flipped_bit": "single flipped bit",
+    "zeroed_sector": "zeroed sector",
+    "erased_sector": "erased sector (0xff)",
+    "moved_sector": "sector written to the wrong place",
+    "duplicated_sector": "duplicated sector",
+    "duplicated_records": "records written twice",
+    "stale_data": "older records",
+    "inserted_bytes": "bytes inserted",
+    "missing_bytes": "bytes missing",
+    "interrupted_write": "interrupted write",
+    "truncated": "file cut off",
+    "text_conversion": "copied as text",
+    "wrong_key": "another key",
+    "other_dialect": "another dialect",
+    "other_content": "something else's content",
+    "as_written": "intact, but written wrong",
+    "lost_reference": "reference to what is not there",
+    "consequence": "follows from other damage",
+    "unknown": "unknown",
+}
+REASONS = tuple(_TITLES)
+"""All of them, as the library names them."""
+
+
+def title(reason: str) -> str:
+    """A reason in a few words."""
+    return _TITLES.get(reason, reason)
+
+
+def explained(report: Report, width: int) -> Iterator[Text]:
+    """The likely reasons of the first damaged ranges, a block each, and a line on the others.
+
+    Ranges one behind the other that share reason and evidence are one block.
+
+    Args:
+        report: a report whose diagnoses are wanted.
+        width: where lines are broken, in cells.
+    """
+    blocks = _blocks(report.diagnoses)
+    said: set[str] = set()
+    for block in blocks[:_MOST_SHOWN]:
+        yield _block(block, width, next_too=block[0].next not in said)
+        said.add(block[0].next)
+    if blocks[_MOST_SHOWN:]:
+        yield _others([own for block in blocks[_MOST_SHOWN:] for own in block])
+
+
+def _blocks(diagnoses: list[Diagnosis]) -> list[list[Diagnosis]]:
+    blocks: list[list[Diagnosis]] = []
+    for own in diagnoses:
+        last = blocks[-1][-1] if blocks else None
+        if last is not None and (last.reason, last.evidence) == (own.reason, own.evidence):
+            blocks[-1].append(own)
+        else:
+            blocks.append([own])
+    return blocks
+
+
+def _others(diagnoses: list[Diagnosis]) -> Text:
+    from rich.text import Text
+
+    counted = Counter(title(own.reason) for own in diagnoses)
+    reasons = ", ".join(f"{number:,} {reason}" for reason, number in counted.most_common())
+    return Text(f"... and {count(len(diagnoses), 'more range')} explained by --json: {reasons}")
+
+
+def _block(block: list[Diagnosis], width: int, *, next_too: bool) -> Text:
+    from rich.text import Text
+
+    first, last = block[0], block[-1]
+    where = f"{first.start:,} to {last.end:,}"
+    if len(block) > 1:
+        apart = any(own.end < behind.start for own, behind in pairwise(block))
+        where += f" ({len(block):,} ranges{', other bytes between them' if apart else ''})"
+    text = Text.assemble((where, "bold"), ": ", (title(first.reason), "" if first.certainty is None else "bold"))
+    text.append("" if first.certainty is None else f" ({first.certainty})")
+    lines = [("shown by", first.evidence)]
+    lines += [("before", _neighbour(first.before)), ("after", _neighbour(last.after))]
+    lines += [("proposal", _proposal(repair)) for own in block for repair in own.repairs]
+    if next_too:
+        lines.append(("next", first.next))
+    for label, content in lines:
+        text.append("\n" + _line(label, content, width))
+    return text
+
+
+def _line(label: str, content: str, width: int) -> str:
+    head = f"  {label:<{_LABEL_CELLS}}"
+    return textwrap.fill(
+        content,
+        max(width, len(head) + 20),
+        initial_indent=head,
+        subsequent_indent=" " * len(head),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def _neighbour(own: Neighbour | None) -> str:
+    if own is None:
+        return "no good record"
+    parts = [_identifier(own.id)]
+    if own.timestamp_us is not None:
+        parts.append(instant_us(own.timestamp_us))
+    return f"{', '.join(parts)}, at {own.position:,}"
+
+
+def _identifier(columns: dict[str, Any]) -> str:
+    match list(columns.items()):
+        case [(name, int(number))]:
+            return f"{name} {number:,}"
+        case several:
+            return "/".join(printable(str(value)) for _, value in several)
+
+
+def _proposal(own: Repair) -> str:
+    # Octal is what every printf knows.
+    return f"in a copy: printf '\\{own.new:03o}' | dd of=COPY bs=1 seek={own.byte_offset} conv=notrunc"
+
+
+def skipped(report: Report, label: str) -> str:
+    """What was skipped of a file, and what was kept though something of it is missing."""
+    where = printable(label)
+    if report.wrong_key:
+        return f"{where}: nothing checks, but the structure is sound: probably the wrong key\n  next      {KEY_NEXT}"
+    damaged = [total for total in report.totals if total["cause"] is not None]
+    left_out = [total for total in damaged if total["kind"] != "record"]
+    said: list[str] = []
+    if left_out:
+        ranges, volume = (sum(total[what] for total in left_out) for what in ("ranges", "bytes"))
+        said.append(
+            f"{where}: skipped {count(ranges, 'damaged range')}, {exact_size(volume)}: `seglake verify` shows where"
+        )
+    said.extend(
+        f"{where}: {count(total['ranges'], 'record')} with something missing: {total['cause']}: "
+        f"{meaning(total['cause'])}: `seglake cat --columns position,cause` marks them"
+        for total in damaged
+        if total["kind"] == "record"
+    )
+    return "\n".join(said)
+
+
+def index_of(reader: Reader) -> Index | None:
+    """The index that a reader uses; None where it has none, as files of most formats."""
+    return reader.index() if has_indexes(reader.format) else None
+
+
+def has_indexes(format_name: str) -> bool:
+    """Whether files of a format may have an index beside them."""
+    from seglake import formats
+
+    return "index" in formats()[format_name].open_options
+
+
+def index_facts(index: Index) -> dict[str, Any]:
+    """What there is to say of an index, ready for JSON."""
+    return {
+        "path": index.path,
+        "bytes": index.size,
+        "ok": index.ok,
+        "items": len(index.items),
+        "damage": [span._asdict() for span in index.ledger if span.cause is not None],
+    }
+
+
+def index_in_words(index: dict[str, Any]) -> str:
+    """The same in words."""
+    what = f"{count(index['items'], 'item')}, {exact_size(index['bytes'])}"
+    if index["ok"]:
+        return f"sound: {what}"
+    causes = dict.fromkeys(span["cause"] for span in index["damage"])
+    reasons = "; ".join(f"{cause}: {meaning(cause)}" for cause in causes)
+    return f"damaged or stale ({reasons}); {what}. The log is whole without it, only looking up takes longer"
+
+
+def index_rebuilding(log: str | None, index: str | None) -> str:
+    """The command that builds an index anew.
+
+    Args:
+        log: the log's path or URI, None for a pipe.
+        index: the index that was named for it, if one was; else it is the one beside the log.
+    """
+    words = ["seglake", "index", log or "-"]
+    if index is not None and not is_uri(index):
+        words += ["--output", index]
+    elif index is not None or log is None or is_uri(log):
+        words += ["--output", "PATH"]
+    return printable(shlex.join(words))
