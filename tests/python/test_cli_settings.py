@@ -7,7 +7,7 @@ from typing import Any
 import click
 import pytest
 
-from seglake.cli.settings import parse_settings, typed
+from seglake.cli.options import parse_settings, typed
 
 SOME_UUID = "1eeafd69-9b8a-6cee-b9f1-1b8e6a30ade3"
 

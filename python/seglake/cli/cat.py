@@ -15,10 +15,10 @@ import click
 from seglake import DamageError
 from seglake._filters import conditions
 
-from . import folders, options, reading
+from . import folders, options
 from .failure import Status, report_status, say
 from .inputs import Input, each
-from .reading import shown_bytes
+from .options import given_for, shown_bytes
 from .render import (
     Fields,
     JsonLines,
@@ -31,7 +31,6 @@ from .render import (
     printable,
 )
 from .report import skipped
-from .where import given_for
 
 if TYPE_CHECKING:
     from seglake import Format, Reader, Record
@@ -80,11 +79,11 @@ Examples:
 )
 @click.option("--limit", metavar="N", type=click.IntRange(min=0), help="Stop after so many records.")
 @folders.glob
-@reading.wanted
-@reading.on_damage
-@reading.index
-@reading.layout
-@reading.limits
+@options.wanted
+@options.on_damage
+@options.index
+@options.layout
+@options.limits
 @options.spool_limit
 @options.debug
 def command(
@@ -113,7 +112,7 @@ def command(
         raise click.UsageError("--at is a place in one file: name one file")
     if ids and (at is not None or conditions(given) or given["where"]):
         raise click.UsageError("--get names the records: leave out --at and what chooses others")
-    reading.check_index(given, named.files)
+    options.check_index(given, named.files)
     options.check_key(given["key"])
     chosen = None if columns is None else [name.strip() for name in columns.split(",")]
     wanted = Wanted(ids)

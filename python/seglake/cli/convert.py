@@ -10,13 +10,13 @@ import click
 
 from seglake._option_text import option_value
 
-from . import options, outputs, reading
-from .failure import Trouble
-from .inputs import opened
+from . import options
+from .failure import Trouble, telling_of_existing
+from .inputs import check_destination, opened
+from .options import given_for, parse_settings, typed
 from .render import column_kinds, printable
-from .settings import parse_settings, typed
+from .report import tell_written
 from .terminal import byte_progress
-from .where import given_for
 
 _EXAMPLES = """
 \b
@@ -70,12 +70,12 @@ def _names(_context: click.Context, _parameter: click.Parameter, given: Sequence
     help="How the new file is laid out, as its format declares it: dialect of an oplog; trailer of a sealed file; "
     "version of a tenant file; level, chunk_bytes, chunk_records and index of a chunked one; can be given again.",
 )
-@outputs.overwrite
+@options.overwrite
 @options.as_json("One JSON object: what was written, and the report on SRC.")
-@reading.wanted
-@reading.on_damage
-@reading.layout
-@reading.limits
+@options.wanted
+@options.on_damage
+@options.layout
+@options.limits
 @options.spool_limit
 @options.debug
 def command(
@@ -107,10 +107,10 @@ def command(
     values = typed(settings, column_kinds(known)) if known is not None else {}
     with (
         opened(source, spool_limit=spool_limit) as file,
-        outputs.telling_of_existing(),
+        telling_of_existing(),
         byte_progress(PurePath(file.label).name) as advance,
     ):
-        outputs.check_destination(file, destination)
+        check_destination(file, destination)
         try:
             report = seglake.convert(
                 file.from_start(),
@@ -125,7 +125,7 @@ def command(
             )
         except seglake.ColumnsError as error:
             raise Trouble(f"{printable(str(error))}\n{_COLUMNS_NEXT}") from error
-    return outputs.tell_of(report, file, destination, as_json=as_json)
+    return tell_written(report, file, destination, as_json=as_json)
 
 
 def _typed_options(target: str, texts: dict[str, str]) -> dict[str, Any]:

@@ -7,12 +7,12 @@ from typing import Any, cast
 
 import click
 
-from . import folders, options, outputs, reading
-from .failure import Status, Trouble, say
+from . import folders, options
+from .failure import Status, Trouble, say, telling_of_existing
 from .inputs import STANDARD_INPUT, is_uri
+from .options import typed_conditions
 from .render import count, exact_size, json_text, printable, size
 from .terminal import byte_progress
-from .where import typed_conditions
 
 _STANDARD_OUTPUT = "-"
 
@@ -62,12 +62,12 @@ Examples:
 )
 @click.option("--prune", is_flag=True, help="Read no more of each file than the records that are chosen can be in.")
 @click.option("--threads", type=click.IntRange(min=1), metavar="N", help="Read with N threads. [default: one a core]")
-@outputs.overwrite
+@options.overwrite
 @options.as_json("Say what was written as a JSON object.")
-@reading.wanted
-@reading.on_damage
-@reading.layout
-@reading.limits
+@options.wanted
+@options.on_damage
+@options.layout
+@options.limits
 @options.debug
 def command(
     sources: tuple[str, ...],
@@ -108,7 +108,7 @@ def command(
     chosen = None if columns is None else [name.strip() for name in columns.split(",")]
     conditions = given.pop("where")
     to_terminal = destination == _STANDARD_OUTPUT
-    with byte_progress("exporting") as advance, outputs.telling_of_existing(), warnings.catch_warnings():
+    with byte_progress("exporting") as advance, telling_of_existing(), warnings.catch_warnings():
         # What was skipped is said once, at the end.
         warnings.simplefilter("ignore", seglake.DamageWarning)
         try:
@@ -120,7 +120,7 @@ def command(
                 prune=prune,
                 threads=threads,
                 uuid_type=cast("Any", uuid_type),
-                **reading.given(given),
+                **options.given(given),
             )
             if conditions:
                 scan = scan.filter(typed_conditions(conditions, scan.format, given["dialect"]))

@@ -10,9 +10,9 @@ import click
 
 from seglake._new_file import new_file
 
-from . import options, outputs
-from .failure import Status, Trouble
-from .inputs import Input, opened
+from . import options
+from .failure import Status, Trouble, telling_of_existing
+from .inputs import Input, check_destination, opened
 from .render import count, printable
 from .terminal import is_terminal
 
@@ -51,7 +51,7 @@ def _range(_context: click.Context, _parameter: click.Parameter, text: str) -> t
 )
 @click.option("--output", metavar="FILE", type=click.Path(), help="Where to write them. [default: standard output]")
 @click.option("--hex", "as_hex", is_flag=True, help="Write a hexdump with the offsets in SRC; on a terminal always.")
-@outputs.overwrite
+@options.overwrite
 @options.spool_limit
 @options.debug
 def command(
@@ -70,8 +70,8 @@ def command(
             as_hex = as_hex or is_terminal(sys.stdout)
             _copy(file, start, end, sys.stdout.buffer.write, as_hex=as_hex)
             return Status.SOUND
-        outputs.check_destination(file, output)
-        with outputs.telling_of_existing(), new_file(output, replace=overwrite) as new:
+        check_destination(file, output)
+        with telling_of_existing(), new_file(output, replace=overwrite) as new:
             _copy(file, start, end, new.write, as_hex=as_hex)
     click.echo(f"{printable(output)}: {count(end - start, 'byte')} from offset {start:,}", err=True)
     return Status.SOUND

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import traceback
+from collections.abc import Generator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from enum import IntEnum
 from typing import TYPE_CHECKING
@@ -92,6 +94,20 @@ def say(message: str) -> None:
         # Full disk, closed pipe or no standard output at all: the message matters more than what is lost there.
         _discard_output()
     click.echo(f"seglake: {printable_lines(message)}", err=True)
+
+
+@contextmanager
+def telling_of_existing() -> Generator[None]:
+    """Say which option replaces a file where the block finds that it exists.
+
+    Raises:
+        Trouble: instead of FileExistsError.
+    """
+    try:
+        yield
+    except FileExistsError as error:
+        where = "" if error.filename is None else f"{printable(os.fsdecode(error.filename))}: "
+        raise Trouble(f"{where}exists already: nothing was written\n  next      --overwrite replaces it") from error
 
 
 def exit_status(error: BaseException) -> int:

@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
-from . import options, outputs, reading
+from . import options
 from .failure import Status, Trouble
-from .inputs import Input, is_uri, opened
+from .inputs import Input, check_destination, is_uri, opened
 from .render import json_text, printable
 from .report import has_indexes, index_facts, index_in_words
 
@@ -25,7 +25,7 @@ Examples:
 @click.argument("file", metavar="FILE", type=click.Path())
 @click.option("--output", metavar="PATH", type=click.Path(), help="Where to write it. [default: beside FILE]")
 @options.as_json("One JSON object: where the index is and how much is in it.")
-@reading.limits
+@options.limits
 @options.segment_format
 @options.spool_limit
 @options.debug
@@ -41,13 +41,13 @@ def command(file: str, output: str | None, as_json: bool, format: str | None, sp
 
     with opened(file, spool_limit=spool_limit) as log:
         if output is not None:
-            outputs.check_destination(log, output)
+            check_destination(log, output)
         elif log.path is None or is_uri(log.path):
             raise click.UsageError(
                 f"nothing can be written beside {printable(log.label)}: name the index with --output"
             )
         _check(log, format)
-        index = seglake.index(log.from_start(), output, **reading.given(how))
+        index = seglake.index(log.from_start(), output, **options.given(how))
     facts = index_facts(index)
     if as_json:
         click.echo(json_text(facts))

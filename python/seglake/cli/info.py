@@ -12,7 +12,7 @@ import click
 
 from seglake._instants import instant_us
 
-from . import folders, options, reading
+from . import folders, options
 from .failure import Status, exit_status, report_status, tell
 from .inputs import Input, each
 from .render import count, exact_size, json_text, plain, printable, size
@@ -45,9 +45,9 @@ Examples:
 @click.option("--count", "whole", is_flag=True, help="Read the whole file: records, last record, damage.")
 @options.as_json("One JSON object a line, one line a file.")
 @folders.glob
-@reading.index
-@reading.layout
-@reading.limits
+@options.index
+@options.layout
+@options.limits
 @options.spool_limit
 @options.debug
 def command(
@@ -62,7 +62,7 @@ def command(
     Exit status: 0 recognised, 1 damage was met, 2 unknown format or other trouble.
     """
     named = folders.files_named(files, globs)
-    reading.check_index(how, named.files)
+    options.check_index(how, named.files)
     options.check_key(how["key"])
     shown = 0
 
@@ -103,7 +103,7 @@ def _facts(file: Input, how: dict[str, Any], *, whole: bool) -> tuple[dict[str, 
     """What can be told about the file, ready for JSON, and the exit status that it deserves."""
     import seglake
 
-    detection = seglake.detect(file.from_start(), **reading.only(how, "dialect", "key"))
+    detection = seglake.detect(file.from_start(), **options.only(how, "dialect", "key"))
     facts: dict[str, Any] = {
         "path": file.path,
         "bytes": file.size,
@@ -124,10 +124,10 @@ def _facts(file: Input, how: dict[str, Any], *, whole: bool) -> tuple[dict[str, 
     if facts["format"] is None:
         return facts, Status.TROUBLE
     status: int = Status.SOUND
-    with seglake.open(file.from_start(), **reading.given(how)) as reader:
+    with seglake.open(file.from_start(), **options.given(how)) as reader:
         schema = reader.schema
         if "dialect" in seglake.formats()[reader.format].open_options:
-            facts["dialect"] = how["dialect"] or reading.DEFAULT_DIALECT
+            facts["dialect"] = how["dialect"] or options.DEFAULT_DIALECT
         facts["columns"] = [{"name": n, "type": t} for n, t in zip(schema.names, schema.types, strict=True)]
         index = index_of(reader)
         facts["index"] = None if index is None else index_facts(index)
@@ -148,7 +148,7 @@ def _facts(file: Input, how: dict[str, Any], *, whole: bool) -> tuple[dict[str, 
         with byte_progress(PurePath(file.label).name) as advance:
             report = seglake.verify(
                 file.from_start(),
-                **reading.only(how, "format", "dialect", "key", "limits"),
+                **options.only(how, "format", "dialect", "key", "limits"),
                 progress=advance,
             )
         told = {**report.to_dict(), "path": file.path}

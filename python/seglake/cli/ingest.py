@@ -15,7 +15,7 @@ import click
 
 from seglake import SeglakeError
 
-from . import options, reading
+from . import options
 from .failure import Trouble, shows_tracebacks
 from .render import count, json_text, printable, printable_lines, table
 from .report import meaning
@@ -56,8 +56,8 @@ def _settings(_context: click.Context, _parameter: click.Parameter, given: Seque
 @click.option(
     "--target-file-bytes", metavar="SIZE", type=options.parse_size, help="About how large the Parquet files get."
 )
-@reading.layout
-@reading.limits
+@options.layout
+@options.limits
 @options.as_json("One JSON object: what was done.")
 @options.debug
 def command(
@@ -84,7 +84,7 @@ def command(
         **how,
         "target_file_bytes": target_file_bytes,
     }
-    result = _ingest(sources, destination, reading.given(given))
+    result = _ingest(sources, destination, options.given(given))
     if as_json:
         click.echo(json_text(result.to_dict()))
     else:

@@ -95,6 +95,23 @@ def is_uri(name: str) -> bool:
     return "://" in name
 
 
+def check_destination(source: Input, path: str) -> None:
+    """Refuse what cannot be written to.
+
+    Raises:
+        Trouble: a URI, a folder, a device, a pipe, or the file that is being read.
+    """
+    shown = printable(path)
+    if is_uri(path):
+        raise Trouble(f"{shown}: only files on this machine are written: name a path, then copy the file there")
+    if Path(path).is_dir():
+        raise Trouble(f"{shown}: is a folder: name the file to write")
+    if Path(path).exists() and not Path(path).is_file():
+        raise Trouble(f"{shown}: is a device or a pipe: name the file to write, which would replace it")
+    if source.is_same_file(path):
+        raise Trouble(f"{shown}: is the file that is being read: name another one")
+
+
 def _open_uri(uri: str) -> RemoteFile:
     """Open a file by its URI.
 

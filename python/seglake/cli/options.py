@@ -1,17 +1,31 @@
-"""Options and argument types that several commands share."""
+"""Options that several commands share, and what is typed for them."""
 
 from __future__ import annotations
 
+import base64
+import binascii
+import json
+import os
 import re
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
 import click
 
+from seglake._filters import FILTER_OPTIONS, conditions
+
 from . import failure
+from .render import column_kinds
+
+if TYPE_CHECKING:
+    from seglake._filters import Condition
+
+    from .inputs import Input
+
+__all__ = ["given_for", "typed_conditions"]
 
 Bound = datetime | uuid.UUID
 """Where a range of records begins or ends."""
@@ -135,6 +149,13 @@ def spool_limit(command: Command) -> Command:
     )(command)
 
 
+def overwrite(command: Command) -> Command:
+    """`--overwrite`."""
+    return click.option(
+        "--overwrite", is_flag=True, help="Replace the file if it exists, once the new one is complete."
+    )(command)
+
+
 def debug(command: Command) -> Command:
     """`--debug`: tracebacks for errors."""
 
@@ -156,3 +177,356 @@ def debug(command: Command) -> Command:
 def as_json(text: str) -> Callable[[Command], Command]:
     """`--json`, with what one line of it holds."""
     return click.option("--json", "as_json", is_flag=True, help=text)
+
+
+NO_INDEX = "none"
+DEFAULT_DIALECT = "draft"
+_MAX_OFFSET = 2**63 - 1
+_CONDITION = re.compile(r"(\w+)\s*(==|=|!=|<=|>=|<|>)\s*(.*)", re.DOTALL)
+_MAX_PARTITION = 2**32 - 1
+
+
+def given(options: dict[str, Any]) -> dict[str, Any]:
+    """The options that are on the command line, as the library's arguments."""
+    arguments = {name: value for name, value in options.items() if value is not None and name not in FILTER_OPTIONS}
+    filters = conditions(options)
+    if filters:
+        arguments["filters"] = list(filters.values())
+    return arguments
+
+
+def only(options: dict[str, Any], *names: str) -> dict[str, Any]:
+    """Those of the options that are on the command line that a function of these argument names takes."""
+    return {name: value for name, value in given(options).items() if name in names}
+
+
+def layout(command: Command) -> Command:
+    """`--format`, `--dialect` and `--key-file`: what it takes to make sense of a file's bytes."""
+    for option in (key_file, dialect, segment_format):
+        command = option(command)
+    return command
+
+
+def dialect(command: Command) -> Command:
+    """`--dialect`: names are the library's to judge."""
+    return click.option(
+        "--dialect",
+        metavar="NAME",
+        help="How an oplog's messages are laid out, which its bytes do not tell: draft, draft-1.1 or autobase. "
+        "[default: draft]",
+    )(command)
+
+
+def index(command: Command) -> Command:
+    """`--index`: a path, or `none`."""
+    return click.option(
+        "--index",
+        metavar="PATH|none",
+        callback=_index,
+        help="The index of a chunked file. [default: the file beside it, if there is one]",
+    )(command)
+
+
+def check_index(options: dict[str, Any], files: Sequence[str]) -> None:
+    """Refuse one index for several files.
+
+    Raises:
+        click.UsageError: an index is named and there is more than one file.
+    """
+    if options["index"] and len(files) > 1:
+        raise click.UsageError("--index is the index of one file: name one file, or use --index none")
+
+
+def limits(command: Command) -> Command:
+    """`--limits`: how much is read at once or at most."""
+    return click.option(
+        "--limits",
+        metavar="NAME=SIZE",
+        multiple=True,
+        callback=_limits,
+        help="Another limit than the usual: record_bytes (2GiB), chunk_bytes (1GiB) and chunk_memory_bytes (64MiB) of "
+        "chunked files; can be given again.",
+    )(command)
+
+
+def on_damage(command: Command) -> Command:
+    """`--on-damage`: stop or go on."""
+    return click.option(
+        "--on-damage",
+        type=click.Choice(["stop", "skip"]),
+        default="stop",
+        callback=_on_damage,
+        show_default=True,
+        help="Stop at the first damage, or go on after it and say at the end what was skipped.",
+    )(command)
+
+
+def wanted(command: Command) -> Command:
+    """Which records: by time or UUID, by offset, by partition and tenant, by type."""
+    offset = whole_number(_MAX_OFFSET)
+    for option in (
+        click.option(
+            "--type",
+            "types",
+            metavar="TYPE",
+            multiple=True,
+            callback=_names,
+            help=r"Of this type, as cat shows it (\xNN is a byte); can be given again.",
+        ),
+        click.option(
+            "--tenant",
+            "tenants",
+            metavar="ID",
+            multiple=True,
+            callback=_names,
+            help=r"Of this tenant, as cat shows it (\xNN is a byte); can be given again.",
+        ),
+        click.option(
+            "--partition",
+            "partitions",
+            metavar="ID",
+            multiple=True,
+            type=whole_number(_MAX_PARTITION),
+            callback=_partitions,
+            help="Of this partition; can be given again.",
+        ),
+        click.option("--end-offset", metavar="N", type=offset, help="Up to this message offset, without it."),
+        click.option("--start-offset", metavar="N", type=offset, help="From this message offset on."),
+        click.option(
+            "--where",
+            metavar="'COLUMN OP VALUE'",
+            multiple=True,
+            callback=_where,
+            help="Of which this is true, such as 'offset >= 500': ==, !=, <, <=, >, >=; can be given again.",
+        ),
+        click.option("--until", metavar="WHEN", type=parse_bound, help="Up to this time or UUID, without it."),
+        click.option(
+            "--since", metavar="WHEN", type=parse_bound, help="From this time (ISO 8601, with zone) or UUID on."
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def _limits(_context: click.Context, _parameter: click.Parameter, given: Sequence[str]) -> dict[str, int] | None:
+    limits: dict[str, int] = {}
+    for limit in given:
+        name, equals, size = limit.partition("=")
+        if not (name and equals):
+            raise click.BadParameter(f"{limit!r} is not NAME=SIZE, such as record_bytes=64MiB")
+        limits[name] = parse_size(size)
+    return limits or None
+
+
+def _where(
+    _context: click.Context, _parameter: click.Parameter, given: Sequence[str]
+) -> list[tuple[str, str, str]] | None:
+    conditions: list[tuple[str, str, str]] = []
+    for condition in given:
+        match = _CONDITION.fullmatch(condition.strip())
+        if match is None:
+            raise click.BadParameter(f"{condition!r} is not COLUMN OP VALUE, such as 'offset >= 500'")
+        conditions.append((match[1], match[2], match[3]))
+    return conditions or None
+
+
+def _on_damage(_context: click.Context, _parameter: click.Parameter, value: str) -> str:
+    """Return what the library calls it: a program raises where a command stops."""
+    return "raise" if value == "stop" else value
+
+
+def _index(_context: click.Context, _parameter: click.Parameter, text: str | None) -> str | bool | None:
+    return False if text == NO_INDEX else text
+
+
+def _partitions(_context: click.Context, _parameter: click.Parameter, ids: Sequence[int]) -> list[int] | None:
+    return list(ids) or None
+
+
+def _names(_context: click.Context, _parameter: click.Parameter, names: Sequence[str]) -> list[str | bytes] | None:
+    return [shown_bytes(name) for name in names] or None
+
+
+def shown_bytes(text: str) -> str | bytes:
+    """Text of the command line as the library takes it: as bytes where it is not UTF-8."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return os.fsencode(text)
+    return text
+
+
+_INTEGER = re.compile(r"-?[0-9]{1,20}|0[xX][0-9a-fA-F]{1,16}")
+NOW = "now"
+NULL = "null"
+
+
+def parse_settings(
+    _context: click.Context | None, _parameter: click.Parameter | None, given: Sequence[str]
+) -> dict[str, str]:
+    """The names and values of `NAME=VALUE`, as text.
+
+    Raises:
+        click.BadParameter: one is nothing of the kind, or a name is there twice.
+    """
+    settings: dict[str, str] = {}
+    for setting in given:
+        name, equals, value = setting.partition("=")
+        if not (name and equals):
+            raise click.BadParameter(f"{setting!r} is not NAME=VALUE, such as type=order")
+        if name in settings:
+            raise click.BadParameter(f"{name} is set twice")
+        settings[name] = value
+    return settings
+
+
+def typed(settings: Mapping[str, str], kinds: Mapping[str, str]) -> dict[str, Any]:
+    """The values as the library takes them. Names of no column are left for the library to refuse.
+
+    Raises:
+        click.BadParameter: a value is not of its column's kind.
+    """
+    return {name: _typed(name, text, kinds.get(name)) for name, text in settings.items()}
+
+
+def _typed(name: str, text: str, kind: str | None) -> Any:
+    if kind in ("uuid", "timestamp") and text == NOW:
+        # What the library makes values of the present of.
+        return None
+    # In text and bytes the letters are what they say.
+    if kind not in ("text", "binary") and text == NULL:
+        return None
+    return typed_value(name, text, kind, hint="--set")
+
+
+def typed_value(name: str, text: str, kind: str | None, *, hint: str) -> Any:
+    """The value of a column of this kind that a text stands for.
+
+    Raises:
+        click.BadParameter: the text is not a value of that kind; `hint` is the option that it was given with.
+    """
+    parse = _PARSERS.get(kind, shown_bytes)
+    try:
+        return parse(text)
+    except click.BadParameter as error:
+        raise click.BadParameter(f"{name}: {error.message}", param_hint=hint) from error
+    except ValueError as error:
+        raise click.BadParameter(f"{name}={text}: {error}", param_hint=hint) from error
+
+
+def _uuid(text: str) -> uuid.UUID:
+    try:
+        return uuid.UUID(text)
+    except ValueError:
+        raise ValueError("not a UUID; `now` makes a new one for each record") from None
+
+
+def _time(text: str) -> datetime | int:
+    if _INTEGER.fullmatch(text):
+        return int(text, 0)
+    bound = parse_bound(text)
+    if isinstance(bound, uuid.UUID):
+        raise ValueError("not a time: give ISO 8601 with a zone, microseconds since 1970, or `now`")
+    return bound
+
+
+def _integer(text: str) -> int:
+    if not _INTEGER.fullmatch(text):
+        raise ValueError("not a whole number")
+    return int(text, 0) if "x" in text.lower() else int(text)
+
+
+def _boolean(text: str) -> bool:
+    if text not in ("true", "false"):
+        raise ValueError("neither true nor false")
+    return text == "true"
+
+
+def _bytes(text: str) -> bytes:
+    known = shown_bytes(text)
+    return known.encode() if isinstance(known, str) else known
+
+
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text, object_hook=_bytes_within, parse_constant=_no_constant)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    except json.JSONDecodeError as error:
+        raise ValueError(f"not JSON: {error}") from None
+
+
+def _bytes_within(fields: dict[str, Any]) -> Any:
+    """`{"hex": "..."}` and `{"base64": "..."}` as bytes: JSON has none of its own."""
+    if len(fields) != 1:
+        return fields
+    [(name, text)] = fields.items()
+    if name not in _BYTES or not isinstance(text, str):
+        return fields
+    try:
+        return _BYTES[name](text)
+    except (ValueError, binascii.Error):
+        raise ValueError(f"{text!r} is not {name}") from None
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+_BYTES: dict[str, Callable[[str], bytes]] = {
+    "hex": bytes.fromhex,
+    "base64": lambda text: base64.b64decode(text, validate=True),
+}
+_PARSERS = cast(
+    "dict[str | None, Callable[[str], Any]]",
+    {
+        "uuid": _uuid,
+        "timestamp": _time,
+        "text": shown_bytes,
+        "binary": _bytes,
+        "int64": _integer,
+        "uint64": _integer,
+        "boolean": _boolean,
+        "list": _json,
+        "struct": _json,
+    },
+)
+
+
+def given_for(file: Input, options: dict[str, Any]) -> dict[str, Any]:
+    """The options that are on the command line, as the library's arguments for one file.
+
+    Raises:
+        click.BadParameter: a value of `--where` is not of its column's kind, or there is no such column.
+        seglake.FormatError: the file's format is needed to know that, and cannot be told.
+    """
+    arguments = given({name: value for name, value in options.items() if name != "where"})
+    if not options["where"]:
+        return arguments
+    import seglake
+
+    how = only(options, "format", "dialect", "key")
+    with seglake.open(file.from_start(), on_damage="skip", **how) as reader:
+        name = reader.format
+    filters = arguments.setdefault("filters", [])
+    filters += typed_conditions(options["where"], name, options["dialect"])
+    return arguments
+
+
+def typed_conditions(given: Sequence[tuple[str, str, str]], format: str, dialect: Any) -> list[Condition]:
+    """The conditions of `--where` with values of their columns' kinds.
+
+    Raises:
+        click.BadParameter: as `given_for`.
+    """
+    import seglake
+
+    kinds = column_kinds(seglake.formats(dialect=dialect)[format])
+    found: list[Condition] = []
+    for column, operator, text in given:
+        if column not in kinds:
+            raise click.BadParameter(
+                f"{format} records have no column {column}: there are {', '.join(kinds)}", param_hint="--where"
+            )
+        found.append((column, operator, typed_value(column, text, kinds[column], hint="--where")))
+    return found

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from . import options, outputs, reading
-from .failure import Status
-from .inputs import Input, opened
+from . import options
+from .failure import Status, telling_of_existing
+from .inputs import Input, check_destination, opened
 from .render import count, exact_size, json_text, printable
 from .report import meaning
 from .terminal import byte_progress
@@ -51,8 +51,8 @@ _OPTIONS = {"key": "--key-file", "limits": "--limits"}
 )
 @click.option("--undo", is_flag=True, help="The other way round: write to DST the file that SRC was recovered from.")
 @options.as_json("One JSON object: what was written, and the report on SRC.")
-@reading.layout
-@reading.limits
+@options.layout
+@options.limits
 @options.spool_limit
 @options.debug
 def command(
@@ -92,12 +92,12 @@ def command(
     options.check_key(how["key"])
     with (
         opened(source, spool_limit=spool_limit) as file,
-        outputs.telling_of_existing(),
+        telling_of_existing(),
         byte_progress(PurePath(file.label).name) as advance,
     ):
         for path in (destination, quarantine):
             if path is not None:
-                outputs.check_destination(file, path)
+                check_destination(file, path)
         recovered = seglake.recover(
             file.from_start(),
             destination,
@@ -106,7 +106,7 @@ def command(
             force=force,
             renumber=renumber,
             progress=advance,
-            **reading.given(how),
+            **options.given(how),
         )
     if as_json:
         report = {**recovered.report.to_dict(), "path": file.path}
@@ -161,10 +161,10 @@ def _undo(
 
     with (
         opened(recovered, spool_limit=spool_limit) as file,
-        outputs.telling_of_existing(),
+        telling_of_existing(),
         byte_progress(PurePath(file.label).name) as advance,
     ):
-        outputs.check_destination(file, destination)
+        check_destination(file, destination)
         size = seglake.undo_recover(
             file.from_start(), destination, quarantine=quarantine, overwrite=overwrite, progress=advance
         )

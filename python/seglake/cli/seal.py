@@ -7,8 +7,10 @@ from typing import Any
 
 import click
 
-from . import options, outputs, reading
-from .inputs import opened
+from . import options
+from .failure import telling_of_existing
+from .inputs import check_destination, opened
+from .report import tell_written
 from .terminal import byte_progress
 
 _EXAMPLES = """
@@ -26,9 +28,9 @@ Examples:
 @click.option(
     "--no-trailer", is_flag=True, help="Leave the checksums out: changed bytes can then not be told any more."
 )
-@outputs.overwrite
+@options.overwrite
 @options.as_json("One JSON object: what was written, and the report on SRC.")
-@reading.on_damage
+@options.on_damage
 @options.key_file
 @options.spool_limit
 @options.debug
@@ -53,16 +55,16 @@ def command(
     options.check_key(how["key"])
     with (
         opened(source, spool_limit=spool_limit) as file,
-        outputs.telling_of_existing(),
+        telling_of_existing(),
         byte_progress(PurePath(file.label).name) as advance,
     ):
-        outputs.check_destination(file, destination)
+        check_destination(file, destination)
         report = seglake.seal(
             file.from_start(),
             destination,
             trailer=not no_trailer,
             overwrite=overwrite,
             progress=advance,
-            **reading.given(how),
+            **options.given(how),
         )
-    return outputs.tell_of(report, file, destination, as_json=as_json)
+    return tell_written(report, file, destination, as_json=as_json)

@@ -14,7 +14,7 @@ import click
 
 from seglake._instants import instant_us
 
-from . import folders, options, reading
+from . import folders, options
 from .failure import Status, describe, report_status, tell
 from .inputs import Input, each, is_uri
 from .render import count, exact_size, json_text, printable, size, table
@@ -66,9 +66,9 @@ Examples:
     help=f"Read sealed, tenant and chunked files with N threads. [default: one a core, {_MAX_THREADS} at most]",
 )
 @folders.glob
-@reading.layout
-@reading.index
-@reading.limits
+@options.layout
+@options.index
+@options.limits
 @options.spool_limit
 @options.debug
 def command(
@@ -96,10 +96,10 @@ def command(
     import seglake
 
     named = folders.files_named(files, globs)
-    reading.check_index(how, named.files)
+    options.check_index(how, named.files)
     options.check_key(how["key"])
     tally = Tally()
-    arguments = reading.only(how, "format", "dialect", "key", "limits")
+    arguments = options.only(how, "format", "dialect", "key", "limits")
     cores = threads or min(os.cpu_count() or 1, _MAX_THREADS)
     formats = seglake.formats(dialect=how["dialect"])
 
@@ -107,7 +107,7 @@ def command(
         report = seglake.verify(file.from_start(), **arguments, explain=explain, threads=threads, progress=progress)
         if formats[report.format].index_extension is None:
             return Checked(report, None)
-        with seglake.open(file.from_start(), **reading.given(how)) as reader:
+        with seglake.open(file.from_start(), **options.given(how)) as reader:
             found = index_of(reader)
         return Checked(report, None if found is None else index_facts(found))
 
