@@ -245,15 +245,15 @@ fn payloads_that_are_not_exactly_one_good_frame_are_told_apart() {
     };
     assert!(with(|payload| payload.truncate(payload.len() - 1)).contains("cut off"));
     assert!(with(|payload| payload.truncate(4)).contains("cut off in its header"));
-    assert!(with(Vec::clear).contains("no zstd frame"));
-    assert!(with(|payload| payload[0] ^= 1).contains("no zstd frame"));
-    assert!(with(|payload| payload.push(0)).contains("1 bytes behind it"));
+    assert!(with(Vec::clear).contains("not a zstd frame"));
+    assert!(with(|payload| payload[0] ^= 1).contains("not a zstd frame"));
+    assert!(with(|payload| payload.push(0)).contains("followed by 1 bytes"));
     assert!(with(|payload| payload.extend(payload.clone())).contains("behind it"));
     assert!(with(|payload| *payload.last_mut().unwrap() ^= 1).contains("checksum"));
     assert!(with(|payload| payload[4] &= !4).contains("without content checksum"));
     assert!(reason(&[0x5a, 0x2a, 0x4d, 0x18, 0, 0, 0, 0], 0).contains("skippable"));
     // One of sixteen magics.
-    assert!(reason(&[0x4a, 0x2a, 0x4d, 0x18, 0, 0, 0, 0], 0).contains("no zstd frame"));
+    assert!(reason(&[0x4a, 0x2a, 0x4d, 0x18, 0, 0, 0, 0], 0).contains("not a zstd frame"));
     assert!(reason(&good, 2).contains("content of 1 records"));
     assert!(reason(&good, 0).contains("goes on behind"));
     assert!(reason(&frame(&one[..16]), 1).contains("inside record 1"));

@@ -1,17 +1,17 @@
-//! Broken invariants: what no file, disk or caller can cause, only a mistake in seglake itself.
+//! Broken invariants: states that no file, disk or caller can cause, only a mistake in seglake itself.
 //!
-//! Builds with debug assertions panic there, so that tests and fuzzing see it. Other builds return
-//! [`Error::Bug`](crate::Error::Bug). A default value would hide it, and perhaps give a record that is none.
+//! Builds with debug assertions panic, so that tests and fuzzing see it. Other builds return
+//! [`Error::Bug`](crate::Error::Bug). A default value would hide the mistake and could return a wrong record.
 //!
-//! What a file can cause while it changes is [`Error::changed`](crate::Error) instead.
+//! States that a file can cause by changing during a read are [`Error::changed`](crate::Error) instead.
 
 use std::fmt;
 
 use crate::error::{Bug, Result};
 
-/// Takes out a value that is always there, unless there is a bug in seglake.
+/// Takes out a value that is always present, unless there is a bug in seglake.
 ///
-/// `expected` says what has to be there, so that the message reads `expected a checksum for each record`.
+/// `expected` names the value: the message reads `expected a checksum for each record`.
 #[doc(hidden)] // public for the Python extension
 pub trait OrBug<T>: Sized {
     /// The value.
@@ -20,11 +20,11 @@ pub trait OrBug<T>: Sized {
     /// [`Error::Bug`].
     fn or_bug(self, expected: &'static str) -> Result<T>;
 
-    /// The value, or `instead` where no error can be returned and a wrong result does no harm: say in the code why.
-    /// Without debug assertions this is `unwrap_or`, so that hot loops pay nothing for it.
+    /// The value, or `instead` if no error can be returned and a wrong result does no harm; the calling code says why.
+    /// Without debug assertions this is `unwrap_or`, so hot loops pay nothing for it.
     fn or_bug_value(self, expected: &'static str, instead: T) -> T;
 
-    /// As [`or_bug_value`](Self::or_bug_value), with the default value of the type: nothing.
+    /// As [`or_bug_value`](Self::or_bug_value), with the type's default value.
     fn or_bug_default(self, expected: &'static str) -> T
     where
         T: Default;
@@ -133,10 +133,10 @@ mod tests {
         assert!(error.contains("expected a hash for each record. No"));
     }
 
-    /// Looks for a value that is not there.
+    /// Takes out a value that is missing.
     type Miss = fn() -> Result<i32>;
 
-    /// Each way to miss a value, and what it gives where nothing panics.
+    /// Each way to take out a missing value, and its result in builds that do not panic.
     fn each_miss() -> [(Miss, Option<i32>); 6] {
         fn none() -> Option<i32> {
             None

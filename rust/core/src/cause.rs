@@ -1,15 +1,15 @@
-//! Why bytes are damage: the vocabulary of ledgers, reports and errors.
+//! The causes of damage: the vocabulary of ledgers, reports and errors.
 
 use crate::words::words;
 
 words! {
-    /// Why a range is damage: a closed list, the same for every format.
+    /// The cause of a damaged range. Every format uses the same list.
     Cause {
-        /// The file ends inside the fields that say how long things are.
+        /// The file ends inside a header or length field.
         TruncatedHeader = "truncated_header",
-        /// The file ends inside the trailer that these records would have.
+        /// The file ends inside the trailer of these records.
         TruncatedTrailer = "truncated_trailer",
-        /// A length or count reaches beyond the file, or beyond what holds it.
+        /// A length or count reaches past the end of the file or of the enclosing unit.
         LengthOutOfBounds = "length_out_of_bounds",
         /// An offset points outside the data.
         OffsetOutOfBounds = "offset_out_of_bounds",
@@ -17,21 +17,21 @@ words! {
         ChecksumMismatch = "checksum_mismatch",
         /// A header, index or table of contents fails its own checksum.
         HeaderChecksumMismatch = "header_checksum_mismatch",
-        /// A chunk's payload is not the records that its header says.
+        /// A chunk's payload does not contain the records that its header states.
         PayloadInvalid = "payload_invalid",
-        /// Bytes are left over behind a message's last field.
+        /// Bytes follow a message's last field.
         TrailingBytes = "trailing_bytes",
-        /// A count differs from what is there.
+        /// A count differs from the number of units found.
         CountMismatch = "count_mismatch",
-        /// It checks, but does not ascend.
+        /// The record is verified, but does not ascend.
         OutOfOrder = "out_of_order",
-        /// It checks, but its UUID is not version 6, variant 10.
+        /// The record is verified, but its UUID is not version 6, variant 10.
         BadUuid = "bad_uuid",
         /// A key reference points nowhere.
         DanglingReference = "dangling_reference",
-        /// An index entry and what it points at disagree.
+        /// An index entry and the unit that it names disagree.
         IndexDisagrees = "index_disagrees",
-        /// No intact index entry accounts for these bytes.
+        /// No intact index entry names these bytes.
         Unreferenced = "unreferenced",
         /// Unused space that is not zero.
         NonzeroUnused = "nonzero_unused",
@@ -39,15 +39,15 @@ words! {
         NonzeroPadding = "nonzero_padding",
         /// The magic is wrong.
         BadMagic = "bad_magic",
-        /// No intact terminator where the index ends.
+        /// The index does not end with an intact terminator.
         BadTerminator = "bad_terminator",
-        /// A version that is not known.
+        /// An unknown version.
         UnsupportedVersion = "unsupported_version",
-        /// Flags that are not known.
+        /// Unknown flags.
         UnsupportedFlags = "unsupported_flags",
-        /// The search for the next good record reached its budget.
+        /// The search for the next sound record exhausted its budget.
         SearchLimit = "search_limit",
-        /// Every checksum fails and all else fits.
+        /// Every checksum mismatches and the structure is sound.
         WrongKey = "wrong_key",
     }
 }

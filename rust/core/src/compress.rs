@@ -1,7 +1,7 @@
-//! zstd frames (RFC 8878): one of them decoded piece by piece, or made in one go. The only room that compresses.
+//! zstd frames (RFC 8878): decodes one frame in pieces, or makes one at once. Only this module compresses.
 //!
-//! A frame counts only if it carries a content checksum, needs no dictionary, and asks for a window of at most
-//! [`MAX_WINDOW_BYTES`]. Contexts are made once and used again for every frame.
+//! A frame is valid only if it has a content checksum, needs no dictionary, and asks for a window of at most
+//! [`MAX_WINDOW_BYTES`]. Contexts are reused for all frames.
 
 use std::fmt;
 
@@ -15,16 +15,16 @@ use crate::cursor::Cursor;
 /// The largest window that a frame may ask for, in bytes.
 const MAX_WINDOW_BYTES: u64 = 1 << MAX_WINDOW_LOG;
 const MAX_WINDOW_LOG: u32 = 27;
-/// The most bytes that a frame's header can have.
+/// The most bytes in a frame's header.
 pub(crate) const MAX_HEAD_BYTES: usize = 18;
-/// What zstd says in one go of a frame with more content than it states (`ZSTD_error_dstSize_tooSmall`, 70).
+/// zstd's error in one-shot decoding of a frame with more content than it states (`ZSTD_error_dstSize_tooSmall`, 70).
 const MORE_THAN_STATED: ErrorCode = ErrorCode::MAX - 69;
-/// What a frame begins with.
+/// The first bytes of a frame.
 pub(crate) const MAGIC: [u8; 4] = 0xfd2f_b528_u32.to_le_bytes();
-/// A context that has grown beyond this many bytes is not kept for the next frame.
+/// A context larger than this many bytes is dropped after the frame.
 const KEPT_CONTEXT_BYTES: usize = 16 << 20;
 
-/// Why bytes are not one whole frame as it has to be.
+/// Why bytes are not one valid frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BadFrame {
     /// In words.
@@ -35,12 +35,13 @@ pub(crate) enum BadFrame {
     Window(u64),
     /// It does not decode: zstd's reason.
     Undecodable(ErrorCode),
-    /// So many bytes are left behind it.
+    /// So many bytes follow it.
     Followed(u64),
 }
 
 impl BadFrame {
-    /// Its content is not what the frame says: in zstd's words, so that no one can tell who noticed.
+    /// Its content is not what the frame states. The error is zstd's own, so that it does not depend on which check
+    /// failed first.
     pub(crate) const CORRUPT: Self =
         Self::Reason("a zstd frame that does not decode (Data corruption detected)");
 }
@@ -58,15 +59,15 @@ impl fmt::Display for BadFrame {
                 let name = get_error_name(code);
                 write!(f, "a zstd frame that does not decode ({name})")
             }
-            Self::Followed(bytes) => write!(f, "a zstd frame and {bytes} bytes behind it"),
+            Self::Followed(bytes) => write!(f, "a zstd frame followed by {bytes} bytes"),
         }
     }
 }
 
-/// What a frame's header says.
+/// The fields of a frame's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FrameHead {
-    /// How many bytes the content has, where the frame says. It may lie.
+    /// How many bytes of content the frame states, if it does. The number is untrusted.
     pub(crate) content_bytes: Option<u64>,
 }
 
@@ -79,12 +80,12 @@ impl FrameHead {
             Some([low, 0x2a, 0x4d, 0x18]) if low >> 4 == 5 => {
                 return Err(BadFrame::Reason("a skippable zstd frame"));
             }
-            _ => return Err(BadFrame::Reason("no zstd frame")),
+            _ => return Err(BadFrame::Reason("not a zstd frame")),
         }
         Self::parse_fields(cursor).ok_or(BadFrame::Reason("a zstd frame cut off in its header"))?
     }
 
-    /// What stands behind the magic; `None` where the bytes end too early.
+    /// The fields after the magic; `None` if the bytes end too early.
     fn parse_fields(mut cursor: Cursor<'_>) -> Option<Result<Self, BadFrame>> {
         let descriptor = cursor.u8()?;
         let single_segment = descriptor >> 5 & 1 == 1;
@@ -105,7 +106,7 @@ impl FrameHead {
             (2, _) => Some(little_endian(cursor.run(4)?)),
             _ => Some(little_endian(cursor.run(8)?)),
         };
-        // A single segment has its content as its window, and says how long that is.
+        // A single segment's window is its content, whose length it states.
         let window_bytes = window_bytes.or(content);
         Some(if descriptor >> 2 & 1 == 0 {
             Err(BadFrame::Reason("a zstd frame without content checksum"))
@@ -121,29 +122,29 @@ impl FrameHead {
     }
 }
 
-/// The number that at most eight bytes are.
+/// Decodes at most eight bytes as a little-endian number.
 fn little_endian(bytes: &[u8]) -> u64 {
     let number = |number, byte: &u8| number << 8 | u64::from(*byte);
     bytes.iter().rev().fold(0, number)
 }
 
-/// What a piece of decoding came to.
+/// The outcome of decoding a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Progress {
     /// How many bytes of the input were used.
     pub(crate) consumed: usize,
-    /// Whether the frame is complete and its checksum right.
+    /// Whether the frame is complete and its checksum matches.
     pub(crate) ended: bool,
 }
 
-/// Decodes frames, one after the other, each in as many pieces as its input comes in and its output has room for.
+/// Decodes frames, one after the other, each in pieces of any size.
 #[derive(Default)]
 pub(crate) struct Decoder {
     context: Option<DCtx<'static>>,
 }
 
 impl Decoder {
-    /// Forgets the frame that was being decoded, if any, and begins another.
+    /// Begins a frame, and forgets an incomplete one.
     pub(crate) fn begin(&mut self) -> Result<(), BadFrame> {
         if let Some(context) = &mut self.context
             && context.sizeof() <= KEPT_CONTEXT_BYTES
@@ -154,8 +155,9 @@ impl Decoder {
             return Ok(());
         }
         self.context = None;
-        let mut context = DCtx::try_create()
-            .ok_or(BadFrame::Reason("a zstd frame that there is no memory for"))?;
+        let mut context = DCtx::try_create().ok_or(BadFrame::Reason(
+            "a zstd frame for which there is not enough memory",
+        ))?;
         context
             .set_parameter(DParameter::WindowLogMax(MAX_WINDOW_LOG))
             .map_err(BadFrame::Undecodable)?;
@@ -163,13 +165,13 @@ impl Decoder {
         Ok(())
     }
 
-    /// Decodes the next bytes of the frame. Content is appended to `out` as far as its capacity goes, which is not changed.
-    /// With no room or no input left nothing may be consumed; call again with more of either.
+    /// Decodes the next bytes of the frame. Content is appended to `out` up to its capacity, which is not changed.
+    /// Without room or input nothing may be consumed: call again with more of either.
     pub(crate) fn decode(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<Progress, BadFrame> {
         let context = self
             .context
             .as_mut()
-            .ok_or(BadFrame::Reason("no zstd frame"))?;
+            .ok_or(BadFrame::Reason("not a zstd frame"))?;
         let filled = out.len();
         let mut input = InBuffer::around(input);
         let mut out = OutBuffer::around_pos(out, filled);
@@ -186,13 +188,13 @@ impl Decoder {
     }
 }
 
-/// Makes frames with content checksum.
+/// Encodes frames with a content checksum.
 pub(crate) struct Encoder {
     context: CCtx<'static>,
 }
 
 impl Encoder {
-    /// An encoder of this compression level; `None` where zstd has no such level, or no memory.
+    /// An encoder of this compression level; `None` if zstd has no such level, or no memory.
     pub(crate) fn new(level: i32) -> Option<Self> {
         if !zstd::compression_level_range().contains(&level) {
             return None;
@@ -205,7 +207,7 @@ impl Encoder {
         Some(Self { context })
     }
 
-    /// Makes `out` the frame of `content`.
+    /// Replaces `out` with the frame of `content`.
     pub(crate) fn encode(&mut self, content: &[u8], out: &mut Vec<u8>) -> std::io::Result<()> {
         out.clear();
         out.try_reserve(compress_bound(content.len()))

@@ -1,6 +1,6 @@
-//! The one bounds-checked reader of integers and runs of bytes; everything decodes through it.
+//! The bounds-checked reader of integers and bytes. All decoding goes through it.
 
-/// Reads forward through `bytes`; each method gives `None`, and moves nothing, where too few are left.
+/// Reads forward through `bytes`. Each method returns `None`, without moving, if too few bytes are left.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cursor<'a> {
     rest: &'a [u8],
@@ -17,7 +17,7 @@ impl<'a> Cursor<'a> {
         Some(run)
     }
 
-    /// As [`run`](Self::run), of all bytes that are left where these are fewer.
+    /// As [`run`](Self::run), but returns all remaining bytes if they are fewer.
     pub(crate) fn run_up_to(&mut self, len: usize) -> &'a [u8] {
         let (run, rest) = self.rest.split_at_checked(len).unwrap_or((self.rest, &[]));
         self.rest = rest;
@@ -51,8 +51,8 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// The fields that an array is made of, one after the other. Nothing can be missing: the compiler refuses fields that have more or
-/// fewer bytes together than the array.
+/// Splits an array into adjacent fields. This cannot fail: the compiler refuses fields whose total length differs from
+/// the array's.
 ///
 /// ```text
 /// let (uuid, offset): ([u8; 16], u64) = fields(entry); // of `entry: &[u8; 24]`
@@ -66,12 +66,12 @@ pub(crate) fn fields<'a, F: Field<'a>, const N: usize>(bytes: &'a [u8; N]) -> F 
     }
 }
 
-/// Something that takes the same number of bytes wherever it stands. Integers are big-endian.
+/// A value with a fixed length in bytes. Integers are big-endian.
 pub(crate) trait Field<'a>: Sized {
-    /// How many bytes it takes.
+    /// Its length in bytes.
     const BYTES: usize;
 
-    /// Reads one; `None` only where fewer than [`BYTES`](Self::BYTES) are left.
+    /// Reads one; `None` only if fewer than [`BYTES`](Self::BYTES) bytes are left.
     fn read(cursor: &mut Cursor<'a>) -> Option<Self>;
 }
 
@@ -170,7 +170,7 @@ mod tests {
         assert_eq!(one, 256);
     }
 
-    /// A cursor that comes too short moves nothing, whatever the field.
+    /// After a read that fails, the cursor has not moved.
     #[test]
     fn integers_need_all_their_bytes() {
         let mut cursor = Cursor::new(&BYTES[..1]);

@@ -1,7 +1,7 @@
 //! HighwayHash-64 over one record, over many, and over records larger than a window.
 //!
-//! HighwayHash is Google's keyed hash (<https://github.com/google/highwayhash>). The `highway` crate computes it, choosing
-//! AVX2, SSE4.1, NEON or portable code by what the processor has when it runs; [`batch`] hashes many messages at once.
+//! HighwayHash is Google's keyed hash (<https://github.com/google/highwayhash>). The `highway` crate computes it, and
+//! chooses AVX2, SSE4.1, NEON or portable code at run time; [`batch`] hashes many messages at once.
 
 use std::fmt;
 use std::ops::Deref;
@@ -18,7 +18,7 @@ use crate::text::hex_byte;
 pub struct Key(batch::Key);
 
 impl Key {
-    /// The public default key: 32 zero bytes. It finds accidents; against tampering only a secret key helps.
+    /// The public default key: 32 zero bytes. It detects accidental damage. Only a secret key detects tampering.
     pub const DEFAULT: Self = Self(batch::Key::ZERO);
 
     /// A key from its 32 bytes, read as four little-endian 64-bit words, as HighwayHash defines.
@@ -27,10 +27,10 @@ impl Key {
         Self(batch::Key::new(bytes))
     }
 
-    /// A key from 32 raw bytes, or from 64 hexadecimal digits with white space around them: what a key file holds.
+    /// A key from 32 raw bytes, or from 64 hexadecimal digits that white space may surround: the content of a key file.
     ///
     /// # Errors
-    /// [`Error::Usage`] where it is neither. The message gives lengths only, never the content.
+    /// [`Error::Usage`] for anything else. The message gives lengths only, never the content.
     pub fn parse(text: &[u8]) -> Result<Self> {
         if let Ok(bytes) = text.try_into() {
             return Ok(Self::new(bytes));
@@ -38,10 +38,10 @@ impl Key {
         Self::parse_hex(text)
     }
 
-    /// A key from 64 hexadecimal digits with white space around them.
+    /// A key from 64 hexadecimal digits that white space may surround.
     ///
     /// # Errors
-    /// [`Error::Usage`] where it is not that. The message gives lengths only, never the content.
+    /// [`Error::Usage`] for anything else. The message gives lengths only, never the content.
     pub fn parse_hex(text: &[u8]) -> Result<Self> {
         let digits = text.trim_ascii();
         let mut bytes = [0u8; 32];
@@ -60,15 +60,15 @@ impl Key {
                 });
         if !decoded {
             return Err(Error::Usage(format!(
-                "a key is 32 raw bytes or 64 hexadecimal digits; this is neither ({} bytes)",
+                "expected a key of 32 raw bytes or 64 hexadecimal digits, found {} bytes that are neither",
                 text.len()
             )));
         }
         Ok(Self::new(&bytes))
     }
 
-    /// A checksum under this key, if it may be shown: not under a secret one. Whoever forges a record and is told which
-    /// checksum it should have had needs no key any more.
+    /// The checksum, if it may be shown. Under a secret key it may not: a forger who learns the expected checksum of a
+    /// record needs no key.
     pub(crate) fn disclosed(&self, checksum: u64) -> Option<u64> {
         (*self == Self::DEFAULT).then_some(checksum)
     }
@@ -99,7 +99,8 @@ impl Deref for Key {
     }
 }
 
-/// HighwayHash-64 of a message that comes in pieces. Its `Debug` output shows nothing: the hasher's state begins as the key.
+/// HighwayHash-64 of a message that comes in pieces. Its `Debug` output shows nothing, because the hasher's state
+/// begins as the key.
 #[derive(Clone)]
 pub struct Incremental(HighwayHasher);
 
@@ -110,7 +111,7 @@ impl fmt::Debug for Incremental {
 }
 
 impl Incremental {
-    /// The hash of nothing yet.
+    /// A hasher without input.
     #[must_use]
     pub fn new(key: &Key) -> Self {
         Self(HighwayHasher::new(highway::Key(key.words())))

@@ -1,4 +1,4 @@
-//! Filled columns as Arrow arrays, without a copy.
+//! Makes Arrow arrays of filled columns, without a copy.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -49,7 +49,7 @@ pub(super) fn field(name: &str, kind: ColumnKind, uuids: UuidType) -> Field {
     }
 }
 
-/// What says that fixed-size binary is UUIDs: Arrow's canonical extension type, whose parameters are empty.
+/// Marks fixed-size binary as UUIDs: Arrow's canonical extension type, without parameters.
 const EXTENSION: [(&str, &str); 2] = [
     ("ARROW:extension:name", "arrow.uuid"),
     ("ARROW:extension:metadata", ""),
@@ -108,7 +108,7 @@ pub(super) fn array(
     })
 }
 
-/// Texts that lie end to end, each from its offset to the next, as [`ColumnBuffer`] collects them.
+/// An array of texts that are adjacent in memory, as [`ColumnBuffer`] collects them: each from its offset to the next.
 #[allow(unsafe_code)]
 fn text(
     offsets: Vec<i32>,
@@ -119,10 +119,10 @@ fn text(
         return Err(too_long(data.len()));
     }
     let data = Buffer::from_vec(fitted(data.into_bytes()));
-    // SAFETY: a column's offsets begin as a 0, and each that follows is the length of its data behind a whole text, so they
-    // ascend, none is behind the end, and none is within a character; the data is a `String`, which is UTF-8. Offsets are
-    // cut off at the largest there is only where the data is longer, which was refused above. A column has as many offsets
-    // as values and one more, and `valid`, where it is not empty, one entry for each value.
+    // SAFETY: a column's first offset is 0, and each later one is the length of its data after a whole text. So offsets
+    // ascend, none is past the end, and none is within a character. The data is a `String`, which is UTF-8. Offsets are
+    // cut off at the largest value only if the data is longer, which was refused above. A column has one more offset
+    // than values, and `valid`, if it is not empty, has one entry for each value.
     Ok(unsafe {
         let offsets = OffsetBuffer::new_unchecked(ScalarBuffer::from(offsets));
         StringArray::new_unchecked(offsets, data, nulls)
@@ -133,7 +133,8 @@ fn mismatch(data_type: &DataType) -> ArrowError {
     ArrowError::SchemaError(format!("the column is not of type {data_type}"))
 }
 
-/// Columns of one length each with the type of its field: that Arrow refuses them would be a mistake of this module.
+/// The error if Arrow refuses the columns. All have the same length and the types of their fields, so this is a bug in
+/// this module.
 pub(super) fn internal(error: ArrowError) -> Error {
     Error::Usage(format!("cannot build a record batch: {error}"))
 }

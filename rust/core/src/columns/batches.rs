@@ -1,4 +1,4 @@
-//! A walk's records as Arrow record batches of bounded size.
+//! Reads a walk's records as Arrow record batches of bounded size.
 
 use std::sync::Arc;
 
@@ -14,16 +14,16 @@ use crate::format::{resolve, split};
 use crate::source::Source;
 use crate::verbs::Report;
 
-/// Reads a file as record batches. What was good before an error is given out first, in a batch of its own.
+/// Reads a file as record batches. Sound records before an error are returned first, in a batch of their own.
 pub struct Batches {
-    /// Has nothing to read any more where several threads read.
+    /// One walk. It is empty if several threads read.
     own: WalkBatches,
-    /// What reads in its place, where several threads do.
+    /// Replaces the walk if several threads read.
     side_by_side: Option<SideBySide>,
 }
 
 impl Batches {
-    /// Begins to read a file.
+    /// Opens a file.
     ///
     /// # Errors
     /// As [`open`](crate::format::open).
@@ -36,7 +36,7 @@ impl Batches {
         Self::starting(source, options, selection, limits, Start::Beginning)
     }
 
-    /// Begins to read a file somewhere, or one of its [parts](crate::format::Part).
+    /// Opens a file at `start`, which may be one of its [parts](crate::format::Part).
     ///
     /// # Errors
     /// As [`open`](crate::format::open).
@@ -53,14 +53,17 @@ impl Batches {
         })
     }
 
-    /// Begins to read a file with so many threads, as far as it has [parts](crate::format::split): records and damage come in the
-    /// same order as with one, and errors are the same; batches end where parts do, too. Beside those that one thread takes,
-    /// memory is for two parts for each thread, of about twice [`Limits::bytes`] or 16 MiB each, or for four batches of each that
-    /// is larger.
+    /// Opens a file and reads its [parts](crate::format::split) in several threads. Records, damage and errors come in
+    /// the same order as with one thread. Batches also end where parts end.
+    ///
+    /// Memory, beyond that of one thread: two parts for each thread, each of about twice [`Limits::bytes`] or 16 MiB,
+    /// or four batches if these are larger.
     ///
     /// # Errors
-    /// As [`open`](crate::format::open); [`Error::Io`](crate::Error::Io) where no thread can be had. While reading, [`Error::Usage`](crate::Error::Usage) for a file that cannot be read in
-    /// parts though its index says so: read it with one thread.
+    /// - As [`open`](crate::format::open).
+    /// - [`Error::Io`](crate::Error::Io) if no thread can be started.
+    /// - While reading, [`Error::Usage`](crate::Error::Usage) for a file that cannot be read in parts although its
+    ///   index says so: read it with one thread.
     pub fn threaded(
         source: Arc<dyn Source>,
         options: &Options,
@@ -90,13 +93,13 @@ impl Batches {
         Ok(own)
     }
 
-    /// What has been read so far.
+    /// The report on what was read so far.
     #[must_use]
     pub const fn report(&self) -> &Report {
         self.own.report()
     }
 
-    /// The next batch; `None` at the end. A batch can be without records where damage was found.
+    /// The next batch; `None` at the end. A batch may contain damage but no records.
     ///
     /// # Errors
     /// As [`Walk::step`](crate::format::Walk::step).
@@ -104,7 +107,7 @@ impl Batches {
         if let Some(side_by_side) = &mut self.side_by_side {
             let next = side_by_side.next_batch(&mut self.own.report);
             if !matches!(next, Ok(Some(_))) {
-                // The walk that is left has nothing.
+                // The remaining walk is empty.
                 self.side_by_side = None;
             }
             return next;

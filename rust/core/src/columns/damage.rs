@@ -1,4 +1,4 @@
-//! Damaged ranges as Arrow: one row each, with what they probably come from where that was asked for.
+//! Damaged ranges as Arrow: one row each, with their probable causes if these were diagnosed.
 
 use std::sync::{Arc, LazyLock};
 
@@ -14,7 +14,7 @@ use crate::record::{ColumnBuffer, UuidType};
 use crate::saturating::saturating_i64;
 use crate::verbs::{Neighbour, Repair, Report};
 
-/// A record beside damage, with what records of any format are found by: text where that is a UUID.
+/// A record next to damage, with the identifying columns of all formats. UUIDs are text.
 static NEIGHBOUR: LazyLock<Vec<Column>> = LazyLock::new(|| {
     let mut columns = vec![
         Column::new("position", ColumnKind::Int64),
@@ -40,7 +40,7 @@ const REPAIR: ColumnKind = ColumnKind::Struct(&[
     Column::new("end", ColumnKind::Int64),
 ]);
 
-/// The columns of damage. From `reason` on they are null for ranges that were not explained.
+/// The columns of damage. Those from `reason` on are null for ranges that were not diagnosed.
 static COLUMNS: LazyLock<Vec<Column>> = LazyLock::new(|| {
     let neighbour = ColumnKind::Struct(NEIGHBOUR.as_slice());
     vec![
@@ -71,11 +71,11 @@ pub fn damage_schema() -> SchemaRef {
     Arc::new(Schema::new(COLUMNS.iter().map(field).collect::<Vec<_>>()))
 }
 
-/// The damaged ranges that a report names, with what they come from as far as its `diagnoses` say. Offsets are those of the file,
-/// numbers of bytes and bits are int64, UUIDs text.
+/// The damaged ranges of a report, with their diagnoses if it has them. Offsets are those of the file, numbers of bytes
+/// and bits are int64, UUIDs are text.
 ///
 /// # Errors
-/// None that a report can cause.
+/// No report causes one.
 pub fn damage(report: &Report) -> Result<RecordBatch> {
     let mut buffers: Vec<_> = COLUMNS
         .iter()

@@ -1,13 +1,13 @@
-//! What one thread makes and another takes, in order, as far as there is room for it on the way.
+//! A FIFO between two threads, bounded by bytes.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// So many items find room however large they are.
+/// This many items fit, however large they are.
 const MIN_ITEMS: usize = 4;
 
-/// A pipe with room for items of so many bytes together.
+/// A FIFO that is full when its items have `room` bytes together.
 pub(super) fn pipe<T>(room: usize) -> (Inlet<T>, Outlet<T>) {
     let pipe = Arc::new(Pipe {
         room,
@@ -28,10 +28,10 @@ struct Pipe<T> {
 }
 
 struct State<T> {
-    /// Each with its bytes.
+    /// Items, each with its bytes.
     items: VecDeque<(T, usize)>,
     bytes: usize,
-    /// Whether there is somebody at either end.
+    /// Whether both ends exist.
     is_open: bool,
 }
 
@@ -46,11 +46,11 @@ impl<T> Pipe<T> {
     }
 }
 
-/// Where items go in. Dropping it ends the pipe behind the last of them.
+/// The sending end. Dropping it ends the FIFO after the last item.
 pub(super) struct Inlet<T>(Arc<Pipe<T>>);
 
 impl<T> Inlet<T> {
-    /// Puts an item of about so many bytes in, once there is room. `None` if nobody takes it any more.
+    /// Adds an item of about `bytes` bytes when there is room. Returns `None` if the receiving end was dropped.
     pub(super) fn put(&self, item: T, bytes: usize) -> Option<()> {
         let mut state = self.0.lock();
         while state.is_open && state.items.len() >= MIN_ITEMS && state.bytes >= self.0.room {
@@ -74,21 +74,21 @@ impl<T> Drop for Inlet<T> {
     }
 }
 
-/// Where items come out. Dropping it forgets those that are in the pipe.
+/// The receiving end. Dropping it drops the items in the FIFO.
 pub(super) struct Outlet<T>(Arc<Pipe<T>>);
 
-/// What came out.
+/// The outcome of taking an item.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Taken<T> {
     Item(T),
-    /// Nothing yet.
+    /// No item yet.
     Nothing,
-    /// Nothing more will come.
+    /// No further item will come.
     End,
 }
 
 impl<T> Outlet<T> {
-    /// The next item, once it is there, but not after more than this time.
+    /// Takes the next item. Waits for it, but at most for `wait`.
     pub(super) fn take(&self, wait: Duration) -> Taken<T> {
         let state = self.0.lock();
         let is_empty = |state: &mut State<T>| state.items.is_empty() && state.is_open;
@@ -110,7 +110,7 @@ impl<T> Outlet<T> {
 impl<T> Drop for Outlet<T> {
     fn drop(&mut self) {
         self.0.close();
-        // Not under the lock: what is dropped may take its time.
+        // Dropped after the lock is released, because dropping items may take long.
         let forgotten = std::mem::take(&mut self.0.lock().items);
         drop(forgotten);
     }
@@ -144,7 +144,7 @@ mod tests {
             std::thread::scope(|scope| {
                 scope.spawn(move || {
                     (0..=fits).for_each(|number| {
-                        // The last of them waits.
+                        // The last item waits.
                         assert_eq!(inlet.put(number, bytes), Some(()));
                     })
                 });

@@ -1,4 +1,4 @@
-//! Which columns of records are wanted, and how they look in Arrow.
+//! A selection of columns, and their Arrow types.
 
 use std::ffi::OsStr;
 use std::ops::Range;
@@ -17,7 +17,7 @@ use crate::record::{ColumnKind, Rows};
 use crate::source::Source;
 use crate::text::escape;
 
-/// How many bytes `binary` and `utf8` columns can hold.
+/// The most bytes that a `binary` or `utf8` column can have.
 pub(super) const MAX_DATA_BYTES: usize = i32::MAX as usize;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,13 +26,13 @@ enum Chosen {
     Field(usize),
     /// The file's path.
     Path,
-    /// Where the record begins in its file.
+    /// The record's offset in its file.
     Position,
-    /// What is wrong with a record that is given out all the same.
+    /// The cause of damage in a record that is emitted all the same.
     Cause,
 }
 
-/// Which columns are wanted, and how they look in Arrow.
+/// A selection of columns, and their Arrow types.
 #[derive(Clone, Debug)]
 pub struct Selection {
     chosen: Vec<(Chosen, ColumnKind)>,
@@ -40,16 +40,16 @@ pub struct Selection {
     views: bool,
     /// The columns as Arrow fields.
     pub schema: SchemaRef,
-    /// Whether the records' values are among them.
+    /// Whether the records' values are selected.
     pub values: bool,
 }
 
 impl Selection {
-    /// The columns of these names, in this order; all of the format's for `None`. Beside them there are `path`, `position` and
-    /// `cause`, which says what is wrong with a record that is given out all the same.
+    /// Selects the columns of these names, in this order; `None` selects all of the format's. Any format also has the
+    /// columns `path`, `position` and `cause` (of damage in a record that is emitted all the same).
     ///
     /// # Errors
-    /// [`Error::Usage`] for a name that is no column, or is given twice.
+    /// [`Error::Usage`] for an unknown name, and for a name that occurs twice.
     pub fn new(
         format: &Format,
         options: &Options,
@@ -66,7 +66,7 @@ impl Selection {
         for (place, name) in names.iter().enumerate() {
             if names.iter().take(place).any(|earlier| earlier == name) {
                 return Err(Error::Usage(format!(
-                    "the column {name:?} is asked for twice"
+                    "the column {name:?} is selected twice: select it once"
                 )));
             }
             let column = columns
@@ -80,7 +80,7 @@ impl Selection {
                 (None, "cause") => (Chosen::Cause, ColumnKind::Text),
                 (None, _) => {
                     let message = format!(
-                        "there is no column {name:?} in {} records: there are {}, path, position, cause",
+                        "there is no column {name:?} in {} records: expected one of {}, path, position, cause",
                         format.name,
                         all.join(", ")
                     );
@@ -100,11 +100,11 @@ impl Selection {
         })
     }
 
-    /// The same columns, those of bytes and text as views: of bytes that lie in `source` as they are, nothing is copied, and
-    /// batches keep the source for as long as they are there. Bytes and text within lists and structures stay as they are.
+    /// The same columns, with bytes and text as views. Views point to values that lie unchanged in `source`, so nothing
+    /// is copied, and batches keep the source alive. Bytes and text within lists and structures are copied.
     ///
     /// # Errors
-    /// [`Error::Usage`] where the source is not in memory, or the format does not keep values as they are.
+    /// [`Error::Usage`] if the source is not in memory, or if the format does not store values unchanged.
     pub fn with_views(mut self, format: &Format, source: &Arc<dyn Source>) -> Result<Self> {
         home(format, source)?;
         self.views = true;
@@ -121,7 +121,7 @@ impl Selection {
         Ok(self)
     }
 
-    /// What views of values point into, if they are wanted.
+    /// The source that views point into, if views are selected.
     pub(super) fn home(&self, format: &Format, source: &Arc<dyn Source>) -> Result<Option<Home>> {
         self.views.then(|| home(format, source)).transpose()
     }
@@ -169,10 +169,11 @@ impl Selection {
         RecordBatch::try_new_with_options(self.schema.clone(), arrays, &options).map_err(internal)
     }
 
-    /// What was looked up as a record batch of one row for each that was asked for, all null where there is none.
+    /// The result of a look-up as a record batch. It has one row for each identifier of the request, and that row is
+    /// all null if no record was found.
     ///
     /// # Errors
-    /// [`Error::Limit`] where the values do not fit into one batch.
+    /// [`Error::Limit`] if the values do not fit into one batch.
     pub fn hits(&self, hits: &Hits, path: Option<&Path>) -> Result<RecordBatch> {
         let path = path
             .map(|path| path_text(path.as_os_str()))
@@ -195,29 +196,30 @@ impl Selection {
         });
         if bytes > MAX_DATA_BYTES {
             return Err(Error::Usage(format!(
-                "the records that were looked up have {bytes} bytes: more than one Arrow batch holds, look up fewer at once"
+                "the records that were looked up have {bytes} bytes, more than one Arrow batch can have: look up fewer at \
+                 once"
             )));
         }
         self.batch(columns, hits.places.len())
     }
 }
 
-/// A source that values can be viewed in.
+/// Checks that views can point into a source.
 fn home(format: &Format, source: &Arc<dyn Source>) -> Result<Home> {
     if !format.has_plain_values {
         return Err(Error::Usage(format!(
-            "values of {} files cannot be viewed: they do not lie in the file as they are, so read them without views",
+            "values of {} files cannot be viewed, because they do not lie in the file unchanged: read without views",
             format.name
         )));
     }
     Home::new(source).ok_or_else(|| {
         Error::Usage(
-            "views need a source in memory: map the file (mmap), or give bytes or a read-only buffer, or read without views".to_owned(),
+            "views need a source in memory: map the file (mmap), give bytes or a read-only buffer, or read without views".to_owned(),
         )
     })
 }
 
-/// A path as text: as it is where it is Unicode, else [escaped](escape), so that different paths always show differently.
+/// A path as text: unchanged if it is Unicode, else [escaped](escape), so that different paths give different texts.
 pub(super) fn path_text(path: &OsStr) -> String {
     path.to_str().map_or_else(
         || escape(path.as_encoded_bytes()).into_owned(),
@@ -235,7 +237,7 @@ mod tests {
     use crate::own::Own;
     use crate::record::Value;
 
-    /// Rows that note which of their columns were asked for.
+    /// Rows that record which of their columns were read.
     #[derive(Default)]
     struct Asked(RefCell<Vec<usize>>);
 

@@ -1,4 +1,4 @@
-//! The parts of one file, read by several threads, and given in the order of the file.
+//! Reads the parts of one file in several threads, and returns their batches in the order of the file.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,27 +15,27 @@ use crate::limits::LIMITS;
 use crate::source::Source;
 use crate::verbs::Report;
 
-/// How many parts for each thread are begun and not yet given out, at most.
+/// The most parts for each thread that are begun and not returned completely.
 const PARTS_AHEAD: usize = 2;
-/// No part is larger than this, which waits in memory, unless batches are.
+/// The most bytes in a part, unless batches are larger. Its batches wait in memory.
 const MOST_BYTES: usize = 8 << 20;
-/// What a batch takes by itself, and each of its records beside its value, about, in bytes.
+/// The approximate overhead in bytes of a batch, and of each record in it besides its value.
 const BATCH_BYTES: usize = 4 << 10;
 const ROW_BYTES: usize = 32;
-/// How long is waited for a batch between two looks at whether to stop.
+/// How long to wait for a batch before polling for an interrupt again.
 const WAIT: Duration = Duration::from_millis(50);
 
-/// What a thread found. A batch with damage comes with the part's report so far.
+/// An item from a thread. A batch with damage comes with the part's report so far.
 enum Found {
     Batch(Batch, Option<Box<Report>>),
     End(Box<Report>),
     Failed(Error),
 }
 
-/// A part that may be begun, and where its batches go.
+/// A part that may be begun, and the FIFO for its batches.
 type Waiting = (Part, Inlet<Found>);
 
-/// The parts that may be begun and that no thread has begun, and whether those are the last.
+/// Parts that may be begun and that no thread has begun yet, and whether more will come.
 #[derive(Default)]
 struct Queue {
     state: Mutex<(VecDeque<Waiting>, bool)>,
@@ -48,7 +48,7 @@ impl Queue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The next part, once it may be begun; `None` where none is left.
+    /// Returns the next part when there is one; `None` if none is left.
     fn next(&self) -> Option<Waiting> {
         let mut state = self.lock();
         while state.0.is_empty() && !state.1 {
@@ -58,19 +58,19 @@ impl Queue {
         state.0.pop_front()
     }
 
-    /// One more part may be begun.
+    /// Adds a part that may be begun.
     fn push(&self, waiting: Waiting) {
         self.lock().0.push_back(waiting);
         self.changed.notify_one();
     }
 
-    /// There are no more parts.
+    /// Says that no more parts will come.
     fn close(&self) {
         self.lock().1 = true;
         self.changed.notify_all();
     }
 
-    /// Nobody wants any part any more.
+    /// Stops all threads.
     fn stop(&self) {
         self.stopped.store(true, Ordering::Release);
         *self.lock() = (VecDeque::new(), true);
@@ -78,7 +78,7 @@ impl Queue {
     }
 }
 
-/// How large parts are to be, for batches of so many bytes.
+/// The size of parts for batches of so many bytes.
 pub(super) fn bytes_of_parts(batch_bytes: usize, size: u64, threads: usize) -> u64 {
     let least = LIMITS.least_part_bytes.min(batch_bytes as u64);
     let most = batch_bytes.max(MOST_BYTES) as u64;
@@ -95,7 +95,7 @@ struct Reading {
 }
 
 impl Reading {
-    /// Reads parts until none is left or nobody wants them.
+    /// Reads parts until none is left or the receiver is dropped.
     fn work(&self, queue: &Queue) {
         while let Some((part, found)) = queue.next() {
             let sent = self.read(&part, |item, bytes| {
@@ -105,7 +105,7 @@ impl Reading {
                 Ok(report) => Found::End(report),
                 Err(error) => Found::Failed(error),
             };
-            // Whoever is gone does not want to know.
+            // A dropped receiver is not an error.
             let _ = found.put(end, 0);
         }
     }
@@ -136,17 +136,17 @@ impl Reading {
     }
 }
 
-/// Batches of several parts. Its threads end when it is dropped, each as soon as it looks whether to.
+/// Batches of several parts. Dropping it ends its threads, each at its next poll for an interrupt.
 pub(super) struct SideBySide {
     reading: Reading,
-    /// The parts that may not be begun yet: so threads do not run away from who takes their batches.
+    /// The parts that may not be begun yet. This bounds how far threads read ahead.
     parts: std::vec::IntoIter<Part>,
-    /// Of each part that may be begun and has not been given out whole, in the order of the file.
+    /// The FIFOs of parts that are begun and not returned completely, in the order of the file.
     found: VecDeque<Outlet<Found>>,
     queue: Arc<Queue>,
-    /// On the parts that have been given out whole.
+    /// The report on parts that are returned completely.
     report: Report,
-    /// The process whose threads they are: a fork of it has none.
+    /// The process that owns the threads: they do not exist in a fork.
     process: u32,
 }
 
@@ -154,7 +154,7 @@ impl SideBySide {
     /// Begins to read these parts.
     ///
     /// # Errors
-    /// [`Error::Io`] where no thread can be had.
+    /// [`Error::Io`] if no thread can be started.
     pub(super) fn begin(
         source: Arc<dyn Source>,
         options: &Options,
@@ -185,7 +185,7 @@ impl SideBySide {
         }
         for _ in 0..threads {
             let (queue, mut reading) = (queue.clone(), reading.clone());
-            // The caller is asked whether to stop by who takes the batches.
+            // The thread that takes the batches polls the caller's interrupt.
             reading.options.interrupt = Some(Interrupt::once(&queue.stopped));
             std::thread::Builder::new()
                 .name("seglake-read".to_owned())
@@ -195,26 +195,27 @@ impl SideBySide {
         Ok(own)
     }
 
-    /// The next part may be begun, if there is one.
+    /// Lets the next part be begun, if there is one.
     fn admit(&mut self) {
         let Some(part) = self.parts.next() else {
             return self.queue.close();
         };
-        // A part of a file that is compressed holds more than it has bytes.
+        // A part of a compressed file has more content than bytes.
         let room = self.reading.limits.bytes.max(MOST_BYTES).saturating_mul(2);
         let (inlet, outlet) = pipe(room);
         self.found.push_back(outlet);
         self.queue.push((part, inlet));
     }
 
-    /// The next batch; `None` at the end. `report` becomes what is known by then.
+    /// The next batch; `None` at the end. `report` is updated.
     pub(super) fn next_batch(&mut self, report: &mut Report) -> Result<Option<Batch>> {
         if self.process != std::process::id() {
             return Err(Error::Usage(
-                "threads of another process read these batches, from which this one was forked: begin anew".to_owned(),
+                "these batches are read by threads of another process, from which this one was forked: open the file again \
+                 here".to_owned(),
             ));
         }
-        // Batches may always be there when they are asked for.
+        // Polled here too, because a batch may be available at every call.
         self.poll()?;
         while let Some(found) = self.found.front() {
             match found.take(WAIT) {
@@ -238,7 +239,7 @@ impl SideBySide {
                 Taken::Nothing => self.poll()?,
                 Taken::End => {
                     self.stop();
-                    let ended = std::io::Error::other("it ended early");
+                    let ended = std::io::Error::other("a part ended early");
                     return Err(Error::io(
                         self.reading.source.path(),
                         "a thread that reads",
@@ -250,7 +251,7 @@ impl SideBySide {
         Ok(None)
     }
 
-    /// Asks the caller whether to stop.
+    /// Polls the caller's interrupt.
     fn poll(&mut self) -> Result<()> {
         self.reading.options.poll().inspect_err(|_| self.stop())
     }
@@ -260,8 +261,8 @@ impl SideBySide {
         self.found.clear();
     }
 
-    /// The error that one walk of the whole file raises where a part raised this: damage that is in front of it in the file, such
-    /// as that of an index, may have been met in a later part.
+    /// The error that one walk of the whole file raises, if a part raised `error`. Damage earlier in the file, such as
+    /// in an index, may be met only by a later part.
     fn first(&self, error: Error) -> Error {
         if !matches!(error, Error::Damage(_)) {
             return error;
@@ -279,10 +280,10 @@ impl SideBySide {
 impl Drop for SideBySide {
     fn drop(&mut self) {
         if self.process == std::process::id() {
-            // Not waited for: they may need what the caller holds.
+            // Not joined: the threads may need a lock that the caller has.
             self.stop();
         } else {
-            // A thread that this process does not have may hold their locks for good.
+            // Leaked in a fork: a thread that does not exist here may have locked them forever.
             std::mem::forget(std::mem::take(&mut self.found));
         }
     }

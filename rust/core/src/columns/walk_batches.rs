@@ -1,4 +1,4 @@
-//! The records of one walk as batches.
+//! Reads the records of one walk as batches.
 
 use std::sync::Arc;
 
@@ -16,21 +16,21 @@ use crate::setters::setters;
 use crate::source::Source;
 use crate::verbs::Report;
 
-/// The most rows in a batch: with texts of at most 1,020 bytes their offsets stay within 31 bits.
+/// The most rows in a batch. With texts of at most 1,020 bytes their offsets fit into 31 bits.
 const MAX_ROWS: usize = 1 << 20;
-/// How many rows one column after the other is filled with: few enough for what one has brought into the nearest cache, the
-/// record's header, to be there for the next.
+/// How many rows of one column are filled before the next column. It is small enough for the records' headers to stay
+/// in the nearest cache.
 const FILL_ROWS: usize = 128;
-/// How many damaged ranges a batch carries before it ends.
+/// How many damaged ranges end a batch.
 const MAX_DAMAGE: usize = 1 << 16;
 
-/// What bounds a batch: it ends before either is exceeded, but has at least one record.
+/// The limits of a batch. It ends before either is exceeded, but has at least one record.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Bytes of values, and of other fields that can be large, default 8 MiB.
+    /// Bytes of values, and of other fields that can be large. The default is 8 MiB.
     pub bytes: usize,
-    /// Records, default 131,072.
+    /// Records. The default is 131,072.
     pub rows: usize,
 }
 
@@ -48,14 +48,14 @@ impl Default for Limits {
     }
 }
 
-/// Some records, and the damage found on the way to them.
+/// A batch of records, and the damage found on the way to them.
 #[derive(Clone, Debug)]
 pub struct Batch {
     /// The records.
     pub records: RecordBatch,
-    /// Damaged ranges that became known since the batch before, in file order.
+    /// Damaged ranges found since the previous batch, in file order.
     pub damage: Vec<Span>,
-    /// How many bytes the records' values have.
+    /// The total bytes of the records' values.
     pub value_bytes: usize,
 }
 
@@ -63,12 +63,12 @@ pub struct Batch {
 pub(super) struct WalkBatches {
     pub(super) walk: Box<dyn Walk>,
     pub(super) selection: Selection,
-    /// What views of values point into.
+    /// The source that views point into.
     home: Option<Home>,
     limits: Limits,
     path: String,
     pub(super) report: Report,
-    /// The first of the walk's rows that is in no batch yet.
+    /// The first of the walk's rows that was not copied yet.
     next_row: usize,
     damage: Vec<Span>,
     failed: Option<Error>,
@@ -76,7 +76,7 @@ pub(super) struct WalkBatches {
 }
 
 impl WalkBatches {
-    /// Begins to read a file somewhere, or one of its [parts](crate::format::Part).
+    /// Opens a file at `start`, which may be one of its [parts](crate::format::Part).
     ///
     /// # Errors
     /// As [`open`].
@@ -122,7 +122,7 @@ impl WalkBatches {
         })
     }
 
-    /// What has been read so far.
+    /// The report on what was read so far.
     pub(super) const fn report(&self) -> &Report {
         &self.report
     }
@@ -175,7 +175,8 @@ impl WalkBatches {
         }
     }
 
-    /// Copies what fits of the walk's rows. Gives how many rows and bytes of values that was, and whether the batch is full.
+    /// Copies those of the walk's rows that fit. Returns the number of rows, the bytes of their values, and whether the
+    /// batch is full.
     fn take_rows(
         &mut self,
         columns: &mut [ColumnBuffer],
@@ -186,7 +187,7 @@ impl WalkBatches {
         let first = self.next_row;
         let (rows_left, bytes_left) = match self.limits.bytes.checked_sub(bytes_before) {
             Some(bytes) => (self.limits.rows - rows_before, bytes),
-            None => (0, 0), // the first record alone is larger than a batch is to be
+            None => (0, 0), // the first record alone exceeds the limit
         };
         let room = Room {
             rows: rows_left,
@@ -207,7 +208,7 @@ impl WalkBatches {
         (taken, bytes, full)
     }
 
-    /// Makes room in empty columns for a batch of records like these first ones, of which there are `taken` that weigh `bytes`.
+    /// Reserves space in empty columns for a batch of records like the first `taken` ones, which have `bytes` bytes.
     fn reserve(&self, columns: &mut [ColumnBuffer], taken: usize, bytes: usize) {
         let Limits {
             bytes: most_bytes,
