@@ -205,7 +205,7 @@ def test_a_torn_tail_that_holds_records_is_not_cut_off(segment: Path) -> None:
 
 
 def test_converting_there_and_back(segment: Path, tmp_path: Path) -> None:
-    with pytest.raises(seglake.ColumnsError, match="cannot hold shard, sequence, level"):
+    with pytest.raises(seglake.ColumnsError, match="cannot store shard, sequence, level"):
         seglake.convert(segment, tmp_path / "a.chunks", to="chunked")
     seglake.convert(segment, tmp_path / "a.chunks", to="chunked", drop=["shard", "sequence", "level"])
     values = {"shard": 1, "sequence": 2, "level": 3}

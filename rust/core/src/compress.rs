@@ -155,9 +155,8 @@ impl Decoder {
             return Ok(());
         }
         self.context = None;
-        let mut context = DCtx::try_create().ok_or(BadFrame::Reason(
-            "a zstd frame for which there is not enough memory",
-        ))?;
+        let mut context = DCtx::try_create()
+            .ok_or(BadFrame::Reason("a zstd frame that there is no memory for"))?;
         context
             .set_parameter(DParameter::WindowLogMax(MAX_WINDOW_LOG))
             .map_err(BadFrame::Undecodable)?;

@@ -1,4 +1,4 @@
-//! What goes wrong, as values with fields: damage, a reader's own limit, a wrong format, wrong use, I/O, a bug.
+//! Errors as values with fields: damage, a reader's limit, a wrong format, wrong use, I/O, a bug.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,68 +10,68 @@ use uuid::Uuid;
 pub use crate::cause::Cause;
 use crate::text;
 
-/// The result of everything here that can fail.
+/// The result of everything in this crate that can fail.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Everything that can go wrong.
+/// Every error of this crate.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The file is damaged, and damage was not to be skipped.
+    /// The file is damaged, and the reader is strict.
     #[error(transparent)]
     Damage(Box<Damage>),
-    /// A limit of the reader was met; the data may be sound.
+    /// A limit of the reader was exceeded. The data may be sound.
     #[error(
-        "{}: {what} needs {needed} bytes, more than {option} = {limit} allows: raise {option} to go on",
+        "{}: {what} needs {needed} bytes, more than {option} = {limit} allows: raise {option} and read again",
         name(path)
     )]
     Limit {
         /// The file, if it has a name.
         path: Option<PathBuf>,
-        /// What met the limit.
+        /// What exceeded the limit.
         what: String,
-        /// How much it takes, in bytes.
+        /// How much it needs, in bytes.
         needed: u64,
         /// The option that raises the limit.
         option: &'static str,
-        /// Its value, in bytes.
+        /// The limit, in bytes.
         limit: u64,
     },
-    /// The bytes are not of the format asked for, or no format could be told from them.
+    /// The bytes are not of the expected format, or their format is unknown.
     #[error("{}: {}", name(path), text::printable(message))]
     Format {
         /// The file, if it has a name.
         path: Option<PathBuf>,
-        /// What was expected and what was there.
+        /// What was expected and what was found.
         message: String,
     },
-    /// The caller asked for something that cannot be.
+    /// The caller asked for something impossible.
     #[error("{}", text::printable(_0))]
     Usage(String),
-    /// A conversion would lose columns of its source, or lacks some that the new format needs.
+    /// A conversion would lose columns of its source, or the source lacks columns that the new format needs.
     #[error("{format} records {}", columns(lost, missing))]
     Columns {
         /// The new format.
         format: &'static str,
-        /// The columns, or fields of structures (`clock.seq`), that it cannot hold.
+        /// The columns, or fields of structures (`clock.seq`), that it cannot store.
         lost: Vec<String>,
-        /// The columns that it needs and the source does not have.
+        /// The columns that it needs and that the source lacks.
         missing: Vec<&'static str>,
     },
-    /// The operating system refused, or the file changed while it was read.
+    /// The operating system returned an error, or the file changed while it was read.
     #[error("{}: {action}: {}", name(path), text::printable(&source.to_string()))]
     Io {
         /// The file, if it has a name.
         path: Option<PathBuf>,
-        /// What was being done, for example `cannot read 4096 bytes at offset 0`.
+        /// The action that failed, for example `cannot read 4096 bytes at offset 0`.
         action: String,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// The caller's [`Interrupt`](crate::format::Interrupt) asked to stop.
     #[error("interrupted")]
     Interrupted,
-    /// An invariant of seglake is broken: a bug in seglake, whatever the file holds.
+    /// An invariant of seglake is broken. This is a bug in seglake, whatever the file contains.
     #[error(transparent)]
     Bug(Bug),
 }
@@ -89,12 +89,12 @@ impl Error {
         }
     }
 
-    /// The file is not what it was a moment ago: `what` of it, such as `the record at offset 8`, is read by now as other bytes
-    /// than were checked.
+    /// The error for a file that changed: `what` of it, such as `the record at offset 8`, was read again and its bytes
+    /// differ from those that were verified.
     pub(crate) fn changed(path: Option<&Path>, what: &str) -> Self {
         let source = std::io::Error::new(
             std::io::ErrorKind::InvalidData,
-            "its bytes changed between two looks at them",
+            "its bytes changed between two reads",
         );
         Self::io(
             path,
@@ -103,7 +103,7 @@ impl Error {
         )
     }
 
-    /// `what` is larger than records may be.
+    /// The error for a record, or `what` of it, that is larger than `record_bytes`.
     pub(crate) fn record_too_large(
         path: Option<&Path>,
         what: impl Into<String>,
@@ -120,7 +120,7 @@ impl Error {
     }
 }
 
-/// How errors call a file.
+/// A file's name in errors.
 pub(crate) fn name(path: &Option<PathBuf>) -> String {
     path.as_deref()
         .map_or_else(|| "<buffer>".to_owned(), text::path)
@@ -130,34 +130,35 @@ fn columns(lost: &[String], missing: &[&str]) -> String {
     let mut said = Vec::new();
     if !lost.is_empty() {
         let lost = lost.join(", ");
-        said.push(format!("cannot hold {lost}: drop what may be lost by name"));
+        said.push(format!("cannot store {lost}: name in drop what to omit"));
     }
     if !missing.is_empty() {
         let missing = missing.join(", ");
         said.push(format!(
-            "need {missing}, which the source does not have: set a value for each"
+            "need {missing}, which the source lacks: set a value for each"
         ));
     }
     said.join("; they ")
 }
 
-/// Where a file is damaged, how, and what should have been there.
+/// Damage: where it is, its cause, what was expected and what was found.
 #[derive(Clone, Debug)]
 pub struct Damage {
     /// The file, if it has a name.
     pub path: Option<PathBuf>,
     /// The absolute offset of the first damaged byte.
     pub offset: u64,
-    /// The ledger's word for it.
+    /// The cause, as in the ledger.
     pub cause: Cause,
-    /// What was found, with the numbers that show it.
+    /// What was found and expected, with numbers.
     pub finding: Finding,
-    /// Nothing in the file checks though its structure is sound: the key is probably not the one it was written with.
+    /// No record of the file was verified and its structure is sound: the key is probably not the one that it was
+    /// written with.
     pub wrong_key: bool,
 }
 
 impl Damage {
-    /// Damage at an absolute offset of a file, whose key is right as far as that is known.
+    /// Damage at an absolute offset of a file. The key is not suspected.
     pub(crate) fn new(path: Option<&Path>, offset: u64, finding: Finding) -> Self {
         Self {
             path: path.map(Into::into),
@@ -188,7 +189,7 @@ impl fmt::Display for Damage {
             finding.actual()
         )?;
         if *wrong_key {
-            f.write_str(". No record checks but the structure is sound: this is probably the wrong key. Leave the file as it is and read it with the key that it was written with")
+            f.write_str(". No record was verified and the structure is sound: this is probably the wrong key. Leave the file as it is and read it with the key that it was written with")
         } else {
             f.write_str(
                 ". `seglake verify` lists all damage; on_damage=\"skip\" reads the sound records",
@@ -197,72 +198,72 @@ impl fmt::Display for Damage {
     }
 }
 
-/// What a check found: the numbers behind [`Damage`], formatted only when somebody asks.
+/// What a check found: the numbers of [`Damage`], formatted only when displayed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Finding {
-    /// A stored checksum is not that of the bytes.
+    /// A stored checksum differs from the checksum of the bytes.
     Checksum {
         /// The checksum in the file.
         stored: u64,
-        /// The checksum of the bytes in the file. `None` under a secret key: it would be just what a forger lacks.
+        /// The checksum of the bytes in the file. `None` under a secret key: a forger could use it.
         computed: Option<u64>,
     },
-    /// The file ends inside the fields that say how long things are.
+    /// The file ends inside a header or length field.
     Truncated {
         /// How many bytes those fields need.
         needed: u64,
-        /// How many are left.
+        /// How many bytes are left.
         available: u64,
     },
-    /// A record needs more bytes than are left.
+    /// A record's lengths reach past the end of the file.
     TooLong {
-        /// How many bytes the record says it has.
+        /// How many bytes the record has by its own lengths.
         needed: u64,
-        /// How many are left.
+        /// How many bytes are left.
         available: u64,
     },
     /// Bytes that must be zero are not.
     Nonzero {
-        /// The absolute offset behind the last byte that is not zero.
+        /// The absolute offset after the last byte that is not zero.
         until: u64,
     },
     /// A UUID is not version 6, variant 10 (RFC 9562).
     BadUuid {
-        /// The UUID that was there, in network byte order.
+        /// The UUID that was found, in network byte order.
         uuid: [u8; 16],
     },
-    /// A UUID is not greater than the one before it.
+    /// A UUID is not greater than its predecessor.
     OutOfOrder {
-        /// The last good UUID, in network byte order.
+        /// The last verified UUID, in network byte order.
         last: [u8; 16],
-        /// The UUID that was there, in network byte order.
+        /// The UUID that was found, in network byte order.
         uuid: [u8; 16],
     },
-    /// A number is not what it has to be.
+    /// A number differs from its expected value.
     Number {
-        /// The ledger's word for it.
+        /// The cause, as in the ledger.
         cause: Cause,
-        /// What the number is, for example `the number of partitions`.
+        /// The number's name, for example `the number of partitions`.
         what: &'static str,
-        /// What it has to be.
+        /// The expected value.
         expected: u64,
-        /// What it is.
+        /// The value that was found.
         actual: u64,
     },
-    /// Anything else, in words.
+    /// Any other finding, as text.
     Words {
-        /// The ledger's word for it.
+        /// The cause, as in the ledger.
         cause: Cause,
-        /// What should have been there.
+        /// What was expected.
         expected: Cow<'static, str>,
-        /// What was there.
+        /// What was found.
         actual: Cow<'static, str>,
     },
 }
 
 impl Finding {
-    /// A finding in words.
+    /// A finding as text.
     pub(crate) fn words(
         cause: Cause,
         expected: impl Into<Cow<'static, str>>,
@@ -275,7 +276,7 @@ impl Finding {
         }
     }
 
-    /// The ledger's word for what was found.
+    /// The cause of the finding, as in the ledger.
     #[must_use]
     pub fn cause(&self) -> Cause {
         match self {
@@ -289,7 +290,7 @@ impl Finding {
         }
     }
 
-    /// What should have been there.
+    /// What was expected.
     #[must_use]
     pub fn expected(&self) -> String {
         match self {
@@ -297,8 +298,8 @@ impl Finding {
             Self::Truncated { needed, .. } => {
                 format!("at least {needed} bytes for a record's header")
             }
-            Self::TooLong { needed, .. } => format!("{needed} bytes, as the record's lengths say"),
-            Self::Nonzero { .. } => "unused space of zeros to the end of the file".to_owned(),
+            Self::TooLong { needed, .. } => format!("{needed} bytes, by the record's lengths"),
+            Self::Nonzero { .. } => "unused space: zeros to the end of the file".to_owned(),
             Self::BadUuid { .. } => "a UUID of version 6, variant 10".to_owned(),
             Self::OutOfOrder { last, .. } => {
                 format!("a UUID greater than {}", Uuid::from_bytes(*last))
@@ -308,19 +309,19 @@ impl Finding {
         }
     }
 
-    /// What was there.
+    /// What was found.
     #[must_use]
     pub fn actual(&self) -> String {
         match self {
             Self::Checksum { computed, .. } => computed.map_or_else(
-                || "bytes whose checksum under the secret key is another".to_owned(),
-                |computed| format!("bytes whose checksum is {computed:#018x}"),
+                || "bytes with another checksum under the secret key".to_owned(),
+                |computed| format!("bytes with checksum {computed:#018x}"),
             ),
             Self::Truncated { available, .. } | Self::TooLong { available, .. } => {
                 format!("{available} bytes left in the file")
             }
             Self::Nonzero { until } => format!(
-                "other bytes, the last of them at offset {}",
+                "nonzero bytes, the last of them at offset {}",
                 until.saturating_sub(1)
             ),
             Self::BadUuid { uuid } | Self::OutOfOrder { uuid, .. } => {
@@ -335,16 +336,16 @@ impl Finding {
 /// A broken invariant: a bug in seglake. No file that was read has been changed.
 #[derive(Debug)]
 pub struct Bug {
-    /// What holds as long as there is no bug.
+    /// What is true as long as there is no bug.
     pub(crate) expected: &'static str,
-    /// What was there instead, where more is known than that the expected was not.
+    /// What was found instead, if that is known.
     pub(crate) found: Option<String>,
     /// Where in the code it was expected.
     pub(crate) at: &'static Location<'static>,
 }
 
 impl Bug {
-    /// Panics in builds with debug assertions.
+    /// The error for a broken invariant. Panics in builds with debug assertions.
     #[cold]
     #[track_caller]
     pub(crate) fn error(expected: &'static str, found: Option<String>) -> Error {

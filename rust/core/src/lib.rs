@@ -1,7 +1,8 @@
-//! Reads, writes and verifies binary log segments: every record is checked, and every byte of a damaged file is accounted
-//! for.
+//! Reads, writes and verifies binary log segments. Every record is verified, and the ledger of a damaged file accounts
+//! for every byte.
 //!
-//! Five families of segments are known; [`format`](mod@format) has a module for each. Reading is strict: damage is an error.
+//! There are five families of segments; [`format`](mod@format) has a module for each. Reading is strict by default:
+//! damage is an error.
 //!
 //! ```
 //! use seglake::format::active;
@@ -35,22 +36,22 @@
 //!
 //! # Features
 //!
-//! - `chunked`, on by default: chunked segments, and zstd, which is C and has to be compiled. Without it that format is not in
-//!   the [table](format::FORMATS), so its files are of no known format, and there is no verb `index`.
+//! - `chunked`, on by default: chunked segments, and zstd, which is compiled from C. Without the feature, this format
+//!   is not in the [table](format::FORMATS), its files are of an unknown format, and there is no verb `index`.
 //! - `arrow`: Arrow record batches ([`columns`]).
 //! - `faults`: file operations that fail on purpose, for tests.
 //!
-//! No enum has other variants with a feature than without it.
+//! The variants of enums do not depend on features.
 //!
 //! # From whole files to bytes
 //!
-//! [`Reader::skip_damage`] reads the good records of a damaged file; [`verbs`] are what else is done with whole files: recover,
-//! convert, seal, diagnose. [`Options`] are how to read, [`WriteOptions`](format::WriteOptions) how to write.
+//! [`Reader::skip_damage`] reads the sound records of a damaged file. [`verbs`] has functions for whole files: recover,
+//! convert, seal, diagnose. [`Options`] are for reading, [`WriteOptions`](format::WriteOptions) for writing.
 //!
-//! Below that, bytes flow one way: a [`source`] gives windows, a [`format`](mod@format)'s [`Walk`](format::Walk) turns them into
-//! checked records and ranges of the [`ledger`], and [`columns`] and [`verbs`] make Arrow batches and reports of those. There is
-//! one walk per format, so no two readers can disagree about a byte. It gives batches of records that borrow from the window,
-//! so nothing is copied:
+//! Below that, bytes flow one way. A [`source`] reads windows. A [`format`](mod@format)'s [`Walk`](format::Walk) turns
+//! them into verified records and ranges of the [`ledger`]. [`columns`] and [`verbs`] make Arrow batches and reports of
+//! those. There is one walk for each format, so all readers agree about every byte. Its batches of records borrow from
+//! the window, so nothing is copied:
 //!
 //! ```
 //! use std::sync::Arc;

@@ -196,8 +196,7 @@ impl Selection {
         });
         if bytes > MAX_DATA_BYTES {
             return Err(Error::Usage(format!(
-                "the records that were looked up have {bytes} bytes, more than one Arrow batch can have: look up fewer at \
-                 once"
+                "the records that were looked up have {bytes} bytes, more than one Arrow batch holds: look up fewer"
             )));
         }
         self.batch(columns, hits.places.len())

@@ -211,8 +211,7 @@ impl SideBySide {
     pub(super) fn next_batch(&mut self, report: &mut Report) -> Result<Option<Batch>> {
         if self.process != std::process::id() {
             return Err(Error::Usage(
-                "these batches are read by threads of another process, from which this one was forked: open the file again \
-                 here".to_owned(),
+                "threads of the parent process read these batches, and this one is a fork: open the file again".to_owned(),
             ));
         }
         // Polled here too, because a batch may be available at every call.

@@ -1,12 +1,15 @@
-//! The ranges of an index or table of contents, which come last: only the walk through what it points at shows them.
+//! Emits the ranges of an index or table of contents, which come last: they can only be verified by the units that
+//! entries name.
 
 use super::Span;
 use crate::error::Result;
 use crate::limits::LIMITS;
 
-/// Has `lay` append ranges, which says whether there are more, until there are enough for a step. Gives whether there are more.
+/// Calls `lay` until there are enough ranges for a step, or no more. `lay` appends ranges and returns whether there are
+/// more. Returns whether there are more.
 ///
-/// Those in front of `given` were given before, by a walk that this one goes on with. It becomes where the last one ends.
+/// Ranges before `given` were emitted by an earlier walk, from which this one resumed. `given` becomes the end of the
+/// last range.
 ///
 /// # Errors
 /// Those of `lay`.

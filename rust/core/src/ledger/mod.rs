@@ -1,4 +1,4 @@
-//! The ledger: contiguous byte ranges that cover a file exactly, each with what it is and, where it is damaged, why.
+//! The ledger: contiguous byte ranges that cover a file exactly. Each has a kind and, if it is damaged, a cause.
 
 mod last;
 mod notes;

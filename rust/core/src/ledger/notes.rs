@@ -1,5 +1,5 @@
-//! What a walk notes of an index or table of contents until it can say it: stretches of it with a cause each, in few bytes, which
-//! go to a temporary file where there are many.
+//! Pending ranges of an index or table of contents, each with a cause. A walk collects them until it can emit them.
+//! Each takes few bytes, and many spill to a temporary file.
 
 use serde::de::{Error as _, SeqAccess, Visitor};
 use serde::ser::{Error as _, SerializeSeq};
@@ -10,10 +10,10 @@ use crate::error::Result;
 use crate::limits::LIMITS;
 use crate::output::Spool;
 
-/// The most that a note takes: two numbers of seven bits to a byte, and the cause.
+/// The longest encoding of a note: two numbers with seven bits in each byte, and the cause.
 const MAX_NOTE_BYTES: usize = 2 * 10 + 1;
 
-/// A stretch and what is wrong with it. What it is counted in, bytes or entries, is the format's.
+/// A pending range and its cause. Its unit, bytes or entries, depends on the format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Note {
     /// Where it begins.
@@ -23,14 +23,14 @@ pub(crate) struct Note {
     pub(crate) cause: Cause,
 }
 
-/// Notes that ascend. Those that touch and have the same cause are one.
+/// Pending ranges, ascending. Adjacent ones with the same cause are merged.
 #[derive(Debug)]
 pub(crate) struct Notes {
     spool: Spool,
-    /// Where the last of those in the spool ends.
+    /// The end of the last one in the spool.
     spooled: u64,
     first: Option<Note>,
-    /// The last one, which may still grow, is in no spool yet.
+    /// The last one. It may still grow, so it is not in the spool.
     last: Option<Note>,
 }
 
@@ -46,10 +46,10 @@ impl Default for Notes {
 }
 
 impl Notes {
-    /// Adds a note behind those that are there.
+    /// Appends a note.
     ///
     /// # Errors
-    /// [`Error::Io`](crate::Error::Io) where they are many and there is no room for a temporary file.
+    /// [`Error::Io`](crate::Error::Io) if many notes spill and the temporary file cannot be written.
     pub(crate) fn push(&mut self, note: Note) -> Result<()> {
         let is_only = self.first == self.last;
         match &mut self.last {
@@ -78,12 +78,12 @@ impl Notes {
         Ok(())
     }
 
-    /// The first one. Where it can still grow, as far as it is known.
+    /// The first one; if it may still grow, its current range.
     pub(crate) const fn first(&self) -> Option<Note> {
         self.first
     }
 
-    /// Where the last one ends; 0 where there are none.
+    /// The end of the last one; 0 if there are none.
     pub(crate) fn end(&self) -> u64 {
         self.last.map_or(0, |last| last.end)
     }
@@ -100,10 +100,10 @@ impl Notes {
         }
     }
 
-    /// The note at a place, which then is that of the next.
+    /// Returns the note at `place` and moves `place` to the next.
     ///
     /// # Errors
-    /// [`Error::Io`](crate::Error::Io) where they cannot be read.
+    /// [`Error::Io`](crate::Error::Io) if they cannot be read.
     pub(crate) fn next(&self, place: &mut Place) -> Result<Option<Note>> {
         if place.read >= self.spool.len() {
             let last = self.last.filter(|last| last.start >= place.end);
@@ -130,12 +130,12 @@ impl Notes {
     }
 }
 
-/// How far notes have been read.
+/// A reading position among the notes.
 #[derive(Debug, Default)]
 pub(crate) struct Place {
-    /// How many bytes of the spool.
+    /// The offset in the spool.
     read: u64,
-    /// Where the note before ended.
+    /// The end of the previous note.
     end: u64,
     bytes: Vec<u8>,
     used: usize,
@@ -164,7 +164,7 @@ impl Iterator for Iter<'_> {
     }
 }
 
-/// Appends a number, seven bits to a byte, the lowest first.
+/// Appends a number, seven bits in each byte, the lowest first.
 fn put(out: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         out.push(number.to_le_bytes()[0] | 0x80);
@@ -173,7 +173,7 @@ fn put(out: &mut Vec<u8>, mut number: u64) {
     out.push(number.to_le_bytes()[0]);
 }
 
-/// The number at `at`, which then is behind it.
+/// Reads the number at `at`, and moves `at` past it.
 fn take(bytes: &[u8], at: &mut usize) -> u64 {
     let mut number = 0;
     for shift in (0..u64::BITS).step_by(7) {
@@ -258,7 +258,7 @@ mod tests {
 
     #[test]
     fn notes_come_back_as_they_were_put_also_from_a_file() {
-        // The last lot takes more than a spool's buffer.
+        // The last count needs more than a spool's buffer.
         for count in [0, 1, 2, 3, 50, 300_000] {
             let (notes, plain) = many(count);
             assert_eq!(notes.is_empty(), plain.is_empty());

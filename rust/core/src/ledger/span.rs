@@ -1,4 +1,4 @@
-//! One range of a ledger, and what it is.
+//! A range of a ledger and its kind.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,9 +6,9 @@ use crate::cause::Cause;
 use crate::words::words;
 
 words! {
-    /// What a range of bytes is.
+    /// The kind of a range.
     Kind {
-        /// Bytes that say where or how many other things are.
+        /// Bytes with the places or counts of other units.
         Header = "header",
         /// A record.
         Record = "record",
@@ -18,34 +18,34 @@ words! {
         Block = "block",
         /// Zeros up to the next aligned offset.
         Padding = "padding",
-        /// Zeros to the end of the file, not yet written to.
+        /// Zeros to the end of the file: space that was never written to.
         Unused = "unused",
-        /// Damage with nothing sound behind it: an interrupted write.
+        /// Damage with nothing sound after it: an interrupted write.
         TornTail = "torn_tail",
         /// Any other damage.
         Corrupt = "corrupt",
-        /// The checksums behind a sealed segment.
+        /// The checksums at the end of a sealed segment.
         Trailer = "trailer",
     }
 }
 
 impl Kind {
-    /// Whether touching ranges of this kind and the same cause are one.
+    /// Whether adjacent ranges of this kind and the same cause are merged.
     pub(crate) const fn joins(self) -> bool {
         !matches!(self, Self::Record | Self::Chunk | Self::Block)
     }
 }
 
-/// One range of a ledger: bytes `start` to `end`, half-open, absolute file offsets.
+/// A range of a ledger: bytes `start` to `end`, half-open, absolute file offsets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Span {
     /// The first byte.
     pub start: u64,
-    /// The byte behind the last.
+    /// The offset after the last byte.
     pub end: u64,
-    /// What the range is.
+    /// The kind of the range.
     pub kind: Kind,
-    /// Why it is damage; `None` where nothing is wrong.
+    /// The cause of the damage; `None` if the range is sound.
     pub cause: Option<Cause>,
 }
 
@@ -67,14 +67,14 @@ impl Span {
     }
 }
 
-/// Good records one directly behind the other, each of which is a range of its own.
+/// Adjacent sound records, each of which is a range of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordRun {
     /// Where the first begins, in bytes from the start of the file.
     pub start: u64,
-    /// The offset behind the last.
+    /// The offset after the last.
     pub end: u64,
-    /// How many there are.
+    /// The number of records.
     pub records: u64,
 }
 

@@ -1,20 +1,20 @@
-//! Which stretches of a file have been read, and the ranges at their ends: where two stretches meet, two ranges can be one.
+//! The ranges of a file that were read, and the spans at their ends: where two ranges meet, two spans can be one.
 
 use super::Span;
 
-/// A stretch of ranges in file order. Whoever prunes leaves gaps in it: what is in those is of no other part either.
+/// A range with spans in file order. A pruned walk leaves gaps in it, and no other part reads those either.
 #[derive(Clone, Copy, Debug)]
 struct Stretch {
     first: Span,
     last: Span,
 }
 
-/// Stretches: those of one walk in the order in which it gave them, of several walks in file order.
+/// Ranges that were read: of one walk in the order in which it read them, of several walks in file order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Stretches(Vec<Stretch>);
 
 impl Stretches {
-    /// Adds the next ranges of a walk.
+    /// Adds the next spans of a walk.
     pub(crate) fn extend(&mut self, spans: &[Span]) {
         for run in spans.chunk_by(|span, next| span.end <= next.start) {
             let (Some(first), Some(last)) = (run.first(), run.last()) else {
@@ -30,7 +30,7 @@ impl Stretches {
         }
     }
 
-    /// Adds the stretches of another walk, of another part of the file. Gives the ranges that were two.
+    /// Adds the ranges of a walk of another part of the file. Returns the spans that were merged from two.
     pub(crate) fn merge(&mut self, other: &Self) -> Vec<Span> {
         let mut all = std::mem::take(&mut self.0);
         all.extend_from_slice(&other.0);
@@ -49,7 +49,7 @@ impl Stretches {
 }
 
 impl Stretch {
-    /// Adds the stretch behind this one. If its first range and the last one here are one, gives that.
+    /// Adds the range after this one. If its first span and the last one here are one, returns the merged span.
     fn append(&mut self, next: &Self) -> Option<Span> {
         let (before, behind) = (self.last, next.first);
         let is_one =

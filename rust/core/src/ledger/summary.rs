@@ -1,11 +1,11 @@
-//! Sums over what a walk found.
+//! Sums over the records and ranges of a walk.
 
 use std::path::{Path, PathBuf};
 
 use super::{RecordRun, Span, Stretches, Totals};
 use crate::record::{Checked, Rows};
 
-/// What was found in a file, or in the part of it that has been read: sums, and the first damaged ranges.
+/// A summary of a file, or of the part of it that was read: sums, and the first damaged ranges.
 #[derive(Clone, Debug)]
 pub struct Summary {
     /// The file, if it has a name.
@@ -14,26 +14,26 @@ pub struct Summary {
     pub checked: Checked,
     /// The length of the whole file, in bytes.
     pub size: u64,
-    /// How many bytes the ranges below cover.
+    /// How many bytes were read.
     pub bytes: u64,
-    /// How many records are good.
+    /// The number of sound records.
     pub records: u64,
-    /// The least time of a record that was given out, in microseconds since 1970-01-01 UTC.
+    /// The least time of an emitted record, in microseconds since 1970-01-01 UTC.
     pub first_timestamp: Option<i64>,
-    /// The greatest.
+    /// The greatest time of an emitted record, in the same unit.
     pub last_timestamp: Option<i64>,
-    /// Bytes and ranges by kind and cause.
+    /// Bytes and number of ranges by kind and cause.
     pub totals: Totals,
     /// The first [`MAX_DAMAGE`](Self::MAX_DAMAGE) damaged ranges, in file order.
     pub damage: Vec<Span>,
-    /// Whether there are more damaged ranges than `damage` holds; `totals` count them all.
+    /// Whether there are more damaged ranges than `damage` lists. `totals` include all of them.
     pub truncated: bool,
     suspects_key: bool,
     stretches: Stretches,
 }
 
 impl Summary {
-    /// How many damaged ranges a summary names.
+    /// The most damaged ranges that a summary lists.
     pub const MAX_DAMAGE: usize = 10_000;
 
     /// An empty summary of a file of `size` bytes.
@@ -55,7 +55,7 @@ impl Summary {
         }
     }
 
-    /// Adds what a step of a walk found: its ranges, as a run where they are one, and its good records.
+    /// Adds a walk's step: its ranges, as a run if they are one, and its sound records.
     pub fn add(&mut self, run: Option<&RecordRun>, spans: &[Span], rows: &dyn Rows) {
         if let Some(run) = run {
             self.stretches.extend(&[run.span()]);
@@ -74,15 +74,14 @@ impl Summary {
         self.widen(least, greatest);
     }
 
-    /// Takes over what is known of the whole of what has been read: how its records are checked, and whether the key is probably
-    /// wrong.
+    /// Sets what applies to everything read: how records are checked, and whether the key is probably wrong.
     pub const fn note(&mut self, checked: Checked, suspects_key: bool) {
         self.checked = checked;
         self.suspects_key = suspects_key;
     }
 
-    /// Adds what was found in another [part](crate::format::Part) of the same file. The summaries of all parts, in any order,
-    /// make that of the whole.
+    /// Adds the summary of another [part](crate::format::Part) of the same file. The summaries of all parts, in any
+    /// order, add up to that of the whole file.
     pub fn merge(&mut self, part: &Self) {
         self.records += part.records;
         self.widen(part.first_timestamp, part.last_timestamp);
@@ -95,7 +94,7 @@ impl Summary {
             !joined.iter().any(holds)
         };
         self.damage.retain(|span| is_whole(&span));
-        // Two halves are not to count as two where no more can be named.
+        // The two halves of a merged range are left out, so that they do not use two places of a full list.
         for span in part.damage.iter().filter(is_whole).chain(&joined) {
             if span.is_damage() {
                 self.name(*span);
@@ -106,14 +105,14 @@ impl Summary {
         self.suspects_key |= part.suspects_key;
     }
 
-    /// Takes in the least and the greatest time of other records.
+    /// Extends the range of times.
     fn widen(&mut self, least: Option<i64>, greatest: Option<i64>) {
         let first = self.first_timestamp.into_iter().chain(least);
         self.first_timestamp = first.min();
         self.last_timestamp = self.last_timestamp.max(greatest);
     }
 
-    /// Names a damaged range, in its place: those of an index come last though they are first in the file.
+    /// Lists a damaged range at its place. Ranges of an index come last although they are first in the file.
     fn name(&mut self, span: Span) {
         let is_last = self
             .damage
@@ -132,13 +131,13 @@ impl Summary {
         }
     }
 
-    /// Whether nothing is damaged.
+    /// Whether no range is damaged.
     #[must_use]
     pub fn is_sound(&self) -> bool {
         self.totals.is_sound()
     }
 
-    /// Whether nothing checked though the structure is sound to the end: the key is probably not the file's.
+    /// Whether no record was verified although the structure is sound to the end: the key is probably not the file's.
     #[must_use]
     pub const fn wrong_key(&self) -> bool {
         self.suspects_key

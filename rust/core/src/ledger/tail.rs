@@ -1,27 +1,27 @@
-//! Torn tail or corrupt: what a damaged range is.
+//! Whether a damaged range is a torn tail or corrupt.
 
 use serde::{Deserialize, Serialize};
 
 use super::{Cause, Kind};
 
-/// What becomes of damage in a file that is appended to.
+/// What follows damage in a file that is appended to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Fate {
-    /// Something good follows, or the search for it was given up.
+    /// A sound unit follows, or the search for it was ended by its budget.
     Corrupt,
-    /// Nothing good follows.
+    /// No sound unit follows.
     Torn,
-    /// Nothing good follows, and nothing in the file checks at all: it may be another key's.
+    /// No sound unit follows, and nothing in the file was verified. The key may be wrong.
     Unchecked,
 }
 
 impl Fate {
-    /// Nothing good follows, in a file in which something checks or not.
+    /// The fate if no sound unit follows. `checked` says whether anything in the file was verified.
     pub(crate) const fn of_tail(checked: bool) -> Self {
         if checked { Self::Torn } else { Self::Unchecked }
     }
 
-    /// Rule 3: what damage with this cause is, in a file that is appended to.
+    /// Rule 3: the kind of damage with this cause, in a file that is appended to.
     pub(crate) const fn kind(self, cause: Cause) -> Kind {
         let is_torn = match self {
             Self::Corrupt => false,
@@ -36,7 +36,8 @@ impl Fate {
     }
 }
 
-/// Rule 5: what damage with this cause is, in a file that is written whole, if it reaches the end of the file or not.
+/// Rule 5: the kind of damage with this cause, in a file that is written whole. `reaches_end` says whether it reaches
+/// the end of the file.
 pub(crate) const fn whole_kind(cause: Cause, reaches_end: bool) -> Kind {
     if reaches_end && is_missing(cause) {
         Kind::TornTail
@@ -45,8 +46,8 @@ pub(crate) const fn whole_kind(cause: Cause, reaches_end: bool) -> Kind {
     }
 }
 
-/// Rule 4: where a torn tail ends whose last byte that is not zero is in front of `data_end`, in a file of `len` bytes in which
-/// things begin at multiples of `alignment`. What is behind it is unused.
+/// Rule 4: where a torn tail ends. Its last nonzero byte is before `data_end`, the file has `len` bytes, and units
+/// begin at multiples of `alignment`. The bytes after the tail are unused.
 pub(crate) const fn tail_end(data_end: u64, alignment: u64, len: u64) -> u64 {
     match data_end.checked_next_multiple_of(alignment) {
         Some(end) if end < len => end,
@@ -54,7 +55,7 @@ pub(crate) const fn tail_end(data_end: u64, alignment: u64, len: u64) -> u64 {
     }
 }
 
-/// Whether something that checks was refused for this: that is what it is, whatever follows.
+/// Whether a verified unit was refused for this cause. Then the cause stays, whatever follows.
 pub(crate) const fn is_refused(cause: Cause) -> bool {
     matches!(
         cause,
@@ -66,7 +67,7 @@ pub(crate) const fn is_refused(cause: Cause) -> bool {
     )
 }
 
-/// Whether this says that bytes are missing, as they are behind a write that was interrupted.
+/// Whether the cause says that bytes are missing, as after an interrupted write.
 const fn is_missing(cause: Cause) -> bool {
     matches!(
         cause,
@@ -84,7 +85,7 @@ mod tests {
             assert_eq!(Fate::Corrupt.kind(cause), Kind::Corrupt);
             let is_torn = |checked| Fate::of_tail(checked).kind(cause) == Kind::TornTail;
             assert_eq!(is_torn(true), !is_refused(cause), "{cause}");
-            // Under another key nothing checks: only what is missing under any key is torn.
+            // Under another key nothing is verified. Then only damage of missing bytes is torn.
             assert_eq!(is_torn(false), is_missing(cause), "{cause}");
             assert!(!(is_refused(cause) && is_missing(cause)), "{cause}");
         }

@@ -1,4 +1,4 @@
-//! Tilings and totals, which are tested together.
+//! Tests of tilings and totals together.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ const SORTS: [(Kind, Option<Cause>); 7] = [
     (Kind::Unused, None),
 ];
 
-/// Ranges of so many bytes one behind the other; none has no bytes.
+/// Adjacent ranges of so many bytes; some are empty.
 fn pieces() -> impl Strategy<Value = Vec<(u64, (Kind, Option<Cause>))>> {
     prop::collection::vec((1..5_u64, prop::sample::select(&SORTS[..])), 0..30)
 }
@@ -30,7 +30,7 @@ fn span(start: u64, end: u64, (kind, cause): (Kind, Option<Cause>)) -> Span {
     }
 }
 
-/// The ranges that a ledger has of these pieces, laid from `start` on.
+/// The ledger's ranges for these pieces, from `start` on.
 fn laid(start: u64, pieces: &[(u64, (Kind, Option<Cause>))]) -> Vec<Span> {
     let mut spans: Vec<Span> = Vec::new();
     let mut at = start;
@@ -53,7 +53,7 @@ proptest! {
         for (place, &(len, (kind, cause))) in pieces.iter().enumerate() {
             at += len;
             tiling.cover(at, kind, cause, &mut spans);
-            // What is covered already is not covered again.
+            // Covered bytes are not covered again.
             tiling.cover(at, Kind::Header, None, &mut spans);
             tiling.cover(at - 1, Kind::Header, None, &mut spans);
             prop_assert_eq!(tiling.held().is_some(), kind.joins());
@@ -101,7 +101,7 @@ fn records_are_ranges_of_their_own() {
     let mut tiling = Tiling::default();
     let mut spans = Vec::new();
     tiling.cover(3, torn.0, torn.1, &mut spans);
-    assert_eq!(tiling.cover_run(9, 2), None, "a range is held back");
+    assert_eq!(tiling.cover_run(9, 2), None, "a range is pending");
     tiling.cover_records([5, 9].into_iter(), &mut spans);
     let records = [(3, 5), (5, 9)].map(|(start, end)| span(start, end, SORTS[0]));
     assert_eq!(spans, [span(0, 3, torn), records[0], records[1]]);

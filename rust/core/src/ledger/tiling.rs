@@ -1,10 +1,10 @@
-//! Ranges laid end to end.
+//! Adjacent ranges.
 
 use super::{Kind, RecordRun, Span};
 use crate::cause::Cause;
 
-/// Lays ranges end to end. Each call says only where the next range ends, so they cover the file exactly by construction;
-/// touching ranges of the same kind and cause become one, except records, chunks and blocks.
+/// Makes adjacent ranges. Each call says only where the next range ends, so they cover the file exactly by
+/// construction. Adjacent ranges of the same kind and cause are merged, except records, chunks and blocks.
 #[derive(Debug, Default)]
 pub(crate) struct Tiling {
     end: u64,
@@ -12,17 +12,17 @@ pub(crate) struct Tiling {
 }
 
 impl Tiling {
-    /// Goes on at `offset`, up to which `held` may reach.
+    /// Resumes at `offset`. A pending range may end there.
     pub(crate) const fn resume(offset: u64, held: Option<Span>) -> Self {
         Self { end: offset, held }
     }
 
-    /// The range that is held back because what comes next may be of the same kind and cause.
+    /// The pending range, which the next bytes may extend.
     pub(crate) const fn held(&self) -> Option<Span> {
         self.held
     }
 
-    /// Covers the bytes up to `end` and appends to `out` what is now known to be a whole range.
+    /// Covers the bytes up to `end`, and appends the ranges that are complete now to `out`.
     pub(crate) fn cover(
         &mut self,
         end: u64,
@@ -51,7 +51,7 @@ impl Tiling {
         }
     }
 
-    /// Covers records that end at these ascending offsets, one behind the other.
+    /// Covers adjacent records that end at these ascending offsets.
     pub(crate) fn cover_records(&mut self, ends: impl Iterator<Item = u64>, out: &mut Vec<Span>) {
         out.extend(self.held.take());
         let start = &mut self.end;
@@ -63,8 +63,8 @@ impl Tiling {
         }));
     }
 
-    /// As [`cover_records`](Self::cover_records), of so many that end at `end` together; `None`, and nothing is covered, where a
-    /// range in front of them is still held back.
+    /// As [`cover_records`](Self::cover_records), for `records` records up to `end`. Returns `None`, without covering
+    /// them, if a range before them is pending.
     pub(crate) fn cover_run(&mut self, end: u64, records: u64) -> Option<RecordRun> {
         if self.held.is_some() {
             return None;
@@ -77,7 +77,7 @@ impl Tiling {
         })
     }
 
-    /// Appends the range that was still held back, which nothing can grow any more.
+    /// Appends the pending range, which is complete now.
     pub(crate) fn finish(&mut self, out: &mut Vec<Span>) {
         out.extend(self.held.take());
     }

@@ -6,20 +6,20 @@ use super::{Kind, RecordRun, Span};
 use crate::bug::OrBug;
 use crate::cause::Cause;
 
-/// Bytes and ranges of one kind and cause.
+/// The sum of ranges of one kind and cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Total {
-    /// What the ranges are.
+    /// The kind of the ranges.
     pub kind: Kind,
-    /// Why they are damage, if they are.
+    /// The cause of their damage, if they are damaged.
     pub cause: Option<Cause>,
-    /// How many bytes they have together.
+    /// Their total bytes.
     pub bytes: u64,
-    /// How many ranges there are.
+    /// The number of ranges.
     pub ranges: u64,
 }
 
-/// Sums over a ledger by kind and cause: a handful of rows, however long the file.
+/// Sums over a ledger by kind and cause: a few rows, however long the file is.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Totals(Vec<Total>);
@@ -30,7 +30,7 @@ impl Totals {
         self.add_all(std::slice::from_ref(span));
     }
 
-    /// Adds ranges, and tells whether any is damage.
+    /// Adds ranges. Returns whether any is damaged.
     pub fn add_all(&mut self, mut spans: &[Span]) -> bool {
         let mut damaged = false;
         while let [first, ..] = spans {
@@ -54,7 +54,7 @@ impl Totals {
         damaged
     }
 
-    /// Adds records that are a range each.
+    /// Adds records, each of which is a range.
     pub fn add_records(&mut self, run: &RecordRun) {
         let span = run.span();
         self.add_run(Total {
@@ -65,14 +65,14 @@ impl Totals {
         });
     }
 
-    /// Adds the sums over another stretch.
+    /// Adds the sums over another range of the file.
     pub(crate) fn merge(&mut self, other: &Self) {
         for run in &other.0 {
             self.add_run(*run);
         }
     }
 
-    /// Counts two ranges of the same kind and cause as this one.
+    /// Subtracts one range: two adjacent ranges of the kind and cause of `span` are merged.
     pub(crate) fn join(&mut self, span: &Span) {
         let same = |total: &&mut Total| total.kind == span.kind && total.cause == span.cause;
         if let Some(total) = self.0.iter_mut().find(same) {
@@ -94,7 +94,7 @@ impl Totals {
         }
     }
 
-    /// The number of bytes of all ranges.
+    /// The total bytes of all ranges.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.0.iter().map(|total| total.bytes).sum()
@@ -106,7 +106,7 @@ impl Totals {
         &self.0
     }
 
-    /// Whether no range is damage.
+    /// Whether no range is damaged.
     #[must_use]
     pub fn is_sound(&self) -> bool {
         self.0.iter().all(|total| total.cause.is_none())

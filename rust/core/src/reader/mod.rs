@@ -1,5 +1,4 @@
-//! The front page's functions and the reader that they return. Everything is composed of what the other rooms offer: no
-//! format is known here, and nothing is decided here.
+//! The functions of the front page, and the reader that they return. They only call other modules.
 
 mod records;
 
@@ -16,10 +15,11 @@ use crate::verbs::{self, Ledger, Report};
 
 pub use records::Records;
 
-/// Opens a file to read. The format is detected, and reading is strict: it stops with an error at the first damage.
+/// Opens a file for reading. The format is detected. Reading is strict: it stops with an error at the first damage.
 ///
 /// # Errors
-/// [`Error::Io`](crate::Error::Io) if the file cannot be opened or read; [`Error::Format`](crate::Error::Format) if it is of no known format.
+/// [`Error::Io`](crate::Error::Io) if the file cannot be opened or read; [`Error::Format`](crate::Error::Format) if its
+/// format is unknown.
 ///
 /// ```
 /// # let folder = tempfile::tempdir()?;
@@ -35,7 +35,7 @@ pub fn open(path: impl AsRef<Path>) -> Result<Reader> {
     Reader::open(path, Options::default())
 }
 
-/// Reads a file to its end and reports what is in it: how many records are good, and which byte ranges are damaged.
+/// Verifies a file to its end. The report has the number of sound records and the damaged byte ranges.
 ///
 /// # Errors
 /// As [`open`]. Damage is not an error: it is in the report.
@@ -45,7 +45,7 @@ pub fn open(path: impl AsRef<Path>) -> Result<Reader> {
 /// # let path = folder.path().join("greetings.active");
 /// # seglake::create(&seglake::format::active::FORMAT, &path)?.close()?;
 /// let report = seglake::verify(&path)?;
-/// println!("{}: {} good records", report.format.name, report.records);
+/// println!("{}: {} sound records", report.format.name, report.records);
 /// for range in &report.damage {
 ///     println!("bytes {}..{} are damaged", range.start, range.end);
 /// }
@@ -79,20 +79,20 @@ pub fn create(format: &Format, path: impl AsRef<Path>) -> Result<Box<dyn Writer>
     format::create(format, path.as_ref(), &WriteOptions::default())
 }
 
-/// An open file to read: its records, single records of it, its ledger.
+/// An open file: gives all its records, single records, and its ledger.
 ///
-/// Any number of these can be read from one reader, also side by side: each begins anew.
+/// A reader can be used any number of times, also in parallel. Each use begins at the file's beginning.
 pub struct Reader {
     source: Arc<dyn Source>,
     format: &'static Format,
-    /// With the format, so that it is detected once.
+    /// The options, with the detected format.
     options: Options,
-    /// Made when the first record is looked up.
+    /// Created at the first look-up.
     lookup: OnceLock<Box<dyn Lookup>>,
 }
 
 impl Reader {
-    /// Opens a file to read with these options.
+    /// Opens a file for reading with these options.
     ///
     /// # Errors
     /// As [`open`].
@@ -102,10 +102,11 @@ impl Reader {
         Self::new(Arc::new(file), options)
     }
 
-    /// Reads any source: bytes in memory ([`BytesSource`](crate::source::BytesSource)), a map, an object of a store.
+    /// Opens any source: bytes in memory ([`BytesSource`](crate::source::BytesSource)), a map, an object of a store.
     ///
     /// # Errors
-    /// [`Error::Io`](crate::Error::Io) if the source cannot be read; [`Error::Format`](crate::Error::Format) if it is of no known format.
+    /// [`Error::Io`](crate::Error::Io) if the source cannot be read; [`Error::Format`](crate::Error::Format) if its
+    /// format is unknown.
     pub fn new(source: Arc<dyn Source>, options: Options) -> Result<Self> {
         let format = format::resolve(&*source, &options)?;
         let options = options.format(format);
@@ -117,8 +118,8 @@ impl Reader {
         })
     }
 
-    /// The same file, read past damage: [`records`](Self::records) then gives all good records, and
-    /// [`Records::report`] and [`ledger`](Self::ledger) say what is wrong with the other bytes.
+    /// Returns a lenient reader: [`records`](Self::records) then returns all sound records. [`Records::report`] and
+    /// [`ledger`](Self::ledger) list the damaged ranges.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -160,21 +161,20 @@ impl Reader {
         self.format
     }
 
-    /// What each record has, in the order in which it is shown and written.
+    /// The columns of each record, in the order in which they are displayed and written.
     #[must_use]
     pub fn columns(&self) -> &'static [Column] {
         self.format.columns(&self.options)
     }
 
-    /// The records of the file from its beginning, in file order: all of them, unless [`Options::filter`] says
-    /// otherwise.
+    /// The records of the file in file order, as far as they match [`Options::filter`].
     #[must_use]
     pub fn records(&self) -> Records {
         self.read(self.walk())
     }
 
-    /// The records that a filter lets through, read from no more of the file than they can be in: where an index or table
-    /// of contents is proven, only what it points at. Damage elsewhere is not noticed.
+    /// The records that match a filter. If an index or table of contents is proven, only the bytes that it names for
+    /// them are read, and damage elsewhere is not reported.
     #[must_use]
     pub fn range(&self, filter: &Filter) -> Records {
         self.read(self.lookup().and_then(|lookup| lookup.range(filter)))
@@ -185,8 +185,8 @@ impl Reader {
         Records::new(self.columns(), walk, report)
     }
 
-    /// Reads in batches that borrow from what was read, without a copy of each record: what [`records`](Self::records) stands
-    /// on.
+    /// Opens a walk, which returns batches that borrow from its window, without copying each record.
+    /// [`records`](Self::records) is built on it.
     ///
     /// # Errors
     /// As [`format::open`](crate::format::open).
@@ -203,11 +203,14 @@ impl Reader {
         Ok(records.pop().flatten())
     }
 
-    /// Finds records, in any order: one or `None` for each that was asked for. Faster than one by one.
+    /// Finds records by identifiers in any order. Returns one or `None` for each identifier. This is faster than one
+    /// [`get`](Self::get) for each.
     ///
     /// # Errors
-    /// [`Error::Usage`](crate::Error::Usage) for an identifier that the format does not have; [`Error::Damage`](crate::Error::Damage) where damage may have been one of
-    /// the records, unless damage is [skipped](Self::skip_damage); [`Error::Limit`](crate::Error::Limit); [`Error::Io`](crate::Error::Io).
+    /// - [`Error::Usage`](crate::Error::Usage) for an identifier that the format does not have.
+    /// - [`Error::Damage`](crate::Error::Damage) if damage may have been one of the records, unless damage is
+    ///   [skipped](Self::skip_damage).
+    /// - [`Error::Limit`](crate::Error::Limit), [`Error::Io`](crate::Error::Io).
     pub fn get_many(&self, ids: &[RecordId]) -> Result<Vec<Option<Record>>> {
         let hits = self.lookup()?.get(ids)?;
         let columns = self.columns();
@@ -218,8 +221,8 @@ impl Reader {
         Ok(records)
     }
 
-    /// What [`get`](Self::get) and [`range`](Self::range) look up with. It is made once, and what it has proven of an index
-    /// holds for as long as the reader lives.
+    /// The look-up that [`get`](Self::get) and [`range`](Self::range) use. It is created once. What it proves of an
+    /// index stays proven as long as the reader lives.
     ///
     /// # Errors
     /// As [`format::lookup`](crate::format::lookup).
@@ -227,20 +230,21 @@ impl Reader {
         if let Some(lookup) = self.lookup.get() {
             return Ok(&**lookup);
         }
-        // Of two threads that come here at once, both use the one that is there first.
+        // If two threads arrive at once, both use the one that is stored first.
         let lookup = format::lookup(self.source.clone(), &self.options)?;
         Ok(&**self.lookup.get_or_init(|| lookup))
     }
 
-    /// Reads the file to its end, whatever is damaged, and reports.
+    /// Verifies the file to its end, past all damage.
     ///
     /// # Errors
-    /// [`Error::Io`](crate::Error::Io); [`Error::Interrupted`](crate::Error::Interrupted). Damage is not an error: it is in the report.
+    /// [`Error::Io`](crate::Error::Io); [`Error::Interrupted`](crate::Error::Interrupted). Damage is not an error: it
+    /// is in the report.
     pub fn verify(&self) -> Result<Report> {
         verbs::verify(self.source.clone(), &self.options, |_| Ok(()))
     }
 
-    /// All ranges of the file in file order: each record, and every other byte range with its cause if it is damaged.
+    /// All ranges of the file in file order: each record, and every other byte range, with its cause if it is damaged.
     ///
     /// # Errors
     /// As [`verbs::Ledger::new`](crate::verbs::Ledger::new).

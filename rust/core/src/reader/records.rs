@@ -1,4 +1,4 @@
-//! The records of a walk one by one, each a copy.
+//! Iterates over the records of a walk, copying each.
 
 use std::fmt;
 use std::iter::FusedIterator;
@@ -9,21 +9,21 @@ use crate::error::Result;
 use crate::record::{Column, Record};
 use crate::verbs::Report;
 
-/// The records of a file, in file order: an iterator that ends after its first error. It keeps the file open by itself.
+/// The records of a file, in file order: an iterator that ends after its first error. It keeps the file open.
 ///
-/// An error of beginning to read is the first item. Of a file that is still being written
-/// ([`Eof::Growing`](crate::format::Eof::Growing)) it ends where the file ends now.
+/// If the file could not be opened, the error is the first item. For a file that is still being written
+/// ([`Eof::Growing`](crate::format::Eof::Growing)) the iterator ends where the file ends now.
 pub struct Records {
     columns: &'static [Column],
-    /// What reads, or why it could not begin; `None` at the end.
+    /// The walk, or the error if it could not be opened; `None` at the end.
     walk: Option<Result<Box<dyn Walk>>>,
-    /// Those records of the walk's last step that were not returned yet.
+    /// The rows of the walk's last step that were not returned yet.
     rows: Range<usize>,
     report: Report,
 }
 
 impl Records {
-    /// What this walk gives, if it could begin. `report` is of nothing yet.
+    /// Iterates over `walk`. `report` is still empty.
     pub(super) const fn new(
         columns: &'static [Column],
         walk: Result<Box<dyn Walk>>,
@@ -37,8 +37,8 @@ impl Records {
         }
     }
 
-    /// What was found in the bytes that have been read so far. After the last record, that is all of the file, unless records
-    /// were chosen.
+    /// The report on the bytes that were read so far. After the last record it covers the whole file, unless a filter
+    /// was set.
     #[must_use]
     pub const fn report(&self) -> &Report {
         &self.report

@@ -1,4 +1,4 @@
-//! The buffers that columns are collected in, laid out as Arrow has them.
+//! Buffers for columns, laid out as Arrow's.
 
 use uuid::Uuid;
 use uuid::fmt::Hyphenated;
@@ -9,52 +9,52 @@ use super::{ColumnKind, UuidType, Value};
 use crate::saturating::saturating_i32;
 use crate::text::escape;
 
-/// One column being filled. Values are appended with the method of the column's kind, or with [`push`](Self::push); what is
-/// not of that kind is appended as null.
+/// A column that is being filled. Values are appended with the method of the column's kind, or with
+/// [`push`](Self::push). A value of another kind is appended as null.
 ///
-/// The `extend` methods append the values of many records. They do what the `push` methods do, and cost far less each.
+/// The `extend` methods append the values of many records, at a fraction of the cost of the `push` methods.
 #[derive(Debug)]
 pub struct ColumnBuffer {
     pub(crate) values: Values,
-    /// How many values there are.
+    /// The number of values.
     pub(crate) len: usize,
-    /// For each value whether there is one; empty as long as there is one everywhere.
+    /// Whether each value is not null. Empty while no value is null.
     pub(crate) valid: Vec<bool>,
 }
 
 /// A column's values.
 #[derive(Debug)]
 pub enum Values {
-    /// 16 bytes a value.
+    /// 16 bytes for each value.
     Fixed16(Vec<[u8; 16]>),
     /// Signed 64-bit integers.
     Int64(Vec<i64>),
     /// Unsigned 64-bit integers.
     UInt64(Vec<u64>),
-    /// Truth values.
+    /// Boolean values.
     Boolean(Vec<bool>),
     /// Bytes of any length, UUIDs among them: value `i` is `data[offsets[i]..offsets[i + 1]]`.
     Binary {
-        /// One more than there are values, the first 0.
+        /// One more than values. The first is 0.
         offsets: Vec<i32>,
-        /// The values, end to end.
+        /// The values, adjacent.
         data: Vec<u8>,
     },
     /// Text of any length, UUIDs hyphenated: value `i` is `data[offsets[i]..offsets[i + 1]]`.
     Text {
-        /// One more than there are values, the first 0.
+        /// One more than values. The first is 0.
         offsets: Vec<i32>,
-        /// The values, end to end.
+        /// The values, adjacent.
         data: String,
     },
-    /// Bytes or text of any length as views of where they are.
+    /// Bytes or text of any length, as views.
     #[cfg(feature = "arrow")]
     Views(Views),
     /// Lists: value `i` is the items `offsets[i]..offsets[i + 1]`.
     List {
-        /// One more than there are values, the first 0.
+        /// One more than values. The first is 0.
         offsets: Vec<i32>,
-        /// The items of all lists, end to end.
+        /// The items of all lists, adjacent.
         items: Box<ColumnBuffer>,
     },
     /// One column for each field.
@@ -101,19 +101,19 @@ impl ColumnBuffer {
         }
     }
 
-    /// How many values there are.
+    /// The number of values.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are none.
+    /// Whether there are no values.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// The values, how many there are, and for each whether there is one: nothing where there is one everywhere.
+    /// The values, their number, and whether each is not null: `None` if no value is null.
     #[must_use]
     pub fn into_parts(self) -> (Values, usize, Option<Vec<bool>>) {
         let valid = Some(self.valid).filter(|valid| !valid.is_empty());
@@ -140,7 +140,7 @@ impl ColumnBuffer {
         self.push_nulls(1);
     }
 
-    /// So many values more, which are there.
+    /// Adds `values` values that are not null.
     pub(crate) fn count(&mut self, values: usize) {
         self.len += values;
         if !self.valid.is_empty() {
@@ -181,7 +181,7 @@ impl ColumnBuffer {
         self.count(1);
     }
 
-    /// Appends a truth value.
+    /// Appends a Boolean value.
     pub fn push_boolean(&mut self, value: bool) {
         match &mut self.values {
             Values::Boolean(values) => values.push(value),
@@ -190,7 +190,7 @@ impl ColumnBuffer {
         self.count(1);
     }
 
-    /// Appends bytes as they are.
+    /// Appends bytes.
     pub fn push_bytes(&mut self, bytes: &[u8]) {
         match &mut self.values {
             Values::Binary { offsets, data } => {
@@ -218,7 +218,7 @@ impl ColumnBuffer {
         self.count(1);
     }
 
-    /// Appends bytes that are meant to be text, [escaped](escape).
+    /// Appends bytes that should be text, [escaped](escape).
     pub fn push_text(&mut self, bytes: &[u8]) {
         self.push_str(&escape(bytes));
     }
@@ -235,7 +235,7 @@ impl ColumnBuffer {
         self.count(1);
     }
 
-    /// Appends a structure: a value for each field, null for those that are missing.
+    /// Appends a structure: a value for each field. Missing fields are null.
     pub fn push_struct(&mut self, values: &[Value<'_>]) {
         match &mut self.values {
             Values::Struct(fields) => {
@@ -249,7 +249,7 @@ impl ColumnBuffer {
     }
 }
 
-/// An offset within a batch, which [`Batches`](crate::columns::Batches) ends before its data reaches 2^31 bytes.
+/// An offset within a batch. [`Batches`](crate::columns::Batches) ends a batch before its data reaches 2^31 bytes.
 pub(crate) fn offset(bytes: usize) -> i32 {
     saturating_i32(bytes)
 }

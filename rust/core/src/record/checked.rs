@@ -1,17 +1,17 @@
-//! How records are known to be right.
+//! How records are verified.
 
-/// How records are known to be right.
+/// How records are verified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Checked {
-    /// Each by a checksum.
+    /// By a checksum for each.
     Checksum,
-    /// By nothing but that lengths and offsets fit.
+    /// By their structure alone: lengths and offsets are consistent.
     Structure,
 }
 
 impl Checked {
-    /// The word that reports use.
+    /// The word in reports.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -1,6 +1,6 @@
-//! What records are made of: columns, their kinds, and values.
+//! Columns of records, their kinds, and values.
 
-/// How the values of a column follow one another in a file.
+/// The order of a column's values in a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Order {
@@ -9,8 +9,7 @@ pub enum Order {
     Any,
     /// Each is greater than the one before.
     Ascending,
-    /// From 0, each is greater by 1 than the one before: of all records, or of those with the same values of the other columns
-    /// that records are found by.
+    /// They count up by 1 from 0: in all records, or in those with the same values of the other identifying columns.
     Counting,
 }
 
@@ -26,17 +25,17 @@ impl Order {
     }
 }
 
-/// One column of a format's records, or one field of a structured column.
+/// A column of a format's records, or a field of a structured column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Column {
     /// Its name, the same in Arrow, Python, Spark and the command line.
     pub name: &'static str,
-    /// What its values are.
+    /// The kind of its values.
     pub kind: ColumnKind,
-    /// Whether records can be written without: it follows from the rest, or may be missing.
+    /// Whether it may be omitted in writing: it follows from other columns, or may be null.
     pub optional: bool,
-    /// How its values follow one another in a file that is sound.
+    /// The order of its values in a sound file.
     pub order: Order,
 }
 
@@ -52,7 +51,7 @@ impl Column {
         }
     }
 
-    /// A column that records can be written without.
+    /// A column that may be omitted in writing.
     #[must_use]
     pub const fn optional(name: &'static str, kind: ColumnKind) -> Self {
         Self {
@@ -63,7 +62,7 @@ impl Column {
         }
     }
 
-    /// The same, with values in this order.
+    /// The same column, with values in this order.
     #[must_use]
     pub(crate) const fn in_order(mut self, order: Order) -> Self {
         self.order = order;
@@ -71,8 +70,8 @@ impl Column {
     }
 }
 
-/// What a column's values are. Any value may also be [`Value::Null`]. Another kind is a breaking change: what converts values
-/// has to know each.
+/// The kind of a column's values. Any value may also be [`Value::Null`]. A new kind is a breaking change: code that
+/// converts values must know all kinds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ColumnKind {
     /// 16 bytes in network byte order.
@@ -87,9 +86,9 @@ pub enum ColumnKind {
     Int64,
     /// An unsigned 64-bit integer.
     UInt64,
-    /// A truth value.
+    /// A Boolean value.
     Boolean,
-    /// Values of one kind, any number of them, in order.
+    /// Any number of values of one kind, in order.
     List(&'static Self),
     /// One value of each of these fields.
     Struct(&'static [Column]),
@@ -113,7 +112,7 @@ impl ColumnKind {
     }
 }
 
-/// One value of one record: of a [`ColumnKind`], or null.
+/// A value of a record: of a [`ColumnKind`], or null.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value<'a> {
     /// No value.
@@ -122,7 +121,7 @@ pub enum Value<'a> {
     Uuid([u8; 16]),
     /// Microseconds since 1970-01-01 UTC.
     Timestamp(i64),
-    /// Bytes that are meant to be text.
+    /// Bytes that should be text.
     Text(&'a [u8]),
     /// Bytes.
     Binary(&'a [u8]),
@@ -130,7 +129,7 @@ pub enum Value<'a> {
     Int64(i64),
     /// An unsigned 64-bit integer.
     UInt64(u64),
-    /// A truth value.
+    /// A Boolean value.
     Boolean(bool),
     /// Values of one kind.
     List(Vec<Self>),

@@ -1,4 +1,4 @@
-//! Many values at once: room is made once, and texts that come several times in a row are escaped once.
+//! Appends many values at once. Memory is reserved once, and a text that repeats is escaped once.
 
 use std::iter::repeat_n;
 
@@ -11,8 +11,8 @@ use crate::bug::OrBug;
 use crate::text::escape;
 
 impl ColumnBuffer {
-    /// Makes room in an empty column for so many values, of `bytes` bytes together where they are bytes. It need not grow then,
-    /// and each value is copied once.
+    /// Reserves memory in an empty column for `rows` values, of `bytes` bytes together if they are bytes. Then it does
+    /// not grow, and each value is copied once.
     #[cfg(feature = "arrow")]
     pub(crate) fn reserve(&mut self, rows: usize, bytes: usize) {
         match &mut self.values {
@@ -106,11 +106,11 @@ impl ColumnBuffer {
                 valid.push(number.is_some());
             }
             *len += 1;
-            number.unwrap_or(0) // what stands where there is a null
+            number.unwrap_or(0) // the slot of a null
         }));
     }
 
-    /// Appends runs of bytes.
+    /// Appends byte strings.
     pub fn extend_bytes<'a>(&mut self, runs: impl Iterator<Item = &'a [u8]>) {
         let more = match &mut self.values {
             Values::Binary { offsets, data } => {
@@ -128,7 +128,7 @@ impl ColumnBuffer {
         self.count(more);
     }
 
-    /// Appends bytes that are meant to be text, [escaped](escape).
+    /// Appends bytes that should be text, [escaped](escape).
     pub fn extend_text<'a>(&mut self, texts: impl Iterator<Item = &'a [u8]>) {
         let mut texts = texts.peekable();
         while let Some(text) = texts.next() {
@@ -140,7 +140,7 @@ impl ColumnBuffer {
         }
     }
 
-    /// As [`extend_text`](Self::extend_text), of texts some of which are null.
+    /// As [`extend_text`](Self::extend_text), for texts some of which are null.
     pub fn extend_optional_text<'a>(&mut self, texts: impl Iterator<Item = Option<&'a [u8]>>) {
         let mut texts = texts.peekable();
         while let Some(text) = texts.next() {
@@ -161,7 +161,7 @@ impl ColumnBuffer {
         self.push_str_times(&escape(bytes), times);
     }
 
-    /// Appends one text so many times.
+    /// Appends a text `times` times.
     pub(crate) fn push_str_times(&mut self, text: &str, times: usize) {
         match &mut self.values {
             Values::Text { offsets, data } => {
@@ -178,7 +178,7 @@ impl ColumnBuffer {
     }
 }
 
-/// Whether two texts are the same: of 4 to 16 bytes, as most types are, without a call.
+/// Whether two texts are equal. For 4 to 16 bytes, as most types have, it makes no call.
 fn is_same(a: &[u8], b: &[u8]) -> bool {
     fn ends<const N: usize>(text: &[u8]) -> (Option<&[u8; N]>, Option<&[u8; N]>) {
         (text.first_chunk(), text.last_chunk())
@@ -191,7 +191,7 @@ fn is_same(a: &[u8], b: &[u8]) -> bool {
         }
 }
 
-/// Appends one text so many times, doubling what is there: a few long copies instead of many short ones.
+/// Appends a text `times` times by doubling what is appended: a few long copies instead of many short ones.
 fn push_times(data: &mut String, text: &str, times: usize) {
     let start = data.len();
     let end = start + text.len() * times;
@@ -204,11 +204,11 @@ fn push_times(data: &mut String, text: &str, times: usize) {
     }
 }
 
-/// How much room is made for texts that are expected and not there yet, in bytes.
+/// The most memory that is reserved for texts to come, in bytes.
 const MAX_EXPECTED_BYTES: usize = 4 << 20;
 
-/// Makes room for `bytes` more, of `rows` texts. Where the data has to grow, then to what all texts that `offsets` have room for
-/// will take if they are as long as those so far: so it grows once.
+/// Reserves `bytes` more, for `rows` texts. If the data must grow, it grows once: to the size for as many texts as
+/// `offsets` has room for, if they are as long as those so far.
 fn grow(data: &mut String, bytes: usize, offsets: &Vec<i32>, rows: usize) {
     if data.capacity() - data.len() < bytes {
         let needed = data.len().saturating_add(bytes);

@@ -1,10 +1,10 @@
-//! What records are found by.
+//! Identifiers of records.
 
 use std::slice;
 
 use super::{Column, Rows, Scalar};
 
-/// What one record is found by: a value for each column that identifies records of its format
+/// The identifier of a record: a value for each identifying column of its format
 /// ([`Format::identifier`](crate::format::Format::identifier)), in their order.
 ///
 /// ```
@@ -21,7 +21,7 @@ use super::{Column, Rows, Scalar};
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RecordId(Values);
 
-/// One value, of which there are many, is kept without a list of its own.
+/// A single value, the common case, is stored without a list.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Values {
     One(Scalar),
@@ -29,7 +29,7 @@ enum Values {
 }
 
 impl RecordId {
-    /// Of these values, one for each identifying column.
+    /// An identifier of these values, one for each identifying column.
     #[must_use]
     pub fn new(values: impl Into<Vec<Scalar>>) -> Self {
         let mut values = values.into();
@@ -51,7 +51,7 @@ impl RecordId {
         }
     }
 
-    /// What a row is found by whose identifying columns have these places; `None` if it lacks one.
+    /// The identifier of a row, whose identifying columns have these places; `None` if a value is missing.
     pub(crate) fn of_row(rows: &dyn Rows, row: usize, places: &[usize]) -> Option<Self> {
         let value = |place: &usize| Scalar::of(&rows.field(row, *place));
         match places {
@@ -64,7 +64,7 @@ impl RecordId {
         }
     }
 
-    /// Whether records with these identifying columns are found by such.
+    /// Whether it can identify records with these identifying columns.
     #[inline]
     pub(crate) fn fits(&self, columns: &[&Column]) -> bool {
         match (&self.0, columns) {
@@ -77,7 +77,7 @@ impl RecordId {
         }
     }
 
-    /// The UUID, where that is all.
+    /// The UUID, if the identifier is one.
     #[inline]
     pub(crate) const fn as_uuid(&self) -> Option<[u8; 16]> {
         match &self.0 {
@@ -86,7 +86,7 @@ impl RecordId {
         }
     }
 
-    /// The number, where that is all and it is of this type.
+    /// The number, if the identifier is one that fits this type.
     #[cfg(feature = "chunked")]
     pub(crate) fn as_integer<T: TryFrom<i128>>(&self) -> Option<T> {
         match &self.0 {
@@ -97,7 +97,7 @@ impl RecordId {
 }
 
 impl<T: Into<Scalar>> From<T> for RecordId {
-    /// Of one column.
+    /// An identifier of one column.
     fn from(value: T) -> Self {
         Self(Values::One(value.into()))
     }

@@ -1,4 +1,4 @@
-//! What a record is, whatever the format: its columns and values, records side by side, and the buffers of whole columns.
+//! Records, whatever their format: columns and values, batches of records, and buffers of whole columns.
 
 mod buffer;
 mod checked;

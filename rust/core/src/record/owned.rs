@@ -1,4 +1,4 @@
-//! Records that own their fields, whatever their format: what is left of a walk's step when the walk has gone on.
+//! Copies of records, whatever their format. They stay valid when the walk goes on.
 
 use std::sync::Arc;
 
@@ -6,13 +6,13 @@ use super::{Column, Rows, Value};
 use crate::cause::Cause;
 use crate::own::Own;
 
-/// Records that own what they are made of. Only this crate implements it.
+/// Records that own their memory. Only this crate implements it.
 pub trait Found: Own + Send {
     /// The records.
     fn rows(&self) -> Box<dyn Rows + '_>;
 }
 
-/// The column that is the record's body, which is kept once.
+/// The column that is the record's body, which is stored once.
 const BODY: &str = "value";
 
 /// The value of a field.
@@ -21,7 +21,7 @@ enum Field {
     /// The record's body.
     Body,
     Plain(Value<'static>),
-    /// Shared with the record before, if that has the same.
+    /// Shared with the previous record if that has the same.
     Text(Arc<[u8]>),
     Binary(Vec<u8>),
     List(Vec<Self>),
@@ -29,7 +29,7 @@ enum Field {
 }
 
 impl Field {
-    /// Copies a value; values nest no deeper than columns do.
+    /// Copies a value. Values nest no deeper than columns do.
     fn of(value: &Value<'_>) -> Self {
         match value {
             Value::Text(bytes) => Self::Text((*bytes).into()),
@@ -58,7 +58,7 @@ impl Field {
     }
 }
 
-/// A copy of one record that was checked, with all its fields.
+/// A copy of one verified record, with all its fields.
 #[derive(Clone, Debug)]
 pub struct Record {
     columns: &'static [Column],
@@ -71,7 +71,7 @@ pub struct Record {
 }
 
 impl Record {
-    /// Copies a row of records that have these columns, and shares text with the record `before` it.
+    /// Copies a row of records with these columns. Text that equals that of the record `before` is shared.
     fn copy(
         columns: &'static [Column],
         rows: &dyn Rows,
@@ -99,12 +99,12 @@ impl Record {
         }
     }
 
-    /// Copies a row of records that have these columns.
+    /// Copies a row of records with these columns.
     pub(crate) fn of(columns: &'static [Column], rows: &dyn Rows, row: usize) -> Self {
         Self::copy(columns, rows, row, None)
     }
 
-    /// The columns of the record's format, in the order in which they are shown and written.
+    /// The columns of the record's format, in the order in which they are displayed and written.
     #[must_use]
     pub const fn columns(&self) -> &'static [Column] {
         self.columns
@@ -129,22 +129,21 @@ impl Record {
         self.timestamp
     }
 
-    /// Where the record begins, in bytes from the start of its file. For a record within a compressed chunk, where the chunk
-    /// begins.
+    /// The record's offset in its file, in bytes. For a record in a compressed chunk, the chunk's offset.
     #[must_use]
     pub const fn position(&self) -> u64 {
         self.position
     }
 
-    /// What is wrong with a record that is returned although its range of the ledger is damage: an oplog's message whose
-    /// references lead nowhere. `None` if nothing is wrong.
+    /// The cause of damage in a record that is returned although its range of the ledger is damaged: an oplog's message
+    /// with dangling references. `None` if the record is sound.
     #[must_use]
     pub const fn cause(&self) -> Option<Cause> {
         self.cause
     }
 }
 
-/// Copies of records, in the order in which they were found.
+/// Copies of records in order.
 #[derive(Debug)]
 pub(crate) struct OwnedRows {
     columns: &'static [Column],
@@ -152,7 +151,7 @@ pub(crate) struct OwnedRows {
 }
 
 impl OwnedRows {
-    /// Of records that have these columns.
+    /// No records yet, of these columns.
     pub(crate) const fn new(columns: &'static [Column]) -> Self {
         Self {
             columns,
@@ -160,7 +159,7 @@ impl OwnedRows {
         }
     }
 
-    /// Adds a copy of a row. Gives its place.
+    /// Appends a copy of a row. Returns its number.
     pub(crate) fn push(&mut self, rows: &dyn Rows, row: usize) -> usize {
         let record = Record::copy(self.columns, rows, row, self.rows.last());
         self.rows.push(record);
@@ -180,7 +179,7 @@ impl Own for &OwnedRows {}
 
 #[allow(
     clippy::indexing_slicing,
-    reason = "a row beyond the rows is the caller's mistake, as with any slice"
+    reason = "a row out of bounds is the caller's mistake, as with any slice"
 )]
 impl Rows for &OwnedRows {
     fn len(&self) -> usize {

@@ -1,4 +1,4 @@
-//! Records side by side, each with its fields.
+//! A batch of records, each with its fields.
 
 use std::ops::Range;
 
@@ -6,35 +6,34 @@ use super::{ColumnBuffer, Value};
 use crate::cause::Cause;
 use crate::own::Own;
 
-/// Good records, in the order in which they were found. Methods that take a row panic where there is none of that number, as
-/// slices do.
+/// Sound records in order. Methods that take a row panic if it is out of bounds, as slices do.
 pub trait Rows: Own {
-    /// How many there are.
+    /// The number of records.
     fn len(&self) -> usize;
 
-    /// Whether there are none.
+    /// Whether there are no records.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Where the record begins in its file; for records within a compressed chunk, where the chunk does.
+    /// The record's offset in its file. For a record in a compressed chunk, the chunk's offset.
     fn position(&self, row: usize) -> u64;
 
-    /// The record's body; empty where it has none.
+    /// The record's body; empty if it has none.
     fn value(&self, row: usize) -> &[u8];
 
-    /// How many bytes the record weighs when batches are bounded: its body, unless other fields can be large too.
+    /// How many bytes the record adds to a batch's limit: its body, and other fields that can be large.
     fn weight(&self, row: usize) -> usize {
         self.value(row).len()
     }
 
-    /// The record's time in microseconds since 1970-01-01 UTC, where the format has one.
+    /// The record's time in microseconds since 1970-01-01 UTC, if the format has times.
     fn timestamp(&self, row: usize) -> Option<i64> {
         let _ = row;
         None
     }
 
-    /// The least and the greatest time of all records, in microseconds since 1970-01-01 UTC, where the format has times.
+    /// The least and the greatest time of all records, in microseconds since 1970-01-01 UTC, if the format has times.
     fn times(&self) -> Option<(i64, i64)> {
         let times = (0..self.len()).filter_map(|row| self.timestamp(row));
         times.fold(None, |range, time| {
@@ -43,7 +42,7 @@ pub trait Rows: Own {
         })
     }
 
-    /// How many rows from `first` on fit into a batch that has this much room, and what they [weigh](Self::weight) together.
+    /// How many rows from `first` on fit into the room of a batch, and their total [weight](Self::weight).
     fn fitting(&self, first: usize, room: Room) -> (usize, usize) {
         let end = first.saturating_add(room.rows).min(self.len());
         let (mut rows, mut bytes) = (0, 0_usize);
@@ -57,21 +56,22 @@ pub trait Rows: Own {
         (rows, bytes)
     }
 
-    /// What is wrong with a record that is given out all the same, its range of the ledger being damage.
+    /// The cause of damage in a record that is emitted although its range of the ledger is damaged.
     fn cause(&self, row: usize) -> Option<Cause> {
         let _ = row;
         None
     }
 
-    /// The value of one of the format's [columns](crate::format::Format::columns), by its place there.
+    /// The value of a column, by its place in the format's [columns](crate::format::Format::columns).
     fn field(&self, row: usize, column: usize) -> Value<'_>;
 
-    /// Appends one column of several records to `buffer`, which is of that column's kind.
+    /// Appends a column of several records to `buffer`, which is of that column's kind.
     fn fill(&self, rows: Range<usize>, column: usize, buffer: &mut ColumnBuffer) {
         self.push_fields(rows, column, buffer);
     }
 
-    /// As [`fill`](Self::fill), by way of [`field`](Self::field): for formats that fill some of their columns themselves.
+    /// As [`fill`](Self::fill), through [`field`](Self::field): for formats that fill only some of their columns
+    /// faster.
     fn push_fields(&self, rows: Range<usize>, column: usize, buffer: &mut ColumnBuffer) {
         let mut nulls = 0;
         for row in rows {
@@ -86,25 +86,25 @@ pub trait Rows: Own {
         buffer.push_nulls(nulls);
     }
 
-    /// Appends where each of several records begins.
+    /// Appends the offsets of several records.
     fn fill_positions(&self, rows: Range<usize>, buffer: &mut ColumnBuffer) {
         buffer.extend_int64(rows.map(|row| self.position(row).cast_signed()));
     }
 
-    /// Appends what is [wrong](Self::cause) with each of several records.
+    /// Appends the [causes](Self::cause) of several records.
     fn fill_causes(&self, rows: Range<usize>, buffer: &mut ColumnBuffer) {
         let causes = rows.map(|row| self.cause(row).map(|cause| cause.as_str().as_bytes()));
         buffer.extend_optional_text(causes);
     }
 }
 
-/// How much room a batch has left.
+/// The room that a batch has left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Room {
     /// Records.
     pub rows: usize,
-    /// Bytes, as records are [weighed](Rows::weight).
+    /// Bytes of [weight](Rows::weight).
     pub bytes: usize,
-    /// Whether it has no record yet: then it takes one of any weight.
+    /// Whether the batch is empty. Then it takes one record of any weight.
     pub empty: bool,
 }

@@ -1,4 +1,4 @@
-//! Values that records are found and filtered by.
+//! Values in identifiers and filters.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -8,23 +8,23 @@ use uuid::Uuid;
 use super::{ColumnKind, Value};
 use crate::text::escape;
 
-/// A value that records are found or filtered by, of a column that holds one value: no list and no structure.
+/// A value in an identifier or filter, of any column except lists and structures.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Scalar {
     /// 16 bytes in network byte order.
     Uuid([u8; 16]),
-    /// A truth value.
+    /// A Boolean value.
     Boolean(bool),
-    /// A number, of whatever kind the column is: a time is microseconds since 1970-01-01 UTC. No record has one that its
-    /// column cannot hold.
+    /// A number of any integer column. A time is microseconds since 1970-01-01 UTC. A number outside the column's range
+    /// matches no record.
     Integer(i128),
-    /// Bytes, shown as text.
+    /// Bytes, displayed as text.
     Text(Vec<u8>),
 }
 
 impl Scalar {
-    /// The value of a column; `None` where it is null, a list or a structure.
+    /// The value of a column; `None` if it is null, a list or a structure.
     #[must_use]
     pub fn of(value: &Value<'_>) -> Option<Self> {
         match *value {
@@ -38,7 +38,7 @@ impl Scalar {
         }
     }
 
-    /// Whether a column can have values of this kind.
+    /// Whether a column of this kind can have the value.
     pub(crate) const fn is_of(&self, kind: ColumnKind) -> bool {
         match self {
             Self::Uuid(_) => matches!(kind, ColumnKind::Uuid),
@@ -51,7 +51,7 @@ impl Scalar {
         }
     }
 
-    /// The same as the value of a column of this kind; [`Value::Null`] where that cannot hold it.
+    /// The value in a column of this kind; [`Value::Null`] if it is out of that kind's range.
     #[must_use]
     pub fn value(&self, kind: ColumnKind) -> Value<'_> {
         match (self, kind) {
@@ -72,7 +72,7 @@ impl Scalar {
         }
     }
 
-    /// How this compares to a value of a record; `None` where that is null or of another kind.
+    /// Compares with a record's value; `None` if that is null or of another kind.
     pub(crate) fn compare(&self, value: &Value<'_>) -> Option<Ordering> {
         Some(match (self, value) {
             (Self::Uuid(own), Value::Uuid(uuid)) => own.cmp(uuid),
@@ -88,7 +88,7 @@ impl Scalar {
         })
     }
 
-    /// The least value of the same kind that is greater; `None` where this is the greatest.
+    /// The next greater value of the same kind; `None` if this is the greatest.
     pub(crate) fn next(&self) -> Option<Self> {
         match self {
             Self::Uuid(uuid) => {
@@ -106,7 +106,7 @@ impl Scalar {
     }
 }
 
-/// As it is shown: a UUID hyphenated, bytes as [`escape`] has them.
+/// Displays a UUID hyphenated, and bytes [escaped](escape).
 impl fmt::Display for Scalar {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,6 +1,6 @@
 //! How UUIDs appear in columns.
 
-/// How UUIDs appear.
+/// How UUIDs appear in columns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum UuidType {
