@@ -64,8 +64,8 @@ def every_byte_is_counted(files: pa.Table) -> Check:
         size = Path(row["path"]).stat().st_size
         counted = sum(row[column] for column in BYTE_COLUMNS)
         total += counted
-        if not size == counted == row["bytes"]:
-            wrong.append(f"{row['path']}: {size} on disk, {row['bytes']} reported, {counted} counted")
+        if not size == counted == row["nbytes"]:
+            wrong.append(f"{row['path']}: {size} on disk, {row['nbytes']} reported, {counted} counted")
     return Check("every byte of every file is counted", not wrong, "; ".join(wrong) or f"{total:,}")
 
 

@@ -45,7 +45,7 @@ def show_formats(console: Console, lakes: Mapping[str, Lake], segments: Mapping[
     """What the files of each format take, and what arrived of them."""
     table = _table("format", "files >", "damaged >", "MB >", "bytes a flight >", "records >", "flights lost >")
     for name, lake in lakes.items():
-        size = pc.sum(lake.files["bytes"]).as_py()
+        size = pc.sum(lake.files["nbytes"]).as_py()
         flights = sum(segment.flights for segment in segments[name])
         table.add_row(
             name,
@@ -114,7 +114,7 @@ def ingest_progress(console: Console) -> Iterator[Callable[[IngestProgress], Non
 def show_ingest(console: Console, result: IngestResult) -> None:
     """What the ingest says of itself: how much it read, and how fast."""
     rate = f"{result.seconds:.1f} s, {result.records_per_second:,.0f} records a second"
-    say(console, f"{result.files} files, {result.damaged_files} of them damaged; {result.bytes:,} bytes")
+    say(console, f"{result.files} files, {result.damaged_files} of them damaged; {result.nbytes:,} bytes")
     say(console, f"{result.records:,} records arrived in {result.destination} ({rate})")
 
 

@@ -31,11 +31,12 @@ from ._native import (
     verify,
 )
 from ._scan import Damaged, Scan, ScannedFile, scan
-from ._types import Column, Diagnosis, Format, FormatOption, Neighbour, Repair, Span
+from ._types import Block, Column, Diagnosis, Format, FormatOption, IndexItem, Neighbour, Repair, Span, Total
 
 __all__ = [
     "Batch",
     "Batches",
+    "Block",
     "Column",
     "ColumnsError",
     "DamageError",
@@ -48,6 +49,7 @@ __all__ = [
     "FormatError",
     "FormatOption",
     "Index",
+    "IndexItem",
     "Ledger",
     "LimitError",
     "Neighbour",
@@ -63,6 +65,7 @@ __all__ = [
     "Schema",
     "SeglakeError",
     "Span",
+    "Total",
     "Writer",
     "WrongKeyError",
     "__version__",
@@ -84,6 +87,7 @@ __all__ = [
 
 # Shown, and pickled, under the name by which they are imported.
 for _public in (
+    Block,
     Column,
     ColumnsError,
     DamageError,
@@ -94,6 +98,7 @@ for _public in (
     Format,
     FormatError,
     FormatOption,
+    IndexItem,
     LimitError,
     Neighbour,
     Repair,
@@ -101,6 +106,7 @@ for _public in (
     ScannedFile,
     SeglakeError,
     Span,
+    Total,
     WrongKeyError,
 ):
     _public.__module__ = __name__

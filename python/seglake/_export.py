@@ -165,7 +165,7 @@ def _write(scan: Scan, sheet: _Sheet, ranges: _Sheet | None, progress: Callable[
             damage = batch.damage
             if damage:
                 damaged_ranges += len(damage)
-                damaged_bytes += sum(span.length for span in damage)
+                damaged_bytes += sum(span.nbytes for span in damage)
                 if ranges is not None:
                     ranges.write(_damage_batch([(path, *span) for span in damage]))
     if progress is not None:

@@ -12,15 +12,19 @@ from typing_extensions import Buffer
 
 from seglake._files import RemoteFile
 from seglake._types import (
+    Block,
     ChunkedOptions,
     Diagnosis,
     DialectName,
     Format,
+    IndexItem,
     Limits,
     NewFileOptions,
     SealedOptions,
     Span,
+    System,
     TenantOptions,
+    Total,
 )
 
 __all__ = [
@@ -374,9 +378,8 @@ def decode_message(data: Buffer, *, dialect: DialectName = "draft", seq: int | N
     Raises DamageError where the bytes are no message of this dialect, with the offset within the message.
     """
 
-def decode_system(data: Buffer, *, dialect: DialectName = "draft") -> dict[str, Any]:
-    """Decodes the part of a message that is never encrypted and returns a dict of `version`, `checkpointer`,
-    `checkpoint` (a dict of `tree_hash` and `length`, or None) and `node`, the rest as bytes.
+def decode_system(data: Buffer, *, dialect: DialectName = "draft") -> System:
+    """Decodes the part of a message that is never encrypted: a System, with the rest of the message as bytes.
 
     Raises DamageError as `decode_message`; ValueError for the dialect "autobase", whose messages begin otherwise.
     """
@@ -414,7 +417,7 @@ class Reader:
     def format(self) -> str:
         """The format's name."""
     @property
-    def size(self) -> int:
+    def nbytes(self) -> int:
         """The length of the file when it was opened, in bytes."""
     @property
     def schema(self) -> Schema:
@@ -488,10 +491,9 @@ class Reader:
         `Record.tenant`. Reads no more than the table of contents where that is sound. Raises ValueError for other
         formats.
         """
-    def blocks(self) -> list[dict[str, Any]]:
-        """The blocks of a tenant file, whatever `on_damage` says: a dict of `position` (bytes), `partition`,
-        `tenant`, `tenant_bytes` and `messages` (their number) for each that is good, in file order. Raises
-        ValueError for other formats.
+    def blocks(self) -> list[Block]:
+        """The good blocks of a tenant file as Blocks in file order, whatever `on_damage` says. Raises ValueError for
+        other formats.
         """
     def index(self) -> Index | None:
         """A chunked file's index, held against the file; None where there is none. Raises ValueError for other
@@ -701,7 +703,7 @@ class Report:
     def checked(self) -> Literal["checksum", "structure"]:
         """How records were checked: "checksum", or "structure" where the file has no checksums."""
     @property
-    def bytes(self) -> int:
+    def nbytes(self) -> int:
         """How many bytes of the file are accounted for: all of them once it has been read to its end."""
     @property
     def records(self) -> int:
@@ -713,8 +715,8 @@ class Report:
     def last_timestamp_us(self) -> int | None:
         """The greatest time of a record, in microseconds since 1970-01-01 UTC."""
     @property
-    def totals(self) -> list[dict[str, Any]]:
-        """Bytes and ranges by kind and cause: a list of dicts of `kind`, `cause`, `bytes`, `ranges`."""
+    def totals(self) -> list[Total]:
+        """Bytes and ranges by kind and cause, as Totals."""
     @property
     def damage(self) -> list[Span]:
         """The first 10,000 damaged ranges, in file order, as Spans."""
@@ -732,8 +734,8 @@ class Report:
     def __arrow_c_schema__(self) -> object: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
     def to_dict(self) -> dict[str, Any]:
-        """All attributes as a dict of the same names, fit for JSON: each damaged range is a dict of `start`, `end`,
-        `kind`, `cause`, each diagnosis one of its fields.
+        """All attributes as a dict of the same names, fit for JSON: each total, damaged range and diagnosis is a
+        dict of its fields.
         """
 
 @final
@@ -751,16 +753,16 @@ class Recovered:
     def path(self) -> str:
         """The new file."""
     @property
-    def bytes(self) -> int:
+    def nbytes(self) -> int:
         """Its length in bytes."""
     @property
     def records(self) -> int:
         """How many records it has: all that were good."""
     @property
-    def carried(self) -> int:
+    def carried_bytes(self) -> int:
         """How many bytes of the damaged file are in the new one."""
     @property
-    def quarantined(self) -> int:
+    def quarantined_bytes(self) -> int:
         """How many bytes of the damaged file are in the quarantine."""
     @property
     def quarantine(self) -> str | None:
@@ -781,18 +783,15 @@ class Index:
     def path(self) -> str | None:
         """The index's path; None where it is no file."""
     @property
-    def size(self) -> int:
+    def nbytes(self) -> int:
         """The index's length in bytes."""
     @property
     def ok(self) -> bool:
         """Whether all of it agrees with the file."""
     @property
-    def items(self) -> list[tuple[int, int]]:
-        """The items that hold, as tuples of a chunk's first message offset and where the chunk begins in the file,
-        in bytes.
-        """
-    @property
-    def ledger(self) -> list[Span]:
+    def items(self) -> list[IndexItem]:
+        """The items that hold, as IndexItems."""
+    def ledger(self) -> Ledger:
         """The index's own ranges as Spans in order; an item that holds is a `record`."""
     def __len__(self) -> int: ...
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from os import PathLike
-from typing import Literal, NamedTuple, TypeAlias, TypedDict
+from typing import Any, Literal, NamedTuple, TypeAlias, TypedDict
 from uuid import UUID
 
 DialectName: TypeAlias = Literal["draft", "draft-1.1", "autobase"]
@@ -168,9 +168,71 @@ class Span(NamedTuple):
     cause: str | None
 
     @property
-    def length(self) -> int:
+    def nbytes(self) -> int:
         """The number of bytes in the range."""
         return self.end - self.start
+
+
+class Total(NamedTuple):
+    """How much of a file is of one kind, and has one cause.
+
+    Attributes:
+        kind: as in `Span`.
+        cause: as in `Span`.
+        nbytes: the number of bytes.
+        ranges: the number of ranges.
+    """
+
+    kind: str
+    cause: str | None
+    nbytes: int
+    ranges: int
+
+
+class Block(NamedTuple):
+    """A block of a tenant file: the messages of one tenant in one partition.
+
+    Attributes:
+        position: the offset in the file, in bytes, at which the block begins.
+        partition: the partition's ID.
+        tenant: the tenant's ID as text, shown like `Record.tenant`.
+        tenant_bytes: the tenant's ID as it is in the file.
+        messages: the number of messages.
+    """
+
+    position: int
+    partition: int
+    tenant: str
+    tenant_bytes: bytes
+    messages: int
+
+
+class IndexItem(NamedTuple):
+    """An item of a chunked file's index: it points at one chunk.
+
+    Attributes:
+        offset: the message offset of the chunk's first record.
+        position: the offset in the file, in bytes, at which the chunk begins.
+    """
+
+    offset: int
+    position: int
+
+
+class System(NamedTuple):
+    """The part of an oplog message that is never encrypted, and the rest as bytes.
+
+    Attributes:
+        version: the version of the message's layout.
+        checkpointer: how many messages ago the last checkpoint was.
+        checkpoint: a dict of `tree_hash` and `length`, None where the message has no checkpoint.
+        node: the rest of the message, which may be encrypted.
+    """
+
+    version: int
+    checkpointer: int
+    checkpoint: dict[str, Any] | None
+    node: bytes
 
 
 class Neighbour(NamedTuple):

@@ -10,5 +10,9 @@ Example:
 from ._native import decode_message as decode
 from ._native import decode_system
 from ._native import encode_message as encode
+from ._types import System
 
-__all__ = ["decode", "decode_system", "encode"]
+__all__ = ["System", "decode", "decode_system", "encode"]
+
+# Shown, and pickled, under the name by which it is imported.
+System.__module__ = __name__

@@ -49,7 +49,7 @@ def run(kind: str, seed: int) -> Verdict:
             verdict.silent.append(f"{len(chosen)} records are chosen of the offsets {start} to {end}")
         index = reader.index()
     if index is not None:
-        ledger = [(span.start, span.end, span.kind, span.cause) for span in index.ledger]
+        ledger = [(span.start, span.end, span.kind, span.cause) for span in index.ledger()]
         verdict.faults += faults_of_ledger(Reading([], ledger, checked=True), len(image))
     elif image.data:
         verdict.faults.append("the index is not read")

@@ -99,7 +99,7 @@ def _needs(
     size: int,
     positions: dict[Identity, int],
     spans: Sequence[seglake.Span],
-    blocks: Sequence[dict[str, Any]],
+    blocks: Sequence[seglake.Block],
 ) -> dict[Identity, tuple[Range, ...]]:
     match layout.format:
         case "sealed":
@@ -124,7 +124,7 @@ def _of_index(number: int, checksums: int, *, checked: bool) -> list[Range]:
 def _needs_of_tenants(
     positions: dict[Identity, int],
     spans: Sequence[seglake.Span],
-    blocks: Sequence[dict[str, Any]],
+    blocks: Sequence[seglake.Block],
     *,
     checked: bool,
 ) -> dict[Identity, tuple[Range, ...]]:
@@ -133,8 +133,8 @@ def _needs_of_tenants(
     entries: dict[Any, tuple[Range, ...]] = {}
     at = 10
     for block in blocks:
-        partition, tenant = block["partition"], block["tenant_bytes"]
-        begin, end = block["position"], ends[block["position"]]
+        partition, tenant = block.partition, block.tenant_bytes
+        begin, end = block.position, ends[block.position]
         if checked:
             entries[partition, tenant] = (begin, end), (at, at + 32 + len(tenant))
             at += 32 + len(tenant)

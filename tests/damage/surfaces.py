@@ -87,7 +87,7 @@ def _verify(layout: Layout, data: bytes, reading: Reading) -> list[str]:
         wrong.append("verify names other damage than the ledger")
     if report.ok is not (not reading.damage):
         wrong.append(f"verify says ok={report.ok}")
-    if sum(total["bytes"] for total in report.totals) != len(data) or report.bytes != len(data):
+    if sum(total.nbytes for total in report.totals) != len(data) or report.nbytes != len(data):
         wrong.append("the totals of verify are not the file's size")
     return wrong
 

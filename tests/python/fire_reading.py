@@ -35,7 +35,7 @@ def every_way(path: Path) -> dict[str, Callable[[seglake.Reader], object]]:
         "get_many": lambda reader: values(reader.get_many(known)),
         "get": lambda reader: [reader.get(*(id if isinstance(id, tuple) else (id,))).value for id in known[::40]],
         "ledger": lambda reader: list(reader.ledger()),
-        "read_bytes": lambda reader: reader.read_bytes(0, reader.size),
+        "read_bytes": lambda reader: reader.read_bytes(0, reader.nbytes),
     }
 
 
@@ -109,7 +109,7 @@ def closed(folder: str) -> None:
             for passing in begun:
                 with raises(ValueError, text="closed"):
                     next(passing)
-            assert reader.size == path.stat().st_size, name
+            assert reader.nbytes == path.stat().st_size, name
             assert reader.report.records >= 1
 
 

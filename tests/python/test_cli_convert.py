@@ -72,7 +72,7 @@ def test_names_of_dropped_columns_may_stand_together(tmp_path: Path) -> None:
 def test_json_has_the_new_file_and_the_report(tmp_path: Path) -> None:
     path, new = sample(tmp_path, "active"), tmp_path / "new.sealed"
     [line] = here("convert", "--json", path, new).json_lines()
-    assert line["written"] == {"path": str(new), "bytes": new.stat().st_size}
+    assert line["written"] == {"path": str(new), "nbytes": new.stat().st_size}
     assert line["source"]["path"] == str(path)
     assert line["source"]["records"] == RECORDS
 
@@ -119,7 +119,7 @@ def test_chunks_are_cut_as_asked(tmp_path: Path) -> None:
     path, new = sample(tmp_path, "chunked"), tmp_path / "new.chunks"
     how: list[Argument] = ["--option", "chunk_records=7", "--option", "level=19", "--option", "chunk_bytes=1MiB"]
     assert here("convert", path, new, *how).status == 0
-    assert [total["ranges"] for total in library.verify(new).totals if total["kind"] == "chunk"] == [3]
+    assert [total.ranges for total in library.verify(new).totals if total.kind == "chunk"] == [3]
     assert new.with_suffix(".index").exists()
     assert here("convert", path, tmp_path / "bare.chunks", "--option", "index=false").status == 0
     assert not (tmp_path / "bare.index").exists()

@@ -99,7 +99,7 @@ def test_verify_tells_the_ledger_and_the_index(case: Case, tmp_path: Path) -> No
     [report] = here("verify", "--json", *how(case, tmp_path), case.path).json_lines()
     damage = [span for span in case.expected["ledger"] if span[3] is not None]
     assert [[span["start"], span["end"], span["kind"], span["cause"]] for span in report["damage"]] == damage
-    assert report["bytes"] == case.expected["size"] == sum(total["bytes"] for total in report["totals"])
+    assert report["nbytes"] == case.expected["size"] == sum(total["nbytes"] for total in report["totals"])
     assert report["records"] == len(case.records())
     assert report["checked"] in ("checksum", "structure")
     if case.format == "sealed":
@@ -110,7 +110,7 @@ def test_verify_tells_the_ledger_and_the_index(case: Case, tmp_path: Path) -> No
         index = case.expected["index"]
         bad = [span for span in index["ledger"] if span[3] is not None]
         assert [list(span.values()) for span in report["index"]["damage"]] == bad
-        assert (report["index"]["bytes"], report["index"]["items"]) == (index["size"], len(index["items"]))
+        assert (report["index"]["nbytes"], report["index"]["items"]) == (index["size"], len(index["items"]))
         assert report["index"]["path"] == str(case.index)
 
 
@@ -137,7 +137,7 @@ def test_the_full_verdict_has_every_kind_and_what_to_do(case: Case, tmp_path: Pa
 def test_info_reads_every_file(case: Case, tmp_path: Path) -> None:
     done = here("info", "--json", *how(case, tmp_path), case.path)
     [facts] = done.json_lines()
-    assert (facts["format"], facts["confidence"], facts["bytes"]) == (case.format, "given", case.expected["size"])
+    assert (facts["format"], facts["confidence"], facts["nbytes"]) == (case.format, "given", case.expected["size"])
     assert facts["dialect"] == case.options.get("dialect")
     if case.format == "tenant" and case.expected["strict_error"] is None:
         blocks = case.expected["blocks"]

@@ -19,7 +19,7 @@ def test_json_has_the_facts(vectors: Path) -> None:
     truth = expected(segment)
     [facts] = here("info", "--json", segment).json_lines()
     first = truth["records"][0]
-    assert (facts["path"], facts["bytes"], facts["format"]) == (str(segment), truth["size"], "active")
+    assert (facts["path"], facts["nbytes"], facts["format"]) == (str(segment), truth["size"], "active")
     assert facts["confidence"] == "certain"
     assert facts["reason"]
     assert [column["name"] for column in facts["columns"]] == ["uuid", "timestamp", "type", "value"]
@@ -73,7 +73,8 @@ def test_damage_at_the_beginning_is_said(vectors: Path) -> None:
     [facts] = done.json_lines()
     assert done.status == 1
     assert facts["first_record"] is None
-    assert facts["damage"] == expected(vectors / "active" / "flip_first_record.bin")["strict_error"]
+    error = expected(vectors / "active" / "flip_first_record.bin")["strict_error"]
+    assert facts["damage"] == {"byte_offset": error["offset"], "cause": error["cause"]}
     assert "damaged at offset 0" in here("info", "--format", "active", vectors / "active" / "flip_first_record.bin").out
 
 

@@ -72,13 +72,13 @@ def test_json_has_it_all(tmp_path: Path) -> None:
     (line,) = done.json_lines()
     assert line["path"] == str(new)
     assert (line["lost"], line["records"], line["index"]) == (True, 19, None)
-    assert line["carried"] + line["quarantined"] == path.stat().st_size
+    assert line["carried_bytes"] + line["quarantined_bytes"] == path.stat().st_size
     assert line["quarantine"] == str(quarantine)
     assert line["manifest"] == f"{quarantine}.manifest.jsonl"
     assert line["report"]["path"] == str(path)
     assert line["report"]["damage"][0]["cause"] == "checksum_mismatch"
     undone = here("recover", "--undo", "--json", "--quarantine", quarantine, new, tmp_path / "undone")
-    assert undone.json_lines() == [{"written": {"path": str(tmp_path / "undone"), "bytes": path.stat().st_size}}]
+    assert undone.json_lines() == [{"written": {"path": str(tmp_path / "undone"), "nbytes": path.stat().st_size}}]
     assert (tmp_path / "undone").read_bytes() == path.read_bytes()
 
 

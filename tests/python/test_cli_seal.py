@@ -144,7 +144,7 @@ def test_an_index_goes_where_it_is_asked_to(tmp_path: Path) -> None:
     path, index = sample(tmp_path, "chunked"), tmp_path / "elsewhere"
     done = here("index", "--json", path, "--output", index)
     assert done.status == 0
-    assert done.json_lines() == [{"path": str(index), "bytes": 100, "ok": True, "items": 5, "damage": []}]
+    assert done.json_lines() == [{"path": str(index), "nbytes": 100, "ok": True, "items": 5, "damage": []}]
     assert index.read_bytes() == path.with_suffix(".index").read_bytes()
     path.with_suffix(".index").unlink()
     [report] = here("verify", "--json", "--index", index, path).json_lines()

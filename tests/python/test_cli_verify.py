@@ -43,10 +43,10 @@ def test_json_is_the_report_of_every_golden_segment(segment: Path, key_of) -> No
     assert done.err == ""
     [report] = done.json_lines()
     assert report["path"] == str(segment)
-    assert report["bytes"] == truth["size"]
+    assert report["nbytes"] == truth["size"]
     assert report["records"] == len(truth["records"])
     assert [[span["start"], span["end"], span["kind"], span["cause"]] for span in report["damage"]] == damage(truth)
-    assert sum(total["bytes"] for total in report["totals"]) == truth["size"]
+    assert sum(total["nbytes"] for total in report["totals"]) == truth["size"]
     assert report["ok"] is not bool(damage(truth))
     assert report["wrong_key"] is (f"active/{segment.stem}" in WRONG_KEY)
     assert done.status == (2 if report["wrong_key"] else 1 if damage(truth) else 0)

@@ -68,6 +68,6 @@ def test_the_library_and_the_rules_agree_on_indexes(segment: Path, tmp_path: Pat
             assert index is not None
             items, ledger = chunked_reference.read_index(log, data)
             assert [{"offset": offset, "file_offset": at} for offset, at in index.items] == items
-            assert [tuple(span) for span in index.ledger] == [tuple(span) for span in ledger]
+            assert [tuple(span) for span in index.ledger()] == [tuple(span) for span in ledger]
             # Even a wrong index must not change what a look-up returns.
             assert reader.get_many([record.offset for record in records]) == records

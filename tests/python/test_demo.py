@@ -233,7 +233,7 @@ def faultless(segments: list[Segment]) -> Lake:
         sizes = dict.fromkeys(checks.BYTE_COLUMNS, 0)
         sizes |= {"torn_bytes": size["torn_tail"], "corrupt_bytes": size["corrupt"]}
         sizes["record_bytes"] = len(data) - sum(size.values())
-        listed.append({"path": path, "bytes": len(data), **sizes, "ok": not ranges, "error": None})
+        listed.append({"path": path, "nbytes": len(data), **sizes, "ok": not ranges, "error": None})
         records.append(segment.records.append_column("path", pa.array([path] * segment.records.num_rows)))
     return Lake(pa.concat_tables(records), pa.Table.from_pylist(damaged), pa.Table.from_pylist(listed))
 

@@ -125,7 +125,7 @@ def test_damage_stops_or_is_written_beside(logs: Path, tmp_path: Path) -> None:
     assert not [path for path in tmp_path.iterdir() if path != logs]
     with pytest.warns(seglake.DamageWarning):
         exported = seglake.export(seglake.scan(logs, on_damage="skip"), new, damage=tmp_path / "damage.parquet")
-    assert exported == (550, 1, span.length)
+    assert exported == (550, 1, span.nbytes)
     [row] = parquet.read_table(tmp_path / "damage.parquet").to_pylist()
     assert tuple(row.values()) == (str(logs / "1.chunks"), *span)
 

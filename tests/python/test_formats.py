@@ -165,7 +165,7 @@ def test_what_is_written_is_read(case: str, data: st.DataObject, tmp_path: Path)
     assert subset(written, [record.to_dict() for record in found])
     assert seglake.verify(path, format=format, **reading).ok
     ledger = list(reader.ledger())
-    assert sum(span.length for span in ledger) == path.stat().st_size
+    assert sum(span.nbytes for span in ledger) == path.stat().st_size
 
     # Each record is found again by what the writer said, and copied from Arrow it makes the same file.
     for record, id in zip(found, ids, strict=True):

@@ -77,7 +77,7 @@ def test_parts_together_are_the_whole(path: Path, damaged: bool) -> None:
         assert [part.is_whole for part in parts] == ([False] * len(parts) if format_of(path) in SPLIT else [True])
         if format_of(path) in SPLIT:
             assert len(parts) > 3
-            assert sum(part.nbytes for part in parts) <= reader.size
+            assert sum(part.nbytes for part in parts) <= reader.nbytes
     whole, spans = rows(path)
     read = [rows(path, part=part) for part in parts]
     assert pa.concat_tables([table for table, _ in read]).combine_chunks() == whole.combine_chunks()
@@ -112,8 +112,8 @@ def test_a_small_file_is_one_part(path: Path) -> None:
     with seglake.open(path, format=format_of(path)) as reader:
         parts = reader.split()
         assert [part.is_whole for part in parts] == [True]
-        assert parts[0].nbytes == reader.size
-        assert parts == reader.split(reader.size)
+        assert parts[0].nbytes == reader.nbytes
+        assert parts == reader.split(reader.nbytes)
 
 
 @pytest.mark.parametrize("format", SPLIT)

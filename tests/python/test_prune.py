@@ -136,10 +136,10 @@ def check(source: Any, wanted: Fields, **options: Any) -> None:
     assert read(source, **options, **wanted)[0] == expected
     found, report = read(source, **options, **wanted, prune=True)
     assert found == expected
-    assert report.bytes <= whole.bytes
-    good = {(total["kind"], total["cause"]): total["bytes"] for total in whole.to_dict()["totals"]}
+    assert report.nbytes <= whole.nbytes
+    good = {(total["kind"], total["cause"]): total["nbytes"] for total in whole.to_dict()["totals"]}
     for total in report.to_dict()["totals"]:
-        assert total["bytes"] <= good[total["kind"], total["cause"]]
+        assert total["nbytes"] <= good[total["kind"], total["cause"]]
     for span in report.damage:
         same = [own for own in whole.damage if (own.kind, own.cause) == (span.kind, span.cause)]
         assert any(own.start <= span.start and span.end <= own.end for own in same)
@@ -295,7 +295,7 @@ def cost(content: bytes, format: str, **options: Any) -> tuple[int, int]:
     kwargs: Any = {"format": format, "on_damage": "raise", "prune": True, **arguments(options)}
     with seglake.open(cast("BinaryIO", file), **kwargs) as reader:
         records = sum(batch.num_rows for batch in reader.batches())
-        assert reader.report.bytes <= file.bytes
+        assert reader.report.nbytes <= file.bytes
     return file.bytes, records
 
 
@@ -463,7 +463,7 @@ def test_a_tenant_files_report_is_of_the_front_and_the_blocks_that_were_read() -
     ranges = {total["kind"]: total["ranges"] for total in report.to_dict()["totals"]}
     # In front of the entries, those of the two blocks, and behind the entries.
     assert ranges == {"header": 4, "block": 2}
-    assert report.bytes < whole.bytes == len(data)
+    assert report.nbytes < whole.nbytes == len(data)
 
 
 def test_a_damaged_block_that_is_wanted_is_reported_with_the_rest_of_the_file() -> None:

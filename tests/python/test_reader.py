@@ -208,9 +208,9 @@ def test_damage_in_batches(damaged: Path) -> None:
 
 def test_report_grows_with_the_reading(segment: Path) -> None:
     reader = seglake.open(segment)
-    assert (reader.report.records, reader.report.bytes) == (0, 0)
+    assert (reader.report.records, reader.report.nbytes) == (0, 0)
     values(reader)
-    assert (reader.report.records, reader.report.bytes) == (10, segment.stat().st_size)
+    assert (reader.report.records, reader.report.nbytes) == (10, segment.stat().st_size)
 
 
 def test_a_report_names_the_first_damaged_ranges_and_counts_all(tmp_path: Path) -> None:
@@ -226,7 +226,7 @@ def test_a_report_names_the_first_damaged_ranges_and_counts_all(tmp_path: Path) 
     path.write_bytes(data)
     report = seglake.verify(path)
     assert (len(report.damage), report.damage_truncated, report.records) == (10_000, True, 10_001)
-    assert sum(total["ranges"] for total in report.totals if total["cause"]) == 10_001
+    assert sum(total.ranges for total in report.totals if total.cause) == 10_001
     assert "damaged ranges=10001" in repr(report)
 
 
@@ -524,7 +524,7 @@ def test_head_reads_little(tmp_path: Path) -> None:
     path.write_bytes(content)
     with seglake.open(path) as reader:
         assert reader.head(2).num_rows == 2
-        assert reader.report.bytes < len(content) // 5
+        assert reader.report.nbytes < len(content) // 5
 
 
 def test_all_is_read_with_threads_and_interrupts(segment: Path, tmp_path: Path) -> None:

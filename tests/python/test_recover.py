@@ -47,15 +47,15 @@ def values(path: Path, how: dict[str, Any]) -> list[bytes | None]:
 
 def test_what_is_good_is_kept_and_the_rest_put_aside(tmp_path: Path) -> None:
     recovered = seglake.recover(FLIPPED, tmp_path / "new.active", format="active")
-    assert (recovered.records, recovered.bytes, recovered.lost) == (9, 770, True)
-    assert (recovered.carried, recovered.quarantined) == (770, 103)
+    assert (recovered.records, recovered.nbytes, recovered.lost) == (9, 770, True)
+    assert (recovered.carried_bytes, recovered.quarantined_bytes) == (770, 103)
     assert recovered.report.records == 9
     assert [tuple(span) for span in recovered.report.damage] == [(308, 411, "corrupt", "checksum_mismatch")]
     assert recovered.path == str(tmp_path / "new.active")
     assert recovered.quarantine == str(tmp_path / "new.active.quarantine")
     assert recovered.manifest == str(tmp_path / "new.active.quarantine.manifest.jsonl")
     assert recovered.index is None
-    assert "quarantined=103" in repr(recovered)
+    assert "quarantined_bytes=103" in repr(recovered)
     assert json.loads(json.dumps(recovered.to_dict()))["report"]["damage"][0]["cause"] == "checksum_mismatch"
     data = FLIPPED.read_bytes()
     assert (tmp_path / "new.active").read_bytes() == data[:308] + data[411:]
@@ -70,7 +70,7 @@ def test_the_manifest_says_where_each_byte_is(tmp_path: Path) -> None:
     assert header["manifest"] == "seglake recover"
     assert header["version"] == 1
     assert header["options"] == {"format": "active", "dialect": None, "renumber": False, "force": False}
-    assert {name: header[name]["bytes"] for name in ("original", "recovered", "quarantine")} == {
+    assert {name: header[name]["nbytes"] for name in ("original", "recovered", "quarantine")} == {
         "original": 873,
         "recovered": 770,
         "quarantine": 103,
@@ -129,7 +129,7 @@ def test_whatever_is_damaged_can_be_put_back(
         assert names(folder) == ["old"]
         return
     assert values(new, how) == values(old, how)
-    assert all(total["cause"] in (None, "dangling_reference") for total in seglake.verify(new, **how).totals)
+    assert all(total.cause in (None, "dangling_reference") for total in seglake.verify(new, **how).totals)
     if recovered.quarantine is None:
         assert new.read_bytes() == old.read_bytes()
     else:

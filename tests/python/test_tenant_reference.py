@@ -334,7 +334,7 @@ def compare(data: bytes) -> None:
             }
             for record in reader
         ]
-        blocks = [{**block, "tenant": block["tenant_bytes"]} for block in reader.blocks()]
+        blocks = [{**block._asdict(), "tenant": block.tenant_bytes} for block in reader.blocks()]
         for block in blocks:
             del block["tenant_bytes"]
     assert records == expected.records

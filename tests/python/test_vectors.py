@@ -29,7 +29,7 @@ def test_ledger_and_report(case: Case) -> None:
     report = seglake.verify(case.path, **case.options)
     assert report.damage == [span for span in ledger if span.cause]
     assert report.ok == (not report.damage)
-    assert report.bytes == case.expected["size"] == sum(total["bytes"] for total in report.totals)
+    assert report.nbytes == case.expected["size"] == sum(total.nbytes for total in report.totals)
     assert report.records == len(case.records())
     unchecked = case.format == "oplog" or (case.format == "tenant" and case.path.read_bytes()[4:6] == b"\0\1")
     assert report.checked == case.expected.get("checked", "structure" if unchecked else "checksum")
@@ -103,7 +103,7 @@ def test_encode(case: Case, tmp_path: Path) -> None:
     options: dict[str, Any] = {**case.options, **encode, **({"options": of_format} if of_format else {})}
     # Records do not tell of tenants without messages.
     blocks = case.open().blocks() if case.format == "tenant" else []
-    empty = [(block["partition"], block["tenant_bytes"]) for block in blocks if not block["messages"]]
+    empty = [(block.partition, block.tenant_bytes) for block in blocks if not block.messages]
     with seglake.create(path, **options) as writer:
         for record in case.open():
             writer.write(record)
@@ -125,7 +125,7 @@ def test_most_formats_are_encoded() -> None:
 @every(lambda case: case.format == "tenant")
 def test_blocks(case: Case) -> None:
     reader = case.open()
-    blocks = [{**block, "tenant": shown(block["tenant_bytes"])} for block in reader.blocks()]
+    blocks = [{**block._asdict(), "tenant": shown(block.tenant_bytes)} for block in reader.blocks()]
     for block in blocks:
         del block["tenant_bytes"]
     assert blocks == case.expected["blocks"]
@@ -136,8 +136,8 @@ def test_index(case: Case, tmp_path: Path) -> None:
     expected = case.expected["index"]
     index = case.open().index()
     assert index is not None
-    assert index.size == expected["size"]
-    assert [list(span) for span in index.ledger] == expected["ledger"]
+    assert index.nbytes == expected["size"]
+    assert [list(span) for span in index.ledger()] == expected["ledger"]
     assert index.ok == all(cause is None for *_, cause in expected["ledger"])
     rebuilt = tmp_path / "rebuilt.index"
     seglake.index(case.path, rebuilt)

@@ -50,10 +50,10 @@ def test_json_is_all_that_a_pipe_gets(temporary: Path, tmp_path: Path) -> None:
     assert result["files"] == 3
     assert result["damaged_files"] == 2
     assert result["records"] == sum(len(each["records"]) for each in truths)
-    assert result["bytes"] == sum(each["size"] for each in truths)
+    assert result["nbytes"] == sum(each["size"] for each in truths)
     damage = [span for each in truths for span in each["ledger"] if span[3] is not None]
     assert result["damage"] == {
-        "checksum_mismatch": {"ranges": len(damage), "bytes": sum(end - start for start, end, _, _ in damage)}
+        "checksum_mismatch": {"ranges": len(damage), "nbytes": sum(end - start for start, end, _, _ in damage)}
     }
     assert logs(temporary) == []
 

@@ -80,7 +80,7 @@ def test_a_bad_message_has_no_fields_but_an_error(spark: SparkSession) -> None:
         assert set(row.values()) == {None}
         with pytest.raises(seglake.DamageError) as damage:
             seglake.oplog.decode(bad[name])
-        assert (error["cause"], error["offset"]) == (damage.value.cause, damage.value.byte_offset)
+        assert (error["cause"], error["byte_offset"]) == (damage.value.cause, damage.value.byte_offset)
         assert error["cause"] == causes.get(name, error["cause"])
         assert error["message"] == f"expected {damage.value.expected}, found {damage.value.actual}"
 
@@ -100,7 +100,7 @@ def test_a_number_too_large_for_bigint(spark: SparkSession) -> None:
     assert first == third
     error = second.pop("_error")
     assert set(second.values()) == {None}
-    assert (error["cause"], error["offset"]) == (None, None)
+    assert (error["cause"], error["byte_offset"]) == (None, None)
     assert re.match(r'field clock\.length: 9223372036854775808 is above .*uint64_type="decimal"', error["message"])
     with pytest.raises(PySparkException, match=r"LimitError: field clock\.length"):
         frame.select(from_oplog("message", mode="FAILFAST")).collect()

@@ -128,7 +128,7 @@ def test_files_add_up(lake: Lake) -> None:
     for path, content in lake.bytes.items():
         row = files[path]
         report = seglake.verify(path)
-        assert row["bytes"] == len(content) == sum(row[column] for column in BYTE_COLUMNS), path
+        assert row["nbytes"] == len(content) == sum(row[column] for column in BYTE_COLUMNS), path
         assert (row["format"], row["checked"], row["error"]) == ("active", "checksum", None)
         assert (row["records"], row["ok"]) == (report.records, report.ok)
         assert row["records"] == sum(record["path"] == path for record in rows(lake.dst, "records"))
@@ -145,14 +145,14 @@ def test_what_cannot_be_read_has_its_error_and_stops_nothing(lake: Lake) -> None
     (row,) = [row for row in rows(lake.dst, "files") if row["error"] is not None]
     assert row["path"] == str(lake.src / "notes.txt")
     assert "cannot tell the format" in row["error"]
-    assert (row["ok"], row["records"], row["bytes"], row["format"]) == (False, 0, None, None)
+    assert (row["ok"], row["records"], row["nbytes"], row["format"]) == (False, 0, None, None)
 
 
 def test_the_result(lake: Lake) -> None:
     result = lake.result
     assert (result.files, result.damaged_files, result.records) == (7, 3, 70)
-    assert result.bytes == sum(len(content) for content in lake.bytes.values())
-    assert {cause: (total.ranges, total.bytes) for cause, total in result.damage.items()} == {
+    assert result.nbytes == sum(len(content) for content in lake.bytes.values())
+    assert {cause: (total.ranges, total.nbytes) for cause, total in result.damage.items()} == {
         "checksum_mismatch": (2, 83 + (20 << 20) + 43),
         "length_out_of_bounds": (1, 80),
     }
@@ -160,7 +160,7 @@ def test_the_result(lake: Lake) -> None:
     assert result.skipped == ((str(lake.src / "link"), "a linked folder"),)
     assert (result.ok, result.exit_status, result.formats) == (False, 1, ("active",))
     shown = result.to_dict()
-    assert shown["damage"]["length_out_of_bounds"] == {"ranges": 1, "bytes": 80}
+    assert shown["damage"]["length_out_of_bounds"] == {"ranges": 1, "nbytes": 80}
     assert shown["errors"][0]["path"].endswith("notes.txt")
     assert (shown["exit_status"], shown["ok"]) == (1, False)
     assert shown["records_per_second"] > 0

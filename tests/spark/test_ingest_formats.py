@@ -61,8 +61,8 @@ def test_each_format_has_tables_of_its_own(lake: Lake) -> None:
         (file,) = rows(lake.dst, format, "files")
         report = seglake.verify(path)
         assert (file["path"], file["format"], file["checked"]) == (str(path), format, report.checked)
-        assert (file["bytes"], file["records"], file["ok"]) == (path.stat().st_size, 20, True)
-        assert file["bytes"] == sum(size for name, size in file.items() if name.endswith("_bytes"))
+        assert (file["nbytes"], file["records"], file["ok"]) == (path.stat().st_size, 20, True)
+        assert file["nbytes"] == sum(size for name, size in file.items() if name.endswith("_bytes"))
         assert rows(lake.dst, format, "damage") == []
     assert {rows(lake.dst, format, "files")[0]["checked"] for format in ("active", "sealed", "tenant", "chunked")} == {
         "checksum"
@@ -143,7 +143,7 @@ def test_golden_files(spark: SparkSession, tmp_path: Path) -> None:
         assert {row["path"] for row in listed} == {path for path, case in files.items() if case.format == format}
         for row in listed:
             case = files[row["path"]]
-            assert (row["records"], row["bytes"]) == (len(case.records()), case.expected["size"])
+            assert (row["records"], row["nbytes"]) == (len(case.records()), case.expected["size"])
             assert records[row["path"]] == row["records"]
             found = sorted(damage.get(row["path"], []), key=lambda row: row["start"])
             assert [[each[name] for name in ("start", "end", "kind", "cause")] for each in found] == damage_of(case)

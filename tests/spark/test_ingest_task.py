@@ -161,9 +161,9 @@ def test_progress_counts_a_restart_once(tmp_path: Path, failing: set[str], monke
 
 def test_a_report_that_does_not_add_up_is_refused() -> None:
     class Report:
-        bytes, records, ok, format, checked = 100, 1, True, "active", "checksum"
+        nbytes, records, ok, format, checked = 100, 1, True, "active", "checksum"
         first_timestamp_us = last_timestamp_us = None
-        totals = ({"kind": "record", "cause": None, "bytes": 99, "ranges": 1},)
+        totals = (seglake.Total("record", None, 99, 1),)
 
     with pytest.raises(RuntimeError, match="/a: of 100 bytes 99 are accounted for"):
         FileOutcome.of("/a", Report())  # pyright: ignore

@@ -180,7 +180,7 @@ def _lines(
         fields,
         numbers=number_columns(format),
         stream=sys.stdout,
-        file_bytes=reader.size,
+        file_bytes=reader.nbytes,
     )
 
 

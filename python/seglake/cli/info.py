@@ -90,7 +90,7 @@ def command(
         worst = max(worst, status)
         format = facts["format"] or "unknown"
         numbers[format] += 1
-        sizes[format] += facts["bytes"]
+        sizes[format] += facts["nbytes"]
         click.echo(json_text(facts) if as_json else one_line(name, facts))
     if named.files and not as_json:
         kinds = [f"{number:,} {format} ({size(sizes[format])})" for format, number in sorted(numbers.items())]
@@ -106,7 +106,7 @@ def _facts(file: Input, how: dict[str, Any], *, whole: bool) -> tuple[dict[str, 
     detection = seglake.detect(file.from_start(), **options.only(how, "dialect", "key"))
     facts: dict[str, Any] = {
         "path": file.path,
-        "bytes": file.size,
+        "nbytes": file.size,
         "format": how["format"] or detection.format,
         "confidence": "given" if how["format"] else detection.confidence,
         "reason": "named with --format" if how["format"] else detection.reason,
@@ -138,7 +138,7 @@ def _facts(file: Input, how: dict[str, Any], *, whole: bool) -> tuple[dict[str, 
             facts["wrong_key"] = True
             status = exit_status(error)
         except seglake.DamageError as error:
-            facts["damage"] = {"offset": error.byte_offset, "cause": error.cause}
+            facts["damage"] = {"byte_offset": error.byte_offset, "cause": error.cause}
             status = exit_status(error)
         else:
             names = ("position", *schema.names)
@@ -183,7 +183,7 @@ def paragraph(label: str, facts: dict[str, Any], how: dict[str, Any]) -> str:
         lines.append(f"  {name:<13} {text}")
 
     line("format", f"{printable(facts['format'] or 'unknown')} ({facts['confidence']}: {printable(facts['reason'])})")
-    line("size", exact_size(facts["bytes"]))
+    line("size", exact_size(facts["nbytes"]))
     columns = facts["columns"]
     if columns is None or any(column["name"] == "uuid" for column in columns):
         # What has a UUID is hashed under a key.
@@ -204,7 +204,7 @@ def paragraph(label: str, facts: dict[str, Any], how: dict[str, Any]) -> str:
         line("first record", f"nothing checks, but the structure is sound: probably the wrong key: {KEY_NEXT}")
     elif facts["damage"] is not None:
         cause = facts["damage"]["cause"]
-        line("first record", f"damaged at offset {facts['damage']['offset']:,}: {cause} ({meaning(cause)})")
+        line("first record", f"damaged at offset {facts['damage']['byte_offset']:,}: {cause} ({meaning(cause)})")
     elif columns is not None:
         first = facts["first_record"]
         line("first record", "none" if first is None else _record(first))
@@ -215,7 +215,7 @@ def paragraph(label: str, facts: dict[str, Any], how: dict[str, Any]) -> str:
         line("records", f"{report['records']:,}")
         for total in report["totals"]:
             what = total["kind"] if total["cause"] is None else f"{total['kind']}, {total['cause']}"
-            line("", f"{exact_size(total['bytes'])} in {count(total['ranges'], 'range')}: {what}")
+            line("", f"{exact_size(total['nbytes'])} in {count(total['ranges'], 'range')}: {what}")
         line("damage", "none" if report["ok"] else "yes: `seglake verify` shows where")
     elif report is None and facts["format"] is not None:
         line("records", "not counted: --count reads the whole file")
@@ -224,7 +224,7 @@ def paragraph(label: str, facts: dict[str, Any], how: dict[str, Any]) -> str:
 
 def one_line(label: str, facts: dict[str, Any]) -> str:
     """The facts that matter among many files: format, size, the first record's time, what is wrong."""
-    parts = [facts["format"] or "unknown", size(facts["bytes"])]
+    parts = [facts["format"] or "unknown", size(facts["nbytes"])]
     report = facts["report"]
     if report is not None and not report["wrong_key"]:
         parts.append(count(report["records"], "record"))

@@ -182,14 +182,14 @@ def show(result: IngestResult, stream: TextIO) -> None:
         ("  damaged", f"{result.damaged_files:,}"),
         ("  unreadable", f"{len(result.errors):,}"),
         ("records", f"{result.records:,}"),
-        ("bytes", f"{result.bytes:,}"),
+        ("bytes", f"{result.nbytes:,}"),
         ("seconds", f"{result.seconds:,.1f}"),
         ("records/s", f"{result.records_per_second:,.0f}"),
     ]
     out.print(table(None, totals, right=(1,)), soft_wrap=True)
     if result.damage:
         rows = [
-            (cause, f"{total.ranges:,}", f"{total.bytes:,}", meaning(cause))
+            (cause, f"{total.ranges:,}", f"{total.nbytes:,}", meaning(cause))
             for cause, total in sorted(result.damage.items())
         ]
         out.print()

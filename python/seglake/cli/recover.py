@@ -128,29 +128,30 @@ def _summary(recovered: Recovered, file: Input, destination: str, quarantine: st
         headline = f"a copy of {source}, which is sound"
     else:
         headline = f"recovered from {source}"
-        line("kept", f"{count(recovered.records, 'record')}, {recovered.carried:,} of {exact_size(report.bytes)}")
-    damaged = [total for total in report.totals if total["cause"] is not None]
+        carried = f"{recovered.carried_bytes:,} of {exact_size(report.nbytes)}"
+        line("kept", f"{count(recovered.records, 'record')}, {carried}")
+    damaged = [total for total in report.totals if total.cause is not None]
     for total in damaged:
-        what = f"{total['cause']}: {meaning(total['cause'])}"
-        if total["kind"] == "record":
-            line("incomplete", f"{count(total['ranges'], 'record')} of those: {what}")
+        what = f"{total.cause}: {meaning(total.cause or '')}"
+        if total.kind == "record":
+            line("incomplete", f"{count(total.ranges, 'record')} of those: {what}")
         else:
-            where = f"{exact_size(total['bytes'])} in {count(total['ranges'], 'range')}"
-            line("lost", f"{where}: {total['kind']}, {what}")
-    lost = sum(total["bytes"] for total in damaged if total["kind"] != "record")
-    anew = recovered.quarantined - lost
+            where = f"{exact_size(total.nbytes)} in {count(total.ranges, 'range')}"
+            line("lost", f"{where}: {total.kind}, {what}")
+    lost = sum(total.nbytes for total in damaged if total.kind != "record")
+    anew = recovered.quarantined_bytes - lost
     if anew > 0:
         line("replaced", f"{exact_size(anew)} of index, counts or numbers, which are written anew")
     if recovered.index is not None:
         line("index", printable(recovered.index))
     if recovered.quarantine is not None and recovered.manifest is not None:
-        line("quarantine", f"{printable(recovered.quarantine)}: {exact_size(recovered.quarantined)}")
+        line("quarantine", f"{printable(recovered.quarantine)}: {exact_size(recovered.quarantined_bytes)}")
         line("manifest", f"{printable(recovered.manifest)}: where each byte is now")
         undo = ["seglake", "recover", "--undo", destination, "ORIGINAL"]
         if quarantine is not None:
             undo += ["--quarantine", quarantine]
         line("to undo", printable(shlex.join(undo)))
-    what = f"{count(recovered.records, 'record')}, {exact_size(recovered.bytes)}"
+    what = f"{count(recovered.records, 'record')}, {exact_size(recovered.nbytes)}"
     return "\n".join([f"{printable(destination)}: {what}, {headline}", *lines])
 
 
@@ -169,7 +170,7 @@ def _undo(
             file.from_start(), destination, quarantine=quarantine, overwrite=overwrite, progress=advance
         )
     if as_json:
-        click.echo(json_text({"written": {"path": destination, "bytes": size}}))
+        click.echo(json_text({"written": {"path": destination, "nbytes": size}}))
     else:
         click.echo(f"{printable(destination)}: {exact_size(size)}, as it was before {printable(file.label)} was made")
     return Status.SOUND

@@ -93,8 +93,8 @@ def advice(report: Report) -> list[str]:
             "No checksum matches, but the structure is sound. The file is probably "
             f"intact and the key is not its own: {KEY_NEXT}. Change nothing in the file."
         ]
-    kinds = {span["kind"] for span in report.totals if span["cause"] is not None}
-    causes = {span["cause"] for span in report.totals}
+    kinds = {span.kind for span in report.totals if span.cause is not None}
+    causes = {span.cause for span in report.totals}
     found: list[str] = []
     torn = {own.reason for own in report.diagnoses if own.kind == "torn_tail"}
     if torn - _TORN_REASONS:
@@ -261,19 +261,19 @@ def skipped(report: Report, label: str) -> str:
     where = printable(label)
     if report.wrong_key:
         return f"{where}: nothing checks, but the structure is sound: probably the wrong key\n  next      {KEY_NEXT}"
-    damaged = [total for total in report.totals if total["cause"] is not None]
-    left_out = [total for total in damaged if total["kind"] != "record"]
+    damaged = [total for total in report.totals if total.cause is not None]
+    left_out = [total for total in damaged if total.kind != "record"]
     said: list[str] = []
     if left_out:
-        ranges, volume = (sum(total[what] for total in left_out) for what in ("ranges", "bytes"))
+        ranges, volume = sum(total.ranges for total in left_out), sum(total.nbytes for total in left_out)
         said.append(
             f"{where}: skipped {count(ranges, 'damaged range')}, {exact_size(volume)}: `seglake verify` shows where"
         )
     said.extend(
-        f"{where}: {count(total['ranges'], 'record')} with something missing: {total['cause']}: "
-        f"{meaning(total['cause'])}: `seglake cat --columns position,cause` marks them"
+        f"{where}: {count(total.ranges, 'record')} with something missing: {total.cause}: "
+        f"{meaning(total.cause or '')}: `seglake cat --columns position,cause` marks them"
         for total in damaged
-        if total["kind"] == "record"
+        if total.kind == "record"
     )
     return "\n".join(said)
 
@@ -282,7 +282,7 @@ def tell_written(report: Report, source: Input, path: str, *, as_json: bool) -> 
     """Say what was written where, and what of the source was skipped; return the exit status."""
     size = Path(path).stat().st_size
     if as_json:
-        written = {"path": path, "bytes": size}
+        written = {"path": path, "nbytes": size}
         click.echo(json_text({"written": written, "source": {**report.to_dict(), "path": source.path}}))
     else:
         click.echo(f"{printable(path)}: {count(report.records, 'record')}, {exact_size(size)}")
@@ -307,16 +307,16 @@ def index_facts(index: Index) -> dict[str, Any]:
     """What there is to say of an index, ready for JSON."""
     return {
         "path": index.path,
-        "bytes": index.size,
+        "nbytes": index.nbytes,
         "ok": index.ok,
         "items": len(index.items),
-        "damage": [span._asdict() for span in index.ledger if span.cause is not None],
+        "damage": [span._asdict() for span in index.ledger() if span.cause is not None],
     }
 
 
 def index_in_words(index: dict[str, Any]) -> str:
     """The same in words."""
-    what = f"{count(index['items'], 'item')}, {exact_size(index['bytes'])}"
+    what = f"{count(index['items'], 'item')}, {exact_size(index['nbytes'])}"
     if index["ok"]:
         return f"sound: {what}"
     causes = dict.fromkeys(span["cause"] for span in index["damage"])

@@ -173,9 +173,9 @@ def _of_index(index: dict[str, Any], log: str | None, named: str | None) -> Inde
 def one_line(report: Report, index: IndexVerdict | None, label: str) -> str:
     """A file in one line, in two more what is wrong with its index."""
     structure = "" if report.checked == "checksum" else ", structure only"
-    what = f"{count(report.records, 'record')}, {size(report.bytes)}{structure}"
+    what = f"{count(report.records, 'record')}, {size(report.nbytes)}{structure}"
     if report.wrong_key:
-        line = f"wrong key?  {printable(label)}  {size(report.bytes)}: nothing checks, but the structure is sound"
+        line = f"wrong key?  {printable(label)}  {size(report.nbytes)}: nothing checks, but the structure is sound"
     elif report.ok:
         line = f"ok  {printable(label)}  {what}"
     else:
@@ -187,8 +187,8 @@ def one_line(report: Report, index: IndexVerdict | None, label: str) -> str:
 
 def _damage_in_short(report: Report) -> str:
     """Each kind of damage with its cause and how much there is: `corrupt, checksum_mismatch: 103 bytes`."""
-    damaged = [total for total in report.totals if total["cause"] is not None]
-    return ", ".join(f"{total['kind']} ({total['cause']}): {size(total['bytes'])}" for total in damaged)
+    damaged = [total for total in report.totals if total.cause is not None]
+    return ", ".join(f"{total.kind} ({total.cause}): {size(total.nbytes)}" for total in damaged)
 
 
 @dataclass(frozen=True)
@@ -216,7 +216,7 @@ class Tally:
     def add(self, report: Report) -> None:
         """Count a file that was read."""
         self.records += report.records
-        self.bytes += report.bytes
+        self.bytes += report.nbytes
         if report.ok:
             self.sound += 1
         elif report.wrong_key:
@@ -277,7 +277,7 @@ def _headline(report: Report, label: str) -> Text:
         verdict, style = "probably the wrong key", "bold yellow"
     else:
         verdict, style = "damaged", "bold red"
-    what = f"{report.format}, {exact_size(report.bytes)}, {count(report.records, 'record')}"
+    what = f"{report.format}, {exact_size(report.nbytes)}, {count(report.records, 'record')}"
     if report.first_timestamp_us is not None and report.last_timestamp_us is not None:
         what += f"\n{instant_us(report.first_timestamp_us)} to {instant_us(report.last_timestamp_us)}"
     if report.checked == "structure":
@@ -286,9 +286,7 @@ def _headline(report: Report, label: str) -> Text:
 
 
 def _totals(report: Report) -> Text:
-    rows = [
-        (total["kind"], total["cause"] or "", f"{total['bytes']:,}", f"{total['ranges']:,}") for total in report.totals
-    ]
+    rows = [(total.kind, total.cause or "", f"{total.nbytes:,}", f"{total.ranges:,}") for total in report.totals]
     return table(("kind", "cause", "bytes", "ranges"), rows, right=(2, 3), style="red")
 
 
@@ -302,7 +300,7 @@ def _ranges(report: Report) -> Text:
 
 def _unlisted(report: Report) -> str:
     """A line on the damaged ranges that the table leaves out, or nothing."""
-    whole = sum(total["ranges"] for total in report.totals if total["cause"] is not None)
+    whole = sum(total.ranges for total in report.totals if total.cause is not None)
     left = whole - min(len(report.damage), _MOST_RANGES)
     if left <= 0:
         return ""
@@ -315,7 +313,7 @@ def _print_picture(out: Console, report: Report, *, unicode: bool, width: int) -
     if marks:
         out.print()
         out.print(bar(marks, unicode=unicode))
-        out.print("0" + size(report.bytes).rjust(len(marks) - 1))
+        out.print("0" + size(report.nbytes).rjust(len(marks) - 1))
         out.print(legend(report, marks, unicode=unicode), soft_wrap=True)
 
 
@@ -345,19 +343,19 @@ def cells(report: Report, width: int) -> list[Mark]:
     Damage stands where the report lists it. Unused space runs to the end of a file by definition, so its size tells
     where it is.
     """
-    if report.bytes == 0:
+    if report.nbytes == 0:
         return []
-    width = min(width, report.bytes)
+    width = min(width, report.nbytes)
     marks = [SOUND] * width
-    unused = sum(total["bytes"] for total in report.totals if total["kind"] == "unused")
+    unused = sum(total.nbytes for total in report.totals if total.kind == "unused")
     if unused:
         # Only cells that hold nothing else.
-        for cell in range(-(-(report.bytes - unused) * width // report.bytes), width):
+        for cell in range(-(-(report.nbytes - unused) * width // report.nbytes), width):
             marks[cell] = UNUSED
     if report.damage_truncated and report.damage:
-        _draw(marks, report.damage[-1].end, report.bytes - unused, report.bytes, UNLISTED)
+        _draw(marks, report.damage[-1].end, report.nbytes - unused, report.nbytes, UNLISTED)
     for span in report.damage:
-        _draw(marks, span.start, span.end, report.bytes, _BY_KIND.get(span.kind, DOUBTFUL))
+        _draw(marks, span.start, span.end, report.nbytes, _BY_KIND.get(span.kind, DOUBTFUL))
     return marks
 
 
@@ -383,7 +381,7 @@ def legend(report: Report, marks: Sequence[Mark], *, unicode: bool) -> Text:
 
 
 def _parts(report: Report) -> str:
-    kinds = [total["kind"] for total in report.totals if total["cause"] is None and total["kind"] != "unused"]
+    kinds = [total.kind for total in report.totals if total.cause is None and total.kind != "unused"]
     return "" if kinds == ["record"] else f" ({', '.join(kinds)})" if kinds else ""
 
 

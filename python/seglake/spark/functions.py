@@ -43,8 +43,8 @@ def from_oplog(
             all, stay without their key; `clock.seq` and `clock.offset` say what they refer to.
         uint64_type: unsigned integers of 64 bits as `bigint`, a message with one above 2^63-1 being bad, or as
             `decimal`, decimal(20,0).
-        error_field: the name of the last field, a struct: the `cause` in the words of the ledger, the `offset` in the
-            message, and a `message`. The first two are null where a number is too large for bigint.
+        error_field: the name of the last field, a struct: the `cause` in the words of the ledger, the `byte_offset` in
+            the message, and a `message`. The first two are null where a number is too large for bigint.
 
     Raises:
         ValueError: an argument is none of the above, or `error_field` is the name of another field.

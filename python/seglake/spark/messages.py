@@ -13,7 +13,7 @@ from .versions import reduced
 
 __all__ = ["ERROR_TYPE", "MessageDecoder"]
 
-ERROR_TYPE: Final = pa.struct([("cause", pa.string()), ("offset", pa.int64()), ("message", pa.string())])
+ERROR_TYPE: Final = pa.struct([("cause", pa.string()), ("byte_offset", pa.int64()), ("message", pa.string())])
 """Why a message has no fields: the cause in the ledger's words, the offset within the message, and a text."""
 
 
@@ -98,7 +98,7 @@ class MessageDecoder:
                 expected=damage.expected,
                 actual=damage.actual,
             ) from None
-        return {"cause": damage.cause, "offset": damage.byte_offset, "message": wrong}
+        return {"cause": damage.cause, "byte_offset": damage.byte_offset, "message": wrong}
 
     def _too_large(self, found: TooLarge) -> dict[str, Any]:
         message = (
@@ -108,4 +108,4 @@ class MessageDecoder:
         if self.error_field is None:
             raise seglake.LimitError(message, option="uint64_type")
         # The message is sound: no cause, and no place in it.
-        return {"cause": None, "offset": None, "message": message}
+        return {"cause": None, "byte_offset": None, "message": message}

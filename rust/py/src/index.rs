@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyType;
 use seglake::OrBug;
 use seglake::format::chunked;
 use seglake::format::{IndexSource, Options};
@@ -14,9 +16,9 @@ use seglake::verbs;
 
 use crate::destination::Destination;
 use crate::error::raise;
+use crate::ledger::Ledger;
 use crate::limits::Settings;
 use crate::read_options::{Opened, ReadArguments};
-use crate::report::span;
 
 /// The index of a chunked file, as it is on disk and as far as it agrees with the file.
 #[pyclass(frozen, module = "seglake")]
@@ -67,7 +69,7 @@ impl Index {
 
     /// The index's length in bytes.
     #[getter]
-    const fn size(&self) -> u64 {
+    const fn nbytes(&self) -> u64 {
         self.index.size
     }
 
@@ -77,17 +79,19 @@ impl Index {
         self.index.spans.iter().all(|span| span.cause.is_none())
     }
 
-    /// The items that hold, as tuples of a chunk's first message offset and where the chunk begins in the file, in bytes.
+    /// The items that hold, as IndexItems.
     #[getter]
-    fn items(&self) -> Vec<(i64, i64)> {
+    fn items<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+        let class = CLASS.import(py, "seglake._types", "IndexItem")?;
         let items = self.index.items.iter();
-        items.map(|item| (item.offset, item.file_offset)).collect()
+        let items = items.map(|item| class.call1((item.offset, item.file_offset)));
+        items.collect()
     }
 
     /// The index's own ranges as Spans in order; an item that holds is a `record`.
-    #[getter]
-    fn ledger<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
-        self.index.spans.iter().map(|own| span(py, own)).collect()
+    fn ledger(&self) -> Ledger {
+        Ledger::of_spans(self.index.spans.clone())
     }
 
     fn __len__(&self) -> usize {
@@ -97,7 +101,7 @@ impl Index {
     fn __repr__(&self) -> String {
         let state = if self.ok() { "ok" } else { "damaged" };
         format!(
-            "Index({state}, items={}, size={})",
+            "Index({state}, items={}, nbytes={})",
             self.index.items.len(),
             self.index.size
         )

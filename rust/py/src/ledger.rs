@@ -14,10 +14,12 @@ use crate::report::span;
 /// How many ranges are passed over before Python is asked whether the user wants to stop.
 const RANGES_AT_ONCE: usize = 1 << 16;
 
+type Spans = dyn Iterator<Item = seglake::Result<Span>> + Send;
+
 /// An iterator over the ranges of a file, in file order.
 #[pyclass(frozen, module = "seglake")]
 pub(crate) struct Ledger {
-    ledger: Exclusive<verbs::Ledger>,
+    ledger: Exclusive<Box<Spans>>,
     shared: Arc<Shared>,
     damaged_only: bool,
 }
@@ -25,9 +27,18 @@ pub(crate) struct Ledger {
 impl Ledger {
     pub(crate) fn new(ledger: verbs::Ledger, shared: Arc<Shared>, damaged_only: bool) -> Self {
         Self {
-            ledger: Exclusive::new(ledger),
+            ledger: Exclusive::new(Box::new(ledger)),
             shared,
             damaged_only,
+        }
+    }
+
+    /// Ranges that are known already.
+    pub(crate) fn of_spans(spans: Vec<Span>) -> Self {
+        Self {
+            ledger: Exclusive::new(Box::new(spans.into_iter().map(Ok))),
+            shared: Arc::default(),
+            damaged_only: false,
         }
     }
 

@@ -1,7 +1,9 @@
 //! `decode_message`, `decode_system` and `encode_message`: single messages of oplogs.
 
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict};
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBytes, PyDict, PyType};
+use seglake::OrBug;
 use seglake::format::{Column, Dialect, Found, Options, Value, oplog};
 
 use crate::error::raise;
@@ -39,8 +41,7 @@ pub(crate) fn decode_message(
     RecordMaker::new(oplog::FORMAT.name, columns(dialect)).record(py, &*single.rows(), 0)
 }
 
-/// Decodes the part of a message that is never encrypted and returns a dict of `version`, `checkpointer`, `checkpoint` (a dict
-/// of `tree_hash` and `length`, or None) and `node`, the rest as bytes.
+/// Decodes the part of a message that is never encrypted: a System, with the rest of the message as bytes.
 ///
 /// Raises DamageError as `decode_message`; ValueError for the dialect "autobase", whose messages begin otherwise.
 #[pyfunction]
@@ -48,7 +49,8 @@ pub(crate) fn decode_message(
 pub(crate) fn decode_system<'py>(
     data: &Bound<'py, PyAny>,
     dialect: &str,
-) -> PyResult<Bound<'py, PyDict>> {
+) -> PyResult<Bound<'py, PyAny>> {
+    static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
     let py = data.py();
     let dialect = dialect_of(py, dialect)?;
     let bytes = buffer_bytes(data, "data")?;
@@ -56,18 +58,18 @@ pub(crate) fn decode_system<'py>(
     let checkpoint = system.checkpoint.map_or(Value::Null, |(hash, length)| {
         Value::Struct(vec![Value::Binary(hash), Value::UInt64(length)])
     });
-    let kind = columns(dialect)
-        .iter()
+    let mut columns = columns(dialect).iter();
+    let kind = columns
         .find(|column| column.name == "checkpoint")
         .map(|column| column.kind);
-    let dict = PyDict::new(py);
-    dict.set_item("version", system.version)?;
-    dict.set_item("checkpointer", system.checkpointer)?;
-    if let Some(kind) = kind {
-        dict.set_item("checkpoint", to_python(py, &checkpoint, kind)?)?;
-    }
-    dict.set_item("node", PyBytes::new(py, system.node))?;
-    Ok(dict)
+    let kind = kind.or_bug("a column of checkpoints");
+    let kind = kind.map_err(|error| raise(py, error))?;
+    CLASS.import(py, "seglake._types", "System")?.call1((
+        system.version,
+        system.checkpointer,
+        to_python(py, &checkpoint, kind)?,
+        PyBytes::new(py, system.node),
+    ))
 }
 
 /// Encodes one message of an oplog, without the length that frames it in a file: a Record, a mapping with the same names, or

@@ -7,7 +7,8 @@ use std::sync::atomic::Ordering;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList, PyTuple};
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList, PyTuple, PyType};
 use seglake::columns::{self, Limits, Selection, UuidType};
 use seglake::format::{self, Column, Format, Hits, Options, RecordId, Start, Unproven, Walk};
 use seglake::source::Source;
@@ -234,7 +235,7 @@ impl Reader {
 
     /// The length of the file when it was opened, in bytes.
     #[getter]
-    fn size(&self) -> u64 {
+    fn nbytes(&self) -> u64 {
         self.source.len()
     }
 
@@ -413,23 +414,24 @@ impl Reader {
             .collect())
     }
 
-    /// The blocks of a tenant file, whatever `on_damage` says: a dict of `position` (bytes), `partition`, `tenant`,
-    /// `tenant_bytes` and `messages` (their number) for each that is good, in file order. Raises ValueError for other formats.
-    fn blocks<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
+    /// The good blocks of a tenant file as Blocks in file order, whatever `on_damage` says. Raises ValueError for other formats.
+    fn blocks<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+        let class = CLASS.import(py, "seglake._types", "Block")?;
         self.check_tenant()?;
         let options = self.options.clone().strict(false);
         let blocks = py.detach(|| format::tenant::blocks(self.source.clone(), &options));
-        let dict = |block: &format::tenant::Block| {
-            let dict = PyDict::new(py);
-            dict.set_item("position", block.position)?;
-            dict.set_item("partition", block.partition)?;
-            dict.set_item("tenant", escape(&block.tenant))?;
-            dict.set_item("tenant_bytes", PyBytes::new(py, &block.tenant))?;
-            dict.set_item("messages", block.messages)?;
-            Ok(dict)
+        let object = |block: &format::tenant::Block| {
+            class.call1((
+                block.position,
+                block.partition,
+                escape(&block.tenant),
+                PyBytes::new(py, &block.tenant),
+                block.messages,
+            ))
         };
         let blocks = blocks.map_err(|error| raise(py, error))?;
-        blocks.iter().map(dict).collect()
+        blocks.iter().map(object).collect()
     }
 
     /// A chunked file's index, held against the file; None where there is none. Raises ValueError for other formats.
@@ -546,7 +548,7 @@ impl Reader {
         let name = self.path().unwrap_or(OsStr::new("<buffer>"));
         let state = if self.closed() { ", closed" } else { "" };
         format!(
-            "Reader({name:?}, format={:?}, size={}{state})",
+            "Reader({name:?}, format={:?}, nbytes={}{state})",
             self.format.name,
             self.source.len()
         )

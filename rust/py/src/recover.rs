@@ -49,7 +49,7 @@ impl Recovered {
 
     /// Its length in bytes.
     #[getter]
-    fn bytes(&self) -> u64 {
+    fn nbytes(&self) -> u64 {
         self.recovered.output.bytes
     }
 
@@ -61,13 +61,13 @@ impl Recovered {
 
     /// How many bytes of the damaged file are in the new one.
     #[getter]
-    fn carried(&self) -> u64 {
+    fn carried_bytes(&self) -> u64 {
         self.recovered.carried
     }
 
     /// How many bytes of the damaged file are in the quarantine.
     #[getter]
-    fn quarantined(&self) -> u64 {
+    fn quarantined_bytes(&self) -> u64 {
         self.recovered.quarantined
     }
 
@@ -94,10 +94,10 @@ impl Recovered {
         let dict = PyDict::new(py);
         dict.set_item("path", self.path())?;
         dict.set_item("lost", self.lost())?;
-        dict.set_item("bytes", self.bytes())?;
+        dict.set_item("nbytes", self.nbytes())?;
         dict.set_item("records", self.records())?;
-        dict.set_item("carried", self.carried())?;
-        dict.set_item("quarantined", self.quarantined())?;
+        dict.set_item("carried_bytes", self.carried_bytes())?;
+        dict.set_item("quarantined_bytes", self.quarantined_bytes())?;
         dict.set_item("quarantine", self.quarantine())?;
         dict.set_item("manifest", self.manifest())?;
         dict.set_item("index", self.index())?;
@@ -112,10 +112,10 @@ impl Recovered {
             "nothing was damaged"
         };
         format!(
-            "Recovered({state}, records={}, carried={}, quarantined={})",
+            "Recovered({state}, records={}, carried_bytes={}, quarantined_bytes={})",
             self.records(),
-            self.carried(),
-            self.quarantined()
+            self.carried_bytes(),
+            self.quarantined_bytes()
         )
     }
 }

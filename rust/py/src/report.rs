@@ -58,7 +58,7 @@ impl Report {
 
     /// How many bytes of the file are accounted for: all of them once it has been read to its end.
     #[getter]
-    fn bytes(&self) -> u64 {
+    fn nbytes(&self) -> u64 {
         self.0.bytes
     }
 
@@ -80,16 +80,14 @@ impl Report {
         self.0.last_timestamp
     }
 
-    /// Bytes and ranges by kind and cause: a list of dicts of `kind`, `cause`, `bytes`, `ranges`.
+    /// Bytes and ranges by kind and cause, as Totals.
     #[getter]
-    fn totals<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
+    fn totals<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        static CLASS: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+        let class = CLASS.import(py, "seglake._types", "Total")?;
         let row = |total: &seglake::ledger::Total| {
-            let row = PyDict::new(py);
-            row.set_item("kind", total.kind.as_str())?;
-            row.set_item("cause", total.cause.map(|cause| cause.as_str()))?;
-            row.set_item("bytes", total.bytes)?;
-            row.set_item("ranges", total.ranges)?;
-            Ok(row)
+            let cause = total.cause.map(|cause| cause.as_str());
+            class.call1((total.kind.as_str(), cause, total.bytes, total.ranges))
         };
         self.0.totals.rows().iter().map(row).collect()
     }
@@ -142,26 +140,25 @@ impl Report {
         stream_capsule(py, RecordBatchIterator::new([Ok(batch)], damage_schema()))
     }
 
-    /// All attributes as a dict of the same names, fit for JSON: each damaged range is a dict of `start`, `end`, `kind`,
-    /// `cause`, each diagnosis one of its fields.
+    /// All attributes as a dict of the same names, fit for JSON: each total, damaged range and diagnosis is a dict of its
+    /// fields.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
         dict.set_item("path", self.path())?;
         dict.set_item("format", self.format())?;
         dict.set_item("ok", self.ok())?;
         dict.set_item("checked", self.checked())?;
-        dict.set_item("bytes", self.bytes())?;
+        dict.set_item("nbytes", self.nbytes())?;
         dict.set_item("records", self.records())?;
         dict.set_item("first_timestamp_us", self.first_timestamp_us())?;
         dict.set_item("last_timestamp_us", self.last_timestamp_us())?;
-        dict.set_item("totals", self.totals(py)?)?;
-        let damage = self
-            .damage(py)?
-            .iter()
-            .map(|span| span.call_method0("_asdict"))
-            .collect::<PyResult<Vec<_>>>()?;
-        dict.set_item("damage", damage)?;
-        dict.set_item("truncated", self.damage_truncated())?;
+        let dicts = |tuples: Vec<Bound<'py, PyAny>>| {
+            let each = tuples.iter().map(|tuple| tuple.call_method0("_asdict"));
+            each.collect::<PyResult<Vec<_>>>()
+        };
+        dict.set_item("totals", dicts(self.totals(py)?)?)?;
+        dict.set_item("damage", dicts(self.damage(py)?)?)?;
+        dict.set_item("damage_truncated", self.damage_truncated())?;
         dict.set_item("wrong_key", self.wrong_key())?;
         let diagnoses = self.0.diagnoses.iter();
         let diagnoses = diagnoses.map(|own| diagnosis::dict(py, own));
@@ -184,7 +181,7 @@ impl Report {
             .filter(|total| total.cause.is_some());
         let ranges: u64 = damaged.map(|total| total.ranges).sum();
         format!(
-            "Report({state}, format={:?}, records={}, bytes={}, damaged ranges={ranges})",
+            "Report({state}, format={:?}, records={}, nbytes={}, damaged ranges={ranges})",
             report.format.name, report.records, report.bytes,
         )
     }

@@ -251,7 +251,7 @@ def _result(
     for file in files:
         for cause, (ranges, size) in file.damage.items():
             before = damage.get(cause, DamageTotal(0, 0))
-            damage[cause] = DamageTotal(before.ranges + ranges, before.bytes + size)
+            damage[cause] = DamageTotal(before.ranges + ranges, before.nbytes + size)
     return IngestResult(
         run_id=run_id,
         destination=str(destination),
@@ -259,7 +259,7 @@ def _result(
         files=len(files),
         damaged_files=sum(not file.ok and file.error is None for file in files),
         records=sum(file.records for file in files),
-        bytes=sum(file.bytes or 0 for file in files),
+        nbytes=sum(file.nbytes or 0 for file in files),
         damage=damage,
         errors=tuple((file.path, file.error) for file in files if file.error is not None),
         skipped=_skipped(listing),

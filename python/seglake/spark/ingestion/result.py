@@ -40,7 +40,7 @@ class DamageTotal:
     """All damage of one cause: how many ranges and how many bytes."""
 
     ranges: int
-    bytes: int
+    nbytes: int
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class IngestResult:
         files: input files, readable or not.
         damaged_files: input files that were read and in which something is damaged.
         records: records written.
-        bytes: bytes of the files that were read; each is accounted for.
+        nbytes: bytes of the files that were read; each is accounted for.
         damage: the damage by its cause, in the ledger's words.
         errors: path and error of each file that could not be read. No records of it were written.
         skipped: path and reason of each thing met that is neither a regular file nor an ordinary folder.
@@ -67,7 +67,7 @@ class IngestResult:
     files: int = 0
     damaged_files: int = 0
     records: int = 0
-    bytes: int = 0
+    nbytes: int = 0
     damage: dict[str, DamageTotal] = field(default_factory=dict[str, DamageTotal])
     errors: tuple[tuple[str, str], ...] = ()
     skipped: tuple[tuple[str, str], ...] = ()

@@ -60,7 +60,7 @@ FILES_SCHEMA: Final = pa.schema(
         pa.field("path", pa.string(), nullable=False),
         pa.field("format", pa.string()),
         pa.field("checked", pa.string()),
-        pa.field("bytes", pa.int64()),
+        pa.field("nbytes", pa.int64()),
         pa.field("records", pa.int64(), nullable=False),
         pa.field("record_bytes", pa.int64()),
         pa.field("header_bytes", pa.int64()),

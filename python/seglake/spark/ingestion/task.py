@@ -46,7 +46,7 @@ class FileOutcome:
     path: str
     format: str | None = None
     checked: str | None = None
-    bytes: int | None = None
+    nbytes: int | None = None
     records: int = 0
     record_bytes: int | None = None
     header_bytes: int | None = None
@@ -70,19 +70,19 @@ class FileOutcome:
         sizes = dict.fromkeys(_BYTE_COLUMNS.values(), 0)
         damage: dict[str, tuple[int, int]] = {}
         for total in report.totals:
-            sizes[_BYTE_COLUMNS[total["kind"]]] += total["bytes"]
-            if total["cause"] is not None:
-                ranges, size = damage.get(total["cause"], (0, 0))
-                damage[total["cause"]] = (ranges + total["ranges"], size + total["bytes"])
-        if sum(sizes.values()) != report.bytes:
+            sizes[_BYTE_COLUMNS[total.kind]] += total.nbytes
+            if total.cause is not None:
+                ranges, size = damage.get(total.cause, (0, 0))
+                damage[total.cause] = (ranges + total.ranges, size + total.nbytes)
+        if sum(sizes.values()) != report.nbytes:
             raise RuntimeError(
-                f"{printable_path(path)}: of {report.bytes} bytes {sum(sizes.values())} are accounted for: {sizes}"
+                f"{printable_path(path)}: of {report.nbytes} bytes {sum(sizes.values())} are accounted for: {sizes}"
             )
         return cls(
             path=path_text(path),
             format=report.format,
             checked=report.checked,
-            bytes=report.bytes,
+            nbytes=report.nbytes,
             records=report.records,
             first_timestamp=report.first_timestamp_us,
             last_timestamp=report.last_timestamp_us,
@@ -242,7 +242,7 @@ class TaskRunner:
                             output = _Output(attempt, f"{number:05d}-rest", self.format_options, self.target_bytes)
                         file = FileOutcome(path_text(path), error=path_text(str(error)))
                     outcome.files.append(file)
-                    progress.file_done(file.bytes)
+                    progress.file_done(file.nbytes)
                 for format, staged in output.finish():
                     outcome.staged.append(StagedData(str(staged.path.relative_to(staging)), format, staged.folder))
             except BaseException:

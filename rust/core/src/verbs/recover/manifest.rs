@@ -66,6 +66,7 @@ pub(super) struct How {
 pub(super) struct Sum {
     /// Its name at the time, for people: without its folder, and with what does not print spelled out.
     pub(super) name: String,
+    #[serde(rename = "nbytes")]
     pub(super) bytes: u64,
     /// HighwayHash-64 of all its bytes under the public default key, in hexadecimal.
     pub(super) hash: String,
