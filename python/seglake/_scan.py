@@ -334,6 +334,11 @@ class Scan:
         """What `scan` was given for reading a file, by the names of its arguments."""
         return self._arguments
 
+    @property
+    def include_path(self) -> str | None:
+        """The name of the column with each record's file, if there is one."""
+        return self._include_path
+
     def select(self, columns: Sequence[str]) -> Scan:
         """Returns a scan of the same files with other columns, among which `include_path` may be.
 

@@ -249,7 +249,6 @@ def test_polars(logs: Path) -> None:
         (~(pl.col("offset") > 5), []),
         (pl.col("type") < "a", []),
         (pl.col("offset") > pl.col("timestamp").dt.epoch(), []),
-        (pl.col("offset").is_in([1, 2]), []),
         (pl.col("offset").map_batches(lambda numbers: numbers > 5, return_dtype=pl.Boolean), []),
     ],
 )
