@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Generator, Iterable
 from queue import SimpleQueue
@@ -42,11 +43,9 @@ def in_order(
         return
     work = _Work(iter(things), results, threads)
     try:
+        work.start(threads)
         while (slot := work.next_slot()) is not None:
-            while made := slot.made.get():
-                if isinstance(made, BaseException):
-                    raise made
-                slot.room.release()
+            while made := work.next_made(slot):
                 yield slot.thing, made[0]
             work.finished()
     finally:
@@ -74,19 +73,44 @@ class _Work(Generic[_Thing, _Result]):
         self._begun: SimpleQueue[_Slot[_Thing, _Result] | BaseException | None] = SimpleQueue()
         self._stopped = False
         self._slots: set[_Slot[_Thing, _Result]] = set()
-        # An interpreter that ends does not wait for them.
-        self._threads = [threading.Thread(target=self._run, name="seglake", daemon=True) for _ in range(threads)]
-        for thread in self._threads:
-            thread.start()
+        self._threads: list[threading.Thread] = []
+        self._process = os.getpid()
+
+    def start(self, threads: int) -> None:
+        """Starts as many of the threads as the system lets it.
+
+        Raises:
+            RuntimeError: it lets it start none.
+        """
+        for _ in range(threads):
+            # An interpreter that ends does not wait for them.
+            thread = threading.Thread(target=self._run, name="seglake", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError:
+                if not self._threads:
+                    raise
+                return
+            self._threads.append(thread)
 
     def next_slot(self) -> _Slot[_Thing, _Result] | None:
         """Returns the next thing that was begun, waiting for it; None at the end."""
+        self._refuse_fork()
         begun = self._begun.get()
         if isinstance(begun, BaseException):
             raise begun
         if begun is None:
             self._begun.put(None)
         return begun
+
+    def next_made(self, slot: _Slot[_Thing, _Result]) -> tuple[_Result, ...]:
+        """Returns the next result of a thing in a tuple, waiting for it; an empty one at the end."""
+        self._refuse_fork()
+        made = slot.made.get()
+        if isinstance(made, BaseException):
+            raise made
+        slot.room.release()
+        return made
 
     def finished(self) -> None:
         """Lets another thing be begun."""
@@ -95,12 +119,19 @@ class _Work(Generic[_Thing, _Result]):
     def stop(self) -> None:
         """Ends the threads, and waits for that."""
         self._stopped = True
-        for _ in self._threads:
-            self._open.release()
+        if self._process != os.getpid():
+            return  # they were left behind, perhaps with these locks
+        self._open.release()  # each lets the next one go
         for slot in tuple(self._slots):
             slot.room.release()
         for thread in self._threads:
-            thread.join()
+            # A thread may be the one that the garbage collector runs in.
+            if thread is not threading.current_thread():
+                thread.join()
+
+    def _refuse_fork(self) -> None:
+        if self._process != os.getpid():
+            raise RuntimeError("threads that this process was forked without were reading: begin anew here")
 
     def _run(self) -> None:
         while (slot := self._begin()) is not None:
@@ -116,6 +147,7 @@ class _Work(Generic[_Thing, _Result]):
         self._open.acquire()
         with self._taking:
             if self._stopped:
+                self._open.release()
                 return None
             try:
                 slot = _Slot[_Thing, _Result](next(self._things))
@@ -124,8 +156,10 @@ class _Work(Generic[_Thing, _Result]):
                 self._open.release()  # the next thread finds the end as well
                 return None
             except BaseException as error:
+                # What was begun before it is made to its end.
                 self._begun.put(error)
-                self._stopped = True
+                self._things = iter(())
+                self._open.release()
                 return None
             self._slots.add(slot)
             self._begun.put(slot)

@@ -239,12 +239,10 @@ class Scan:
             FormatError: a file is of another format, or its format cannot be told.
             OSError: a file cannot be read.
         """
-
-        def counted(file: SegmentFile) -> list[int]:
-            with self._opened(file, threads=self._threads_for(file)) as reader:
-                return [reader.count()]
-
-        return sum(count for _, count in self._in_order(counted))
+        # Not by `Reader.count`: between batches, which have no columns, what counts can be stopped.
+        batches = Scan(self._files, {**self._arguments, "columns": []}, None, self._threads).batches()
+        with closing(batches):
+            return sum(batch.num_rows for _, batch in batches)
 
     def head(self, rows: int = 5) -> pyarrow.Table:
         """Returns the first records as a `pyarrow.Table`, without reading much more than these. Needs pyarrow.
