@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, Literal, NamedTuple, TypeAlias, cast
 from uuid import UUID
 
-from ._instants import instant_us
 from ._new_file import new_file
 from ._text import printable_path
+from ._values import instant_us
 
 if TYPE_CHECKING:
     import pyarrow as pa

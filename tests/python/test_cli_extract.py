@@ -85,8 +85,8 @@ def test_a_terminal_never_gets_raw_bytes(source: Path) -> None:
     [
         ([], "--range"),
         (["--range", "5"], "START:END"),
-        (["--range", "a:b"], "not an offset"),
-        (["--range", "-1:5"], "not an offset"),
+        (["--range", "a:b"], "expected an offset"),
+        (["--range", "-1:5"], "expected an offset"),
         (["--range", "9:5"], "ends before it starts"),
         (["--range", "0:1281"], "1,280 bytes"),
         (["--range", "1281:"], "1,280 bytes"),

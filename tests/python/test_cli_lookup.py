@@ -130,7 +130,7 @@ def test_parts_are_chosen(tmp_path: Path) -> None:
         ("active", ["--dialect", "draft", "--format", "active"], "dialect"),
         ("oplog", ["--dialect", "latin", "--format", "oplog"], "latin"),
         ("chunked", ["--index", "absent"], "absent"),
-        ("chunked", ["--limits", "chunk_memory_bytes=0"], "not a size"),
+        ("chunked", ["--limits", "chunk_memory_bytes=0"], "at least one byte"),
     ],
 )
 def test_what_a_format_does_not_have_is_said(format: str, arguments: list[str], said: str, tmp_path: Path) -> None:
@@ -238,7 +238,7 @@ def test_conditions_on_any_column(format: str, where: list[str], expected: list[
         ("type ~ a", "COLUMN OP VALUE"),
         ("colour == red", "active records have no column colour: there are uuid, timestamp, type, value"),
         ("timestamp >= yesterday", "--where"),
-        ("uuid == 5", "not a UUID"),
+        ("uuid == 5", "expected a UUID"),
     ],
 )
 def test_conditions_that_are_none(where: str, said: str, tmp_path: Path) -> None:

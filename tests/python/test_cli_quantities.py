@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from seglake._instants import instant, instant_us
+from seglake._values import instant, instant_us
 from seglake.cli.render import count, exact_size, size
 from seglake.cli.verify import Tally
 

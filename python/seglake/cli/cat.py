@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from seglake import DamageError
+from seglake import _values as values
 from seglake._filters import conditions
 
 from . import folders, options
 from .failure import Status, report_status, say
 from .inputs import Input, each
-from .options import given_for, shown_bytes
+from .options import given_for
 from .render import (
     Fields,
     JsonLines,
@@ -65,10 +66,16 @@ Examples:
     "(text: not UTF-8) stands as base64 under the key value_base64. [default: base64 with --json, else text]",
 )
 @click.option(
-    "--columns", metavar="NAMES", help="The columns to show, with commas between; also path, position and cause."
+    "--columns",
+    metavar="NAMES",
+    type=options.Typed(values.comma_list),
+    help="The columns to show, with commas between; also path, position and cause.",
 )
 @click.option(
-    "--at", metavar="OFFSET", type=options.parse_offset, help="Start with the record at this place, in bytes."
+    "--at",
+    metavar="OFFSET",
+    type=options.Typed(values.byte_offset),
+    help="Start with the record at this place, in bytes.",
 )
 @click.option(
     "--get",
@@ -91,7 +98,7 @@ def command(
     globs: tuple[str, ...],
     as_json: bool,
     form: ValueForm | None,
-    columns: str | None,
+    columns: list[str] | None,
     at: int | None,
     ids: tuple[str, ...],
     limit: int | None,
@@ -114,7 +121,6 @@ def command(
         raise click.UsageError("--get names the records: leave out --at and what chooses others")
     options.check_index(given, named.files)
     options.check_key(given["key"])
-    chosen = None if columns is None else [name.strip() for name in columns.split(",")]
     wanted = Wanted(ids)
     left = limit
 
@@ -131,7 +137,7 @@ def command(
             # What was skipped is said once, at the end, from the report.
             warnings.simplefilter("ignore", seglake.DamageWarning)
             format = seglake.formats(dialect=given["dialect"])[reader.format]
-            lines = _lines(reader, format, file, _checked(chosen, reader), as_json=as_json, form=form)
+            lines = _lines(reader, format, file, _checked(columns, reader), as_json=as_json, form=form)
             try:
                 if ids:
                     records: Iterable[Record] = wanted.found_in(reader, [identifier(format, text) for text in ids])
@@ -200,7 +206,12 @@ _WRITTEN: dict[tuple[str, ...], str] = {
 }
 # How the values of identifiers are written. Texts may have slashes.
 _PATTERNS = {"uuid": "([^/]*)", "text": "(.*)", "int64": "([0-9]{1,20})", "uint64": "([0-9]{1,20})"}
-_PARSERS: dict[str, Callable[[str], Any]] = {"uuid": uuid.UUID, "text": shown_bytes, "int64": int, "uint64": int}
+_PARSERS: dict[str, Callable[[str], Any]] = {
+    "uuid": uuid.UUID,
+    "text": values.argument_text,
+    "int64": int,
+    "uint64": int,
+}
 
 
 def identifier(format: Format, text: str) -> tuple[Any, ...]:

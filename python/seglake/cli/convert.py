@@ -8,12 +8,12 @@ from typing import Any, cast
 
 import click
 
-from seglake._option_text import option_value
+from seglake import _values as values
 
 from . import options
 from .failure import Trouble, telling_of_existing
 from .inputs import check_destination, opened
-from .options import given_for, parse_settings, typed
+from .options import given_for, parse_settings
 from .render import column_kinds, printable
 from .report import tell_written
 from .terminal import byte_progress
@@ -38,7 +38,7 @@ _COLUMNS_NEXT = (
 
 
 def _names(_context: click.Context, _parameter: click.Parameter, given: Sequence[str]) -> list[str]:
-    return [name.strip() for names in given for name in names.split(",")]
+    return [name for names in given for name in values.comma_list(names)]
 
 
 @click.command(epilog=_EXAMPLES)
@@ -104,7 +104,7 @@ def command(
     target: Any = to or _format_of(destination)
     write = _typed_options(target, texts)
     known = seglake.formats(dialect=cast("Any", write.get("dialect"))).get(target)
-    values = typed(settings, column_kinds(known)) if known is not None else {}
+    filled = options.typed(settings, column_kinds(known)) if known is not None else {}
     with (
         opened(source, spool_limit=spool_limit) as file,
         telling_of_existing(),
@@ -117,7 +117,7 @@ def command(
                 destination,
                 to=target,
                 drop=drop,
-                set=values,
+                set=filled,
                 options=cast("Any", write),
                 overwrite=overwrite,
                 progress=advance,
@@ -139,19 +139,17 @@ def _typed_options(target: str, texts: dict[str, str]) -> dict[str, Any]:
     format = formats().get(target)
     declared = {} if format is None else format.create_options
     known = [option.name for option in declared.values() if option.kind != "key" and option.name not in _NOT_NEW]
-    values: dict[str, Any] = {}
+    typed: dict[str, Any] = {}
     for name, text in texts.items() if format is not None else ():
         if name not in known:
             raise click.BadParameter(
                 f"{target} files have no option {name}: there are {', '.join(known) or 'none'}", param_hint="--option"
             )
         try:
-            values[name] = option_value(declared[name], text, size=options.parse_size)
-        except click.BadParameter as error:
-            raise click.BadParameter(f"{name}: {error.message}", param_hint="--option") from error
-        except ValueError as error:
-            raise click.BadParameter(f"{name}={text}: {error}", param_hint="--option") from error
-    return values
+            typed[name] = values.option_value(declared[name], text)
+        except values.WrongValueError as error:
+            raise click.BadParameter(f"{name}={text}: expected {error.expected}", param_hint="--option") from error
+    return typed
 
 
 def _format_of(destination: str) -> str:

@@ -7,6 +7,8 @@ from typing import Any, cast
 
 import click
 
+from seglake import _values as values
+
 from . import folders, options
 from .failure import Status, Trouble, say, telling_of_existing
 from .inputs import STANDARD_INPUT, is_uri
@@ -39,7 +41,12 @@ Examples:
     help="The file to write: .parquet, .arrow, .csv or .jsonl; or - for JSON lines to standard output.",
 )
 @folders.glob
-@click.option("--columns", metavar="NAMES", help="The columns, with commas between; also path, position and cause.")
+@click.option(
+    "--columns",
+    metavar="NAMES",
+    type=options.Typed(values.comma_list),
+    help="The columns, with commas between; also path, position and cause.",
+)
 @click.option("--include-path", metavar="NAME", help="One more column of this name: which file each record is from.")
 @click.option(
     "--uuid-type",
@@ -73,7 +80,7 @@ def command(
     sources: tuple[str, ...],
     destination: str,
     globs: tuple[str, ...],
-    columns: str | None,
+    columns: list[str] | None,
     include_path: str | None,
     uuid_type: str,
     damage: str | None,
@@ -105,7 +112,6 @@ def command(
     if damage is not None and given["on_damage"] != "skip":
         raise click.UsageError("--damage takes what --on-damage skip leaves out: give both")
     _check_written(destination, damage)
-    chosen = None if columns is None else [name.strip() for name in columns.split(",")]
     conditions = given.pop("where")
     to_terminal = destination == _STANDARD_OUTPUT
     with byte_progress("exporting") as advance, telling_of_existing(), warnings.catch_warnings():
@@ -115,7 +121,7 @@ def command(
             scan = seglake.scan(
                 sources,
                 glob=folders.any_of(globs),
-                columns=chosen,
+                columns=columns,
                 include_path=include_path,
                 prune=prune,
                 threads=threads,

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from seglake import _values as values
 from seglake._new_file import new_file
 
 from . import options
@@ -31,9 +32,10 @@ Examples:
 def _range(_context: click.Context, _parameter: click.Parameter, text: str) -> tuple[int, int | None]:
     first, colon, last = text.partition(":")
     if not colon:
-        raise click.BadParameter(f"{text!r} is not START:END, such as 308:411, 0x134:, or :4096")
-    start = options.parse_offset(first) if first else 0
-    end = options.parse_offset(last) if last else None
+        raise click.BadParameter(f"{text!r}: expected START:END, such as 308:411, 0x134:, or :4096")
+    offset = options.Typed(values.byte_offset)
+    start = offset.convert(first, _parameter, _context) if first else 0
+    end = offset.convert(last, _parameter, _context) if last else None
     if end is not None and end < start:
         raise click.BadParameter(f"{text!r} ends before it starts")
     return start, end

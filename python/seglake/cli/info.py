@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from seglake._instants import instant_us
+from seglake._values import instant_us
 
 from . import folders, options
 from .failure import Status, exit_status, report_status, tell

@@ -38,24 +38,19 @@ Examples:
 """
 
 
-def _settings(_context: click.Context, _parameter: click.Parameter, given: Sequence[str]) -> dict[str, str]:
-    settings: dict[str, str] = {}
-    for setting in given:
-        name, equals, value = setting.partition("=")
-        if not (name and equals):
-            raise click.BadParameter(f"{setting!r} is not KEY=VALUE, such as spark.driver.memory=4g")
-        settings[name] = value
-    return settings
-
-
 @click.command(epilog=_EXAMPLES)
 @click.argument("sources", metavar="SRC...", nargs=-1, required=True, type=click.Path())
 @click.option("--to", "destination", metavar="DST", required=True, type=click.Path(), help="The folder of the tables.")
 @click.option("--master", metavar="URL", help="Spark's master. [default: this machine, all cores]")
-@click.option("--conf", "settings", metavar="KEY=VALUE", multiple=True, callback=_settings, help="A setting of Spark.")
 @click.option(
-    "--target-file-bytes", metavar="SIZE", type=options.parse_size, help="About how large the Parquet files get."
+    "--conf",
+    "settings",
+    metavar="KEY=VALUE",
+    multiple=True,
+    callback=options.assigned("KEY=VALUE, such as spark.driver.memory=4g"),
+    help="A setting of Spark.",
 )
+@click.option("--target-file-bytes", metavar="SIZE", type=options.SIZE, help="About how large the Parquet files get.")
 @options.layout
 @options.limits
 @options.as_json("One JSON object: what was done.")

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
-import json
-import os
 import re
-import uuid
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from seglake import _values as values
 from seglake._filters import FILTER_OPTIONS, conditions
 
 from . import failure
@@ -25,76 +20,33 @@ if TYPE_CHECKING:
 
     from .inputs import Input
 
-__all__ = ["given_for", "typed_conditions"]
-
-Bound = datetime | uuid.UUID
-"""Where a range of records begins or ends."""
-
 Command = TypeVar("Command", bound=Callable[..., Any])
 """A function that click makes a command of."""
 
-_SIZE = re.compile(r"([0-9]{1,18})\s*([KMGTP]i?B?|B)?", re.IGNORECASE)
-_DECIMAL = re.compile(r"[0-9]{1,20}")
 _KEY = re.compile(r"\s*[0-9a-fA-F]{64}\s*")
-_OFFSET = re.compile(r"[0-9]{1,20}|0[xX][0-9a-fA-F]{1,16}")
-_POWERS = {"": 0, "B": 0, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5}
 
 
-def parse_size(text: str) -> int:
-    """A number of bytes above 0: `4096`, `64KiB`; K, M, G, T and P are powers of 1024.
+class Typed(click.ParamType[Any]):
+    """An argument that is read by a function of `seglake._values`, or by one that takes more than the text."""
 
-    Raises:
-        click.BadParameter: the text is nothing of the kind.
-    """
-    match = _SIZE.fullmatch(text.strip())
-    number = int(match[1]) * 1024 ** _POWERS[(match[2] or "")[:1].upper()] if match else 0
-    if number == 0:
-        raise click.BadParameter(f"{text!r} is not a size: give a number of bytes, or one with a unit, such as 64MiB")
-    return number
+    name = "text"
 
+    def __init__(self, read: Callable[..., Any], *arguments: Any) -> None:
+        self._read = read
+        self._arguments = arguments
 
-def parse_offset(text: str) -> int:
-    """An offset in a file in bytes: decimal, or hexadecimal with `0x`.
-
-    Raises:
-        click.BadParameter: the text is nothing of the kind.
-    """
-    if not _OFFSET.fullmatch(text):
-        raise click.BadParameter(f"{text!r} is not an offset: give a number of bytes, such as 225 or 0xe1")
-    return int(text, 0) if text[:2].lower() == "0x" else int(text)
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Read the text; what is none was read before."""
+        if not isinstance(value, str):
+            return value
+        try:
+            return self._read(value, *self._arguments)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
 
 
-def whole_number(most: int) -> Callable[[str], int]:
-    """A parser of decimal numbers from 0 to `most`, which raises click.BadParameter for all else."""
-
-    def parse(text: str) -> int:
-        if not (_DECIMAL.fullmatch(text) and int(text) <= most):
-            raise click.BadParameter(f"{text!r} is not a whole number from 0 to {most}")
-        return int(text)
-
-    return parse
-
-
-def parse_bound(text: str) -> Bound:
-    """An instant in ISO 8601 with its zone, or the UUID of a record.
-
-    Raises:
-        click.BadParameter: the text is neither, or a time without a zone.
-    """
-    try:
-        return uuid.UUID(text)
-    except ValueError:
-        pass
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise click.BadParameter(
-            f"{text!r} is neither an ISO 8601 time, such as 2024-01-10T16:00:00Z, nor a UUID"
-        ) from None
-    if moment.tzinfo is None:
-        complete = moment.isoformat()
-        raise click.BadParameter(f"{text!r} has no time zone: write {complete}Z for UTC, or {complete}+01:00")
-    return moment
+SIZE = Typed(values.size, 1)
+"""A number of bytes above 0."""
 
 
 class _KeyFile(click.Path):
@@ -142,7 +94,7 @@ def spool_limit(command: Command) -> Command:
     return click.option(
         "--spool-limit",
         metavar="SIZE",
-        type=parse_size,
+        type=SIZE,
         default="4GiB",
         show_default=True,
         help="The most that is copied to a temporary file when reading a pipe.",
@@ -180,9 +132,10 @@ def as_json(text: str) -> Callable[[Command], Command]:
 
 
 NO_INDEX = "none"
+NOW = "now"
+NULL = "null"
 DEFAULT_DIALECT = "draft"
 _MAX_OFFSET = 2**63 - 1
-_CONDITION = re.compile(r"(\w+)\s*(==|=|!=|<=|>=|<|>)\s*(.*)", re.DOTALL)
 _MAX_PARTITION = 2**32 - 1
 
 
@@ -263,14 +216,15 @@ def on_damage(command: Command) -> Command:
 
 def wanted(command: Command) -> Command:
     """Which records: by time or UUID, by offset, by partition and tenant, by type."""
-    offset = whole_number(_MAX_OFFSET)
+    offset = Typed(values.whole_number, 0, _MAX_OFFSET)
     for option in (
         click.option(
             "--type",
             "types",
             metavar="TYPE",
             multiple=True,
-            callback=_names,
+            type=Typed(values.argument_text),
+            callback=_several,
             help=r"Of this type, as cat shows it (\xNN is a byte); can be given again.",
         ),
         click.option(
@@ -278,7 +232,8 @@ def wanted(command: Command) -> Command:
             "tenants",
             metavar="ID",
             multiple=True,
-            callback=_names,
+            type=Typed(values.argument_text),
+            callback=_several,
             help=r"Of this tenant, as cat shows it (\xNN is a byte); can be given again.",
         ),
         click.option(
@@ -286,8 +241,8 @@ def wanted(command: Command) -> Command:
             "partitions",
             metavar="ID",
             multiple=True,
-            type=whole_number(_MAX_PARTITION),
-            callback=_partitions,
+            type=Typed(values.whole_number, 0, _MAX_PARTITION),
+            callback=_several,
             help="Of this partition; can be given again.",
         ),
         click.option("--end-offset", metavar="N", type=offset, help="Up to this message offset, without it."),
@@ -296,12 +251,13 @@ def wanted(command: Command) -> Command:
             "--where",
             metavar="'COLUMN OP VALUE'",
             multiple=True,
-            callback=_where,
+            type=Typed(values.condition),
+            callback=_several,
             help="Of which this is true, such as 'offset >= 500': ==, !=, <, <=, >, >=; can be given again.",
         ),
-        click.option("--until", metavar="WHEN", type=parse_bound, help="Up to this time or UUID, without it."),
+        click.option("--until", metavar="WHEN", type=Typed(values.bound), help="Up to this time or UUID, without it."),
         click.option(
-            "--since", metavar="WHEN", type=parse_bound, help="From this time (ISO 8601, with zone) or UUID on."
+            "--since", metavar="WHEN", type=Typed(values.bound), help="From this time (ISO 8601, with zone) or UUID on."
         ),
     ):
         command = option(command)
@@ -309,25 +265,13 @@ def wanted(command: Command) -> Command:
 
 
 def _limits(_context: click.Context, _parameter: click.Parameter, given: Sequence[str]) -> dict[str, int] | None:
-    limits: dict[str, int] = {}
-    for limit in given:
-        name, equals, size = limit.partition("=")
-        if not (name and equals):
-            raise click.BadParameter(f"{limit!r} is not NAME=SIZE, such as record_bytes=64MiB")
-        limits[name] = parse_size(size)
-    return limits or None
+    limits = assigned("NAME=SIZE, such as record_bytes=64MiB")(_context, _parameter, given)
+    return {name: SIZE.convert(text, _parameter, _context) for name, text in limits.items()} or None
 
 
-def _where(
-    _context: click.Context, _parameter: click.Parameter, given: Sequence[str]
-) -> list[tuple[str, str, str]] | None:
-    conditions: list[tuple[str, str, str]] = []
-    for condition in given:
-        match = _CONDITION.fullmatch(condition.strip())
-        if match is None:
-            raise click.BadParameter(f"{condition!r} is not COLUMN OP VALUE, such as 'offset >= 500'")
-        conditions.append((match[1], match[2], match[3]))
-    return conditions or None
+def _several(_context: click.Context, _parameter: click.Parameter, given: Sequence[Any]) -> list[Any] | None:
+    """All that an option was given with, None where it was not given."""
+    return list(given) or None
 
 
 def _on_damage(_context: click.Context, _parameter: click.Parameter, value: str) -> str:
@@ -339,45 +283,24 @@ def _index(_context: click.Context, _parameter: click.Parameter, text: str | Non
     return False if text == NO_INDEX else text
 
 
-def _partitions(_context: click.Context, _parameter: click.Parameter, ids: Sequence[int]) -> list[int] | None:
-    return list(ids) or None
+def assigned(form: str) -> Callable[[click.Context | None, click.Parameter | None, Sequence[str]], dict[str, str]]:
+    """What makes names and values of the texts of an option; `form` says how one looks.
 
-
-def _names(_context: click.Context, _parameter: click.Parameter, names: Sequence[str]) -> list[str | bytes] | None:
-    return [shown_bytes(name) for name in names] or None
-
-
-def shown_bytes(text: str) -> str | bytes:
-    """Text of the command line as the library takes it: as bytes where it is not UTF-8."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return os.fsencode(text)
-    return text
-
-
-_INTEGER = re.compile(r"-?[0-9]{1,20}|0[xX][0-9a-fA-F]{1,16}")
-NOW = "now"
-NULL = "null"
-
-
-def parse_settings(
-    _context: click.Context | None, _parameter: click.Parameter | None, given: Sequence[str]
-) -> dict[str, str]:
-    """The names and values of `NAME=VALUE`, as text.
-
-    Raises:
-        click.BadParameter: one is nothing of the kind, or a name is there twice.
+    It raises click.BadParameter where one is something else, or a name is there twice.
     """
-    settings: dict[str, str] = {}
-    for setting in given:
-        name, equals, value = setting.partition("=")
-        if not (name and equals):
-            raise click.BadParameter(f"{setting!r} is not NAME=VALUE, such as type=order")
-        if name in settings:
-            raise click.BadParameter(f"{name} is set twice")
-        settings[name] = value
-    return settings
+
+    def assign(
+        _context: click.Context | None, _parameter: click.Parameter | None, given: Sequence[str]
+    ) -> dict[str, str]:
+        try:
+            return values.assignments(given, form)
+        except ValueError as error:
+            raise click.BadParameter(str(error)) from None
+
+    return assign
+
+
+parse_settings = assigned("NAME=VALUE, such as type=order")
 
 
 def typed(settings: Mapping[str, str], kinds: Mapping[str, str]) -> dict[str, Any]:
@@ -396,101 +319,20 @@ def _typed(name: str, text: str, kind: str | None) -> Any:
     # In text and bytes the letters are what they say.
     if kind not in ("text", "binary") and text == NULL:
         return None
-    return typed_value(name, text, kind, hint="--set")
+    return typed_value(name, text, kind, hint="--set", more=", or `now`" if kind in ("uuid", "timestamp") else "")
 
 
-def typed_value(name: str, text: str, kind: str | None, *, hint: str) -> Any:
+def typed_value(name: str, text: str, kind: str | None, *, hint: str, more: str = "") -> Any:
     """The value of a column of this kind that a text stands for.
 
     Raises:
-        click.BadParameter: the text is not a value of that kind; `hint` is the option that it was given with.
+        click.BadParameter: the text is not a value of that kind; `hint` is the option that it was given with, `more`
+            what else that takes.
     """
-    parse = _PARSERS.get(kind, shown_bytes)
     try:
-        return parse(text)
-    except click.BadParameter as error:
-        raise click.BadParameter(f"{name}: {error.message}", param_hint=hint) from error
-    except ValueError as error:
-        raise click.BadParameter(f"{name}={text}: {error}", param_hint=hint) from error
-
-
-def _uuid(text: str) -> uuid.UUID:
-    try:
-        return uuid.UUID(text)
-    except ValueError:
-        raise ValueError("not a UUID; `now` makes a new one for each record") from None
-
-
-def _time(text: str) -> datetime | int:
-    if _INTEGER.fullmatch(text):
-        return int(text, 0)
-    bound = parse_bound(text)
-    if isinstance(bound, uuid.UUID):
-        raise ValueError("not a time: give ISO 8601 with a zone, microseconds since 1970, or `now`")
-    return bound
-
-
-def _integer(text: str) -> int:
-    if not _INTEGER.fullmatch(text):
-        raise ValueError("not a whole number")
-    return int(text, 0) if "x" in text.lower() else int(text)
-
-
-def _boolean(text: str) -> bool:
-    if text not in ("true", "false"):
-        raise ValueError("neither true nor false")
-    return text == "true"
-
-
-def _bytes(text: str) -> bytes:
-    known = shown_bytes(text)
-    return known.encode() if isinstance(known, str) else known
-
-
-def _json(text: str) -> Any:
-    try:
-        return json.loads(text, object_hook=_bytes_within, parse_constant=_no_constant)
-    except RecursionError:
-        raise ValueError("nested too deeply") from None
-    except json.JSONDecodeError as error:
-        raise ValueError(f"not JSON: {error}") from None
-
-
-def _bytes_within(fields: dict[str, Any]) -> Any:
-    """`{"hex": "..."}` and `{"base64": "..."}` as bytes: JSON has none of its own."""
-    if len(fields) != 1:
-        return fields
-    [(name, text)] = fields.items()
-    if name not in _BYTES or not isinstance(text, str):
-        return fields
-    try:
-        return _BYTES[name](text)
-    except (ValueError, binascii.Error):
-        raise ValueError(f"{text!r} is not {name}") from None
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")
-
-
-_BYTES: dict[str, Callable[[str], bytes]] = {
-    "hex": bytes.fromhex,
-    "base64": lambda text: base64.b64decode(text, validate=True),
-}
-_PARSERS = cast(
-    "dict[str | None, Callable[[str], Any]]",
-    {
-        "uuid": _uuid,
-        "timestamp": _time,
-        "text": shown_bytes,
-        "binary": _bytes,
-        "int64": _integer,
-        "uint64": _integer,
-        "boolean": _boolean,
-        "list": _json,
-        "struct": _json,
-    },
-)
+        return values.column_value(kind, text)
+    except values.WrongValueError as error:
+        raise click.BadParameter(f"{name}={text}: expected {error.expected}{more}", param_hint=hint) from error
 
 
 def given_for(file: Input, options: dict[str, Any]) -> dict[str, Any]:

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, Protocol, TextIO, cast
 
 import click
 
-from seglake._instants import instant, instant_us
 from seglake._text import printable as printable
+from seglake._values import instant, instant_us
 
 from .terminal import is_coloured, is_terminal, is_unicode
 

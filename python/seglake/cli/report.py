@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from seglake._instants import instant_us
+from seglake._values import instant_us
 
 from .failure import report_status, say
 from .inputs import Input, is_uri

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
 import click
 
-from seglake._instants import instant_us
+from seglake._values import instant_us
 
 from . import folders, options
 from .failure import Status, describe, report_status, tell

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Literal, TypeVar, cast, get_args
 from zoneinfo import ZoneInfo
 
-from seglake._option_text import option_value
+from seglake import _values as values
 from seglake._text import unescape
 from seglake._types import DialectName, FormatOption
 
@@ -155,11 +155,9 @@ def record_count(value: str) -> int:
 def declared(option: FormatOption, value: str) -> bool | int | str:
     """Parses the value of an option that a format declares."""
     try:
-        return option_value(option, value, size=size)
-    except WrongValueError:
-        raise
-    except ValueError as error:
-        raise WrongValueError(value, str(error).removeprefix("expected ")) from None
+        return values.option_value(option, value)
+    except values.WrongValueError as error:
+        raise WrongValueError(value, error.expected) from None
 
 
 def message_offset(value: str) -> int:
