@@ -509,9 +509,9 @@ def test_options_of_formats_are_within_their_bounds(tmp_path: Path, name: str) -
         if option.name in CREATES or option.kind == "flag":
             continue
         assert option.minimum is not None and option.maximum is not None
-        wrong: list[tuple[Any, str]] = [(option.minimum - 1, "it is"), (True, "it is a number")]
+        wrong: list[tuple[Any, str]] = [(option.minimum - 1, "expected"), (True, "expected a number")]
         if option.maximum < 2**63 - 1:  # as good as no limit
-            wrong.append((option.maximum + 1, "it is"))
+            wrong.append((option.maximum + 1, "expected"))
         for value, text in wrong:
             with pytest.raises(ValueError, match=f"{option.name} is .*{text}"):
                 seglake.create(tmp_path / "new", format=name, options={option.name: value})

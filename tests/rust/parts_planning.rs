@@ -32,7 +32,7 @@ fn overlapping_messages_are_refused_in_parts() {
                 Ok(Step::More) => {}
                 Ok(_) => break,
                 Err(Error::Usage(message)) => {
-                    assert!(message.contains("Read the file whole"), "{message}");
+                    assert!(message.contains("Read the whole file"), "{message}");
                     refused += 1;
                     break;
                 }

@@ -1,7 +1,7 @@
-//! What makes a struct of options a builder.
+//! Makes builders of structs of options.
 
-/// Gives a struct a method for each of these fields, which sets it: of the field's type, or of what converts into it where the
-/// type is followed by `from`.
+/// Gives a struct a setter method for each of these fields. It takes the field's type, or, if the type is followed by
+/// `from`, any type that converts into it.
 macro_rules! setters {
     ($options:ident { $($field:ident: $kind:ty $(, $from:ident)?;)* }) => {
         impl $options {
@@ -12,7 +12,7 @@ macro_rules! setters {
 
 macro_rules! setter {
     ($field:ident: $kind:ty) => {
-        #[doc = concat!("These options, with this `", stringify!($field), "`.")]
+        #[doc = concat!("Returns these options with this `", stringify!($field), "`.")]
         #[must_use]
         pub fn $field(mut self, $field: $kind) -> Self {
             self.$field = $field;
@@ -20,7 +20,7 @@ macro_rules! setter {
         }
     };
     ($field:ident: $kind:ty, from) => {
-        #[doc = concat!("These options, with this `", stringify!($field), "`.")]
+        #[doc = concat!("Returns these options with this `", stringify!($field), "`.")]
         #[must_use]
         pub fn $field(mut self, $field: impl Into<$kind>) -> Self {
             self.$field = $field.into();

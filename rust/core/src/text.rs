@@ -1,11 +1,11 @@
-//! Bytes that are meant to be text, shown so that different bytes always show differently; and text that is fit for a message.
+//! Shows bytes as text so that different bytes give different texts, and makes text safe for messages.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 use std::path::Path;
 
-/// Types and tenant IDs as text: UTF-8, with `\xNN` (lower-case hex) for each byte that is not part of valid UTF-8, and
-/// `\x5c` for a backslash.
+/// Shows types and tenant IDs as text: UTF-8, with `\xNN` (lower-case hex) for each byte that is not part of valid
+/// UTF-8, and `\x5c` for a backslash.
 ///
 /// ```
 /// assert_eq!(seglake::text::escape(b"order.created"), "order.created");
@@ -34,7 +34,7 @@ pub fn escape(bytes: &[u8]) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// The bytes that [`escape`] shows as `text`; `None` where no bytes show so (a backslash that begins no `\xNN`).
+/// The bytes that [`escape`] shows as `text`; `None` if it shows none so (a backslash without a following `xNN`).
 #[must_use]
 pub fn unescape(text: &str) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(text.len());
@@ -51,7 +51,7 @@ pub fn unescape(text: &str) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// The byte that two hexadecimal digits are; `None` where they are none.
+/// The byte of two hexadecimal digits; `None` if they are not digits.
 pub(crate) fn hex_byte(digits: [u8; 2]) -> Option<u8> {
     let digit = |digit: u8| match digit {
         b'0'..=b'9' => Some(digit - b'0'),
@@ -63,9 +63,9 @@ pub(crate) fn hex_byte(digits: [u8; 2]) -> Option<u8> {
     Some(digit(high)? << 4 | digit(low)?)
 }
 
-/// A text with every character spelled out that is not printable (`\n`, `\x1b`, `\u202e`): control characters, line breaks,
-/// and all that changes how text reads without being seen. Error messages go to terminals and into logs, and what they quote
-/// may be somebody else's. Backslashes stay as they are, so this is for people to read and cannot be reversed.
+/// Escapes all characters that are not printable (`\n`, `\x1b`, `\u202e`): control characters, line breaks, and
+/// invisible characters that change how text reads. Error messages go to terminals and logs, and may quote a stranger's
+/// text. Backslashes stay unescaped, so the result is for people and cannot be reversed.
 ///
 /// ```
 /// assert_eq!(seglake::text::printable("order\u{1b}[31m\n"), r"order\x1b[31m\n");
@@ -91,7 +91,7 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// A path as [`printable`] text, with `\xNN` for each byte that is not part of valid UTF-8.
+/// Shows a path as [`printable`] text, with `\xNN` for each byte that is not part of valid UTF-8.
 #[must_use]
 pub fn path(path: &Path) -> String {
     let mut out = String::new();
@@ -108,7 +108,8 @@ fn is_printable(character: char) -> bool {
     if character.is_ascii() {
         return !character.is_ascii_control();
     }
-    // The standard library's `Debug` knows which are. Behind a letter, since it also escapes accents that begin a text.
+    // The standard library's `Debug` knows which characters are printable. The letter before it prevents an escape of
+    // leading accents.
     let text: String = ['a', character].into_iter().collect();
     text.escape_debug().count() == 2
 }

@@ -1,4 +1,4 @@
-//! UUID version 6 (RFC 9562): time-ordered, so that comparing bytes compares times.
+//! UUID version 6 (RFC 9562). Comparing their bytes compares their times.
 //!
 //! The time is a count of 100 ns ticks since 1582-10-15 UTC, 60 bits of it, most significant first.
 
@@ -21,31 +21,32 @@ pub const fn is_v6(uuid: &[u8; 16]) -> bool {
     uuid[6] >> 4 == 6 && uuid[8] >> 6 == 0b10
 }
 
-/// The first half as a number, its first byte the most significant: of greater UUIDs it is no less.
+/// The first half as a number, with the most significant byte first. It ascends with the UUID.
 #[must_use]
 pub(crate) const fn first_half(uuid: &[u8; 16]) -> u64 {
-    // As one number, which takes one load; byte by byte the compiler does not see that.
+    // Taken from one number, which is one load. The compiler does not merge loads of single bytes here.
     (u128::from_be_bytes(*uuid) >> 64) as u64
 }
 
-/// The time of a version-6 UUID in microseconds since 1970-01-01 UTC: ticks divided by ten, rounded down.
+/// The time of a version-6 UUID in microseconds since 1970-01-01 UTC: its ticks divided by ten, rounded down.
 #[must_use]
 pub const fn timestamp_micros(uuid: &[u8; 16]) -> i64 {
-    // The epoch is a whole number of microseconds, so that each can be rounded by itself; 60 bits of ticks do not overflow.
+    // The epoch is a whole number of microseconds, so each term can be rounded by itself. 60 bits of ticks do not
+    // overflow.
     const UNIX_EPOCH_MICROS: u64 = UNIX_EPOCH_TICKS / TICKS_PER_MICROSECOND;
     const { assert!(UNIX_EPOCH_TICKS.is_multiple_of(TICKS_PER_MICROSECOND)) };
     (ticks(uuid) / TICKS_PER_MICROSECOND).cast_signed() - UNIX_EPOCH_MICROS.cast_signed()
 }
 
-/// Its time in 100 ns since 1582-10-15 UTC, whatever its version says.
+/// Its time in 100 ns since 1582-10-15 UTC, whatever its version is.
 pub(crate) const fn ticks(uuid: &[u8; 16]) -> u64 {
     let head = first_half(uuid);
     head >> 16 << 12 | head & 0x0fff
 }
 
-/// The least 16 bytes that a version-6 UUID of the time `micros` (microseconds since 1970-01-01 UTC) or later can be: a
-/// bound for comparing, not a UUID to use. Times before 1582-10-15 give the least of all; `None` behind the last time that
-/// 60 bits hold.
+/// The least 16 bytes of a version-6 UUID whose time is `micros` (microseconds since 1970-01-01 UTC) or later. It is a
+/// bound for comparisons, not a UUID to use. Times before 1582-10-15 give the least bound; times after the last that 60
+/// bits can store give `None`.
 #[must_use]
 pub fn lower_bound(micros: i64) -> Option<[u8; 16]> {
     let ticks = gregorian(micros)?;
@@ -54,7 +55,7 @@ pub fn lower_bound(micros: i64) -> Option<[u8; 16]> {
     Some(bound)
 }
 
-/// Microseconds since 1970 as ticks since 1582, times before that as 0.
+/// Ticks since 1582 for microseconds since 1970; 0 for earlier times.
 fn gregorian(micros: i64) -> Option<u64> {
     let ticks =
         i128::from(micros) * i128::from(TICKS_PER_MICROSECOND) + i128::from(UNIX_EPOCH_TICKS);
@@ -63,13 +64,13 @@ fn gregorian(micros: i64) -> Option<u64> {
         .filter(|ticks| *ticks <= MAX_TICKS)
 }
 
-/// Generates ascending version-6 UUIDs, also within one tick and when the clock steps back: the time is then one tick
-/// behind the last. Clock sequence and node are random, the node marked as no hardware address (RFC 9562, 6.10).
+/// Generates ascending version-6 UUIDs, also within one tick and when the clock steps back: then the time is one tick
+/// after the last. Clock sequence and node are random, and the node is marked as no hardware address (RFC 9562, 6.10).
 #[derive(Debug)]
 pub struct Generator {
     /// Ticks of the last UUID.
     last: Mutex<u64>,
-    /// The time last given to [`at`](Self::at), and how many UUIDs of it came before.
+    /// The last argument of [`at`](Self::at), and how many UUIDs it has given for that time.
     given: Mutex<(i64, u64)>,
     clock_sequence: u16,
     node: [u8; 6],
@@ -78,7 +79,7 @@ pub struct Generator {
 impl Default for Generator {
     fn default() -> Self {
         let [a, b, c, d, e, f, .., y, z] = Uuid::new_v4().into_bytes();
-        // The multicast bit says that this is no hardware address.
+        // The multicast bit marks an address that is not a hardware address.
         let node = [a | 1, b, c, d, e, f];
         let clock_sequence = u16::from_be_bytes([y, z]);
         Self {
@@ -91,22 +92,23 @@ impl Default for Generator {
 }
 
 impl Generator {
-    /// The next UUID of the present time.
+    /// The next UUID with the present time.
     #[must_use]
     pub fn now(&self) -> Uuid {
         self.at_or_behind(present())
     }
 
-    /// The next UUID, of the present time or one tick behind `last`, whichever is later; `None` where no version-6 UUID
-    /// has a later time than `last`.
+    /// The next UUID with the present time, or one tick after `last` if that is later. `None` if no version-6 UUID has
+    /// a later time than `last`.
     #[must_use]
     pub fn after(&self, last: &[u8; 16]) -> Option<Uuid> {
         let floor = ticks(last) + 1;
         (floor <= MAX_TICKS).then(|| self.at_or_behind(present().max(floor)))
     }
 
-    /// A UUID of the time `micros` (microseconds since 1970-01-01 UTC), greater than those of earlier calls with the same
-    /// time; `None` where 60 bits of ticks since 1582-10-15 UTC cannot hold it, or behind 163,840 calls with one time in a row.
+    /// A UUID with the time `micros` (microseconds since 1970-01-01 UTC), greater than those of earlier calls with the
+    /// same time. `None` if 60 bits of ticks since 1582-10-15 UTC cannot store it, or after 163,840 successive calls
+    /// with one time.
     #[must_use]
     pub fn at(&self, micros: i64) -> Option<Uuid> {
         let ticks = gregorian(micros).filter(|ticks| *ticks > 0)?;
@@ -135,7 +137,7 @@ impl Generator {
     }
 }
 
-/// Ticks of now since 1582-10-15 UTC. A clock that is before 1970 is taken to be at its beginning.
+/// The present time as ticks since 1582-10-15 UTC. A clock before 1970 gives 1970.
 fn present() -> u64 {
     let since_epoch = SystemTime::now()
         .duration_since(UNIX_EPOCH)

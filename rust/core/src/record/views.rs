@@ -1,5 +1,4 @@
-//! Columns that do not hold their values but name where they are: in the source that is read, where that is in memory, or in a
-//! buffer beside the views.
+//! Columns of views: they name where each value is, in the source if it is in memory, or in a buffer of their own.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,16 +12,16 @@ use crate::bug::OrBug;
 use crate::saturating::{saturating_u32, saturating_usize};
 use crate::source::Source;
 
-/// Values of so many bytes are in the view itself.
+/// Values of up to this many bytes are stored in the view itself.
 const INLINE_BYTES: usize = 12;
-/// A stretch of the source that views name has at most so many bytes, since their offsets are of 31 bits.
-const MAX_STRETCH_BYTES: usize = i32::MAX as usize;
+/// The longest range of the source that is one buffer: offsets in views have 31 bits.
+const MAX_RANGE_BYTES: usize = i32::MAX as usize;
 
-/// A source in memory, as a buffer that keeps it for as long as any view of it is there.
+/// A source in memory, as a buffer that keeps the source alive as long as views of it exist.
 #[derive(Clone, Debug)]
 pub(crate) struct Home(Buffer);
 
-/// Gives the bytes of a source that is in memory.
+/// Exposes the bytes of a source in memory.
 struct Owner(Arc<dyn Source>);
 
 impl AsRef<[u8]> for Owner {
@@ -33,13 +32,13 @@ impl AsRef<[u8]> for Owner {
 }
 
 impl Home {
-    /// `None` where the source is not in memory.
+    /// `None` if the source is not in memory.
     pub(crate) fn new(source: &Arc<dyn Source>) -> Option<Self> {
         source.as_slice()?;
         Some(Self(Buffer::from(Bytes::from_owner(Owner(source.clone())))))
     }
 
-    /// Where `run` is in the source; `None` where it is somewhere else. Told by addresses alone.
+    /// The range of `run` in the source; `None` if it is elsewhere. Compares addresses only.
     fn place(&self, run: &[u8]) -> Option<Range<usize>> {
         let start = run.as_ptr().addr().checked_sub(self.0.as_ptr().addr())?;
         let end = start.checked_add(run.len())?;
@@ -47,53 +46,53 @@ impl Home {
     }
 }
 
-/// Views as Arrow lays them out: of values of at most 12 bytes the value, of others its length, its first four bytes, the buffer
-/// that it is in and the offset there.
+/// Views in Arrow's layout. A view of at most 12 bytes contains the value. Other views contain the length, the first
+/// four bytes, the buffer and the offset in it.
 #[derive(Debug)]
 pub struct Views {
     views: Vec<u128>,
     home: Option<Home>,
-    max_stretch_bytes: usize,
-    /// The stretches of the source that are named, each a buffer of its own. The last is the one that grows.
-    stretches: Vec<Stretch>,
+    max_range_bytes: usize,
+    /// The ranges of the source in use, each a buffer of its own. Only the last one grows.
+    ranges: Vec<ViewedRange>,
     content: Content,
 }
 
-/// A stretch of the source, and its place among the buffers.
+/// A range of the source, and the number of its buffer.
 #[derive(Debug)]
-struct Stretch {
+struct ViewedRange {
     buffer: u32,
     range: Range<usize>,
 }
 
-/// What is not in the source: bytes, or text. It is the first buffer.
+/// Values that are not in the source: bytes, or text. They are the first buffer.
 #[derive(Debug)]
 enum Content {
     Bytes(Vec<u8>),
-    /// With the view of the text that came last.
+    /// With the view of the latest text.
     Text(String, Option<u128>),
 }
 
-/// The place of the buffer of what is not in the source.
+/// The number of the buffer for values that are not in the source.
 const OWN_BUFFER: u32 = 0;
 
 impl Views {
-    /// No views yet, of bytes that may be in `home`.
+    /// An empty column of bytes that may be in `home`.
     pub(crate) const fn of_bytes(home: Option<Home>) -> Self {
-        Self::new(home, MAX_STRETCH_BYTES, Content::Bytes(Vec::new()))
+        Self::new(home, MAX_RANGE_BYTES, Content::Bytes(Vec::new()))
     }
 
-    /// No views yet, of texts. These are never in the source, whose bytes nobody can promise to stay UTF-8.
+    /// An empty column of texts. Texts are copied, because the bytes of a source may change and then not be UTF-8.
     pub(crate) const fn of_text() -> Self {
-        Self::new(None, MAX_STRETCH_BYTES, Content::Text(String::new(), None))
+        Self::new(None, MAX_RANGE_BYTES, Content::Text(String::new(), None))
     }
 
-    const fn new(home: Option<Home>, max_stretch_bytes: usize, content: Content) -> Self {
+    const fn new(home: Option<Home>, max_range_bytes: usize, content: Content) -> Self {
         Self {
             views: Vec::new(),
             home,
-            max_stretch_bytes,
-            stretches: Vec::new(),
+            max_range_bytes,
+            ranges: Vec::new(),
             content,
         }
     }
@@ -106,7 +105,7 @@ impl Views {
         self.views.reserve_exact(rows);
     }
 
-    /// Appends views of runs of bytes. Gives how many.
+    /// Appends views of byte strings. Returns their number.
     pub(crate) fn extend<'a>(&mut self, runs: impl Iterator<Item = &'a [u8]>) -> usize {
         let before = self.views.len();
         self.views.reserve(runs.size_hint().0);
@@ -114,7 +113,7 @@ impl Views {
         self.views.len() - before
     }
 
-    /// Appends a view of bytes. Into a column of text only nothing, which stands where there is a null.
+    /// Appends a view of bytes. In a column of text only the empty value is allowed, as the slot of a null.
     pub(crate) fn push_bytes(&mut self, run: &[u8]) {
         let view = if run.len() <= INLINE_BYTES {
             inline(run)
@@ -130,7 +129,7 @@ impl Views {
         self.views.push(view);
     }
 
-    /// Appends one text so many times: it is kept once, also where it came last before.
+    /// Appends one text `times` times. It is stored once, also if it equals the latest one.
     pub(crate) fn push_text(&mut self, text: &str, times: usize) {
         let Content::Text(own, last) = &mut self.content else {
             return;
@@ -159,17 +158,17 @@ impl Views {
     /// A view of bytes that are in the source.
     fn view_of_home(&mut self, run: &[u8]) -> Option<u128> {
         let place = self.home.as_ref()?.place(run)?;
-        let max = self.max_stretch_bytes;
-        if let Some(stretch) = self.stretches.last_mut()
-            && let Some(start) = place.start.checked_sub(stretch.range.start)
-            && place.end - stretch.range.start <= max
+        let max = self.max_range_bytes;
+        if let Some(range) = self.ranges.last_mut()
+            && let Some(start) = place.start.checked_sub(range.range.start)
+            && place.end - range.range.start <= max
         {
-            stretch.range.end = stretch.range.end.max(place.end);
-            return Some(view(run, stretch.buffer, start));
+            range.range.end = range.range.end.max(place.end);
+            return Some(view(run, range.buffer, start));
         }
-        // If there are more than so many, values are copied beside them.
-        let buffer = u32::try_from(self.stretches.len()).ok()?.checked_add(1)?;
-        self.stretches.push(Stretch {
+        // If there are too many buffers, values are copied instead.
+        let buffer = u32::try_from(self.ranges.len()).ok()?.checked_add(1)?;
+        self.ranges.push(ViewedRange {
             buffer,
             range: place,
         });
@@ -194,16 +193,17 @@ impl Views {
         let views = ScalarBuffer::from(fitted(self.views));
         let mut buffers = vec![Buffer::from_vec(own)];
         if let Some(Home(home)) = &self.home {
-            let named = self.stretches.iter().map(|stretch| &stretch.range);
+            let named = self.ranges.iter().map(|range| &range.range);
             buffers.extend(named.map(|range| home.slice_with_length(range.start, range.len())));
         }
         let buffers = Arc::from(buffers);
-        // SAFETY: each view is made by `inline` of at most 12 bytes, the rest being zero, or by `view` of bytes that stand at
-        // its offset in its buffer, from which length and prefix are taken: in the own one, to which is only appended and
-        // which is short enough for no offset to be cut off, or in a stretch of the source, which reaches behind every value
-        // that is named in it. Texts are all in views or in the own buffer, which is then a `String`, from one push to the
-        // next: whole and UTF-8. There is one entry in `nulls` for each view. The bytes of a source do not change while they
-        // are borrowed, and `home` borrows them for as long as it is there.
+        // SAFETY: each view was made in one of two ways. `inline` makes it of at most 12 bytes and zeros the rest.
+        // `view` makes it of bytes that are at its offset in its buffer, and takes length and prefix from these bytes.
+        // That buffer is either the own one, which is only appended to and short enough that no offset is cut off, or a
+        // range of the source that includes every value named in it. Texts are all in views or in the own buffer, which
+        // is then a `String`, each from one push to the next: so they are whole and UTF-8. `nulls` has one entry for
+        // each view. The bytes of a source do not change while they are borrowed, and `home` borrows them as long as it
+        // exists.
         Ok(unsafe {
             if is_text {
                 Arc::new(StringViewArray::new_unchecked(views, buffers, nulls))
@@ -214,17 +214,17 @@ impl Views {
     }
 }
 
-/// The view of a value that is not in the view itself.
+/// The view of a value that is stored in a buffer.
 fn view(run: &[u8], buffer: u32, offset: usize) -> u128 {
-    // Batches end before 2^31 bytes, and so do stretches.
+    // Batches and ranges end before 2^31 bytes.
     let [len, offset] = [run.len(), offset].map(saturating_u32);
     let prefix = run.first_chunk().copied();
-    let prefix = prefix.or_bug_default("a value that is longer than a view holds");
+    let prefix = prefix.or_bug_default("a value longer than a view can store");
     let prefix = u32::from_le_bytes(prefix);
     u128::from(len) | u128::from(prefix) << 32 | u128::from(buffer) << 64 | u128::from(offset) << 96
 }
 
-/// The view of a value of at most 12 bytes, which is in the view itself.
+/// The view of a value of at most 12 bytes, which is stored in the view itself.
 fn inline(run: &[u8]) -> u128 {
     let mut bytes = [0; 16];
     let len = run.len() as u128;
@@ -238,7 +238,7 @@ pub(crate) fn too_long(bytes: usize) -> ArrowError {
     ArrowError::OffsetOverflowError(bytes)
 }
 
-/// What was reserved and is not needed goes, where that is much.
+/// Frees the reserved memory that is not needed, if it is much.
 pub(crate) fn fitted<T>(mut values: Vec<T>) -> Vec<T> {
     if values.len() < values.capacity() / 2 {
         values.shrink_to_fit();
@@ -259,16 +259,17 @@ mod tests {
     use super::*;
     use crate::source::BytesSource;
 
-    /// What the runs of bytes become, held against what Arrow makes of the same parts where it checks them.
+    /// The array of these byte strings. It is compared with the one that Arrow makes of the same parts with its own
+    /// checks.
     fn viewed(views: Views, home: &Home) -> BinaryViewArray {
-        let (parts, stretches) = (views.views.clone(), &views.stretches);
+        let (parts, ranges) = (views.views.clone(), &views.ranges);
         let Content::Bytes(own) = &views.content else {
             unreachable!("these are views of bytes")
         };
         let mut buffers = vec![Buffer::from(own.as_slice())];
-        for Stretch { buffer, range } in stretches {
+        for ViewedRange { buffer, range } in ranges {
             assert_eq!(usize::try_from(*buffer), Ok(buffers.len()));
-            assert!(range.len() <= views.max_stretch_bytes);
+            assert!(range.len() <= views.max_range_bytes);
             buffers.push(home.0.slice_with_length(range.start, range.len()));
         }
         let twin = BinaryViewArray::try_new(parts.into(), buffers, None).unwrap();
@@ -281,7 +282,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn runs_are_found_whatever_stretch_they_are_in(
+        fn runs_are_found_whatever_range_they_are_in(
             bytes in vec(any::<u8>(), 1..400),
             places in vec((any::<prop::sample::Index>(), 0..40_usize), 0..60),
             foreign in vec(any::<u8>(), 0..40),
@@ -301,7 +302,7 @@ mod tests {
             let content = Content::Bytes(Vec::new());
             let mut views = Views::new(Some(home.clone()), max, content);
             prop_assert_eq!(views.extend(runs.iter().copied()), runs.len());
-            // Nothing of the source was copied.
+            // No value of the source was copied.
             let expected = if foreign.len() > INLINE_BYTES { foreign.len() } else { 0 };
             prop_assert!(matches!(&views.content, Content::Bytes(own) if own.len() == expected));
             let array = viewed(views, &home);
