@@ -94,7 +94,7 @@ fn assert_refused(before: &[u8], after: &[u8], said: &str) {
     assert!(matches!(error, Error::Io { .. }), "{error}");
     let text = error.to_string();
     assert!(
-        text.contains("what was written does not read back as what was good"),
+        text.contains("the new file does not read back as expected"),
         "{text}"
     );
     assert!(text.contains(said), "{text}");

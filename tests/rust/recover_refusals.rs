@@ -207,11 +207,15 @@ type Tampering = (&'static str, fn(&mut Vec<u8>), &'static str);
 #[test]
 fn undoing_refuses_what_was_changed_since() {
     let tamperings: [Tampering; 9] = [
-        ("new", |bytes| bytes[100] ^= 1, "what was recovered"),
-        ("new", |bytes| bytes.push(0), "what was recovered"),
+        ("new", |bytes| bytes[100] ^= 1, "the recovered file"),
+        ("new", |bytes| bytes.push(0), "the recovered file"),
         ("new.quarantine", |bytes| bytes[50] ^= 1, "its quarantine"),
         ("new.quarantine", Vec::clear, "its quarantine"),
-        ("new.quarantine.manifest.jsonl", Vec::clear, "no manifest"),
+        (
+            "new.quarantine.manifest.jsonl",
+            Vec::clear,
+            "not a manifest",
+        ),
         (
             "new.quarantine.manifest.jsonl",
             |bytes| bytes.truncate(bytes.len() - 2),
@@ -225,12 +229,12 @@ fn undoing_refuses_what_was_changed_since() {
         (
             "new.quarantine.manifest.jsonl",
             |bytes| replace(bytes, "\"start\":308", "\"start\":309"),
-            "does not follow",
+            "does not continue",
         ),
         (
             "new.quarantine.manifest.jsonl",
             |bytes| replace(bytes, "\"at\":308", "\"at\":309"),
-            "not in its file",
+            "not within its file",
         ),
     ];
     for (name, tamper, why) in tamperings {

@@ -1,4 +1,4 @@
-//! Any format to any other, losing nothing that is not given up by name.
+//! Converts a file from any format to any other. A column is lost only if it is named in `drop`.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,25 +14,25 @@ use crate::setters::setter;
 use crate::source::Source;
 use crate::uuid6::Generator;
 
-/// What becomes of the records.
+/// A conversion's target and options.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Conversion<'a> {
     /// The format to write.
     pub to: &'static Format,
-    /// How to write it. Not to append with.
+    /// How to write it. Appending is not possible.
     pub write: WriteOptions,
     /// Columns of the source that may be lost; fields of structures as `clock.seq`.
     pub drop: &'a [String],
-    /// Values for columns that the source does not have, the same for all records. Null where the writer is to make them:
-    /// UUIDs and times of the present.
+    /// Values for columns that the source lacks, the same for all records. With null the writer makes them: UUIDs and
+    /// times of the present.
     pub set: &'a [(String, Value<'a>)],
-    /// Replace an existing file. Otherwise it is an error.
+    /// Whether to replace an existing file. Otherwise it is an error.
     pub overwrite: bool,
 }
 
 impl Conversion<'_> {
-    /// A conversion to a format, with its usual options: nothing is dropped, and an existing file is an error.
+    /// A conversion to a format with its default options: nothing is dropped, and an existing file is an error.
     #[must_use]
     pub fn to(format: &'static Format) -> Self {
         Self {
@@ -52,34 +52,33 @@ impl<'a> Conversion<'a> {
     setter!(overwrite: bool);
 }
 
-/// Where the values of a column to be written come from.
+/// The source of a column's values.
 #[derive(Clone, Debug)]
 enum From {
-    /// A column of the source, by its place, with the fields of structures picked.
+    /// A column of the source, by its place, and the parts of its values to take.
     Column(usize, Pick),
-    /// A value that was given, by its place.
+    /// A value of `set`, by its place there.
     Set(usize),
     /// A new UUID of the time in this column.
     Time(usize),
-    /// Nothing: it follows from the rest.
+    /// Null: the value follows from the other columns.
     Nothing,
 }
 
-/// Which parts of a value are taken.
+/// The parts of a value to take.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Pick {
-    /// It is taken as it is.
+    /// The whole value.
     Whole,
-    /// Of each item this.
+    /// This part of each item.
     Items(Box<Self>),
-    /// These fields, null where there is none.
+    /// These fields, null for those that are missing.
     Fields(Vec<Option<(usize, Self)>>),
 }
 
 impl Pick {
-    /// How a value of one kind becomes one of another, and the names of fields that are lost on the way. `None` where the
-    /// kinds do not fit.
-    /// Fields that are dropped are not taken.
+    /// How to make a value of one kind from one of another, and the names of fields that are lost. `None` if the kinds
+    /// do not fit. Dropped fields are not taken.
     fn between(
         source: ColumnKind,
         to: ColumnKind,
@@ -146,7 +145,7 @@ impl Pick {
     }
 }
 
-/// Where each column to be written comes from. Refuses what would be lost, or is missing.
+/// The source of each column to be written. Refuses losing or missing columns.
 fn plan(source: &[Column], to: &[Column], conversion: &Conversion<'_>) -> Result<Vec<From>> {
     let place = |name: &str| source.iter().position(|own| own.name == name);
     let is_dropped = |name: &str| conversion.drop.iter().any(|dropped| dropped == name);
@@ -167,7 +166,7 @@ fn plan(source: &[Column], to: &[Column], conversion: &Conversion<'_>) -> Result
         plan.push(match (given, fits, column.name, time) {
             (Some(_), Some(_), name, _) => {
                 return Err(Error::Usage(format!(
-                    "{name} is to be set, but the records have one: drop {name} to lose it"
+                    "{name} is set, but the source has it: name {name} in drop to replace it"
                 )));
             }
             (Some(given), None, ..) => From::Set(given),
@@ -180,7 +179,7 @@ fn plan(source: &[Column], to: &[Column], conversion: &Conversion<'_>) -> Result
                     .for_each(|taken| *taken = true);
                 From::Column(place, pick)
             }
-            // The time of a record without a UUID becomes that of a new one.
+            // A new UUID gets the time of a record without a UUID.
             (None, None, "uuid", Some(time)) => From::Time(time),
             (None, None, ..) if column.optional => From::Nothing,
             (None, None, name, _) => {
@@ -205,7 +204,7 @@ fn plan(source: &[Column], to: &[Column], conversion: &Conversion<'_>) -> Result
     })
 }
 
-/// Refuses names to be set or dropped that are of no column.
+/// Refuses names in `set` and `drop` that are no columns.
 fn check_names(source: &[Column], to: &[Column], conversion: &Conversion<'_>) -> Result<()> {
     let unknown = conversion
         .set
@@ -213,7 +212,7 @@ fn check_names(source: &[Column], to: &[Column], conversion: &Conversion<'_>) ->
         .find(|(name, _)| !to.iter().any(|own| own.name == name));
     if let Some((name, _)) = unknown {
         return Err(Error::Usage(format!(
-            "{} records have no {name} to be set: they have {}",
+            "{name} is set, but {} records have no such column: expected one of {}",
             conversion.to.name,
             names(to)
         )));
@@ -229,7 +228,7 @@ fn check_names(source: &[Column], to: &[Column], conversion: &Conversion<'_>) ->
         .find(|name| !is_column(name) && !is_field(name));
     if let Some(name) = unknown {
         return Err(Error::Usage(format!(
-            "the records have no {name} to be dropped: they have {}",
+            "{name} is dropped, but the source has no such column: expected one of {}",
             names(source)
         )));
     }
@@ -241,16 +240,17 @@ fn names(columns: &[Column]) -> String {
     names.join(", ")
 }
 
-/// Writes the records of a file to a new one of another format, which appears when it is complete. `progress` is told again
-/// and again how many bytes of the source are done; its error ends the converting. Gives what was found in the source.
+/// Writes the records of a file to a new one of another format, which appears under its name when it is complete.
+/// `progress` is called at intervals with how many bytes of the source are done. An error that it returns ends the
+/// conversion. Returns the report on the source.
 ///
-/// Reading strictly, damage ends the converting and nothing is written; else what is sound is converted, and the report tells
-/// of the rest. A file under a wrong key is never converted.
+/// In strict mode, damage ends the conversion and nothing is written. In lenient mode, sound records are converted, and
+/// the report lists the damage. A file with the wrong key is never converted.
 ///
 /// # Errors
-/// [`Error::Columns`] where columns would be lost or are missing, [`Error::Usage`] where a record cannot be held; those of
-/// reading, and of
-/// [`create`](format::create).
+/// - [`Error::Columns`] if columns would be lost or are missing.
+/// - [`Error::Usage`] if a record cannot be stored.
+/// - Those of reading, and of [`create`](format::create).
 pub fn convert(
     source: Arc<dyn Source>,
     options: &Options,
@@ -308,7 +308,7 @@ fn write(
     }
     if report.wrong_key() {
         return Err(Error::Usage(
-            "no record checks although the structure is sound: this is probably the wrong key, and nothing was converted"
+            "no record was verified although the structure is sound: this is probably the wrong key, and nothing was converted"
                 .to_owned(),
         ));
     }
@@ -317,7 +317,7 @@ fn write(
     Ok(report)
 }
 
-/// Tenants without messages: no record tells of them.
+/// Keeps tenants without messages, which have no record.
 fn keep_empty_tenants(
     source: Arc<dyn Source>,
     options: &Options,
@@ -341,12 +341,12 @@ fn keep_empty_tenants(
     Ok(())
 }
 
-/// A record that is given out though something of it is missing would pass for a whole one in another file.
+/// Refuses a record with a missing part: in another file it would look complete.
 fn refuse_incomplete(rows: &dyn Rows, row: usize) -> Result<()> {
     match rows.cause(row) {
         None => Ok(()),
         Some(cause) => Err(Error::Usage(format!(
-            "the record at offset {} is incomplete ({cause}): it cannot be converted without hiding that",
+            "the record at offset {} is incomplete ({cause}), and converting it would hide that: skip damage, or repair the source first",
             rows.position(row)
         ))),
     }
@@ -362,14 +362,14 @@ fn value<'a>(
     Ok(match from {
         From::Column(place, pick) => pick.of(rows.field(row, *place)),
         From::Set(place) => {
-            let (_, value) = conversion.set.get(*place).or_bug("the value to be set")?;
+            let (_, value) = conversion.set.get(*place).or_bug("a value that is set")?;
             value.clone()
         }
         From::Time(place) => match rows.field(row, *place) {
             Value::Timestamp(micros) => {
                 let uuid = generator.at(micros).ok_or_else(|| {
                     Error::Usage(format!(
-                        "no UUID of version 6 has the time {micros} of the record at offset {}",
+                        "no UUID of version 6 can have the time {micros} of the record at offset {}",
                         rows.position(row)
                     ))
                 })?;
@@ -381,7 +381,7 @@ fn value<'a>(
     })
 }
 
-/// A record that cannot be written, with where it is.
+/// Adds the record's offset to an error in writing it.
 fn at(error: Error, position: u64) -> Error {
     match error {
         Error::Usage(message) => {

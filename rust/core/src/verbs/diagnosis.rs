@@ -1,25 +1,25 @@
-//! What damage probably comes from: the closed list of reasons, how sure one is, and what shows it.
+//! Diagnoses of damage: the closed list of reasons, how certain a reason is, and its evidence.
 
 use crate::ledger::Span;
 use crate::record::RecordId;
 use crate::words::words;
 
-/// What probably happened to one damaged range.
+/// What probably damaged one range.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnosis {
-    /// The range, as the report has it.
+    /// The range, as in the report.
     pub span: Span,
-    /// What probably happened.
+    /// The probable reason.
     pub reason: Reason,
-    /// How sure that is; `None` where nothing shows what happened.
+    /// How certain the reason is; `None` if nothing shows what happened.
     pub certainty: Option<Certainty>,
-    /// What shows it, in words, with the numbers.
+    /// The evidence in words, with numbers.
     pub evidence: String,
-    /// The last good record in front of the range.
+    /// The last sound record before the range.
     pub before: Option<Neighbour>,
-    /// The first good record behind it.
+    /// The first sound record after the range.
     pub after: Option<Neighbour>,
-    /// Single bits that, flipped back, would make it check. They are proposed; nothing is changed.
+    /// Single bits whose flipping back would make a checksum match. They are proposals: nothing is changed.
     pub repairs: Vec<Repair>,
 }
 
@@ -32,25 +32,25 @@ impl Diagnosis {
 }
 
 words! {
-    /// What probably happened to a damaged range: a closed list, the same for every format.
+    /// The probable reason of damage: a closed list, the same for every format.
     Reason {
-        /// One bit differs from what was written: with it flipped back the checksum is right.
+        /// One bit differs from what was written: flipped back, it makes the checksum match.
         FlippedBit = "flipped_bit",
-        /// A whole sector, or several, reads as zeros.
+        /// One or several whole sectors read as zeros.
         ZeroedSector = "zeroed_sector",
-        /// A whole sector, or several, reads as 0xff, as erased flash does.
+        /// One or several whole sectors read as 0xff, as erased flash does.
         ErasedSector = "erased_sector",
-        /// The bytes that belong into a sector stand in another one.
+        /// The correct bytes of a sector are in another one.
         MovedSector = "moved_sector",
-        /// A sector holds a copy of another one.
+        /// A sector is a copy of another one.
         DuplicatedSector = "duplicated_sector",
-        /// Whole records that check stand here once more.
+        /// Verified records that are elsewhere in the file as well.
         DuplicatedRecords = "duplicated_records",
-        /// Whole records that check, but are older than those in front of them.
+        /// Verified records that are older than those before them.
         StaleData = "stale_data",
-        /// Bytes that do not belong here push the rest back.
+        /// Inserted bytes moved the later ones back.
         InsertedBytes = "inserted_bytes",
-        /// Bytes are missing, so that the rest has moved forward.
+        /// Bytes are missing, so later ones moved forward.
         MissingBytes = "missing_bytes",
         /// The last write was not finished.
         InterruptedWrite = "interrupted_write",
@@ -62,13 +62,13 @@ words! {
         WrongKey = "wrong_key",
         /// The messages are of another dialect.
         OtherDialect = "other_dialect",
-        /// The bytes are of something else: another format, another program's file, text.
+        /// The bytes belong to another format, another program's file, or a text.
         OtherContent = "other_content",
-        /// The checksum is right: the bytes are as they were written, and what wrote them is at fault.
+        /// The checksum matches: the bytes are as they were written, and their writer is at fault.
         AsWritten = "as_written",
-        /// A record names a key of an earlier one that is not there.
+        /// A record names a key of an earlier record that is missing.
         LostReference = "lost_reference",
-        /// It is sound as soon as other damage is repaired.
+        /// The range is sound when other damage is repaired.
         Consequence = "consequence",
         /// Nothing shows what happened.
         Unknown = "unknown",
@@ -76,19 +76,19 @@ words! {
 }
 
 words! {
-    /// How sure a reason is.
+    /// How certain a reason is.
     Certainty {
-        /// A checksum shows it.
+        /// A checksum proves it.
         Proven = "proven",
-        /// It would be a rare coincidence otherwise.
+        /// Any other explanation would be a rare coincidence.
         Likely = "likely",
-        /// The bytes are consistent with it, and with other reasons as well.
+        /// The bytes are consistent with it, and with other reasons.
         Possible = "possible",
     }
 }
 
 impl Reason {
-    /// What to do about it, for the person on call.
+    /// What to do about it, for an operator.
     #[must_use]
     pub const fn next(self) -> &'static str {
         match self {
@@ -96,25 +96,25 @@ impl Reason {
                 "try the proposal on a copy and verify that; then test memory (ECC log, memtest) and disk (SMART)"
             }
             Self::ZeroedSector | Self::ErasedSector => {
-                "what was there is gone: restore it from a copy; look at the disk (SMART, kernel log) and at what unmounted uncleanly"
+                "the bytes are lost: restore them from a copy; look at the disk (SMART, kernel log) and for unclean unmounts"
             }
             Self::MovedSector | Self::DuplicatedSector => {
-                "a write went to the wrong place: keep the file as it is, look at disk, controller and file system, and check other files there"
+                "a write went to the wrong place: keep the file unchanged; check disk, controller, file system, and other files there"
             }
             Self::DuplicatedRecords => {
-                "nothing is lost if the same records stand in front: look for a write that was retried, or two writers"
+                "nothing is lost if the same records come before: look for a write that was retried, or two writers"
             }
             Self::StaleData => {
                 "look for a clock that was set back, two writers, or a disk that lost writes; the records there can be copied out with `seglake extract`"
             }
             Self::InsertedBytes | Self::MissingBytes => {
-                "the copy is not what was written: make it again from the source, in binary mode; look at what joined or cut the file"
+                "the copy differs from what was written: copy again from the source, in binary mode; look at what joined or cut the file"
             }
             Self::InterruptedWrite => {
-                "every record in front is whole: let the program that writes the file clear the tail, or `seglake recover SRC DST`"
+                "every earlier record is whole: let the program that writes the file clear the tail, or `seglake recover SRC DST`"
             }
             Self::Truncated => {
-                "copy the file again from its source; `seglake recover SRC DST` keeps what is there"
+                "copy the file again from its source; `seglake recover SRC DST` keeps what is sound"
             }
             Self::TextConversion => "copy the file again, in binary mode",
             Self::WrongKey => {
@@ -125,31 +125,31 @@ impl Reason {
                 "find out what wrote it there: another program, a wrong path, a file system that mixed files up"
             }
             Self::AsWritten => {
-                "not the disk: look at the program that wrote it, or read it with a version that knows it"
+                "the disk is not at fault: look at the program that wrote it, or read it with a version that knows it"
             }
             Self::LostReference => {
-                "find the part of the oplog in front of it; the messages themselves are whole"
+                "find the earlier part of the oplog; the messages themselves are whole"
             }
             Self::Consequence => "repair the other damage first",
             Self::Unknown => {
-                "keep the file as it is; restore it from a copy, or `seglake recover SRC DST` keeps what checks"
+                "keep the file unchanged; restore it from a copy, or `seglake recover SRC DST` keeps what is sound"
             }
         }
     }
 }
 
-/// A single bit that, flipped back, makes something check. A proposal: nothing applies it.
+/// A single bit whose flipping back makes a checksum match. It is a proposal: nothing applies it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Repair {
     /// The absolute offset of the byte.
     pub offset: u64,
-    /// The bit's number in it, 0 being the least significant.
+    /// The bit's number in the byte; 0 is the least significant.
     pub bit: u32,
-    /// The byte as it is.
+    /// The byte in the file.
     pub old: u8,
     /// The byte with the bit flipped.
     pub new: u8,
-    /// What then checks, for a person: `record`, `chunk header`.
+    /// What is verified with the bit flipped, for people: `record`, `chunk header`.
     pub checks: &'static str,
     /// Where that begins, as an absolute offset.
     pub start: u64,
@@ -157,15 +157,15 @@ pub struct Repair {
     pub end: u64,
 }
 
-/// A record beside damage: which one it is.
+/// A record next to damage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Neighbour {
-    /// Where it begins, as an absolute offset; for records within a compressed chunk, where the chunk does.
+    /// Its absolute offset; for a record in a compressed chunk, the chunk's offset.
     pub position: u64,
-    /// The names of the columns that it is found by.
+    /// The names of its identifying columns.
     pub identifier: &'static [&'static str],
-    /// What it is found by.
+    /// Its identifier.
     pub id: Option<RecordId>,
-    /// Its time in microseconds since 1970-01-01 UTC, where the format has one.
+    /// Its time in microseconds since 1970-01-01 UTC, if the format has times.
     pub timestamp: Option<i64>,
 }

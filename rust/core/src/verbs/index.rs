@@ -1,4 +1,4 @@
-//! Building and rebuilding the index of a chunked segment.
+//! Builds or rebuilds the index of a chunked segment.
 
 use std::io::{BufWriter, Write};
 use std::path::Path;
@@ -11,23 +11,26 @@ use crate::format::chunked::{FORMAT, ITEM_BYTES, beside, build_index};
 use crate::output::NewFile;
 use crate::source::Source;
 
-/// What an index was built of.
+/// The result of building an index.
 #[derive(Clone, Debug)]
 pub struct Indexed {
-    /// How many items it has: one for each good chunk that has records.
+    /// How many items it has: one for each sound chunk with records.
     pub items: u64,
     /// The index's length, in bytes.
     pub size: u64,
-    /// What was found in the segment.
+    /// The report on the segment.
     pub report: Report,
 }
 
-/// Writes the index that a chunked segment's good chunks give, as its writer would have: to `destination`, or beside the
-/// segment, with the extension `index`. It appears there when it is complete, and not at all otherwise.
+/// Writes the index of a chunked segment's sound chunks, equal to what its writer would have written. It goes to
+/// `destination`, or beside the segment with the extension `index`. It appears there only when it is complete.
 ///
 /// # Errors
-/// [`Error::Usage`] where there is neither a destination nor a name to make one of; [`Error::Io`], also where the file exists
-/// and is not to be overwritten; [`Error::Limit`]; [`Error::Interrupted`]. Damage of the segment is in the report.
+/// - [`Error::Usage`] if there is no destination and the segment has no usable name.
+/// - [`Error::Io`]; also if the file exists and `overwrite` is not set.
+/// - [`Error::Limit`], [`Error::Interrupted`].
+///
+/// Damage of the segment is not an error: it is in the report.
 pub fn index(
     source: Arc<dyn Source>,
     options: &Options,
@@ -38,7 +41,7 @@ pub fn index(
         Some(destination) => destination.to_path_buf(),
         None => source.path().and_then(beside).ok_or_else(|| {
             Error::Usage(
-                "the segment has no name that an index's could be made of: say where to write it"
+                "the segment has no name from which to make the index's: give a destination"
                     .to_owned(),
             )
         })?,

@@ -1,4 +1,4 @@
-//! A file's ledger in file order.
+//! A file's ledger, in file order.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -9,20 +9,20 @@ use crate::format::open;
 use crate::ledger::Span;
 use crate::source::Source;
 
-/// The ranges of a file, in file order, each once: an iterator. What an index or table of contents is worth only the walk
-/// through its file shows, so files that have one are walked twice.
+/// Iterates over the ranges of a file, in file order, each once. Files with an index or table of contents are walked
+/// twice, because only the walk of the whole file verifies it.
 pub struct Ledger {
     walk: Box<dyn Walk>,
-    /// The walk that is to follow, if this is the first of two.
+    /// The second walk, if this is the first of two.
     second: Option<Box<dyn Walk>>,
-    /// Ranges that are known and not given out yet.
+    /// Ranges that were found and not returned yet.
     ready: VecDeque<Span>,
-    /// The first walk gives those that begin before this offset, the second the others.
+    /// The first walk emits the ranges before this offset, the second the others.
     front_end: u64,
 }
 
 impl Ledger {
-    /// Begins to read a file, whatever its damage.
+    /// Opens a file, whatever its damage.
     ///
     /// # Errors
     /// As [`open`], and those of a whole walk.
@@ -48,7 +48,7 @@ impl Ledger {
         Ok(ledger)
     }
 
-    /// Makes the next ranges ready, if there are any.
+    /// Finds the next ranges, if there are any.
     fn fill(&mut self) -> Result<()> {
         while self.ready.is_empty() {
             let is_first = self.second.is_some();

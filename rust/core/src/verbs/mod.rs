@@ -1,4 +1,4 @@
-//! What can be done with any format: one file a verb.
+//! Operations on files of any format: one module for each verb.
 
 mod convert;
 mod diagnose;

@@ -1,4 +1,4 @@
-//! What was found in a file.
+//! The report on a file.
 
 use std::ops::Deref;
 use std::path::Path;
@@ -8,15 +8,15 @@ use crate::engine::{Format, Walk, sum_up};
 use crate::ledger::Summary;
 use crate::source::Source;
 
-/// What was found in a file, or in the part of it that has been read: its [`Summary`], whose fields are the report's as well, and
-/// what damage probably comes from.
+/// The report on a file, or on the part of it that was read. Its [`Summary`], whose fields are available on the report
+/// as well, and diagnoses of its damage.
 #[derive(Clone, Debug)]
 pub struct Report {
     /// The format.
     pub format: &'static Format,
     /// Sums, and the first damaged ranges.
     pub summary: Summary,
-    /// What the first of them probably come from, in the same order: empty unless [`diagnose`](super::diagnose) was asked.
+    /// The diagnoses of the first of them, in the same order. Empty unless [`diagnose`](super::diagnose) was called.
     pub diagnoses: Vec<Diagnosis>,
 }
 
@@ -29,7 +29,7 @@ impl Deref for Report {
 }
 
 impl Report {
-    /// How many damaged ranges a report names.
+    /// The most damaged ranges that a report lists.
     pub const MAX_DAMAGE: usize = Summary::MAX_DAMAGE;
 
     /// An empty report on a file of `size` bytes.
@@ -44,7 +44,7 @@ impl Report {
         Self::new(format, source.path(), source.len())
     }
 
-    /// A report of which no more is known than a summary.
+    /// A report with a summary only.
     #[must_use]
     pub const fn from_summary(format: &'static Format, summary: Summary) -> Self {
         Self {
@@ -54,18 +54,18 @@ impl Report {
         }
     }
 
-    /// Adds what the last step of a walk found.
+    /// Adds the last step of a walk.
     pub fn add(&mut self, walk: &dyn Walk) {
         sum_up(walk, &mut self.summary);
     }
 
-    /// Takes over what a walk knows of the whole of what it has read.
+    /// Sets what a walk knows about everything it read.
     pub(crate) fn note(&mut self, walk: &dyn Walk) {
         self.summary.note(walk.checked(), walk.suspects_key());
     }
 
-    /// Adds what was found in another [part](crate::format::Part) of the same file. The reports on all parts, in any order, make
-    /// the report on the whole.
+    /// Adds the report on another [part](crate::format::Part) of the same file. The reports on all parts, in any order,
+    /// add up to that on the whole file.
     pub fn merge(&mut self, part: &Self) {
         self.summary.merge(&part.summary);
     }
@@ -83,7 +83,7 @@ mod tests {
     use crate::record::{Checked, Rows};
     use crate::source::BytesSource;
 
-    /// Gives these ranges, and the records of a walk that has not begun.
+    /// Emits these ranges. Its rows are those of a walk that has not begun.
     struct Ranges(Vec<Span>, Nothing);
 
     impl Own for Ranges {}
@@ -109,7 +109,7 @@ mod tests {
         }
     }
 
-    /// A range that two parts have a half of each counts once, also where it is the last that a report can name.
+    /// A range whose halves are in two parts is one range, also if it is the last that a report can list.
     #[test]
     fn reports_on_parts_name_as_many_ranges_as_one_on_the_whole() {
         let empty = BytesSource::new(Vec::new());

@@ -1,4 +1,4 @@
-//! Making a sealed segment of an active one.
+//! Makes a sealed segment from an active one.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,13 +21,13 @@ const CHECKSUM_BYTES: usize = 8;
 /// How many checksums are read at once.
 const CHECKSUMS_AHEAD_BYTES: usize = 64 << 10;
 
-/// How a segment is sealed.
+/// Options of sealing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SealOptions {
-    /// Write checksums behind the data.
+    /// Whether to write checksums after the data.
     pub trailer: bool,
-    /// Replace an existing file. Otherwise it is an error.
+    /// Whether to replace an existing file. Otherwise it is an error.
     pub overwrite: bool,
 }
 
@@ -45,20 +45,22 @@ impl Default for SealOptions {
     }
 }
 
-/// Writes the records of an active segment to a new sealed one, and gives what was found in the source. `progress` is told again
-/// and again how many bytes of the source are done; its error ends the sealing.
+/// Writes the records of an active segment to a new sealed one. Returns the report on the source. `progress` is called
+/// at intervals with how many bytes of the source are done. An error that it returns ends the sealing.
 ///
-/// Each record keeps the checksum that it has in the source, which is never computed anew: what changes a record between the
-/// two is found, at the latest when the new file is read back, before it gets its name. It appears there complete and synced,
-/// or not at all. Whatever may be done with the source, the new file can be read by its owner alone.
+/// Each record keeps its checksum from the source, which is never recomputed. So a record that changes on the way is
+/// found, at the latest when the new file is read back, before it appears. It appears complete and synced. It is
+/// readable by its owner only, whatever the source's permissions are.
 ///
-/// Reading strictly, damage in the source, a torn tail too, ends the sealing; else what is sound is sealed, and the report
-/// tells of the rest. A segment under a wrong key is never sealed. Of several keys the source's is the new file's.
+/// In strict mode, damage in the source ends the sealing, also a torn tail. In lenient mode, sound records are sealed,
+/// and the report lists the damage. A segment with the wrong key is never sealed. Of several keys, the source's becomes
+/// the new file's.
 ///
 /// # Errors
-/// [`Error::Usage`] where the source is no active segment; [`Error::Damage`] where it is damaged, or probably under another
-/// key, or where what was written is not what is read back; [`Error::Io`] where the destination exists and is not to be
-/// overwritten, or cannot be written to; [`Error::Limit`]; [`Error::Interrupted`].
+/// - [`Error::Usage`] if the source is not an active segment.
+/// - [`Error::Damage`] if it is damaged, if its key is probably another, or if the new file reads back differently.
+/// - [`Error::Io`] if the destination exists and `overwrite` is not set, or if it cannot be written.
+/// - [`Error::Limit`], [`Error::Interrupted`].
 pub fn seal(
     source: Arc<dyn Source>,
     options: &Options,
@@ -69,7 +71,7 @@ pub fn seal(
     let format = resolve(&*source, options)?;
     if *format != active::FORMAT {
         return Err(Error::Usage(format!(
-            "only active segments are sealed, and this is {}: convert it",
+            "expected an active segment to seal, found {}: convert it instead",
             format.name
         )));
     }
@@ -106,7 +108,7 @@ pub fn seal(
     Ok(report)
 }
 
-/// The error of a source under another key.
+/// The error for a source whose key is another.
 fn wrong_key(source: Arc<dyn Source>, options: &Options) -> Error {
     let strict = options.clone().strict(true);
     let mut walk = match ActiveWalk::open(source, &strict, Start::Beginning) {
@@ -124,7 +126,7 @@ fn wrong_key(source: Arc<dyn Source>, options: &Options) -> Error {
     }
 }
 
-/// Walks what was written, and compares it with the checksums that were carried over.
+/// Walks the new file and compares its records with the checksums that were carried over.
 fn read_back(
     written: FileSource,
     checksums: &FileSource,
@@ -169,7 +171,7 @@ fn read_back(
     Err(not_as_written(path, 0, finding))
 }
 
-/// The checksum of a record as it was read back.
+/// The checksum of a record that was read back.
 fn checksum(rows: &dyn Rows, row: usize, key: &Key) -> Result<u64> {
     let mut hasher = Incremental::new(key);
     if let Value::Uuid(uuid) = rows.field(row, 0) {
@@ -197,7 +199,7 @@ mod tests {
     use crate::format::active::Stored;
     use crate::uuid6::Generator;
 
-    /// What changes on the way from one file to the other is found, whether the new one has checksums of its own or not.
+    /// A record that changes on the way is found, whether the new file has checksums of its own or not.
     #[test]
     fn a_record_that_changed_in_between_is_not_sealed() {
         for (trailer, is_right) in [(true, true), (true, false), (false, true), (false, false)] {

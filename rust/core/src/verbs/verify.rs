@@ -1,4 +1,4 @@
-//! Checking every record of a file.
+//! Verifies every record of a file.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -11,17 +11,17 @@ use crate::format::{open, resolve, split};
 use crate::limits::LIMITS;
 use crate::source::Source;
 
-/// Parts are at most this large, in bytes, unless there would be very many.
+/// The largest part, in bytes, unless there would be too many.
 const MOST_BYTES: u64 = 64 << 20;
-/// How long is waited for threads between two looks at whether to stop, and two words about progress.
+/// How long to wait for threads between two polls for an interrupt and two calls of `progress`.
 const WAIT: Duration = Duration::from_millis(50);
 
-/// Reads a file to its end, whatever is damaged, and reports. `progress` is told again and again how many bytes are
-/// done; its error ends the verifying.
+/// Verifies a file to its end, past all damage. `progress` is called at intervals with how many bytes are done. An
+/// error that it returns ends the verification.
 ///
 /// # Errors
 /// [`Error::Format`](crate::Error::Format), [`Error::Io`](crate::Error::Io),
-/// [`Error::Interrupted`](crate::Error::Interrupted). Damage is no error: it is in the report.
+/// [`Error::Interrupted`](crate::Error::Interrupted). Damage is not an error: it is in the report.
 pub fn verify(
     source: Arc<dyn Source>,
     options: &Options,
@@ -31,14 +31,14 @@ pub fn verify(
     verify_whole(source, format, &options, progress)
 }
 
-/// As [`verify`], with so many threads, as far as the file has [parts](crate::format::split) of 1 MiB or more: the same report.
-/// Each thread takes as much memory as one does: some 8 MiB.
+/// As [`verify`], with several threads, if the file has [parts](crate::format::split) of 1 MiB or more. The report is
+/// the same. Each thread takes as much memory as one does: about 8 MiB.
 ///
-/// `progress` is called by the calling thread alone. It begins again at 0 where damage turns out to be of a kind that only one
-/// walk of the whole file can tell.
+/// Only the calling thread calls `progress`. The count begins again at 0 if the damage is of a kind that only one walk
+/// of the whole file can attribute.
 ///
 /// # Errors
-/// As [`verify`]; [`Error::Io`](crate::Error::Io) also where no thread can be had.
+/// As [`verify`]; [`Error::Io`](crate::Error::Io) also if no thread can be started.
 pub fn verify_parallel(
     source: Arc<dyn Source>,
     options: &Options,
@@ -49,7 +49,7 @@ pub fn verify_parallel(
     verify_in_parts(source, options, threads, bytes, progress)
 }
 
-/// As [`verify_parallel`], in parts of about so many bytes: tests have short files.
+/// As [`verify_parallel`], in parts of about `bytes` bytes: tests have short files.
 ///
 /// # Errors
 /// As [`verify_parallel`].
@@ -69,7 +69,7 @@ pub fn verify_in_parts(
     if parts.len() > 1 {
         let crew = Crew::new(&source, format, &options, &parts);
         match crew.verify(threads, &mut progress) {
-            // What a part was refused for, or raised, says nothing of the whole.
+            // A part's refusal or limit says nothing about the whole file.
             Err(Error::Usage(_) | Error::Limit { .. }) => {}
             done => return done,
         }
@@ -104,13 +104,13 @@ fn verify_whole(
     Ok(report)
 }
 
-/// Threads that verify the parts of a file, and what they have found.
+/// Threads that verify the parts of a file, and their results.
 struct Crew<'a> {
     source: &'a Arc<dyn Source>,
     format: &'static Format,
     /// With an interrupt that stops the threads.
     options: Options,
-    /// The caller's, who is asked by the calling thread.
+    /// The caller's options, polled by the calling thread.
     asked: &'a Options,
     parts: &'a [Part],
     next: AtomicUsize,
@@ -122,15 +122,15 @@ struct Crew<'a> {
 }
 
 struct Found {
-    /// On the parts that are done.
+    /// The report on the parts that are done.
     report: Report,
-    /// The failure that is first in the file, and in which part.
+    /// The error that is first in the file, and its part.
     failed: Option<(usize, Error)>,
-    /// How many threads have not ended.
+    /// How many threads are running.
     threads: usize,
 }
 
-/// Runs when it is dropped: however what it stands in is left.
+/// Calls a function when it is dropped, however its scope is left.
 struct Finally<F: Fn()>(F);
 
 impl<F: Fn()> Drop for Finally<F> {
@@ -171,7 +171,7 @@ impl<'a> Crew<'a> {
         progress: &mut impl FnMut(u64) -> Result<()>,
     ) -> Result<Report> {
         std::thread::scope(|scope| {
-            // The scope waits for its threads.
+            // The scope joins its threads.
             let _stop = Finally(|| self.stop());
             for _ in 0..threads.min(self.parts.len()) {
                 self.lock().threads += 1;
@@ -233,7 +233,7 @@ impl<'a> Crew<'a> {
             let mut found = self.lock();
             match report {
                 Ok(report) => found.report.merge(&report),
-                // Told to stop, by whoever knows why.
+                // Stopped by another thread, which reports why.
                 Err(Error::Interrupted) if self.stopped.load(Ordering::Acquire) => return,
                 Err(error) => {
                     let first = found.failed.as_ref().map(|(first, _)| *first);

@@ -1,18 +1,18 @@
-//! How much may be tried.
+//! Limits how much is tried.
 
 use crate::engine::suspect::{Suspect, Trial};
 
-/// What the trials of one suspect may take, in bytes hashed or decoded: all bits of a record of 4 KiB take half of it.
+/// The most work for one candidate, in bytes hashed or decoded. All bits of a record of 4 KiB take half of it.
 const SUSPECT_BYTES: u64 = 256 << 20;
 
-/// What a trial costs at least, in bytes.
+/// The least cost of a trial, in bytes.
 const LEAST_WORK: u64 = 32;
 
-/// Bytes that may still be hashed or decoded in trials.
+/// How many bytes may still be hashed or decoded in trials.
 #[derive(Debug)]
 pub(super) struct Budget {
     left: u64,
-    /// What of that is for the suspect at hand.
+    /// How many of them the current candidate may use.
     share: u64,
 }
 
@@ -21,12 +21,12 @@ impl Budget {
         Self { left, share: 0 }
     }
 
-    /// Begins with another suspect.
+    /// Begins with another candidate.
     pub(super) fn begin(&mut self) {
         self.share = SUSPECT_BYTES.min(self.left);
     }
 
-    /// Tries bytes; `None` where nothing more may be tried.
+    /// Tries bytes; `None` if the budget is exhausted.
     pub(super) fn attempt(&mut self, suspect: &mut Suspect, bytes: &[u8]) -> Option<Trial> {
         if !self.is_left() {
             return None;
@@ -41,14 +41,14 @@ impl Budget {
         self.share > 0
     }
 
-    /// Counts the work of one trial. One that ends at once is not free either.
+    /// Subtracts the work of one trial, and at least the minimum.
     pub(super) fn spend(&mut self, trial: Trial) {
         let work = trial.work.max(LEAST_WORK);
         self.left = self.left.saturating_sub(work);
         self.share = self.share.saturating_sub(work);
     }
 
-    /// Takes so much at once, if it is left.
+    /// Subtracts `work`, if that much is left.
     pub(super) const fn afford(&mut self, work: u64) -> bool {
         let affordable = work <= self.left;
         if affordable {
@@ -57,7 +57,7 @@ impl Budget {
         affordable
     }
 
-    /// Whether nothing more may be tried at all.
+    /// Whether the whole budget is exhausted.
     pub(super) const fn is_spent(&self) -> bool {
         self.left == 0
     }

@@ -1,4 +1,4 @@
-//! Bytes that are of something else: another dialect, another format, another program's file.
+//! Detects bytes of another dialect, another format, or another program's file.
 
 use std::sync::Arc;
 
@@ -13,16 +13,16 @@ use crate::saturating::saturating_usize;
 use crate::source::Source;
 use crate::verbs::diagnosis::{Certainty, Reason};
 
-/// How much of a file's beginning is looked at.
+/// How much of a file's beginning is read.
 const HEAD_BYTES: usize = 4096;
-/// Fewer bytes are too few to be called text.
+/// Fewer bytes are not classified as text.
 const MIN_TEXT_BYTES: usize = 32;
-/// So many replacement characters are no accident.
+/// Fewer replacement characters may be a coincidence.
 const MIN_REPLACED: usize = 4;
-/// What decoders of UTF-8 put in the place of bytes that are none.
+/// The replacement character of UTF-8 decoders for invalid bytes.
 const REPLACEMENT: &[u8] = "\u{fffd}".as_bytes();
 
-/// What files of other programs begin with.
+/// The first bytes of other programs' files.
 const MAGICS: &[(&[u8], &str)] = &[
     (b"\x1f\x8b\x08", "gzip"),
     (b"\x28\xb5\x2f\xfd", "zstd"),
@@ -52,7 +52,7 @@ fn magic_of(bytes: &[u8]) -> Option<&'static str> {
     found.map(|(_, name)| *name)
 }
 
-/// A dialect in which the first messages decode, where they do not in the one asked for.
+/// A dialect in which the first messages decode, if they do not decode in the given one.
 pub(super) fn other_dialect(
     source: &Arc<dyn Source>,
     options: &Options,
@@ -83,7 +83,7 @@ pub(super) fn other_dialect(
     Ok(None)
 }
 
-/// What a file of which nothing checks is instead.
+/// Explains a file without any verified record by its beginning.
 pub(super) fn other_file(
     source: &Arc<dyn Source>,
     options: &Options,
@@ -93,7 +93,7 @@ pub(super) fn other_file(
     let mut head = vec![0; len];
     source.read_exact_at(0, &mut head)?;
     if let Some(name) = magic_of(&head) {
-        let evidence = format!("no record checks, and the file begins as a file of {name} does");
+        let evidence = format!("no record was verified, and the file begins like a file of {name}");
         return Ok(Some(Explanation::new(
             Reason::OtherContent,
             Certainty::Likely,
@@ -103,7 +103,7 @@ pub(super) fn other_file(
     for other in FORMATS.iter().filter(|other| **other != format) {
         if let Likelihood::Certain(reason) = other.likelihood(&**source, options)? {
             let evidence = format!(
-                "no record checks as {}, but it is {}: {reason}",
+                "no record was verified as {}, but it is {}: {reason}",
                 format.name, other.name
             );
             return Ok(Some(Explanation::new(
@@ -114,12 +114,12 @@ pub(super) fn other_file(
         }
     }
     Ok(is_text(&head).then(|| {
-        let evidence = "no record checks, and the file begins with text";
+        let evidence = "no record was verified, and the file begins with text";
         Explanation::new(Reason::OtherContent, Certainty::Likely, evidence)
     }))
 }
 
-/// Damaged bytes that are something else where they begin.
+/// Explains a damaged range by what it begins with.
 pub(super) fn other_content(region: &Region, span: &Span) -> Option<Explanation> {
     let bytes = region.of(span);
     if let Some(explanation) = replaced_characters(bytes) {
@@ -130,7 +130,7 @@ pub(super) fn other_content(region: &Region, span: &Span) -> Option<Explanation>
     for at in starts {
         let bytes = region.get(at..span.end);
         if let Some(name) = magic_of(bytes) {
-            let evidence = format!("the bytes at {at} begin as a file of {name} does");
+            let evidence = format!("the bytes at {at} begin like a file of {name}");
             return Some(Explanation::new(
                 Reason::OtherContent,
                 Certainty::Possible,
@@ -141,7 +141,7 @@ pub(super) fn other_content(region: &Region, span: &Span) -> Option<Explanation>
     let head = Cursor::new(bytes).run_up_to(512);
     is_text(head).then(|| {
         let evidence = format!(
-            "{} bytes from {} on are text, where lengths and identifiers should stand",
+            "{} bytes from {} on are text, where lengths and identifiers were expected",
             head.len(),
             span.start
         );
@@ -149,10 +149,10 @@ pub(super) fn other_content(region: &Region, span: &Span) -> Option<Explanation>
     })
 }
 
-/// Whether all of it is readable text.
+/// Whether all bytes are readable text.
 fn is_text(bytes: &[u8]) -> bool {
     let is_readable = |byte: &u8| matches!(byte, b'\t' | b'\n' | b'\r' | 0x20..=0x7e | 0x80..);
-    // A character that is cut by the end of what was read is one all the same.
+    // A character that is cut off at the end is valid.
     let is_utf8 = match std::str::from_utf8(bytes) {
         Ok(_) => true,
         Err(error) => error.error_len().is_none(),
@@ -160,7 +160,7 @@ fn is_text(bytes: &[u8]) -> bool {
     bytes.len() >= MIN_TEXT_BYTES && is_utf8 && bytes.iter().all(is_readable)
 }
 
-/// Bytes that went through a decoder of text: all of them are UTF-8, and what was not is replaced.
+/// Detects bytes that a text decoder changed: all of them are UTF-8, and invalid ones were replaced.
 fn replaced_characters(bytes: &[u8]) -> Option<Explanation> {
     let is_utf8 = match std::str::from_utf8(bytes) {
         Ok(_) => true,
@@ -172,7 +172,7 @@ fn replaced_characters(bytes: &[u8]) -> Option<Explanation> {
         .count();
     (is_utf8 && replaced >= MIN_REPLACED).then(|| {
         let evidence = format!(
-            "the bytes are UTF-8 throughout, with {replaced} replacement characters (U+FFFD): decoded as text on the way"
+            "all bytes are UTF-8, with {replaced} replacement characters (U+FFFD): they were decoded as text on the way"
         );
         Explanation::new(Reason::TextConversion, Certainty::Likely, evidence)
     })

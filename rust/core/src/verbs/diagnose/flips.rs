@@ -1,4 +1,4 @@
-//! Single flipped bits, found by trying all of them: the one after which the checksum is right is the one.
+//! Finds single flipped bits by trying all of them. The one after which the checksum matches is the cause.
 
 use super::budget::Budget;
 use super::reason::Explanation;
@@ -8,10 +8,10 @@ use crate::ledger::Span;
 use crate::source::Source;
 use crate::verbs::diagnosis::{Certainty, Reason, Repair};
 
-/// How many bits one range is repaired by: touching damaged records are one range, each with a bit of its own.
+/// The most bits that repair one range. Adjacent damaged records are one range, each with a bit of its own.
 const MAX_REPAIRS: usize = 16;
 
-/// The bits that mend a range, or what it begins with.
+/// The bits that repair a range, or its beginning.
 pub(super) fn repairs(
     source: &dyn Source,
     suspects: &mut dyn Suspects,
@@ -29,7 +29,8 @@ pub(super) fn repairs(
             }
         }
         let Some(repair) = next else { break };
-        // What follows may have a bit of its own. An entry or a checksum elsewhere does not take the range further.
+        // The next record may have a bit of its own. A repaired entry or checksum elsewhere does not move the position
+        // in the range.
         let within = rest.start <= repair.start && repair.start < rest.end;
         rest.start = if within {
             repair.end.max(rest.start + 1)
@@ -41,7 +42,7 @@ pub(super) fn repairs(
     Ok(found)
 }
 
-/// The bit that makes this suspect check, if one does.
+/// The bit that verifies this candidate, if there is one.
 fn flipped(
     source: &dyn Source,
     suspect: &mut Suspect,
@@ -49,7 +50,7 @@ fn flipped(
 ) -> Result<Option<Repair>> {
     let mut bytes = suspect.read(source)?;
     budget.begin();
-    // What checks as it is was damaged by something else than a bit.
+    // If the candidate is verified unchanged, no bit damaged it.
     match budget.attempt(suspect, &bytes) {
         Some(trial) if trial.end.is_none() => {}
         _ => return Ok(None),
@@ -85,7 +86,7 @@ fn set(bytes: &mut [u8], place: usize, to: u8) {
     }
 }
 
-/// What repairs show.
+/// The explanation for repairs.
 pub(super) fn explanation(repairs: Vec<Repair>) -> Explanation {
     let bits: Vec<_> = repairs
         .iter()
@@ -100,7 +101,7 @@ pub(super) fn explanation(repairs: Vec<Repair>) -> Explanation {
                 ..
             } = repair;
             format!(
-                "with bit {bit} of the byte at {offset} flipped back ({old:#04x} to {new:#04x}) the {checks} at {start} checks"
+                "with bit {bit} of the byte at {offset} flipped back ({old:#04x} to {new:#04x}), the {checks} at {start} is verified"
             )
         })
         .collect();

@@ -1,7 +1,8 @@
-//! What damage probably comes from: for each damaged range a reason from a closed list, what shows it, and the records around.
+//! Diagnoses damage: for each damaged range a reason from a closed list, its evidence, and the neighbouring records.
 //!
-//! A step of its own behind verifying: sound files never pay for it. It reads and writes nothing but the file's own bytes, and
-//! its work is bounded: so many ranges, so many bytes read around each, so many bytes hashed in all.
+//! Diagnosing is a separate step after verifying, so sound files never pay for it. It reads the file's own bytes and
+//! writes nothing. Its work is bounded: the number of ranges, the bytes read around each, and the bytes hashed in
+//! total.
 
 mod budget;
 mod content;
@@ -28,14 +29,14 @@ use budget::Budget;
 use reason::Explanation;
 use region::Region;
 
-/// Whether the file with all proposals applied is sound is looked at up to this size, in bytes: that takes another pass.
+/// The largest file, in bytes, that is verified with all proposals applied. That takes another pass.
 const MAX_CONFIRMED_BYTES: u64 = 1 << 30;
 
-/// How much explaining may take.
+/// The limits of a diagnosis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DiagnoseOptions {
-    /// How many damaged ranges are explained: the first ones.
+    /// How many damaged ranges are diagnosed, from the first on.
     pub ranges: usize,
     /// How many bytes may be hashed or decoded in trials, over all ranges.
     pub work_bytes: u64,
@@ -55,9 +56,10 @@ impl Default for DiagnoseOptions {
     }
 }
 
-/// Explains the first damaged ranges of a file that was verified with these options. Reads the file once more, up to the record
-/// behind the last of them, and once again where single bits are proposed, to see what they mend. `progress` is told again and
-/// again how many bytes are done of the first of these; its error ends the explaining.
+/// Diagnoses the first damaged ranges of a file that was verified with these options. Reads the file once more, up to
+/// the record after the last of these ranges. If single bits are proposed, reads it again to verify the repaired file.
+/// `progress` is called at intervals with how many bytes of the first pass are done. An error that it returns ends the
+/// diagnosis.
 ///
 /// # Errors
 /// [`Error::Io`](crate::Error::Io), [`Error::Interrupted`](crate::Error::Interrupted).
@@ -112,15 +114,16 @@ pub fn diagnose(
     Ok(found)
 }
 
-/// What is known of the file whose ranges are explained.
+/// The file whose ranges are diagnosed.
 struct Case<'a> {
     source: &'a Arc<dyn Source>,
     options: &'a Options,
     report: &'a Report,
     budget: Budget,
-    /// What searching damaged ranges for whole records may take: counted by what it takes at worst, hardly ever by what it does.
+    /// The budget of searches for whole records in damaged ranges. Each search is charged its worst case, which it
+    /// hardly ever needs.
     searched: Budget,
-    /// `None` where no checksum would prove anything.
+    /// `None` if the file has no checksums to prove anything.
     suspects: Option<Box<dyn Suspects>>,
 }
 
@@ -129,13 +132,13 @@ impl Case<'_> {
         self.report.format
     }
 
-    /// What explains everything at once: the key, the dialect, a file of something else.
+    /// A diagnosis of the whole file: the key, the dialect, or another program's file.
     fn whole_file(&self) -> Result<Option<Explanation>> {
         if self.report.wrong_key() {
             return Ok(Some(Explanation::new(
                 Reason::WrongKey,
                 Certainty::Likely,
-                "no checksum in the file is right, and the structure is sound to its end",
+                "no checksum in the file matches, and the structure is sound to its end",
             )));
         }
         if let Some(found) = content::other_dialect(self.source, self.options, self.format())? {
@@ -147,7 +150,7 @@ impl Case<'_> {
         content::other_file(self.source, self.options, self.format())
     }
 
-    /// What explains one range: what a checksum proves first, then what its bytes look like, then what its kind says.
+    /// Diagnoses one range: first by checksums, then by the look of its bytes, then by its kind.
     fn explain(&mut self, span: &Span) -> Result<Explanation> {
         let has_checksums = self.suspects.is_some();
         if let Some(found) = reason::of_cause(span, has_checksums) {
@@ -193,7 +196,7 @@ impl Case<'_> {
         Ok(self.unexplained(span))
     }
 
-    /// Where what begins the range would end by its own lengths.
+    /// The end of the range's first unit by its own lengths.
     fn stated_end(&mut self, span: &Span) -> Result<Option<u64>> {
         let Some(suspects) = &mut self.suspects else {
             return Ok(None);
@@ -206,7 +209,7 @@ impl Case<'_> {
         Ok(ends.next())
     }
 
-    /// What a checksum proves: bits flipped, sectors moved, bytes inserted, all of it moved.
+    /// A diagnosis that a checksum proves: flipped bits, moved sectors, inserted bytes, moved units.
     fn by_proof(&mut self, span: &Span) -> Result<Option<Explanation>> {
         let Some(suspects) = &mut self.suspects else {
             return Ok(None);
@@ -218,7 +221,7 @@ impl Case<'_> {
         }
         for suspect in &mut suspects.suspects(span)? {
             let bytes = suspect.read(source)?;
-            // What checks as it is was refused for something else than its bytes.
+            // A unit that is verified unchanged was refused for another reason than its bytes.
             if !suspect.by_checksum || (suspect.check)(&bytes).end.is_some() {
                 continue;
             }
@@ -245,11 +248,11 @@ impl Case<'_> {
 
     fn unexplained(&self, span: &Span) -> Explanation {
         let evidence = if self.report.checked == Checked::Structure {
-            "the file has no checksums, so that nothing would prove what was there"
+            "the file has no checksums that could prove what the bytes were"
         } else if self.budget.is_spent() {
-            "the damage is so dense that trying what it may come from was given up"
+            "the damage is so dense that the search for its cause was ended"
         } else if span.cause == Some(Cause::SearchLimit) {
-            "what follows was not looked at"
+            "later damage was not diagnosed"
         } else {
             "no single flipped bit and no moved, zeroed or copied sector explains it"
         };
@@ -257,7 +260,7 @@ impl Case<'_> {
     }
 }
 
-/// Sees what the proposals would mend together: ranges without an explanation that are sound then follow from the others.
+/// Verifies the file with all proposals applied. Undiagnosed ranges that are sound then are consequences of the others.
 fn confirm(source: &Arc<dyn Source>, options: &Options, found: &mut [Diagnosis]) -> Result<()> {
     let repairs = found.iter().flat_map(|diagnosis| &diagnosis.repairs);
     let patches: Vec<_> = repairs.map(|repair| (repair.offset, repair.new)).collect();
@@ -278,7 +281,7 @@ fn confirm(source: &Arc<dyn Source>, options: &Options, found: &mut [Diagnosis])
         match (diagnosis.reason, left) {
             (Reason::FlippedBit, Some(left)) => {
                 let from = left.start.max(start);
-                let rest = format!("; what stands from {from} on stays damaged");
+                let rest = format!("; from {from} on it stays damaged");
                 diagnosis.evidence.push_str(&rest);
             }
             (Reason::FlippedBit, None) if report.is_sound() => {
@@ -289,7 +292,7 @@ fn confirm(source: &Arc<dyn Source>, options: &Options, found: &mut [Diagnosis])
                 diagnosis.reason = Reason::Consequence;
                 diagnosis.certainty = Some(Certainty::Proven);
                 diagnosis.evidence =
-                    "it is sound once the bits that are proposed elsewhere are flipped back"
+                    "the range is sound once the bits that are proposed elsewhere are flipped back"
                         .to_owned();
             }
             _ => {}

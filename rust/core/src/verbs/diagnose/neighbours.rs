@@ -1,4 +1,4 @@
-//! The good records around damaged ranges.
+//! Finds the sound records next to damaged ranges.
 
 use std::sync::Arc;
 
@@ -22,10 +22,11 @@ impl Neighbour {
     }
 }
 
-/// The records in front of a range and behind it.
+/// The records before and after a range.
 pub(super) type Around = (Option<Neighbour>, Option<Neighbour>);
 
-/// The good records around each of these ranges, which are in file order. Ends behind the last of them.
+/// The sound records before and after each of these ranges, which are in file order. Reads up to the record after the
+/// last range.
 pub(super) fn around(
     source: &Arc<dyn Source>,
     options: &Options,
@@ -36,7 +37,7 @@ pub(super) fn around(
     let places = format.identifying_places(options);
     let mut found: Vec<Around> = vec![(None, None); spans.len()];
     let mut walk = open(source.clone(), options, Start::Beginning)?;
-    // Records come in file order, so the ranges in front of this one have all that they will get.
+    // Records come in file order, so the ranges before this one are complete.
     let mut settled = 0;
     while settled < spans.len() && walk.step()? == Step::More {
         let rows = walk.rows();
@@ -57,7 +58,7 @@ pub(super) fn around(
     Ok(found)
 }
 
-/// The first row that begins at `offset` or behind it; the number of rows where there is none.
+/// The first row at or after `offset`; the number of rows if there is none.
 fn first_from(rows: &dyn Rows, offset: u64) -> usize {
     let (mut low, mut high) = (0, rows.len());
     while low < high {

@@ -1,9 +1,9 @@
-//! A reason and what shows it.
+//! A reason and its evidence.
 
 use crate::ledger::{Cause, Span};
 use crate::verbs::diagnosis::{Certainty, Reason, Repair};
 
-/// A reason and what shows it.
+/// A reason and its evidence.
 #[derive(Clone, Debug)]
 pub(super) struct Explanation {
     pub(super) reason: Reason,
@@ -32,11 +32,11 @@ impl Explanation {
     }
 }
 
-/// What the cause alone says. A UUID is only looked at where the checksum is right, if there is one.
+/// The diagnosis that follows from the cause alone. A UUID is checked only after the checksum matched, if there is one.
 pub(super) fn of_cause(span: &Span, has_checksums: bool) -> Option<Explanation> {
     let as_written = |what: &str| {
         let evidence =
-            format!("its checksum is right, so the bytes are as they were written: {what}");
+            format!("its checksum matches, so the bytes are as they were written: {what}");
         Some(Explanation::new(
             Reason::AsWritten,
             Certainty::Proven,
@@ -51,10 +51,10 @@ pub(super) fn of_cause(span: &Span, has_checksums: bool) -> Option<Explanation> 
         Cause::DanglingReference => Some(Explanation::new(
             Reason::LostReference,
             Certainty::Likely,
-            "the message is whole, but no message in front declares the key that it names",
+            "the message is complete, but no earlier message declares the key that it names",
         )),
         Cause::SearchLimit => Some(Explanation::unknown(
-            "the search for sound records was given up here; what follows was not looked at",
+            "the search for sound records ended here by its budget; later bytes were not searched",
         )),
         _ => None,
     }

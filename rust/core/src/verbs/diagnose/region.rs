@@ -7,12 +7,12 @@ use crate::ledger::Span;
 use crate::saturating::saturating_usize;
 use crate::source::Source;
 
-/// How much of a range is looked at, in bytes.
+/// How many bytes of a range are read.
 const MAX_WITHIN_BYTES: u64 = 256 << 10;
-/// How much is looked at on either side: sectors are seldom moved or copied further.
+/// How many bytes are read on either side: sectors are seldom moved or copied further.
 const AROUND_BYTES: u64 = 128 << 10;
 
-/// Bytes of a file, and where they stand.
+/// Bytes of a file and their offset.
 pub(super) struct Region {
     pub(super) start: u64,
     pub(super) bytes: Vec<u8>,
@@ -21,7 +21,7 @@ pub(super) struct Region {
 }
 
 impl Region {
-    /// The beginning of a range, and what is around it.
+    /// Reads the beginning of a range and the bytes around it.
     pub(super) fn around(source: &dyn Source, span: &Span) -> Result<Self> {
         let file_len = source.len();
         let start = span.start.saturating_sub(AROUND_BYTES);
@@ -38,12 +38,12 @@ impl Region {
         })
     }
 
-    /// Where the bytes end.
+    /// The end of the bytes, as an offset in the file.
     pub(super) fn end(&self) -> u64 {
         self.start + self.bytes.len() as u64
     }
 
-    /// The bytes of a range of the file, as far as they are here; none of a range that ends before it begins.
+    /// The bytes of a range of the file, as far as they were read. Empty if the range ends before it begins.
     pub(super) fn get(&self, range: Range<u64>) -> &[u8] {
         let place = |at: u64| {
             let place = at.clamp(self.start, self.end()) - self.start;
@@ -53,7 +53,7 @@ impl Region {
         self.bytes.get(range).unwrap_or_default()
     }
 
-    /// What of a damaged range is here.
+    /// The bytes of a damaged range, as far as they were read.
     pub(super) fn of(&self, span: &Span) -> &[u8] {
         self.get(span.start..span.end)
     }

@@ -13,17 +13,17 @@ use crate::saturating::saturating_usize;
 use crate::source::Source;
 use crate::verbs::diagnosis::{Certainty, Reason};
 
-/// From the larger on: what fits both is a page.
+/// The larger one first: a range that fits both is a page.
 const SECTORS: [u64; 2] = [4096, 512];
-/// Beyond a sector's ends its neighbours may by chance go on with the same bytes, so many at most.
+/// How many bytes next to a sector may continue its pattern by chance.
 const CHANCE_BYTES: u64 = 16;
-/// Padding and small numbers begin and end with zeros of their own: so many at most.
+/// How many zeros padding and small numbers may add to a zeroed sector.
 const ZEROS_BYTES: u64 = 128;
-/// Of a record with a sector from elsewhere so much is its own: less could be the same by chance.
+/// How many bytes a record must keep outside a replaced sector. Fewer could match by chance.
 const MIN_KEPT_BYTES: u64 = 20;
-/// How many sectors of one range are looked for elsewhere.
+/// The most sectors of one range that are searched for elsewhere.
 const MAX_SECTORS: u64 = 64;
-/// A sector of fewer different bytes is not told from others like it.
+/// A sector with fewer different bytes could match others by chance.
 const MIN_DIFFERENT_BYTES: usize = 8;
 
 const fn floor(offset: u64, size: u64) -> u64 {
@@ -34,13 +34,13 @@ const fn ceil(offset: u64, size: u64) -> u64 {
     floor(offset.saturating_add(size - 1), size)
 }
 
-/// A run of zeros or of 0xff that begins and ends where sectors do.
+/// Detects a run of zeros or of 0xff that begins and ends at sector boundaries.
 pub(super) fn constant(region: &Region, span: &Span) -> Option<Explanation> {
     for (byte, reason) in [(0x00, Reason::ZeroedSector), (0xff, Reason::ErasedSector)] {
         for run in runs(region, span, byte) {
             let inner = ceil(run.start, 512)..floor(run.end, 512);
             let is_within = inner.start < span.end.min(inner.end) && span.start < inner.end;
-            // Zeros to the end are what a write that was interrupted never reached.
+            // Zeros to the end were never reached by an interrupted write.
             let goes_on = run.end == region.end();
             let is_last = run.end == region.file_len || span.kind == Kind::TornTail;
             if !is_within || byte == 0 && goes_on && is_last {
@@ -75,14 +75,15 @@ fn sectors(count: u64) -> String {
     }
 }
 
-/// The sector size that a run of sectors is in: the smaller one fits them all.
+/// The sector size of a run of sectors: the smaller one fits every run.
 fn size_of(run: &Range<u64>) -> u64 {
     let [page, sector] = SECTORS;
     let is_pages = run.start.is_multiple_of(page) && run.end.is_multiple_of(page);
     if is_pages { page } else { sector }
 }
 
-/// The runs of one byte value that touch the range and are at least a sector long, in file order, with what of them is around it.
+/// The runs of one byte value that touch the range and are at least a sector long, in file order, including their bytes
+/// outside the range.
 fn runs(region: &Region, span: &Span, byte: u8) -> Vec<Range<u64>> {
     let (mut found, mut start) = (Vec::new(), None::<u64>);
     let from = span.start.saturating_sub(4096).max(region.start);
@@ -108,7 +109,7 @@ fn runs(region: &Region, span: &Span, byte: u8) -> Vec<Range<u64>> {
     found
 }
 
-/// Sectors that hold the same as others nearby, and whose neighbours do not.
+/// Detects sectors with the same content as others nearby, whose neighbours differ.
 pub(super) fn duplicated(region: &Region, span: &Span) -> Option<Explanation> {
     for size in SECTORS {
         let first = floor(span.start, size).max(ceil(region.start, size));
@@ -131,7 +132,8 @@ pub(super) fn duplicated(region: &Region, span: &Span) -> Option<Explanation> {
     None
 }
 
-/// Where else the sector at `at` stands. Not one of a longer repetition, which would be what the records hold.
+/// Where else the sector at `at` is. A match within a longer repetition is ignored: that may be the records' own
+/// content.
 fn same_elsewhere(region: &Region, at: u64, size: u64) -> Option<u64> {
     let sector = whole(region, at, size)?;
     let mut seen = [false; 256];
@@ -160,7 +162,7 @@ fn whole(region: &Region, at: u64, size: u64) -> Option<&[u8]> {
     (bytes.len() as u64 == size).then_some(bytes)
 }
 
-/// How many bytes are the same in front of two equal sectors, and behind them.
+/// How many bytes before and after two equal sectors are equal.
 fn common_around(region: &Region, at: u64, other: u64, size: u64) -> (u64, u64) {
     let front = |at: u64| region.get(at.saturating_sub(size)..at).iter().rev();
     let back = |at: u64| region.get(at + size..at.saturating_add(2 * size)).iter();
@@ -170,7 +172,7 @@ fn common_around(region: &Region, at: u64, other: u64, size: u64) -> (u64, u64) 
     (before as u64, behind as u64)
 }
 
-/// A sector whose right bytes stand in another one: with these in its place the checksum is right.
+/// Detects a sector whose correct bytes are in another sector: with these in its place the checksum matches.
 pub(super) fn moved(
     source: &dyn Source,
     suspect: &mut Suspect,
@@ -179,7 +181,7 @@ pub(super) fn moved(
 ) -> Result<Option<Explanation>> {
     let Range { start, end } = suspect.body;
     let body_end = end;
-    // Its lengths say how much of it there is. Where they do not, they are in the sector themselves.
+    // The candidate's length by its own length fields. If that is implausible, the fields are in the bad sector.
     let stated = suspect
         .stated
         .and_then(|stated| start.checked_add(stated as u64));
@@ -203,14 +205,14 @@ pub(super) fn moved(
                 let Some(trial) = budget.attempt(suspect, &bytes) else {
                     return Ok(None);
                 };
-                // All of it from elsewhere would only show that there is another one.
+                // A unit that lies mostly in the other place would only show that it is there as well.
                 let is_mostly_own = trial.end.is_some_and(|end| {
                     let end = end.min(body_end);
                     own.start - start + end.saturating_sub(own.end) >= MIN_KEPT_BYTES
                 });
                 if is_mostly_own && other != target {
                     let evidence = format!(
-                        "with the {size} bytes at {other} in place of those at {target} the {} at {start} checks",
+                        "with the {size} bytes at {other} in place of those at {target}, the {} at {start} is verified",
                         suspect.what
                     );
                     let reason = Reason::MovedSector;
@@ -225,17 +227,17 @@ pub(super) fn moved(
     Ok(None)
 }
 
-/// Replaces the bytes from `at` on, and gives what was there.
+/// Replaces the bytes from `at` on. Returns the old bytes.
 fn replace(bytes: &mut [u8], at: u64, by: &[u8]) -> Result<Vec<u8>> {
     let place = saturating_usize(at);
     let own = bytes.get_mut(place..place.saturating_add(by.len()));
-    let own = own.or_bug("a sector within what is tried")?;
+    let own = own.or_bug("a sector within the tried bytes")?;
     let kept = own.to_vec();
     own.copy_from_slice(by);
     Ok(kept)
 }
 
-/// Where the zeros begin with which a torn tail ends that was to be longer, if that is where a sector does.
+/// The offset where zeros begin at the end of a torn tail that should be longer, if it is a sector boundary.
 pub(super) fn zeros_from(region: &Region, span: &Span) -> Option<u64> {
     if span.kind != Kind::TornTail || span.end >= region.file_len {
         return None;

@@ -1,4 +1,4 @@
-//! Bytes that were inserted or are missing, so that what follows stands elsewhere, and files that end too early.
+//! Detects inserted and missing bytes, which move later bytes, and files that end too early.
 
 use super::budget::Budget;
 use super::reason::Explanation;
@@ -12,19 +12,19 @@ use crate::saturating::saturating_usize;
 use crate::source::Source;
 use crate::verbs::diagnosis::{Certainty, Reason};
 
-/// How far something is looked for from where it should stand, in bytes.
+/// How far from its expected offset a unit is searched, in bytes.
 const MAX_SHIFT: u64 = 4096;
-/// How much of a range is searched for something that checks at an offset at which it cannot stand.
+/// How many bytes of a range are searched for a verified unit at an offset that is impossible for it.
 const MAX_SEARCHED: usize = 64 << 10;
-/// A length that is a multiple of this is round: buffers of copying programs, blocks of object stores.
+/// Multiples of this are round lengths: buffers of copying programs, blocks of object stores.
 const ROUND_BYTES: u64 = 64 << 10;
-/// Of the record in front of inserted bytes, and of what is behind them, at least so many bytes are there: fewer could come from
-/// another record, and be the same by chance.
+/// How many bytes of the record must remain before and after inserted bytes. Fewer could belong to another record and
+/// match by chance.
 const MIN_KEPT: usize = 20;
-/// What file systems write at once.
+/// The page size of file systems.
 const PAGE_BYTES: u64 = 4096;
 
-/// Bytes in a record that do not belong there: without them the checksum is right.
+/// Detects bytes inserted in a record: without them the checksum matches.
 pub(super) fn inserted(
     source: &dyn Source,
     suspect: &mut Suspect,
@@ -58,7 +58,7 @@ pub(super) fn inserted(
         if trial.end.is_some() {
             let at = piece.start + place as u64;
             let evidence = format!(
-                "without {} from {at} on the {} at {} checks",
+                "without {} from {at} on, the {} at {} is verified",
                 bytes_of(extra as u64),
                 suspect.what,
                 piece.start
@@ -70,7 +70,7 @@ pub(super) fn inserted(
     Ok(None)
 }
 
-/// Line ends that were made longer on the way: with each CR LF an LF again the checksum is right.
+/// Detects converted line ends: with each CR LF turned back into LF the checksum matches.
 pub(super) fn line_ends(
     source: &dyn Source,
     suspect: &mut Suspect,
@@ -79,7 +79,7 @@ pub(super) fn line_ends(
     if !suspect.elsewhere.is_empty() {
         return Ok(None);
     }
-    // What was pushed out of it at its end belongs to it as well.
+    // Bytes that the insertion moved past the body's end belong to it.
     let body = suspect.body.clone();
     let len = body.end.saturating_sub(body.start);
     let end = body.end.saturating_add(len).min(source.len());
@@ -100,14 +100,14 @@ pub(super) fn line_ends(
     let trial = budget.attempt(suspect, &guess);
     Ok(trial.and_then(|trial| trial.end).map(|_| {
         let evidence = format!(
-            "with each CR LF turned back into LF the {} at {} checks",
+            "with each CR LF turned back into LF, the {} at {} is verified",
             suspect.what, body.start
         );
         Explanation::new(Reason::TextConversion, Certainty::Proven, evidence)
     }))
 }
 
-/// Something that stands not where an index says, but so many bytes before or behind it.
+/// Detects a unit that is a few bytes before or after the offset that an index states.
 pub(super) fn misplaced(
     mut misplaced: Misplaced,
     len: u64,
@@ -132,17 +132,17 @@ pub(super) fn misplaced(
             (Reason::MissingBytes, offset - at, "missing")
         };
         let evidence = format!(
-            "the {what} that should stand at {offset} stands at {at}: {} {words} in front of it",
+            "the {what} that was expected at {offset} is at {at}: {} {words} before it",
             bytes_are(by)
         );
-        // That it stands there is proven; that the index was right is not.
+        // A checksum proves where the unit is, but not that the index is correct.
         return Ok(Some(Explanation::new(reason, Certainty::Likely, evidence)));
     }
     Ok(None)
 }
 
-/// Something that checks, at an offset at which none of its kind can begin. In a torn tail nothing good is behind the range
-/// either, so what follows tells as well.
+/// Detects a verified unit at an offset that is impossible for its kind. Bytes after a torn tail are searched too,
+/// because no sound unit follows it.
 pub(super) fn unaligned(
     suspects: &dyn Suspects,
     region: &Region,
@@ -159,7 +159,7 @@ pub(super) fn unaligned(
     let at = span.start + found as u64;
     let off = at % suspects.alignment();
     let evidence = format!(
-        "something that checks begins at {at}, which is no multiple of {}: {} inserted in front of it, or {} missing",
+        "a verified unit begins at {at}, which is not a multiple of {}: {} inserted before it, or {} missing",
         suspects.alignment(),
         bytes_are(off),
         suspects.alignment() - off
@@ -183,7 +183,7 @@ fn bytes_of(count: u64) -> String {
     }
 }
 
-/// A record whose lengths lead behind the next good one, a little.
+/// Detects a record whose lengths reach a little past the next sound record.
 pub(super) fn missing(suspects: &mut dyn Suspects, span: &Span) -> Result<Option<Explanation>> {
     if span.kind != Kind::Corrupt {
         return Ok(None);
@@ -202,7 +202,7 @@ pub(super) fn missing(suspects: &mut dyn Suspects, span: &Span) -> Result<Option
             ""
         };
         let evidence = format!(
-            "the {what} says that it has {stated} bytes, and the next good one follows after {}: {}{sector} fewer",
+            "the {what} states {stated} bytes, and the next sound one follows after {}: {}{sector} fewer",
             span.len(),
             bytes_of(short)
         );
@@ -214,14 +214,14 @@ fn interrupted(certainty: Certainty, evidence: String) -> Explanation {
     Explanation::new(Reason::InterruptedWrite, certainty, evidence)
 }
 
-/// A write that was not finished, in a file that was longer before; what it wrote is cut off, or may be.
+/// The explanation for an unfinished write in a file that was preallocated, or that was longer before.
 fn followed_by_zeros(region: &Region, span: &Span, is_cut: bool) -> Explanation {
     if let Some(at) = sectors::zeros_from(region, span) {
         let evidence =
-            format!("what was written ends at {at}, where a sector ends, and zeros follow");
+            format!("the written bytes end at {at}, a sector boundary, and zeros follow");
         return interrupted(Certainty::Likely, evidence);
     }
-    let evidence = format!("what was written ends at {}, and zeros follow", span.end);
+    let evidence = format!("the written bytes end at {}, and zeros follow", span.end);
     let certainty = if is_cut {
         Certainty::Likely
     } else {
@@ -230,8 +230,8 @@ fn followed_by_zeros(region: &Region, span: &Span, is_cut: bool) -> Explanation 
     interrupted(certainty, evidence)
 }
 
-/// A file that ends too early: a write that was not finished, or a copy that was cut off. `stated` is where the last record
-/// would end by its own lengths.
+/// Detects a file that ends too early: an unfinished write, or a truncated copy. `stated` is the end of the last record
+/// by its own lengths.
 pub(super) fn torn(
     format: &Format,
     region: &Region,
@@ -249,7 +249,7 @@ pub(super) fn torn(
     }
     if !is_missing {
         let evidence = format!(
-            "the file ends with what begins at {}, all of it there by its lengths: part of it never reached the disk, or changed later",
+            "the file ends with the unit at {}, which is complete by its lengths: part of it never reached the disk, or changed later",
             span.start
         );
         return interrupted(Certainty::Possible, evidence);
@@ -257,7 +257,7 @@ pub(super) fn torn(
     let is_written_whole = !format.is_appended_to();
     if len.is_multiple_of(ROUND_BYTES) && len > 0 {
         let evidence = format!(
-            "the file ends at {len}, a multiple of 64 KiB, within what begins at {}: a copy that was cut off",
+            "the file ends at {len}, a multiple of 64 KiB, within the unit at {}: a truncated copy",
             span.start
         );
         return Explanation::new(Reason::Truncated, Certainty::Likely, evidence);
@@ -265,7 +265,7 @@ pub(super) fn torn(
     let is_page = len.is_multiple_of(PAGE_BYTES) && len > 0;
     let page = if is_page { ", a multiple of 4,096" } else { "" };
     if is_written_whole {
-        // At the beginning nothing vouches for the length: that may be what is damaged.
+        // At the file's beginning nothing confirms the length, so the length itself may be damaged.
         let doubtful = span.start == 0 && span.cause == Some(Cause::LengthOutOfBounds);
         let (certainty, or) = if doubtful {
             (Certainty::Possible, ", or its first length is wrong")
@@ -279,14 +279,11 @@ pub(super) fn torn(
     }
     if is_page {
         let evidence = format!(
-            "the file ends at {len}{page}, within what begins at {}: written page by page, or a copy that was cut off",
+            "the file ends at {len}{page}, within the unit at {}: written page by page, or a truncated copy",
             span.start
         );
         return interrupted(Certainty::Possible, evidence);
     }
-    let evidence = format!(
-        "the file ends at {len}, within what begins at {}",
-        span.start
-    );
+    let evidence = format!("the file ends at {len}, within the unit at {}", span.start);
     interrupted(Certainty::Likely, evidence)
 }

@@ -1,4 +1,4 @@
-//! Whole records that check within damage: older ones that were there before, or the same ones once more.
+//! Detects complete verified records within damage: older data, or duplicates.
 
 use std::sync::Arc;
 
@@ -16,14 +16,14 @@ use crate::source::BytesSource;
 use crate::verbs::diagnosis::Neighbour;
 use crate::verbs::diagnosis::{Certainty, Reason};
 
-/// How many bytes of a record are looked for elsewhere.
+/// How many bytes of a record are searched elsewhere.
 const PROBE_BYTES: usize = 64;
 
-/// How much of a range is searched for records behind its beginning.
+/// How many bytes of a range are searched for records after its beginning.
 const MAX_SEARCHED: usize = 16 << 10;
 
-/// Reads the damaged bytes as a file of their own: as far as they check from the first byte on, or else, as far as `budget` allows
-/// for the worst, where they check again.
+/// Reads the damaged bytes as a file of their own: as far as records are verified from the first byte on, or from the
+/// next place where one is, if `budget` allows the worst case.
 pub(super) fn explain(
     options: &Options,
     region: &Region,
@@ -34,7 +34,7 @@ pub(super) fn explain(
     let strict = options.clone().strict(true);
     let mut found = read(bytes, &strict)?;
     let searched = Cursor::new(bytes).run_up_to(MAX_SEARCHED);
-    // Every byte could begin a record that reaches to the end, and is hashed in vain.
+    // In the worst case every byte begins a candidate that reaches to the end and is hashed without success.
     let worst = (searched.len() as u64).saturating_mul(searched.len() as u64) / 2;
     if found.is_none() && budget.afford(worst) {
         found = read(searched, options)?;
@@ -45,8 +45,8 @@ pub(super) fn explain(
     let place = saturating_usize(first.position);
     let at = span.start + first.position;
     let records = match count {
-        1 => "one record that checks".to_owned(),
-        count => format!("{count} records that check"),
+        1 => "one verified record".to_owned(),
+        count => format!("{count} verified records"),
     };
     let probe = bytes.get(place..).or_bug("a record within these bytes")?;
     let probe = Cursor::new(probe).run_up_to(PROBE_BYTES);
@@ -54,17 +54,17 @@ pub(super) fn explain(
         Some(other) => Explanation::new(
             Reason::DuplicatedRecords,
             Certainty::Likely,
-            format!("{records}, the first at {at}; the same bytes stand at {other}"),
+            format!("{records}, the first at {at}; the same bytes are at {other}"),
         ),
         None => Explanation::new(
             Reason::StaleData,
             Certainty::Likely,
-            format!("{records}, the first at {at}, but not after those in front"),
+            format!("{records}, the first at {at}, not in order after the records before"),
         ),
     }))
 }
 
-/// The first record of these bytes, and how many there are, up to the damage if reading strictly.
+/// The first record of these bytes, and their number up to the first damage in strict mode.
 fn read(bytes: &[u8], options: &Options) -> Result<Option<(Neighbour, u64)>> {
     let alone = Arc::new(BytesSource::new(bytes.to_vec()));
     let format = options.format.or_bug("a format that is known by now")?;
@@ -86,7 +86,7 @@ fn read(bytes: &[u8], options: &Options) -> Result<Option<(Neighbour, u64)>> {
     Ok(first.map(|first| (first, count)))
 }
 
-/// Where else these bytes stand nearby.
+/// Where else nearby these bytes are.
 fn elsewhere(region: &Region, at: u64, probe: &[u8]) -> Option<u64> {
     if probe.is_empty() {
         return None;

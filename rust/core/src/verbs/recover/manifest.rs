@@ -1,6 +1,6 @@
 //! The manifest beside a quarantine: where each byte of the damaged file is now.
 //!
-//! JSON Lines. The first line says what file it is about; each other line is a stretch of that file, in order, without gaps.
+//! JSON Lines. The first line names that file; each other line is a range of that file, in order, without gaps.
 
 use std::io::Write;
 use std::path::Path;
@@ -16,9 +16,9 @@ use crate::text;
 
 /// The version of this layout.
 pub(super) const VERSION: u32 = 1;
-/// What the first line begins with.
+/// The beginning of the first line.
 const WHAT: &str = "seglake recover";
-/// No line is longer: the rest of such a file is not read.
+/// The longest line. The rest of a file with a longer one is not read.
 const MAX_LINE_BYTES: usize = 1 << 16;
 /// How much is read at once.
 const WINDOW_BYTES: usize = 1 << 20;
@@ -28,13 +28,13 @@ const WINDOW_BYTES: usize = 1 << 20;
 pub(super) struct Header {
     manifest: String,
     pub(super) version: u32,
-    /// How the damaged file was read.
+    /// The options that the damaged file was read with.
     pub(super) options: How,
     /// The damaged file.
     pub(super) original: Sum,
     /// What was recovered.
     pub(super) recovered: Sum,
-    /// What was put aside.
+    /// The quarantine.
     pub(super) quarantine: Sum,
 }
 
@@ -51,20 +51,20 @@ impl Header {
     }
 }
 
-/// How a file was read and recovered. Putting it together again does not need it.
+/// How a file was read and recovered. Undoing does not need it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct How {
     pub(super) format: String,
-    /// How the messages of an oplog are laid out; null for other formats.
+    /// The layout of an oplog's messages; null for other formats.
     pub(super) dialect: Option<String>,
     pub(super) renumber: bool,
     pub(super) force: bool,
 }
 
-/// What a file is known by.
+/// What identifies a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Sum {
-    /// Its name at the time, for people: without its folder, and with what does not print spelled out.
+    /// Its name at the time, for people: without its folder, and with unprintable characters escaped.
     pub(super) name: String,
     #[serde(rename = "nbytes")]
     pub(super) bytes: u64,
@@ -86,13 +86,13 @@ impl Sum {
         self.hash = format!("{hash:016x}");
     }
 
-    /// Whether a file of this length and hash is the one that is meant.
+    /// Whether a file with this length and hash is the same.
     pub(super) fn is_of(&self, bytes: u64, hash: u64) -> bool {
         self.bytes == bytes && self.hash == format!("{hash:016x}")
     }
 }
 
-/// A stretch of the damaged file: bytes `start` to `end`, half-open.
+/// A range of the damaged file: bytes `start` to `end`, half-open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Piece {
     pub(super) start: u64,
@@ -101,18 +101,18 @@ pub(super) struct Piece {
     pub(super) place: Place,
 }
 
-/// Where a stretch is now.
+/// Where a range is now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "in", rename_all = "lowercase")]
 pub(super) enum Place {
-    /// In the recovered file, from this offset on.
+    /// In the recovered file, at this offset.
     Recovered { at: u64 },
-    /// In the quarantine, from this offset on.
+    /// In the quarantine, at this offset.
     Quarantine {
         at: u64,
-        /// What the ledger calls it.
+        /// Its kind in the ledger.
         kind: Kind,
-        /// Why it is damage; null for what was sound but is written anew, as an index is.
+        /// The cause of its damage. Null for sound bytes that are written anew, such as an index.
         cause: Option<Cause>,
     },
 }
@@ -122,14 +122,14 @@ impl Piece {
         self.end.saturating_sub(self.start)
     }
 
-    /// Where its bytes begin, in whichever file they are.
+    /// The offset of its bytes in that file.
     pub(super) const fn at(&self) -> u64 {
         match self.place {
             Place::Recovered { at } | Place::Quarantine { at, .. } => at,
         }
     }
 
-    /// Whether `next` goes on where this one ends, in both files and in what is said of it.
+    /// Whether `next` continues this one, in both files and with the same kind and cause.
     fn is_continued_by(&self, next: &Self) -> bool {
         let goes_on = match (self.place, next.place) {
             (Place::Recovered { .. }, Place::Recovered { .. }) => true,
@@ -147,7 +147,7 @@ impl Piece {
     }
 }
 
-/// Writes pieces, those that go on as one.
+/// Writes pieces, merging those that continue one another.
 pub(super) struct Pieces<W> {
     out: W,
     held: Option<Piece>,
@@ -201,27 +201,27 @@ impl Manifest {
         }
     }
 
-    /// The first line.
+    /// Reads the first line.
     ///
     /// # Errors
-    /// [`Error::Format`] where this is no manifest, or one of another version; [`Error::Io`].
+    /// [`Error::Format`] if the file is not a manifest, or of another version; [`Error::Io`].
     pub(super) fn header(&mut self) -> Result<Header> {
         let header: Option<Header> = self.next_line()?;
         let header = header.filter(|header| header.manifest == WHAT);
-        let header = header.ok_or_else(|| self.refuse("this is no manifest of a recovery"))?;
+        let header = header.ok_or_else(|| self.refuse("this is not a manifest of a recovery"))?;
         if header.version != VERSION {
             return Err(self.refuse(&format!(
-                "the manifest has version {}, and version {VERSION} is known: use the seglake that wrote it, or a newer one",
+                "the manifest has version {}, expected {VERSION}: use the seglake that wrote it, or a newer one",
                 header.version
             )));
         }
         Ok(header)
     }
 
-    /// The next piece; `None` behind the last.
+    /// The next piece; `None` after the last.
     ///
     /// # Errors
-    /// [`Error::Format`] where the line is none; [`Error::Io`].
+    /// [`Error::Format`] if the line is not a piece; [`Error::Io`].
     pub(super) fn piece(&mut self) -> Result<Option<Piece>> {
         self.next_line()
     }
@@ -239,7 +239,9 @@ impl Manifest {
         let bytes = bytes.get(..most).or_bug("as many bytes as were loaded")?;
         let mut lines = bytes.splitn(2, |byte| *byte == b'\n');
         let (Some(line), Some(_)) = (lines.next(), lines.next()) else {
-            return Err(self.refuse("the line does not end: the manifest is cut off, or is none"));
+            return Err(
+                self.refuse("the line does not end: the manifest is cut off, or it is not one")
+            );
         };
         let next = self.at + line.len() as u64 + 1;
         let parsed =
@@ -248,7 +250,7 @@ impl Manifest {
         Ok(Some(parsed))
     }
 
-    /// The error of what stands in the line that was read last.
+    /// The error for the line that was read last.
     pub(super) fn refuse(&self, why: &str) -> Error {
         Error::Format {
             path: self.source.path().map(Into::into),

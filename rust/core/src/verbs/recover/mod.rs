@@ -1,4 +1,5 @@
-//! Writing what is good of a damaged file to a new one, and the rest to a quarantine: nothing lost, nothing invented.
+//! Writes the sound part of a damaged file to a new one, and the rest to a quarantine: every byte is kept, and none is
+//! made up.
 
 mod manifest;
 mod places;
@@ -27,22 +28,23 @@ use sorting::{Sorted, Sorting, unwritten};
 use stages::Stages;
 use undo::{Parts, hash};
 
-/// How often the file is gone through: checking it, copying it, checking the copy, sorting, and putting it together again.
+/// The number of passes over the file: verify, copy, verify the copy, sort, restore.
 const STAGES: u64 = 5;
 
-/// How a file is recovered.
+/// Options of a recovery.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Recovery {
-    /// Where the bytes go that are not in the new file. Beside it, with `.quarantine` behind its name, if that is `None`; and
-    /// then only if there are any. The manifest is there too, with `.manifest.jsonl` behind that name.
+    /// Where the bytes that are not in the new file go. `None` is the new file's name with `.quarantine` appended. A
+    /// quarantine is written only if it has bytes. The manifest is beside it, with `.manifest.jsonl` appended to its
+    /// name.
     pub quarantine: Option<PathBuf>,
-    /// Replace existing files. Otherwise they are an error.
+    /// Whether to replace existing files. Otherwise they are an error.
     pub overwrite: bool,
-    /// Recover also a file in which nothing checks.
+    /// Whether to recover also a file in which no record was verified.
     pub force: bool,
-    /// Give the messages of an oplog other numbers where one in front of them is lost, and rewrite what refers to them. Records
-    /// of other formats have no numbers that depend on those in front of them: nothing changes for them.
+    /// Whether to renumber the messages of an oplog if one before them is lost, and rewrite references to them. Records
+    /// of other formats have no numbers that depend on earlier ones: this option changes nothing for them.
     pub renumber: bool,
 }
 
@@ -53,44 +55,46 @@ setters!(Recovery {
     renumber: bool;
 });
 
-/// What was recovered.
+/// The result of a recovery.
 #[derive(Clone, Debug)]
 pub struct Recovered {
-    /// What was found in the damaged file.
+    /// The report on the damaged file.
     pub source: Report,
-    /// What was found in the new one: as many records, none of them damaged that was not before.
+    /// The report on the new one. It has as many records, and no damage that was not there before.
     pub output: Report,
     /// How many bytes of the damaged file are in the new one.
     pub carried: u64,
-    /// How many are in the quarantine.
+    /// How many bytes are in the quarantine.
     pub quarantined: u64,
     /// The quarantine, if there is one.
     pub quarantine: Option<PathBuf>,
-    /// The manifest that says where each byte is, if there is a quarantine.
+    /// The manifest with the place of each byte, if there is a quarantine.
     pub manifest: Option<PathBuf>,
     /// The index of the new file, if it has one.
     pub index: Option<PathBuf>,
 }
 
 impl Recovered {
-    /// Whether anything of the file was damaged: what that was is lost, or, where it was an index, is made anew.
+    /// Whether anything in the file was damaged. The damaged bytes are lost, except an index, which is made anew.
     #[must_use]
     pub fn is_lossy(&self) -> bool {
         !self.source.is_sound()
     }
 }
 
-/// Writes the good records of a file to a new one of the same format, with the checksums that they had, and all other bytes to a
-/// quarantine with a manifest, from which [`undo_recover`] makes the file again. `progress` is told again and again how many
-/// bytes of the source are done, all passes together counting as one; its error ends the work.
+/// Writes the sound records of a file to a new one of the same format, with their checksums. All other bytes go to a
+/// quarantine with a manifest, from which [`undo_recover`] restores the damaged file. `progress` is called at intervals
+/// with how many bytes of the source are done, over all passes together. An error that it returns ends the recovery.
 ///
-/// The new file is read back, and the damaged one put together again to see that it can be, before any of them appears: then
-/// all do, synced, and readable by their owner alone. A sound file is copied as it is.
+/// Before any file appears under its name, the new file is verified and the damaged one restored as a test. Then all of
+/// them appear, synced, and readable by their owner only. A sound file is copied unchanged.
 ///
 /// # Errors
-/// [`Error::Usage`] where nothing checks, without [`force`](Recovery::force); where messages would have to be renumbered,
-/// without [`renumber`](Recovery::renumber), or cannot be; where two of the files are the same. [`Error::Io`], also where one
-/// of them exists and is not to be overwritten; [`Error::Limit`]; [`Error::Format`]; [`Error::Interrupted`].
+/// - [`Error::Usage`] if no record was verified, without [`force`](Recovery::force).
+/// - [`Error::Usage`] if messages would have to be renumbered, without [`renumber`](Recovery::renumber), or cannot be.
+/// - [`Error::Usage`] if two of the files are the same.
+/// - [`Error::Io`]; also if one of the new files exists and `overwrite` is not set.
+/// - [`Error::Limit`], [`Error::Format`], [`Error::Interrupted`].
 pub fn recover(
     source: Arc<dyn Source>,
     options: &Options,
@@ -162,7 +166,7 @@ impl Files {
         })
     }
 
-    /// The recovered file last: once it is there, the others are.
+    /// The recovered file comes last: when it exists, the others do.
     fn in_order(self, has_quarantine: bool) -> Vec<NewFile> {
         let aside = [self.quarantine, self.manifest];
         let aside = aside.into_iter().filter(|_| has_quarantine);
@@ -170,7 +174,7 @@ impl Files {
     }
 }
 
-/// What every step has to know.
+/// The parameters of all steps.
 struct Job<'a> {
     source: Arc<dyn Source>,
     format: &'static Format,
@@ -180,7 +184,7 @@ struct Job<'a> {
 }
 
 impl Job<'_> {
-    /// Writes the new file, and gives what of it is as it was.
+    /// Writes the new file. Returns what it carried over unchanged.
     fn carry(
         &self,
         report: &Report,
@@ -206,7 +210,7 @@ impl Job<'_> {
         salvage.finish()
     }
 
-    /// That the new file has all that was good, and nothing else.
+    /// Checks that the new file has all sound records and no others.
     fn compare(&self, report: &Report, output: &Report) -> Result<()> {
         let is_as_good = output.records == report.records
             && output.checked == report.checked
@@ -216,7 +220,7 @@ impl Job<'_> {
             return Ok(());
         }
         let action = format!(
-            "what was written does not read back as what was good: {} records by {} were expected, and {} by {} found, with {} damaged ranges. Nothing is kept of it",
+            "the new file does not read back as expected, so it was removed: expected {} records by {}, found {} by {}, with {} damaged ranges. Check the disk and recover again",
             report.records,
             report.checked.as_str(),
             output.records,
@@ -227,8 +231,8 @@ impl Job<'_> {
         Err(Error::io(Some(&self.places.recovered), action, error))
     }
 
-    /// Writes the quarantine and the manifest, and sees that they and the new file make the old one. Gives also whether the new
-    /// file is the old one.
+    /// Writes the quarantine and the manifest, and checks that they and the new file restore the damaged one. Also
+    /// returns whether the new file equals the damaged one.
     fn sort(
         &self,
         recovered: &dyn Source,
@@ -261,7 +265,7 @@ impl Job<'_> {
         header
             .quarantine
             .set_hash(hash(&quarantine, self.options, |_| Ok(()))?);
-        // As long as before: only the hashes have become known.
+        // The same length as before: only the hashes are filled in.
         lines.seek(SeekFrom::Start(0)).map_err(failed)?;
         write_line(&mut lines, &header).map_err(failed)?;
         lines.flush().map_err(failed)?;
@@ -288,7 +292,7 @@ impl Job<'_> {
     }
 }
 
-/// Puts the damaged file together again, as undoing would, to see that it can be.
+/// Restores the damaged file as undoing would, as a test.
 fn prove(parts: &Parts<'_>, manifest: FileSource, stages: &mut Stages<'_>) -> Result<()> {
     stages.next();
     let mut lines = Manifest::new(manifest);
@@ -299,7 +303,7 @@ fn prove(parts: &Parts<'_>, manifest: FileSource, stages: &mut Stages<'_>) -> Re
     })
 }
 
-/// Whether there is nothing to drop: all that is wrong, if anything is, is within records that are given out all the same.
+/// Whether nothing is to be dropped: any damage is in records that are emitted all the same.
 fn is_kept_whole(report: &Report) -> bool {
     let mut damaged = report
         .totals
@@ -315,7 +319,7 @@ fn damaged_ranges(report: &Report) -> u64 {
     damaged.map(|row| row.ranges).sum()
 }
 
-/// Refuses a file in which nothing is good: to whoever reads it in the wrong way every file is.
+/// Refuses a file without sound records: it was probably read with wrong options.
 fn refuse_hopeless(report: &Report, recovery: &Recovery) -> Result<()> {
     let mut rows = report.totals.rows().iter();
     let has_good = rows.any(|row| {
@@ -335,12 +339,12 @@ fn refuse_hopeless(report: &Report, recovery: &Recovery) -> Result<()> {
     };
     let name = name(&report.path);
     Err(Error::Usage(format!(
-        "{name}: nothing in it checks as {}: {why}. Nothing was written. force (--force) recovers it all the same: everything goes to the quarantine",
+        "{name}: no record in it was verified as {}: {why}. Nothing was written. force (--force) recovers it all the same: everything goes to the quarantine",
         report.format.name
     )))
 }
 
-/// The index of a file that was recovered, as its writer would have written it.
+/// Writes the index of the recovered file, as its writer would have written it.
 fn write_index(
     format: &Format,
     recovered: Arc<dyn Source>,

@@ -1,4 +1,4 @@
-//! Where the files of a recovery are, none of which may be another.
+//! The paths of a recovery's files, which must differ.
 
 use std::ffi::OsString;
 use std::fs;
@@ -11,27 +11,27 @@ use crate::output::folder;
 use crate::source::Source;
 use crate::text;
 
-/// What a quarantine is called behind the name of the recovered file.
+/// The suffix of a quarantine after the name of the recovered file.
 const QUARANTINE: &str = ".quarantine";
-/// What a manifest is called behind the name of its quarantine.
+/// The suffix of a manifest after the name of its quarantine.
 const MANIFEST: &str = ".manifest.jsonl";
 
-/// The files that are written.
+/// The files to write.
 #[derive(Clone, Debug)]
 pub(super) struct Places {
     pub(super) recovered: PathBuf,
     pub(super) quarantine: PathBuf,
     pub(super) manifest: PathBuf,
-    /// Of a file that has an index beside it.
+    /// For formats with an index beside the file.
     pub(super) index: Option<PathBuf>,
 }
 
-/// The quarantine that goes with a recovered file unless another is named.
+/// The default path of a recovered file's quarantine.
 pub(super) fn default_quarantine(recovered: &Path) -> PathBuf {
     behind(recovered, QUARANTINE)
 }
 
-/// The manifest that goes with a quarantine.
+/// The path of a quarantine's manifest.
 pub(super) fn manifest(quarantine: &Path) -> PathBuf {
     behind(quarantine, MANIFEST)
 }
@@ -43,10 +43,10 @@ fn behind(path: &Path, suffix: &str) -> PathBuf {
 }
 
 impl Places {
-    /// Settles where everything is.
+    /// Settles all paths.
     ///
     /// # Errors
-    /// [`Error::Usage`] where two of them, or one of them and the source or its index, are the same file, by whatever name.
+    /// [`Error::Usage`] if two of them, or one of them and the source or its index, are the same file under any name.
     pub(super) fn new(
         source: &dyn Source,
         format: &Format,
@@ -125,11 +125,11 @@ pub(super) fn refuse_same(files: &[(&str, Option<&Path>)]) -> Result<()> {
     Ok(())
 }
 
-/// What a file is, by whatever name.
+/// What identifies a file, whatever its name.
 struct Identity {
-    /// Its path without links, as far as it exists.
+    /// Its path with links resolved, as far as it exists.
     path: PathBuf,
-    /// Device and number, of a file that exists.
+    /// Device and number, if the file exists.
     node: Option<(u64, u64)>,
 }
 

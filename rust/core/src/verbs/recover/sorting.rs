@@ -1,4 +1,4 @@
-//! Every byte of a damaged file goes somewhere: what was not carried over goes to the quarantine.
+//! Sorts every byte of a damaged file: bytes that were not carried over go to the quarantine.
 
 use std::io::Write;
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::ledger::Span;
 use crate::source::Source;
 use crate::verbs::Ledger;
 
-/// What became of a file's bytes.
+/// The result of sorting a file's bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sorted {
     /// The hash of the whole file.
@@ -23,18 +23,18 @@ pub(super) struct Sorted {
     pub(super) quarantined: u64,
 }
 
-/// Goes through a damaged file once more, from its beginning to its end.
+/// Reads a damaged file once more, from its beginning to its end.
 pub(super) struct Sorting<'a, Q, M> {
     source: Arc<dyn Source>,
     options: &'a Options,
-    /// Walked along only from the first byte on that was not carried over.
+    /// Read only from the first byte on that was not carried over.
     ledger: Option<Ledger>,
-    /// The range that the next byte may lie in.
+    /// The range that the next byte may be in.
     span: Option<Span>,
     hasher: Incremental,
     quarantine: Q,
     pieces: Pieces<M>,
-    /// The files that are written, for errors.
+    /// The paths of the new files, for errors.
     quarantine_path: &'a Path,
     manifest_path: &'a Path,
     at: u64,
@@ -42,7 +42,8 @@ pub(super) struct Sorting<'a, Q, M> {
 }
 
 impl<'a, Q: Write, M: Write> Sorting<'a, Q, M> {
-    /// Begins to sort, writing to `quarantine` what is not in the new file, and to `manifest` where everything is.
+    /// Begins to sort. Writes bytes that are not in the new file to `quarantine`, and the place of every byte to
+    /// `manifest`.
     pub(super) fn new(
         source: Arc<dyn Source>,
         options: &'a Options,
@@ -91,7 +92,7 @@ impl<'a, Q: Write, M: Write> Sorting<'a, Q, M> {
         })
     }
 
-    /// Puts everything up to `end` into the quarantine, by what the ledger says of it.
+    /// Writes the bytes up to `end` to the quarantine, with kinds and causes from the ledger.
     fn put_aside(&mut self, end: u64, progress: &mut impl FnMut(u64) -> Result<()>) -> Result<()> {
         while self.at < end {
             let span = self.span_at(self.at)?;
@@ -108,7 +109,7 @@ impl<'a, Q: Write, M: Write> Sorting<'a, Q, M> {
         Ok(())
     }
 
-    /// The range of the ledger that has this byte.
+    /// The range of the ledger that contains this byte.
     fn span_at(&mut self, at: u64) -> Result<Span> {
         loop {
             if let Some(span) = self.span.filter(|span| span.end > at) {

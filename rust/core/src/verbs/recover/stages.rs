@@ -1,8 +1,8 @@
-//! Progress of work that goes through a file several times.
+//! Progress of work that reads a file several times.
 
 use crate::error::Result;
 
-/// Tells several passes over about as many bytes as one.
+/// Reports the progress of several passes, of about as many bytes each, as one number.
 pub(super) struct Stages<'a> {
     progress: &'a mut dyn FnMut(u64) -> Result<()>,
     total: u64,
@@ -12,7 +12,7 @@ pub(super) struct Stages<'a> {
 }
 
 impl<'a> Stages<'a> {
-    /// Work of so many stages on a file of `total` bytes.
+    /// Work of `count` stages on a file of `total` bytes.
     pub(super) fn new(
         total: u64,
         stages: u64,
@@ -26,7 +26,7 @@ impl<'a> Stages<'a> {
         }
     }
 
-    /// Tells that this stage has done `done` bytes.
+    /// Reports that this stage has done `done` bytes.
     pub(super) fn tell(&mut self, done: u64) -> Result<()> {
         let share = self.total / self.stages;
         let within = done.min(self.total) / self.stages;
@@ -38,7 +38,7 @@ impl<'a> Stages<'a> {
         self.done += 1;
     }
 
-    /// Tells that all is done.
+    /// Reports that all stages are done.
     pub(super) fn finish(self) -> Result<()> {
         (self.progress)(self.total)
     }

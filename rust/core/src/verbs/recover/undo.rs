@@ -1,4 +1,4 @@
-//! Putting a damaged file together again, from what was recovered of it and what was put aside.
+//! Restores a damaged file from the recovered file and the quarantine.
 
 use std::io::{BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -14,29 +14,32 @@ use crate::output::NewFile;
 use crate::source::{FileSource, Source, open_regular};
 use crate::text;
 
-/// Says what the file is that is not there, and what to do.
+/// Explains a missing manifest, and what to do.
 fn without_manifest(error: Error) -> Error {
     match error {
         Error::Io { path, source, .. } if source.kind() == ErrorKind::NotFound => Error::io(
             path.as_deref(),
-            "cannot open the manifest that says where each byte is, beside the quarantine: say where that is \
-             (--quarantine), if it has another place or name by now",
+            "cannot open the manifest that says where each byte is, beside the quarantine: say where the quarantine is \
+             (--quarantine), if its place or name has changed",
             source,
         ),
         other => other,
     }
 }
 
-/// Writes the file again that `recovered` was made of, bit for bit, and gives its length. `quarantine` is where the rest of its
-/// bytes are, beside the recovered file by default; the manifest is beside it. `progress` is told again and again how many
-/// bytes have been read and how many there are to read; its error ends the work. Of `options` only
-/// [`interrupt`](Options::interrupt) concerns it.
+/// Restores the file that `recovered` was made of, bit for bit. Returns its length. `quarantine` has the rest of its
+/// bytes and is beside the recovered file by default; the manifest is beside it. `progress` is called at intervals with
+/// how many bytes were read and how many there are to read. An error that it returns ends the work. Of `options` only
+/// [`interrupt`](Options::interrupt) is used.
 ///
-/// Both files are held against the manifest before anything is written, and the result before it gets its name.
+/// Both files are checked against the manifest before anything is written, and the result before it appears under its
+/// name.
 ///
 /// # Errors
-/// [`Error::Format`] where the manifest is none, or the files are not those that it is about; [`Error::Usage`] where two of the
-/// files are the same; [`Error::Io`], also where the destination exists and is not to be overwritten; [`Error::Interrupted`].
+/// - [`Error::Format`] if the manifest is not one, or if the files are not those that it names.
+/// - [`Error::Usage`] if two of the files are the same.
+/// - [`Error::Io`]; also if the destination exists and `overwrite` is not set.
+/// - [`Error::Interrupted`].
 pub fn undo_recover(
     recovered: &Arc<dyn Source>,
     quarantine: Option<&Path>,
@@ -64,7 +67,7 @@ pub fn undo_recover(
         progress(done, once.saturating_mul(2))
     };
     for (what, source, sum) in [
-        ("what was recovered", &**recovered, &header.recovered),
+        ("the recovered file", &**recovered, &header.recovered),
         ("its quarantine", &quarantine, &header.quarantine),
     ] {
         if source.len() != sum.bytes || !sum.is_of(source.len(), hash(source, options, &mut tell)?)
@@ -72,7 +75,7 @@ pub fn undo_recover(
             return Err(Error::Format {
                 path: source.path().map(Into::into),
                 message: format!(
-                    "this is not {what}, or not as it was: {} has its length and hash",
+                    "this is not {what}, or it has changed: {} has its length and hash",
                     text::path(&manifest_path)
                 ),
             });
@@ -96,19 +99,19 @@ pub fn undo_recover(
     Ok(header.original.bytes)
 }
 
-/// Where the quarantine of a recovered file is.
+/// The path of a recovered file's quarantine.
 fn quarantine_of(recovered: &dyn Source, given: Option<&Path>) -> Result<PathBuf> {
     match (given, recovered.path()) {
         (Some(given), _) => Ok(given.to_path_buf()),
         (None, Some(path)) => Ok(default_quarantine(path)),
         (None, None) => Err(Error::Usage(
-            "the recovered file has no name that its quarantine's could be made of: say where that is"
+            "the recovered file has no name from which to make its quarantine's: name the quarantine"
                 .to_owned(),
         )),
     }
 }
 
-/// HighwayHash-64 of a whole source, under the public key. `tell` is told of each piece how many bytes it has.
+/// HighwayHash-64 of a whole source, under the public key. `tell` is called for each piece with its length.
 pub(super) fn hash(
     source: &dyn Source,
     options: &Options,
@@ -122,7 +125,7 @@ pub(super) fn hash(
     Ok(hasher.finish())
 }
 
-/// The two files that the damaged one is in.
+/// The two files with the bytes of the damaged one.
 pub(super) struct Parts<'a> {
     pub(super) recovered: &'a dyn Source,
     pub(super) quarantine: &'a dyn Source,
@@ -130,10 +133,10 @@ pub(super) struct Parts<'a> {
 }
 
 impl Parts<'_> {
-    /// Gives `take` the bytes of the damaged file, from its first to its last.
+    /// Calls `take` with the bytes of the damaged file, from its first to its last.
     ///
     /// # Errors
-    /// [`Error::Format`] where the manifest does not lead to all of them, or not to them; those of `take`.
+    /// [`Error::Format`] if the manifest does not describe all of them, or describes others; those of `take`.
     pub(super) fn join(
         &self,
         lines: &mut Manifest,
@@ -146,9 +149,9 @@ impl Parts<'_> {
             let end = piece.at().checked_add(piece.len());
             let is_next = piece.start == at && piece.end > at;
             let Some(end) = end.filter(|end| is_next && *end <= source.len()) else {
-                return Err(
-                    lines.refuse("the piece does not follow the one before, or is not in its file")
-                );
+                return Err(lines.refuse(
+                    "the piece does not continue the previous one, or is not within its file",
+                ));
             };
             at = piece.end;
             each_piece(source, self.options, piece.at()..end, |bytes| {
@@ -159,7 +162,7 @@ impl Parts<'_> {
         let Sum { bytes, .. } = header.original;
         if at != bytes || !header.original.is_of(at, hasher.finish()) {
             return Err(lines.refuse(&format!(
-                "the {at} bytes that it puts together are not the {bytes} of the file that it is about"
+                "its pieces have {at} bytes in total, expected {bytes}: the length of the file that it describes"
             )));
         }
         Ok(())
