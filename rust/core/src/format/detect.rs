@@ -1,22 +1,22 @@
-//! Which format a file is of.
+//! Detects the format of a file.
 
 use super::FORMATS;
 use crate::engine::{Format, Likelihood, Options};
 use crate::error::{Error, Result};
 use crate::source::Source;
 
-/// What [`detect`] found.
+/// The result of [`detect`].
 #[derive(Clone, Debug)]
 pub struct Detection {
-    /// The format, if one is likely and no other is as likely.
+    /// The format, if one is likely and no other is equally likely.
     pub format: Option<&'static Format>,
-    /// Whether a checksum proves it.
+    /// Whether a checksum proves the format.
     pub certain: bool,
-    /// Why, for a person.
+    /// The reason, as text for people.
     pub reason: String,
 }
 
-/// Finds a file's format by its content, and by its extension where the content does not tell.
+/// Detects a file's format by its content, or by its extension if the content is ambiguous.
 ///
 /// # Errors
 /// [`Error::Io`].
@@ -66,11 +66,11 @@ pub fn detect(source: &dyn Source, options: &Options) -> Result<Detection> {
     })
 }
 
-/// The format that `options` name, or else the one that is detected.
+/// Returns the format that `options` name, or else detects it.
 ///
 /// # Errors
-/// [`Error::Format`] where none can be told; [`Error::Usage`] for an option that no format has, or a value that it does not
-/// take; [`Error::Io`].
+/// [`Error::Format`] if no format is detected. [`Error::Usage`] for an option that no format has, or for a value
+/// that the option does not take. [`Error::Io`].
 pub fn resolve(source: &dyn Source, options: &Options) -> Result<&'static Format> {
     let format = named_or_detected(source, options)?;
     options.check(format, FORMATS)?;

@@ -28,7 +28,7 @@ pub use crate::record::{
 };
 use crate::source::Source;
 
-// Here, beside each other: which types may be a `dyn Writer`.
+// One list of the types that may be a `dyn Writer`.
 impl Own for active::Writer {}
 impl Own for sealed::Writer {}
 impl Own for tenant::Writer {}
@@ -50,10 +50,10 @@ pub static FORMATS: &[&Format] = &[
     &sharded::FORMAT,
 ];
 
-/// The format of this name.
+/// Returns the format with this name.
 ///
 /// # Errors
-/// [`Error::Usage`] where there is none.
+/// [`Error::Usage`] if no format has this name.
 pub fn by_name(name: &str) -> Result<&'static Format> {
     FORMATS
         .iter()
@@ -68,19 +68,19 @@ pub fn by_name(name: &str) -> Result<&'static Format> {
         })
 }
 
-/// Begins to walk a file.
+/// Begins a walk of a file.
 ///
 /// # Errors
-/// [`Error::Format`] where the format cannot be told; [`Error::Usage`] where the start is none of this file, or the filter
-/// has a column that its records lack; [`Error::Io`].
+/// [`Error::Format`] if the format cannot be detected. [`Error::Usage`] if the start is not valid for this file,
+/// or the filter names a column that the format lacks. [`Error::Io`].
 pub fn open(source: Arc<dyn Source>, options: &Options, start: Start<'_>) -> Result<Box<dyn Walk>> {
     resolve(&*source, options)?.open(source, options, start)
 }
 
-/// Begins to look up records of a file.
+/// Opens a file to look up records.
 ///
 /// # Errors
-/// As [`open`].
+/// The same as [`open`].
 pub fn lookup(source: Arc<dyn Source>, options: &Options) -> Result<Box<dyn Lookup>> {
     resolve(&*source, options)?.look_up(source, options)
 }
@@ -88,8 +88,8 @@ pub fn lookup(source: Arc<dyn Source>, options: &Options) -> Result<Box<dyn Look
 /// Creates a file of this format, or opens one to append to.
 ///
 /// # Errors
-/// [`Error::Io`] where the file exists and is neither to be appended to nor overwritten, is being written to by another
-/// writer, or cannot be opened; [`Error::Damage`] where an existing file cannot be appended to; [`Error::Usage`].
+/// [`Error::Io`] if the file exists and may be neither appended to nor overwritten, if another writer has it open,
+/// or if it cannot be opened. [`Error::Damage`] if an existing file cannot be appended to. [`Error::Usage`].
 pub fn create(format: &Format, path: &Path, options: &WriteOptions) -> Result<Box<dyn Writer>> {
     (format.create)(path, options)
 }

@@ -1,4 +1,4 @@
-//! Splitting a file into parts, and parts as JSON.
+//! Splits a file into parts, and converts parts to and from JSON.
 
 use std::sync::Arc;
 
@@ -11,22 +11,22 @@ use crate::engine::{Eof, Options, Part};
 use crate::error::{Error, Result};
 use crate::source::Source;
 
-/// A part as JSON.
+/// A part in its JSON form.
 #[derive(Serialize, Deserialize)]
 struct Json {
     format: String,
     /// The length of the file, in bytes.
     size: u64,
     bytes: u64,
-    /// What the format makes of it; `None` for the whole file.
+    /// What the format needs to walk the part. `None` means the whole file.
     portion: Option<Value>,
 }
 
 impl Part {
-    /// A part from what [`to_json`](Self::to_json) gave.
+    /// Parses a part from the JSON that [`to_json`](Self::to_json) returned.
     ///
     /// # Errors
-    /// [`Error::Usage`] where it is none.
+    /// [`Error::Usage`] if the JSON is not a part.
     pub fn from_json(json: &str) -> Result<Self> {
         let Json {
             format,
@@ -43,7 +43,7 @@ impl Part {
         })
     }
 
-    /// The part as JSON.
+    /// Returns the part as JSON.
     #[must_use]
     pub fn to_json(&self) -> String {
         let json = Json {
@@ -60,16 +60,20 @@ impl Part {
     }
 }
 
-/// Splits a file into parts of about `target_bytes` each. One part, the whole file, where it is not larger than that, where its
-/// format has no parts (active, oplog), or where it is not certain that what parts give is what the whole gives: sealed
-/// segments whose trailer does not prove the index, tenant segments without a sound table of contents with a checksum, chunked
-/// ones whose headers do not all check and ascend.
+/// Splits a file into parts of about `target_bytes` each.
 ///
-/// Reads an index, a table of contents or the chunks' headers once, and no records; nothing of a file that is not larger than
-/// `target_bytes` but what it takes to tell its format.
+/// Returns one part, the whole file, in each of these cases:
+/// - The file is at most `target_bytes` long.
+/// - Its format has no parts (active, oplog).
+/// - Parts might give something else than the whole: a sealed segment whose trailer does not prove the index, a
+///   tenant segment without a sound table of contents with a checksum, or a chunked segment with a header that
+///   fails its check or does not ascend.
+///
+/// Reads the index, the table of contents or the chunks' headers once, and no records. Of a file of at most
+/// `target_bytes` only what format detection needs is read.
 ///
 /// # Errors
-/// As [`open`](super::open).
+/// The same as [`open`](super::open).
 pub fn split(source: Arc<dyn Source>, options: &Options, target_bytes: u64) -> Result<Vec<Part>> {
     let format = resolve(&*source, options)?;
     let (size, target) = (source.len(), target_bytes.max(1));

@@ -1,4 +1,4 @@
-//! Telling a segment by its first record.
+//! Detects a segment by its first record.
 
 use super::judge::{Structure, is_zero, key_of, sequence, structure, version};
 use super::layout::{MAX_HEADER_BYTES, UUID_BYTES};
@@ -7,8 +7,8 @@ use crate::error::Result;
 use crate::saturating::saturating_usize;
 use crate::source::{Source, Window};
 
-/// Whether the first record says that this is a segment: certainly by its checksum, likely by its UUID and lengths and by
-/// what stands behind it, a greater UUID or unused space.
+/// Whether the first record shows that this is a segment. Its checksum makes that certain. Its UUID and lengths
+/// make it likely if a greater UUID or unused space follows.
 pub(super) fn detect(source: &dyn Source, options: &Options) -> Result<Likelihood> {
     let len = source.len();
     let mut window = Window::default();
@@ -25,7 +25,7 @@ pub(super) fn detect(source: &dyn Source, options: &Options) -> Result<Likelihoo
         window.load(source, 0, total, total)?;
         let hashed = header.split(window.bytes(source, 0));
         if hashed.is_some_and(|hashed| key_of(&options.keys, hashed).is_some()) {
-            let reason = "the first record's checksum is right".to_owned();
+            let reason = "the first record's checksum matches".to_owned();
             return Ok(Likelihood::Certain(reason));
         }
     }

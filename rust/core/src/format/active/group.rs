@@ -1,4 +1,4 @@
-//! Records that lie whole in a window, one behind the other: parsed, hashed together, and nearly always taken in together.
+//! Records that follow each other in one window: parsed and hashed together, and nearly always committed together.
 
 use super::judge::{Structure, Sums, is_zero, structure, verdict};
 use super::layout::{CHECKSUM_BYTES, Header, UUID_BYTES};
@@ -10,41 +10,41 @@ use crate::prefetch::prefetch_all;
 use crate::saturating::saturating_usize;
 use crate::uuid6;
 
-/// Where records are short, so many bytes are asked for, so far ahead of each: about as much as one has, and as it takes the
-/// parser as long to reach as the nearest cache but one takes to answer. Else most of them would not be a header's.
+/// For short records, the parser prefetches blocks of `STRETCH_BYTES`, `AHEAD_BYTES` before it reaches them. A
+/// block is about as long as a record. The distance is about what the parser covers while the second-nearest cache
+/// answers. For longer records most of these blocks would hold no header.
 const STRETCH_BYTES: usize = 256;
 const AHEAD_BYTES: usize = 1 << 10;
 const SHORT_BYTES: usize = 384;
 
-/// A record in a buffer: where it begins, and how many bytes are hashed. The checksum is behind those.
+/// A record in a buffer: where it begins, and how many bytes are hashed. The checksum follows those.
 pub(super) type Extent = (usize, usize);
 
-/// What a group is parsed from.
+/// The input that a group is parsed from.
 pub(super) struct Stretch<'a> {
-    /// The bytes at hand, with which the first record begins.
+    /// The available bytes, which begin with the first record.
     pub(super) bytes: &'a [u8],
-    /// How many bytes the file has from there on, `bytes` among them.
+    /// The file's length from there on, `bytes` included.
     pub(super) left: u64,
-    /// How many bytes a group may have; its first record may have more.
+    /// How many bytes a group may have. Its first record may have more.
     pub(super) limit: u64,
-    /// The last good UUID in front of them.
+    /// The last good UUID before these bytes.
     pub(super) last: Option<[u8; UUID_BYTES]>,
 }
 
-/// Records one behind the other, none of which is known to be right before its checksum is; and those that were, and are given
-/// out.
+/// Adjacent records that were parsed but not verified yet, and after that the ones that are emitted.
 #[derive(Debug)]
 pub(super) struct Group {
-    /// What was parsed. What is given out moves to the front, in the place of what was looked at.
+    /// The parsed records. Emitted ones move to the front, over the ones that were looked at.
     extents: Box<[Extent; LIMITS.group_records]>,
-    /// The checksums as they stand.
+    /// The checksums as stored.
     stored: Box<[u64; LIMITS.group_records]>,
     hashes: Vec<u64>,
-    /// How many were parsed.
+    /// How many records were parsed.
     len: usize,
-    /// How many of the first are given out.
+    /// How many of the first records are emitted.
     given: usize,
-    /// The offset behind the last.
+    /// The offset after the last record.
     end: usize,
     /// The last UUID.
     last: [u8; UUID_BYTES],
@@ -73,7 +73,7 @@ impl Default for Group {
 }
 
 impl Group {
-    /// Collects the records that lie whole in these bytes, as far as they are to be trusted. None is given out yet.
+    /// Parses the records that lie whole in these bytes, up to the batch limit. Emits none.
     pub(super) fn parse(&mut self, stretch: &Stretch<'_>) {
         self.short = self.end <= self.len * SHORT_BYTES;
         (self.len, self.given, self.end) = (0, 0, 0);
@@ -90,7 +90,7 @@ impl Group {
         }
     }
 
-    /// Goes on until there are so many records, or so many bytes of them.
+    /// Parses until there are `len` records, or `limit` bytes of them.
     fn go_on(&mut self, stretch: &Stretch<'_>, len: usize, limit: usize) {
         let bytes = stretch.bytes.get(..limit).unwrap_or(stretch.bytes);
         let extents = self
@@ -102,7 +102,7 @@ impl Group {
             .get_mut(self.len..len)
             .or_bug_default("no more records than there is room for");
         let short = self.short;
-        // Locals, so that the loop has them in registers.
+        // Locals let the loop keep these in registers.
         let (mut offset, mut last, mut count) = (self.end, &self.last, self.len);
         let (mut ascends, mut type_len) = (self.ascends, self.type_len);
         let mut last_half = uuid6::first_half(last);
@@ -146,27 +146,27 @@ impl Group {
         self.end = self.extents().first().map_or(0, end_of);
     }
 
-    /// All records, as places in the bytes that they were parsed from.
+    /// All records, as positions in the bytes that they were parsed from.
     pub(super) fn extents(&self) -> &[Extent] {
         self.extents
             .get(..self.len)
             .or_bug_default("no more records than there is room for")
     }
 
-    /// What is hashed of the first record, and the checksum that it has.
+    /// The bytes that are hashed of the first record, and its stored checksum.
     pub(super) fn first<'a>(&self, bytes: &'a [u8]) -> Option<(&'a [u8], u64)> {
         let (_, hashed) = self.extents().first()?;
         Some((bytes.get(..*hashed)?, *self.stored.first()?))
     }
 
-    /// Hashes all records, which lie in these bytes.
+    /// Hashes all records. `bytes` are the bytes that they were parsed from.
     pub(super) fn hash(&mut self, key: &Key, bytes: &[u8]) {
         let extents = self.extents.get(..self.len);
         let extents = extents.or_bug_default("no more records than there is room for");
         hash_many(key, bytes, extents, &mut self.hashes);
     }
 
-    /// Whether all records are good: whatever is not, `judge` tells.
+    /// Whether all records are good. If not, `judge` says which and why.
     pub(super) fn is_sound(&self) -> bool {
         self.ascends && self.stored.get(..self.len) == Some(&self.hashes)
     }
@@ -181,12 +181,12 @@ impl Group {
         Some((*self.extents().get(index)?, sums))
     }
 
-    /// A record of these, and its checksums under the key that it was hashed with.
+    /// A record, and its checksums under the key that it was hashed with.
     pub(super) fn sums(&self, index: usize, key: Key) -> Result<(Extent, Sums)> {
         self.get(index, key).or_bug("a hash for each record")
     }
 
-    /// Whether `judge` says of each record in these bytes that it is good.
+    /// Whether `judge` finds each record in these bytes good.
     pub(super) fn is_judged_good(
         &self,
         bytes: &[u8],
@@ -209,17 +209,17 @@ impl Group {
         })
     }
 
-    /// The offset behind the last record.
+    /// The offset after the last record.
     pub(super) const fn end(&self) -> usize {
         self.end
     }
 
-    /// Gives out all records.
+    /// Emits all records.
     pub(super) const fn give_all(&mut self) {
         self.given = self.len;
     }
 
-    /// Gives out those records that are wanted.
+    /// Emits the records that match.
     pub(super) fn give_those(&mut self, is_wanted: impl Fn(&Extent) -> bool) {
         self.given = 0;
         for index in 0..self.len {
@@ -230,8 +230,8 @@ impl Group {
         }
     }
 
-    /// Gives out one record, behind those that are given out already: one that [`get`](Self::get) has given, or one that is not
-    /// of the group where that is empty.
+    /// Emits one record after those already emitted: a record from [`get`](Self::get), or one from outside the
+    /// group if the group is empty.
     pub(super) fn give(&mut self, extent: Extent) {
         if let Some(place) = self.extents.get_mut(self.given) {
             *place = extent;
@@ -239,12 +239,12 @@ impl Group {
         }
     }
 
-    /// Gives out none.
+    /// Emits none.
     pub(super) const fn take_back(&mut self) {
         self.given = 0;
     }
 
-    /// The records that are given out.
+    /// The emitted records.
     pub(super) fn given(&self) -> &[Extent] {
         self.extents
             .get(..self.given)
@@ -252,12 +252,12 @@ impl Group {
     }
 }
 
-/// The offset behind a record.
+/// The offset after a record.
 pub(super) const fn end_of((offset, hashed): &Extent) -> usize {
     *offset + *hashed + CHECKSUM_BYTES
 }
 
-/// As [`Header::peek`], of bytes of which the longest header may not be whole.
+/// Like [`Header::peek`], for bytes that may end within the longest header.
 #[cold]
 fn at_edge(bytes: &[u8], left: u64) -> Option<(&[u8; UUID_BYTES], usize)> {
     let header = structure(bytes, left).record()?;
@@ -277,7 +277,8 @@ mod tests {
 
     const KEY: Key = Key::DEFAULT;
 
-    /// The same, record by record as they are judged: places, checksums as they stand, whether all ascend, whether all are good.
+    /// The slow reference: each record is judged by itself. Returns extents, stored checksums, whether all ascend,
+    /// and whether all are good.
     fn parse_slowly(stretch: &Stretch<'_>) -> (Vec<Extent>, Vec<u64>, bool, bool) {
         let (mut extents, mut stored, mut ascends) = (Vec::new(), Vec::new(), true);
         let mut good = true;
@@ -371,7 +372,7 @@ mod tests {
             }
             let whole = bytes.len();
             let mut group = Group::default();
-            // The same group again and again: what it expects comes from the one before.
+            // Each parse expects what the one before it found, so the same group is parsed repeatedly.
             for len in [whole, cut.index(whole + 1), whole] {
                 let mut at = 0;
                 while at < len {
@@ -392,7 +393,7 @@ mod tests {
             zeroed in 0..40_usize,
             mut expected: u8,
         ) {
-            // Lengths that are near, too.
+            // Lengths of short types as well.
             bytes.iter_mut().skip(UUID_BYTES).take(zeroed).for_each(|byte| *byte = 0);
             let careful = Header::parse(&bytes).ok();
             match Header::peek(&bytes, &mut expected) {

@@ -1,8 +1,10 @@
-//! What a record has to be (rule 8): each check in one function, in the order of the rule, with the numbers that an error needs.
+//! The rules for a record (rule 8): one function for each check, in the order of the rule, with the numbers that
+//! an error needs.
 //!
-//! Lengths have to fit before anything is hashed, so there are two steps: [`structure`] tells what to hash, [`verdict`] judges
-//! it. The walk, its searches, the diagnosis and the detection all ask here. Shortcuts, which are groups of records and the
-//! search for versions of UUIDs, only tell where nothing has to be asked.
+//! Lengths must fit before anything is hashed. So there are two steps: [`structure`] says what to hash,
+//! [`verdict`] judges the result. The walk, its searches, the diagnosis and the detection all use these functions.
+//! The shortcuts (groups of records, the search for version bits) only skip bytes that these functions would
+//! refuse.
 
 use super::layout::{Header, UUID_BYTES};
 use crate::checksum::{Key, hash};
@@ -13,13 +15,13 @@ use crate::uuid6;
 /// What is wrong with a record: the first check that fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// A UUID of zeros, with other bytes in front of the offset `until`.
+    /// A zero UUID, with nonzero bytes before the offset `until`.
     Nonzero { until: u64 },
-    /// The header reaches beyond the file.
+    /// The header extends past the end of the file.
     Truncated { needed: u64, available: u64 },
-    /// Body or checksum reach beyond the file.
+    /// The body or checksum extends past the end of the file.
     TooLong { needed: u64, available: u64 },
-    /// The checksum is another one. `computed` is `None` under a secret key.
+    /// The checksum does not match. `computed` is `None` under a secret key.
     Checksum { stored: u64, computed: Option<u64> },
     /// The UUID is not of version 6, variant 10.
     BadUuid { uuid: [u8; UUID_BYTES] },
@@ -31,7 +33,7 @@ pub(super) enum Fault {
 }
 
 impl Fault {
-    /// What an error says of it.
+    /// The text and numbers of the error.
     pub(super) const fn finding(self) -> Finding {
         match self {
             Self::Nonzero { until } => Finding::Nonzero { until },
@@ -48,14 +50,14 @@ impl Fault {
     }
 }
 
-/// What stands where a record should begin, by its lengths.
+/// The bytes where a record should begin, judged by their lengths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Structure {
-    /// A record that lies within the file. What is to be hashed of it, its header tells.
+    /// A record that lies within the file. Its header says what to hash.
     Record(Header),
-    /// Something that does not.
+    /// No record lies within the file here.
     Bad(Fault),
-    /// The header reaches beyond the bytes at hand, though not beyond the file.
+    /// The header extends past the available bytes, but not past the end of the file.
     NeedMore,
 }
 
@@ -69,7 +71,7 @@ impl Structure {
     }
 }
 
-/// The checksum that a record has, and the one that it should have under a key.
+/// The stored checksum, and the computed one under a key.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sums {
     pub(super) stored: u64,
@@ -77,7 +79,7 @@ pub(super) struct Sums {
     pub(super) key: Key,
 }
 
-/// Whether unused space begins here, if anything does: a UUID of zeros, or as much of one as the file has.
+/// Whether the bytes begin like unused space: a zero UUID, or as much of one as the file has.
 #[inline]
 pub(super) fn is_zero(bytes: &[u8]) -> bool {
     match bytes.first_chunk::<UUID_BYTES>() {
@@ -86,8 +88,8 @@ pub(super) fn is_zero(bytes: &[u8]) -> bool {
     }
 }
 
-/// The first check, where the bytes at `at` [are zero](is_zero): unused space is zeros to the end of the file (rule 9). `data_end`
-/// is the offset behind the last byte that is not zero.
+/// The first check, for bytes at `at` that [are zero](is_zero): unused space is zeros to the end of the file (rule
+/// 9). `data_end` is the offset after the last nonzero byte.
 pub(super) const fn unused(at: u64, data_end: u64) -> Result<(), Fault> {
     match data_end > at {
         true => Err(Fault::Nonzero { until: data_end }),
@@ -95,8 +97,8 @@ pub(super) const fn unused(at: u64, data_end: u64) -> Result<(), Fault> {
     }
 }
 
-/// The second and third check: the record that `bytes` begin with lies within the file, which has `left` bytes from there on,
-/// `bytes` among them.
+/// The second and third check: the record that begins `bytes` lies within the file. `left` is the file's length
+/// from there on, `bytes` included.
 pub(super) fn structure(bytes: &[u8], left: u64) -> Structure {
     let available = left;
     match Header::parse(bytes) {
@@ -139,7 +141,7 @@ pub(super) fn order(uuid: [u8; UUID_BYTES], last: Option<[u8; UUID_BYTES]>) -> R
     }
 }
 
-/// The fifth and sixth check, which need no hash.
+/// The fifth and sixth check, neither of which needs a hash.
 pub(super) fn sequence(
     uuid: [u8; UUID_BYTES],
     last: Option<[u8; UUID_BYTES]>,
@@ -148,7 +150,7 @@ pub(super) fn sequence(
     order(uuid, last)
 }
 
-/// The checks of a record whose lengths fit, once it has been hashed. `last` is the last good UUID.
+/// The remaining checks of a record whose lengths fit and which was hashed. `last` is the last good UUID.
 pub(super) fn verdict(
     header: &Header,
     sums: &Sums,
@@ -158,7 +160,7 @@ pub(super) fn verdict(
     sequence(header.uuid, last)
 }
 
-/// The first of these keys under which the checksum of `body` is `stored`, and its place among them.
+/// The first key under which the checksum of `body` is `stored`, and its index in `keys`.
 pub(super) fn key_of(keys: &[Key], (body, stored): (&[u8], u64)) -> Option<(usize, Key)> {
     let sums = |key: Key| Sums {
         stored,

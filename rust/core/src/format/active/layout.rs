@@ -1,4 +1,4 @@
-//! A record's bytes: where its fields are, and how they are written. What they have to be, `judge` says.
+//! The bytes of a record: where its fields are, and how they are written. `judge` says which values are valid.
 
 use crate::bug::OrBug;
 use crate::checksum::{Key, hash};
@@ -14,14 +14,14 @@ pub const MAX_TYPE_BYTES: usize = u8::MAX as usize;
 /// The longest value, in bytes: its length is a u32.
 pub const MAX_VALUE_BYTES: u64 = u32::MAX as u64;
 
-/// The least that a header, UUID through value length, can take.
+/// The minimum length of a header, from UUID through value length.
 pub(super) const MIN_HEADER_BYTES: usize = UUID_BYTES + 1 + 4;
-/// The most that it can take.
+/// The maximum length of a header.
 pub(super) const MAX_HEADER_BYTES: usize = MIN_HEADER_BYTES + MAX_TYPE_BYTES;
 /// A record with an empty type and value.
 pub(super) const MIN_RECORD_BYTES: u64 = (MIN_HEADER_BYTES + CHECKSUM_BYTES) as u64;
 
-/// A record's UUID and lengths: all that is known before its checksum is.
+/// A record's UUID and lengths, read before its checksum is verified.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) uuid: [u8; UUID_BYTES],
@@ -30,7 +30,8 @@ pub(super) struct Header {
 }
 
 impl Header {
-    /// Parses the header that `bytes` begin with. Where it is not whole: how many bytes it needs, as far as these say.
+    /// Parses the header that begins `bytes`. If it is incomplete, the error is how many bytes it needs, as far as
+    /// known.
     pub(super) fn parse(bytes: &[u8]) -> std::result::Result<Self, u64> {
         const LEAST: u64 = MIN_HEADER_BYTES as u64;
         let (uuid, rest) = bytes.split_first_chunk().ok_or(LEAST)?;
@@ -46,18 +47,18 @@ impl Header {
         })
     }
 
-    /// UUID, and how many bytes are hashed of the record that `bytes` begin with, where they are so many that the longest header
-    /// ends in them: else [`parse`](Self::parse) tells.
+    /// Returns the UUID and the number of hashed bytes of the record that begins `bytes`. Returns `None` if
+    /// `bytes` are shorter than the longest header; then use [`parse`](Self::parse).
     ///
-    /// `type_len` is what the type's length is expected to be, and becomes what it is.
+    /// `type_len` is the expected length of the type, and is set to the actual one.
     #[inline(always)]
     pub(super) fn peek<'a>(
         bytes: &'a [u8],
         type_len: &mut u8,
     ) -> Option<(&'a [u8; UUID_BYTES], usize)> {
         let bytes = bytes.first_chunk::<MAX_HEADER_BYTES>()?;
-        // A branch, since a processor does not wait for what it predicts: it then knows where the value's length stands, and
-        // from that where the next record begins, before it has the type's length.
+        // A branch, because the processor predicts it and goes on. It then knows where the value's length is, and
+        // from that where the next record begins, before the type's length has been loaded.
         if bytes[UUID_BYTES] != *type_len {
             *type_len = unexpected(bytes[UUID_BYTES]);
         }
@@ -68,18 +69,18 @@ impl Header {
         Some((bytes.first_chunk()?, hashed))
     }
 
-    /// What the checksum is of: UUID through value.
+    /// How many bytes the checksum covers: UUID through value.
     pub(super) const fn hashed(&self) -> u64 {
         MIN_HEADER_BYTES as u64 + self.type_len as u64 + self.value_len as u64
     }
 
-    /// The whole record, checksum included.
+    /// The length of the whole record, checksum included.
     pub(super) const fn total(&self) -> u64 {
         self.hashed() + CHECKSUM_BYTES as u64
     }
 
-    /// What is hashed of the record of this header, with which `bytes` begin, and the checksum that it has there; `None` where
-    /// it is not whole.
+    /// The hashed bytes of this header's record, which begins `bytes`, and its stored checksum. `None` if the
+    /// record is incomplete.
     pub(super) fn split<'a>(&self, bytes: &'a [u8]) -> Option<(&'a [u8], u64)> {
         let mut cursor = Cursor::new(bytes);
         let body = cursor.run(saturating_usize(self.hashed()))?;
@@ -87,7 +88,7 @@ impl Header {
     }
 }
 
-/// The type of the record that `bytes` begin with, empty where it is not whole.
+/// The type of the record that begins `bytes`. Empty if it is incomplete.
 pub(super) fn type_of(bytes: &[u8]) -> &[u8] {
     let rest = bytes.get(UUID_BYTES..).unwrap_or_default();
     let Some((len, rest)) = rest.split_first() else {
@@ -96,7 +97,7 @@ pub(super) fn type_of(bytes: &[u8]) -> &[u8] {
     rest.get(..usize::from(*len)).unwrap_or_default()
 }
 
-/// Keeps the compiler from seeing that it need not branch.
+/// Keeps the compiler from replacing the branch.
 #[cold]
 #[inline(never)]
 const fn unexpected(type_len: u8) -> u8 {
@@ -105,11 +106,11 @@ const fn unexpected(type_len: u8) -> u8 {
 
 /// Appends one record to `out`, its checksum under `key`.
 ///
-/// That UUIDs are of version 6 and ascend is the caller's to see to; [`Writer`](super::Writer) does.
+/// The caller must make sure that UUIDs are of version 6 and ascend. [`Writer`](super::Writer) does.
 ///
 /// # Errors
-/// [`Error::Usage`] for a type of more than [`MAX_TYPE_BYTES`] or a value of more than [`MAX_VALUE_BYTES`]; `out` is then
-/// as it was.
+/// [`Error::Usage`] for a type of more than [`MAX_TYPE_BYTES`] or a value of more than [`MAX_VALUE_BYTES`]. `out`
+/// is then unchanged.
 pub fn encode(
     out: &mut Vec<u8>,
     key: &Key,
@@ -124,11 +125,11 @@ pub fn encode(
     Ok(())
 }
 
-/// As [`encode`], but for the checksum: zeros stand there until [`put_checksum`]. Gives (offset, length) in `out` of what is to
-/// be hashed; the checksum is behind that.
+/// Like [`encode`], but leaves zeros in place of the checksum, for [`put_checksum`] to fill. Returns (offset,
+/// length) in `out` of the bytes to hash. The checksum follows them.
 ///
 /// # Errors
-/// As [`encode`].
+/// The same as [`encode`].
 #[inline]
 pub(super) fn encode_unhashed(
     out: &mut Vec<u8>,
@@ -156,10 +157,11 @@ pub(super) fn put_checksum(out: &mut [u8], place: usize, checksum: u64) {
     }
 }
 
-/// Appends what stands between UUID and checksum: type length, type, value length, value. All of a message in a sealed segment.
+/// Appends what is between UUID and checksum: type length, type, value length, value. In a sealed segment this is
+/// the whole message.
 ///
 /// # Errors
-/// As [`encode`].
+/// The same as [`encode`].
 #[inline]
 pub(in crate::format) fn encode_message(
     out: &mut Vec<u8>,
@@ -168,13 +170,13 @@ pub(in crate::format) fn encode_message(
 ) -> Result<()> {
     let type_len = u8::try_from(type_.len()).map_err(|_| {
         Error::Usage(format!(
-            "the type has {} bytes: at most {MAX_TYPE_BYTES} fit",
+            "the type has {} bytes: at most {MAX_TYPE_BYTES} fit into a record",
             type_.len()
         ))
     })?;
     let value_len = u32::try_from(value.len()).map_err(|_| {
         Error::Usage(format!(
-            "the value has {} bytes: at most {MAX_VALUE_BYTES} fit",
+            "the value has {} bytes: at most {MAX_VALUE_BYTES} fit into a record",
             value.len()
         ))
     })?;

@@ -4,12 +4,13 @@
 //! record:  uuid 16 ‖ type length u8 ‖ type ‖ value length u32 ‖ value ‖ checksum u64
 //! segment: record* ‖ zero bytes to the end of the file
 //! ```
-//! Integers are unsigned and big-endian. UUIDs are version 6 (RFC 9562) in network byte order and ascend strictly; an
-//! all-zero UUID begins the unused space. The checksum is HighwayHash-64 of every byte of the record before it.
-//! `docs/formats/active.md` has the whole story, with what a reader does about damage.
+//! Integers are unsigned and big-endian. UUIDs are version 6 (RFC 9562) in network byte order and ascend strictly.
+//! A zero UUID begins the unused space. The checksum is HighwayHash-64 of all bytes of the record before it.
+//! `docs/formats/active.md` describes the format and how readers handle damage.
 //!
-//! `resync` finds where damage ends. Only this format has `group`, records that are parsed, hashed and taken in together; `settled`, the ranges of a step; and
-//! `sequence` and `unhashed`, which writers of sealed segments use as well.
+//! `resync` finds where damage ends. Only this format has `group`, records that are parsed, hashed and committed
+//! together, and `settled`, the ranges of a step. `sequence` and `unhashed` are shared with the writers of sealed
+//! segments.
 
 mod detect;
 mod group;
@@ -37,7 +38,7 @@ use crate::engine::settings::{APPENDS, FormatOption, KEY, ZERO_TORN_TAIL};
 use crate::engine::{Applied, Format, Start};
 use crate::record::{Checked, Column, ColumnKind, Order};
 
-/// How far a new or opened file is filled with zeros.
+/// The length to which a new or opened file is filled with zeros.
 const PREALLOCATE: FormatOption = FormatOption::bytes(
     "preallocate",
     0,
@@ -68,7 +69,7 @@ pub static FORMAT: Format = Format {
     lookup: |source, options| Ok(Box::new(WalkingLookup::new(&FORMAT, source, options))),
     create: |path, options| Ok(Box::new(Writer::open(path, options)?)),
     salvage: |salvage| {
-        // The records, one after the other, and unused space as it is.
+        // Copies the records one by one, and unused space as it is.
         let (source, options) = (salvage.source(), salvage.options());
         let mut walk = ActiveWalk::open(source, options, Start::Beginning)?;
         salvage.carry_sound(&mut walk)
@@ -79,7 +80,7 @@ pub static FORMAT: Format = Format {
     },
 };
 
-/// What records of active and sealed segments have.
+/// The columns of active and sealed segments.
 pub(super) const COLUMNS: &[Column] = &[
     Column::new("uuid", ColumnKind::Uuid).in_order(Order::Ascending),
     Column::optional("timestamp", ColumnKind::Timestamp),

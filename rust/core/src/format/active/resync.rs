@@ -1,4 +1,4 @@
-//! Resynchronising (rule 10): where damage ends, found with bounded work (rule 34).
+//! Resynchronising (rule 10): finds where damage ends, with bounded work (rule 34).
 
 use super::judge::{Structure, Sums, checksum, key_of, order, sequence, structure, version};
 use super::layout::{CHECKSUM_BYTES, Header, MAX_HEADER_BYTES, MIN_RECORD_BYTES, UUID_BYTES};
@@ -11,8 +11,8 @@ use crate::limits::LIMITS;
 use crate::saturating::saturating_usize;
 use crate::source::{Source, Window, data_end};
 
-/// A hash counts as at least so many bytes, and a look at what follows a candidate as so many: what each costs beside the
-/// bytes, however few they are. Random bytes of any length stay below two for each of theirs.
+/// The budget charges each hash and each look after a candidate at least this many bytes: their cost apart from
+/// the bytes themselves. Random bytes then cost less than two for each byte of the file.
 const HASH_BYTES: u64 = 64;
 const LOOK_BYTES: u64 = 128;
 
@@ -23,23 +23,23 @@ const _: () = assert!(LIMITS.look_piece_bytes >= MAX_HEADER_BYTES as u64);
 pub(super) enum End {
     /// A good record begins here.
     Followed(u64),
-    /// The damaged record's own lengths end it here, and only unused space is behind.
+    /// The damaged record's own lengths end it here, and only unused space follows.
     Lengths(u64),
-    /// No good record follows: the last byte that is not zero is in front of this.
+    /// No good record follows. The last nonzero byte is before this offset.
     Nothing(u64),
     /// The search budget ended at this candidate.
     Limit(u64),
 }
 
-/// What resynchronising came to.
+/// The result of resynchronising.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Found {
     pub(super) end: End,
-    /// Whether the search met a record that checks. Where it is not the end, its UUID does not ascend.
+    /// Whether the search met a verified record. Unless that record is the end, its UUID does not ascend.
     pub(super) checks: bool,
 }
 
-/// What became of a candidate.
+/// The result for one candidate.
 enum Tried {
     Checks,
     Fails,
@@ -47,7 +47,7 @@ enum Tried {
     Limit,
 }
 
-/// Windows that searches read through beside the walk's own, and what they learned of the file.
+/// Windows that only searches read through, and the end of the data once it is known.
 #[derive(Default)]
 pub(super) struct Search {
     probe: Window,
@@ -56,24 +56,24 @@ pub(super) struct Search {
     data_end: Option<u64>,
 }
 
-/// A search of a file, with what it has to know of the walk that it is for.
+/// A search of a file, with the state that it needs from the walk.
 pub(super) struct Resync<'a> {
     pub(super) source: &'a dyn Source,
     pub(super) options: &'a Options,
-    /// The walk's own window. Short damage lies in it.
+    /// The walk's own window, which holds short damage whole.
     pub(super) window: &'a Window,
     pub(super) search: &'a mut Search,
-    /// What all searches of the walk may spend together.
+    /// The budget that all searches of the walk share.
     pub(super) budget: &'a mut Budget,
-    /// The keys that a record may be under: the file's, or all where that is not known yet.
+    /// The keys that a record may be under: the file's key, or all of them while it is unknown.
     pub(super) keys: &'a [Key],
     /// The last good UUID.
     pub(super) last: Option<[u8; UUID_BYTES]>,
 }
 
 impl<'a> Resync<'a> {
-    /// Finds where the damage that begins at `start` ends: by its own lengths, else by searching. The walk's window holds the
-    /// longest header there is from there on, or the file's end.
+    /// Finds where the damage that begins at `start` ends: by its own lengths, else by searching. The walk's
+    /// window must hold the longest header from there on, or reach the end of the file.
     pub(super) fn end(&mut self, start: u64) -> Result<Found> {
         let data_end = self.data_end()?;
         match self.end_by_lengths(start, data_end)? {
@@ -82,7 +82,7 @@ impl<'a> Resync<'a> {
         }
     }
 
-    /// The offset behind the last byte that is not zero. Read backwards from the end, once.
+    /// The offset after the last nonzero byte. Read backwards from the end of the file, once.
     pub(super) fn data_end(&mut self) -> Result<u64> {
         if let Some(end) = self.search.data_end {
             return Ok(end);
@@ -92,7 +92,7 @@ impl<'a> Resync<'a> {
         Ok(end)
     }
 
-    /// The end by the damaged record's own lengths, where these are to be trusted.
+    /// The end by the damaged record's own lengths, if these can be trusted.
     fn end_by_lengths(&mut self, start: u64, data_end: u64) -> Result<Option<End>> {
         let bytes = self.window.bytes(self.source, start);
         let Some(header) = structure(bytes, self.source.len() - start).record() else {
@@ -124,19 +124,19 @@ impl<'a> Resync<'a> {
         self.checks(at_hand, at, &header)
     }
 
-    /// Searches byte by byte for a good record at `from` or behind it.
+    /// Searches byte by byte for a good record at or after `from`.
     fn search(&mut self, from: u64, data_end: u64) -> Result<Found> {
         let len = self.source.len();
         let (mut at, mut checks, mut polled) = (from, false, from);
         let mut want = LIMITS.first_search_piece_bytes;
-        // A UUID's version is not zero, so no record begins behind the last byte that is not.
+        // A UUID's version is not zero, so no record begins after the last nonzero byte.
         while at < data_end && at + MIN_RECORD_BYTES <= len {
             if at >= polled {
                 self.options.poll()?;
                 polled = at + LIMITS.search_piece_bytes as u64;
             }
             let bytes = self.load(at, want)?;
-            // Where these bytes end before the file does, the last of them are looked at with the next.
+            // A header may continue in the next bytes, so the last bytes are searched again together with those.
             let last_whole = if bytes.len() as u64 == len - at {
                 bytes.len()
             } else {
@@ -152,7 +152,7 @@ impl<'a> Resync<'a> {
             at = position + 1;
             let ascends = order(header.uuid, self.last).is_ok();
             if !ascends && checks {
-                continue; // that one such record checks is known, and more of them change nothing
+                continue; // one verified record is known already, another changes nothing
             }
             let end = match self.try_candidate(position, &header, data_end)? {
                 Tried::Fails => continue,
@@ -171,13 +171,13 @@ impl<'a> Resync<'a> {
         Ok(Found { end, checks })
     }
 
-    /// Hashes a candidate that the last [`load`](Self::load) made available, if the budget affords it.
+    /// Hashes a candidate that the last [`load`](Self::load) made available, if the budget allows it.
     fn try_candidate(&mut self, at: u64, header: &Header, data_end: u64) -> Result<Tried> {
         if self.budget.wants_plausible(header.total()) {
             if !self.budget.try_spend(LOOK_BYTES, self.source.len()) {
                 return Ok(Tried::Limit);
             }
-            // Not through the probe: that holds the candidates.
+            // Uses a window of its own, because the probe's window holds the candidates.
             let (source, looks) = (self.source, &mut self.search.looks);
             let behind = at + header.total();
             if !follows_plausibly(behind, data_end, |at| end_of_plausible(source, looks, at))? {
@@ -194,17 +194,17 @@ impl<'a> Resync<'a> {
         })
     }
 
-    /// Whether not one record checks although lengths and UUIDs lead soundly from the beginning of the file to its end, or
-    /// through so many records that only an unfinished write can have ended them.
+    /// Whether no record is verified although lengths and UUIDs are sound from the beginning of the file to its
+    /// end, or through so many records that only an interrupted write explains the end.
     ///
-    /// Stops at the first record that checks, so only a file that really is under another key is hashed whole.
+    /// Stops at the first verified record, so a file is hashed whole only if it really is under another key.
     pub(super) fn nothing_checks(&mut self) -> Result<bool> {
         let data_end = self.data_end()?;
         let (mut at, mut last, mut records) = (0, None, 0);
         while at < data_end {
             self.options.poll()?;
             let header = match self.probe(at, LIMITS.search_piece_bytes)? {
-                // A checksum of zeros was not written yet, under no key.
+                // A checksum of zeros was never written, whatever the key.
                 Structure::Record(header)
                     if self.stored(at, &header)? != 0 && sequence(header.uuid, last).is_ok() =>
                 {
@@ -223,7 +223,7 @@ impl<'a> Resync<'a> {
         Ok(true)
     }
 
-    /// What stands at `at`, through the probe, which reads up to `want` bytes where it has to read at all.
+    /// The structure at `at`, through the probe's window. A read takes up to `want` bytes.
     fn probe(&mut self, at: u64, want: usize) -> Result<Structure> {
         let left = self.source.len() - at;
         let min = saturating_usize(left).min(MAX_HEADER_BYTES);
@@ -232,7 +232,7 @@ impl<'a> Resync<'a> {
         Ok(structure(probe.bytes(self.source, at), left))
     }
 
-    /// The checksum that a record has which the probe has looked at.
+    /// The stored checksum of a record that the probe's window covers.
     fn stored(&self, at: u64, header: &Header) -> Result<u64> {
         match header.split(self.search.probe.bytes(self.source, at)) {
             Some((_, stored)) => Ok(stored),
@@ -240,7 +240,7 @@ impl<'a> Resync<'a> {
         }
     }
 
-    /// Makes the longest header there is available from `at` on, or what is left of the file.
+    /// Makes the longest header from `at` on available, or the rest of the file.
     fn load(&mut self, at: u64, want: usize) -> Result<&[u8]> {
         if self.held(at).is_none() {
             self.probe(at, want)?;
@@ -248,14 +248,14 @@ impl<'a> Resync<'a> {
         Ok(self.at_hand(at))
     }
 
-    /// The bytes in the walk's own window, if these are enough for any header.
+    /// The bytes from `at` on in the walk's own window, if they suffice for any header.
     fn held(&self, at: u64) -> Option<&'a [u8]> {
         let enough = saturating_usize(self.source.len() - at).min(MAX_HEADER_BYTES);
         let bytes = self.window.bytes(self.source, at);
         (bytes.len() >= enough).then_some(bytes)
     }
 
-    /// These, or those that the probe has.
+    /// The bytes of the walk's window if they suffice, else those of the probe's.
     fn at_hand(&self, at: u64) -> &[u8] {
         match self.held(at) {
             Some(bytes) => bytes,
@@ -263,22 +263,22 @@ impl<'a> Resync<'a> {
         }
     }
 
-    /// Takes what hashing a record under each key costs from the budget, if that much is left.
+    /// Charges the budget for hashing a record under each key, if that much is left.
     fn affords(&mut self, header: &Header) -> bool {
         let each = header.total().max(HASH_BYTES);
         let all = each.saturating_mul(self.keys.len() as u64);
         self.budget.try_spend(all, self.source.len())
     }
 
-    /// Whether the record of this header, with which `bytes` begin, checks under one of the keys; `None` where it is not whole
-    /// in `bytes`, or too long to be hashed in one go.
+    /// Whether this header's record, which begins `bytes`, is verified under one of the keys. `None` if the record
+    /// is incomplete in `bytes`, or too long to be hashed at once.
     fn checks_in(&self, bytes: &[u8], header: &Header) -> Option<bool> {
         let is_short = header.hashed() <= LIMITS.search_piece_bytes as u64;
         let hashed = header.split(bytes).filter(|_| is_short)?;
         Some(key_of(self.keys, hashed).is_some())
     }
 
-    /// The same, hashed in pieces where it is not known by what is at hand.
+    /// The same. Hashes in pieces if `at_hand` is `None`.
     fn checks(&mut self, at_hand: Option<bool>, at: u64, header: &Header) -> Result<bool> {
         match at_hand {
             Some(checks) => Ok(checks),
@@ -289,8 +289,8 @@ impl<'a> Resync<'a> {
         }
     }
 
-    /// Hashes a record in pieces, under one key after the other, up to the one under which its checksum is right. Gives the
-    /// place of the last key among them and the sums under it.
+    /// Hashes a record in pieces, under each key in turn until its checksum matches. Returns the index of the last
+    /// key tried and the sums under it.
     pub(super) fn sums(&mut self, at: u64, header: &Header) -> Result<(usize, Sums)> {
         let stored = stored_checksum(self.source, at, header)?;
         let mut last = None;
@@ -322,7 +322,7 @@ impl<'a> Resync<'a> {
     }
 }
 
-/// Where the record at `at` ends, if its header is plausible.
+/// The offset after the record at `at`, if its header is plausible.
 fn end_of_plausible(source: &dyn Source, looks: &mut Window, at: u64) -> Result<Option<u64>> {
     let left = source.len() - at;
     if looks.bytes(source, at).len() < saturating_usize(left).min(MAX_HEADER_BYTES) {
@@ -335,25 +335,25 @@ fn end_of_plausible(source: &dyn Source, looks: &mut Window, at: u64) -> Result<
     Ok(plausible.map(|header| at + header.total()))
 }
 
-/// The checksum that the record of this header at `at` has in the file.
+/// The stored checksum of this header's record at `at`.
 fn stored_checksum(source: &dyn Source, at: u64, header: &Header) -> Result<u64> {
     let mut stored = [0; CHECKSUM_BYTES];
     source.read_exact_at(at + header.hashed(), &mut stored)?;
     Ok(u64::from_be_bytes(stored))
 }
 
-/// How many bytes of a search are looked at together.
+/// How many bytes the search tests together.
 const STRETCH_BYTES: usize = 16;
 
-/// The first place within the first `reach` bytes at which a record with a version-6 UUID and lengths that fit could begin;
-/// the file has `left` bytes from the first of `bytes` on.
+/// The first position within the first `reach` bytes at which a record with a version-6 UUID and lengths that fit
+/// could begin. The file has `left` bytes from the first of `bytes` on.
 fn next_candidate(bytes: &[u8], reach: usize, left: u64) -> Option<(usize, Header)> {
     let mut from = 0;
     while from < reach {
         let versions = bytes.get(from + 6..)?;
         let variants = bytes.get(from + 8..)?;
         let is_v6 = |version: &u8, variant: &u8| (version >> 4 == 6) & (variant >> 6 == 0b10);
-        // Whole stretches without one are passed over without a branch for each byte.
+        // Skips blocks without a candidate, without a branch for each byte.
         if let (Some(versions), Some(variants)) = (
             versions.first_chunk::<STRETCH_BYTES>(),
             variants.first_chunk::<STRETCH_BYTES>(),
@@ -398,7 +398,7 @@ mod tests {
         (u128::from(tick) << 80 | 6 << 76 | 0b10 << 62).to_be_bytes()
     }
 
-    /// Rule 10, offset by offset, as far as the budget is not concerned.
+    /// Rule 10, offset by offset, without a budget.
     fn end_slowly(bytes: &[u8], start: usize, last: Option<[u8; UUID_BYTES]>) -> Found {
         let judged = |at: usize| {
             let header = structure(&bytes[at..], (bytes.len() - at) as u64).record()?;

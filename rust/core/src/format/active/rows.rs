@@ -1,4 +1,4 @@
-//! The checked records of one step, as slices of the walk's window.
+//! The verified records of one step, as slices of the walk's window.
 
 use std::ops::Range;
 
@@ -11,8 +11,8 @@ use crate::record::ColumnBuffer;
 use crate::record::{Rows, Value};
 use crate::uuid6;
 
-/// Checked records, by where they are in `bytes`, which begin at the absolute offset `base`. At least the UUID and type length
-/// of each are there; its value need not be, where the walk was not asked to keep it.
+/// Verified records, as positions in `bytes`, which begin at the absolute offset `base`. At least the UUID and the
+/// type length of each are there. The value may be absent if the walk was opened without values.
 pub(crate) struct ActiveRows<'a> {
     pub(super) base: u64,
     pub(super) bytes: &'a [u8],
@@ -28,12 +28,12 @@ impl ActiveRows<'_> {
         self.records[row]
     }
 
-    /// What there is of a record in front of its checksum.
+    /// The available bytes of a record before its checksum.
     fn hashed(&self, record @ (_, hashed): Extent) -> &[u8] {
         Cursor::new(self.from(record)).run_up_to(hashed)
     }
 
-    /// The bytes from a record's first on.
+    /// The bytes from a record's beginning on.
     fn from(&self, (offset, _): Extent) -> &[u8] {
         let bytes = self.bytes.get(offset..);
         bytes.or_bug_default("the bytes that a record begins with")
@@ -48,14 +48,14 @@ impl ActiveRows<'_> {
         uuid6::timestamp_micros(self.uuid(record))
     }
 
-    /// The type, empty where it is not whole.
+    /// The type. Empty if it is incomplete.
     fn type_bytes(&self, record: Extent) -> &[u8] {
         type_of(self.hashed(record))
     }
 
-    /// The value, empty where it is not whole: what is hashed ends with it, so that its length need not be read.
+    /// The value. Empty if it is incomplete. The hashed bytes end with the value, so its length need not be read.
     fn value_bytes(&self, (offset, hashed): Extent) -> &[u8] {
-        // Branches, which are always the same, and nothing that is chosen: this is done for each value.
+        // Branches that are always predicted, and no conditional moves: this runs for each value.
         let value = || {
             let whole = self.bytes.get(offset..)?.get(..hashed)?;
             whole.get(MIN_HEADER_BYTES + usize::from(*whole.get(UUID_BYTES)?)..)
@@ -64,7 +64,7 @@ impl ActiveRows<'_> {
     }
 }
 
-/// A record with the checksum that the file has for it.
+/// A record with its stored checksum.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stored<'a> {
     pub(crate) uuid: [u8; UUID_BYTES],
@@ -119,7 +119,7 @@ impl Rows for ActiveRows<'_> {
     }
 
     fn times(&self) -> Option<(i64, i64)> {
-        // UUIDs ascend, and of greater ones the time is no less.
+        // UUIDs ascend, and a greater UUID never has an earlier time.
         let (first, last) = (self.records.first()?, self.records.last()?);
         Some((self.micros(*first), self.micros(*last)))
     }

@@ -1,4 +1,4 @@
-//! What writers of active and sealed segments take: ascending UUIDs, and the fields of a record.
+//! What writers of active and sealed segments share: ascending UUIDs, and the fields of a record.
 
 use uuid::Uuid;
 
@@ -21,12 +21,12 @@ impl Sequence {
         self.last
     }
 
-    /// Goes on behind this UUID.
+    /// Sets the last UUID.
     pub(in crate::format) const fn go_on_behind(&mut self, uuid: [u8; UUID_BYTES]) {
         self.last = Some(uuid);
     }
 
-    /// Refuses what cannot come next.
+    /// Refuses a UUID that cannot come next.
     ///
     /// # Errors
     /// [`Error::Usage`] for a UUID that is not of version 6 or does not ascend.
@@ -34,10 +34,10 @@ impl Sequence {
         let bytes = uuid.as_bytes();
         if !is_v6(bytes) {
             return Err(Error::Usage(format!(
-                "the UUID {uuid} is not of version 6, variant 10"
+                "the UUID {uuid} is not of version 6, variant 10: use next_uuid or a generator of version 6"
             )));
         }
-        // Compared where it is: a copy would wait for the last record's UUID to leave the store buffer.
+        // Compared in place: a copy would wait until the last record's UUID leaves the store buffer.
         match &self.last {
             Some(last) if bytes <= last => Err(Error::Usage(format!(
                 "the UUID {uuid} does not ascend: the last one in the segment is {}. Write records sorted by uuid, each once",
@@ -47,10 +47,10 @@ impl Sequence {
         }
     }
 
-    /// The next UUID: of the present time, or just behind the last one.
+    /// The next UUID: of the present time, or the smallest one after the last.
     ///
     /// # Errors
-    /// [`Error::Usage`] where the last UUID is of the last time that there is.
+    /// [`Error::Usage`] if the last UUID has the latest time that a UUID can have.
     pub(in crate::format) fn next(&self) -> Result<Uuid> {
         match &self.last {
             None => Ok(self.generator.now()),
@@ -63,10 +63,10 @@ impl Sequence {
         }
     }
 
-    /// UUID, type and value of a record that is given by its columns, the UUID made where there is none.
+    /// The UUID, type and value of a record given by its columns. The UUID is generated if it is null.
     ///
     /// # Errors
-    /// [`Error::Usage`] where a field is missing, or the timestamp is not the UUID's.
+    /// [`Error::Usage`] if a field is missing, or the timestamp differs from the UUID's.
     pub(in crate::format) fn record<'a>(
         &self,
         fields: &[Value<'a>],

@@ -1,12 +1,12 @@
-//! The ranges that a step settles.
+//! The ledger ranges that a step commits.
 
 use std::sync::OnceLock;
 
 use super::group::{Extent, end_of};
 use crate::ledger::{Cause, Kind, RecordRun, Span, Tiling};
 
-/// The ranges that a step settles, and the one that is held back. Where they are those of a whole group of records, which they
-/// nearly always are, they are not made before someone asks for them.
+/// The ledger ranges that a step commits, and the pending one. If they are a whole group of records, as they
+/// nearly always are, they are built only on request.
 #[derive(Debug)]
 pub(super) struct Settled {
     tiling: Tiling,
@@ -16,7 +16,7 @@ pub(super) struct Settled {
 }
 
 impl Settled {
-    /// Goes on at `offset`, up to which `held` may reach.
+    /// Resumes at `offset`, where the pending range `held` ends.
     pub(super) const fn resume(offset: u64, held: Option<Span>) -> Self {
         Self {
             tiling: Tiling::resume(offset, held),
@@ -26,19 +26,19 @@ impl Settled {
         }
     }
 
-    /// Forgets what the last step settled.
+    /// Drops the ranges of the last step.
     pub(super) fn clear(&mut self) {
         self.spans.clear();
         self.run = None;
         self.run_spans.take();
     }
 
-    /// Whether nothing is settled.
+    /// Whether no range is committed.
     pub(super) const fn is_empty(&self) -> bool {
         self.spans.is_empty() && self.run.is_none()
     }
 
-    /// The range that is held back.
+    /// The pending range, which may still grow.
     pub(super) const fn held(&self) -> Option<Span> {
         self.tiling.held()
     }
@@ -48,13 +48,13 @@ impl Settled {
         self.tiling.cover(end, kind, cause, &mut self.spans);
     }
 
-    /// Covers a step's records, whose places count from `base`, one behind the other.
+    /// Covers a step's adjacent records, whose positions are relative to `base`.
     pub(super) fn cover_records(&mut self, base: u64, records: &[Extent]) {
         self.tiling
             .cover_records(ends(base, records), &mut self.spans);
     }
 
-    /// Likewise, of records that stay as they are until the next step.
+    /// The same, for records that stay unchanged until the next step.
     pub(super) fn cover_run(&mut self, base: u64, records: &[Extent]) {
         let end = records
             .last()
@@ -65,12 +65,12 @@ impl Settled {
         }
     }
 
-    /// Settles what was held back.
+    /// Commits the pending range.
     pub(super) fn finish(&mut self) {
         self.tiling.finish(&mut self.spans);
     }
 
-    /// What is settled, of a step with these records.
+    /// The committed ranges of a step with these records.
     pub(super) fn spans(&self, base: u64, records: &[Extent]) -> &[Span] {
         let Some(run) = self.run else {
             return &self.spans;
@@ -82,13 +82,13 @@ impl Settled {
         })
     }
 
-    /// What is settled, if it is a group of records.
+    /// The committed records, if they are one group.
     pub(super) const fn run(&self) -> Option<RecordRun> {
         self.run
     }
 }
 
-/// Where records end whose places count from `base`.
+/// Where the records end. Their positions are relative to `base`.
 fn ends(base: u64, records: &[Extent]) -> impl Iterator<Item = u64> {
     records
         .iter()

@@ -13,7 +13,7 @@ use crate::error::Result;
 use crate::ledger::Span;
 use crate::source::Source;
 
-/// Damage that reaches the end of the data ends behind its last byte that is not zero; the record may end so much later.
+/// Damage at the end of the data ends after its last nonzero byte. The record may end this many bytes later.
 const TRAILING_ZEROS: u64 = CHECKSUM_BYTES as u64;
 
 pub(super) struct ActiveSuspects {
@@ -43,7 +43,7 @@ impl Suspects for ActiveSuspects {
 }
 
 impl ActiveSuspects {
-    /// The record that may begin where these bytes do.
+    /// The record that may begin with these bytes.
     fn record(&self, bytes: &[u8], piece: Range<u64>) -> Suspect {
         let plausible = |uuid: &[u8; UUID_BYTES]| version(*uuid).is_ok();
         let stated = match structure(bytes, bytes.len() as u64) {
@@ -54,7 +54,7 @@ impl ActiveSuspects {
             Structure::Bad(_) | Structure::NeedMore => None,
         };
         let stated = stated.and_then(|total| usize::try_from(total).ok());
-        // Of a record whose lengths do not fit only the lengths can be what is wrong.
+        // If a record's lengths do not fit, only the lengths can be wrong.
         let lengths = MAX_HEADER_BYTES.min(bytes.len());
         let whole = stated.filter(|total| *total as u64 <= MAX_TRIED_BYTES.min(bytes.len() as u64));
         let (keys, at) = (self.options.keys.clone(), piece.start);

@@ -1,9 +1,9 @@
-//! Messages whose checksums are not computed yet.
+//! Records of a buffer whose checksums are not computed yet.
 
 use crate::checksum::{Key, hash_many};
 use crate::limits::LIMITS;
 
-/// Which messages of a buffer are still to be hashed. Many at a time are hashed far faster than one by one.
+/// Which records of a buffer are still to be hashed. Hashing many together is much faster than one by one.
 #[derive(Debug, Default)]
 pub(in crate::format) struct Unhashed {
     /// Offset and length within the buffer.
@@ -13,18 +13,18 @@ pub(in crate::format) struct Unhashed {
 }
 
 impl Unhashed {
-    /// Adds the message that stands at `extent` (offset, length) in the buffer.
+    /// Adds the record at `extent` (offset, length) in the buffer.
     pub(in crate::format) fn push(&mut self, extent: (usize, usize)) {
         self.bytes += extent.1;
         self.extents.push(extent);
     }
 
-    /// Whether it is time to hash.
+    /// Whether enough records wait to be hashed together.
     pub(in crate::format) const fn is_full(&self) -> bool {
         self.extents.len() >= LIMITS.unhashed_messages || self.bytes >= LIMITS.unhashed_bytes
     }
 
-    /// Hashes them all, and gives (offset, length) and checksum of each. None are left.
+    /// Hashes all of them. Returns (offset, length) and checksum of each, and leaves none.
     pub(in crate::format) fn settle<'a>(
         &'a mut self,
         key: &Key,

@@ -1,4 +1,5 @@
-//! The walk: parse a window, hash many records together, commit the prefix up to the first failure, resynchronise from there.
+//! The walk: parses a window, hashes many records together, commits the ones before the first failure, and
+//! resynchronises from there.
 
 use std::slice;
 use std::sync::Arc;
@@ -21,23 +22,24 @@ use crate::record::{self, Rows};
 use crate::saturating::saturating_usize;
 use crate::source::{Source, Window};
 
-/// What a [`Carry`] holds.
+/// The state in a [`Carry`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct State {
     /// The offset of the next record.
     at: u64,
     /// The last good UUID.
     last: Option<[u8; UUID_BYTES]>,
-    /// Which of the keys is the file's; unknown until a record checks under one of several.
+    /// Which key is the file's. Unknown until a record is verified under one of several.
     key: Option<usize>,
-    /// Whether any record's checksum was right.
+    /// Whether any record was verified.
     checked: bool,
     /// Bytes hashed in vain.
     budget: Budget,
-    /// How many bytes may be hashed together behind the next record: what was committed since the last failure. So what
-    /// a failure makes worthless is never more than what was good before it, and hostile files stay linear.
+    /// The batch limit: how many bytes may be hashed together after the next record. It is what was committed
+    /// since the last failure. So a failure never wastes more hashing than what was good before it, and hostile
+    /// files take linear time.
     trust: u64,
-    /// Damage up to `at` that might still grow.
+    /// Damage up to `at` that may still grow.
     held: Option<Span>,
     /// Whether nothing verifies although the structure is sound.
     #[serde(default)]
@@ -55,9 +57,9 @@ pub(crate) struct ActiveScan {
     window: Window,
     settled: Settled,
     group: Group,
-    /// The offset that the places of the group's records count from.
+    /// The offset that the positions in the group are relative to.
     base: u64,
-    /// The file's key, or the first of several as long as it is not known which is the file's.
+    /// The file's key, or the first of several while the file's is unknown.
     key: Key,
 }
 
@@ -65,10 +67,10 @@ pub(crate) struct ActiveScan {
 pub(crate) type ActiveWalk = Driver<ActiveScan>;
 
 impl ActiveWalk {
-    /// Begins to walk a file.
+    /// Begins a walk of a file.
     ///
     /// # Errors
-    /// [`Error::Usage`] where the start is none of this file.
+    /// [`Error::Usage`] if the start is not valid for this file.
     pub(crate) fn open(
         source: Arc<dyn Source>,
         options: &Options,
@@ -77,7 +79,7 @@ impl ActiveWalk {
         ActiveScan::new(source, options, start).map(Self::new)
     }
 
-    /// A walk from `offset` on of a file whose last good UUID in front of that is known.
+    /// Begins a walk at `offset`. `last` is the last good UUID before it.
     pub(super) fn behind(
         source: Arc<dyn Source>,
         options: &Options,
@@ -95,7 +97,7 @@ impl ActiveScan {
     fn new(source: Arc<dyn Source>, options: &Options, start: Start<'_>) -> Result<Self> {
         let Some(first_key) = options.keys.first() else {
             return Err(Error::Usage(
-                "at least one key is needed to check records".to_owned(),
+                "no key was given: give at least one to verify records".to_owned(),
             ));
         };
         let key = (options.keys.len() == 1).then_some(0);
@@ -110,7 +112,7 @@ impl ActiveScan {
             suspects_key: false,
         };
         let state = match start {
-            // A part of an active segment is all of it.
+            // An active segment has one part, the whole.
             Start::Beginning | Start::Part(_) => fresh(0),
             Start::Offset(offset) => fresh(offset),
             Start::Carry(carry) => carry.state("an active segment")?,
@@ -121,7 +123,7 @@ impl ActiveScan {
         };
         let Some(key) = key.filter(|_| state.at <= source.len()) else {
             let message = format!(
-                "cannot start at offset {} of a file of {} bytes with these keys",
+                "cannot resume at offset {} in a file of {} bytes with these keys: give the same file and keys as before",
                 state.at,
                 source.len()
             );
@@ -158,7 +160,7 @@ impl ActiveScan {
         }
     }
 
-    /// The file's key, once a record has shown which it is.
+    /// The file's key, once a record was verified under it.
     pub(crate) const fn file_key(&self) -> Key {
         self.key
     }
@@ -171,10 +173,10 @@ impl ActiveScan {
         }
     }
 
-    /// Calls `take` with each record that the last step found, and with its checksum as it stands in the file.
+    /// Calls `take` with each record of the last step and its stored checksum.
     ///
     /// # Errors
-    /// Those of `take`.
+    /// The errors of `take`.
     pub(crate) fn each_stored(&self, mut take: impl FnMut(Stored<'_>) -> Result<()>) -> Result<()> {
         let rows = self.active_rows();
         (0..rows.len()).try_for_each(|row| take(rows.stored(row)))
@@ -192,7 +194,7 @@ impl ActiveScan {
         self.group.hash(&self.key, bytes);
     }
 
-    /// Takes in all of the group, if [`commit`](Self::commit) would take in each of its records and give it out.
+    /// Commits the whole group, if [`commit`](Self::commit) would commit and emit each of its records.
     fn commit_whole(&mut self) -> bool {
         let bytes = self.window.bytes(&*self.source, self.base);
         let uuid_at = |(offset, _): &Extent| bytes.get(*offset..)?.first_chunk::<UUID_BYTES>();
@@ -204,9 +206,9 @@ impl ActiveScan {
             return false;
         };
         let len = self.group.end() as u64;
-        // As long as all of them is longer than any of them.
+        // The group is at least as long as each of its records.
         let too_large = self.options.values && len > self.options.record_bytes;
-        // They ascend, so those between the first and the last are wanted where these are.
+        // UUIDs ascend, so if the first and the last match, all between them do.
         let wanted = self.bounds.contains(first) && self.bounds.contains(last);
         if !self.group.is_sound() || !wanted || too_large {
             return false;
@@ -217,7 +219,7 @@ impl ActiveScan {
                 self.group
                     .is_judged_good(bytes, left, self.state.last, &self.key)
             },
-            "a group that is sound has records that are not"
+            "a sound group has a record that judge refuses"
         );
         self.state.last = Some(*last);
         self.state.checked = true;
@@ -238,19 +240,19 @@ impl ActiveScan {
         true
     }
 
-    /// Commits the records of the group up to the first whose checksum is wrong.
+    /// Commits the records of the group before the first whose checksum does not match.
     fn commit_group(&mut self) -> Result<Advance> {
         for index in 0..self.group.extents().len() {
             let ((offset, _), sums) = self.group.sums(index, self.key)?;
             let position = self.base + offset as u64;
             let bytes = self.window.bytes(&*self.source, position);
             let Structure::Record(header) = structure(bytes, self.source.len() - position) else {
-                // It was parsed from these bytes: they are a map of a file that is written to.
+                // The record was parsed from these bytes, so they are a map of a file that is being written to.
                 return Err(self.changed());
             };
             let verdict = verdict(&header, &sums, self.state.last);
             if index > 0 && matches!(verdict, Err(Fault::Checksum { .. })) {
-                // It is met again, alone, when what was good before it has been handed out.
+                // The next step meets it again, first and alone, after the good records before it are emitted.
                 self.state.trust = 0;
                 return Ok(Advance::On);
             }
@@ -261,7 +263,7 @@ impl ActiveScan {
         Ok(Advance::On)
     }
 
-    /// Takes in one record that was judged. Gives what the advance has come to where it ends with this record.
+    /// Commits one judged record. Returns how the advance ends, if it ends with this record.
     fn commit(
         &mut self,
         position: u64,
@@ -299,7 +301,7 @@ impl ActiveScan {
         Ok(None)
     }
 
-    /// Fails; but records that are good are handed out first: what fails is met again then.
+    /// Fails, unless good records are still to be emitted. In that case the next step meets the same failure.
     fn after_given(&self, error: impl FnOnce(&Self) -> Error) -> Result<Advance> {
         if self.group.given().is_empty() {
             Err(error(self))
@@ -308,7 +310,7 @@ impl ActiveScan {
         }
     }
 
-    /// What stands here is no record, or is one larger than the window.
+    /// Handles what is not a record that fits into the window.
     fn advance_singly(&mut self) -> Result<Advance> {
         let (at, len) = (self.state.at, self.source.len());
         let bytes = self.window.bytes(&*self.source, at);
@@ -326,19 +328,20 @@ impl ActiveScan {
         match structure(bytes, len - at) {
             Structure::Bad(fault) => self.damage(fault, 0),
             Structure::Record(header) => self.advance_large(&header),
-            // The window holds the longest header there is, or the file's end.
+            // The window holds the longest header, or the end of the file.
             Structure::NeedMore => Err(self.changed()),
         }
     }
 
-    /// A record that is not whole in the window. It is hashed in pieces, so that a length that lies costs no memory.
+    /// Handles a record that is larger than the window. It is hashed in pieces, so that a false length costs no
+    /// memory.
     fn advance_large(&mut self, header: &Header) -> Result<Advance> {
         let (at, total) = (self.state.at, header.total());
         let Ok(whole) = usize::try_from(total) else {
             return Err(self.too_large(at, header));
         };
         if total <= LIMITS.unverified_bytes {
-            // Never less than a window, so that the buffer keeps its size.
+            // At least a window, so that the buffer keeps its size.
             let want = self.options.window_bytes;
             self.window.load(&*self.source, at, whole, want)?;
             return Ok(Advance::On);
@@ -353,7 +356,7 @@ impl ActiveScan {
                 && self.is_type_wanted(at)
                 && total <= self.options.record_bytes
             {
-                // What is returned is what is hashed: these very bytes, once more.
+                // Loads and hashes the bytes again, so that exactly the hashed bytes are returned.
                 self.window.load(&*self.source, at, whole, whole)?;
                 let hashed = header.split(self.window.bytes(&*self.source, at));
                 let is_same = |(body, _)| key_of(&[sums.key], (body, sums.stored)).is_some();
@@ -365,7 +368,7 @@ impl ActiveScan {
         Ok(self.commit(at, header, verdict)?.unwrap_or(Advance::On))
     }
 
-    /// Damage begins at the next record. `hashed` is what was hashed to find out, in bytes.
+    /// Handles damage at the next record. `hashed` is how many bytes were hashed to find it.
     fn damage(&mut self, fault: Fault, hashed: u64) -> Result<Advance> {
         let (at, len, cause) = (self.state.at, self.source.len(), fault.cause());
         if at == 0 && cause == Cause::ChecksumMismatch {
@@ -410,7 +413,7 @@ impl ActiveScan {
         Ok(Advance::On)
     }
 
-    /// Whether the type of the record at `position`, whose header is in the window, is wanted.
+    /// Whether the type of the record at `position` matches the filter. Its header is in the window.
     fn is_type_wanted(&self, position: u64) -> bool {
         let bytes = self.window.bytes(&*self.source, position);
         self.types.contain(type_of(bytes))

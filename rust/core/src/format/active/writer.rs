@@ -1,4 +1,4 @@
-//! Appending to a new or an existing segment.
+//! Appends to a new or an existing segment.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,14 +19,14 @@ use crate::output::Appender;
 use crate::record::{Column, RecordId, Value};
 use crate::source::Source;
 
-/// Appends records to a segment. Two writers of one file keep each other out (by an advisory lock, on Unix).
+/// Appends records to a segment. An advisory lock (on Unix) excludes a second writer of the same file.
 ///
 /// Records are buffered: [`flush`](Self::flush) hands them to the operating system, [`sync`](Self::sync) to the disk.
-/// After an error of `flush` nothing is lost: it can be called again. Dropping a writer flushes it without reporting errors.
+/// An error of `flush` loses nothing: call it again. Dropping a writer flushes it without reporting errors.
 #[derive(Debug)]
 pub struct Writer {
     out: Appender,
-    /// Records in the buffer that have no checksum yet: they get it before any byte leaves the buffer.
+    /// Records in the buffer without a checksum. They get it before any byte leaves the buffer.
     unhashed: Unhashed,
     key: Key,
     sequence: Sequence,
@@ -34,11 +34,12 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Opens a segment for appending. An existing one is walked first.
+    /// Opens a segment for appending. Walks an existing one first.
     ///
     /// # Errors
-    /// [`Error::Io`](crate::Error::Io) where the file exists without [`IfExists::Append`](crate::format::IfExists::Append), is being written to by another
-    /// writer, or cannot be opened or filled; [`Error::Damage`](crate::Error::Damage) where an existing file ends in damage (a torn tail only
+    /// [`Error::Io`](crate::Error::Io) if the file exists without
+    /// [`IfExists::Append`](crate::format::IfExists::Append), is open in another writer, or cannot be opened or
+    /// filled. [`Error::Damage`](crate::Error::Damage) if an existing file ends in damage (for a torn tail: only
     /// without `zero_torn_tail`) or is probably under another key.
     pub fn open(path: &Path, options: &WriteOptions) -> Result<Self> {
         options.check(&FORMAT)?;
@@ -55,7 +56,7 @@ impl Writer {
         Ok(writer)
     }
 
-    /// Walks what is there, to find the last UUID and where to go on.
+    /// Walks the existing records, to find the last UUID and where to append.
     fn find_end(&mut self, options: &WriteOptions) -> Result<()> {
         let source = Arc::new(self.out.source()?);
         let lenient = append::reading(options);
@@ -90,12 +91,12 @@ impl Writer {
         Err(append::refusal(&self.out, walk))
     }
 
-    /// Appends a record of this UUID, which must be of version 6 and greater than the last one.
+    /// Appends a record with this UUID, which must be of version 6 and greater than the last one.
     ///
     /// # Errors
-    /// [`Error::Usage`](crate::Error::Usage) for a UUID that does not ascend or is not of version 6, a type of more than 255 bytes, or a value of
-    /// more than 2^32-1 bytes: nothing is appended. [`Error::Io`](crate::Error::Io) where a full buffer could not be written: the record
-    /// itself is appended to the buffer.
+    /// [`Error::Usage`](crate::Error::Usage) for a UUID that does not ascend or is not of version 6, a type of
+    /// more than 255 bytes, or a value of more than 2^32-1 bytes. Nothing is appended then.
+    /// [`Error::Io`](crate::Error::Io) if a full buffer could not be written. The record is in the buffer then.
     pub fn append(&mut self, uuid: &Uuid, type_: &[u8], value: &[u8]) -> Result<()> {
         self.out.check_synced()?;
         self.sequence.check(uuid)?;
@@ -111,7 +112,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Gives all records in the buffer their checksums.
+    /// Fills in the checksums of all records in the buffer.
     fn settle(&mut self) {
         let buffer = self.out.buffer();
         for ((start, len), checksum) in self.unhashed.settle(&self.key, buffer) {
@@ -119,28 +120,29 @@ impl Writer {
         }
     }
 
-    /// The next UUID for [`append`](Self::append): of the present time, or just behind the last one.
+    /// The next UUID for [`append`](Self::append): of the present time, or the smallest one after the last.
     ///
     /// # Errors
-    /// [`Error::Usage`](crate::Error::Usage) where the last UUID is of the last time that there is.
+    /// [`Error::Usage`](crate::Error::Usage) if the last UUID has the latest time that a UUID can have.
     pub fn next_uuid(&self) -> Result<Uuid> {
         self.sequence.next()
     }
 
-    /// Hands all records to the operating system: they survive the end of this process.
+    /// Hands all records to the operating system. They survive the end of this process.
     ///
     /// # Errors
-    /// [`Error::Io`](crate::Error::Io); what could not be written is kept, and flushing again writes it to where it belongs.
+    /// [`Error::Io`](crate::Error::Io). Unwritten bytes stay in the buffer, and the next flush writes them to
+    /// their place.
     pub fn flush(&mut self) -> Result<()> {
         self.settle();
         self.out.flush()
     }
 
-    /// Hands all records to the disk: they survive a loss of power.
+    /// Writes all records to the disk. They survive a loss of power.
     ///
     /// # Errors
-    /// [`Error::Io`](crate::Error::Io). After a failed sync the disk's state is unknown, so every later call fails too: open the file again,
-    /// which walks it.
+    /// [`Error::Io`](crate::Error::Io). After a failed sync the state of the disk is unknown, so every later call
+    /// fails too. Open the file again: that walks it.
     pub fn sync(&mut self) -> Result<()> {
         self.settle();
         self.out.sync()
@@ -149,12 +151,12 @@ impl Writer {
     /// Flushes, and closes the file.
     ///
     /// # Errors
-    /// As [`flush`](Self::flush).
+    /// The same as [`flush`](Self::flush).
     pub fn close(mut self) -> Result<()> {
         self.flush()
     }
 
-    /// Where the next record will begin, in bytes from the start of the file.
+    /// Where the next record will begin, in bytes from the beginning of the file.
     #[must_use]
     pub const fn position(&self) -> u64 {
         self.out.position()
@@ -166,7 +168,7 @@ impl Writer {
         self.sequence.last().map(Uuid::from_bytes)
     }
 
-    /// What was in the file when it was opened.
+    /// A summary of the file's content when it was opened.
     #[must_use]
     pub fn found(&self) -> &Summary {
         &self.found
