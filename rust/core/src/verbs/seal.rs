@@ -93,7 +93,7 @@ pub fn seal(
     while walk.step()? == Step::More {
         report.add(&walk);
         walk.scan()
-            .each_stored(|record| writer.append_stored(&record))?;
+            .each_record(|record| writer.append_record(&record))?;
         progress(walk.offset())?;
     }
     if report.wrong_key() {
@@ -196,7 +196,7 @@ fn not_as_written(path: Option<PathBuf>, offset: u64, finding: Finding) -> Error
 #[allow(clippy::unwrap_used, clippy::panic)]
 mod tests {
     use super::*;
-    use crate::format::active::Stored;
+    use crate::format::active::Record;
     use crate::uuid6::Generator;
 
     /// A record that changes on the way is found, whether the new file has checksums of its own or not.
@@ -210,13 +210,13 @@ mod tests {
             let uuid = Generator::default().now().into_bytes();
             let value: &[u8] = if is_right { b"value" } else { b"walue" };
             let hashed = [&uuid[..], b"\x04type\0\0\0\x05value"].concat();
-            let record = Stored {
+            let record = Record {
                 uuid,
                 type_: b"type",
                 value,
                 checksum: crate::checksum::hash(&Key::DEFAULT, &hashed),
             };
-            writer.append_stored(&record).unwrap();
+            writer.append_record(&record).unwrap();
             let (written, checksums) = (writer.assemble().unwrap(), writer.checksums().unwrap());
             let read = read_back(written, &checksums, Key::DEFAULT, &Options::default());
             match read {

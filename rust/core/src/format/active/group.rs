@@ -10,10 +10,10 @@ use crate::prefetch::prefetch_all;
 use crate::saturating::saturating_usize;
 use crate::uuid6;
 
-/// For short records, the parser prefetches blocks of `STRETCH_BYTES`, `AHEAD_BYTES` before it reaches them. A
+/// For short records, the parser prefetches blocks of `PREFETCH_BYTES`, `AHEAD_BYTES` before it reaches them. A
 /// block is about as long as a record. The distance is about what the parser covers while the second-nearest cache
 /// answers. For longer records most of these blocks would hold no header.
-const STRETCH_BYTES: usize = 256;
+const PREFETCH_BYTES: usize = 256;
 const AHEAD_BYTES: usize = 1 << 10;
 const SHORT_BYTES: usize = 384;
 
@@ -21,7 +21,7 @@ const SHORT_BYTES: usize = 384;
 pub(super) type Extent = (usize, usize);
 
 /// The input that a group is parsed from.
-pub(super) struct Stretch<'a> {
+pub(super) struct Input<'a> {
     /// The available bytes, which begin with the first record.
     pub(super) bytes: &'a [u8],
     /// The file's length from there on, `bytes` included.
@@ -43,7 +43,7 @@ pub(super) struct Group {
     /// How many records were parsed.
     len: usize,
     /// How many of the first records are emitted.
-    given: usize,
+    emitted: usize,
     /// The offset after the last record.
     end: usize,
     /// The last UUID.
@@ -62,7 +62,7 @@ impl Default for Group {
             stored: Box::new([0; LIMITS.group_records]),
             hashes: Vec::new(),
             len: 0,
-            given: 0,
+            emitted: 0,
             end: 0,
             last: [0; UUID_BYTES],
             ascends: true,
@@ -74,25 +74,25 @@ impl Default for Group {
 
 impl Group {
     /// Parses the records that lie whole in these bytes, up to the batch limit. Emits none.
-    pub(super) fn parse(&mut self, stretch: &Stretch<'_>) {
+    pub(super) fn parse(&mut self, input: &Input<'_>) {
         self.short = self.end <= self.len * SHORT_BYTES;
-        (self.len, self.given, self.end) = (0, 0, 0);
+        (self.len, self.emitted, self.end) = (0, 0, 0);
         // Zeros are less than any UUID of version 6.
-        self.last = stretch.last.unwrap_or([0; UUID_BYTES]);
+        self.last = input.last.unwrap_or([0; UUID_BYTES]);
         self.ascends = true;
-        self.go_on(stretch, 1, usize::MAX);
-        let limit = saturating_usize(stretch.limit);
+        self.parse_more(input, 1, usize::MAX);
+        let limit = saturating_usize(input.limit);
         if self.len == 1 {
-            self.go_on(stretch, LIMITS.least_group_records, limit);
+            self.parse_more(input, LIMITS.least_group_records, limit);
         }
         if self.len == LIMITS.least_group_records {
-            self.go_on(stretch, LIMITS.group_records, limit.min(LIMITS.group_bytes));
+            self.parse_more(input, LIMITS.group_records, limit.min(LIMITS.group_bytes));
         }
     }
 
     /// Parses until there are `len` records, or `limit` bytes of them.
-    fn go_on(&mut self, stretch: &Stretch<'_>, len: usize, limit: usize) {
-        let bytes = stretch.bytes.get(..limit).unwrap_or(stretch.bytes);
+    fn parse_more(&mut self, input: &Input<'_>, len: usize, limit: usize) {
+        let bytes = input.bytes.get(..limit).unwrap_or(input.bytes);
         let extents = self
             .extents
             .get_mut(self.len..len)
@@ -111,11 +111,10 @@ impl Group {
                 break;
             };
             if short && let Some(ahead) = rest.get(AHEAD_BYTES..).and_then(<[u8]>::first_chunk) {
-                prefetch_all::<STRETCH_BYTES>(ahead);
+                prefetch_all::<PREFETCH_BYTES>(ahead);
             }
             let peeked = Header::peek(rest, &mut type_len);
-            let Some((uuid, hashed)) =
-                peeked.or_else(|| at_edge(rest, stretch.left - offset as u64))
+            let Some((uuid, hashed)) = peeked.or_else(|| at_edge(rest, input.left - offset as u64))
             else {
                 break;
             };
@@ -141,7 +140,7 @@ impl Group {
     }
 
     /// Drops all but the first record.
-    pub(super) fn only_first(&mut self) {
+    pub(super) fn keep_first(&mut self) {
         self.len = self.len.min(1);
         self.end = self.extents().first().map_or(0, end_of);
     }
@@ -215,39 +214,39 @@ impl Group {
     }
 
     /// Emits all records.
-    pub(super) const fn give_all(&mut self) {
-        self.given = self.len;
+    pub(super) const fn emit_all(&mut self) {
+        self.emitted = self.len;
     }
 
     /// Emits the records that match.
-    pub(super) fn give_those(&mut self, is_wanted: impl Fn(&Extent) -> bool) {
-        self.given = 0;
+    pub(super) fn emit_matching(&mut self, matches: impl Fn(&Extent) -> bool) {
+        self.emitted = 0;
         for index in 0..self.len {
             let extent = self.extents.get(index).copied();
-            if let Some(extent) = extent.filter(&is_wanted) {
-                self.give(extent);
+            if let Some(extent) = extent.filter(&matches) {
+                self.emit(extent);
             }
         }
     }
 
     /// Emits one record after those already emitted: a record from [`get`](Self::get), or one from outside the
     /// group if the group is empty.
-    pub(super) fn give(&mut self, extent: Extent) {
-        if let Some(place) = self.extents.get_mut(self.given) {
+    pub(super) fn emit(&mut self, extent: Extent) {
+        if let Some(place) = self.extents.get_mut(self.emitted) {
             *place = extent;
-            self.given += 1;
+            self.emitted += 1;
         }
     }
 
     /// Emits none.
-    pub(super) const fn take_back(&mut self) {
-        self.given = 0;
+    pub(super) const fn emit_none(&mut self) {
+        self.emitted = 0;
     }
 
     /// The emitted records.
-    pub(super) fn given(&self) -> &[Extent] {
+    pub(super) fn emitted(&self) -> &[Extent] {
         self.extents
-            .get(..self.given)
+            .get(..self.emitted)
             .or_bug_default("no more records than there is room for")
     }
 }
@@ -279,20 +278,20 @@ mod tests {
 
     /// The slow reference: each record is judged by itself. Returns extents, stored checksums, whether all ascend,
     /// and whether all are good.
-    fn parse_slowly(stretch: &Stretch<'_>) -> (Vec<Extent>, Vec<u64>, bool, bool) {
+    fn parse_slowly(input: &Input<'_>) -> (Vec<Extent>, Vec<u64>, bool, bool) {
         let (mut extents, mut stored, mut ascends) = (Vec::new(), Vec::new(), true);
         let mut good = true;
-        let (mut at, mut last) = (0, stretch.last);
+        let (mut at, mut last) = (0, input.last);
         while extents.len() < LIMITS.group_records {
-            let rest = &stretch.bytes[at..];
-            let Some(header) = structure(rest, stretch.left - at as u64).record() else {
+            let rest = &input.bytes[at..];
+            let Some(header) = structure(rest, input.left - at as u64).record() else {
                 break;
             };
             let end = at as u64 + header.total();
             let full =
                 extents.len() >= LIMITS.least_group_records && end > LIMITS.group_bytes as u64;
-            let distrusted = !extents.is_empty() && end > stretch.limit;
-            let whole = end <= stretch.bytes.len() as u64;
+            let distrusted = !extents.is_empty() && end > input.limit;
+            let whole = end <= input.bytes.len() as u64;
             if is_zero(rest) || !whole || full || distrusted {
                 break;
             }
@@ -312,17 +311,17 @@ mod tests {
         (extents, stored, ascends, good)
     }
 
-    fn assert_alike(group: &mut Group, stretch: &Stretch<'_>) {
-        group.parse(stretch);
-        let (extents, stored, ascends, good) = parse_slowly(stretch);
+    fn assert_alike(group: &mut Group, input: &Input<'_>) {
+        group.parse(input);
+        let (extents, stored, ascends, good) = parse_slowly(input);
         assert_eq!(group.extents(), extents);
         assert_eq!(&group.stored[..extents.len()], stored);
         assert_eq!(group.ascends, ascends);
         assert_eq!(group.end(), extents.last().map_or(0, end_of));
-        group.hash(&KEY, stretch.bytes);
+        group.hash(&KEY, input.bytes);
         assert_eq!(group.is_sound(), good);
-        let (left, last) = (stretch.left, stretch.last);
-        assert_eq!(group.is_judged_good(stretch.bytes, left, last, &KEY), good);
+        let (left, last) = (input.left, input.last);
+        assert_eq!(group.is_judged_good(input.bytes, left, last, &KEY), good);
     }
 
     /// A record as its UUID's step, the length of its type and of its value.
@@ -378,7 +377,7 @@ mod tests {
                 while at < len {
                     let bytes = &bytes[at..len];
                     let left = bytes.len() as u64 + beyond;
-                    assert_alike(&mut group, &Stretch { bytes, left, limit, last });
+                    assert_alike(&mut group, &Input { bytes, left, limit, last });
                     if group.end() == 0 {
                         break;
                     }

@@ -9,9 +9,10 @@
 //! `docs/formats/active.md` describes the format and how readers handle damage.
 //!
 //! `resync` finds where damage ends. Only this format has `group`, records that are parsed, hashed and committed
-//! together, and `settled`, the ranges of a step. `sequence` and `unhashed` are shared with the writers of sealed
+//! together, and `committed`, the ranges of a step. `sequence` and `unhashed` are shared with the writers of sealed
 //! segments.
 
+mod committed;
 mod detect;
 mod group;
 mod judge;
@@ -19,7 +20,6 @@ mod layout;
 mod resync;
 mod rows;
 mod sequence;
-mod settled;
 mod suspects;
 mod unhashed;
 mod walk;
@@ -27,7 +27,7 @@ mod writer;
 
 pub(super) use layout::encode_message;
 pub use layout::{MAX_TYPE_BYTES, MAX_VALUE_BYTES, encode};
-pub(crate) use rows::Stored;
+pub(crate) use rows::Record;
 pub(super) use sequence::Sequence;
 pub(super) use unhashed::Unhashed;
 pub(crate) use walk::ActiveWalk;

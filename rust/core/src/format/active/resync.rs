@@ -33,16 +33,16 @@ pub(super) enum End {
 
 /// The result of resynchronising.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct Resynced {
     pub(super) end: End,
     /// Whether the search met a verified record. Unless that record is the end, its UUID does not ascend.
-    pub(super) checks: bool,
+    pub(super) proven: bool,
 }
 
 /// The result for one candidate.
-enum Tried {
-    Checks,
-    Fails,
+enum Candidate {
+    Verified,
+    Failed,
     /// The search budget ends here.
     Limit,
 }
@@ -74,10 +74,10 @@ pub(super) struct Resync<'a> {
 impl<'a> Resync<'a> {
     /// Finds where the damage that begins at `start` ends: by its own lengths, else by searching. The walk's
     /// window must hold the longest header from there on, or reach the end of the file.
-    pub(super) fn end(&mut self, start: u64) -> Result<Found> {
+    pub(super) fn end(&mut self, start: u64) -> Result<Resynced> {
         let data_end = self.data_end()?;
         match self.end_by_lengths(start, data_end)? {
-            Some(end) => Ok(Found { end, checks: false }),
+            Some(end) => Ok(Resynced { end, proven: false }),
             None => self.search(start + 1, data_end),
         }
     }
@@ -120,14 +120,14 @@ impl<'a> Resync<'a> {
         if sequence(header.uuid, self.last).is_err() || !self.affords(&header) {
             return Ok(false);
         }
-        let at_hand = self.checks_in(bytes, &header);
-        self.checks(at_hand, at, &header)
+        let available = self.verified_in(bytes, &header);
+        self.is_verified(available, at, &header)
     }
 
     /// Searches byte by byte for a good record at or after `from`.
-    fn search(&mut self, from: u64, data_end: u64) -> Result<Found> {
+    fn search(&mut self, from: u64, data_end: u64) -> Result<Resynced> {
         let len = self.source.len();
-        let (mut at, mut checks, mut polled) = (from, false, from);
+        let (mut at, mut proven, mut polled) = (from, false, from);
         let mut want = LIMITS.first_search_piece_bytes;
         // A UUID's version is not zero, so no record begins after the last nonzero byte.
         while at < data_end && at + MIN_RECORD_BYTES <= len {
@@ -151,46 +151,46 @@ impl<'a> Resync<'a> {
             let position = at + skip as u64;
             at = position + 1;
             let ascends = order(header.uuid, self.last).is_ok();
-            if !ascends && checks {
-                continue; // one verified record is known already, another changes nothing
+            if !ascends && proven {
+                continue; // one proven record is known already, another changes nothing
             }
             let end = match self.try_candidate(position, &header, data_end)? {
-                Tried::Fails => continue,
-                Tried::Limit => End::Limit(position),
-                Tried::Checks => {
-                    checks = true;
+                Candidate::Failed => continue,
+                Candidate::Limit => End::Limit(position),
+                Candidate::Verified => {
+                    proven = true;
                     if !ascends {
                         continue;
                     }
                     End::Followed(position)
                 }
             };
-            return Ok(Found { end, checks });
+            return Ok(Resynced { end, proven });
         }
         let end = End::Nothing(tail_end(data_end, 1, len));
-        Ok(Found { end, checks })
+        Ok(Resynced { end, proven })
     }
 
     /// Hashes a candidate that the last [`load`](Self::load) made available, if the budget allows it.
-    fn try_candidate(&mut self, at: u64, header: &Header, data_end: u64) -> Result<Tried> {
+    fn try_candidate(&mut self, at: u64, header: &Header, data_end: u64) -> Result<Candidate> {
         if self.budget.wants_plausible(header.total()) {
             if !self.budget.try_spend(LOOK_BYTES, self.source.len()) {
-                return Ok(Tried::Limit);
+                return Ok(Candidate::Limit);
             }
             // Uses a window of its own, because the probe's window holds the candidates.
             let (source, looks) = (self.source, &mut self.search.looks);
-            let behind = at + header.total();
-            if !follows_plausibly(behind, data_end, |at| end_of_plausible(source, looks, at))? {
-                return Ok(Tried::Fails);
+            let after = at + header.total();
+            if !follows_plausibly(after, data_end, |at| end_of_plausible(source, looks, at))? {
+                return Ok(Candidate::Failed);
             }
         }
         if !self.affords(header) {
-            return Ok(Tried::Limit);
+            return Ok(Candidate::Limit);
         }
-        let at_hand = self.checks_in(self.at_hand(at), header);
-        Ok(match self.checks(at_hand, at, header)? {
-            true => Tried::Checks,
-            false => Tried::Fails,
+        let available = self.verified_in(self.available(at), header);
+        Ok(match self.is_verified(available, at, header)? {
+            true => Candidate::Verified,
+            false => Candidate::Failed,
         })
     }
 
@@ -198,7 +198,7 @@ impl<'a> Resync<'a> {
     /// end, or through so many records that only an interrupted write explains the end.
     ///
     /// Stops at the first verified record, so a file is hashed whole only if it really is under another key.
-    pub(super) fn nothing_checks(&mut self) -> Result<bool> {
+    pub(super) fn nothing_verifies(&mut self) -> Result<bool> {
         let data_end = self.data_end()?;
         let (mut at, mut last, mut records) = (0, None, 0);
         while at < data_end {
@@ -212,8 +212,8 @@ impl<'a> Resync<'a> {
                 }
                 _ => return Ok(records >= LIMITS.wrong_key_records),
             };
-            let at_hand = self.checks_in(self.search.probe.bytes(self.source, at), &header);
-            if self.checks(at_hand, at, &header)? {
+            let available = self.verified_in(self.search.probe.bytes(self.source, at), &header);
+            if self.is_verified(available, at, &header)? {
                 return Ok(false);
             }
             at += header.total();
@@ -242,22 +242,22 @@ impl<'a> Resync<'a> {
 
     /// Makes the longest header from `at` on available, or the rest of the file.
     fn load(&mut self, at: u64, want: usize) -> Result<&[u8]> {
-        if self.held(at).is_none() {
+        if self.in_window(at).is_none() {
             self.probe(at, want)?;
         }
-        Ok(self.at_hand(at))
+        Ok(self.available(at))
     }
 
     /// The bytes from `at` on in the walk's own window, if they suffice for any header.
-    fn held(&self, at: u64) -> Option<&'a [u8]> {
+    fn in_window(&self, at: u64) -> Option<&'a [u8]> {
         let enough = saturating_usize(self.source.len() - at).min(MAX_HEADER_BYTES);
         let bytes = self.window.bytes(self.source, at);
         (bytes.len() >= enough).then_some(bytes)
     }
 
     /// The bytes of the walk's window if they suffice, else those of the probe's.
-    fn at_hand(&self, at: u64) -> &[u8] {
-        match self.held(at) {
+    fn available(&self, at: u64) -> &[u8] {
+        match self.in_window(at) {
             Some(bytes) => bytes,
             None => self.search.probe.bytes(self.source, at),
         }
@@ -272,15 +272,15 @@ impl<'a> Resync<'a> {
 
     /// Whether this header's record, which begins `bytes`, is verified under one of the keys. `None` if the record
     /// is incomplete in `bytes`, or too long to be hashed at once.
-    fn checks_in(&self, bytes: &[u8], header: &Header) -> Option<bool> {
+    fn verified_in(&self, bytes: &[u8], header: &Header) -> Option<bool> {
         let is_short = header.hashed() <= LIMITS.search_piece_bytes as u64;
         let hashed = header.split(bytes).filter(|_| is_short)?;
         Some(key_of(self.keys, hashed).is_some())
     }
 
-    /// The same. Hashes in pieces if `at_hand` is `None`.
-    fn checks(&mut self, at_hand: Option<bool>, at: u64, header: &Header) -> Result<bool> {
-        match at_hand {
+    /// The same. Hashes in pieces if `available` is `None`.
+    fn is_verified(&mut self, available: Option<bool>, at: u64, header: &Header) -> Result<bool> {
+        match available {
             Some(checks) => Ok(checks),
             None => {
                 let (_, sums) = self.sums(at, header)?;
@@ -343,7 +343,7 @@ fn stored_checksum(source: &dyn Source, at: u64, header: &Header) -> Result<u64>
 }
 
 /// How many bytes the search tests together.
-const STRETCH_BYTES: usize = 16;
+const BLOCK_BYTES: usize = 16;
 
 /// The first position within the first `reach` bytes at which a record with a version-6 UUID and lengths that fit
 /// could begin. The file has `left` bytes from the first of `bytes` on.
@@ -355,23 +355,23 @@ fn next_candidate(bytes: &[u8], reach: usize, left: u64) -> Option<(usize, Heade
         let is_v6 = |version: &u8, variant: &u8| (version >> 4 == 6) & (variant >> 6 == 0b10);
         // Skips blocks without a candidate, without a branch for each byte.
         if let (Some(versions), Some(variants)) = (
-            versions.first_chunk::<STRETCH_BYTES>(),
-            variants.first_chunk::<STRETCH_BYTES>(),
+            versions.first_chunk::<BLOCK_BYTES>(),
+            variants.first_chunk::<BLOCK_BYTES>(),
         ) {
             let pairs = versions.iter().zip(variants);
             if !pairs.fold(false, |any, (version, variant)| {
                 any | is_v6(version, variant)
             }) {
-                from += STRETCH_BYTES;
+                from += BLOCK_BYTES;
                 continue;
             }
         }
         let mut pairs = versions
             .iter()
             .zip(variants)
-            .take((reach - from).min(STRETCH_BYTES));
+            .take((reach - from).min(BLOCK_BYTES));
         let Some(skip) = pairs.position(|(version, variant)| is_v6(version, variant)) else {
-            from += STRETCH_BYTES;
+            from += BLOCK_BYTES;
             continue;
         };
         let place = from + skip;
@@ -399,7 +399,7 @@ mod tests {
     }
 
     /// Rule 10, offset by offset, without a budget.
-    fn end_slowly(bytes: &[u8], start: usize, last: Option<[u8; UUID_BYTES]>) -> Found {
+    fn end_slowly(bytes: &[u8], start: usize, last: Option<[u8; UUID_BYTES]>) -> Resynced {
         let judged = |at: usize| {
             let header = structure(&bytes[at..], (bytes.len() - at) as u64).record()?;
             let checks = key_of(&[Key::DEFAULT], header.split(&bytes[at..]).unwrap()).is_some();
@@ -415,28 +415,28 @@ mod tests {
             .rposition(|byte| *byte != 0)
             .map_or(0, |at| at + 1);
         if let Some((end, _, header)) = judged(start) {
-            let checks = false;
+            let proven = false;
             if judged(end).is_some_and(|(_, checks, next)| checks && ascends(&next)) {
                 let end = End::Followed(end as u64);
-                return Found { end, checks };
+                return Resynced { end, proven };
             }
             if end >= data_end && header.split(&bytes[start..]).unwrap().1 != 0 {
                 let end = End::Lengths(end as u64);
-                return Found { end, checks };
+                return Resynced { end, proven };
             }
         }
-        let mut checks = false;
+        let mut proven = false;
         for at in start + 1..data_end {
             if let Some((_, true, header)) = judged(at) {
-                checks = true;
+                proven = true;
                 if ascends(&header) {
                     let end = End::Followed(at as u64);
-                    return Found { end, checks };
+                    return Resynced { end, proven };
                 }
             }
         }
         let end = End::Nothing(data_end as u64);
-        Found { end, checks }
+        Resynced { end, proven }
     }
 
     proptest! {

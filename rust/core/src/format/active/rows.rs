@@ -66,7 +66,7 @@ impl ActiveRows<'_> {
 
 /// A record with its stored checksum.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Stored<'a> {
+pub(crate) struct Record<'a> {
     pub(crate) uuid: [u8; UUID_BYTES],
     pub(crate) type_: &'a [u8],
     pub(crate) value: &'a [u8],
@@ -75,12 +75,12 @@ pub(crate) struct Stored<'a> {
 
 impl ActiveRows<'_> {
     /// A record whose value was read.
-    pub(super) fn stored(&self, row: usize) -> Stored<'_> {
+    pub(super) fn stored_record(&self, row: usize) -> Record<'_> {
         let record @ (offset, hashed) = self.record(row);
         let checksum = self.bytes.get(offset + hashed..);
         let checksum = checksum.and_then(|checksum| Cursor::new(checksum).u64_be());
         let (type_, value) = (self.type_bytes(record), self.value_bytes(record));
-        Stored {
+        Record {
             uuid: *self.uuid(record),
             type_,
             value,

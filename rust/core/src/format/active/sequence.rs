@@ -22,7 +22,7 @@ impl Sequence {
     }
 
     /// Sets the last UUID.
-    pub(in crate::format) const fn go_on_behind(&mut self, uuid: [u8; UUID_BYTES]) {
+    pub(in crate::format) const fn set_last(&mut self, uuid: [u8; UUID_BYTES]) {
         self.last = Some(uuid);
     }
 

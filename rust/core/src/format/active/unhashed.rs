@@ -25,7 +25,7 @@ impl Unhashed {
     }
 
     /// Hashes all of them. Returns (offset, length) and checksum of each, and leaves none.
-    pub(in crate::format) fn settle<'a>(
+    pub(in crate::format) fn hash_all<'a>(
         &'a mut self,
         key: &Key,
         buffer: &[u8],

@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::group::{Extent, Group, Stretch};
+use super::committed::Committed;
+use super::group::{Extent, Group, Input};
 use super::judge::{Fault, Structure, is_zero, key_of, structure, unused, verdict};
 use super::layout::{Header, MAX_HEADER_BYTES, UUID_BYTES, type_of};
-use super::resync::{End, Found, Resync, Search};
-use super::rows::{ActiveRows, Stored};
-use super::settled::Settled;
+use super::resync::{End, Resync, Resynced, Search};
+use super::rows::{ActiveRows, Record};
 use crate::bug::OrBug;
 use crate::checksum::Key;
 use crate::engine::{Advance, Budget, Carry, Driver, Eof, Options, Scan, Start, Types, UuidBounds};
@@ -32,15 +32,15 @@ struct State {
     /// Which key is the file's. Unknown until a record is verified under one of several.
     key: Option<usize>,
     /// Whether any record was verified.
-    checked: bool,
+    verified: bool,
     /// Bytes hashed in vain.
     budget: Budget,
     /// The batch limit: how many bytes may be hashed together after the next record. It is what was committed
     /// since the last failure. So a failure never wastes more hashing than what was good before it, and hostile
     /// files take linear time.
-    trust: u64,
+    batch_limit: u64,
     /// Damage up to `at` that may still grow.
-    held: Option<Span>,
+    pending: Option<Span>,
     /// Whether nothing verifies although the structure is sound.
     #[serde(default)]
     suspects_key: bool,
@@ -55,7 +55,7 @@ pub(crate) struct ActiveScan {
     state: State,
     search: Search,
     window: Window,
-    settled: Settled,
+    committed: Committed,
     group: Group,
     /// The offset that the positions in the group are relative to.
     base: u64,
@@ -80,7 +80,7 @@ impl ActiveWalk {
     }
 
     /// Begins a walk at `offset`. `last` is the last good UUID before it.
-    pub(super) fn behind(
+    pub(super) fn from(
         source: Arc<dyn Source>,
         options: &Options,
         offset: u64,
@@ -88,7 +88,7 @@ impl ActiveWalk {
     ) -> Result<Self> {
         let mut scan = ActiveScan::new(source, options, Start::Offset(offset))?;
         scan.state.last = last;
-        scan.state.checked = last.is_some();
+        scan.state.verified = last.is_some();
         Ok(Self::new(scan))
     }
 }
@@ -105,10 +105,10 @@ impl ActiveScan {
             at,
             last: None,
             key,
-            checked: false,
+            verified: false,
             budget: Budget::default(),
-            trust: u64::MAX,
-            held: None,
+            batch_limit: u64::MAX,
+            pending: None,
             suspects_key: false,
         };
         let state = match start {
@@ -133,7 +133,7 @@ impl ActiveScan {
             key: *key,
             search: Search::default(),
             window: Window::default(),
-            settled: Settled::resume(state.at, state.held),
+            committed: Committed::resume(state.at, state.pending),
             group: Group::default(),
             base: 0,
             bounds: UuidBounds::of(&options.filter),
@@ -169,7 +169,7 @@ impl ActiveScan {
         ActiveRows {
             base: self.base,
             bytes: self.window.bytes(&*self.source, self.base),
-            records: self.group.given(),
+            records: self.group.emitted(),
         }
     }
 
@@ -177,9 +177,9 @@ impl ActiveScan {
     ///
     /// # Errors
     /// The errors of `take`.
-    pub(crate) fn each_stored(&self, mut take: impl FnMut(Stored<'_>) -> Result<()>) -> Result<()> {
+    pub(crate) fn each_record(&self, mut take: impl FnMut(Record<'_>) -> Result<()>) -> Result<()> {
         let rows = self.active_rows();
-        (0..rows.len()).try_for_each(|row| take(rows.stored(row)))
+        (0..rows.len()).try_for_each(|row| take(rows.stored_record(row)))
     }
 
     fn hash_group(&mut self) {
@@ -188,7 +188,7 @@ impl ActiveScan {
             let first = self.group.first(bytes);
             match first.and_then(|first| key_of(&self.options.keys, first)) {
                 Some((place, key)) => (self.state.key, self.key) = (Some(place), key),
-                None => self.group.only_first(),
+                None => self.group.keep_first(),
             }
         }
         self.group.hash(&self.key, bytes);
@@ -209,8 +209,8 @@ impl ActiveScan {
         // The group is at least as long as each of its records.
         let too_large = self.options.values && len > self.options.record_bytes;
         // UUIDs ascend, so if the first and the last match, all between them do.
-        let wanted = self.bounds.contains(first) && self.bounds.contains(last);
-        if !self.group.is_sound() || !wanted || too_large {
+        let matches = self.bounds.contains(first) && self.bounds.contains(last);
+        if !self.group.is_sound() || !matches || too_large {
             return false;
         }
         debug_assert!(
@@ -222,17 +222,17 @@ impl ActiveScan {
             "a sound group has a record that judge refuses"
         );
         self.state.last = Some(*last);
-        self.state.checked = true;
+        self.state.verified = true;
         self.state.suspects_key = false;
-        self.state.trust = self.state.trust.saturating_add(len);
+        self.state.batch_limit = self.state.batch_limit.saturating_add(len);
         self.state.at = self.base + len;
         if self.types.are_all() {
-            self.settled.cover_run(self.base, extents);
-            self.group.give_all();
+            self.committed.cover_run(self.base, extents);
+            self.group.emit_all();
         } else {
-            self.settled.cover_records(self.base, extents);
+            self.committed.cover_records(self.base, extents);
             let types = &self.types;
-            self.group.give_those(|(offset, _)| {
+            self.group.emit_matching(|(offset, _)| {
                 let record = bytes.get(*offset..);
                 types.contain(type_of(record.or_bug_default("the record's bytes")))
             });
@@ -253,7 +253,7 @@ impl ActiveScan {
             let verdict = verdict(&header, &sums, self.state.last);
             if index > 0 && matches!(verdict, Err(Fault::Checksum { .. })) {
                 // The next step meets it again, first and alone, after the good records before it are emitted.
-                self.state.trust = 0;
+                self.state.batch_limit = 0;
                 return Ok(Advance::On);
             }
             if let Some(stop) = self.commit(position, &header, verdict)? {
@@ -273,37 +273,37 @@ impl ActiveScan {
         if let Err(fault @ Fault::Checksum { .. }) = verdict {
             return self.damage(fault, header.total()).map(Some);
         }
-        self.state.checked = true;
+        self.state.verified = true;
         self.state.suspects_key = false;
         let end = position + header.total();
         if let Err(fault) = verdict {
             if self.options.strict {
-                return self.after_given(|walk| walk.damage_error(fault)).map(Some);
+                return self.after_rows(|walk| walk.damage_error(fault)).map(Some);
             }
             self.cover(end, Kind::Corrupt, Some(fault.cause()));
         } else {
             if self.bounds.is_past(&header.uuid) {
                 return Ok(Some(Advance::End));
             }
-            let wanted = self.bounds.contains(&header.uuid) && self.is_type_wanted(position);
-            if wanted && self.options.values && header.total() > self.options.record_bytes {
+            let matches = self.bounds.contains(&header.uuid) && self.matches_type(position);
+            if matches && self.options.values && header.total() > self.options.record_bytes {
                 let too_large = |walk: &Self| walk.too_large(position, header);
-                return self.after_given(too_large).map(Some);
+                return self.after_rows(too_large).map(Some);
             }
             self.cover(end, Kind::Record, None);
             self.state.last = Some(header.uuid);
-            if wanted {
+            if matches {
                 let offset = saturating_usize(position - self.base);
-                self.group.give((offset, saturating_usize(header.hashed())));
+                self.group.emit((offset, saturating_usize(header.hashed())));
             }
         }
-        self.state.trust = self.state.trust.saturating_add(header.total());
+        self.state.batch_limit = self.state.batch_limit.saturating_add(header.total());
         Ok(None)
     }
 
     /// Fails, unless good records are still to be emitted. In that case the next step meets the same failure.
-    fn after_given(&self, error: impl FnOnce(&Self) -> Error) -> Result<Advance> {
-        if self.group.given().is_empty() {
+    fn after_rows(&self, error: impl FnOnce(&Self) -> Error) -> Result<Advance> {
+        if self.group.emitted().is_empty() {
             Err(error(self))
         } else {
             Ok(Advance::On)
@@ -353,7 +353,7 @@ impl ActiveScan {
             self.key = sums.key;
             if self.options.values
                 && self.bounds.contains(&header.uuid)
-                && self.is_type_wanted(at)
+                && self.matches_type(at)
                 && total <= self.options.record_bytes
             {
                 // Loads and hashes the bytes again, so that exactly the hashed bytes are returned.
@@ -372,17 +372,17 @@ impl ActiveScan {
     fn damage(&mut self, fault: Fault, hashed: u64) -> Result<Advance> {
         let (at, len, cause) = (self.state.at, self.source.len(), fault.cause());
         if at == 0 && cause == Cause::ChecksumMismatch {
-            self.state.suspects_key = self.resync().nothing_checks()?;
+            self.state.suspects_key = self.resync().nothing_verifies()?;
         }
         if self.options.strict && self.options.eof == Eof::Final {
             return Err(self.damage_error(fault));
         }
         let budget = self.state.budget;
         self.state.budget.spend(hashed);
-        self.state.trust = 0;
-        let Found { end: found, checks } = self.resync().end(at)?;
-        if checks {
-            self.state.checked = true;
+        self.state.batch_limit = 0;
+        let Resynced { end: found, proven } = self.resync().end(at)?;
+        if proven {
+            self.state.verified = true;
             self.state.suspects_key = false;
         }
         match found {
@@ -400,9 +400,9 @@ impl ActiveScan {
                     self.state.budget = budget;
                     return Ok(Advance::Wait);
                 }
-                let fate = match checks {
+                let fate = match proven {
                     true => Fate::Corrupt,
-                    false => Fate::of_tail(self.state.checked),
+                    false => Fate::of_tail(self.state.verified),
                 };
                 self.cover(end, fate.kind(cause), Some(cause));
                 if let End::Nothing(_) = found {
@@ -414,13 +414,13 @@ impl ActiveScan {
     }
 
     /// Whether the type of the record at `position` matches the filter. Its header is in the window.
-    fn is_type_wanted(&self, position: u64) -> bool {
+    fn matches_type(&self, position: u64) -> bool {
         let bytes = self.window.bytes(&*self.source, position);
         self.types.contain(type_of(bytes))
     }
 
     fn cover(&mut self, end: u64, kind: Kind, cause: Option<Cause>) {
-        self.settled.cover(end, kind, cause);
+        self.committed.cover(end, kind, cause);
         self.state.at = end.max(self.state.at);
     }
 
@@ -455,8 +455,8 @@ impl Scan for ActiveScan {
     }
 
     fn begin_step(&mut self) -> Result<()> {
-        self.group.take_back();
-        self.settled.clear();
+        self.group.emit_none();
+        self.committed.clear();
         Ok(())
     }
 
@@ -468,10 +468,10 @@ impl Scan for ActiveScan {
         let header_bytes = saturating_usize(len - at).min(MAX_HEADER_BYTES);
         self.window
             .load(&*self.source, at, header_bytes, self.options.window_bytes)?;
-        self.group.parse(&Stretch {
+        self.group.parse(&Input {
             bytes: self.window.bytes(&*self.source, at),
             left: len - at,
-            limit: self.state.trust.min(self.options.window_bytes as u64),
+            limit: self.state.batch_limit.min(self.options.window_bytes as u64),
             last: self.state.last,
         });
         self.base = at;
@@ -486,11 +486,11 @@ impl Scan for ActiveScan {
     }
 
     fn finish(&mut self) {
-        self.settled.finish();
+        self.committed.finish();
     }
 
     fn has_found(&self) -> bool {
-        !self.group.given().is_empty() || !self.settled.is_empty()
+        !self.group.emitted().is_empty() || !self.committed.is_empty()
     }
 
     fn rows(&self) -> ActiveRows<'_> {
@@ -498,11 +498,11 @@ impl Scan for ActiveScan {
     }
 
     fn spans(&self) -> &[Span] {
-        self.settled.spans(self.base, self.group.extents())
+        self.committed.spans(self.base, self.group.extents())
     }
 
     fn record_run(&self) -> Option<RecordRun> {
-        self.settled.run()
+        self.committed.run()
     }
 
     fn checked(&self) -> record::Checked {
@@ -515,7 +515,7 @@ impl Scan for ActiveScan {
 
     fn carry(&self, _: bool) -> Carry {
         Carry::of(&State {
-            held: self.settled.held(),
+            pending: self.committed.pending(),
             ..self.state.clone()
         })
     }

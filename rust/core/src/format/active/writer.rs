@@ -66,7 +66,7 @@ impl Writer {
             let rows = walk.rows();
             if let Some(Value::Uuid(uuid)) = rows.len().checked_sub(1).map(|row| rows.field(row, 0))
             {
-                self.sequence.go_on_behind(uuid);
+                self.sequence.set_last(uuid);
             }
             Ok(())
         })?;
@@ -76,7 +76,7 @@ impl Writer {
             return Ok(());
         }
         let last = self.sequence.last();
-        let within = || ActiveWalk::behind(source.clone(), &lenient, end.start + 1, last);
+        let within = || ActiveWalk::from(source.clone(), &lenient, end.start + 1, last);
         if end.kind == Kind::TornTail
             && options.flag(&ZERO_TORN_TAIL)
             && !self.found.wrong_key()
@@ -87,7 +87,7 @@ impl Writer {
             return self.sync();
         }
         let strict = lenient.strict(true);
-        let walk = ActiveWalk::behind(source, &strict, end.start, last);
+        let walk = ActiveWalk::from(source, &strict, end.start, last);
         Err(append::refusal(&self.out, walk))
     }
 
@@ -102,9 +102,9 @@ impl Writer {
         self.sequence.check(uuid)?;
         let record = encode_unhashed(self.out.buffer(), uuid.as_bytes(), type_, value)?;
         self.unhashed.push(record);
-        self.sequence.go_on_behind(uuid.into_bytes());
+        self.sequence.set_last(uuid.into_bytes());
         if self.unhashed.is_full() {
-            self.settle();
+            self.hash_all();
         }
         if self.out.is_full() {
             self.flush()?;
@@ -113,9 +113,9 @@ impl Writer {
     }
 
     /// Fills in the checksums of all records in the buffer.
-    fn settle(&mut self) {
+    fn hash_all(&mut self) {
         let buffer = self.out.buffer();
-        for ((start, len), checksum) in self.unhashed.settle(&self.key, buffer) {
+        for ((start, len), checksum) in self.unhashed.hash_all(&self.key, buffer) {
             put_checksum(buffer, start + len, checksum);
         }
     }
@@ -134,7 +134,7 @@ impl Writer {
     /// [`Error::Io`](crate::Error::Io). Unwritten bytes stay in the buffer, and the next flush writes them to
     /// their place.
     pub fn flush(&mut self) -> Result<()> {
-        self.settle();
+        self.hash_all();
         self.out.flush()
     }
 
@@ -144,7 +144,7 @@ impl Writer {
     /// [`Error::Io`](crate::Error::Io). After a failed sync the state of the disk is unknown, so every later call
     /// fails too. Open the file again: that walks it.
     pub fn sync(&mut self) -> Result<()> {
-        self.settle();
+        self.hash_all();
         self.out.sync()
     }
 
@@ -178,7 +178,7 @@ impl Writer {
 impl Drop for Writer {
     /// The appender writes what is left in the buffer.
     fn drop(&mut self) {
-        self.settle();
+        self.hash_all();
     }
 }
 

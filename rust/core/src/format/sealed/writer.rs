@@ -15,7 +15,7 @@ use crate::checksum::{Incremental, Key};
 use crate::cursor::fields;
 use crate::engine::{self, Interrupt, WriteOptions};
 use crate::error::{Error, Result};
-use crate::format::active::{Sequence, Stored, Unhashed, encode_message};
+use crate::format::active::{Record, Sequence, Unhashed, encode_message};
 use crate::output::{NewFile, Spool};
 use crate::record::{Column, RecordId, Value};
 use crate::saturating::saturating_usize;
@@ -105,7 +105,7 @@ impl Writer {
         self.unhashed.push((start, self.scratch.len() - start));
         self.enter(uuid, self.scratch.len() - start - UUID_BYTES);
         if self.unhashed.is_full() {
-            self.settle()?;
+            self.hash_pending()?;
         }
         self.flush_if_full()
     }
@@ -114,10 +114,10 @@ impl Writer {
     ///
     /// # Errors
     /// As [`append`](Self::append).
-    pub(crate) fn append_stored(&mut self, record: &Stored<'_>) -> Result<()> {
+    pub(crate) fn append_record(&mut self, record: &Record<'_>) -> Result<()> {
         let uuid = Uuid::from_bytes(record.uuid);
         self.check_next(&uuid)?;
-        self.settle()?;
+        self.hash_pending()?;
         let before = self.messages.buffer().len();
         encode_message(self.messages.buffer(), record.type_, record.value)?;
         let len = self.messages.buffer().len() - before;
@@ -143,13 +143,13 @@ impl Writer {
         entries.extend_from_slice(uuid.as_bytes());
         entries.extend_from_slice(&self.data_bytes.to_be_bytes());
         self.data_bytes += len as u64;
-        self.sequence.go_on_behind(uuid.into_bytes());
+        self.sequence.set_last(uuid.into_bytes());
     }
 
     /// Hashes the messages that are still to be hashed, and puts them behind the others.
-    fn settle(&mut self) -> Result<()> {
+    fn hash_pending(&mut self) -> Result<()> {
         let (messages, checksums) = (self.messages.buffer(), self.checksums.buffer());
-        for ((start, len), checksum) in self.unhashed.settle(&self.key, &self.scratch) {
+        for ((start, len), checksum) in self.unhashed.hash_all(&self.key, &self.scratch) {
             let message = self.scratch.get(start + UUID_BYTES..start + len);
             messages.extend_from_slice(message.or_bug("a message within what was laid out")?);
             checksums.extend_from_slice(&checksum.to_be_bytes());
@@ -178,7 +178,7 @@ impl Writer {
     /// # Errors
     /// [`Error::Bug`].
     pub(crate) fn set_key(&mut self, key: Key) -> Result<()> {
-        self.settle()?;
+        self.hash_pending()?;
         self.key = key;
         Ok(())
     }
@@ -204,7 +204,7 @@ impl Writer {
 
     /// Writes the whole file, and gives it back to be read: it does not have its name yet.
     pub(crate) fn assemble(&mut self) -> Result<FileSource> {
-        self.settle()?;
+        self.hash_pending()?;
         let mut new = match self.new.take() {
             Some(new) => new,
             None => NewFile::create(&self.path, self.overwrite)?,
@@ -217,7 +217,7 @@ impl Writer {
 
     /// The checksums that were given, in the order of the messages.
     pub(crate) fn checksums(&mut self) -> Result<FileSource> {
-        self.settle()?;
+        self.hash_pending()?;
         self.checksums.source()
     }
 
@@ -314,7 +314,7 @@ impl engine::Writer for Writer {
 
     /// Nothing of the file can be seen before it is closed; what is buffered is put aside.
     fn flush(&mut self) -> Result<()> {
-        self.settle()?;
+        self.hash_pending()?;
         self.entries.flush()?;
         self.messages.flush()?;
         self.checksums.flush()

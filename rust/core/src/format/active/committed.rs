@@ -8,18 +8,18 @@ use crate::ledger::{Cause, Kind, RecordRun, Span, Tiling};
 /// The ledger ranges that a step commits, and the pending one. If they are a whole group of records, as they
 /// nearly always are, they are built only on request.
 #[derive(Debug)]
-pub(super) struct Settled {
+pub(super) struct Committed {
     tiling: Tiling,
     spans: Vec<Span>,
     run: Option<RecordRun>,
     run_spans: OnceLock<Vec<Span>>,
 }
 
-impl Settled {
-    /// Resumes at `offset`, where the pending range `held` ends.
-    pub(super) const fn resume(offset: u64, held: Option<Span>) -> Self {
+impl Committed {
+    /// Resumes at `offset`, where the pending range `pending` ends.
+    pub(super) const fn resume(offset: u64, pending: Option<Span>) -> Self {
         Self {
-            tiling: Tiling::resume(offset, held),
+            tiling: Tiling::resume(offset, pending),
             spans: Vec::new(),
             run: None,
             run_spans: OnceLock::new(),
@@ -39,7 +39,7 @@ impl Settled {
     }
 
     /// The pending range, which may still grow.
-    pub(super) const fn held(&self) -> Option<Span> {
+    pub(super) const fn pending(&self) -> Option<Span> {
         self.tiling.held()
     }
 
