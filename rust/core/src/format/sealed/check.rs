@@ -1,4 +1,4 @@
-//! Reads what rules 15 and 16 ask for, and has `judge` decide, for walks and look-ups alike.
+//! Reads what rules 15 and 16 need, and lets `judge` decide. Walks and look-ups share it.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,30 +13,30 @@ use crate::engine::Budget;
 use crate::error::Result;
 use crate::limits::LIMITS;
 
-/// A look at a message counts as so many bytes where it is near the one before, and where it has to be fetched.
+/// What the budget charges for a look at a message near the one before, and for one elsewhere, in bytes.
 const NEAR_COST: u64 = 64;
 const FAR_COST: u64 = 512;
-/// A message so near behind where the one that was looked at before begins needs no fetching.
+/// A message that begins at most this far after the last one that was looked at costs no read.
 const NEAR_BYTES: u64 = 4 << 10;
 
-/// What searching has cost, and where the next look is measured from: near by, it is cheap. A walk that is resumed needs both,
-/// or it would give up elsewhere than one in one go.
+/// What searching has cost, and the position that the next look is measured from (a near look is cheap). A resumed
+/// walk needs both, to give up exactly where an uninterrupted walk would.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Effort {
     /// Bytes hashed in vain.
     pub(super) budget: Budget,
-    /// Where what was looked at last begins.
+    /// The beginning of the message that was looked at last.
     pub(super) looked_at: u64,
 }
 
 impl Effort {
-    /// Forgets what was done since `before`: it will be done again.
+    /// Restores the effort to `before`, because the work since then will be done again.
     pub(super) const fn take_back(&mut self, before: Self) {
         self.budget.take_back(before.budget);
         self.looked_at = before.looked_at;
     }
 
-    /// What a look at the message at `at` costs, which is the last one now.
+    /// Returns the cost of a look at the message at `at`, and makes it the last one.
     fn look(&mut self, at: u64) -> u64 {
         let near = self.looked_at..=self.looked_at.saturating_add(NEAR_BYTES);
         self.looked_at = at;
@@ -48,32 +48,32 @@ impl Effort {
     }
 }
 
-/// The next entry that is evidence: what was found when it was last looked for.
+/// The next entry that is evidence, as found by the last search for one.
 #[derive(Clone, Copy, Debug)]
 struct Evidence {
-    /// Entries from this one on were looked at.
+    /// The search began with this entry.
     from: u64,
-    /// Its number and UUID, if there is one.
+    /// The number and UUID of the evidence, if there is any.
     next: Option<(u64, [u8; UUID_BYTES])>,
 }
 
-/// Checks messages of one file.
+/// Checks the messages of one file.
 pub(super) struct Checker {
     pub(super) reader: Reader,
-    /// Reads entries ahead of those that are being checked.
+    /// Reads entries ahead of the ones being checked.
     scout: Reader,
     pub(super) front: Front,
     pub(super) effort: Effort,
-    /// What the looks of the check that is going on cost.
+    /// The cost of all looks of the current check.
     cost: u64,
     evidence: Option<Evidence>,
-    /// Made when it is first needed: a look-up needs none.
+    /// Created on first use. A look-up needs none.
     pub(super) run: Option<Box<Run>>,
     pub(super) trust: Trust,
 }
 
 impl Checker {
-    /// Reads by two of these readers.
+    /// Creates a checker. It opens two readers with `reader`.
     pub(super) fn new(segment: &Segment, reader: fn(&Segment) -> Reader) -> Self {
         Self {
             reader: reader(segment),
@@ -87,7 +87,7 @@ impl Checker {
         }
     }
 
-    /// Whether the message of an entry counts if it stands at its offset: rule 15 with a trailer, rule 16 without.
+    /// The verdict on an entry's message at its own offset: rule 15 with a trailer, rule 16 without.
     pub(super) fn check(&mut self, entry: &Entry, prior: &Prior) -> Result<Judged<Message>> {
         if let Err(fault) = judge::in_bounds(&self.front, entry.offset) {
             return Ok(Err(fault));
@@ -108,13 +108,13 @@ impl Checker {
         Ok(checked)
     }
 
-    /// What stands at `at`, its cost noted.
+    /// Parses the message at `at`, and charges the look.
     fn look(&mut self, at: u64) -> Result<Parsed> {
         self.cost += self.effort.look(at);
         self.reader.header(at)
     }
 
-    /// With a trailer, by its checksum.
+    /// The check with a trailer: by checksum.
     fn check_by_checksum(
         &mut self,
         entry: &Entry,
@@ -138,7 +138,7 @@ impl Checker {
         Ok(judged)
     }
 
-    /// Without a trailer, by what the entries around it say.
+    /// The check without a trailer: by the entries around it.
     fn check_by_structure(&mut self, entry: &Entry, prior: &Prior) -> Result<Judged<Message>> {
         let number = entry.number;
         let ordered = match judge::ascends(&entry.uuid, prior) {
@@ -158,7 +158,7 @@ impl Checker {
         Ok(judge::confirmed(end, expected, next_fits).map(|()| message))
     }
 
-    /// What stands at an entry's offset, as its message, if it does not overlap the one before.
+    /// Parses the message at an entry's offset, unless it overlaps the one before.
     fn parse(&mut self, entry: &Entry, prior: &Prior) -> Result<Judged<Message>> {
         if let Err(fault) = judge::no_overlap(entry.offset, prior) {
             return Ok(Err(fault));
@@ -169,7 +169,7 @@ impl Checker {
         Ok(judge::message(entry, self.look(entry.offset)?))
     }
 
-    /// Whether what stands at `end` ends where the entry after the next begins. The last entry has no next.
+    /// Whether the message at `end` ends where the entry after the next begins. The last entry has no next.
     fn does_next_fit(&mut self, number: u64, end: u64) -> Result<bool> {
         if number + 1 >= self.front.entries || end >= self.front.data_end {
             return Ok(false);
@@ -179,7 +179,7 @@ impl Checker {
         Ok(parsed.is_ok_and(|header| end + header.total() == expected))
     }
 
-    /// The UUID of the next entry behind this one whose offset is in bounds and whose UUID is of version 6.
+    /// The UUID of the next entry after this one whose offset is in bounds and whose UUID is of version 6.
     fn next_evidence(&mut self, number: u64) -> Result<Option<[u8; UUID_BYTES]>> {
         let known = self.evidence.filter(|known| {
             known.from <= number && known.next.is_none_or(|(next, _)| number < next)
@@ -200,7 +200,7 @@ impl Checker {
             if (number - from) % POLL_EVERY == POLL_EVERY - 1 {
                 self.reader.options.poll()?;
             }
-            // The next one or two are in view already.
+            // The next one or two entries are in the window already.
             let reader = if number <= from + 1 {
                 &mut self.reader
             } else {
@@ -214,11 +214,11 @@ impl Checker {
         Ok(None)
     }
 
-    /// Makes what is handed out of a message that counts part of the reader's window: its lengths and type, and its value where
-    /// values are wanted. Gives how many bytes that is. Moves the window, unless they are there already.
+    /// Loads what is emitted of a message into the reader's window: its lengths and type, and its value if values
+    /// are wanted. Returns how many bytes that is. The window moves only if they are not in it yet.
     ///
     /// # Errors
-    /// [`Error::Limit`] for a message that is larger than what is to be given out.
+    /// [`Error::Limit`] for a message that is larger than may be emitted.
     pub(super) fn bring_checked(&mut self, message: &Message) -> Result<u64> {
         let (position, total) = (message.position, message.header.total());
         self.reader.admit(message)?;
@@ -228,7 +228,7 @@ impl Checker {
         }
         self.reader.bring_whole(position, len)?;
         if let Some(trailer) = self.front.trailer.filter(|_| self.reader.options.values) {
-            // What is handed out is what is hashed: these very bytes, once more.
+            // Loads and hashes the bytes again, so that exactly the hashed bytes are emitted.
             let stored = self.reader.checksum(&trailer, message.number)?;
             if self.reader.hash(&message.uuid, position, total)? != stored {
                 return Err(self.reader.changed(position));
@@ -237,9 +237,9 @@ impl Checker {
         Ok(len)
     }
 
-    /// Whether nothing in front of an entry whose message checks at its own offset can keep the walk from giving it: with
-    /// checksums if the entry before it is smaller; without, and only in an index that ascends, if the message before it ends
-    /// where it begins.
+    /// Whether no earlier entry can keep the walk from returning this one, whose message is good at its own
+    /// offset. With checksums: the entry before has a smaller UUID. Without: the index ascends, and the message
+    /// before ends where this one begins.
     pub(super) fn stands_alone(&mut self, entry: &Entry) -> Result<bool> {
         let Some(before) = entry.number.checked_sub(1) else {
             return Ok(true);
@@ -255,13 +255,13 @@ impl Checker {
         Ok(parsed.is_ok_and(|header| before.offset + header.total() == entry.offset))
     }
 
-    /// Entry number `number`, wherever the checking is.
+    /// Entry number `number`, read without moving the window of the check.
     pub(super) fn entry_elsewhere(&mut self, number: u64) -> Result<Entry> {
         self.scout.entry(number)
     }
 
-    /// The messages of entry number `number` and of those behind it, at most `most`, that [`check`](Self::check) would find good
-    /// one after the other: as far as that can be told at once, of what is in view and stands directly behind the last good one.
+    /// Checks up to `most` messages together, from entry `number` on. Returns the ones that [`check`](Self::check)
+    /// would find good one after the other, as far as the window shows them directly after the last good one.
     pub(super) fn check_run(
         &mut self,
         number: u64,

@@ -1,4 +1,4 @@
-//! Whether a file is a sealed segment, by a few short looks at it.
+//! Detects a sealed segment by a few short reads.
 
 use super::index::{TERMINATOR, Told, read_array, told};
 use super::layout::{ENTRY_BYTES, Entry, Header, MAX_HEADER_BYTES};
@@ -9,8 +9,8 @@ use crate::saturating::saturating_usize;
 use crate::source::{Source, Window};
 use crate::uuid6;
 
-/// Certainly, if the trailer's key check is right under one of the keys; likely by its magic and count, or, without a trailer, if
-/// entry 0 leads behind a terminator and to a message.
+/// The trailer's key check under one of the keys makes it certain. Its magic and count make it likely. Without a
+/// trailer, entry 0 makes it likely if its offset is after a terminator and leads to a message.
 pub(super) fn detect(source: &dyn Source, options: &Options) -> Result<Likelihood> {
     if source.len() < ENTRY_BYTES as u64 {
         return Ok(Likelihood::No);
@@ -26,7 +26,7 @@ pub(super) fn detect(source: &dyn Source, options: &Options) -> Result<Likelihoo
             continue;
         };
         if trailer.key_check_is_right {
-            let reason = "the key check of its trailer is right".to_owned();
+            let reason = "the key check of its trailer matches".to_owned();
             return Ok(Likelihood::Certain(reason));
         }
         is_under_another_key = true;
@@ -48,7 +48,7 @@ pub(super) fn detect(source: &dyn Source, options: &Options) -> Result<Likelihoo
     let len = saturating_usize(left).min(MAX_HEADER_BYTES);
     let mut window = Window::default();
     let header = Header::parse(window.exact(source, data_start, len, len)?, left);
-    let reason = "the first entry of its index leads behind a terminator and to a message";
+    let reason = "the first entry of its index names a message after a terminator";
     Ok(match header {
         Ok(_) => Likelihood::Likely(reason.to_owned()),
         Err(_) => Likelihood::No,

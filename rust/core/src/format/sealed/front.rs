@@ -1,4 +1,4 @@
-//! What is known of a segment before any message is looked at: where its index, its data and its trailer are.
+//! What is known of a segment before any message is read: where its index, data and trailer are.
 
 use std::sync::Arc;
 
@@ -13,46 +13,47 @@ use crate::record::Checked;
 use crate::source::Source;
 use crate::uuid6;
 
-/// Where the parts of a segment are. In a sound file, finding out takes a few short reads, however many messages there are.
+/// The offsets of a segment's sections. In a sound file a few short reads find them, however many messages there
+/// are.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Front {
     /// The file's length.
     pub(super) len: u64,
     /// The number of entries.
     pub(super) entries: u64,
-    /// Where the first message can begin: behind the terminator.
+    /// Where the first message can begin: after the terminator.
     pub(super) data_start: u64,
-    /// Where the data ends: in front of the trailer, or of what there is of one, or of the file's end.
+    /// Where the data ends: before the trailer or the beginning of one, else at the end of the file.
     pub(super) data_end: u64,
     /// The file's key.
     pub(super) key: Key,
-    /// Whether the terminator is zeros.
+    /// Whether the terminator is all zeros.
     pub(super) terminator_is_zero: bool,
     pub(super) trailer: Option<Trailer>,
-    /// Why nothing of the file can be read at all.
+    /// Why nothing in the file can be read, if so.
     pub(super) unreadable: Option<Cause>,
 }
 
 impl Front {
-    /// Whether what stands behind the data is the beginning of a trailer.
+    /// Whether the data is followed by the beginning of a trailer.
     pub(super) const fn is_torn(&self) -> bool {
         self.trailer.is_none() && self.data_end < self.len
     }
 
-    /// Whether the file says itself that this is its key.
+    /// Whether the file itself confirms this key.
     pub(super) fn is_key_certain(&self) -> bool {
         self.trailer
             .is_some_and(|trailer| trailer.key_check_is_right)
     }
 
-    /// Whether a key that is not the file's would look like this, as far as can be told without the index hash.
+    /// Whether the file may be under another key, judged without the index hash.
     pub(super) fn may_be_under_another_key(&self) -> bool {
         self.trailer.is_some_and(|trailer| {
             !trailer.key_check_is_right && trailer.count_is_right && trailer.magic_is_right
         })
     }
 
-    /// Where an entry begins; behind the last, the terminator.
+    /// The offset of an entry. After the last entry: of the terminator.
     pub(super) const fn entry_at(&self, number: u64) -> u64 {
         number * ENTRY_BYTES as u64
     }
@@ -69,7 +70,7 @@ impl Front {
         }
     }
 
-    /// Why nothing of the file can be read.
+    /// Why nothing in the file can be read.
     pub(super) fn unreadable_finding(&self, cause: Cause) -> Finding {
         match cause {
             Cause::TruncatedHeader => Finding::Number {
@@ -80,26 +81,26 @@ impl Front {
             },
             cause => Finding::words(
                 cause,
-                "24 zero bytes at a multiple of 24, behind the entries of an index",
+                "24 zero bytes at a multiple of 24, after the entries of an index",
                 "none in the whole file",
             ),
         }
     }
 }
 
-/// What reading the whole index once, and none of the messages, proves about it.
+/// What one pass over the whole index proves, without reading messages.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Survey {
-    /// Every UUID is of version 6 and greater than the one before, every offset in bounds and greater than the one before: so
-    /// a search among the entries finds each that is there.
+    /// Every UUID is of version 6 and greater than the one before, and every offset is in bounds and greater than
+    /// the one before. So a search among the entries finds every UUID that is there.
     pub(super) ascends: bool,
-    /// The index hash of what is in the file; `None` without a trailer.
+    /// The index hash, computed from the file's bytes. `None` without a trailer.
     pub(super) hash: Option<u64>,
-    /// It and the key check are right, so the entries are those that were written; false without a trailer.
+    /// The index hash and the key check match, so the entries are as they were written. False without a trailer.
     pub(super) is_proven: bool,
 }
 
-/// One open segment: its bytes, how they are read, and where its parts are.
+/// One open segment: its bytes, its options and the offsets of its sections.
 #[derive(Clone)]
 pub(super) struct Segment {
     pub(super) source: Arc<dyn Source>,
@@ -108,7 +109,7 @@ pub(super) struct Segment {
 }
 
 impl Segment {
-    /// The index hash of what is in the file; `None` without a trailer.
+    /// The index hash, computed from the file's bytes. `None` without a trailer.
     pub(super) fn index_hash(&self) -> Result<Option<u64>> {
         let Front { key, entries, .. } = &self.front;
         let Some(trailer) = &self.front.trailer else {
@@ -121,20 +122,20 @@ impl Segment {
         index_hash(source, options, key, terminator, checksums).map(Some)
     }
 
-    /// Whether the trailer's index hash is that of what is in the file.
+    /// Whether the trailer's index hash matches the file's bytes.
     pub(super) fn is_index_hash_right(&self) -> Result<bool> {
         let stored = self.front.trailer.map(|trailer| trailer.foot.index_hash);
         Ok(stored.is_some() && self.index_hash()? == stored)
     }
 
-    /// Reads the index once, and shows `look` each entry.
+    /// Reads the index once, and passes each entry to `look`.
     pub(super) fn survey(&self, mut look: impl FnMut(&Entry)) -> Result<Survey> {
         let (source, options, front) = (&*self.source, &self.options, &self.front);
         let (mut ascends, mut last, mut numbers) = (true, None::<Entry>, 0..front.entries);
         let mut hasher = Incremental::new(&front.key);
         each_piece(source, options, 0, front.data_start, |bytes| {
             hasher.update(bytes);
-            // Behind the entries stands the terminator.
+            // The terminator follows the entries.
             for (entry, number) in bytes.as_chunks().0.iter().zip(&mut numbers) {
                 let entry = Entry::parse(number, entry);
                 look(&entry);

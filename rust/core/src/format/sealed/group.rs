@@ -1,5 +1,4 @@
-//! Looking for several UUIDs in turns in a segment that is in memory: what each waits for from there, all of a group wait for
-//! together.
+//! Looks up several UUIDs in turns, in a segment that is in memory. Their waits for memory overlap.
 
 use super::check::Checker;
 use super::front::Front;
@@ -16,28 +15,28 @@ use crate::limits::LIMITS;
 use crate::prefetch::{CACHE_LINE_BYTES, prefetch_read, prefetch_run};
 use crate::saturating::saturating_usize;
 
-/// How much of a message is asked for before its length is known, at most.
+/// The most bytes of a message to prefetch before its length is known.
 const MAX_AHEAD_BYTES: usize = 512;
 
-/// What looking for several takes, kept from one time to the next.
+/// The state of a group of look-ups. It is reused, to save allocations.
 #[derive(Debug, Default)]
 pub(super) struct Group {
     searches: Vec<Search>,
     found: Vec<Found>,
-    /// Offsets that are asked for next. Put together first: what is between two requests keeps the processor from having more
-    /// of them going on, since each may wait for its address to be translated.
+    /// Offsets to prefetch next. They are collected first: work between two requests would let the processor have
+    /// fewer in flight, since each may wait for its address to be translated.
     ahead: Vec<usize>,
-    /// UUIDs and their messages, one behind the other, and where each is.
+    /// UUIDs and their messages, adjacent, and the extent of each.
     bytes: Vec<u8>,
     extents: Vec<(usize, usize)>,
     claims: Vec<(usize, Claim)>,
     batch: Batch,
     hashes: Vec<u64>,
-    /// How long the last message was, in bytes.
+    /// The length of the last message, in bytes.
     usual: usize,
 }
 
-/// What a search came to.
+/// The result of one search.
 #[derive(Clone, Copy, Debug)]
 struct Found {
     /// The entry that has the UUID, if one has.
@@ -77,7 +76,7 @@ impl<'a> Memory<'a> {
             .or_bug_default("an offset within the file")
     }
 
-    /// Asks for what stands at these offsets, and forgets them.
+    /// Prefetches the bytes at these offsets, and clears the list.
     fn prefetch(&self, offsets: &mut Vec<usize>) {
         offsets
             .iter()
@@ -86,14 +85,14 @@ impl<'a> Memory<'a> {
     }
 }
 
-/// A number of the file as a place in memory; what is too large for one is nowhere.
+/// An offset of the file as an index into memory. Saturates if it is too large.
 fn place(at: u64) -> usize {
     saturating_usize(at)
 }
 
 impl Group {
-    /// Looks for these UUIDs, at most [`Limits::lookup_group`](crate::limits::Limits::lookup_group), in the segment that `bytes` are, and hands what that comes to to `take`, in
-    /// their order.
+    /// Looks up these UUIDs, at most [`Limits::lookup_group`](crate::limits::Limits::lookup_group), in the segment
+    /// `bytes`. Passes each result to `take`, in their order.
     pub(super) fn find(
         &mut self,
         proof: &Proof,
@@ -117,7 +116,7 @@ impl Group {
         Ok(())
     }
 
-    /// Searches for all of them, a look each in turns.
+    /// Searches for all of them in turns, one look each.
     fn search(
         &mut self,
         proof: &Proof,
@@ -152,8 +151,8 @@ impl Group {
         Ok(())
     }
 
-    /// Asks for what a search that is about to end will come to, with nothing else to wait for: for where the message and its
-    /// checksum should be, and the ones beside them.
+    /// Prefetches the likely target of a search that is about to end: where the message and its checksum should
+    /// be, and their neighbours.
     fn ask_about(&mut self, front: &Front, Near { number, offset }: Near) {
         let usual = self.usual.min(MAX_AHEAD_BYTES / 3);
         let from = place(offset).saturating_sub(usual);
@@ -163,7 +162,7 @@ impl Group {
         self.ahead.extend(checksum.map(place));
     }
 
-    /// Asks for the messages of the entries that were found.
+    /// Prefetches the messages of the entries that were found.
     fn fetch(&mut self, front: &Front, memory: Memory<'_>) {
         self.found.clear();
         for search in &self.searches {
@@ -179,13 +178,13 @@ impl Group {
         memory.prefetch(&mut self.ahead);
         let usual = self.usual.min(MAX_AHEAD_BYTES);
         for entry in self.found.iter().filter_map(|found| found.entry) {
-            // The first line is asked for.
+            // The first cache line was prefetched before.
             let behind = place(entry.offset).saturating_add(CACHE_LINE_BYTES);
             prefetch_run(memory.bytes, behind, usual.saturating_sub(CACHE_LINE_BYTES));
         }
     }
 
-    /// Checks short messages together. What is not good for certain is to be checked by itself.
+    /// Verifies short messages together. A message that is not certainly good is left to be checked by itself.
     fn check_short(&mut self, front: &Front, memory: Memory<'_>) {
         self.bytes.clear();
         self.extents.clear();
@@ -232,7 +231,7 @@ impl Group {
     }
 }
 
-/// Adds the offsets of what a search looks at next.
+/// Adds the offsets that a search looks at next.
 fn ask_next(search: &Search, ahead: &mut Vec<usize>) {
     let offset = |number: u64| place(number).saturating_mul(ENTRY_BYTES);
     match (search.few(), search.place()) {

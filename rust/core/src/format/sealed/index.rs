@@ -1,4 +1,4 @@
-//! The index as a whole: how many entries there are, its hash, and going through it in pieces.
+//! The index as a whole: its number of entries, its hash, and reading it in pieces.
 
 use std::ops::Range;
 
@@ -12,17 +12,17 @@ use crate::saturating::saturating_usize;
 use crate::source::{Source, Window};
 use crate::uuid6;
 
-/// How many entries are gone through between two looks at whether to stop.
+/// How many entries are read between two polls of the interrupt.
 pub(super) const POLL_EVERY: u64 = 1 << 12;
 
 const ENTRY: u64 = ENTRY_BYTES as u64;
-/// What stands behind the last entry.
+/// The bytes after the last entry.
 pub(super) const TERMINATOR: [u8; ENTRY_BYTES] = [0; ENTRY_BYTES];
-/// An index of no entries, and the trailer's fixed part.
+/// The length of an index without entries and the trailer's fixed part.
 const EMPTY_BYTES: u64 = 56;
 
-/// How many entries the index has, if anything tells; the file has at least one entry's length. In a sound file that takes
-/// a look at its two ends.
+/// The number of entries, if it can be determined (rule 13). The file is at least one entry long. In a sound file
+/// that takes a look at its two ends.
 pub(super) fn count_entries(source: &dyn Source, options: &Options) -> Result<Option<u64>> {
     match told(source)? {
         Told::Count(count) => Ok(Some(count)),
@@ -31,17 +31,17 @@ pub(super) fn count_entries(source: &dyn Source, options: &Options) -> Result<Op
     }
 }
 
-/// What the file's two ends say about the number of entries.
+/// What the two ends of the file say about the number of entries.
 pub(super) enum Told {
-    /// The number.
+    /// The number, confirmed by a terminator.
     Count(u64),
-    /// Entry 0's offset says so, but no terminator stands in front of it.
+    /// The number by entry 0's offset, without a terminator before it.
     Unproven(u64),
-    /// Nothing.
+    /// Neither says a number.
     Nothing,
 }
 
-/// Asks the trailer's count, and then entry 0's offset.
+/// Uses the trailer's count, else entry 0's offset.
 pub(super) fn told(source: &dyn Source) -> Result<Told> {
     let len = source.len();
     let first = read_array::<ENTRY_BYTES>(source, 0)?;
@@ -85,7 +85,7 @@ fn all_version_6(source: &dyn Source, options: &Options, count: u64) -> Result<b
     Ok(all)
 }
 
-/// The number of entries in front of the first terminator.
+/// The number of entries before the first terminator.
 fn first_terminator(source: &dyn Source, options: &Options) -> Result<Option<u64>> {
     let (mut count, mut found) = (0, false);
     let whole = source.len() / ENTRY * ENTRY;
@@ -99,7 +99,7 @@ fn first_terminator(source: &dyn Source, options: &Options) -> Result<Option<u64
     Ok(found.then_some(count))
 }
 
-/// Shows `look` the bytes from `start` to `end` in pieces of whole entries, until it has seen enough.
+/// Passes the bytes from `start` to `end` to `look` in pieces of whole entries, until it breaks.
 pub(super) fn each_piece(
     source: &dyn Source,
     options: &Options,
@@ -121,8 +121,8 @@ pub(super) fn each_piece(
     Ok(())
 }
 
-/// The index hash: of the entries in front of this offset, these bytes as the terminator that stands there, and the checksums in this
-/// range.
+/// The index hash: of the entries before this offset, of these bytes as the terminator there, and of the checksums
+/// in this range.
 pub(super) fn index_hash(
     source: &dyn Source,
     options: &Options,
@@ -141,7 +141,7 @@ pub(super) fn index_hash(
     Ok(hasher.finish())
 }
 
-/// The `N` bytes at `at`; the caller has made sure that they are within the source.
+/// The `N` bytes at `at`. The caller makes sure that they are within the source.
 pub(super) fn read_array<const N: usize>(source: &dyn Source, at: u64) -> Result<[u8; N]> {
     let mut bytes = [0; N];
     source.read_exact_at(at, &mut bytes)?;

@@ -1,4 +1,4 @@
-//! Whether an entry's message counts: the checks of rules 15 and 16, and nothing that reads.
+//! The verdict on an entry's message: the checks of rules 15 and 16. Reads nothing.
 
 use uuid::Uuid;
 
@@ -9,19 +9,19 @@ use crate::error::Finding;
 use crate::ledger::Cause;
 use crate::uuid6;
 
-/// What is judged, or why it does not count.
+/// A good value, or the fault that makes it damage.
 pub(super) type Judged<T> = std::result::Result<T, Fault>;
 
-/// What came before an entry: the last good message.
+/// The state before an entry: the last good message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Prior {
     pub(super) last: Option<[u8; UUID_BYTES]>,
-    /// Where it ends; before the first, where the data begins.
+    /// Where it ends. Before the first message: where the data begins.
     pub(super) end: u64,
 }
 
 impl Prior {
-    /// Nothing came before.
+    /// The state before the first message.
     pub(super) const fn nothing(front: &Front) -> Self {
         Self {
             last: None,
@@ -30,13 +30,13 @@ impl Prior {
     }
 }
 
-/// Why an entry's message does not count. The numbers are those that its [`Finding`] shows.
+/// Why an entry's message is not good. The numbers are the ones that its [`Finding`] shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
     OutOfBounds,
     /// It begins before the last good message ends.
     Overlap,
-    /// It leaves the data.
+    /// It extends past the end of the data.
     Short(Short),
     Checksum {
         stored: u64,
@@ -45,14 +45,14 @@ pub(super) enum Fault {
     BadUuid,
     /// Its UUID is not greater than this one, the last good one.
     NotAbove([u8; UUID_BYTES]),
-    /// Its UUID is greater than this one, which comes behind it.
+    /// Its UUID is greater than this one, which comes later.
     Ahead([u8; UUID_BYTES]),
-    /// It ends here, and neither of the next two entries bears that out.
+    /// It ends here, and neither of the next two entries confirms that.
     Unconfirmed {
         end: u64,
         expected: u64,
     },
-    /// Too much was hashed in vain already.
+    /// The search budget is used up.
     SearchLimit,
 }
 
@@ -70,7 +70,7 @@ impl Fault {
         }
     }
 
-    /// The numbers for a person.
+    /// The expected and actual values, as text for people.
     pub(super) fn finding(self, front: &Front, entry: &Entry, prior: &Prior) -> Finding {
         let Entry { uuid, offset, .. } = *entry;
         let cause = self.cause();
@@ -121,7 +121,7 @@ impl Fault {
             Self::SearchLimit => (
                 format!("at most {} bytes hashed in vain", Budget::total(front.len)),
                 format!(
-                    "an index whose entries would take more: {name} and those behind it are not looked at"
+                    "an index whose entries would take more: {name} and the ones after it are not checked"
                 ),
             ),
         };
@@ -138,7 +138,7 @@ pub(super) const fn in_bounds(front: &Front, place: u64) -> Judged<()> {
     }
 }
 
-/// Whether `place` is behind the last good message.
+/// Whether `place` is at or after the end of the last good message.
 pub(super) const fn no_overlap(place: u64, prior: &Prior) -> Judged<()> {
     if place < prior.end {
         return Err(Fault::Overlap);
@@ -157,12 +157,12 @@ pub(super) fn ascends(uuid: &[u8; UUID_BYTES], prior: &Prior) -> Judged<()> {
     }
 }
 
-/// Whether an entry says something about the order of those in front of it.
+/// Whether an entry is evidence for the order of the entries before it.
 pub(super) fn is_evidence(front: &Front, entry: &Entry) -> bool {
     front.in_bounds(entry.offset) && uuid6::is_v6(&entry.uuid)
 }
 
-/// Whether no UUID behind this one, of the next entry that is evidence, says that it is too great.
+/// Whether the UUID of the next entry that is evidence allows this one.
 pub(super) fn not_ahead(
     uuid: &[u8; UUID_BYTES],
     next: Option<[u8; UUID_BYTES]>,
@@ -176,7 +176,7 @@ pub(super) fn not_ahead(
     }
 }
 
-/// What stands where an entry says that its message is.
+/// The message at an entry's offset.
 pub(super) fn message(entry: &Entry, parsed: Parsed) -> Judged<Message> {
     let header = parsed.map_err(Fault::Short)?;
     Ok(Message {
@@ -187,8 +187,9 @@ pub(super) fn message(entry: &Entry, parsed: Parsed) -> Judged<Message> {
     })
 }
 
-/// Whether the extent of a message that ends at `end` is confirmed without its checksum: by the next entry, which says that
-/// its message begins at `expected`, or by what stands at `end`, if that ends where the entry behind that one says.
+/// Whether a message that ends at `end` has a confirmed extent without its checksum. The next entry confirms it if
+/// its message begins at `expected`, the same offset. So does the message at `end`, if that one ends where the
+/// entry after it says.
 pub(super) fn confirmed(end: u64, expected: u64, next_fits: bool) -> Judged<()> {
     if end == expected || next_fits {
         return Ok(());
@@ -196,12 +197,13 @@ pub(super) fn confirmed(end: u64, expected: u64, next_fits: bool) -> Judged<()> 
     Err(Fault::Unconfirmed { end, expected })
 }
 
-/// Whether no message in front of one with a right checksum can keep the walk from giving it: the entry before is smaller.
+/// Whether no earlier message can keep the walk from returning a verified one: the entry before has a smaller
+/// UUID.
 pub(super) fn is_alone(uuid: &[u8; UUID_BYTES], before: Option<Entry>) -> bool {
     before.is_none_or(|before| before.uuid < *uuid)
 }
 
-/// A message that lies within the data, if its checksum is right.
+/// A message that lies within the data, still to be verified.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Claim {
     pub(super) message: Message,
@@ -210,7 +212,7 @@ pub(super) struct Claim {
 }
 
 impl Claim {
-    /// What the message comes to, its checksum being `computed`.
+    /// The verdict on the message, whose checksum was computed as `computed`.
     pub(super) fn judge(self, computed: u64, prior: &Prior) -> Judged<Message> {
         let Self { message, stored } = self;
         if computed != stored {

@@ -1,31 +1,31 @@
-//! The bytes of a segment, to fields: nothing here knows what is right.
+//! The bytes of a segment as fields, without any judgement.
 
 use crate::cursor::{Cursor, fields};
 use crate::saturating::saturating_usize;
 
 pub(super) const UUID_BYTES: usize = 16;
 pub(super) const CHECKSUM_BYTES: usize = 8;
-/// A UUID and an offset; also the zeros behind the last entry.
+/// The length of a UUID and an offset, and of the terminator.
 pub(super) const ENTRY_BYTES: usize = 24;
-/// What an entry takes in index and trailer.
+/// What an entry takes in the index and the trailer together.
 pub(super) const ENTRY_AND_CHECKSUM: usize = ENTRY_BYTES + CHECKSUM_BYTES;
-/// The trailer behind its checksums: key check, count, index hash, magic.
+/// The trailer after its checksums: key check, count, index hash, magic.
 pub(super) const FOOT_BYTES: usize = 32;
 pub(super) const MAGIC: [u8; 8] = *b"SLKSEAL1";
 /// The type length and the value length.
 pub(super) const LENGTHS_BYTES: u64 = 5;
-/// The most that a message's type length, type and value length can take.
+/// The maximum length of a message's type length, type and value length.
 pub(super) const MAX_HEADER_BYTES: usize = 5 + 255;
-/// The least that an entry, its message and its checksum take.
+/// The minimum length of an entry, its message and its checksum.
 pub(super) const MIN_MESSAGE_BYTES: u64 = 37;
 
 /// One entry of the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
-    /// Its number, the first being 0.
+    /// Its number. The first is 0.
     pub(super) number: u64,
     pub(super) uuid: [u8; UUID_BYTES],
-    /// Where its message begins, in bytes from the start of the file.
+    /// Where its message begins, in bytes from the beginning of the file.
     pub(super) offset: u64,
 }
 
@@ -47,21 +47,21 @@ pub(super) struct Header {
     pub(super) value_len: u32,
 }
 
-/// What stands where a message should begin: one that lies within the data, or less.
+/// The result of parsing a message: its header if it lies within the data, else what is missing.
 pub(super) type Parsed = Result<Header, Short>;
 
-/// The data ends inside of a message.
+/// The data ends inside a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Short {
-    /// Inside its type and lengths.
+    /// It ends inside the type or the lengths.
     pub(super) in_header: bool,
-    /// How many bytes these need, or the whole message, and how many there are.
+    /// How many bytes these, or the whole message, need, and how many there are.
     pub(super) needed: u64,
     pub(super) left: u64,
 }
 
 impl Header {
-    /// Parses what stands at the beginning of `bytes`. The data has `left` bytes from there on, of which `bytes` are all, or
+    /// Parses the header that begins `bytes`. The data has `left` bytes from there on. `bytes` are all of them, or
     /// at least the first [`MAX_HEADER_BYTES`].
     pub(super) fn parse(bytes: &[u8], left: u64) -> Parsed {
         let shown = Cursor::new(bytes).run_up_to(saturating_usize(left));
@@ -88,20 +88,20 @@ impl Header {
         LENGTHS_BYTES + self.type_len as u64
     }
 
-    /// The whole message.
+    /// The length of the whole message.
     pub(super) const fn total(&self) -> u64 {
         self.value_start() + self.value_len as u64
     }
 }
 
-/// A message that counts.
+/// A good message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Message {
-    /// The number of its entry, the first being 0.
+    /// The number of its entry. The first is 0.
     pub(super) number: u64,
-    /// The UUID that its entry has.
+    /// The UUID in its entry.
     pub(super) uuid: [u8; UUID_BYTES],
-    /// Where it begins, in bytes from the start of the file.
+    /// Where it begins, in bytes from the beginning of the file.
     pub(super) position: u64,
     pub(super) header: Header,
 }

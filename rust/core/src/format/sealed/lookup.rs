@@ -1,4 +1,4 @@
-//! Finding messages by UUID, and ranges of them, without reading the rest.
+//! Finds messages by UUID, and ranges of them, without reading the rest.
 
 use std::collections::BTreeMap;
 use std::iter::repeat;
@@ -21,9 +21,9 @@ use crate::own::Own;
 use crate::record::{Checked, RecordId};
 use crate::source::Source;
 
-/// How many threads find what they need to look up laid out; others lay it out anew each time.
+/// How many threads' look-up states are reused. Others create one each time.
 const MAX_IDLE: usize = 4;
-/// How many groups are looked up between two looks at whether to stop.
+/// How many groups are looked up between two polls of the interrupt.
 const POLL_GROUPS: usize = (1 << 12) / LIMITS.lookup_group;
 
 /// Looks up messages of one segment.
@@ -36,7 +36,7 @@ pub(super) struct SealedLookup {
     idle: Mutex<Vec<Box<Tools>>>,
 }
 
-/// What one thread needs to look up.
+/// The state that one thread needs to look up.
 struct Tools {
     checker: Checker,
     group: Group,
@@ -59,7 +59,7 @@ impl SealedLookup {
         Checker::new(self.segment(), Reader::sparse)
     }
 
-    /// What was used before, if it is to be had at once: a fork may have taken the lock along.
+    /// A state that was used before, if the lock is free: after a fork it may stay locked for ever.
     fn tools(&self) -> Box<Tools> {
         let idle = self.idle.try_lock().ok().and_then(|mut idle| idle.pop());
         idle.unwrap_or_else(|| {
@@ -72,7 +72,7 @@ impl SealedLookup {
     }
 
     fn put_back(&self, mut tools: Box<Tools>) {
-        tools.checker.reader.forget(); // a file that was cut off since is to be noticed
+        tools.checker.reader.forget(); // a file that was truncated since must be noticed
         if let Ok(mut idle) = self.idle.try_lock()
             && idle.len() < MAX_IDLE
         {
@@ -80,7 +80,7 @@ impl SealedLookup {
         }
     }
 
-    /// The number of the first entry whose UUID is not smaller than this one.
+    /// The number of the first entry whose UUID is at least this one.
     fn lower_bound(&self, checker: &mut Checker, uuid: &[u8; UUID_BYTES]) -> Result<u64> {
         let entry = |number| self.entry(checker, number);
         let (mut search, _) = self.proof.search(uuid, entry)?;
@@ -90,7 +90,7 @@ impl SealedLookup {
         Ok(search.answer())
     }
 
-    /// Looks for these UUIDs, and hands what that comes to to `take`, in their order.
+    /// Looks up these UUIDs, and passes each result to `take`, in their order.
     fn find(
         &self,
         tools: &mut Tools,
@@ -106,7 +106,7 @@ impl SealedLookup {
             options,
             front,
         } = self.segment();
-        // Without checksums it takes all entries to know what the walk would make of one of them.
+        // Without checksums, only all entries together show what the walk would do with one of them.
         let is_searchable =
             front.unreadable.is_none() && (front.trailer.is_some() || self.proof.survey()?.ascends);
         for (number, some) in uuids.chunks(LIMITS.lookup_group).enumerate() {
@@ -128,7 +128,7 @@ impl SealedLookup {
         Ok(())
     }
 
-    /// Looks for one UUID.
+    /// Looks up one UUID.
     fn find_one(&self, checker: &mut Checker, uuid: &[u8; UUID_BYTES]) -> Result<Sought> {
         let number = self.lower_bound(checker, uuid)?;
         let entry = self.entry(checker, number)?;
@@ -143,7 +143,7 @@ impl SealedLookup {
         checker.reader.entry(number).map(Some)
     }
 
-    /// What the UUIDs of `tools` come to.
+    /// Looks up the UUIDs of `tools`.
     fn get_each(&self, tools: &mut Tools) -> Result<Hits> {
         let count = tools.uuids.len();
         let mut found = FoundMessages::new(self.segment().source.clone(), count);
@@ -168,7 +168,7 @@ impl SealedLookup {
         }
         let mut unproven = None;
         if places.contains(&None) {
-            // Only an index that is believed has all messages.
+            // Only a proven index is known to list all messages.
             is_damaged |= !self.proof.is_index_believed(self.proof.survey()?);
             unproven = match self.segment().front.trailer {
                 Some(_) => Unproven::of(is_damaged, Checked::Checksum),
@@ -182,7 +182,7 @@ impl SealedLookup {
         })
     }
 
-    /// The same, each UUID once and in ascending order, so that reading goes forward and no message is copied twice.
+    /// The same, each UUID once and in ascending order: reading only goes forward, and no message is copied twice.
     fn get_sorted(&self, tools: &mut Tools) -> Result<Hits> {
         let asked = std::mem::take(&mut tools.uuids);
         tools.uuids.extend_from_slice(&asked);
@@ -199,7 +199,7 @@ impl SealedLookup {
         Ok(hits)
     }
 
-    /// Has the walk tell about the UUIDs at these places among `uuids`.
+    /// Runs the walk for the UUIDs at these positions in `uuids`.
     fn ask_walk(
         &self,
         uuids: &[[u8; UUID_BYTES]],
@@ -243,7 +243,8 @@ impl SealedLookup {
         Ok(())
     }
 
-    /// In front of the entry `first` with all that the walk would know there; in front of all of them where that takes a walk.
+    /// The state before entry `first`, with all that the walk would know there. Before the first entry if that
+    /// takes a walk.
     fn run_in(&self, first: u64) -> Result<State> {
         let front = &self.segment().front;
         let mut checker = self.checker();

@@ -5,16 +5,19 @@
 //! message: type length u8 ‖ type ‖ value length u32 ‖ value
 //! trailer: (checksum u64)* ‖ key check u64 ‖ count u64 ‖ index hash u64 ‖ "SLKSEAL1"
 //! ```
-//! Integers are unsigned and big-endian, offsets count from the start of the file. Entries ascend strictly by UUID, which is
-//! of version 6 (RFC 9562), in network byte order. A checksum is HighwayHash-64 of an entry's UUID and its message: the very
-//! checksum that the record has in an active segment. `docs/formats/sealed.md` has the whole story, with what a reader does
-//! about damage.
+//! Integers are unsigned and big-endian, offsets are relative to the beginning of the file. Entries ascend
+//! strictly by UUID, which is of version 6 (RFC 9562), in network byte order. A checksum is HighwayHash-64 of an
+//! entry's UUID and its message: the same checksum that the record has in an active segment.
+//! `docs/formats/sealed.md` describes the format and how readers handle damage.
 //!
-//! From the ground up: `layout` (bytes to fields), `index` and `trailer`, which `front` puts together (with what the whole index
-//! proves); `reader` (windows of all of that); `judge` (the rules), `run` (many messages at once, good or not known) and
-//! `check`, which reads what the rules are about; `state`, `walk` and `ranges` (its ledger, and strict reading); `open`, which
-//! settles on a key and on where a walk begins, `torn` (a trailer that is cut off) and `part`; `search`, `table`
-//! (where a search begins), `proof`, `group` (several look-ups in turns) and `lookup`.
+//! From the bottom up:
+//! - `layout`: bytes to fields. `index` and `trailer`, which `front` combines, with what the whole index proves.
+//! - `reader`: windows over all of that.
+//! - `judge`: the rules. `check` reads what they need. `run` checks many messages at once; its answer is "all
+//!   good" or unknown.
+//! - `state`, `walk` and `ranges` (the ledger, and strict reading).
+//! - `open` chooses the key and where a walk begins. `torn` finds a cut-off trailer. `part` splits.
+//! - `search`, `table` (where a search begins), `proof`, `group` (several look-ups in turns) and `lookup`.
 
 mod check;
 mod detect;
@@ -48,7 +51,7 @@ use crate::engine::settings::{FormatOption, KEY, OVERWRITES};
 use crate::engine::{Applied, Format};
 use crate::record::Checked;
 
-/// How large a table may be that look-ups keep.
+/// The memory limit of the table that speeds up look-ups.
 const LOOKUP_TABLE_BYTES: FormatOption = FormatOption::bytes(
     "lookup_table_bytes",
     16 << 20,
@@ -56,7 +59,7 @@ const LOOKUP_TABLE_BYTES: FormatOption = FormatOption::bytes(
     "the most memory that a table which makes look-ups faster may take while the file is open; 0 for none",
 );
 
-/// Whether there are checksums.
+/// Whether checksums are written.
 const TRAILER: FormatOption = FormatOption::flag(
     "trailer",
     true,

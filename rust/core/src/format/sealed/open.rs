@@ -1,5 +1,5 @@
-//! Opening a segment: which of the keys is the file's, and where a walk begins: at the first entry, where another walk was, or at a
-//! message in the middle.
+//! Opens a segment: chooses the file's key, and where a walk begins: at the first entry, where another walk
+//! stopped, or at a message in the middle.
 
 use std::sync::Arc;
 
@@ -19,10 +19,10 @@ use crate::error::{Error, Result};
 use crate::ledger::Cause;
 use crate::source::Source;
 
-/// Begins to walk a segment.
+/// Begins a walk of a segment.
 ///
 /// # Errors
-/// [`Error::Usage`] where the start is none of this file.
+/// [`Error::Usage`] if the start is not valid for this file.
 pub(super) fn walk(
     source: Arc<dyn Source>,
     options: &Options,
@@ -34,12 +34,12 @@ pub(super) fn walk(
     Ok(scan.into_walk())
 }
 
-/// Looks at a file, and settles on one of the keys: the first whose key check is in the file, else the first under which
-/// the index hash is right, or any message checks.
+/// Reads the front of a file, and chooses one of the keys: the first whose key check is in the file, else the
+/// first under which the index hash matches or any message is verified.
 pub(super) fn front(source: &Arc<dyn Source>, options: &Options) -> Result<Front> {
     let Some((first, others)) = options.keys.split_first() else {
         return Err(Error::Usage(
-            "at least one key is needed to check records".to_owned(),
+            "no key was given: give at least one to verify records".to_owned(),
         ));
     };
     let under = |key| Segment::under(source.clone(), options, key);
@@ -53,7 +53,7 @@ pub(super) fn front(source: &Arc<dyn Source>, options: &Options) -> Result<Front
             return Ok(other);
         }
     }
-    // The key check is damaged, or no key is right, or there is no trailer, and then the key does not matter.
+    // The key check is damaged, no key matches, or there is no trailer, in which case the key does not matter.
     for key in &options.keys {
         let own = under(key)?;
         if own.is_index_hash_right()? || own.front.is_torn() {
@@ -78,7 +78,7 @@ impl Segment {
         })
     }
 
-    /// Looks at a file under this key.
+    /// Reads the front of a file under this key.
     fn under(source: Arc<dyn Source>, options: &Options, key: &Key) -> Result<Self> {
         let len = source.len();
         let front = Front {
@@ -111,7 +111,7 @@ impl Segment {
         front.terminator_is_zero = read_array(source, terminator)? == TERMINATOR;
         let found = Trailer::read(source, key, entries, front.data_start)?;
         front.trailer = found.filter(|trailer| trailer.fields_right() > 0);
-        // It is there if two of its four fields are right. The index is hashed only where that decides.
+        // The trailer is there if two of its four fields are right. The index is hashed only if that decides.
         let is_likely = found.is_some_and(|trailer| trailer.is_likely());
         if !is_likely && !own.is_index_hash_right()? {
             own.front.trailer = None;
@@ -123,7 +123,7 @@ impl Segment {
         Ok(own)
     }
 
-    /// The first message that is sought, of a walk that goes on behind damage.
+    /// The first message for which `is_sought` is true, found by a walk that continues after damage.
     pub(super) fn walk_to(
         &self,
         filter: Filter,
@@ -133,7 +133,7 @@ impl Segment {
             .options
             .clone()
             .strict(false)
-            // What is not asked for may be too large.
+            // Other messages may be larger than the limit for values.
             .values(false)
             .filter(filter);
         let mut walk = self.with(options).whole().into_walk();
@@ -146,7 +146,7 @@ impl Segment {
         Ok(None)
     }
 
-    /// The same, read in another way.
+    /// The same segment with other options.
     pub(super) fn with(&self, options: Options) -> Self {
         Self {
             options,
@@ -154,17 +154,17 @@ impl Segment {
         }
     }
 
-    /// A scan of all of it.
+    /// A scan of the whole segment.
     pub(super) fn whole(&self) -> SealedScan {
         SealedScan::new(self, self.beginning())
     }
 
-    /// In front of the first entry.
+    /// The state before the first entry.
     pub(super) fn beginning(&self) -> State {
         State::before(&self.front, 0, self.front.data_start)
     }
 
-    /// Where a walk of this file begins.
+    /// The state at the start of a walk.
     fn state(&self, start: Start<'_>) -> Result<State> {
         let front = &self.front;
         match start {
@@ -172,16 +172,16 @@ impl Segment {
             Start::Offset(offset) => {
                 let found = match self.find(offset)? {
                     Some(message) => Some(message),
-                    // Its entry may not say that it is there.
+                    // Its entry may name another offset.
                     None => self.walk_to(Filter::default(), |own| own.position == offset)?,
                 };
                 let message = found.ok_or_else(|| {
                     Error::Usage(format!(
-                        "cannot start at offset {offset}: no message that checks begins there"
+                        "cannot start at offset {offset}: no good message begins there. Start at the position of a record, or at 0"
                     ))
                 })?;
                 Ok(State {
-                    // It ascends, whatever was before it.
+                    // Any UUID before it will do, so that it ascends.
                     last: before(&message.uuid),
                     ..State::before(front, message.number, message.position)
                 })
@@ -193,14 +193,14 @@ impl Segment {
                     return Ok(state);
                 }
                 Err(Error::Usage(format!(
-                    "this is a point in another file: it had {} bytes and {} messages, this one has {} and {}",
+                    "this carry is of another file: it had {} bytes and {} messages, this one has {} and {}. Give the same file as before",
                     state.size, state.entries, front.len, front.entries
                 )))
             }
         }
     }
 
-    /// The message at `offset`, if an entry says that it is there, and the walk surely gives it.
+    /// The message at `offset`, if an entry names that offset and the walk certainly returns it.
     fn find(&self, offset: u64) -> Result<Option<Message>> {
         let is_searchable = self.front.trailer.is_some() || self.survey(|_| {})?.ascends;
         if !self.front.in_bounds(offset) || !is_searchable {
@@ -226,7 +226,7 @@ impl Segment {
     }
 }
 
-/// A UUID that this one is greater than, and no other between them.
+/// The greatest UUID below this one.
 fn before(uuid: &[u8; UUID_BYTES]) -> Option<[u8; UUID_BYTES]> {
     let before = u128::from_be_bytes(*uuid).checked_sub(1);
     before.map(u128::to_be_bytes)

@@ -1,8 +1,8 @@
-//! Parts of a segment: stretches of entries, with their ranges of the index and their messages.
+//! Parts of a segment: spans of entries, each with its bytes of the index and its messages.
 //!
-//! Only of a segment whose index ascends, as its trailer proves where the key is known. So the last good message before an
-//! entry has a smaller UUID and, unless messages overlap, ends in front of it: where an entry's message checks at its own
-//! offset, the walk goes on behind it as if that were all it knew.
+//! Only a segment whose index ascends is split, as its trailer proves if the key is known. So the last good
+//! message before an entry has a smaller UUID and, unless messages overlap, ends before it. If an entry's message
+//! is good at its own offset, the walk continues after it as if nothing else were known.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use crate::limits::LIMITS;
 use crate::source::Source;
 use crate::uuid6::ticks;
 
-/// Splits a segment, by its index alone. Reads the index and the checksums once.
+/// Splits a segment by its index alone. Reads the index and the checksums once.
 pub(super) fn split(
     source: &Arc<dyn Source>,
     options: &Options,
@@ -45,7 +45,7 @@ pub(super) fn split(
     };
     let survey = segment.survey(|entry| visit(entry.number, entry.offset))?;
     visit(front.entries, front.data_end);
-    // Under a key that is not given the hash cannot be told; that the index ascends is enough for parts to be exact.
+    // Without the right key the hash cannot be verified. An index that ascends suffices to make parts exact.
     let is_sound = trailer.count_is_right
         && trailer.magic_is_right
         && (survey.is_proven || !trailer.key_check_is_right);
@@ -63,7 +63,8 @@ pub(super) fn split(
 }
 
 impl Segment {
-    /// At the beginning of a part: behind the first of its entries, or the one in front of them, whose message stands.
+    /// The state at the beginning of a part: after the first message that is good at its own offset, of the part's
+    /// entries and the one before them.
     pub(super) fn in_part(&self, portion: Portion) -> Result<State> {
         let (front, options) = (&self.front, &self.options);
         if !portion.fits(front) {
@@ -111,20 +112,20 @@ impl Segment {
             }
             if let Some(message) = checker.standing(next - 1)? {
                 state = behind(&message, message.end());
-                // The walk of the whole has ended in front of it.
+                // The walk of the whole file has ended before this.
                 state.ended = bounds.is_past(&message.uuid)
                     || options.prune && checker.is_unwanted(next, portion.until, &bounds)?;
                 return Ok(state);
             }
         }
-        // The part before goes on through all of it.
+        // The part before covers all of this one.
         state.ended = true;
         Ok(state)
     }
 }
 
 impl Checker {
-    /// The first entry of a part that can be wanted, or the one behind it, as far as the rest need not be read.
+    /// The first entry of a part that can match the filter, or the end of the part, as far as the index shows.
     fn first_wanted(&mut self, options: &Options, portion: &Portion) -> Result<u64> {
         let bounds = UuidBounds::of(&options.filter);
         let Some(since) = bounds.since().filter(|_| options.prune) else {
@@ -139,7 +140,7 @@ impl Checker {
         Ok(search.answer())
     }
 
-    /// The message of an entry, if it checks where the entry says that it is, whatever is in front of it.
+    /// The message of an entry, if it is good at its own offset, regardless of the ones before.
     fn standing(&mut self, number: u64) -> Result<Option<Message>> {
         let entry = self.entry_elsewhere(number)?;
         let nothing = Prior::nothing(&self.front);
@@ -147,26 +148,27 @@ impl Checker {
         Ok(checked.ok())
     }
 
-    /// Whether a message that checks at its own offset ends where the next one begins, of entries in front of `until`. If not,
-    /// something is damaged, perhaps its entry: empty messages check wherever bytes are zero.
+    /// Whether a message that is good at its own offset ends where the next one begins, among the entries before
+    /// `until`. If not, something is damaged, perhaps its entry: an empty message verifies wherever bytes are
+    /// zero.
     pub(super) fn joins(&mut self, message: &Message, until: u64) -> Result<bool> {
         let next = message.number + 1;
         Ok(next >= until || self.entry_elsewhere(next)?.offset == message.end())
     }
 
-    /// Whether the index says that no message of a part is wanted, which begins at one entry and ends in front of another.
+    /// Whether the index shows that no message from entry `from` to entry `until` matches the filter.
     fn is_unwanted(&mut self, from: u64, until: u64, bounds: &UuidBounds) -> Result<bool> {
         if bounds.is_past(&self.entry_elsewhere(from)?.uuid) {
             return Ok(true);
         }
         let last = self.entry_elsewhere(until - 1)?.uuid;
-        // Where the last one does not stand, the part goes on behind it.
+        // If the last one is not good at its own offset, the part continues after it.
         Ok(bounds.since().is_some_and(|since| last < since) && self.standing(until - 1)?.is_some())
     }
 }
 
 impl SealedScan {
-    /// Reads nothing ahead behind the part that is walked, if it is one.
+    /// Limits read-ahead to the part, if the walk is of one.
     pub(super) fn keep_to_part(&mut self) -> Result<()> {
         let Some(until) = self.state.part.map(|part| part.portion.until) else {
             return Ok(());
@@ -180,7 +182,7 @@ impl SealedScan {
         Ok(())
     }
 
-    /// Whether the part ends in front of the next entry: there the next one begins.
+    /// Whether the part ends before the next entry, where the next part begins.
     pub(super) fn is_behind_part(&mut self) -> Result<bool> {
         let next = self.state.next;
         let is_behind = |part: Progress| next >= part.portion.until;
@@ -190,7 +192,7 @@ impl SealedScan {
         if self.state.stands {
             return Ok(true);
         }
-        // Made again later if it comes to that, so it is not counted.
+        // The check is repeated later if needed, so it is not charged.
         let effort = self.checker.effort;
         let standing = self.checker.standing(next.saturating_sub(1))?;
         self.checker.effort = effort;
@@ -198,11 +200,11 @@ impl SealedScan {
             return Ok(false);
         };
         let why =
-            format!("the message at offset {position} checks, but overlaps another in front of it");
+            format!("the message at offset {position} is good, but overlaps another before it");
         Err(inseparable(self.source().path(), &why))
     }
 
-    /// How many of so many entries are left of the part; behind it they are looked at one by one.
+    /// How many of `most` entries are left of the part. After its end, entries are checked one by one.
     pub(super) fn left_of_part(&self, most: usize) -> usize {
         let Some(part) = self.state.part else {
             return most;
@@ -211,7 +213,7 @@ impl SealedScan {
         usize::try_from(left).map_or(most, |left| left.min(most))
     }
 
-    /// The search budget is exhausted: in a part, whether it is for the whole walk, others decide.
+    /// Handles an exhausted search budget. A part cannot decide alone whether the whole walk's is exhausted.
     pub(super) fn exhaust_part(&self) -> Result<()> {
         match self.state.part {
             Some(_) => Err(exhausted(self.source().path())),
@@ -219,8 +221,8 @@ impl SealedScan {
         }
     }
 
-    /// All behind the index is covered: what is left is the index up to the entry `until`, behind the last one with the
-    /// terminator. Refuses a part if the whole walk may have ended a search in it or behind it.
+    /// Begins the ranges of the index up to entry `until`, with the terminator after the last entry. Everything
+    /// after the index is covered. Refuses a part if the whole walk may have ended a search in it or after it.
     pub(super) fn begin_front(&mut self, until: u64) -> Result<Advance> {
         if let Some(part) = self.state.part {
             let entries = self.state.next - self.state.from;

@@ -1,5 +1,5 @@
-//! What a segment's index proves of one message or of none, whoever looks it up, and where a search in it begins: between its
-//! ends, or, once that has paid, between two places of a table.
+//! What a segment's index proves of a message or of an absent one, and where a search in it begins: between the
+//! index's ends, or, once many look-ups were made, between two positions of a table.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -17,23 +17,23 @@ use crate::limits::LIMITS;
 use crate::source::Source;
 use crate::uuid6;
 
-/// What a search for one UUID came to.
+/// The result of a search for one UUID.
 pub(super) enum Sought {
-    /// Here it is.
+    /// The message.
     Hit(Message),
-    /// It is not there, as far as the file can prove that.
+    /// The UUID is absent, as far as the file can prove that.
     Absent,
-    /// Only the walk can tell.
+    /// Only the walk can decide.
     Unsure,
 }
 
-/// What is proven of the index of an open segment once it had to be, and what is known of where UUIDs stand in it.
+/// What is proven of the index of an open segment, computed on first use, and the table that speeds up searches.
 pub(super) struct Proof {
     pub(super) segment: Segment,
     survey: OnceLock<Survey>,
     /// The times of the first and the last entry, in ticks.
     ends: OnceLock<[u64; 2]>,
-    /// Once it was made, or could not be.
+    /// Set once the table was built, or could not be.
     table: OnceLock<Option<Table>>,
     is_being_made: AtomicBool,
     looked_up: AtomicU64,
@@ -51,7 +51,7 @@ impl Proof {
         })
     }
 
-    /// What reading the whole index proves. Read once, when it is first needed.
+    /// What reading the whole index proves. Computed on first use.
     pub(super) fn survey(&self) -> Result<Survey> {
         if let Some(survey) = self.survey.get() {
             return Ok(*survey);
@@ -60,7 +60,7 @@ impl Proof {
         Ok(*self.survey.get_or_init(|| survey))
     }
 
-    /// Whether the entries are as they were written, as far as that can be known of this file.
+    /// Whether the entries are as they were written, as far as this file can prove it.
     pub(super) fn is_index_believed(&self, survey: Survey) -> bool {
         survey.ascends && (survey.is_proven || self.segment.front.trailer.is_none())
     }
@@ -70,7 +70,8 @@ impl Proof {
         self.table.get().and_then(Option::as_ref)
     }
 
-    /// Counts look-ups, and makes the table once it would have paid. Other threads go on without meanwhile.
+    /// Counts look-ups, and builds the table once it would have paid off. Other threads continue without it
+    /// meanwhile.
     ///
     /// # Errors
     /// [`Error::Interrupted`].
@@ -91,14 +92,14 @@ impl Proof {
         self.is_being_made.store(false, Ordering::Release);
         match made {
             Err(Error::Interrupted) => return Err(Error::Interrupted),
-            // Looking up does without: what cannot be read may be far from what is looked for.
+            // Look-ups continue without a table: the unreadable bytes may be far from what they look for.
             Err(_) => self.table.get_or_init(|| None),
             Ok(table) => table,
         };
         Ok(())
     }
 
-    /// Makes the table now.
+    /// Builds the table now.
     ///
     /// # Errors
     /// [`Error::Io`], [`Error::Interrupted`].
@@ -115,8 +116,8 @@ impl Proof {
         Ok(self.table.get_or_init(|| table))
     }
 
-    /// A search for the first entry whose UUID is not smaller than this one, and about where it will end, if that is known;
-    /// `entry` gives one by its number.
+    /// A search for the first entry whose UUID is at least this one, and about where it will end, if that is
+    /// known. `entry` returns an entry by its number.
     pub(super) fn search(
         &self,
         uuid: &[u8; UUID_BYTES],
@@ -138,11 +139,11 @@ impl Proof {
         Ok((Search::new(*uuid, 0..entries, first..last), None))
     }
 
-    /// What it comes to that a search ended at this entry, if it has the UUID, or at none.
+    /// The result of a search that ended at this entry, if the entry has the UUID.
     pub(super) fn examine(&self, checker: &mut Checker, entry: Option<Entry>) -> Result<Sought> {
         let Some(entry) = entry else {
             let survey = self.survey()?;
-            // Where the index is not believed, the walk gives nothing that has no entry.
+            // In an unproven index the walk returns nothing without an entry.
             let is_absent =
                 self.is_index_believed(survey) || survey.ascends && !self.segment.options.strict;
             return match is_absent {
@@ -160,7 +161,7 @@ impl Proof {
         }
     }
 
-    /// Whether an entry's message counts at its own offset, whatever was before it.
+    /// Whether an entry's message is good at its own offset, regardless of the ones before.
     pub(super) fn check(&self, checker: &mut Checker, entry: &Entry) -> Result<Judged<Message>> {
         let front = &self.segment.front;
         if front.in_bounds(entry.offset) {
@@ -169,11 +170,11 @@ impl Proof {
             let next = reader.beginning(entry.number + 1)?;
             reader.bring(entry.offset, body, next.saturating_sub(entry.offset))?;
         }
-        checker.effort = Effort::default(); // what other look-ups hashed in vain is not this one's
+        checker.effort = Effort::default(); // other look-ups' effort is not charged to this one
         checker.check(entry, &Prior::nothing(front))
     }
 
-    /// An entry whose message does not count, of an index that is believed.
+    /// The damage of an entry whose message is not good, in a proven index.
     fn damage(&self, entry: &Entry, fault: Fault) -> Damage {
         let front = &self.segment.front;
         let finding = fault.finding(front, entry, &Prior::nothing(front));
@@ -184,7 +185,8 @@ impl Proof {
         Damage::new(self.segment.source.path(), offset, finding)
     }
 
-    /// Damage is in the way: an error if reading strictly, by default the first of the file; else the walk tells.
+    /// Handles damage that prevents an answer: an error if strict, by default the first damage of the file. Else
+    /// the walk decides.
     pub(super) fn unproven(&self, damage: Option<Damage>) -> Result<Sought> {
         if !self.segment.options.strict {
             return Ok(Sought::Unsure);

@@ -1,5 +1,5 @@
-//! The ledger: records and the gaps between them as the walk goes, the trailer when it is at its end, and then the index. Reading
-//! strictly, at the first damage that is met the walk runs on, without records, to learn which is the first in the file.
+//! The ledger: records and gaps as the walk goes, the trailer at its end, and then the index. A strict walk that
+//! meets damage runs on, without records, to find the first damage in the file.
 
 use super::front::Front;
 use super::index::POLL_EVERY;
@@ -13,8 +13,8 @@ use crate::error::{Damage, Error, Finding, Result};
 use crate::ledger::{Cause, Kind, Note, Place, Span, Tiling, lay_last, whole_kind};
 
 impl SealedScan {
-    /// Covers what lies between the last good message and `until`, where the next one begins or the data ends, and marks the
-    /// entries that failed in between.
+    /// Covers the gap between the last good message and `until`, where the next one begins or the data ends. Marks
+    /// the entries that failed in between.
     pub(super) fn close_gap(&mut self, until: u64) -> Result<()> {
         let gap = self.state.end..until;
         let failed = std::mem::take(&mut self.state.failed);
@@ -53,12 +53,12 @@ impl SealedScan {
         Ok(())
     }
 
-    /// Whether this cause says that the entry itself is wrong, whatever it points at. With a trailer that is not known.
+    /// Whether this cause means that the entry itself is wrong, whatever it points at. Unknown with a trailer.
     fn is_entry_at_fault(&self, cause: Cause) -> bool {
         self.front().trailer.is_none() && matches!(cause, Cause::BadUuid | Cause::OutOfOrder)
     }
 
-    /// Marks entries as damage; those of one walk are marked in the order of the index.
+    /// Marks entries as damage. One walk marks them in the order of the index.
     fn mark(&mut self, note: Note) -> Result<()> {
         let at = self.front().entry_at(note.start);
         if self.is_first(at) {
@@ -68,7 +68,7 @@ impl SealedScan {
         self.state.marks.push(note)
     }
 
-    /// Marks an entry whose message stands somewhere else than at the offset that it states.
+    /// Marks an entry whose message was found elsewhere than at its offset.
     pub(super) fn mark_moved(&mut self, stated: u64, message: &Message) -> Result<()> {
         let cause = Cause::IndexDisagrees;
         let at = self.front().entry_at(message.number);
@@ -88,7 +88,7 @@ impl SealedScan {
         })
     }
 
-    /// Behind the last entry: the rest of the data, the trailer, and the index.
+    /// After the last entry: covers the rest of the data, the trailer, and the index.
     pub(super) fn finish(&mut self) -> Result<Advance> {
         let front = *self.front();
         let trailer = self.trailer_finding()?;
@@ -102,7 +102,7 @@ impl SealedScan {
             return Ok(Advance::End);
         }
         self.close_gap(front.data_end)?;
-        // The whole of it: where there is none, the data ends with the file.
+        // Without a trailer the data ends with the file.
         let cause = trailer.as_ref().map(Finding::cause);
         let kind = cause.map_or(Kind::Trailer, |cause| whole_kind(cause, true));
         if let Some(finding) = trailer.filter(|_| self.is_first(front.data_end)) {
@@ -112,7 +112,7 @@ impl SealedScan {
         self.begin_front(front.entries)
     }
 
-    /// What is wrong with the trailer, or what there is of one. Hashes the index, once.
+    /// What is wrong with the trailer, or with the beginning of one. Hashes the index, once.
     fn trailer_finding(&mut self) -> Result<Option<Finding>> {
         let front = *self.front();
         let Some(trailer) = front.trailer else {
@@ -127,7 +127,7 @@ impl SealedScan {
         Ok(trailer.finding(&front.key, front.entries, computed))
     }
 
-    /// Whether all is as it would be under another key.
+    /// Whether the file looks as it would under another key.
     fn is_wrong_key(&self, trailer: Option<&Finding>) -> bool {
         let front = self.front();
         let stored = front.trailer.map(|trailer| trailer.foot.index_hash);
@@ -141,14 +141,15 @@ impl SealedScan {
         let front = *self.front();
         self.suspects_key = true;
         if let Some(trailer) = front.trailer.filter(|_| self.runs_on) {
-            // In the place of any damage to the index that was found.
+            // Replaces any damage to the index that was found.
             self.first = None;
             self.note(0, trailer.wrong_key(&front.key));
         }
         self.cover_all(Cause::WrongKey);
     }
 
-    /// The one range of a file of which nothing can be read. Not through a tiling: an empty file has an empty range.
+    /// Covers the whole file with one range, because nothing in it can be read. Bypasses the tiling: an empty file
+    /// has an empty range.
     fn cover_all(&mut self, cause: Cause) {
         self.spans.push(Span {
             start: 0,
@@ -158,14 +159,14 @@ impl SealedScan {
         });
     }
 
-    /// Gives the next ranges of the index. `false` where there are no more.
+    /// Emits the next ranges of the index. `false` if there are no more.
     pub(super) fn give_front(&mut self) -> Result<bool> {
         let front = *self.front();
         let Some((until, given)) = &mut self.state.front else {
             return Ok(false);
         };
         let begin = front.entry_at(self.state.from);
-        // What an error leaves behind is laid anew from the beginning, and what was given is left out.
+        // After an error the ranges are built again from the beginning, and the ones already emitted are skipped.
         let (mut tiling, mut place) = self
             .front_ranges
             .take()
@@ -190,7 +191,7 @@ impl SealedScan {
         Ok(more)
     }
 
-    /// Nothing of the file can be read.
+    /// Ends a walk of a file of which nothing can be read.
     pub(super) fn give_up(&mut self, cause: Cause) -> Result<Advance> {
         if self.stops_at_damage() {
             self.note(0, self.front().unreadable_finding(cause));
@@ -200,12 +201,13 @@ impl SealedScan {
         Ok(Advance::End)
     }
 
-    /// Whether the next damage ends the reading.
+    /// Whether the next damage ends the walk.
     pub(super) const fn stops_at_damage(&self) -> bool {
         self.segment.options.strict && !self.runs_on
     }
 
-    /// Damage comes next. What this step has found in front of it is given out first: it is met again then.
+    /// Handles damage ahead. If this step has found anything before it, that is emitted first, and the next step
+    /// meets it again.
     pub(super) fn meet_damage(&mut self) -> Result<Advance> {
         if self.has_found() {
             return Ok(Advance::Full);
@@ -219,13 +221,14 @@ impl SealedScan {
         self.run_on()
     }
 
-    /// Goes on to where it is known which damage is the first.
+    /// Continues until the first damage in the file is known.
     pub(super) fn run_on(&mut self) -> Result<Advance> {
         let terminator = self.front().entry_at(self.front().entries);
         loop {
             let advance = self.go_on()?;
             self.spans.clear();
-            // Entries are marked in their order, and come before everything else; only the key can be wrong before that.
+            // Entries are marked in their order, and before everything else. Only a wrong key can come before
+            // those.
             let first = self.first.as_ref();
             let is_settled = first.is_some_and(|first| first.offset < terminator)
                 && (self.state.counted || !self.front().may_be_under_another_key());
@@ -235,13 +238,14 @@ impl SealedScan {
         }
     }
 
-    /// Whether damage at `offset` is to be noted: the first of the file is looked for, and is not in front of this.
+    /// Whether damage at `offset` may be the first in the file: that one is being sought, and none before `offset`
+    /// is known.
     pub(super) fn is_first(&self, offset: u64) -> bool {
         let first = self.first.as_ref();
         self.runs_on && first.is_none_or(|first| offset < first.offset)
     }
 
-    /// Notes the first damage.
+    /// Records the first damage.
     pub(super) fn note(&mut self, offset: u64, finding: Finding) {
         self.first = Some(Damage {
             wrong_key: self.suspects_key,
@@ -249,7 +253,7 @@ impl SealedScan {
         });
     }
 
-    /// What is wrong with an entry that failed with this cause since the last good message: by checking it once more.
+    /// What is wrong with an entry that failed with this cause since the last good message. Checks it once more.
     pub(super) fn explain(&mut self, number: u64, cause: Cause) -> Result<Finding> {
         let (prior, front) = (self.state.prior(), *self.front());
         let entry = self.checker.entry_elsewhere(number)?;
@@ -266,7 +270,7 @@ impl SealedScan {
         }
     }
 
-    /// The error of the first damage, or, where there is none any more, of a file that has changed.
+    /// The error of the first damage. If there is none any more, of a file that has changed.
     pub(super) fn raised(&self) -> Error {
         match &self.first {
             Some(damage) => Error::Damage(Box::new(damage.clone())),
@@ -278,7 +282,7 @@ impl SealedScan {
 fn unreferenced(len: u64) -> Finding {
     Finding::words(
         Cause::Unreferenced,
-        "messages one behind the other, each with its entry in the index",
+        "adjacent messages, each with its entry in the index",
         format!("{len} bytes that no entry accounts for"),
     )
 }
@@ -292,11 +296,11 @@ fn torn_trailer(front: &Front) -> Finding {
     }
 }
 
-/// The terminator's damage.
+/// The damage of a terminator.
 fn bad_terminator() -> Finding {
     Finding::words(
         Cause::BadTerminator,
-        format!("{ENTRY_BYTES} zero bytes behind the last entry of the index"),
+        format!("{ENTRY_BYTES} zero bytes after the last entry of the index"),
         "other bytes",
     )
 }

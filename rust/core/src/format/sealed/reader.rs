@@ -1,4 +1,5 @@
-//! The bytes of a segment, each part through a window of its own: entries, checksums and messages are read side by side.
+//! Reads a segment's sections, each through a window of its own: entries, checksums and messages are read side by
+//! side.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use crate::limits::LIMITS;
 use crate::saturating::saturating_usize;
 use crate::source::{Source, Window};
 
-/// Reads a segment's parts. Nothing here knows what is right.
+/// Reads a segment's sections, without any judgement.
 pub(super) struct Reader {
     pub(super) source: Arc<dyn Source>,
     pub(super) options: Options,
@@ -23,39 +24,39 @@ pub(super) struct Reader {
     /// How much is read ahead, in bytes.
     ahead: usize,
     entries: Window,
-    /// Where reading goes here and there: what was read of the index.
+    /// Blocks of the index that were read, if reading jumps around.
     blocks: Option<IndexBlocks>,
     checksums: Window,
-    /// The messages that the walk hands out.
+    /// The messages that the walk emits.
     data: Window,
     /// Headers and short messages elsewhere.
     probe: Window,
-    /// Messages that do not lie in `data`.
+    /// Messages outside of `data`.
     pieces: Window,
     /// A UUID and its message.
     joined: Vec<u8>,
 }
 
 impl Reader {
-    /// For reading from front to back.
+    /// A reader for reading from front to back.
     pub(super) fn sequential(segment: &Segment) -> Self {
         Self::new(segment, segment.options.window_bytes, None)
     }
 
-    /// For reading here and there, no more than is asked for, but for some entries beside those.
+    /// A reader for random access. It reads what is asked for, and some entries beside that.
     pub(super) fn sparse(segment: &Segment) -> Self {
         Self::new(segment, 0, Some(IndexBlocks::default()))
     }
 
-    /// Reads nothing ahead behind an entry and the message in front of its own, which begins at `data_until`.
+    /// Limits read-ahead to this entry, and to the message before its own, which begins at `data_until`.
     pub(super) const fn read_ahead_until(&mut self, entry: u64, data_until: u64) {
-        // The entries behind it say where the messages in front of them end.
+        // The entries after it say where the messages before them end.
         self.entries
             .read_ahead_until(self.front.entry_at(entry + 2));
         self.data.read_ahead_until(data_until);
     }
 
-    /// Forgets what was read, but for entries.
+    /// Drops what was read, except for entries.
     pub(super) fn forget(&mut self) {
         for window in [
             &mut self.checksums,
@@ -83,12 +84,12 @@ impl Reader {
         }
     }
 
-    /// Entry number `number`; behind the last, the terminator.
+    /// Entry number `number`. After the last: the terminator.
     pub(super) fn entry(&mut self, number: u64) -> Result<Entry> {
         self.entry_in_view(number, 1)
     }
 
-    /// The same, and makes sure that the two behind it need no reading: they say where its message and the next one end.
+    /// The same, and loads the two after it: they say where its message and the next one end.
     pub(super) fn entry_and_next(&mut self, number: u64) -> Result<Entry> {
         self.entry_in_view(number, 3)
     }
@@ -111,7 +112,7 @@ impl Reader {
         }
     }
 
-    /// Where the message of an entry begins by its offset; behind the last entry, where the data ends.
+    /// Where an entry's message begins by its offset. After the last entry: where the data ends.
     pub(super) fn beginning(&mut self, number: u64) -> Result<u64> {
         if number >= self.front.entries {
             return Ok(self.front.data_end);
@@ -119,7 +120,7 @@ impl Reader {
         Ok(self.entry(number)?.offset)
     }
 
-    /// The checksum of entry number `number`, `trailer` being the segment's.
+    /// The checksum of entry number `number`. `trailer` is the segment's.
     pub(super) fn checksum(&mut self, trailer: &Trailer, number: u64) -> Result<u64> {
         let at = trailer.checksum_at(number);
         let want = self.ahead.min(LIMITS.checksums_ahead_bytes);
@@ -127,7 +128,7 @@ impl Reader {
         Ok(u64::from_be_bytes(*stored))
     }
 
-    /// What is in view of the entries of these numbers.
+    /// The entries with these numbers that are in the window.
     pub(super) fn entries_in_view(&self, numbers: Range<u64>) -> &[[u8; ENTRY_BYTES]] {
         let at = self.front.entry_at(numbers.start);
         let count = saturating_usize(numbers.end.saturating_sub(numbers.start));
@@ -135,12 +136,12 @@ impl Reader {
         entries.split_at(count.min(entries.len())).0
     }
 
-    /// What is in view of the checksums from this offset on, and of what is behind them.
+    /// The checksums from this offset on that are in the window, and the bytes after them.
     pub(super) fn checksums_in_view(&self, at: u64) -> &[[u8; CHECKSUM_BYTES]] {
         self.checksums.bytes(&*self.source, at).as_chunks().0
     }
 
-    /// What stands at `at` of the data.
+    /// The message header at `at` of the data.
     pub(super) fn header(&mut self, at: u64) -> Result<Parsed> {
         if let Some(parsed) = self.held_header(at) {
             return Ok(parsed);
@@ -149,7 +150,7 @@ impl Reader {
         Ok(Header::parse(self.probed(at, header_bytes(left))?, left))
     }
 
-    /// Bytes that need not be handed out.
+    /// Bytes that need not be emitted.
     fn probed(&mut self, at: u64, len: usize) -> Result<&[u8]> {
         let source = &*self.source;
         self.probe
@@ -158,7 +159,7 @@ impl Reader {
         bytes.ok_or_else(|| self.changed(at))
     }
 
-    /// The same, if the window that is handed out has enough of it.
+    /// The same, if the window of emitted messages has enough of it.
     pub(super) fn held_header(&self, at: u64) -> Option<Parsed> {
         let left = self.front.data_end.saturating_sub(at);
         let bytes = self.bytes(at);
@@ -216,7 +217,7 @@ impl Reader {
         Ok(hasher.finish())
     }
 
-    /// How much of a message is handed out.
+    /// How many bytes of a message are emitted.
     pub(super) const fn handed_out(&self, message: &Message) -> u64 {
         match self.options.values {
             true => message.header.total(),
@@ -224,7 +225,7 @@ impl Reader {
         }
     }
 
-    /// Refuses a message that is larger than what is to be given out.
+    /// Refuses a message that is larger than may be emitted.
     ///
     /// # Errors
     /// [`Error::Limit`].
@@ -238,9 +239,9 @@ impl Reader {
         Err(Error::record_too_large(path, what, total, most))
     }
 
-    /// Makes the message at `at` of the data part of the window that is handed out: its lengths and type, and all of it if
-    /// `body` is set and it is not too long to be believed unchecked. Moves the window. A message that is expected to be so
-    /// long takes one read.
+    /// Loads the message at `at` into the window of emitted messages: its lengths and type, and all of it if
+    /// `body` is set and it is not too long to be loaded unverified. Moves the window. A message of the `expected`
+    /// length takes one read.
     pub(super) fn bring(&mut self, at: u64, body: bool, expected: u64) -> Result<()> {
         let left = self.front.data_end.saturating_sub(at);
         let expected = saturating_usize(expected.min(left));
@@ -257,21 +258,21 @@ impl Reader {
         }
     }
 
-    /// Makes all of a message part of the window that is handed out. Moves the window.
+    /// Loads a whole message into the window of emitted messages. Moves the window.
     pub(super) fn bring_whole(&mut self, at: u64, len: u64) -> Result<()> {
         let len = saturating_usize(len);
         self.load(at, len, self.ahead)
     }
 
-    /// Makes the bytes from `at` on part of the window that is handed out, and as many in front of them as a UUID has.
+    /// Loads the bytes from `at` on into the window of emitted messages, and the length of a UUID before them.
     fn load(&mut self, at: u64, min: usize, want: usize) -> Result<()> {
         let from = at.saturating_sub(UUID_BYTES as u64);
         let [min, want] = [min, want].map(|len| len.saturating_add(UUID_BYTES));
         self.data.load(&*self.source, from, min, want)
     }
 
-    /// The bytes from `at` on of the window that is handed out, and, where they are there, as many in front of them as a UUID
-    /// has: how many that is, and all of them.
+    /// The window's bytes from `at` on, together with the bytes before them, as many as a UUID has, if the window
+    /// has those. Returns the number of bytes before `at`, and all bytes.
     pub(super) fn bytes_led(&self, at: u64) -> (usize, &[u8]) {
         let led = at.checked_sub(UUID_BYTES as u64).map(|at| self.bytes(at));
         match led {
@@ -280,17 +281,17 @@ impl Reader {
         }
     }
 
-    /// The bytes from `at` on of the window that is handed out.
+    /// The bytes from `at` on in the window of emitted messages.
     pub(super) fn bytes(&self, at: u64) -> &[u8] {
         self.data.bytes(&*self.source, at)
     }
 
-    /// The `len` bytes at `at`, if the window that is handed out has them.
+    /// The `len` bytes at `at`, if the window of emitted messages has them.
     pub(super) fn held(&self, at: u64, len: u64) -> Option<&[u8]> {
         held(&self.data, &*self.source, at, len)
     }
 
-    /// The error of bytes that should be there and are not.
+    /// The error of bytes that are no longer there.
     pub(super) fn changed(&self, at: u64) -> Error {
         Error::changed(self.source.path(), &format!("the message at offset {at}"))
     }
@@ -300,26 +301,26 @@ fn held<'a>(window: &'a Window, source: &'a dyn Source, at: u64, len: u64) -> Op
     window.bytes(source, at).get(..usize::try_from(len).ok()?)
 }
 
-/// How many bytes a message's lengths and type can take where so many are left.
+/// How many bytes a message's lengths and type can take if `left` bytes are left.
 fn header_bytes(left: u64) -> usize {
     saturating_usize(left).min(MAX_HEADER_BYTES)
 }
 
-/// The block that was read last of all those that share a place.
+/// The last block that was read, of all that share a slot.
 #[derive(Debug, Default)]
 struct Block {
-    /// Its number; what it holds, if anything, is of that.
+    /// Its number. The bytes, if any, belong to it.
     number: u64,
     bytes: Vec<u8>,
 }
 
-/// Some blocks of the index of a file that is not in memory, so that looking around in one place of it takes one read.
+/// Cached blocks of the index of a file that is not in memory, so that looks near each other take one read.
 #[derive(Debug, Default)]
 struct IndexBlocks(Vec<Block>);
 
 impl IndexBlocks {
-    /// Entry number `number` of an index of `count` entries, which the file is long enough for; the terminator for `count`.
-    /// `None` where there is none of that number.
+    /// Entry number `number` of an index of `count` entries, which lies within the file. The terminator for
+    /// `count`. `None` for greater numbers.
     fn entry(&mut self, source: &dyn Source, number: u64, count: u64) -> Result<Option<Entry>> {
         if self.0.is_empty() {
             self.0.resize_with(LIMITS.max_index_blocks, Block::default);

@@ -1,4 +1,4 @@
-//! Checked messages, as slices of what was read of the file: those of a walk, and those that were looked up.
+//! Good messages, as slices of what was read of the file: those of a walk, and those that were looked up.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,13 +15,13 @@ use crate::source::Source;
 use crate::uuid6;
 
 impl Message {
-    /// The type, of the message's bytes.
+    /// The type, from the message's bytes.
     pub(super) fn type_bytes<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
         let rest = bytes.get(1..).unwrap_or_default();
         rest.get(..self.header.type_len.into()).unwrap_or_default()
     }
 
-    /// The value, of the message's bytes; empty where they were not read.
+    /// The value, from the message's bytes. Empty if it was not read.
     fn value_bytes<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
         let place = |offset| usize::try_from(offset).ok();
         place(self.header.value_start())
@@ -31,9 +31,9 @@ impl Message {
     }
 }
 
-/// Where the bytes of messages are.
+/// Access to the bytes of messages.
 pub(super) trait Bodies {
-    /// The bytes from a message's beginning on, which is the one of this row.
+    /// The bytes from the beginning of this row's message on.
     fn bytes_of(&self, row: usize, message: &Message) -> &[u8];
 }
 
@@ -43,7 +43,7 @@ impl Bodies for &Reader {
     }
 }
 
-/// Messages and where their bytes are.
+/// Messages, and access to their bytes.
 pub(super) struct SealedRows<'a, B> {
     pub(super) messages: &'a [Message],
     pub(super) bodies: B,
@@ -120,7 +120,7 @@ impl<B: Bodies> Rows for SealedRows<'_, B> {
 pub(super) struct FoundMessages {
     source: Arc<dyn Source>,
     messages: Vec<Message>,
-    /// Their bytes, where the source does not have them in memory.
+    /// Their bytes, if the source does not have them in memory.
     bytes: Vec<Vec<u8>>,
 }
 
@@ -133,7 +133,7 @@ impl FoundMessages {
         }
     }
 
-    /// Takes in a message that was checked, and gives its row.
+    /// Adds a good message, and returns its row.
     pub(super) fn take(&mut self, checker: &mut Checker, message: Message) -> Result<usize> {
         if self.source.as_slice().is_some() {
             checker.reader.admit(&message)?;

@@ -1,4 +1,4 @@
-//! Messages that stand one behind the other as the index says, checked together: nearly all of a good segment.
+//! Adjacent messages, in the order of the index, checked together: nearly all of a sound segment.
 
 use std::ops::Range;
 
@@ -14,44 +14,46 @@ use crate::uuid6;
 /// A pattern needs a constant.
 const ENOUGH_MESSAGES: usize = LIMITS.enough_run_messages;
 
-/// How many bytes may be hashed together: as many as were found good since the last failure. So what a failure makes worthless
-/// is never more than what was good before it, and hostile files stay linear.
+/// The batch limit: how many bytes may be hashed together. It is as many as were found good since the last
+/// failure. So a failure never wastes more hashing than what was good before it, and hostile files take linear
+/// time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Trust(usize);
 
 impl Trust {
-    /// Before anything failed.
+    /// The limit before any failure.
     pub(super) const FULL: Self = Self(LIMITS.run_bytes);
 
-    /// Something failed.
+    /// Resets the limit after a failure.
     pub(super) const fn lose(&mut self) {
         self.0 = 0;
     }
 
-    /// So many bytes were found good.
+    /// Raises the limit by bytes that were found good.
     pub(super) fn gain(&mut self, bytes: u64) {
         let bytes = saturating_usize(bytes);
         self.0 = self.0.saturating_add(bytes).min(LIMITS.run_bytes);
     }
 }
 
-/// Messages that are checked together, and what that takes.
+/// Messages that are checked together, and reused buffers.
 #[derive(Debug, Default)]
 pub(super) struct Run {
     pub(super) messages: Vec<Message>,
     stored: Vec<u64>,
-    /// What is hashed of each: its UUID, and where it is.
+    /// What is hashed of each: its UUID, and its extent.
     uuids: Vec<[u8; UUID_BYTES]>,
     extents: Vec<(usize, usize)>,
-    /// How many bytes that is of all.
+    /// How many bytes are hashed in total.
     bytes: usize,
     hashes: Vec<u64>,
     batch: Batch,
 }
 
 impl Run {
-    /// Collects messages of these entries, of what is in view, as long as each lies whole in what is handed out, and stands where the
-    /// one before it ends, its UUID behind that one's. Keeps those in front of the first whose checksum is wrong.
+    /// Collects messages of these entries from the window. Each must lie whole in the window of emitted messages,
+    /// begin where the one before ends, and have a greater UUID. Keeps the ones before the first whose checksum
+    /// does not match.
     pub(super) fn check(
         &mut self,
         reader: &Reader,
@@ -75,7 +77,7 @@ impl Run {
         debug_assert!(self.is_judged_good(*prior));
     }
 
-    /// Whether each of the messages is good by the rules, one behind the other.
+    /// Whether `judge` finds each of the messages good, one after the other.
     fn is_judged_good(&self, mut prior: Prior) -> bool {
         let computed = self.stored.iter().zip(&self.hashes);
         let mut claims = self.messages.iter().zip(computed);
@@ -91,7 +93,7 @@ impl Run {
         })
     }
 
-    /// Collects messages, and gives the bytes that their extents are of.
+    /// Collects messages. Returns the bytes that their extents are relative to.
     fn collect<'a>(
         &mut self,
         reader: &'a Reader,

@@ -1,5 +1,6 @@
-//! The good messages of a damaged segment, behind an index that is made anew, in front of the checksums that they were checked
-//! by. A segment without a usable trailer gets none: a checksum of bytes that nothing proved would pass them off as proven.
+//! Salvages the good messages of a damaged segment: writes a new index, the messages, and the checksums that
+//! verified them. A segment without a usable trailer gets no checksums: those would make unproven bytes look
+//! proven.
 
 use super::index::TERMINATOR;
 use super::layout::{ENTRY_BYTES, UUID_BYTES};
@@ -12,7 +13,7 @@ use crate::engine::{Salvage, Start, Step, Walk};
 use crate::error::Result;
 use crate::output::Spool;
 
-/// A message as it is put aside: UUID, where it begins, where it ends, checksum.
+/// The length of a spilled message's record: UUID, beginning, end, checksum.
 const KEPT_BYTES: usize = UUID_BYTES + 3 * 8;
 /// How much of the index is written at once: whole entries and checksums.
 const PIECE_BYTES: usize = ENTRY_BYTES << 12;
@@ -86,7 +87,7 @@ pub(super) fn salvage(salvage: &mut Salvage<'_>) -> Result<()> {
     put(salvage, &foot.to_bytes())
 }
 
-/// Entries and terminator. `first` is where the first message was.
+/// Writes entries and terminator. `first` is where the first message was.
 fn put_index(
     salvage: &mut Salvage<'_>,
     kept: &mut Spool,
@@ -107,7 +108,7 @@ fn put_index(
     })
 }
 
-/// Gives `put` what `lay` adds for each message, and `last` behind that, in pieces.
+/// Passes to `put`, in pieces, what `lay` adds for each message, and then `last`.
 fn each_piece(
     kept: &mut Spool,
     mut lay: impl FnMut(&Kept, &mut Vec<u8>),

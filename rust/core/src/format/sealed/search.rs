@@ -1,4 +1,4 @@
-//! Finding a place among sorted UUIDs: by where its time would stand if times were spread evenly, and by halving where they are
+//! Finds a position among sorted UUIDs: guesses by time, as if times were evenly spread, and halves where they are
 //! not.
 
 use std::cmp::Ordering;
@@ -11,28 +11,28 @@ use crate::uuid6;
 
 /// How many more looks a search may take than halving would.
 const SPARE_LOOKS: u32 = 3;
-/// So few places are halved: they are side by side in memory.
+/// This few positions are read at once: they are adjacent in memory.
 const FEW: u64 = 12;
-/// So many guesses in a row that were far off end the guessing.
+/// This many bad guesses in a row end the guessing.
 const MAX_MISSES: u32 = 2;
 
-/// A search for the first of some ascending UUIDs that is not smaller than one. It says where it wants to look, and is told
-/// what stands there, so that many can go on in turns.
+/// A search for the first of some ascending UUIDs that is at least the wanted one. It says where it wants to look,
+/// and the caller says which UUID is there, so that many searches can take turns.
 ///
-/// Evenly spread times take a handful of looks. However they are spread, there are never more than [`SPARE_LOOKS`] beyond those
-/// of halving: a guess is made only while halving could still make up for it. If UUIDs do not ascend, the answer is some
-/// place, found as fast.
+/// Evenly spread times take a handful of looks. Any other spread takes at most [`SPARE_LOOKS`] more than halving:
+/// a guess is made only while halving could still make up for it. If UUIDs do not ascend, the answer is some
+/// position, found as fast.
 #[derive(Clone, Debug)]
 pub(super) struct Search {
     wanted: [u8; UUID_BYTES],
-    /// What is wanted stands at `low` or behind it, and not behind `high`.
+    /// The answer is at least `low` and at most `high`.
     low: u64,
     high: u64,
-    /// A time that is not later than any from `low` on, and one that is not earlier than any in front of `high`.
+    /// A time not later than any from `low` on, and one not earlier than any before `high`.
     below: u64,
     above: u64,
     looks_left: u32,
-    /// Guesses in a row that should have narrowed the search down, and did not.
+    /// Consecutive guesses that should have narrowed the search, and did not.
     misses: u32,
     next: Look,
 }
@@ -40,18 +40,18 @@ pub(super) struct Search {
 #[derive(Clone, Copy, Debug)]
 struct Look {
     place: u64,
-    /// Whether it is where the answer should be near, and not just the middle.
+    /// Whether it is a guess near the answer, not just the middle.
     is_guess: bool,
 }
 
-/// How many looks halving takes among so many places.
+/// How many looks halving takes among this many positions.
 const fn halvings(places: u64) -> u32 {
     u64::BITS - places.leading_zeros()
 }
 
 impl Search {
-    /// A search among UUIDs of these numbers, whose times are between those of `times`. The answer is one of the numbers, or
-    /// the end, if all are smaller.
+    /// A search among the UUIDs with these numbers, whose times are within `times`. The answer is one of the
+    /// numbers, or the end if all are smaller.
     pub(super) fn new(wanted: [u8; UUID_BYTES], among: Range<u64>, times: Range<u64>) -> Self {
         let mut search = Self {
             wanted,
@@ -71,12 +71,12 @@ impl Search {
         search
     }
 
-    /// What is looked for.
+    /// The UUID that is searched for.
     pub(super) const fn wanted(&self) -> &[u8; UUID_BYTES] {
         &self.wanted
     }
 
-    /// Where to look next; `None` once the answer is known.
+    /// Where to look next. `None` once the answer is known.
     pub(super) const fn place(&self) -> Option<u64> {
         if self.low < self.high {
             Some(self.next.place)
@@ -90,8 +90,8 @@ impl Search {
         self.low
     }
 
-    /// Ends a search that has come to a few places, `entries` being all that there are: looks at all of these at once, without
-    /// waiting for one to choose the next. `false` where there are more than a few.
+    /// Finishes a search with few positions left. `entries` are all entries. Compares all of them at once, so that
+    /// no look waits for another. `false` if more than a few are left.
     pub(super) fn finish(&mut self, entries: &[[u8; ENTRY_BYTES]]) -> bool {
         let size = self.high - self.low;
         let place = |at| saturating_usize(at);
@@ -109,7 +109,7 @@ impl Search {
         true
     }
 
-    /// The first and the last of the places that are left, where these are a few.
+    /// The first and last of the positions left, if they are few.
     pub(super) const fn few(&self) -> Option<[u64; 2]> {
         let size = self.high - self.low;
         if size > 0 && size <= FEW {
@@ -119,7 +119,7 @@ impl Search {
         }
     }
 
-    /// Takes in which UUID stands where it wanted to look.
+    /// Continues with the UUID at the position where it wanted to look.
     pub(super) fn saw(&mut self, uuid: &[u8; UUID_BYTES]) {
         let Look { place, is_guess } = self.next;
         let size = self.high - self.low;
@@ -157,14 +157,14 @@ impl Search {
         });
     }
 
-    /// Where the wanted time would stand, and a little beyond, seen from the nearer end: errors grow with the distance, and an
-    /// answer between that end and the guess leaves hardly any places.
+    /// Where the wanted time would be, and a little beyond, seen from the nearer end. Errors grow with the
+    /// distance, and an answer between that end and the guess leaves few positions.
     fn guess(&self, size: u64) -> Option<Look> {
         let whole = self.above.checked_sub(self.below)?;
         let part = uuid6::ticks(&self.wanted)
             .checked_sub(self.below)?
             .min(whole);
-        // 32 bits of both are as good as all.
+        // 32 bits of both are precise enough.
         let spare = u64::BITS
             .saturating_sub(whole.leading_zeros())
             .saturating_sub(u32::BITS);
@@ -174,7 +174,8 @@ impl Search {
             .min(size);
         let from_low = aim <= size / 2;
         let distance = if from_low { aim } else { size - aim };
-        // From far away a guess cannot leave few, and is as near as can be; what it misses by is then seen from near.
+        // From far away the guess is as near as it can be, and leaves many positions. The next guess is made from
+        // nearby.
         let is_far = distance > size / 8;
         let beyond = match is_far {
             true => 0,
@@ -197,7 +198,7 @@ impl Search {
 mod tests {
     use super::*;
 
-    /// UUIDs of these times, their second halves distinct and ascending.
+    /// UUIDs of these times, with distinct, ascending second halves.
     fn uuids(times: impl IntoIterator<Item = u64>) -> Vec<[u8; UUID_BYTES]> {
         let uuid = |(number, time): (usize, u64)| {
             let mut uuid = [0; UUID_BYTES];
@@ -208,7 +209,7 @@ mod tests {
         times.into_iter().enumerate().map(uuid).collect()
     }
 
-    /// Looks for one UUID, and gives its place and how many looks that took.
+    /// Searches for one UUID. Returns its position and the number of looks.
     fn look_for(uuids: &[[u8; UUID_BYTES]], wanted: [u8; UUID_BYTES]) -> (u64, u32) {
         let time = |uuid: Option<&[u8; UUID_BYTES]>| uuid.map_or(0, uuid6::ticks);
         let times = time(uuids.first())..time(uuids.last());
@@ -221,7 +222,7 @@ mod tests {
         (search.answer(), looks)
     }
 
-    /// Looks for many of the UUIDs, and for those just above them. Gives the most looks that took, and how many on average.
+    /// Searches for many of the UUIDs, and for the ones just above them. Returns the most looks, and the average.
     fn looks(uuids: &[[u8; UUID_BYTES]]) -> (u32, f64) {
         let (mut most, mut all, mut searches) = (0, 0, 0);
         for step in 0..uuids.len().min(2000) {

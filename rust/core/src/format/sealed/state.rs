@@ -1,4 +1,4 @@
-//! What a walk knows between two steps, and the part that it is of.
+//! The state of a walk between two steps, and of the part that it reads.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +9,7 @@ use super::layout::{ENTRY_AND_CHECKSUM, Message, UUID_BYTES};
 use super::trailer::Foot;
 use crate::ledger::Notes;
 
-/// What a [`Carry`](crate::engine::Carry) holds.
+/// The state in a [`Carry`](crate::engine::Carry).
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct State {
     /// The file's length and number of entries, so that a carry of another file is refused.
@@ -17,45 +17,46 @@ pub(super) struct State {
     pub(super) entries: u64,
     /// The first entry of this walk.
     pub(super) from: u64,
-    /// The entry that comes next.
+    /// The next entry.
     pub(super) next: u64,
     /// The last good message's UUID.
     pub(super) last: Option<[u8; UUID_BYTES]>,
-    /// Where the last good message ends; before the first, where the data begins.
+    /// Where the last good message ends. Before the first: where the data begins.
     pub(super) end: u64,
-    /// Whether any message counted.
+    /// Whether any message was good.
     pub(super) counted: bool,
     /// What searching has cost.
     pub(super) effort: Effort,
-    /// Whether a message was looked for behind the last good one.
+    /// Whether a message was tried directly after the last good one.
     pub(super) behind: Behind,
     /// Entries since the last good one that have no message.
     pub(super) failed: Notes,
-    /// Entries in front of those that are damage. Notes are counted in entries.
+    /// Damaged entries before those. The notes are numbered in entries.
     pub(super) marks: Notes,
-    /// Once all ranges behind the index have been given: up to which entry those of the index are to be, and up to which offset
-    /// they have been.
+    /// Set once all ranges after the index are emitted: the entry at which the ranges of the index end, and the
+    /// offset up to which they were emitted.
     pub(super) front: Option<(u64, u64)>,
     pub(super) ended: bool,
-    /// The part that this walk is of.
+    /// The part that this walk reads.
     pub(super) part: Option<Progress>,
-    /// Whether the entry before the next one has its message where it says, so that a part may end here.
+    /// Whether the entry before the next one has its message at its offset, so that a part may end here.
     pub(super) stands: bool,
 }
 
-/// What is known of the place behind the last good message, at which one may stand whose entry says otherwise.
+/// What is known of the place after the last good message, where a message may be whose entry names another
+/// offset.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Behind {
     #[default]
     Untried,
-    /// One was looked for at this place in vain.
+    /// A message was tried at this place in vain.
     Tried(u64),
-    /// Looking for one would have taken more than may be hashed in vain.
+    /// The search budget did not allow trying one.
     Exhausted,
 }
 
 impl State {
-    /// In front of entry number `next`, whose message begins at `end` or behind it.
+    /// The state before entry number `next`, whose message begins at or after `end`.
     pub(super) fn before(front: &Front, next: u64, end: u64) -> Self {
         Self {
             size: front.len,
@@ -76,7 +77,7 @@ impl State {
         }
     }
 
-    /// Behind a message that counts.
+    /// The state after a good message.
     pub(super) fn behind(front: &Front, message: &Message) -> Self {
         let mut state = Self::before(front, message.number + 1, message.end());
         state.last = Some(message.uuid);
@@ -84,7 +85,7 @@ impl State {
         state
     }
 
-    /// Whether it can be of a walk of this file.
+    /// Whether it fits a walk of this file.
     pub(super) fn fits(&self, front: &Front) -> bool {
         let is_in_front = self.size == front.len
             && self.entries == front.entries
@@ -108,29 +109,29 @@ impl State {
     }
 }
 
-/// A stretch of entries.
+/// A span of entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Portion {
-    /// What the trailer says, so that a part of another file is refused.
+    /// The trailer's fixed part, so that a part of another file is refused.
     pub(super) foot: Foot,
     /// The first entry.
     pub(super) from: u64,
-    /// The entry behind the last.
+    /// The entry after the last.
     pub(super) until: u64,
 }
 
-/// How far the walk of a part is.
+/// The progress of a walk of a part.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Progress {
     pub(super) portion: Portion,
     /// Where its first message begins or can begin.
     pub(super) start: u64,
-    /// The most that was hashed in vain, or would have been.
+    /// The most bytes that were, or would have been, hashed in vain.
     pub(super) peak: u64,
 }
 
 impl Portion {
-    /// Whether it can be one of this file.
+    /// Whether it fits this file.
     pub(super) fn fits(&self, front: &Front) -> bool {
         front
             .trailer
@@ -140,7 +141,7 @@ impl Portion {
     }
 }
 
-/// How many bytes of the file so many entries take whose messages lie between these offsets.
+/// How many bytes of the file this many entries take, if their messages lie between these offsets.
 pub(super) const fn extent(entries: u64, start: u64, end: u64) -> u64 {
     end.saturating_sub(start)
         .saturating_add(entries.saturating_mul(ENTRY_AND_CHECKSUM as u64))

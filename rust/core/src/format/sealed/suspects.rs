@@ -24,9 +24,9 @@ use crate::saturating::saturating_usize;
 use crate::source::Source;
 use crate::uuid6;
 
-/// How many entries one range is explained by.
+/// How many entries are tried to explain one range.
 const MAX_ENTRIES: u64 = 8;
-/// How many entries in a row a search passes over because their offsets are none.
+/// How many entries in a row a search skips because their offsets are out of bounds.
 const MAX_PASSED: u64 = 64;
 
 pub(super) struct SealedSuspects {
@@ -36,7 +36,7 @@ pub(super) struct SealedSuspects {
 }
 
 impl SealedSuspects {
-    /// `None` where the segment has no checksums.
+    /// `None` if the segment has no checksums.
     pub(super) fn open(source: &Arc<dyn Source>, options: &Options) -> Result<Option<Self>> {
         let segment = Segment::open(source.clone(), options)?;
         Ok(segment.front.trailer.map(|trailer| Self {
@@ -84,7 +84,7 @@ impl Suspects for SealedSuspects {
     fn misplaced(&mut self, span: &Span) -> Result<Vec<Misplaced>> {
         let entries = self.segment.front.entries;
         let mut found = Vec::new();
-        // Other causes are of an entry that is wrong itself, or of a message that is whole.
+        // Other causes concern a wrong entry, or a message that is whole.
         let is_elsewhere = matches!(
             span.cause,
             Some(Cause::ChecksumMismatch | Cause::LengthOutOfBounds | Cause::IndexDisagrees)
@@ -97,7 +97,8 @@ impl Suspects for SealedSuspects {
             true => span.start / ENTRY_BYTES as u64,
             false => self.first_entry_from(span.start)?,
         };
-        // One entry that is wrong about its message is wrong itself. Where data has moved, the next one is wrong as well.
+        // One entry that disagrees with its message is wrong itself. If data has moved, the next one disagrees as
+        // well.
         let witnesses = if is_of_index { 2 } else { 1 };
         let has_all = |number: &u64| number + witnesses <= entries;
         for number in (first..).take(MAX_MISPLACED).take_while(has_all) {
@@ -135,7 +136,7 @@ impl Suspects for SealedSuspects {
     }
 }
 
-/// Whether an entry's message stands at its offset, by its checksum.
+/// Whether an entry's message is verified at its offset.
 fn stands(reader: &mut Reader, entry: &Entry, stored: u64) -> Result<Trial> {
     let front = reader.front;
     if !front.in_bounds(entry.offset) || !uuid6::is_v6(&entry.uuid) {
@@ -152,7 +153,7 @@ fn stands(reader: &mut Reader, entry: &Entry, stored: u64) -> Result<Trial> {
     Ok(trial(&front, Claim { message, stored }, computed, work))
 }
 
-/// What a message comes to whose checksum is `computed`, whatever is in front of it. Finding out took so much work.
+/// The result for a message whose checksum is `computed`, regardless of the ones before. Computing it took `work`.
 fn trial(front: &Front, claim: Claim, computed: u64, work: u64) -> Trial {
     let judged = claim.judge(computed, &Prior::nothing(front));
     let end = judged.ok().map(|message| message.end());
@@ -160,8 +161,8 @@ fn trial(front: &Front, claim: Claim, computed: u64, work: u64) -> Trial {
 }
 
 impl SealedSuspects {
-    /// The first entry whose message begins at `offset` or behind it. Offsets that are none are passed over; where others
-    /// mislead the search, nothing is found that checks.
+    /// The first entry whose message begins at or after `offset`. Skips offsets that are out of bounds. If wrong
+    /// offsets mislead the search, nothing that is found verifies.
     fn first_entry_from(&mut self, offset: u64) -> Result<u64> {
         let (mut low, mut high) = (0, self.segment.front.entries);
         while low < high {
@@ -192,7 +193,7 @@ impl SealedSuspects {
         self.trailer.checksum_at(number)..self.trailer.checksum_at(number + 1)
     }
 
-    /// The message of an entry, at its offset: damaged itself, or its UUID or checksum.
+    /// The message of an entry, at its offset. It, its UUID or its checksum may be damaged.
     fn message(&mut self, entry: &Entry, span_end: u64) -> Result<Suspect> {
         let (number, data_end) = (entry.number, self.segment.front.data_end);
         let next = self.reader.beginning(number + 1)?;
@@ -220,7 +221,7 @@ impl SealedSuspects {
         })
     }
 
-    /// An entry whose offset or UUID may be damaged: its message is read from where it would point.
+    /// An entry whose offset or UUID may be damaged. Its message is read from where it would point.
     fn entry(&mut self, number: u64) -> Result<Suspect> {
         let stored = self.reader.checksum(&self.trailer, number)?;
         let mut reader = Reader::sparse(&self.segment);
@@ -230,7 +231,7 @@ impl SealedSuspects {
             let Some(entry) = bytes.first_chunk() else {
                 return Trial::NOTHING;
             };
-            // What cannot be read proves nothing.
+            // Unreadable bytes prove nothing.
             let found = stands(&mut reader, &Entry::parse(number, entry), stored);
             let Trial { end: found, work } = found.unwrap_or(Trial::NOTHING);
             Trial {
@@ -261,8 +262,8 @@ impl SealedSuspects {
     }
 }
 
-/// Whether a message of at most `len` bytes, its entry and its checksum, one behind the other, fit together, the entry having the
-/// number and offset of `own`.
+/// Whether a message of at most `len` bytes, its entry and its checksum, adjacent in `bytes`, fit together. The
+/// entry must have the number and offset of `own`.
 fn message_checks(front: &Front, own: &Entry, len: usize, bytes: &[u8]) -> Trial {
     let Some((piece, rest)) = bytes.split_at_checked(len) else {
         return Trial::NOTHING;

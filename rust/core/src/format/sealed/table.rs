@@ -1,5 +1,5 @@
-//! A table from times to the entries that have them, so that a look-up begins next to what it looks for: stretches of time, all of
-//! one length, each with its entries. Where many share a stretch, as those of a burst do, it is divided once more.
+//! A table from times to entries, so that a look-up begins near what it looks for. Time is divided into intervals
+//! of equal length, each with its entries. An interval with many entries, as from a burst, is divided again.
 
 use std::ops::Range;
 
@@ -17,27 +17,28 @@ use crate::saturating::saturating_u64;
 use crate::source::Source;
 use crate::uuid6;
 
-/// Offsets are kept in units of so many bytes: they say what to ask for.
+/// Offsets are stored in units of this many bytes: they only say what to prefetch.
 const OFFSET_UNIT: u64 = CACHE_LINE_BYTES as u64;
 
 const PLACE_BYTES: u64 = size_of::<Place>() as u64;
 const DIVISION_BYTES: u64 = size_of::<Division>() as u64;
-/// A crowd is divided so many times at most: each time its entries are read once more.
+/// The depth to which crowded intervals are divided. Each level reads their entries once more.
 const MAX_DEPTH: u32 = 6;
-/// Where more than one of so many entries stand in crowded stretches, ...
+/// If more than one in this many entries are in crowded intervals, ...
 const CROWDED: u64 = 8;
-/// ... stretches are joined, two to the power of this many: that leaves memory to divide those that need it.
+/// ... intervals are joined, two to the power of this many. That leaves memory to divide the crowded ones.
 const JOINED: u32 = 4;
 /// The most memory that a table takes for each entry.
 const MAX_BYTES_PER_ENTRY: u64 = 4;
 
-/// Where a stretch of time begins. Both numbers side by side, since one look at memory is most of what a look-up takes.
+/// Where an interval of time begins. Both numbers are adjacent, because one memory access is most of a look-up's
+/// cost.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     /// The number of the first entry that is not earlier.
     entry: u32,
-    /// Where its message begins, in [`OFFSET_UNIT`]s: for guessing where those of the stretch do, and nothing else. Of a crowded
-    /// stretch the number of its division, 0 if it has none.
+    /// Where its message begins, in [`OFFSET_UNIT`]s, used only to guess where the interval's messages begin. For
+    /// a crowded interval: the number of its division, 0 if it has none.
     offset: u32,
 }
 
@@ -48,30 +49,31 @@ impl Place {
     }
 }
 
-/// Stretches of time, all of one length, from the first to the last of some entries.
+/// Intervals of time of equal length, from the first to the last of some entries.
 #[derive(Clone, Copy, Debug)]
 struct Division {
     /// The times of these entries, in ticks.
     first: u64,
     last: u64,
-    /// How many stretches a tick is, before they are joined, times 2^64.
+    /// The number of intervals in a tick, before joining, times 2^64.
     scale: u64,
-    /// They are joined, two to the power of this many.
+    /// Intervals are joined in groups of two to the power of this.
     joined: u32,
-    /// How many ticks a stretch is long, rounded down.
+    /// The length of an interval in ticks, rounded down.
     width: u64,
-    /// Where its places are: one more than there are stretches, the last behind all entries.
+    /// The index of its places, one more than intervals. The last is after all entries.
     begin: usize,
     count: usize,
 }
 
-/// A time's place in a division, and how far it is from there to the next one, in 2^32ths.
+/// The index of a time's place in a division, and how far the time is from there to the next place, in units of
+/// 2^-32.
 type Spot = (usize, u64);
 
 impl Division {
-    /// So many stretches of this time, as far as it has ticks.
+    /// Divides this time into up to `stretches` intervals, at most one for each tick.
     fn new(stretches: u64, first: u64, last: u64, begin: usize) -> Option<Self> {
-        let whole = last.checked_sub(first)? + 1; // 60 bits: this does not overflow
+        let whole = last.checked_sub(first)? + 1; // times have 60 bits, so this does not overflow
         let stretches = stretches.min(whole);
         Some(Self {
             first,
@@ -84,7 +86,7 @@ impl Division {
         })
     }
 
-    /// Where a time is; `None` in front of the first and behind the last.
+    /// Where a time is. `None` before the first and after the last.
     fn spot(&self, time: u64) -> Option<Spot> {
         let since = time.checked_sub(self.first).filter(|_| time <= self.last)?;
         let scaled = (u128::from(since) * u128::from(self.scale)) >> self.joined;
@@ -94,21 +96,22 @@ impl Division {
     }
 }
 
-/// For each stretch of time the first entry that is not earlier: all that stands between two of them has one of these times. Only
-/// made of an index whose UUIDs ascend, so that who searches between two places finds what he would have found among all.
+/// For each interval of time the first entry that is not earlier, so the entries between two places have the times
+/// of that interval. Built only for an index whose UUIDs ascend, so a search between two places finds what a
+/// search of all would.
 #[derive(Debug, Default)]
 pub(super) struct Table {
-    /// The first is of the whole time, each other of a crowded stretch of one in front of it.
+    /// The first division is of the whole time, each other of a crowded interval of an earlier division.
     divisions: Vec<Division>,
-    /// Those of all divisions.
+    /// The places of all divisions.
     places: Vec<Place>,
 }
 
-/// The stretch that a time is in, which is not divided.
+/// The undivided interval that a time is in.
 struct Stretch {
     begin: Place,
     end: Place,
-    /// How far the time is from its begin to its end, in 2^32ths.
+    /// How far the time is from its begin to its end, in units of 2^-32.
     part: u64,
     times: Range<u64>,
 }
@@ -118,7 +121,8 @@ impl Stretch {
         self.end.entry.saturating_sub(self.begin.entry)
     }
 
-    /// About which entry the time's is, and where its message begins. Of a crowd nothing is near, and it has no offset.
+    /// The approximate entry of the time, and its message's offset. `None` for a crowded interval, which has no
+    /// offset.
     fn near(&self) -> Option<Near> {
         let between = |from: u32, to: u32| {
             u64::from(from) + ((u64::from(to.saturating_sub(from)) * self.part) >> u32::BITS)
@@ -131,7 +135,7 @@ impl Stretch {
 }
 
 impl Table {
-    /// The stretch that this UUID's time is in; `None` where the table does not help.
+    /// The interval that this UUID's time is in. `None` if the table does not help.
     #[inline]
     fn stretch(&self, uuid: &[u8; UUID_BYTES]) -> Option<Stretch> {
         // Times order only UUIDs of one version.
@@ -151,7 +155,7 @@ impl Table {
                 times: begins..begins.saturating_add(own.width),
             };
             let inner = usize::try_from(begin.offset).ok()?;
-            // Divisions come behind those that they divide, so this ends.
+            // A division comes after the one it divides, so this loop ends.
             let Some(division) = self
                 .divisions
                 .get(inner)
@@ -160,7 +164,7 @@ impl Table {
                 return Some(stretch);
             };
             (number, own) = (inner, division);
-            // Between the stretch's begin and its first entry, or its last entry and its end.
+            // The time is between the interval's begin and its first entry, or between its last entry and its end.
             let beyond = if time < own.first {
                 begin
             } else if time > own.last {
@@ -176,8 +180,8 @@ impl Table {
         }
     }
 
-    /// A search for this UUID among the entries that can have its time, and about where it will end; `None` where the table
-    /// does not say.
+    /// A search for this UUID among the entries that can have its time, and about where it will end. `None` if the
+    /// table does not help.
     pub(super) fn search(&self, uuid: &[u8; UUID_BYTES]) -> Option<(Search, Option<Near>)> {
         let stretch = self.stretch(uuid)?;
         let among = u64::from(stretch.begin.entry)..u64::from(stretch.end.entry);
@@ -185,7 +189,7 @@ impl Table {
         Some((Search::new(*uuid, among, stretch.times), near))
     }
 
-    /// Asks for the part of the table that [`search`](Self::search) will look at first.
+    /// Prefetches the part of the table that [`search`](Self::search) looks at first.
     pub(super) fn prefetch(&self, uuid: &[u8; UUID_BYTES]) {
         if let Some(all) = self.divisions.first()
             && let Some((place, _)) = all.spot(uuid6::ticks(uuid))
@@ -195,25 +199,25 @@ impl Table {
     }
 }
 
-/// About where something is, in bytes from the start of the file: to ask for both before the entry is there, and for nothing else.
+/// About where something is, in bytes from the beginning of the file. Used only to prefetch.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Near {
-    /// Its number among the entries.
+    /// The approximate number of its entry.
     pub(super) number: u64,
-    /// The offset of its message.
+    /// The approximate offset of its message.
     pub(super) offset: u64,
 }
 
-/// `stretches`, which are no more than `whole`, by `whole`, times 2^64: so little less that all below `whole` comes to less than
-/// `stretches`.
+/// `stretches / whole` times 2^64, for `stretches` of at most `whole`. Rounded down, so that every number below
+/// `whole` maps to less than `stretches`.
 fn scale(stretches: u64, whole: u64) -> u64 {
     let scale = (u128::from(stretches) << u64::BITS) / u128::from(whole);
     saturating_u64(scale)
 }
 
 impl Table {
-    /// Reads the index once, and what of it is crowded some times more. `None` where its UUIDs do not ascend, where there are too
-    /// few or too many entries, or too little memory is allowed.
+    /// Reads the index once, and its crowded intervals a few times more. `None` if UUIDs do not ascend, if there
+    /// are too few or too many entries, or if too little memory is allowed.
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io), [`Error::Interrupted`](crate::Error::Interrupted).
@@ -249,24 +253,25 @@ impl Table {
     }
 }
 
-/// A table that is being made.
+/// A table that is being built.
 struct Building<'a> {
     source: &'a dyn Source,
     options: &'a Options,
     front: &'a Front,
-    /// How much memory it may take, in bytes.
+    /// The most memory that it may take, in bytes.
     allowed: u64,
     table: Table,
 }
 
 impl Building<'_> {
-    /// How much memory the table takes by now.
+    /// How much memory the table takes so far.
     fn used(&self) -> u64 {
         let Table { divisions, places } = &self.table;
         divisions.len() as u64 * DIVISION_BYTES + places.len() as u64 * PLACE_BYTES
     }
 
-    /// Adds a division of these entries, and gives its number. `None` where their UUIDs do not ascend, or are all of one time.
+    /// Adds a division of these entries, and returns its number. `None` if their UUIDs do not ascend, or all have
+    /// the same time.
     fn divide(&mut self, entries: Range<u32>, stretches: u64) -> Result<Option<usize>> {
         let Range { start, end } = entries;
         let at = |number: u32| self.front.entry_at(u64::from(number));
@@ -278,7 +283,7 @@ impl Building<'_> {
         let places = &mut self.table.places;
         let times = [first, last].map(|entry| uuid6::ticks(&entry.uuid));
         let division = Division::new(stretches, times[0], times[1], places.len());
-        // Of one stretch nothing would be gained.
+        // A single interval would gain nothing.
         let Some(division) = division.filter(|division| division.count > 2) else {
             return Ok(None);
         };
@@ -301,7 +306,7 @@ impl Building<'_> {
         Ok(Some(self.table.divisions.len() - 1))
     }
 
-    /// Adds the places of a division up to that of the last of its entries. `false` where these do not ascend.
+    /// Adds the places of a division, up to the last of its entries. `false` if the entries do not ascend.
     fn fill(&mut self, division: &Division, entries: Range<u32>) -> Result<bool> {
         let (mut number, mut before, mut ascends) = (entries.start, None, true);
         let places = &mut self.table.places;
@@ -332,7 +337,7 @@ impl Building<'_> {
         Ok(ascends)
     }
 
-    /// The crowded stretches of a division: where their places are, and their entries.
+    /// The crowded intervals of a division: the index of each place, and its entries.
     fn crowds(&self, division: &Division) -> impl Iterator<Item = (usize, Range<u32>)> {
         let places = self.table.places.get(division.begin..);
         let places = places.and_then(|places| places.get(..division.count));
@@ -347,8 +352,8 @@ impl Building<'_> {
         })
     }
 
-    /// Joins the stretches of the last division, which is of so many entries, where many of these are crowded in some, and so most
-    /// stretches are empty.
+    /// Joins the intervals of the last division, which has this many entries, if many of these are in crowded
+    /// intervals. Most intervals are empty then.
     fn join_if_crowded(&mut self, entries: u64) {
         let Some(last) = self.table.divisions.last().copied() else {
             return;
@@ -377,7 +382,7 @@ impl Building<'_> {
         }
     }
 
-    /// Divides what is crowded, as far as memory is allowed and it is not all of one time.
+    /// Divides crowded intervals, as far as memory allows and their times differ.
     fn divide_crowds(&mut self) -> Result<()> {
         let (mut from, mut depth) = (0, 0);
         while from < self.table.divisions.len() {
@@ -417,7 +422,8 @@ mod tests {
     use crate::format::sealed::open;
     use crate::source::{BytesSource, Source};
 
-    /// UUIDs of bursts of bursts: so many each, so many ticks apart, with a pause of two to some power behind it.
+    /// UUIDs of bursts of bursts: each with this many, this many ticks apart, followed by a pause of two to the
+    /// given power.
     fn bursts(sizes: &[(u32, u64, u32)]) -> Vec<Uuid> {
         let (mut tick, mut uuids) = (1, Vec::new());
         for (size, apart, pause) in sizes {
@@ -433,7 +439,7 @@ mod tests {
         uuids
     }
 
-    /// The table of a segment of empty messages, in at most so many bytes.
+    /// The table of a segment of empty messages, in at most this many bytes.
     fn table(uuids: &[Uuid], allowed: usize) -> Option<Table> {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("messages.sealed");
@@ -462,7 +468,7 @@ mod tests {
         for allowed in [1 << 20, 40_000, 5_000, 100] {
             let table = table(&uuids, allowed).unwrap();
             let memory = size_of_val(&*table.places) + size_of_val(&*table.divisions);
-            // The first division stands alone, and is allowed what the places need.
+            // The first division alone is allowed what its places need.
             assert!(
                 memory <= allowed + size_of::<Division>(),
                 "{memory} of {allowed}"

@@ -1,4 +1,4 @@
-//! A trailer that is cut off: found only where all of the file in front of it is as the writer left it.
+//! Finds a trailer that is cut off, only if everything before it is as the writer left it.
 
 use super::front::{Front, Segment};
 use super::index::{POLL_EVERY, TERMINATOR, index_hash};
@@ -8,9 +8,9 @@ use super::trailer::{Foot, key_check, trailer_bytes};
 use crate::error::Result;
 use crate::saturating::saturating_usize;
 
-/// Where the data ends if what follows it is the beginning of the trailer that these messages would have, in a segment whose data
-/// ends with the file as far as is known. That takes a look at the last message where it ends with the file, and at the first
-/// one's checksum where it does not.
+/// Where the data ends, if what follows it is the beginning of the trailer that these messages would have. In
+/// `segment` the data extends to the end of the file. Looks at the last message, and, unless that ends with the
+/// file, at the first one's checksum.
 pub(super) fn torn_trailer(segment: &Segment) -> Result<Option<u64>> {
     let Front {
         len,
@@ -53,7 +53,7 @@ pub(super) fn torn_trailer(segment: &Segment) -> Result<Option<u64>> {
     Ok(is_there.then_some(data_end))
 }
 
-/// Where the last message ends by its own entry and lengths; without messages, where the index does.
+/// Where the last message ends by its entry and lengths. Without messages: where the index ends.
 fn end_of_last(reader: &mut Reader, front: &Front) -> Result<Option<u64>> {
     let Some(last) = front.entries.checked_sub(1) else {
         return Ok(Some(front.data_start));
@@ -66,7 +66,7 @@ fn end_of_last(reader: &mut Reader, front: &Front) -> Result<Option<u64>> {
     Ok(header.ok().map(|header| at + header.total()))
 }
 
-/// Whether what there is of the file from `at` on, at most as much as `expected`, is how `expected` begins.
+/// Whether the file's bytes from `at` on, at most as many as `expected` has, are how `expected` begins.
 fn begins(reader: &Reader, at: u64, expected: &[u8]) -> Result<bool> {
     let left = saturating_usize(reader.source.len() - at);
     let mut found = [0; FOOT_BYTES];
@@ -77,14 +77,14 @@ fn begins(reader: &Reader, at: u64, expected: &[u8]) -> Result<bool> {
     Ok(expected.starts_with(found))
 }
 
-/// Whether the foot of these checksums begins at `at`.
+/// Whether the fixed part that follows these checksums begins at `at`.
 fn foot_begins(segment: &Segment, reader: &Reader, checksums: u64, at: u64) -> Result<bool> {
     let Front { key, entries, .. } = &segment.front;
-    // The key check first: it costs nothing.
+    // The key check comes first: it costs nothing.
     if !begins(reader, at, &key_check(key).to_be_bytes())? {
         return Ok(false);
     }
-    // What a writer would have hashed: with a terminator of zeros, whatever there is.
+    // What a writer would have hashed: a terminator of zeros, whatever the file has.
     let terminator = (segment.front.entry_at(*entries), TERMINATOR);
     let (source, options) = (&*segment.source, &segment.options);
     let hash = index_hash(source, options, key, terminator, checksums..at)?;

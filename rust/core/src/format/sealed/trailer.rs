@@ -1,4 +1,4 @@
-//! The trailer: checksums, and what says whether they are there and whose they are.
+//! The trailer: the checksums, and the fields that prove that it is there and under which key.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,10 +11,10 @@ use crate::ledger::Cause;
 use crate::source::Source;
 use crate::text::escape;
 
-/// The fixed part of a trailer, behind the checksums.
+/// The fixed part of a trailer, after the checksums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Foot {
-    /// HighwayHash-64 of no bytes: tells a wrong key from damage.
+    /// HighwayHash-64 of no bytes. Distinguishes a wrong key from damage.
     pub(super) key_check: u64,
     pub(super) count: u64,
     /// HighwayHash-64 of entries, terminator and checksums.
@@ -23,7 +23,7 @@ pub(super) struct Foot {
 }
 
 impl Foot {
-    /// What a writer puts behind so many checksums.
+    /// The fixed part that a writer puts after this many checksums.
     pub(super) fn new(key: &Key, count: u64, index_hash: u64) -> Self {
         Self {
             key_check: key_check(key),
@@ -59,7 +59,7 @@ impl Foot {
     }
 }
 
-/// How long the trailer of so many messages is.
+/// The length of a trailer for this many messages.
 pub(super) const fn trailer_bytes(count: u64) -> u64 {
     count * CHECKSUM_BYTES as u64 + FOOT_BYTES as u64
 }
@@ -69,10 +69,10 @@ pub(super) fn key_check(key: &Key) -> u64 {
     hash(key, &[])
 }
 
-/// What stands where the trailer would be.
+/// The bytes where a trailer would be.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Trailer {
-    /// Where the checksums begin, and the data ends.
+    /// Where the checksums begin and the data ends.
     pub(super) start: u64,
     pub(super) foot: Foot,
     pub(super) key_check_is_right: bool,
@@ -81,7 +81,7 @@ pub(super) struct Trailer {
 }
 
 impl Trailer {
-    /// What stands at the end of a file with so many entries; `None` where no trailer fits behind them.
+    /// Reads the end of a file with this many entries. `None` if no trailer fits after them.
     pub(super) fn read(
         source: &dyn Source,
         key: &Key,
@@ -102,24 +102,24 @@ impl Trailer {
         }))
     }
 
-    /// Where the checksum of entry number `number` is.
+    /// The offset of the checksum of entry number `number`.
     pub(super) const fn checksum_at(&self, number: u64) -> u64 {
         self.start + number * CHECKSUM_BYTES as u64
     }
 
-    /// How many of its fields are right, but for the index hash.
+    /// How many of its fields are right, without the index hash.
     pub(super) fn fields_right(&self) -> u32 {
         u32::from(self.key_check_is_right)
             + u32::from(self.count_is_right)
             + u32::from(self.magic_is_right)
     }
 
-    /// Whether so many of its fields are right that it is there, whatever the index hash.
+    /// Whether enough fields are right, whatever the index hash.
     pub(super) fn is_likely(&self) -> bool {
         self.fields_right() > 1
     }
 
-    /// What is wrong with it, `computed` being the index hash of what is in the file, and `count` the number of entries.
+    /// What is wrong with it. `computed` is the index hash of the file's bytes, `count` the number of entries.
     pub(super) fn finding(&self, key: &Key, count: u64, computed: u64) -> Option<Finding> {
         let (stored, index_hash) = (self.foot.key_check, self.foot.index_hash);
         if !self.magic_is_right {
@@ -160,7 +160,7 @@ impl Trailer {
         })
     }
 
-    /// What the file under another key looks like.
+    /// The finding for a file that is under another key.
     pub(super) fn wrong_key(&self, key: &Key) -> Finding {
         Finding::words(
             Cause::WrongKey,

@@ -1,5 +1,5 @@
-//! The walk: entry by entry in the order of the index, each message checked where its entry says that it is, and, where it
-//! is not there, directly behind the last good one.
+//! The walk: entry by entry in the order of the index. Each message is checked at its entry's offset, and, if that
+//! fails, directly after the last good message.
 
 use super::check::{Checker, Effort};
 use super::front::{Front, Segment};
@@ -25,16 +25,16 @@ pub(super) struct SealedScan {
     pub(super) tiling: Tiling,
     pub(super) messages: Vec<Message>,
     pub(super) spans: Vec<Span>,
-    /// The ranges of the index that are being given: how far they are laid, and which mark comes next.
+    /// The ranges of the index that are being emitted: the tiling so far, and which mark comes next.
     pub(super) front_ranges: Option<(Tiling, Place)>,
     /// Where the step began.
     began_at: u64,
     pub(super) suspects_key: bool,
-    /// The index hash of what is in the file, once it is known.
+    /// The index hash of the file's bytes, once it is computed.
     pub(super) index_hash: Option<u64>,
-    /// Damage was met reading strictly: the walk only goes on to learn which is the first in the file.
+    /// A strict walk has met damage, and only continues to find the first damage in the file.
     pub(super) runs_on: bool,
-    /// The first damage in the file, as far as it has been looked for.
+    /// The first damage in the file, as far as it has been sought.
     pub(super) first: Option<Damage>,
 }
 
@@ -42,7 +42,7 @@ pub(super) struct SealedScan {
 pub(super) type SealedWalk = Driver<SealedScan>;
 
 impl SealedScan {
-    /// A walk of a segment from this state on.
+    /// A scan of a segment from this state on.
     pub(super) fn new(segment: &Segment, state: State) -> Self {
         let mut checker = Checker::new(segment, Reader::sequential);
         checker.effort = state.effort;
@@ -67,7 +67,7 @@ impl SealedScan {
         }
     }
 
-    /// The walk that goes on with this.
+    /// The walk of this scan.
     pub(super) const fn into_walk(self) -> SealedWalk {
         let ended = self.state.ended;
         Driver::resume(self, ended)
@@ -81,7 +81,7 @@ impl SealedScan {
         &*self.segment.source
     }
 
-    /// Goes on by one entry.
+    /// Advances by one entry.
     pub(super) fn go_on(&mut self) -> Result<Advance> {
         let front = *self.front();
         if self.stops_at_damage() && !front.terminator_is_zero && self.state.from == 0 {
@@ -140,13 +140,13 @@ impl SealedScan {
         Ok(advance)
     }
 
-    /// Forgets the checks since this was the effort and this was known: they will be made again.
+    /// Restores the effort and the knowledge from before some checks, because they will be made again.
     const fn take_back(&mut self, (effort, behind): (Effort, Behind)) {
         self.checker.effort.take_back(effort);
         self.state.behind = behind;
     }
 
-    /// Goes on by several entries, if their messages stand one behind the other and are good.
+    /// Advances by several entries, if their messages are adjacent and good.
     fn advance_run(&mut self, number: u64) -> Result<Option<Advance>> {
         let most = self.left_of_part(LIMITS.sealed_step_rows.saturating_sub(self.spans.len()));
         let prior = self.state.prior();
@@ -154,7 +154,8 @@ impl SealedScan {
         let (Some(first), Some(last)) = (run.first().copied(), run.last().copied()) else {
             return Ok(None);
         };
-        // They ascend, so those between the first and the last are wanted where these are; and all of them are longer than any.
+        // UUIDs ascend, so if the first and the last match, all between them do. Together they are at least as
+        // long as each.
         let are_wanted =
             !self.runs_on && self.bounds.contains(&first.uuid) && self.bounds.contains(&last.uuid);
         let too_large = self.segment.options.values
@@ -186,7 +187,7 @@ impl SealedScan {
         Ok(Some(Advance::On))
     }
 
-    /// Goes on behind a good message.
+    /// Continues after a good message.
     fn follow(&mut self, message: &Message) {
         self.checker.effort.looked_at = message.position;
         self.state.last = Some(message.uuid);
@@ -196,12 +197,12 @@ impl SealedScan {
         self.state.stands = true;
     }
 
-    /// Whether the bodies of messages are read: to hash them, or to hand them out.
+    /// Whether the bodies of messages are read: to hash or to emit them.
     fn needs_bodies(&self) -> bool {
         self.front().trailer.is_some() || self.segment.options.values
     }
 
-    /// Whether looking at what stands at `offset` leaves the window where it is.
+    /// Whether reading at `offset` leaves the window where it is.
     fn has_at_hand(&self, offset: u64) -> bool {
         let front = self.front();
         if !front.in_bounds(offset) {
@@ -215,7 +216,7 @@ impl SealedScan {
         }
     }
 
-    /// The message of an entry that failed at its own offset, if it stands directly behind the last good one.
+    /// The message of an entry that failed at its own offset, if it is good directly after the last good one.
     fn try_behind(&mut self, entry: &Entry, prior: &Prior) -> Result<Option<Message>> {
         let place = prior.end;
         if entry.offset == place {
@@ -241,10 +242,10 @@ impl SealedScan {
         Ok(checked.ok())
     }
 
-    /// Notes that an entry has no message, and goes on.
+    /// Records that an entry has no message, and continues.
     fn fail(&mut self, number: u64, fault: Fault) -> Result<Advance> {
         let cause = fault.cause();
-        // Where too much was hashed in vain, all that are left fail.
+        // Once the search budget is used up, all entries left fail.
         let count = match cause {
             Cause::SearchLimit => {
                 self.exhaust_part()?;
@@ -262,7 +263,8 @@ impl SealedScan {
         Ok(Advance::On)
     }
 
-    /// Takes in a message that counts, found although its entry says that it is somewhere else.
+    /// Commits a good message. `elsewhere` is the offset that its entry states, if the message was found somewhere
+    /// else.
     fn commit(&mut self, message: Message, elsewhere: Option<u64>) -> Result<Advance> {
         let is_past = !self.runs_on && self.bounds.is_past(&message.uuid);
         let is_wanted = !self.runs_on
@@ -288,8 +290,8 @@ impl SealedScan {
         Ok(Advance::On)
     }
 
-    /// Makes sure that what is handed out of a message is in the window. `false` where it cannot be before what this step has
-    /// already was given out.
+    /// Loads what is emitted of a message into the window. `false` if the window must first emit what this step
+    /// has found.
     fn keep(&mut self, message: &Message) -> Result<bool> {
         let reader = &self.checker.reader;
         let (at, len) = (message.position, reader.handed_out(message));
@@ -324,7 +326,7 @@ impl Scan for SealedScan {
             return self.give_up(cause);
         }
         if self.state.front.is_none() {
-            // An entry is little: what is told behind each advance is told behind as many as make a step.
+            // Entries are small, so several advance before the driver is asked again.
             let advance = loop {
                 match self.go_on() {
                     Ok(Advance::On) if !self.is_enough() => {}

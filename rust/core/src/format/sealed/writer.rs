@@ -1,4 +1,4 @@
-//! Writing a segment whole.
+//! Writes a whole segment.
 
 use std::io::{BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -21,18 +21,18 @@ use crate::record::{Column, RecordId, Value};
 use crate::saturating::saturating_usize;
 use crate::source::{FileSource, Source};
 
-/// Where the system keeps files in large pages, what is written in pieces of whole ones is kept so, and a map of it takes fewer
-/// translations: looking up waits for them as much as for memory.
+/// If the system caches files in large pages, writes of whole ones are cached that way. A map of the file then
+/// takes fewer address translations, which look-ups wait for as much as for memory.
 const LARGE_PAGE_BYTES: usize = 2 << 20;
-/// How much is copied between two looks at whether to stop: whole entries, and whole large pages.
+/// How much is copied between two polls of the interrupt: whole entries, and whole large pages.
 const PIECE_BYTES: usize = ENTRY_BYTES << 18;
 const _: () = assert!(PIECE_BYTES.is_multiple_of(LARGE_PAGE_BYTES));
 
-/// Writes messages, in the order of their UUIDs, to a segment that appears under its name when the writer is closed, readable
-/// by its owner alone. Dropping the writer leaves nothing.
+/// Writes messages, in the order of their UUIDs, to a segment. The file appears under its name when the writer is
+/// closed, readable by its owner alone. Dropping the writer leaves nothing.
 ///
-/// The index comes first in the file and is known last, so messages, entries and checksums are put aside in files without a
-/// name, and memory stays flat.
+/// The index comes first in the file and is complete last. So messages, entries and checksums are spilled to
+/// unnamed temporary files, and memory stays flat.
 #[derive(Debug)]
 pub struct Writer {
     path: PathBuf,
@@ -41,16 +41,16 @@ pub struct Writer {
     has_trailer: bool,
     interrupt: Option<Interrupt>,
     sequence: Sequence,
-    /// UUIDs, and offsets that count from where the data begins.
+    /// UUIDs, and offsets relative to the beginning of the data.
     entries: Spool,
     messages: Spool,
     checksums: Spool,
-    /// Messages, each with its UUID in front, that are still to be hashed: then they go to `messages`.
+    /// Messages, each after its UUID, that are not hashed yet. Hashing moves them to `messages`.
     scratch: Vec<u8>,
     unhashed: Unhashed,
     /// The bytes of all messages, which is where the next one begins.
     data_bytes: u64,
-    /// The file to be; `None` after it could not be put in its place.
+    /// The new file. `None` after it could not be renamed.
     new: Option<NewFile>,
     state: State,
 }
@@ -63,10 +63,11 @@ enum State {
 }
 
 impl Writer {
-    /// Begins a segment that will be `path`.
+    /// Begins a segment with the path `path`.
     ///
     /// # Errors
-    /// [`Error::Io`] where `path` exists without [`IfExists::Overwrite`](crate::format::IfExists::Overwrite), or its folder cannot be written to.
+    /// [`Error::Io`] if `path` exists without [`IfExists::Overwrite`](crate::format::IfExists::Overwrite), or its
+    /// folder is not writable.
     pub fn create(path: &Path, options: &WriteOptions) -> Result<Self> {
         options.check(&FORMAT)?;
         let new = NewFile::create(path, options.overwrites())?;
@@ -88,12 +89,12 @@ impl Writer {
         })
     }
 
-    /// Adds a message of this UUID, which must be of version 6 and greater than the last one.
+    /// Adds a message with this UUID, which must be of version 6 and greater than the last one.
     ///
     /// # Errors
-    /// [`Error::Usage`] for a UUID that does not ascend or is not of version 6, a type of more than 255 bytes, or a value of
-    /// more than 2^32-1 bytes: nothing is added. [`Error::Io`] where a full buffer could not be written: the message itself
-    /// is in the buffer.
+    /// [`Error::Usage`] for a UUID that does not ascend or is not of version 6, a type of more than 255 bytes, or
+    /// a value of more than 2^32-1 bytes. Nothing is added then. [`Error::Io`] if a full buffer could not be
+    /// written. The message is in the buffer then.
     pub fn append(&mut self, uuid: &Uuid, type_: &[u8], value: &[u8]) -> Result<()> {
         self.check_next(uuid)?;
         let start = self.scratch.len();
@@ -110,10 +111,10 @@ impl Writer {
         self.flush_if_full()
     }
 
-    /// Adds a record of an active segment with the checksum that it has there.
+    /// Adds a record of an active segment with its stored checksum.
     ///
     /// # Errors
-    /// As [`append`](Self::append).
+    /// The same as [`append`](Self::append).
     pub(crate) fn append_record(&mut self, record: &Record<'_>) -> Result<()> {
         let uuid = Uuid::from_bytes(record.uuid);
         self.check_next(&uuid)?;
@@ -137,7 +138,7 @@ impl Writer {
         self.sequence.check(uuid)
     }
 
-    /// Enters a message of so many bytes in the index.
+    /// Adds a message of `len` bytes to the index.
     fn enter(&mut self, uuid: &Uuid, len: usize) {
         let entries = self.entries.buffer();
         entries.extend_from_slice(uuid.as_bytes());
@@ -146,7 +147,7 @@ impl Writer {
         self.sequence.set_last(uuid.into_bytes());
     }
 
-    /// Hashes the messages that are still to be hashed, and puts them behind the others.
+    /// Hashes the buffered messages, and appends them to the spilled ones.
     fn hash_pending(&mut self) -> Result<()> {
         let (messages, checksums) = (self.messages.buffer(), self.checksums.buffer());
         for ((start, len), checksum) in self.unhashed.hash_all(&self.key, &self.scratch) {
@@ -165,15 +166,15 @@ impl Writer {
         self.checksums.flush_if_full()
     }
 
-    /// The next UUID for [`append`](Self::append): of the present time, or just behind the last one.
+    /// The next UUID for [`append`](Self::append): of the present time, or the smallest one after the last.
     ///
     /// # Errors
-    /// [`Error::Usage`] where the last UUID is of the last time that there is.
+    /// [`Error::Usage`] if the last UUID has the latest time that a UUID can have.
     pub fn next_uuid(&self) -> Result<Uuid> {
         self.sequence.next()
     }
 
-    /// Says under which key the checksums are that were carried over.
+    /// Sets the key that carried-over checksums are under.
     ///
     /// # Errors
     /// [`Error::Bug`].
@@ -186,8 +187,8 @@ impl Writer {
     /// Completes the file, and gives it its name. Closing again does nothing.
     ///
     /// # Errors
-    /// [`Error::Io`], also where a file of that name has appeared meanwhile and is not to be overwritten. All that was
-    /// written is kept, and closing again begins the file anew.
+    /// [`Error::Io`], also if a file of that name has appeared meanwhile and may not be overwritten. Everything
+    /// written so far stays, and closing again writes the file anew.
     pub fn close(&mut self) -> Result<()> {
         match self.state {
             State::Open => {
@@ -202,7 +203,7 @@ impl Writer {
         }
     }
 
-    /// Writes the whole file, and gives it back to be read: it does not have its name yet.
+    /// Writes the whole file, and returns it for reading. It does not have its name yet.
     pub(crate) fn assemble(&mut self) -> Result<FileSource> {
         self.hash_pending()?;
         let mut new = match self.new.take() {
@@ -215,13 +216,13 @@ impl Writer {
         Ok(source)
     }
 
-    /// The checksums that were given, in the order of the messages.
+    /// The checksums, in the order of the messages.
     pub(crate) fn checksums(&mut self) -> Result<FileSource> {
         self.hash_pending()?;
         self.checksums.source()
     }
 
-    /// Gives the file that was written its name.
+    /// Gives the written file its name.
     pub(crate) fn commit(&mut self) -> Result<()> {
         if let Some(new) = self.new.take() {
             new.commit()?;
@@ -230,7 +231,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Index, terminator, messages and trailer, one behind the other.
+    /// Writes index, terminator, messages and trailer.
     fn lay_out(&mut self, new: &mut NewFile) -> Result<()> {
         let count = self.entries.len() / ENTRY_BYTES as u64;
         let data_start = (count + 1) * ENTRY_BYTES as u64;
@@ -277,8 +278,8 @@ impl Writer {
     }
 }
 
-/// Calls `take` with all bytes of a source, in pieces, all but the last of which end where a large page of a file ends that
-/// they are written to from `offset` on. From 0 on they are whole entries.
+/// Passes all bytes of a source to `take`, in pieces. If they are written from `offset` on, every piece but the
+/// last ends where a large page of the file ends. From 0 on, pieces are whole entries.
 fn each_piece(
     source: &FileSource,
     offset: u64,
@@ -286,7 +287,7 @@ fn each_piece(
     mut take: impl FnMut(&mut [u8]) -> Result<()>,
 ) -> Result<()> {
     let (mut at, mut buffer) = (0, Vec::new());
-    // The first begins within a large page.
+    // The first piece begins within a large page.
     let mut piece = PIECE_BYTES as u64 - offset % LARGE_PAGE_BYTES as u64;
     while at < source.len() {
         if interrupt.is_some_and(|interrupt| (interrupt.0)()) {
@@ -312,7 +313,7 @@ impl engine::Writer for Writer {
         Ok(Some(uuid.into_bytes().into()))
     }
 
-    /// Nothing of the file can be seen before it is closed; what is buffered is put aside.
+    /// Nothing of the file is visible before it is closed. Buffered messages are spilled.
     fn flush(&mut self) -> Result<()> {
         self.hash_pending()?;
         self.entries.flush()?;
@@ -320,7 +321,8 @@ impl engine::Writer for Writer {
         self.checksums.flush()
     }
 
-    /// As [`flush`](crate::format::Writer::flush): what is put aside does not outlive its writer, on disk or not.
+    /// The same as [`flush`](crate::format::Writer::flush): spilled data does not outlive its writer, on disk or
+    /// not.
     fn sync(&mut self) -> Result<()> {
         engine::Writer::flush(self)
     }
