@@ -4,10 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use super::front::{Front, Segment};
 use super::index::POLL_EVERY;
-use super::judge::{self, Claim, Fault, Judged, Prior};
+use super::judge::{self, Candidate, Fault, Judged, Prior};
 use super::layout::{Entry, Message, Parsed, UUID_BYTES};
 use super::reader::Reader;
-use super::run::{Run, Trust};
+use super::run::{BatchLimit, Run};
 use super::trailer::Trailer;
 use crate::engine::Budget;
 use crate::error::Result;
@@ -31,7 +31,7 @@ pub(super) struct Effort {
 
 impl Effort {
     /// Restores the effort to `before`, because the work since then will be done again.
-    pub(super) const fn take_back(&mut self, before: Self) {
+    pub(super) const fn restore(&mut self, before: Self) {
         self.budget.take_back(before.budget);
         self.looked_at = before.looked_at;
     }
@@ -69,7 +69,7 @@ pub(super) struct Checker {
     evidence: Option<Evidence>,
     /// Created on first use. A look-up needs none.
     pub(super) run: Option<Box<Run>>,
-    pub(super) trust: Trust,
+    pub(super) limit: BatchLimit,
 }
 
 impl Checker {
@@ -83,7 +83,7 @@ impl Checker {
             cost: 0,
             evidence: None,
             run: None,
-            trust: Trust::FULL,
+            limit: BatchLimit::FULL,
         }
     }
 
@@ -98,11 +98,11 @@ impl Checker {
             None => self.check_by_structure(entry, prior)?,
         };
         match checked {
-            Ok(message) => self.trust.gain(message.header.total()),
+            Ok(message) => self.limit.raise(message.header.total()),
             Err(_) => {
                 self.effort.budget.affords(self.cost, self.front.len);
                 self.effort.budget.spend(self.cost);
-                self.trust.lose();
+                self.limit.reset();
             }
         }
         Ok(checked)
@@ -131,7 +131,7 @@ impl Checker {
         }
         let stored = self.reader.checksum(trailer, entry.number)?;
         let computed = self.reader.hash(&entry.uuid, entry.offset, len)?;
-        let judged = Claim { message, stored }.judge(computed, prior);
+        let judged = Candidate { message, stored }.judge(computed, prior);
         if let Err(Fault::Checksum { .. }) = judged {
             self.effort.budget.spend(len);
         }
@@ -219,14 +219,14 @@ impl Checker {
     ///
     /// # Errors
     /// [`Error::Limit`] for a message that is larger than may be emitted.
-    pub(super) fn bring_checked(&mut self, message: &Message) -> Result<u64> {
+    pub(super) fn load_verified(&mut self, message: &Message) -> Result<u64> {
         let (position, total) = (message.position, message.header.total());
         self.reader.admit(message)?;
-        let len = self.reader.handed_out(message);
-        if self.reader.held(position, len).is_some() {
+        let len = self.reader.emitted_bytes(message);
+        if self.reader.in_window(position, len).is_some() {
             return Ok(len);
         }
-        self.reader.bring_whole(position, len)?;
+        self.reader.load_whole(position, len)?;
         if let Some(trailer) = self.front.trailer.filter(|_| self.reader.options.values) {
             // Loads and hashes the bytes again, so that exactly the hashed bytes are emitted.
             let stored = self.reader.checksum(&trailer, message.number)?;
@@ -240,7 +240,7 @@ impl Checker {
     /// Whether no earlier entry can keep the walk from returning this one, whose message is good at its own
     /// offset. With checksums: the entry before has a smaller UUID. Without: the index ascends, and the message
     /// before ends where this one begins.
-    pub(super) fn stands_alone(&mut self, entry: &Entry) -> Result<bool> {
+    pub(super) fn is_independent(&mut self, entry: &Entry) -> Result<bool> {
         let Some(before) = entry.number.checked_sub(1) else {
             return Ok(true);
         };
@@ -276,7 +276,7 @@ impl Checker {
         let end = number.saturating_add(most as u64);
         let numbers = number..end.min(self.front.entries);
         let run = self.run.get_or_insert_default();
-        run.check(&self.reader, &trailer, numbers, prior, &mut self.trust);
+        run.check(&self.reader, &trailer, numbers, prior, &mut self.limit);
         Ok(&run.messages)
     }
 }

@@ -1,6 +1,6 @@
 //! Detects a sealed segment by a few short reads.
 
-use super::index::{TERMINATOR, Told, read_array, told};
+use super::index::{EntryCount, TERMINATOR, count_at_ends, read_array};
 use super::layout::{ENTRY_BYTES, Entry, Header, MAX_HEADER_BYTES};
 use super::trailer::Trailer;
 use crate::engine::{Likelihood, Options};
@@ -15,7 +15,7 @@ pub(super) fn detect(source: &dyn Source, options: &Options) -> Result<Likelihoo
     if source.len() < ENTRY_BYTES as u64 {
         return Ok(Likelihood::No);
     }
-    let (Told::Count(count) | Told::Unproven(count)) = told(source)? else {
+    let (EntryCount::Count(count) | EntryCount::Unproven(count)) = count_at_ends(source)? else {
         return Ok(Likelihood::No);
     };
     let data_start = (count + 1) * ENTRY_BYTES as u64;

@@ -2,9 +2,9 @@
 
 use super::check::Checker;
 use super::front::Front;
-use super::judge::{self, Claim, Prior};
+use super::judge::{self, Candidate, Prior};
 use super::layout::{ENTRY_BYTES, Entry, Header, Message, UUID_BYTES};
-use super::proof::{Proof, Sought};
+use super::proof::{Answer, Proof};
 use super::search::Search;
 use super::table::Near;
 use crate::bug::OrBug;
@@ -22,14 +22,14 @@ const MAX_AHEAD_BYTES: usize = 512;
 #[derive(Debug, Default)]
 pub(super) struct Group {
     searches: Vec<Search>,
-    found: Vec<Found>,
+    found: Vec<SearchResult>,
     /// Offsets to prefetch next. They are collected first: work between two requests would let the processor have
     /// fewer in flight, since each may wait for its address to be translated.
     ahead: Vec<usize>,
     /// UUIDs and their messages, adjacent, and the extent of each.
     bytes: Vec<u8>,
     extents: Vec<(usize, usize)>,
-    claims: Vec<(usize, Claim)>,
+    candidates: Vec<(usize, Candidate)>,
     batch: Batch,
     hashes: Vec<u64>,
     /// The length of the last message, in bytes.
@@ -38,7 +38,7 @@ pub(super) struct Group {
 
 /// The result of one search.
 #[derive(Clone, Copy, Debug)]
-struct Found {
+struct SearchResult {
     /// The entry that has the UUID, if one has.
     entry: Option<Entry>,
     /// Its message, if it is good for certain.
@@ -99,19 +99,19 @@ impl Group {
         checker: &mut Checker,
         bytes: &[u8],
         uuids: &[[u8; UUID_BYTES]],
-        mut take: impl FnMut(&mut Checker, Sought) -> Result<()>,
+        mut take: impl FnMut(&mut Checker, Answer) -> Result<()>,
     ) -> Result<()> {
         let front = &proof.segment.front;
         let memory = Memory::new(bytes, front.entries);
         self.search(proof, memory, uuids)?;
         self.fetch(front, memory);
         self.check_short(front, memory);
-        for Found { entry, good } in &self.found {
-            let sought = match good {
-                Some(message) => Sought::Hit(*message),
+        for SearchResult { entry, good } in &self.found {
+            let answer = match good {
+                Some(message) => Answer::Hit(*message),
                 None => proof.examine(checker, *entry)?,
             };
-            take(checker, sought)?;
+            take(checker, answer)?;
         }
         Ok(())
     }
@@ -130,10 +130,10 @@ impl Group {
         self.ahead.clear();
         for uuid in uuids {
             let (search, near) = proof.search(uuid, |number| Ok(memory.entry(number)))?;
-            ask_next(&search, &mut self.ahead);
+            prefetch_next(&search, &mut self.ahead);
             self.searches.push(search);
             if let ([_], Some(near)) = (uuids, near) {
-                self.ask_about(&proof.segment.front, near);
+                self.prefetch_target(&proof.segment.front, near);
             }
         }
         while !self.ahead.is_empty() {
@@ -144,7 +144,7 @@ impl Group {
                     && let Some(seen) = memory.entry(place)
                 {
                     search.saw(&seen.uuid);
-                    ask_next(search, &mut self.ahead);
+                    prefetch_next(search, &mut self.ahead);
                 }
             }
         }
@@ -153,7 +153,7 @@ impl Group {
 
     /// Prefetches the likely target of a search that is about to end: where the message and its checksum should
     /// be, and their neighbours.
-    fn ask_about(&mut self, front: &Front, Near { number, offset }: Near) {
+    fn prefetch_target(&mut self, front: &Front, Near { number, offset }: Near) {
         let usual = self.usual.min(MAX_AHEAD_BYTES / 3);
         let from = place(offset).saturating_sub(usual);
         let lines = (from..=from.saturating_add(3 * usual)).step_by(CACHE_LINE_BYTES);
@@ -167,20 +167,20 @@ impl Group {
         self.found.clear();
         for search in &self.searches {
             let entry = memory.entry(search.answer());
-            let entry = entry.filter(|entry| entry.uuid == *search.wanted());
+            let entry = entry.filter(|entry| entry.uuid == *search.target());
             if let Some(entry) = &entry {
                 let checksum = front.trailer.map(|own| own.checksum_at(entry.number));
                 self.ahead.push(place(entry.offset));
                 self.ahead.extend(checksum.map(place));
             }
-            self.found.push(Found { entry, good: None });
+            self.found.push(SearchResult { entry, good: None });
         }
         memory.prefetch(&mut self.ahead);
         let usual = self.usual.min(MAX_AHEAD_BYTES);
         for entry in self.found.iter().filter_map(|found| found.entry) {
             // The first cache line was prefetched before.
-            let behind = place(entry.offset).saturating_add(CACHE_LINE_BYTES);
-            prefetch_run(memory.bytes, behind, usual.saturating_sub(CACHE_LINE_BYTES));
+            let after = place(entry.offset).saturating_add(CACHE_LINE_BYTES);
+            prefetch_run(memory.bytes, after, usual.saturating_sub(CACHE_LINE_BYTES));
         }
     }
 
@@ -188,7 +188,7 @@ impl Group {
     fn check_short(&mut self, front: &Front, memory: Memory<'_>) {
         self.bytes.clear();
         self.extents.clear();
-        self.claims.clear();
+        self.candidates.clear();
         let Some(trailer) = front.trailer else {
             return;
         };
@@ -210,14 +210,14 @@ impl Group {
                 self.bytes
                     .extend_from_slice(rest.get(..self.usual).unwrap_or_default());
                 self.extents.push((start, UUID_BYTES + self.usual));
-                self.claims.push((row, Claim { message, stored }));
+                self.candidates.push((row, Candidate { message, stored }));
             }
         }
         self.batch
             .hash(&front.key, &self.bytes, &self.extents, &mut self.hashes);
         let nothing = Prior::nothing(front);
-        for ((row, claim), computed) in self.claims.iter().zip(&self.hashes) {
-            if let Ok(message) = claim.judge(*computed, &nothing)
+        for ((row, candidate), computed) in self.candidates.iter().zip(&self.hashes) {
+            if let Ok(message) = candidate.judge(*computed, &nothing)
                 && let before = message.number.checked_sub(1)
                 && judge::is_alone(
                     &message.uuid,
@@ -232,7 +232,7 @@ impl Group {
 }
 
 /// Adds the offsets that a search looks at next.
-fn ask_next(search: &Search, ahead: &mut Vec<usize>) {
+fn prefetch_next(search: &Search, ahead: &mut Vec<usize>) {
     let offset = |number: u64| place(number).saturating_mul(ENTRY_BYTES);
     match (search.few(), search.place()) {
         (Some([first, last]), _) => {

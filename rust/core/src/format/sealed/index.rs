@@ -24,15 +24,15 @@ const EMPTY_BYTES: u64 = 56;
 /// The number of entries, if it can be determined (rule 13). The file is at least one entry long. In a sound file
 /// that takes a look at its two ends.
 pub(super) fn count_entries(source: &dyn Source, options: &Options) -> Result<Option<u64>> {
-    match told(source)? {
-        Told::Count(count) => Ok(Some(count)),
-        Told::Unproven(count) if all_version_6(source, options, count)? => Ok(Some(count)),
+    match count_at_ends(source)? {
+        EntryCount::Count(count) => Ok(Some(count)),
+        EntryCount::Unproven(count) if all_version_6(source, options, count)? => Ok(Some(count)),
         _ => first_terminator(source, options),
     }
 }
 
 /// What the two ends of the file say about the number of entries.
-pub(super) enum Told {
+pub(super) enum EntryCount {
     /// The number, confirmed by a terminator.
     Count(u64),
     /// The number by entry 0's offset, without a terminator before it.
@@ -42,7 +42,7 @@ pub(super) enum Told {
 }
 
 /// Uses the trailer's count, else entry 0's offset.
-pub(super) fn told(source: &dyn Source) -> Result<Told> {
+pub(super) fn count_at_ends(source: &dyn Source) -> Result<EntryCount> {
     let len = source.len();
     let first = read_array::<ENTRY_BYTES>(source, 0)?;
     let offset = Entry::parse(0, &first).offset;
@@ -55,20 +55,20 @@ pub(super) fn told(source: &dyn Source) -> Result<Told> {
         if least.is_some_and(|least| least <= len)
             && (offset == ENTRY * (count + 1) || is_terminator(ENTRY * count)?)
         {
-            return Ok(Told::Count(count));
+            return Ok(EntryCount::Count(count));
         }
     }
     if first == TERMINATOR {
-        return Ok(Told::Count(0));
+        return Ok(EntryCount::Count(0));
     }
     if !offset.is_multiple_of(ENTRY) || offset < 2 * ENTRY || offset > len {
-        return Ok(Told::Nothing);
+        return Ok(EntryCount::Nothing);
     }
     let count = offset / ENTRY - 1;
     Ok(if is_terminator(offset - ENTRY)? {
-        Told::Count(count)
+        EntryCount::Count(count)
     } else {
-        Told::Unproven(count)
+        EntryCount::Unproven(count)
     })
 }
 

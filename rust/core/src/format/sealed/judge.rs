@@ -205,13 +205,13 @@ pub(super) fn is_alone(uuid: &[u8; UUID_BYTES], before: Option<Entry>) -> bool {
 
 /// A message that lies within the data, still to be verified.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Claim {
+pub(super) struct Candidate {
     pub(super) message: Message,
     /// The checksum in the trailer.
     pub(super) stored: u64,
 }
 
-impl Claim {
+impl Candidate {
     /// The verdict on the message, whose checksum was computed as `computed`.
     pub(super) fn judge(self, computed: u64, prior: &Prior) -> Judged<Message> {
         let Self { message, stored } = self;

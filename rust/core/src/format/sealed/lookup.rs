@@ -8,7 +8,7 @@ use super::check::Checker;
 use super::front::Segment;
 use super::group::Group;
 use super::layout::{Entry, UUID_BYTES};
-use super::proof::{Proof, Sought};
+use super::proof::{Answer, Proof};
 use super::reader::Reader;
 use super::rows::FoundMessages;
 use super::state::State;
@@ -33,11 +33,11 @@ pub(super) struct SealedLookup {
         clippy::vec_box,
         reason = "they are taken out and put back for each look-up"
     )]
-    idle: Mutex<Vec<Box<Tools>>>,
+    idle: Mutex<Vec<Box<Handle>>>,
 }
 
 /// The state that one thread needs to look up.
-struct Tools {
+struct Handle {
     checker: Checker,
     group: Group,
     uuids: Vec<[u8; UUID_BYTES]>,
@@ -60,10 +60,10 @@ impl SealedLookup {
     }
 
     /// A state that was used before, if the lock is free: after a fork it may stay locked for ever.
-    fn tools(&self) -> Box<Tools> {
+    fn handle(&self) -> Box<Handle> {
         let idle = self.idle.try_lock().ok().and_then(|mut idle| idle.pop());
         idle.unwrap_or_else(|| {
-            Box::new(Tools {
+            Box::new(Handle {
                 checker: self.checker(),
                 group: Group::default(),
                 uuids: Vec::new(),
@@ -71,12 +71,12 @@ impl SealedLookup {
         })
     }
 
-    fn put_back(&self, mut tools: Box<Tools>) {
-        tools.checker.reader.forget(); // a file that was truncated since must be noticed
+    fn put_back(&self, mut handle: Box<Handle>) {
+        handle.checker.reader.forget(); // a file that was truncated since must be noticed
         if let Ok(mut idle) = self.idle.try_lock()
             && idle.len() < MAX_IDLE
         {
-            idle.push(tools);
+            idle.push(handle);
         }
     }
 
@@ -93,14 +93,14 @@ impl SealedLookup {
     /// Looks up these UUIDs, and passes each result to `take`, in their order.
     fn find(
         &self,
-        tools: &mut Tools,
-        mut take: impl FnMut(&mut Checker, Sought) -> Result<()>,
+        handle: &mut Handle,
+        mut take: impl FnMut(&mut Checker, Answer) -> Result<()>,
     ) -> Result<()> {
-        let Tools {
+        let Handle {
             checker,
             group,
             uuids,
-        } = tools;
+        } = handle;
         let Segment {
             source,
             options,
@@ -118,18 +118,18 @@ impl SealedLookup {
                 continue;
             }
             for uuid in some {
-                let sought = match is_searchable {
+                let answer = match is_searchable {
                     true => self.find_one(checker, uuid)?,
                     false => self.proof.unproven(None)?,
                 };
-                take(checker, sought)?;
+                take(checker, answer)?;
             }
         }
         Ok(())
     }
 
     /// Looks up one UUID.
-    fn find_one(&self, checker: &mut Checker, uuid: &[u8; UUID_BYTES]) -> Result<Sought> {
+    fn find_one(&self, checker: &mut Checker, uuid: &[u8; UUID_BYTES]) -> Result<Answer> {
         let number = self.lower_bound(checker, uuid)?;
         let entry = self.entry(checker, number)?;
         let entry = entry.filter(|entry| entry.uuid == *uuid);
@@ -143,17 +143,17 @@ impl SealedLookup {
         checker.reader.entry(number).map(Some)
     }
 
-    /// Looks up the UUIDs of `tools`.
-    fn get_each(&self, tools: &mut Tools) -> Result<Hits> {
-        let count = tools.uuids.len();
+    /// Looks up the UUIDs of `handle`.
+    fn get_each(&self, handle: &mut Handle) -> Result<Hits> {
+        let count = handle.uuids.len();
         let mut found = FoundMessages::new(self.segment().source.clone(), count);
         let mut places = Vec::with_capacity(count);
         let mut unsure = Vec::new();
-        self.find(tools, |checker, sought| {
-            places.push(match sought {
-                Sought::Hit(message) => Some((0, found.take(checker, message)?)),
-                Sought::Absent => None,
-                Sought::Unsure => {
+        self.find(handle, |checker, answer| {
+            places.push(match answer {
+                Answer::Hit(message) => Some((0, found.take(checker, message)?)),
+                Answer::Absent => None,
+                Answer::Unsure => {
                     unsure.push(places.len());
                     None
                 }
@@ -162,14 +162,14 @@ impl SealedLookup {
         })?;
         let mut is_damaged = false;
         if !unsure.is_empty() {
-            self.ask_walk(&tools.uuids, &unsure, &mut found, &mut places)?;
+            self.walk_for(&handle.uuids, &unsure, &mut found, &mut places)?;
             let is_missing = |place: &usize| places.get(*place).is_some_and(Option::is_none);
             is_damaged = unsure.iter().any(is_missing);
         }
         let mut unproven = None;
         if places.contains(&None) {
             // Only a proven index is known to list all messages.
-            is_damaged |= !self.proof.is_index_believed(self.proof.survey()?);
+            is_damaged |= !self.proof.is_index_proven(self.proof.survey()?);
             unproven = match self.segment().front.trailer {
                 Some(_) => Unproven::of(is_damaged, Checked::Checksum),
                 None => Some(Unproven::Unchecked),
@@ -183,15 +183,15 @@ impl SealedLookup {
     }
 
     /// The same, each UUID once and in ascending order: reading only goes forward, and no message is copied twice.
-    fn get_sorted(&self, tools: &mut Tools) -> Result<Hits> {
-        let asked = std::mem::take(&mut tools.uuids);
-        tools.uuids.extend_from_slice(&asked);
-        tools.uuids.sort_unstable();
-        tools.uuids.dedup();
-        let mut hits = self.get_each(tools)?;
-        if tools.uuids != asked {
+    fn get_sorted(&self, handle: &mut Handle) -> Result<Hits> {
+        let asked = std::mem::take(&mut handle.uuids);
+        handle.uuids.extend_from_slice(&asked);
+        handle.uuids.sort_unstable();
+        handle.uuids.dedup();
+        let mut hits = self.get_each(handle)?;
+        if handle.uuids != asked {
             let place = |uuid: &[u8; UUID_BYTES]| {
-                let place = tools.uuids.binary_search(uuid).ok()?;
+                let place = handle.uuids.binary_search(uuid).ok()?;
                 hits.places.get(place).copied().flatten()
             };
             hits.places = asked.iter().map(place).collect();
@@ -200,7 +200,7 @@ impl SealedLookup {
     }
 
     /// Runs the walk for the UUIDs at these positions in `uuids`.
-    fn ask_walk(
+    fn walk_for(
         &self,
         uuids: &[[u8; UUID_BYTES]],
         unsure: &[usize],
@@ -253,8 +253,8 @@ impl SealedLookup {
             let Ok(message) = self.proof.check(&mut checker, &entry)? else {
                 continue;
             };
-            if checker.joins(&message, front.entries)? && checker.stands_alone(&entry)? {
-                return Ok(State::behind(front, &message));
+            if checker.joins(&message, front.entries)? && checker.is_independent(&entry)? {
+                return Ok(State::after(front, &message));
             }
         }
         Ok(self.segment().beginning())
@@ -265,19 +265,19 @@ impl Own for SealedLookup {}
 
 impl Lookup for SealedLookup {
     fn get(&self, ids: &[RecordId]) -> Result<Hits> {
-        let mut tools = self.tools();
-        tools.uuids.clear();
+        let mut handle = self.handle();
+        handle.uuids.clear();
         for id in ids {
-            tools
+            handle
                 .uuids
                 .push(id.as_uuid().or_bug("an identifier that is a UUID")?);
         }
         self.proof.count(ids.len())?;
         let hits = match self.segment().source.as_slice() {
-            Some(_) => self.get_each(&mut tools),
-            None => self.get_sorted(&mut tools),
+            Some(_) => self.get_each(&mut handle),
+            None => self.get_sorted(&mut handle),
         };
-        self.put_back(tools);
+        self.put_back(handle);
         hits
     }
 
@@ -291,7 +291,7 @@ impl Lookup for SealedLookup {
         let (mut state, mut index_hash) = (self.segment().beginning(), None);
         if let Some(since) = UuidBounds::of(filter).since() {
             let survey = self.proof.survey()?;
-            if self.proof.is_index_believed(survey) || survey.ascends && !is_doubt_damage {
+            if self.proof.is_index_proven(survey) || survey.ascends && !is_doubt_damage {
                 state = self.run_in(self.lower_bound(&mut self.checker(), &since)?)?;
                 index_hash = survey.hash;
             }

@@ -217,7 +217,7 @@ impl Segment {
                     last: before(&entry.uuid),
                     end: offset,
                 };
-                let is_sure = checker.stands_alone(&entry)?;
+                let is_sure = checker.is_independent(&entry)?;
                 let checked = checker.check(&entry, &prior)?;
                 return Ok(checked.ok().filter(|_| is_sure));
             }

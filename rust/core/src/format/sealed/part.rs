@@ -13,7 +13,7 @@ use super::judge::Prior;
 use super::layout::{Entry, Message};
 use super::reader::Reader;
 use super::search::Search;
-use super::state::{Portion, Progress, State, extent};
+use super::state::{EntryRange, Progress, State, extent};
 use super::walk::SealedScan;
 use crate::engine::part::{self, another_file, check_share, exhausted, inseparable};
 use crate::engine::{Advance, Options, UuidBounds};
@@ -55,66 +55,66 @@ pub(super) fn split(
     let ends = cuts.iter().skip(1).copied();
     let ends = ends.chain([(front.entries, front.data_end)]);
     let foot = trailer.foot;
-    let portion = |((from, start), (until, end))| {
+    let range = |((from, start), (until, end))| {
         let bytes = extent(until - from, start, end);
-        part::Portion::new(bytes, Portion { foot, from, until })
+        part::Portion::new(bytes, EntryRange { foot, from, until })
     };
-    Ok(cuts.iter().copied().zip(ends).map(portion).collect())
+    Ok(cuts.iter().copied().zip(ends).map(range).collect())
 }
 
 impl Segment {
     /// The state at the beginning of a part: after the first message that is good at its own offset, of the part's
     /// entries and the one before them.
-    pub(super) fn in_part(&self, portion: Portion) -> Result<State> {
+    pub(super) fn in_part(&self, range: EntryRange) -> Result<State> {
         let (front, options) = (&self.front, &self.options);
-        if !portion.fits(front) {
+        if !range.fits(front) {
             return Err(another_file(self.source.path()));
         }
         let within = |state, start| State {
             part: Some(Progress {
-                portion,
+                range,
                 start,
                 peak: 0,
             }),
             ..state
         };
-        let behind = |message: &Message, start| State {
-            stands: true,
-            ..within(State::behind(front, message), start)
+        let after = |message: &Message, start| State {
+            in_place: true,
+            ..within(State::after(front, message), start)
         };
         let start = front.data_start;
-        let mut state = within(State::before(front, portion.from, start), start);
+        let mut state = within(State::before(front, range.from, start), start);
         let mut checker = Checker::new(self, Reader::sparse);
         let bounds = UuidBounds::of(&options.filter);
-        let first = checker.first_wanted(options, &portion)?;
-        let least = portion
+        let first = checker.first_match(options, &range)?;
+        let least = range
             .from
             .max(first.saturating_sub(LIMITS.run_in_entries))
             .max(1);
-        for next in (least..=first).rev().filter(|_| first > portion.from) {
-            if let Some(message) = checker.standing(next - 1)?
-                && checker.joins(&message, portion.until)?
+        for next in (least..=first).rev().filter(|_| first > range.from) {
+            if let Some(message) = checker.in_place(next - 1)?
+                && checker.joins(&message, range.until)?
             {
-                state = behind(&message, front.data_start);
+                state = after(&message, front.data_start);
                 // The next part begins there.
                 state.ended =
-                    next == portion.until || checker.is_unwanted(next, portion.until, &bounds)?;
+                    next == range.until || checker.matches_none(next, range.until, &bounds)?;
                 return Ok(state);
             }
         }
-        if portion.from == 0 {
-            state.ended = options.prune && checker.is_unwanted(0, portion.until, &bounds)?;
+        if range.from == 0 {
+            state.ended = options.prune && checker.matches_none(0, range.until, &bounds)?;
             return Ok(state);
         }
-        for next in portion.from..portion.until {
+        for next in range.from..range.until {
             if next.is_multiple_of(POLL_EVERY) {
                 options.poll()?;
             }
-            if let Some(message) = checker.standing(next - 1)? {
-                state = behind(&message, message.end());
+            if let Some(message) = checker.in_place(next - 1)? {
+                state = after(&message, message.end());
                 // The walk of the whole file has ended before this.
                 state.ended = bounds.is_past(&message.uuid)
-                    || options.prune && checker.is_unwanted(next, portion.until, &bounds)?;
+                    || options.prune && checker.matches_none(next, range.until, &bounds)?;
                 return Ok(state);
             }
         }
@@ -126,14 +126,14 @@ impl Segment {
 
 impl Checker {
     /// The first entry of a part that can match the filter, or the end of the part, as far as the index shows.
-    fn first_wanted(&mut self, options: &Options, portion: &Portion) -> Result<u64> {
+    fn first_match(&mut self, options: &Options, range: &EntryRange) -> Result<u64> {
         let bounds = UuidBounds::of(&options.filter);
         let Some(since) = bounds.since().filter(|_| options.prune) else {
-            return Ok(portion.from);
+            return Ok(range.from);
         };
         let mut uuid = |number| Ok(self.entry_elsewhere(number)?.uuid);
-        let times = ticks(&uuid(portion.from)?)..ticks(&uuid(portion.until - 1)?);
-        let mut search = Search::new(since, portion.from..portion.until, times);
+        let times = ticks(&uuid(range.from)?)..ticks(&uuid(range.until - 1)?);
+        let mut search = Search::new(since, range.from..range.until, times);
         while let Some(place) = search.place() {
             search.saw(&uuid(place)?);
         }
@@ -141,7 +141,7 @@ impl Checker {
     }
 
     /// The message of an entry, if it is good at its own offset, regardless of the ones before.
-    fn standing(&mut self, number: u64) -> Result<Option<Message>> {
+    fn in_place(&mut self, number: u64) -> Result<Option<Message>> {
         let entry = self.entry_elsewhere(number)?;
         let nothing = Prior::nothing(&self.front);
         let checked = self.check(&entry, &nothing)?;
@@ -157,20 +157,20 @@ impl Checker {
     }
 
     /// Whether the index shows that no message from entry `from` to entry `until` matches the filter.
-    fn is_unwanted(&mut self, from: u64, until: u64, bounds: &UuidBounds) -> Result<bool> {
+    fn matches_none(&mut self, from: u64, until: u64, bounds: &UuidBounds) -> Result<bool> {
         if bounds.is_past(&self.entry_elsewhere(from)?.uuid) {
             return Ok(true);
         }
         let last = self.entry_elsewhere(until - 1)?.uuid;
         // If the last one is not good at its own offset, the part continues after it.
-        Ok(bounds.since().is_some_and(|since| last < since) && self.standing(until - 1)?.is_some())
+        Ok(bounds.since().is_some_and(|since| last < since) && self.in_place(until - 1)?.is_some())
     }
 }
 
 impl SealedScan {
     /// Limits read-ahead to the part, if the walk is of one.
     pub(super) fn keep_to_part(&mut self) -> Result<()> {
-        let Some(until) = self.state.part.map(|part| part.portion.until) else {
+        let Some(until) = self.state.part.map(|part| part.range.until) else {
             return Ok(());
         };
         let mut data_until = self.front().data_end;
@@ -183,20 +183,20 @@ impl SealedScan {
     }
 
     /// Whether the part ends before the next entry, where the next part begins.
-    pub(super) fn is_behind_part(&mut self) -> Result<bool> {
+    pub(super) fn is_past_part(&mut self) -> Result<bool> {
         let next = self.state.next;
-        let is_behind = |part: Progress| next >= part.portion.until;
-        if !self.state.part.is_some_and(is_behind) {
+        let is_past = |part: Progress| next >= part.range.until;
+        if !self.state.part.is_some_and(is_past) {
             return Ok(false);
         }
-        if self.state.stands {
+        if self.state.in_place {
             return Ok(true);
         }
         // The check is repeated later if needed, so it is not charged.
         let effort = self.checker.effort;
-        let standing = self.checker.standing(next.saturating_sub(1))?;
+        let in_place = self.checker.in_place(next.saturating_sub(1))?;
         self.checker.effort = effort;
-        let Some(Message { position, .. }) = standing else {
+        let Some(Message { position, .. }) = in_place else {
             return Ok(false);
         };
         let why =
@@ -209,7 +209,7 @@ impl SealedScan {
         let Some(part) = self.state.part else {
             return most;
         };
-        let left = part.portion.until.saturating_sub(self.state.next).max(1);
+        let left = part.range.until.saturating_sub(self.state.next).max(1);
         usize::try_from(left).map_or(most, |left| left.min(most))
     }
 

@@ -18,7 +18,7 @@ use crate::source::Source;
 use crate::uuid6;
 
 /// The result of a search for one UUID.
-pub(super) enum Sought {
+pub(super) enum Answer {
     /// The message.
     Hit(Message),
     /// The UUID is absent, as far as the file can prove that.
@@ -61,7 +61,7 @@ impl Proof {
     }
 
     /// Whether the entries are as they were written, as far as this file can prove it.
-    pub(super) fn is_index_believed(&self, survey: Survey) -> bool {
+    pub(super) fn is_index_proven(&self, survey: Survey) -> bool {
         survey.ascends && (survey.is_proven || self.segment.front.trailer.is_none())
     }
 
@@ -140,21 +140,21 @@ impl Proof {
     }
 
     /// The result of a search that ended at this entry, if the entry has the UUID.
-    pub(super) fn examine(&self, checker: &mut Checker, entry: Option<Entry>) -> Result<Sought> {
+    pub(super) fn examine(&self, checker: &mut Checker, entry: Option<Entry>) -> Result<Answer> {
         let Some(entry) = entry else {
             let survey = self.survey()?;
             // In an unproven index the walk returns nothing without an entry.
             let is_absent =
-                self.is_index_believed(survey) || survey.ascends && !self.segment.options.strict;
+                self.is_index_proven(survey) || survey.ascends && !self.segment.options.strict;
             return match is_absent {
-                true => Ok(Sought::Absent),
+                true => Ok(Answer::Absent),
                 false => self.unproven(None),
             };
         };
         match self.check(checker, &entry)? {
-            Ok(message) if checker.stands_alone(&entry)? => Ok(Sought::Hit(message)),
-            Ok(_) => Ok(Sought::Unsure),
-            Err(fault) if self.is_index_believed(self.survey()?) => {
+            Ok(message) if checker.is_independent(&entry)? => Ok(Answer::Hit(message)),
+            Ok(_) => Ok(Answer::Unsure),
+            Err(fault) if self.is_index_proven(self.survey()?) => {
                 self.unproven(Some(self.damage(&entry, fault)))
             }
             Err(_) => self.unproven(None),
@@ -168,7 +168,7 @@ impl Proof {
             let body = front.trailer.is_some() || self.segment.options.values;
             let reader = &mut checker.reader;
             let next = reader.beginning(entry.number + 1)?;
-            reader.bring(entry.offset, body, next.saturating_sub(entry.offset))?;
+            reader.load_message(entry.offset, body, next.saturating_sub(entry.offset))?;
         }
         checker.effort = Effort::default(); // other look-ups' effort is not charged to this one
         checker.check(entry, &Prior::nothing(front))
@@ -187,9 +187,9 @@ impl Proof {
 
     /// Handles damage that prevents an answer: an error if strict, by default the first damage of the file. Else
     /// the walk decides.
-    pub(super) fn unproven(&self, damage: Option<Damage>) -> Result<Sought> {
+    pub(super) fn unproven(&self, damage: Option<Damage>) -> Result<Answer> {
         if !self.segment.options.strict {
-            return Ok(Sought::Unsure);
+            return Ok(Answer::Unsure);
         }
         if let Some(damage) = damage {
             return Err(Error::Damage(Box::new(damage)));
@@ -202,6 +202,6 @@ impl Proof {
             .filter(Filter::default());
         let mut walk = self.segment.with(options).whole().into_walk();
         while walk.step()? == Step::More {}
-        Ok(Sought::Unsure)
+        Ok(Answer::Unsure)
     }
 }

@@ -27,7 +27,7 @@ impl SealedScan {
                     Some(note) => self.explain(note.start, note.cause)?,
                     None => unreferenced(gap.end - gap.start),
                 };
-                self.note(gap.start, finding);
+                self.set_first(gap.start, finding);
             }
             self.tiling.cover(until, kind, Some(cause), &mut self.spans);
         }
@@ -63,7 +63,7 @@ impl SealedScan {
         let at = self.front().entry_at(note.start);
         if self.is_first(at) {
             let finding = self.explain(note.start, note.cause)?;
-            self.note(at, finding);
+            self.set_first(at, finding);
         }
         self.state.marks.push(note)
     }
@@ -79,7 +79,7 @@ impl SealedScan {
                 expected: message.position,
                 actual: stated,
             };
-            self.note(at, finding);
+            self.set_first(at, finding);
         }
         self.state.marks.push(Note {
             start: message.number,
@@ -106,7 +106,7 @@ impl SealedScan {
         let cause = trailer.as_ref().map(Finding::cause);
         let kind = cause.map_or(Kind::Trailer, |cause| whole_kind(cause, true));
         if let Some(finding) = trailer.filter(|_| self.is_first(front.data_end)) {
-            self.note(front.data_end, finding);
+            self.set_first(front.data_end, finding);
         }
         self.tiling.cover(front.len, kind, cause, &mut self.spans);
         self.begin_front(front.entries)
@@ -131,7 +131,7 @@ impl SealedScan {
     fn is_wrong_key(&self, trailer: Option<&Finding>) -> bool {
         let front = self.front();
         let stored = front.trailer.map(|trailer| trailer.foot.index_hash);
-        !self.state.counted
+        !self.state.any_good
             && trailer.is_some()
             && front.may_be_under_another_key()
             && stored != self.index_hash
@@ -143,7 +143,7 @@ impl SealedScan {
         if let Some(trailer) = front.trailer.filter(|_| self.runs_on) {
             // Replaces any damage to the index that was found.
             self.first = None;
-            self.note(0, trailer.wrong_key(&front.key));
+            self.set_first(0, trailer.wrong_key(&front.key));
         }
         self.cover_all(Cause::WrongKey);
     }
@@ -160,7 +160,7 @@ impl SealedScan {
     }
 
     /// Emits the next ranges of the index. `false` if there are no more.
-    pub(super) fn give_front(&mut self) -> Result<bool> {
+    pub(super) fn emit_front(&mut self) -> Result<bool> {
         let front = *self.front();
         let Some((until, given)) = &mut self.state.front else {
             return Ok(false);
@@ -192,9 +192,9 @@ impl SealedScan {
     }
 
     /// Ends a walk of a file of which nothing can be read.
-    pub(super) fn give_up(&mut self, cause: Cause) -> Result<Advance> {
+    pub(super) fn end_unreadable(&mut self, cause: Cause) -> Result<Advance> {
         if self.stops_at_damage() {
-            self.note(0, self.front().unreadable_finding(cause));
+            self.set_first(0, self.front().unreadable_finding(cause));
             return Err(self.raised());
         }
         self.cover_all(cause);
@@ -216,7 +216,7 @@ impl SealedScan {
         self.bounds = UuidBounds::default();
         let terminator = self.front().entry_at(self.front().entries);
         if !self.front().terminator_is_zero && self.state.from == 0 {
-            self.note(terminator, bad_terminator());
+            self.set_first(terminator, bad_terminator());
         }
         self.run_on()
     }
@@ -225,13 +225,13 @@ impl SealedScan {
     pub(super) fn run_on(&mut self) -> Result<Advance> {
         let terminator = self.front().entry_at(self.front().entries);
         loop {
-            let advance = self.go_on()?;
+            let advance = self.advance_entry()?;
             self.spans.clear();
             // Entries are marked in their order, and before everything else. Only a wrong key can come before
             // those.
             let first = self.first.as_ref();
             let is_settled = first.is_some_and(|first| first.offset < terminator)
-                && (self.state.counted || !self.front().may_be_under_another_key());
+                && (self.state.any_good || !self.front().may_be_under_another_key());
             if advance == Advance::End || is_settled {
                 return Err(self.raised());
             }
@@ -246,7 +246,7 @@ impl SealedScan {
     }
 
     /// Records the first damage.
-    pub(super) fn note(&mut self, offset: u64, finding: Finding) {
+    pub(super) fn set_first(&mut self, offset: u64, finding: Finding) {
         self.first = Some(Damage {
             wrong_key: self.suspects_key,
             ..Damage::new(self.source().path(), offset, finding)
@@ -263,7 +263,7 @@ impl SealedScan {
         let before = self.checker.effort;
         self.checker.effort.budget = Budget::default().with_peak(before.budget.peak());
         let checked = self.checker.check(&entry, &prior)?;
-        self.checker.effort.take_back(before);
+        self.checker.effort.restore(before);
         match checked {
             Err(fault) => Ok(fault.finding(&front, &entry, &prior)),
             Ok(message) => Err(self.checker.reader.changed(message.position)),

@@ -143,7 +143,7 @@ impl Reader {
 
     /// The message header at `at` of the data.
     pub(super) fn header(&mut self, at: u64) -> Result<Parsed> {
-        if let Some(parsed) = self.held_header(at) {
+        if let Some(parsed) = self.header_in_window(at) {
             return Ok(parsed);
         }
         let left = self.front.data_end.saturating_sub(at);
@@ -160,7 +160,7 @@ impl Reader {
     }
 
     /// The same, if the window of emitted messages has enough of it.
-    pub(super) fn held_header(&self, at: u64) -> Option<Parsed> {
+    pub(super) fn header_in_window(&self, at: u64) -> Option<Parsed> {
         let left = self.front.data_end.saturating_sub(at);
         let bytes = self.bytes(at);
         match Header::parse(bytes, left) {
@@ -175,7 +175,7 @@ impl Reader {
             return Ok(true);
         }
         let (at, start) = (message.position, message.header.value_start());
-        let bytes = match self.held(at, start) {
+        let bytes = match self.in_window(at, start) {
             Some(bytes) => bytes,
             None => self.probed(at, saturating_usize(start))?,
         };
@@ -185,7 +185,7 @@ impl Reader {
     /// HighwayHash-64 of a UUID and the message of `len` bytes at `at`.
     pub(super) fn hash(&mut self, uuid: &[u8; UUID_BYTES], at: u64, len: u64) -> Result<u64> {
         let (source, key) = (&*self.source, &self.front.key);
-        let message = held(&self.data, source, at, len);
+        let message = slice(&self.data, source, at, len);
         if let Some(message) = message.filter(|_| len <= LIMITS.copied_bytes) {
             self.joined.clear();
             self.joined.extend_from_slice(uuid);
@@ -194,7 +194,7 @@ impl Reader {
         }
         let mut hasher = Incremental::new(key);
         hasher.update(uuid);
-        if let Some(message) = message.filter(|held| held.len() <= LIMITS.sealed_piece_bytes) {
+        if let Some(message) = message.filter(|found| found.len() <= LIMITS.sealed_piece_bytes) {
             hasher.update(message);
             return Ok(hasher.finish());
         }
@@ -206,8 +206,8 @@ impl Reader {
         while at < end {
             self.options.poll()?;
             let piece = saturating_usize(end - at).min(LIMITS.sealed_piece_bytes);
-            let held = held(&self.data, &*self.source, at, piece as u64);
-            let bytes = match held {
+            let found = slice(&self.data, &*self.source, at, piece as u64);
+            let bytes = match found {
                 Some(bytes) => bytes,
                 None => self.pieces.exact(&*self.source, at, piece, piece)?,
             };
@@ -218,7 +218,7 @@ impl Reader {
     }
 
     /// How many bytes of a message are emitted.
-    pub(super) const fn handed_out(&self, message: &Message) -> u64 {
+    pub(super) const fn emitted_bytes(&self, message: &Message) -> u64 {
         match self.options.values {
             true => message.header.total(),
             false => message.header.value_start(),
@@ -242,7 +242,7 @@ impl Reader {
     /// Loads the message at `at` into the window of emitted messages: its lengths and type, and all of it if
     /// `body` is set and it is not too long to be loaded unverified. Moves the window. A message of the `expected`
     /// length takes one read.
-    pub(super) fn bring(&mut self, at: u64, body: bool, expected: u64) -> Result<()> {
+    pub(super) fn load_message(&mut self, at: u64, body: bool, expected: u64) -> Result<()> {
         let left = self.front.data_end.saturating_sub(at);
         let expected = saturating_usize(expected.min(left));
         let want = match body {
@@ -252,14 +252,14 @@ impl Reader {
         self.load(at, header_bytes(left), want)?;
         match Header::parse(self.bytes(at), left) {
             Ok(header) if body && header.total() <= LIMITS.unverified_bytes => {
-                self.bring_whole(at, header.total())
+                self.load_whole(at, header.total())
             }
             _ => Ok(()),
         }
     }
 
     /// Loads a whole message into the window of emitted messages. Moves the window.
-    pub(super) fn bring_whole(&mut self, at: u64, len: u64) -> Result<()> {
+    pub(super) fn load_whole(&mut self, at: u64, len: u64) -> Result<()> {
         let len = saturating_usize(len);
         self.load(at, len, self.ahead)
     }
@@ -287,8 +287,8 @@ impl Reader {
     }
 
     /// The `len` bytes at `at`, if the window of emitted messages has them.
-    pub(super) fn held(&self, at: u64, len: u64) -> Option<&[u8]> {
-        held(&self.data, &*self.source, at, len)
+    pub(super) fn in_window(&self, at: u64, len: u64) -> Option<&[u8]> {
+        slice(&self.data, &*self.source, at, len)
     }
 
     /// The error of bytes that are no longer there.
@@ -297,7 +297,7 @@ impl Reader {
     }
 }
 
-fn held<'a>(window: &'a Window, source: &'a dyn Source, at: u64, len: u64) -> Option<&'a [u8]> {
+fn slice<'a>(window: &'a Window, source: &'a dyn Source, at: u64, len: u64) -> Option<&'a [u8]> {
     window.bytes(source, at).get(..usize::try_from(len).ok()?)
 }
 
@@ -325,19 +325,19 @@ impl IndexBlocks {
         if self.0.is_empty() {
             self.0.resize_with(LIMITS.max_index_blocks, Block::default);
         }
-        let wanted = number / LIMITS.index_block_entries;
-        let place = saturating_usize(wanted % LIMITS.max_index_blocks as u64);
+        let target = number / LIMITS.index_block_entries;
+        let place = saturating_usize(target % LIMITS.max_index_blocks as u64);
         let Some(block) = self.0.get_mut(place) else {
             return Ok(None);
         };
-        if block.number != wanted || block.bytes.is_empty() {
-            let first = wanted * LIMITS.index_block_entries;
+        if block.number != target || block.bytes.is_empty() {
+            let first = target * LIMITS.index_block_entries;
             let entries = count
                 .saturating_add(1)
                 .saturating_sub(first)
                 .min(LIMITS.index_block_entries);
             let len = saturating_usize(entries * ENTRY_BYTES as u64);
-            block.number = wanted;
+            block.number = target;
             block.bytes.resize(len, 0);
             let read = source.read_exact_at(first * ENTRY_BYTES as u64, &mut block.bytes);
             if let Err(error) = read {

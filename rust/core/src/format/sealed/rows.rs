@@ -138,9 +138,9 @@ impl FoundMessages {
         if self.source.as_slice().is_some() {
             checker.reader.admit(&message)?;
         } else {
-            let len = checker.bring_checked(&message)?;
+            let len = checker.load_verified(&message)?;
             let reader = &checker.reader;
-            let held = reader.held(message.position, len);
+            let held = reader.in_window(message.position, len);
             let bytes = held.ok_or_else(|| reader.changed(message.position))?;
             self.bytes.push(bytes.to_vec());
         }

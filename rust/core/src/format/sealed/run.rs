@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::judge::{self, Claim, Prior};
+use super::judge::{self, Candidate, Prior};
 use super::layout::{Entry, Header, Message, UUID_BYTES};
 use super::reader::Reader;
 use super::trailer::Trailer;
@@ -18,19 +18,19 @@ const ENOUGH_MESSAGES: usize = LIMITS.enough_run_messages;
 /// failure. So a failure never wastes more hashing than what was good before it, and hostile files take linear
 /// time.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Trust(usize);
+pub(super) struct BatchLimit(usize);
 
-impl Trust {
+impl BatchLimit {
     /// The limit before any failure.
     pub(super) const FULL: Self = Self(LIMITS.run_bytes);
 
     /// Resets the limit after a failure.
-    pub(super) const fn lose(&mut self) {
+    pub(super) const fn reset(&mut self) {
         self.0 = 0;
     }
 
     /// Raises the limit by bytes that were found good.
-    pub(super) fn gain(&mut self, bytes: u64) {
+    pub(super) fn raise(&mut self, bytes: u64) {
         let bytes = saturating_usize(bytes);
         self.0 = self.0.saturating_add(bytes).min(LIMITS.run_bytes);
     }
@@ -60,9 +60,9 @@ impl Run {
         trailer: &Trailer,
         numbers: Range<u64>,
         prior: &Prior,
-        trust: &mut Trust,
+        batch_limit: &mut BatchLimit,
     ) {
-        let bytes = self.collect(reader, trailer, numbers, prior, *trust);
+        let bytes = self.collect(reader, trailer, numbers, prior, *batch_limit);
         let (key, hashes) = (&reader.front.key, &mut self.hashes);
         self.batch
             .hash_headed(key, &self.uuids, bytes, &self.extents, hashes);
@@ -70,9 +70,9 @@ impl Run {
         let good = pairs.take_while(|(stored, hash)| stored == hash).count();
         if good < self.messages.len() {
             self.messages.truncate(good);
-            trust.lose();
+            batch_limit.reset();
         } else {
-            trust.gain(self.bytes as u64);
+            batch_limit.raise(self.bytes as u64);
         }
         debug_assert!(self.is_judged_good(*prior));
     }
@@ -80,11 +80,11 @@ impl Run {
     /// Whether `judge` finds each of the messages good, one after the other.
     fn is_judged_good(&self, mut prior: Prior) -> bool {
         let computed = self.stored.iter().zip(&self.hashes);
-        let mut claims = self.messages.iter().zip(computed);
-        claims.all(|(message, (stored, computed))| {
+        let mut candidates = self.messages.iter().zip(computed);
+        candidates.all(|(message, (stored, computed))| {
             let (message, stored) = (*message, *stored);
             let judged = judge::no_overlap(message.position, &prior)
-                .and_then(|()| Claim { message, stored }.judge(*computed, &prior));
+                .and_then(|()| Candidate { message, stored }.judge(*computed, &prior));
             prior = Prior {
                 last: Some(message.uuid),
                 end: message.end(),
@@ -100,7 +100,7 @@ impl Run {
         trailer: &Trailer,
         numbers: Range<u64>,
         prior: &Prior,
-        trust: Trust,
+        batch_limit: BatchLimit,
     ) -> &'a [u8] {
         self.messages.clear();
         self.stored.clear();
@@ -124,8 +124,8 @@ impl Run {
                 _ => break,
             };
             let room = match self.messages.len() {
-                ..ENOUGH_MESSAGES => trust.0,
-                _ => trust.0.min(LIMITS.near_run_bytes),
+                ..ENOUGH_MESSAGES => batch_limit.0,
+                _ => batch_limit.0.min(LIMITS.near_run_bytes),
             };
             let room = room.saturating_sub(self.bytes + UUID_BYTES);
             let len = saturating_usize(header.total());

@@ -14,19 +14,19 @@ use crate::error::Result;
 use crate::output::Spool;
 
 /// The length of a spilled message's record: UUID, beginning, end, checksum.
-const KEPT_BYTES: usize = UUID_BYTES + 3 * 8;
+const SPILLED_BYTES: usize = UUID_BYTES + 3 * 8;
 /// How much of the index is written at once: whole entries and checksums.
 const PIECE_BYTES: usize = ENTRY_BYTES << 12;
 
-struct Kept {
+struct Spilled {
     uuid: [u8; UUID_BYTES],
     position: u64,
     end: u64,
     checksum: u64,
 }
 
-impl Kept {
-    fn parse(bytes: &[u8; KEPT_BYTES]) -> Self {
+impl Spilled {
+    fn parse(bytes: &[u8; SPILLED_BYTES]) -> Self {
         let (uuid, position, end, checksum) = fields(bytes);
         Self {
             uuid,
@@ -63,7 +63,7 @@ pub(super) fn salvage(salvage: &mut Salvage<'_>) -> Result<()> {
     put_index(salvage, &mut kept, count, first, &mut hasher)?;
     let mut messages = Entries::new(&mut kept)?;
     while let Some(bytes) = messages.next()? {
-        let Kept { position, end, .. } = Kept::parse(&bytes);
+        let Spilled { position, end, .. } = Spilled::parse(&bytes);
         salvage.carry(position..end)?;
     }
     let Some(trailer) = front.trailer else {
@@ -76,7 +76,7 @@ pub(super) fn salvage(salvage: &mut Salvage<'_>) -> Result<()> {
         at += bytes.len() as u64;
         salvage.put(bytes, instead)
     };
-    let checksum = |kept: &Kept, out: &mut Vec<u8>| {
+    let checksum = |kept: &Spilled, out: &mut Vec<u8>| {
         out.extend_from_slice(&kept.checksum.to_be_bytes());
     };
     each_piece(&mut kept, checksum, &[], |piece| {
@@ -97,7 +97,7 @@ fn put_index(
 ) -> Result<()> {
     let until = first.unwrap_or_else(|| salvage.source().len());
     let mut offset = (count + 1) * ENTRY_BYTES as u64;
-    let entry = |kept: &Kept, out: &mut Vec<u8>| {
+    let entry = |kept: &Spilled, out: &mut Vec<u8>| {
         out.extend_from_slice(&kept.uuid);
         out.extend_from_slice(&offset.to_be_bytes());
         offset += kept.end - kept.position;
@@ -111,13 +111,13 @@ fn put_index(
 /// Passes to `put`, in pieces, what `lay` adds for each message, and then `last`.
 fn each_piece(
     kept: &mut Spool,
-    mut lay: impl FnMut(&Kept, &mut Vec<u8>),
+    mut lay: impl FnMut(&Spilled, &mut Vec<u8>),
     last: &[u8],
     mut put: impl FnMut(&[u8]) -> Result<()>,
 ) -> Result<()> {
     let (mut messages, mut piece) = (Entries::new(kept)?, Vec::new());
     while let Some(bytes) = messages.next()? {
-        lay(&Kept::parse(&bytes), &mut piece);
+        lay(&Spilled::parse(&bytes), &mut piece);
         if piece.len() >= PIECE_BYTES {
             put(&piece)?;
             piece.clear();

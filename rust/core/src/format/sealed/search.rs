@@ -16,7 +16,7 @@ const FEW: u64 = 12;
 /// This many bad guesses in a row end the guessing.
 const MAX_MISSES: u32 = 2;
 
-/// A search for the first of some ascending UUIDs that is at least the wanted one. It says where it wants to look,
+/// A search for the first of some ascending UUIDs that is at least the target one. It says where it wants to look,
 /// and the caller says which UUID is there, so that many searches can take turns.
 ///
 /// Evenly spread times take a handful of looks. Any other spread takes at most [`SPARE_LOOKS`] more than halving:
@@ -24,7 +24,7 @@ const MAX_MISSES: u32 = 2;
 /// position, found as fast.
 #[derive(Clone, Debug)]
 pub(super) struct Search {
-    wanted: [u8; UUID_BYTES],
+    target: [u8; UUID_BYTES],
     /// The answer is at least `low` and at most `high`.
     low: u64,
     high: u64,
@@ -52,9 +52,9 @@ const fn halvings(places: u64) -> u32 {
 impl Search {
     /// A search among the UUIDs with these numbers, whose times are within `times`. The answer is one of the
     /// numbers, or the end if all are smaller.
-    pub(super) fn new(wanted: [u8; UUID_BYTES], among: Range<u64>, times: Range<u64>) -> Self {
+    pub(super) fn new(target: [u8; UUID_BYTES], among: Range<u64>, times: Range<u64>) -> Self {
         let mut search = Self {
-            wanted,
+            target,
             low: among.start,
             high: among.end.max(among.start),
             below: times.start,
@@ -72,8 +72,8 @@ impl Search {
     }
 
     /// The UUID that is searched for.
-    pub(super) const fn wanted(&self) -> &[u8; UUID_BYTES] {
-        &self.wanted
+    pub(super) const fn target(&self) -> &[u8; UUID_BYTES] {
+        &self.target
     }
 
     /// Where to look next. `None` once the answer is known.
@@ -99,10 +99,10 @@ impl Search {
         let Some(few) = few.filter(|_| size <= FEW) else {
             return false;
         };
-        let wanted = u128::from_be_bytes(self.wanted);
+        let target = u128::from_be_bytes(self.target);
         let is_smaller = |entry: &[u8; ENTRY_BYTES]| {
             let (uuid, _): ([u8; UUID_BYTES], u64) = fields(entry);
-            u64::from(u128::from_be_bytes(uuid) < wanted)
+            u64::from(u128::from_be_bytes(uuid) < target)
         };
         self.low += few.iter().map(is_smaller).sum::<u64>();
         self.high = self.low;
@@ -119,7 +119,7 @@ impl Search {
         }
     }
 
-    /// Continues with the UUID at the position where it wanted to look.
+    /// Continues with the UUID at the position where it target to look.
     pub(super) fn saw(&mut self, uuid: &[u8; UUID_BYTES]) {
         let Look { place, is_guess } = self.next;
         let size = self.high - self.low;
@@ -127,7 +127,7 @@ impl Search {
         if !is_guess && self.misses >= MAX_MISSES && self.is_halfway(time) {
             self.misses = 0; // evenly spread here
         }
-        match u128::from_be_bytes(*uuid).cmp(&u128::from_be_bytes(self.wanted)) {
+        match u128::from_be_bytes(*uuid).cmp(&u128::from_be_bytes(self.target)) {
             Ordering::Less => (self.low, self.below) = (place + 1, time),
             Ordering::Greater => (self.high, self.above) = (place, time),
             Ordering::Equal => (self.low, self.high) = (place, place),
@@ -157,11 +157,11 @@ impl Search {
         });
     }
 
-    /// Where the wanted time would be, and a little beyond, seen from the nearer end. Errors grow with the
+    /// Where the target time would be, and a little beyond, seen from the nearer end. Errors grow with the
     /// distance, and an answer between that end and the guess leaves few positions.
     fn guess(&self, size: u64) -> Option<Look> {
         let whole = self.above.checked_sub(self.below)?;
-        let part = uuid6::ticks(&self.wanted)
+        let part = uuid6::ticks(&self.target)
             .checked_sub(self.below)?
             .min(whole);
         // 32 bits of both are precise enough.
@@ -210,10 +210,10 @@ mod tests {
     }
 
     /// Searches for one UUID. Returns its position and the number of looks.
-    fn look_for(uuids: &[[u8; UUID_BYTES]], wanted: [u8; UUID_BYTES]) -> (u64, u32) {
+    fn look_for(uuids: &[[u8; UUID_BYTES]], target: [u8; UUID_BYTES]) -> (u64, u32) {
         let time = |uuid: Option<&[u8; UUID_BYTES]>| uuid.map_or(0, uuid6::ticks);
         let times = time(uuids.first())..time(uuids.last());
-        let mut search = Search::new(wanted, 0..uuids.len() as u64, times);
+        let mut search = Search::new(target, 0..uuids.len() as u64, times);
         let mut looks = 0;
         while let Some(place) = search.place() {
             search.saw(&uuids[usize::try_from(place).unwrap()]);
@@ -227,10 +227,10 @@ mod tests {
         let (mut most, mut all, mut searches) = (0, 0, 0);
         for step in 0..uuids.len().min(2000) {
             let place = step * uuids.len() / uuids.len().min(2000);
-            for (delta, behind) in [(0_u128, 0), (1, 1)] {
-                let wanted = u128::from_be_bytes(uuids[place]) + delta;
-                let (found, count) = look_for(uuids, wanted.to_be_bytes());
-                assert_eq!(found, place as u64 + behind);
+            for (delta, after) in [(0_u128, 0), (1, 1)] {
+                let target = u128::from_be_bytes(uuids[place]) + delta;
+                let (found, count) = look_for(uuids, target.to_be_bytes());
+                assert_eq!(found, place as u64 + after);
                 (most, all, searches) = (most.max(count), all + count, searches + 1);
             }
         }
@@ -304,21 +304,21 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn the_place_is_where_halving_finds_it(mut times: Vec<u64>, wanted: u64) {
+        fn the_place_is_where_halving_finds_it(mut times: Vec<u64>, target: u64) {
             times.sort_unstable();
             let uuids = uuids(times);
-            let mut target = [0; UUID_BYTES];
-            target[..8].copy_from_slice(&wanted.to_be_bytes());
-            let expected = uuids.partition_point(|uuid| *uuid < target) as u64;
-            proptest::prop_assert_eq!(look_for(&uuids, target).0, expected);
+            let mut uuid = [0; UUID_BYTES];
+            uuid[..8].copy_from_slice(&target.to_be_bytes());
+            let expected = uuids.partition_point(|each| *each < uuid) as u64;
+            proptest::prop_assert_eq!(look_for(&uuids, uuid).0, expected);
         }
 
         #[test]
-        fn what_does_not_ascend_ends_as_fast(times: Vec<u64>, wanted: u64) {
+        fn what_does_not_ascend_ends_as_fast(times: Vec<u64>, target: u64) {
             let uuids = uuids(times);
-            let mut target = [0; UUID_BYTES];
-            target[..8].copy_from_slice(&wanted.to_be_bytes());
-            let (found, count) = look_for(&uuids, target);
+            let mut uuid = [0; UUID_BYTES];
+            uuid[..8].copy_from_slice(&target.to_be_bytes());
+            let (found, count) = look_for(&uuids, uuid);
             proptest::prop_assert!(found <= uuids.len() as u64);
             proptest::prop_assert!(count <= halvings(uuids.len() as u64) + SPARE_LOOKS);
         }

@@ -24,11 +24,11 @@ pub(super) struct State {
     /// Where the last good message ends. Before the first: where the data begins.
     pub(super) end: u64,
     /// Whether any message was good.
-    pub(super) counted: bool,
+    pub(super) any_good: bool,
     /// What searching has cost.
     pub(super) effort: Effort,
     /// Whether a message was tried directly after the last good one.
-    pub(super) behind: Behind,
+    pub(super) after_last: AfterLast,
     /// Entries since the last good one that have no message.
     pub(super) failed: Notes,
     /// Damaged entries before those. The notes are numbered in entries.
@@ -40,13 +40,13 @@ pub(super) struct State {
     /// The part that this walk reads.
     pub(super) part: Option<Progress>,
     /// Whether the entry before the next one has its message at its offset, so that a part may end here.
-    pub(super) stands: bool,
+    pub(super) in_place: bool,
 }
 
 /// What is known of the place after the last good message, where a message may be whose entry names another
 /// offset.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Behind {
+pub(super) enum AfterLast {
     #[default]
     Untried,
     /// A message was tried at this place in vain.
@@ -65,20 +65,20 @@ impl State {
             next,
             last: None,
             end,
-            counted: next > 0,
+            any_good: next > 0,
             effort: Default::default(),
-            behind: Behind::default(),
+            after_last: AfterLast::default(),
             failed: Default::default(),
             marks: Default::default(),
             front: None,
             ended: false,
             part: None,
-            stands: false,
+            in_place: false,
         }
     }
 
     /// The state after a good message.
-    pub(super) fn behind(front: &Front, message: &Message) -> Self {
+    pub(super) fn after(front: &Front, message: &Message) -> Self {
         let mut state = Self::before(front, message.number + 1, message.end());
         state.last = Some(message.uuid);
         state.effort.looked_at = message.position;
@@ -93,7 +93,7 @@ impl State {
             && self.next <= front.entries
             && front.data_start <= self.end
             && self.end <= front.data_end
-            && self.part.is_none_or(|part| part.portion.fits(front));
+            && self.part.is_none_or(|part| part.range.fits(front));
         let are_passed = |notes: &Notes| {
             let first = notes.first();
             first.is_none_or(|first| self.from <= first.start && notes.end() <= self.next)
@@ -111,7 +111,7 @@ impl State {
 
 /// A span of entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Portion {
+pub(super) struct EntryRange {
     /// The trailer's fixed part, so that a part of another file is refused.
     pub(super) foot: Foot,
     /// The first entry.
@@ -123,14 +123,14 @@ pub(super) struct Portion {
 /// The progress of a walk of a part.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Progress {
-    pub(super) portion: Portion,
+    pub(super) range: EntryRange,
     /// Where its first message begins or can begin.
     pub(super) start: u64,
     /// The most bytes that were, or would have been, hashed in vain.
     pub(super) peak: u64,
 }
 
-impl Portion {
+impl EntryRange {
     /// Whether it fits this file.
     pub(super) fn fits(&self, front: &Front) -> bool {
         front

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::front::{Front, Segment};
-use super::judge::{self, Claim, Prior};
+use super::judge::{self, Candidate, Prior};
 use super::layout::{
     ENTRY_AND_CHECKSUM, ENTRY_BYTES, Entry, FOOT_BYTES, Header, MAX_HEADER_BYTES, UUID_BYTES,
 };
@@ -117,7 +117,7 @@ impl Suspects for SealedSuspects {
                         offset: at.wrapping_add(moved),
                         ..*entry
                     };
-                    let trial = stands(&mut reader, &moved, *stored)?;
+                    let trial = verify_in_place(&mut reader, &moved, *stored)?;
                     all.work += trial.work;
                     all.end = trial.end;
                     if trial.end.is_none() {
@@ -137,7 +137,7 @@ impl Suspects for SealedSuspects {
 }
 
 /// Whether an entry's message is verified at its offset.
-fn stands(reader: &mut Reader, entry: &Entry, stored: u64) -> Result<Trial> {
+fn verify_in_place(reader: &mut Reader, entry: &Entry, stored: u64) -> Result<Trial> {
     let front = reader.front;
     if !front.in_bounds(entry.offset) || !uuid6::is_v6(&entry.uuid) {
         return Ok(Trial::NOTHING);
@@ -150,12 +150,12 @@ fn stands(reader: &mut Reader, entry: &Entry, stored: u64) -> Result<Trial> {
         return Ok(Trial::NOTHING);
     }
     let computed = reader.hash(&entry.uuid, entry.offset, work)?;
-    Ok(trial(&front, Claim { message, stored }, computed, work))
+    Ok(trial(&front, Candidate { message, stored }, computed, work))
 }
 
 /// The result for a message whose checksum is `computed`, regardless of the ones before. Computing it took `work`.
-fn trial(front: &Front, claim: Claim, computed: u64, work: u64) -> Trial {
-    let judged = claim.judge(computed, &Prior::nothing(front));
+fn trial(front: &Front, candidate: Candidate, computed: u64, work: u64) -> Trial {
+    let judged = candidate.judge(computed, &Prior::nothing(front));
     let end = judged.ok().map(|message| message.end());
     Trial { end, work }
 }
@@ -232,7 +232,7 @@ impl SealedSuspects {
                 return Trial::NOTHING;
             };
             // Unreadable bytes prove nothing.
-            let found = stands(&mut reader, &Entry::parse(number, entry), stored);
+            let found = verify_in_place(&mut reader, &Entry::parse(number, entry), stored);
             let Trial { end: found, work } = found.unwrap_or(Trial::NOTHING);
             Trial {
                 end: found.map(|_| end),
@@ -280,7 +280,7 @@ fn message_checks(front: &Front, own: &Entry, len: usize, bytes: &[u8]) -> Trial
         hasher.update(&entry.uuid);
         hasher.update(whole);
         let work = message.header.total() + UUID_BYTES as u64;
-        return trial(front, Claim { message, stored }, hasher.finish(), work);
+        return trial(front, Candidate { message, stored }, hasher.finish(), work);
     }
     Trial::NOTHING
 }

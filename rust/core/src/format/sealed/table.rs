@@ -71,18 +71,18 @@ struct Division {
 type Spot = (usize, u64);
 
 impl Division {
-    /// Divides this time into up to `stretches` intervals, at most one for each tick.
-    fn new(stretches: u64, first: u64, last: u64, begin: usize) -> Option<Self> {
+    /// Divides this time into up to `intervals` intervals, at most one for each tick.
+    fn new(intervals: u64, first: u64, last: u64, begin: usize) -> Option<Self> {
         let whole = last.checked_sub(first)? + 1; // times have 60 bits, so this does not overflow
-        let stretches = stretches.min(whole);
+        let intervals = intervals.min(whole);
         Some(Self {
             first,
             last,
-            scale: scale(stretches, whole),
+            scale: scale(intervals, whole),
             joined: 0,
-            width: whole / stretches.max(1),
+            width: whole / intervals.max(1),
             begin,
-            count: usize::try_from(stretches + 1).ok()?,
+            count: usize::try_from(intervals + 1).ok()?,
         })
     }
 
@@ -108,7 +108,7 @@ pub(super) struct Table {
 }
 
 /// The undivided interval that a time is in.
-struct Stretch {
+struct Interval {
     begin: Place,
     end: Place,
     /// How far the time is from its begin to its end, in units of 2^-32.
@@ -116,7 +116,7 @@ struct Stretch {
     times: Range<u64>,
 }
 
-impl Stretch {
+impl Interval {
     const fn entries(&self) -> u32 {
         self.end.entry.saturating_sub(self.begin.entry)
     }
@@ -137,7 +137,7 @@ impl Stretch {
 impl Table {
     /// The interval that this UUID's time is in. `None` if the table does not help.
     #[inline]
-    fn stretch(&self, uuid: &[u8; UUID_BYTES]) -> Option<Stretch> {
+    fn interval(&self, uuid: &[u8; UUID_BYTES]) -> Option<Interval> {
         // Times order only UUIDs of one version.
         let time = Some(uuid6::ticks(uuid)).filter(|_| uuid[6] >> 4 == 6)?;
         let mut number = 0;
@@ -148,7 +148,7 @@ impl Table {
             let begins = own
                 .first
                 .saturating_add(own.width.saturating_mul(place as u64));
-            let stretch = Stretch {
+            let interval = Interval {
                 begin,
                 end,
                 part,
@@ -159,9 +159,9 @@ impl Table {
             let Some(division) = self
                 .divisions
                 .get(inner)
-                .filter(|_| stretch.entries() > LIMITS.crowd_entries && inner > number)
+                .filter(|_| interval.entries() > LIMITS.crowd_entries && inner > number)
             else {
-                return Some(stretch);
+                return Some(interval);
             };
             (number, own) = (inner, division);
             // The time is between the interval's begin and its first entry, or between its last entry and its end.
@@ -172,10 +172,10 @@ impl Table {
             } else {
                 continue;
             };
-            return Some(Stretch {
+            return Some(Interval {
                 begin: beyond,
                 end: beyond,
-                ..stretch
+                ..interval
             });
         }
     }
@@ -183,10 +183,10 @@ impl Table {
     /// A search for this UUID among the entries that can have its time, and about where it will end. `None` if the
     /// table does not help.
     pub(super) fn search(&self, uuid: &[u8; UUID_BYTES]) -> Option<(Search, Option<Near>)> {
-        let stretch = self.stretch(uuid)?;
-        let among = u64::from(stretch.begin.entry)..u64::from(stretch.end.entry);
-        let near = stretch.near();
-        Some((Search::new(*uuid, among, stretch.times), near))
+        let interval = self.interval(uuid)?;
+        let among = u64::from(interval.begin.entry)..u64::from(interval.end.entry);
+        let near = interval.near();
+        Some((Search::new(*uuid, among, interval.times), near))
     }
 
     /// Prefetches the part of the table that [`search`](Self::search) looks at first.
@@ -208,10 +208,10 @@ pub(super) struct Near {
     pub(super) offset: u64,
 }
 
-/// `stretches / whole` times 2^64, for `stretches` of at most `whole`. Rounded down, so that every number below
-/// `whole` maps to less than `stretches`.
-fn scale(stretches: u64, whole: u64) -> u64 {
-    let scale = (u128::from(stretches) << u64::BITS) / u128::from(whole);
+/// `intervals / whole` times 2^64, for `intervals` of at most `whole`. Rounded down, so that every number below
+/// `whole` maps to less than `intervals`.
+fn scale(intervals: u64, whole: u64) -> u64 {
+    let scale = (u128::from(intervals) << u64::BITS) / u128::from(whole);
     saturating_u64(scale)
 }
 
@@ -230,9 +230,9 @@ impl Table {
             return Ok(None);
         };
         let allowed = options.bytes(&LOOKUP_TABLE_BYTES);
-        let stretches = (front.entries / LIMITS.entries_per_place)
+        let intervals = (front.entries / LIMITS.entries_per_place)
             .min((allowed / PLACE_BYTES).saturating_sub(1));
-        if front.unreadable.is_some() || stretches < 2 {
+        if front.unreadable.is_some() || intervals < 2 {
             return Ok(None);
         }
         let mut building = Building {
@@ -242,10 +242,10 @@ impl Table {
             allowed: allowed.min(front.entries.saturating_mul(MAX_BYTES_PER_ENTRY)),
             table: Self::default(),
         };
-        if building.divide(0..entries, stretches)?.is_none() {
+        if building.divide(0..entries, intervals)?.is_none() {
             return Ok(None);
         }
-        building.table.places.shrink_to_fit(); // if stretches were joined
+        building.table.places.shrink_to_fit(); // if intervals were joined
         building.divide_crowds()?;
         let mut table = building.table;
         table.places.shrink_to_fit();
@@ -272,7 +272,7 @@ impl Building<'_> {
 
     /// Adds a division of these entries, and returns its number. `None` if their UUIDs do not ascend, or all have
     /// the same time.
-    fn divide(&mut self, entries: Range<u32>, stretches: u64) -> Result<Option<usize>> {
+    fn divide(&mut self, entries: Range<u32>, intervals: u64) -> Result<Option<usize>> {
         let Range { start, end } = entries;
         let at = |number: u32| self.front.entry_at(u64::from(number));
         let entry = |number| {
@@ -282,7 +282,7 @@ impl Building<'_> {
         let (first, last) = (entry(start)?, entry(end - 1)?);
         let places = &mut self.table.places;
         let times = [first, last].map(|entry| uuid6::ticks(&entry.uuid));
-        let division = Division::new(stretches, times[0], times[1], places.len());
+        let division = Division::new(intervals, times[0], times[1], places.len());
         // A single interval would gain nothing.
         let Some(division) = division.filter(|division| division.count > 2) else {
             return Ok(None);
@@ -295,12 +295,12 @@ impl Building<'_> {
             self.table.places.truncate(division.begin);
             return Ok(None);
         }
-        let behind = match u64::from(end) == self.front.entries {
+        let after = match u64::from(end) == self.front.entries {
             true => self.front.data_end,
             false => entry(end)?.offset,
         };
         let places = &mut self.table.places;
-        places.resize(division.begin + division.count, Place::new(end, behind));
+        places.resize(division.begin + division.count, Place::new(end, after));
         self.table.divisions.push(division);
         self.join_if_crowded(u64::from(end - start));
         Ok(Some(self.table.divisions.len() - 1))
@@ -341,12 +341,12 @@ impl Building<'_> {
     fn crowds(&self, division: &Division) -> impl Iterator<Item = (usize, Range<u32>)> {
         let places = self.table.places.get(division.begin..);
         let places = places.and_then(|places| places.get(..division.count));
-        let stretches = places
+        let intervals = places
             .or_bug_default("the places of each division")
             .windows(2)
             .zip(division.begin..);
-        stretches.filter_map(|(stretch, place)| {
-            let [begin, end] = stretch.first_chunk()?;
+        intervals.filter_map(|(interval, place)| {
+            let [begin, end] = interval.first_chunk()?;
             (end.entry.saturating_sub(begin.entry) > LIMITS.crowd_entries)
                 .then_some((place, begin.entry..end.entry))
         })
@@ -359,13 +359,13 @@ impl Building<'_> {
             return;
         };
         let crowded = self.crowds(&last).map(|(_, entries)| entries.len() as u64);
-        let stretches = last.count - 1;
-        if crowded.sum::<u64>() <= entries / CROWDED || stretches >> JOINED < 2 {
+        let intervals = last.count - 1;
+        if crowded.sum::<u64>() <= entries / CROWDED || intervals >> JOINED < 2 {
             return;
         }
-        let joined = stretches.div_ceil(1 << JOINED);
+        let joined = intervals.div_ceil(1 << JOINED);
         let places = &mut self.table.places;
-        let behind = places.last().copied();
+        let after = places.last().copied();
         for place in 0..joined {
             if let Some(begin) = places.get(last.begin + (place << JOINED)).copied()
                 && let Some(own) = places.get_mut(last.begin + place)
@@ -374,7 +374,7 @@ impl Building<'_> {
             }
         }
         places.truncate(last.begin + joined);
-        places.extend(behind);
+        places.extend(after);
         if let Some(own) = self.table.divisions.last_mut() {
             own.joined = JOINED;
             own.width = own.width.saturating_mul(1 << JOINED);
@@ -390,11 +390,11 @@ impl Building<'_> {
             let crowds: Vec<_> = divisions.flat_map(|own| self.crowds(own)).collect();
             from = self.table.divisions.len();
             for (place, entries) in crowds {
-                let stretches = entries.len() as u64 / LIMITS.entries_per_place;
-                let needed = DIVISION_BYTES + (stretches + 1) * PLACE_BYTES;
+                let intervals = entries.len() as u64 / LIMITS.entries_per_place;
+                let needed = DIVISION_BYTES + (intervals + 1) * PLACE_BYTES;
                 let is_allowed = self.used() + needed <= self.allowed;
                 let division = match is_allowed && depth < MAX_DEPTH {
-                    true => self.divide(entries, stretches)?,
+                    true => self.divide(entries, intervals)?,
                     false => None,
                 };
                 let number = division.and_then(|number| u32::try_from(number).ok());
@@ -475,10 +475,10 @@ mod tests {
             );
             let mut most = 0;
             for (number, uuid) in uuids.iter().enumerate() {
-                let stretch = table.stretch(uuid.as_bytes()).unwrap();
-                let entries = stretch.begin.entry..stretch.end.entry;
+                let interval = table.interval(uuid.as_bytes()).unwrap();
+                let entries = interval.begin.entry..interval.end.entry;
                 assert!(entries.contains(&u32::try_from(number).unwrap()));
-                most = most.max(stretch.entries());
+                most = most.max(interval.entries());
             }
             assert_eq!(
                 most <= LIMITS.crowd_entries,
@@ -497,20 +497,20 @@ mod tests {
         all.extend(alike);
         all.sort_unstable();
         let table = table(&all, 1 << 20).unwrap();
-        let stretch = table.stretch(one(500).as_bytes()).unwrap();
-        assert_eq!(stretch.entries(), 1000);
-        assert!(stretch.near().is_none());
+        let interval = table.interval(one(500).as_bytes()).unwrap();
+        assert_eq!(interval.entries(), 1000);
+        assert!(interval.near().is_none());
     }
 
     proptest::proptest! {
         #[test]
-        fn every_time_has_a_place_and_places_ascend(whole in 1..1_u64 << 60, stretches in 2..1_u64 << 32, joined in 0..5_u32, time: u64, later: u64) {
-            let division = Division::new(stretches, 0, whole - 1, 0).unwrap();
+        fn every_time_has_a_place_and_places_ascend(whole in 1..1_u64 << 60, intervals in 2..1_u64 << 32, joined in 0..5_u32, time: u64, later: u64) {
+            let division = Division::new(intervals, 0, whole - 1, 0).unwrap();
             let division = Division { joined, ..division };
             let (time, later) = (time % whole, later % whole);
             let (time, later) = (time.min(later), time.max(later));
-            let (spot, behind) = (division.spot(time).unwrap(), division.spot(later).unwrap());
-            proptest::prop_assert!(spot <= behind && behind.0 <= (division.count - 2) >> joined);
+            let (spot, after) = (division.spot(time).unwrap(), division.spot(later).unwrap());
+            proptest::prop_assert!(spot <= after && after.0 <= (division.count - 2) >> joined);
         }
     }
 }

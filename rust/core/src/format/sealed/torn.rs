@@ -34,7 +34,7 @@ pub(super) fn torn_trailer(segment: &Segment) -> Result<Option<u64>> {
         if entry.offset != at || at >= len {
             return Ok(None);
         }
-        reader.bring(at, false, 0)?;
+        reader.load_message(at, false, 0)?;
         let Ok(header) = reader.header(at)? else {
             return Ok(None);
         };

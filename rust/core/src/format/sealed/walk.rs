@@ -8,7 +8,7 @@ use super::judge::{self, Fault, Prior};
 use super::layout::{Entry, Header, Message};
 use super::reader::Reader;
 use super::rows::SealedRows;
-use super::state::{Behind, State};
+use super::state::{AfterLast, State};
 use crate::engine::{Advance, Carry, Driver, Options, Scan, Types, UuidBounds};
 use crate::error::{Damage, Result};
 use crate::ledger::{Cause, Kind, Note, Place, Span, Tiling};
@@ -82,7 +82,7 @@ impl SealedScan {
     }
 
     /// Advances by one entry.
-    pub(super) fn go_on(&mut self) -> Result<Advance> {
+    pub(super) fn advance_entry(&mut self) -> Result<Advance> {
         let front = *self.front();
         if self.stops_at_damage() && !front.terminator_is_zero && self.state.from == 0 {
             return self.meet_damage();
@@ -91,13 +91,13 @@ impl SealedScan {
         if number >= front.entries {
             return self.finish();
         }
-        if self.is_behind_part()? {
+        if self.is_past_part()? {
             return self.begin_front(number);
         }
         if number.is_multiple_of(POLL_EVERY) {
             self.segment.options.poll()?;
         }
-        if self.state.behind == Behind::Exhausted {
+        if self.state.after_last == AfterLast::Exhausted {
             return self.fail(number, Fault::SearchLimit);
         }
         let entry = self.checker.reader.entry_and_next(number)?;
@@ -107,19 +107,19 @@ impl SealedScan {
             }
         } else if entry.offset == self.state.end && front.in_bounds(entry.offset) {
             let body = self.needs_bodies();
-            self.checker.reader.bring(entry.offset, body, 0)?;
+            self.checker.reader.load_message(entry.offset, body, 0)?;
         }
         if entry.offset == self.state.end
             && let Some(advance) = self.advance_run(number)?
         {
             return Ok(advance);
         }
-        let before = (self.checker.effort, self.state.behind);
+        let before = (self.checker.effort, self.state.after_last);
         let prior = self.state.prior();
         let found = match self.checker.check(&entry, &prior)? {
             Ok(message) => Ok((message, None)),
             Err(fault) => {
-                let moved = self.try_behind(&entry, &prior)?;
+                let moved = self.try_after_last(&entry, &prior)?;
                 moved
                     .map(|message| (message, Some(entry.offset)))
                     .ok_or(fault)
@@ -127,7 +127,7 @@ impl SealedScan {
         };
         let is_sound = matches!(found, Ok((message, None)) if message.position == prior.end);
         if !is_sound && self.stops_at_damage() {
-            self.take_back(before);
+            self.restore(before);
             return self.meet_damage();
         }
         let advance = match found {
@@ -135,15 +135,15 @@ impl SealedScan {
             Err(fault) => self.fail(number, fault)?,
         };
         if advance == Advance::Full {
-            self.take_back(before);
+            self.restore(before);
         }
         Ok(advance)
     }
 
     /// Restores the effort and the knowledge from before some checks, because they will be made again.
-    const fn take_back(&mut self, (effort, behind): (Effort, Behind)) {
-        self.checker.effort.take_back(effort);
-        self.state.behind = behind;
+    const fn restore(&mut self, (effort, after_last): (Effort, AfterLast)) {
+        self.checker.effort.restore(effort);
+        self.state.after_last = after_last;
     }
 
     /// Advances by several entries, if their messages are adjacent and good.
@@ -192,9 +192,9 @@ impl SealedScan {
         self.checker.effort.looked_at = message.position;
         self.state.last = Some(message.uuid);
         self.state.end = message.end();
-        self.state.counted = true;
+        self.state.any_good = true;
         self.state.next = message.number + 1;
-        self.state.stands = true;
+        self.state.in_place = true;
     }
 
     /// Whether the bodies of messages are read: to hash or to emit them.
@@ -209,15 +209,15 @@ impl SealedScan {
             return true;
         }
         let reader = &self.checker.reader;
-        let is_held = |header: Header| reader.held(offset, header.total()).is_some();
-        match reader.held_header(offset) {
+        let is_held = |header: Header| reader.in_window(offset, header.total()).is_some();
+        match reader.header_in_window(offset) {
             Some(Ok(header)) => !self.needs_bodies() || is_held(header),
             parsed => parsed.is_some(),
         }
     }
 
     /// The message of an entry that failed at its own offset, if it is good directly after the last good one.
-    fn try_behind(&mut self, entry: &Entry, prior: &Prior) -> Result<Option<Message>> {
+    fn try_after_last(&mut self, entry: &Entry, prior: &Prior) -> Result<Option<Message>> {
         let place = prior.end;
         if entry.offset == place {
             return Ok(None);
@@ -225,10 +225,10 @@ impl SealedScan {
         if let Some(trailer) = self.front().trailer {
             let is_worth_hashing =
                 trailer.key_check_is_right && judge::ascends(&entry.uuid, prior).is_ok();
-            if !is_worth_hashing || self.state.behind == Behind::Tried(place) {
+            if !is_worth_hashing || self.state.after_last == AfterLast::Tried(place) {
                 return Ok(None);
             }
-            self.state.behind = Behind::Tried(place);
+            self.state.after_last = AfterLast::Tried(place);
         }
         let moved = Entry {
             offset: place,
@@ -237,7 +237,7 @@ impl SealedScan {
         let checked = self.checker.check(&moved, prior)?;
         if checked == Err(Fault::SearchLimit) {
             self.exhaust_part()?;
-            self.state.behind = Behind::Exhausted;
+            self.state.after_last = AfterLast::Exhausted;
         }
         Ok(checked.ok())
     }
@@ -253,7 +253,7 @@ impl SealedScan {
             }
             _ => 1,
         };
-        self.state.stands = false;
+        self.state.in_place = false;
         self.state.next = number + count;
         self.state.failed.push(Note {
             start: number,
@@ -270,7 +270,7 @@ impl SealedScan {
         let is_wanted = !self.runs_on
             && self.bounds.contains(&message.uuid)
             && self.checker.reader.has_type(&message, &self.types)?;
-        if is_wanted && !self.keep(&message)? {
+        if is_wanted && !self.load_emitted(&message)? {
             return Ok(Advance::Full);
         }
         self.close_gap(message.position)?;
@@ -283,7 +283,7 @@ impl SealedScan {
         self.tiling
             .cover(message.end(), Kind::Record, None, &mut self.spans);
         self.follow(&message);
-        self.state.stands = elsewhere.is_none();
+        self.state.in_place = elsewhere.is_none();
         if is_wanted {
             self.messages.push(message);
         }
@@ -292,14 +292,14 @@ impl SealedScan {
 
     /// Loads what is emitted of a message into the window. `false` if the window must first emit what this step
     /// has found.
-    fn keep(&mut self, message: &Message) -> Result<bool> {
+    fn load_emitted(&mut self, message: &Message) -> Result<bool> {
         let reader = &self.checker.reader;
-        let (at, len) = (message.position, reader.handed_out(message));
-        let is_ready = reader.held(at, len).is_some() && reader.admit(message).is_ok();
+        let (at, len) = (message.position, reader.emitted_bytes(message));
+        let is_ready = reader.in_window(at, len).is_some() && reader.admit(message).is_ok();
         if !is_ready && self.has_found() {
             return Ok(false);
         }
-        self.checker.bring_checked(message)?;
+        self.checker.load_verified(message)?;
         Ok(true)
     }
 }
@@ -323,12 +323,12 @@ impl Scan for SealedScan {
             return self.run_on();
         }
         if let Some(cause) = self.front().unreadable {
-            return self.give_up(cause);
+            return self.end_unreadable(cause);
         }
         if self.state.front.is_none() {
             // Entries are small, so several advance before the driver is asked again.
             let advance = loop {
-                match self.go_on() {
+                match self.advance_entry() {
                     Ok(Advance::On) if !self.is_enough() => {}
                     advance => break advance,
                 }
@@ -342,7 +342,7 @@ impl Scan for SealedScan {
                 return Ok(advance);
             }
         }
-        Ok(if self.give_front()? {
+        Ok(if self.emit_front()? {
             Advance::Full
         } else {
             Advance::End
