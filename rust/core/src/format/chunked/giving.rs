@@ -1,4 +1,4 @@
-//! Giving out the records of a chunk that has been checked, a bounded number at a time.
+//! Emits the records of a verified chunk, a bounded number at a time.
 
 use super::layout::{HEADER_BYTES, Header, RECORD_HEADER_BYTES, decode_record};
 use super::payload::{Decoding, Input, Piece, Pieces};
@@ -8,34 +8,35 @@ use crate::error::{Error, Result};
 use crate::limits::LIMITS;
 use crate::saturating::saturating_usize;
 
-/// A chunk that has been checked and whose records are being given out.
+/// A verified chunk whose records are being emitted.
 pub(super) struct Giving {
     pub(super) position: u64,
     pub(super) header: Header,
-    /// How many of its records have been dealt with.
+    /// How many of its records are done.
     pub(super) done: u64,
-    /// How many had been dealt with when this began: they are passed over.
+    /// How many were done when this began. They are skipped.
     skipped: u64,
-    /// Where in the content at hand the next record begins.
+    /// Where the next record begins in the buffered content.
     next: usize,
-    /// How many bytes of the content at hand are known to be right.
+    /// How many bytes of the buffered content are verified.
     proven: usize,
-    /// How many bytes of a body that nobody wants are still to be passed over.
+    /// How many bytes of an unwanted body are still to be skipped.
     unwanted: u64,
     second: Option<SecondPass>,
 }
 
-/// A content that is decoded once more, since it was too large to keep. Every piece has to be what it was when it was checked.
+/// A content that is decoded again because it was too large to keep. Each piece must be what it was in the first
+/// pass.
 struct SecondPass {
     decoding: Decoding,
     expected: Vec<u64>,
     seen: Pieces,
-    /// Where in the whole content the content at hand begins.
+    /// Where the buffered content begins in the whole content.
     base: u64,
 }
 
 impl Giving {
-    /// Of a chunk whose content is in the buffer.
+    /// For a chunk whose content is in the buffer.
     pub(super) const fn whole(position: u64, header: Header, content: &[u8]) -> Self {
         Self {
             position,
@@ -49,7 +50,7 @@ impl Giving {
         }
     }
 
-    /// Of a chunk whose content's pieces have these hashes.
+    /// For a chunk whose content's pieces have these hashes.
     pub(super) fn large(
         input: &mut Input,
         position: u64,
@@ -72,17 +73,17 @@ impl Giving {
         })
     }
 
-    /// Passes over so many records: they were given out before.
+    /// Skips this many records, which were emitted before.
     pub(super) const fn skip(&mut self, records: u64) {
         self.skipped = records;
     }
 
-    /// Whether all records have been dealt with.
+    /// Whether all records are done.
     pub(super) const fn is_done(&self) -> bool {
         self.done >= self.header.records as u64
     }
 
-    /// Makes `rows` the next records that are wanted: places in `content`. None are left if there are none.
+    /// Makes `rows` the next records that match the filter, as positions in `content`. Empty if there are no more.
     pub(super) fn next(
         &mut self,
         input: &mut Input,
@@ -103,7 +104,7 @@ impl Giving {
         }
     }
 
-    /// Collects records as long as they are whole in the content at hand.
+    /// Collects the records that are whole in the buffered content.
     fn take_records(
         &mut self,
         input: &Input,
@@ -153,8 +154,8 @@ impl Giving {
         Ok(())
     }
 
-    /// How many bytes the body of the next record has, which is wanted; `None` where it is left to the next step. `bytes` are
-    /// those of the bodies of this one.
+    /// The length of the next record's body, which matches the filter. `None` if it is left to the next step.
+    /// `bytes` is the total length of this step's bodies.
     fn room(
         &self,
         input: &Input,
@@ -185,10 +186,10 @@ impl Giving {
         Ok(Some(len))
     }
 
-    /// Decodes the next piece in the second pass. What has been dealt with goes.
+    /// Decodes the next piece in the second pass. Drops the content of records that are done.
     fn decode_more(&mut self, input: &mut Input, content: &mut Vec<u8>) -> Result<()> {
         let position = self.position;
-        // The first pass has counted the records, so those of a buffered content do not end early.
+        // The first pass counted the records, so those of a buffered content cannot end early.
         let Some(second) = &mut self.second else {
             return Err(input.changed(position));
         };
@@ -218,7 +219,7 @@ impl Giving {
         if second.expected.get(..seen.len()) != Some(seen) {
             return Err(input.changed(position));
         }
-        // Only whole pieces are proven; a frame that ends before its records do has changed.
+        // Only whole pieces are proven. If a frame ends before its records do, the file has changed.
         let ended_early = matches!(piece, Piece::End) && seen.len() < second.expected.len();
         let proven = saturating_usize(complete.saturating_sub(second.base));
         self.proven = proven.min(content.len());

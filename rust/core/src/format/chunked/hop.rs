@@ -1,4 +1,4 @@
-//! Reading headers alone, and hopping from one to the next over what is between them.
+//! Reads headers alone, and hops from one to the next.
 
 use std::sync::OnceLock;
 
@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::saturating::saturating_usize;
 use crate::source::{Source, data_end};
 
-/// What stands at `at`.
+/// Reads the header at `at`.
 pub(super) fn read(source: &dyn Source, at: u64) -> Result<Head> {
     let len = source.len();
     let left = saturating_usize(len.saturating_sub(at));
@@ -19,7 +19,7 @@ pub(super) fn read(source: &dyn Source, at: u64) -> Result<Head> {
     Ok(judge::structure(at, bytes, len))
 }
 
-/// Where in `log` an item's chunk is, if its header stands where the item says.
+/// The offset in `log` of an item's chunk, if its header is where the item says.
 pub(super) fn chunk_of(item: Item, log: &dyn Source) -> Result<Option<u64>> {
     let Some(place) = judge::place(item, log.len()) else {
         return Ok(None);
@@ -28,12 +28,12 @@ pub(super) fn chunk_of(item: Item, log: &dyn Source) -> Result<Option<u64>> {
     Ok(judge::agrees(item, head).then_some(place))
 }
 
-/// The offset behind the last byte of a file that is not zero: looked for once, where somebody asks.
+/// The offset after the last nonzero byte of a file. Found once, on first use.
 #[derive(Debug, Default)]
 pub(super) struct DataEnd(OnceLock<u64>);
 
 impl DataEnd {
-    /// That offset of `source`, which is the same each time.
+    /// That offset in `source`, which must be the same each time.
     pub(super) fn of(&self, source: &dyn Source, options: &Options) -> Result<u64> {
         if let Some(end) = self.0.get() {
             return Ok(*end);
@@ -48,22 +48,22 @@ impl DataEnd {
 pub(super) struct Gap {
     /// Where the next chunk begins.
     pub(super) at: u64,
-    /// The message offset behind the one before.
+    /// The message offset after the chunk before.
     pub(super) end: u64,
 }
 
-/// What stands behind a gap, by its header alone.
+/// What follows a gap, judged by its header alone.
 pub(super) enum Hop {
     /// A chunk.
     Chunk(Header),
-    /// Nothing but unused space.
+    /// Only unused space.
     End,
     /// Damage.
     Fault(Fault),
 }
 
 impl Gap {
-    /// The gap behind the chunk at `at`.
+    /// The gap after the chunk at `at`.
     pub(super) const fn behind(header: Header, at: u64) -> Self {
         Self {
             at: align(header.payload_end(at)),
@@ -71,8 +71,8 @@ impl Gap {
         }
     }
 
-    /// Looks at the header behind the gap. Where zeros stand there, `data_end` is asked for the offset behind the last byte of
-    /// the file that is not zero.
+    /// Reads the header after the gap. If it is zeros, calls `data_end` for the offset after the last nonzero byte
+    /// of the file.
     pub(super) fn hop(
         self,
         source: &dyn Source,
@@ -92,8 +92,9 @@ impl Gap {
         })
     }
 
-    /// Whether what stands behind the gap fits what the header in front of it says: the next chunk, or nothing. A header tells of
-    /// message offsets that are not there only if its payload is damaged, and then hardly ever so that the next one fits.
+    /// Whether what follows the gap confirms the header before it: the next chunk fits, or nothing follows. A
+    /// header states message offsets that do not exist only if its payload is damaged, and then the next one
+    /// hardly ever fits.
     pub(super) fn is_borne_out(
         self,
         source: &dyn Source,

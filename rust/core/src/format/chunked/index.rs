@@ -1,10 +1,10 @@
-//! The index beside a segment: a hint that says where chunks are, each item of which is checked when it is used.
+//! The index beside a segment: a hint where chunks are. Each item is checked when it is used.
 //!
 //! ```text
 //! index: (offset i64 ‖ file offset i64 ‖ checksum u32)*
 //! ```
-//! Big-endian. `offset` is the message offset of the first record of the chunk at `file offset`; `checksum` is CRC-32 (IEEE)
-//! of the 16 bytes before it. Whatever is wrong with an index, the segment is read without it.
+//! Big-endian. `offset` is the message offset of the first record of the chunk at `file offset`. `checksum` is
+//! CRC-32 (IEEE) of the 16 bytes before it. If an index is damaged, the segment is read without it.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ use crate::source::{Source, Window};
 /// The extension of an index's file.
 pub const INDEX_EXTENSION: &str = "index";
 
-/// The index that `options` name for a segment, if there is one that can be read.
+/// The index that `options` name for a segment, if it can be read.
 pub(super) fn find(log: &dyn Source, options: &Options) -> Option<Arc<dyn Source>> {
     match &options.index {
         IndexSource::None => None,
@@ -35,17 +35,17 @@ pub(super) fn find(log: &dyn Source, options: &Options) -> Option<Arc<dyn Source
     }
 }
 
-/// Whether `options` name an index for a segment, and there is one, whatever it is worth.
+/// Whether `options` name an index for a segment and it exists, damaged or not.
 ///
 /// # Errors
-/// [`Error::Io`] where that cannot be told.
+/// [`Error::Io`] if that cannot be determined.
 pub(super) fn has_index(log: &dyn Source, options: &Options) -> Result<bool> {
     match &options.index {
         IndexSource::None => Ok(false),
         IndexSource::Source(_) => Ok(true),
         IndexSource::Beside => match log.beside(INDEX_EXTENSION) {
             Ok(index) => Ok(index.is_some()),
-            // It is there, though it cannot be opened.
+            // It exists, although it cannot be opened.
             Err(Error::Io { source, .. }) if source.kind() == ErrorKind::PermissionDenied => {
                 Ok(true)
             }
@@ -54,17 +54,17 @@ pub(super) fn has_index(log: &dyn Source, options: &Options) -> Result<bool> {
     }
 }
 
-/// Where the index of the segment at `path` is; `None` where the segment itself is called so.
+/// The path of the index for the segment at `path`. `None` if the segment itself has that name.
 #[must_use]
 pub fn beside(path: &Path) -> Option<PathBuf> {
     let index = path.with_extension(INDEX_EXTENSION);
     (index != path).then_some(index)
 }
 
-/// A range of an index's ledger, and the item that it is, if it is a good one.
+/// A range of an index's ledger, and its item if that is good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// The range; of [`Kind::Record`] where it is an item that holds.
+    /// The range. Its kind is [`Kind::Record`] if it is a good item.
     pub span: Span,
     /// The item.
     pub item: Option<Item>,
@@ -78,7 +78,7 @@ pub struct Entries<'a> {
     window: Window,
     at: u64,
     last: Option<Item>,
-    /// Whether any item's checksum was right.
+    /// Whether any item's checksum matched.
     checked: bool,
     fate: Option<Fate>,
     tiling: Tiling,
@@ -88,7 +88,7 @@ pub struct Entries<'a> {
 }
 
 impl<'a> Entries<'a> {
-    /// Of an index of the segment `log`.
+    /// Creates the ledger of an index of the segment `log`.
     #[must_use]
     pub fn new(log: &'a dyn Source, index: &'a dyn Source, options: &Options) -> Self {
         Self {
@@ -107,12 +107,13 @@ impl<'a> Entries<'a> {
         }
     }
 
-    /// Whether any item that was looked at has the right checksum. Behind damage, all items up to the next that holds are.
+    /// Whether any item read so far has a matching checksum. After damage, all items up to the next good one are
+    /// read.
     pub(super) const fn has_checked(&self) -> bool {
         self.checked
     }
 
-    /// What stands at `at`: an item that holds, or why it does not.
+    /// The item at `at`, or its cause if it is damaged.
     fn examine(&mut self, at: u64) -> Result<std::result::Result<Item, Cause>> {
         let left = saturating_usize(self.index.len() - at);
         self.window.load(
@@ -130,7 +131,7 @@ impl<'a> Entries<'a> {
         Ok(judge::item_verdict(item, agrees, self.last))
     }
 
-    /// Runs ahead, behind damage, to see whether an item that holds follows.
+    /// Reads ahead after damage, to see whether a good item follows.
     fn foresee(&mut self, mut at: u64) -> Result<Fate> {
         while at < self.index.len() {
             self.options.poll()?;
@@ -142,7 +143,7 @@ impl<'a> Entries<'a> {
         Ok(Fate::of_tail(self.checked))
     }
 
-    /// Settles the next item, or what is there instead.
+    /// Commits the next item, or the damage there.
     fn advance(&mut self) -> Result<()> {
         let at = self.at;
         let end = (at + ITEM_BYTES as u64).min(self.index.len());
@@ -207,17 +208,18 @@ impl Iterator for Entries<'_> {
 pub struct Index {
     /// The index's length, in bytes.
     pub size: u64,
-    /// The items that hold, in order.
+    /// The good items, in order.
     pub items: Vec<Item>,
     /// The index's own ledger.
     pub spans: Vec<Span>,
 }
 
 impl Index {
-    /// Reads an index of the segment `log`. Memory grows with the index; [`Entries`] gives the same one by one.
+    /// Reads an index of the segment `log`. Memory grows with the index; [`Entries`] returns the same one by one.
     ///
     /// # Errors
-    /// [`Error::Io`](crate::Error::Io), [`Error::Interrupted`](crate::Error::Interrupted); damage is in the ledger.
+    /// [`Error::Io`](crate::Error::Io), [`Error::Interrupted`](crate::Error::Interrupted). Damage is in the
+    /// ledger.
     pub fn read(log: &dyn Source, index: &dyn Source, options: &Options) -> Result<Self> {
         let mut read = Self {
             size: index.len(),
@@ -232,12 +234,12 @@ impl Index {
     }
 }
 
-/// Walks a segment, whatever its damage, and gives `put` the item of each good chunk that has records, in order: the
-/// segment's index, as a writer would have written it. Gives what was found in the segment.
+/// Walks a segment, damaged or not, and passes to `put` the item of each good chunk that has records, in order.
+/// That is the segment's index as a writer would have written it. Returns a summary of the segment.
 ///
 /// # Errors
 /// [`Error::Io`](crate::Error::Io), [`Error::Limit`](crate::Error::Limit),
-/// [`Error::Interrupted`](crate::Error::Interrupted), and what `put` gives.
+/// [`Error::Interrupted`](crate::Error::Interrupted), and the errors of `put`.
 pub fn build_index(
     log: Arc<dyn Source>,
     options: &Options,

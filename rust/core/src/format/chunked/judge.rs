@@ -1,8 +1,8 @@
-//! What is a chunk and what is not: the checks of rules 26 to 30 in their order, with the numbers that an error needs, and how
-//! far what fails them reaches. Pure: it sees bytes and numbers, and reads nothing.
+//! The verdicts on chunks: the checks of rules 26 to 30 in their order, with the numbers that an error needs, and
+//! how far damage reaches. Pure: it gets bytes and numbers, and reads nothing.
 //!
-//! A chunk is judged in two steps. [`structure`] says what its header alone shows, and [`verdict`] what it is once its payload
-//! has been looked at. Whoever hops from header to header has no payload, and asks for the [`order`] alone.
+//! A chunk is judged in two steps. [`structure`] judges its header alone, [`verdict`] the chunk once its payload
+//! was checked. Hopping from header to header has no payload, and uses [`order`] alone.
 
 use std::fmt;
 
@@ -11,74 +11,74 @@ use crate::compress::BadFrame;
 use crate::error::Finding;
 use crate::ledger::Cause;
 
-/// What holds, or why bytes are damage.
+/// A good value, or why the bytes are damage.
 pub(super) type Judged<T> = Result<T, Fault>;
 
-/// What is behind a good header, or what is wrong with it.
+/// The good payload, or what is wrong with it.
 pub(super) type Payload<T> = Result<T, BadPayload>;
 
 /// Why bytes are damage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// Zeros where a header should be, and other bytes behind them, the last in front of `until`.
+    /// Zeros where a header should be, followed by nonzero bytes, the last of them before `until`.
     Nonzero { until: u64 },
     /// The file ends inside the header.
     Truncated { available: u64 },
-    /// The header's CRC is wrong: nothing that it says is to be relied on.
+    /// The header's CRC does not match, so its fields are unreliable.
     HeaderChecksum {
         header: Header,
         stored: u32,
         computed: u32,
     },
-    /// A header whose CRC is right, of what is no chunk all the same.
+    /// A header whose CRC matches, of a chunk that is refused.
     Refused(Header, Refusal),
     /// Padding that should be zeros up to `end`, with another byte at `place`.
     Padding { end: u64, place: u64 },
 }
 
-/// What is wrong with a chunk whose header's CRC is right.
+/// What is wrong with a chunk whose header's CRC matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refusal {
-    /// It has flags, of which none is defined.
+    /// It has flags, and none are defined.
     Flags,
     /// Message offsets are from 0 to 2^63-1.
     Offsets,
     /// It takes more bytes than the file has left.
     TooLong { needed: u64, available: u64 },
-    /// Its payload is not what the header says.
+    /// Its payload does not match the header.
     Payload(BadPayload),
-    /// It begins in front of `end`, where the last good chunk ended.
+    /// It begins before `end`, where the last good chunk ended.
     OutOfOrder { end: u64 },
 }
 
-/// Rule 28: what can be wrong behind a good header.
+/// Rule 28: what can be wrong with the payload of a good header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BadPayload {
-    /// It is not exactly one zstd frame as it has to be.
+    /// It is not exactly one valid zstd frame.
     Frame(BadFrame),
     /// Bytes follow the last record.
     MoreRecords,
     /// The content ends inside this record, counted from 1.
     CutRecord(u32),
-    /// There are only so many records.
+    /// There are only this many records.
     FewerRecords(u32),
 }
 
-/// How far damage reaches, as far as what is damaged says.
+/// How far damage reaches, judged by the damaged bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Extent {
     /// To here.
     Known(u64),
-    /// To the end of the data, since it claims more than there is.
+    /// To the end of the data, because it claims more than there is.
     Tail,
-    /// To the next header whose CRC is right, unless the length in this damaged one proves itself.
+    /// To the next header whose CRC matches, unless the length in this damaged one proves itself.
     Search(Option<Header>),
 }
 
-/// What stands where a header should.
+/// The bytes where a header should be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Head {
-    /// Zeros only, as far as a header reaches or the file does: [unused space, or damage](unused).
+    /// Only zeros, as far as a header reaches or the file does: [unused space, or damage](unused).
     Zeros,
     /// The header of a chunk that lies within the file.
     Sound(Header),
@@ -86,8 +86,8 @@ pub(super) enum Head {
     Bad(Fault),
 }
 
-/// Rule 26, first step: what stands at `at`, where `bytes` begin, in a file of `len` bytes. `bytes` are at least as many as a
-/// header has, or reach to the end of the file.
+/// Rule 26, first step: judges the bytes at `at`, which begin `bytes`, in a file of `len` bytes. `bytes` are at
+/// least as long as a header, or reach the end of the file.
 pub(super) fn structure(at: u64, bytes: &[u8], len: u64) -> Head {
     let head = match bytes.first_chunk() {
         Some(bytes) if *bytes == [0; HEADER_BYTES] => return Head::Zeros,
@@ -103,7 +103,7 @@ pub(super) fn structure(at: u64, bytes: &[u8], len: u64) -> Head {
     }
 }
 
-/// The header in `bytes`, if its CRC is right: for looking at many places, of which hardly any has one.
+/// The header in `bytes`, if its CRC matches. Fast, for testing many positions of which few have one.
 pub(super) fn believed(bytes: &[u8]) -> Option<Header> {
     checksum(bytes.first_chunk()?).ok()
 }
@@ -120,7 +120,7 @@ fn checksum(bytes: &[u8; HEADER_BYTES]) -> Judged<Header> {
     })
 }
 
-/// Whether a header whose CRC is right can be that of a chunk at `at` in a file of `len` bytes.
+/// Whether a header whose CRC matches can be that of a chunk at `at` in a file of `len` bytes.
 fn possible(header: Header, at: u64, len: u64) -> Judged<Header> {
     let end = header.payload_end(at);
     let refusal = if header.flags != 0 {
@@ -138,7 +138,7 @@ fn possible(header: Header, at: u64, len: u64) -> Judged<Header> {
     Err(Fault::Refused(header, refusal))
 }
 
-/// Rule 26, second step: whether a chunk is good whose payload came to this, the last good one having ended with the message
+/// Rule 26, second step: judges a chunk by the verdict on its payload. The last good chunk ended with the message
 /// offset `end`.
 pub(super) fn verdict<T>(header: Header, payload: Payload<T>, end: u64) -> Judged<T> {
     let content = payload.map_err(|bad| Fault::Refused(header, Refusal::Payload(bad)))?;
@@ -146,7 +146,7 @@ pub(super) fn verdict<T>(header: Header, payload: Payload<T>, end: u64) -> Judge
     Ok(content)
 }
 
-/// Whether a chunk begins where the last good one ended, with the message offset `end`, or behind that.
+/// Whether a chunk begins at or after the message offset `end`, where the last good one ended.
 pub(super) fn order(header: Header, end: u64) -> Judged<()> {
     if header.start.cast_unsigned() < end {
         return Err(Fault::Refused(header, Refusal::OutOfOrder { end }));
@@ -154,7 +154,7 @@ pub(super) fn order(header: Header, end: u64) -> Judged<()> {
     Ok(())
 }
 
-/// Rule 26: whether zeros at `at` are unused space, in a file whose last byte that is not zero is in front of `data_end`.
+/// Rule 26: whether zeros at `at` are unused space. The file's last nonzero byte is before `data_end`.
 pub(super) const fn unused(at: u64, data_end: u64) -> Judged<()> {
     if data_end > at {
         return Err(Fault::Nonzero { until: data_end });
@@ -173,7 +173,7 @@ pub(super) fn padding(at: u64, bytes: &[u8]) -> Judged<()> {
     }
 }
 
-/// Rule 30, first step: the item that `bytes` begin with.
+/// Rule 30, first step: the item that begins `bytes`.
 pub(super) fn item(bytes: &[u8]) -> Result<Item, Cause> {
     let bytes: &[u8; ITEM_BYTES] = bytes.first_chunk().ok_or(Cause::TruncatedHeader)?;
     Item::decode(bytes).ok_or(Cause::ChecksumMismatch)
@@ -185,13 +185,14 @@ pub(super) fn place(item: Item, len: u64) -> Option<u64> {
     (item.file_offset >= 0 && place.is_multiple_of(ALIGNMENT) && place < len).then_some(place)
 }
 
-/// Rule 30: whether this is the chunk of an item that names its place.
+/// Rule 30: whether this is the header of the item's chunk.
 pub(super) fn agrees(item: Item, head: Head) -> bool {
     let header = head.believed();
     header.is_some_and(|header| header.start == item.offset)
 }
 
-/// Rule 30, second step: whether an item holds whose chunk is where it says or not, `last` being the last one that holds.
+/// Rule 30, second step: the verdict on an item. `agrees` is whether its chunk is where it says, `last` the last
+/// good item.
 pub(super) fn item_verdict(item: Item, agrees: bool, last: Option<Item>) -> Result<Item, Cause> {
     if !agrees {
         return Err(Cause::IndexDisagrees);
@@ -204,7 +205,7 @@ pub(super) fn item_verdict(item: Item, agrees: bool, last: Option<Item>) -> Resu
 }
 
 impl Head {
-    /// The header, if its CRC is right.
+    /// The header, if its CRC matches.
     pub(super) const fn believed(self) -> Option<Header> {
         match self {
             Self::Sound(header) | Self::Bad(Fault::Refused(header, _)) => Some(header),
@@ -226,12 +227,12 @@ impl Fault {
         }
     }
 
-    /// The ledger's word for it.
+    /// The cause for the ledger.
     pub(super) fn cause(self) -> Cause {
         self.finding().cause()
     }
 
-    /// What was expected and what was found.
+    /// The expected and actual values.
     pub(super) fn finding(self) -> Finding {
         match self {
             Self::Nonzero { until } => Finding::Nonzero { until },
@@ -298,7 +299,7 @@ impl fmt::Display for BadPayload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Frame(bad) => bad.fmt(f),
-            Self::MoreRecords => f.write_str("content that goes on behind the last of them"),
+            Self::MoreRecords => f.write_str("content that continues after the last of them"),
             Self::CutRecord(number) => {
                 write!(f, "content that ends inside record {number} of them")
             }
@@ -314,7 +315,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// What is asked of many places is what a walk finds at one.
+        /// The fast test for many positions agrees with the walk's check of one.
         #[test]
         fn a_header_checks_exactly_where_a_look_says_so(
             flags: u8, length: u32, start: i64, records: u32, len: u64, cut in 0..=HEADER_BYTES, flip in 0..HEADER_BYTES * 8 + 8,

@@ -1,4 +1,4 @@
-//! What stands where: the bytes of a chunk's header, of a record and of an index item, to fields and back.
+//! The bytes of a chunk's header, of a record and of an index item, to fields and back.
 
 use crate::cursor::fields;
 
@@ -6,7 +6,7 @@ use crate::cursor::fields;
 pub(super) const HEADER_BYTES: usize = 21;
 /// Chunks begin at multiples of this.
 pub(super) const ALIGNMENT: u64 = 0x80;
-/// What message offsets are below.
+/// All message offsets are below this.
 pub(super) const OFFSETS_END: u64 = 1 << 63;
 
 /// The next multiple of [`ALIGNMENT`], `offset` itself if it is one.
@@ -14,7 +14,7 @@ pub(super) const fn align(offset: u64) -> u64 {
     offset.saturating_add(ALIGNMENT - 1) & !(ALIGNMENT - 1)
 }
 
-/// A chunk's header as it stands in the file.
+/// A chunk's header as stored in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Header {
     pub(super) flags: u8,
@@ -22,12 +22,12 @@ pub(super) struct Header {
     pub(super) length: u32,
     /// The message offset of the first record.
     pub(super) start: i64,
-    /// How many records there are.
+    /// The number of records.
     pub(super) records: u32,
 }
 
 impl Header {
-    /// The fields, and the CRC that is stored behind them.
+    /// Parses the fields, and the CRC stored after them.
     pub(super) fn decode(bytes: &[u8; HEADER_BYTES]) -> (Self, u32) {
         let (flags, length, start, records, crc) = fields(bytes);
         let header = Self {
@@ -39,13 +39,13 @@ impl Header {
         (header, crc)
     }
 
-    /// The CRC that belongs behind a header's fields.
+    /// Computes the CRC of a header's fields.
     pub(super) fn crc(bytes: &[u8; HEADER_BYTES]) -> u32 {
         let (checked, _): (&[u8; HEADER_BYTES - 4], u32) = fields(bytes);
         crc32fast::hash(checked)
     }
 
-    /// The header's bytes.
+    /// Encodes the header.
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(HEADER_BYTES);
         bytes.push(self.flags);
@@ -61,7 +61,7 @@ impl Header {
         at.saturating_add(HEADER_BYTES as u64 + self.length as u64)
     }
 
-    /// The message offset behind the last record, at most 2^63; only for headers that are not refused.
+    /// The message offset after the last record, at most 2^63. Valid only for headers that were not refused.
     pub(super) const fn end(&self) -> u64 {
         self.start
             .cast_unsigned()
@@ -78,7 +78,7 @@ pub(super) fn decode_record(bytes: &[u8; RECORD_HEADER_BYTES]) -> (i64, u32) {
     fields(bytes)
 }
 
-/// How many bytes an item has.
+/// The length of an item in bytes.
 pub const ITEM_BYTES: usize = 20;
 
 /// One item: where a chunk is.
@@ -91,8 +91,8 @@ pub struct Item {
 }
 
 impl Item {
-    /// The item of a chunk. One without records has none: its message offset is the next one's too, and an index ascends
-    /// strictly.
+    /// The item of a chunk. A chunk without records has none: its message offset would equal the next one's, and
+    /// an index ascends strictly.
     pub(super) fn of(header: &Header, position: u64) -> Option<Self> {
         let file_offset = i64::try_from(position).ok()?;
         (header.records > 0).then_some(Self {
@@ -101,7 +101,7 @@ impl Item {
         })
     }
 
-    /// The item that these bytes are, if its checksum is right.
+    /// Parses an item. `None` if its checksum does not match.
     #[must_use]
     pub fn decode(bytes: &[u8; ITEM_BYTES]) -> Option<Self> {
         let (checked, crc): (&[u8; ITEM_BYTES - 4], u32) = fields(bytes);
@@ -113,7 +113,7 @@ impl Item {
         (crc == crc32fast::hash(checked)).then_some(item)
     }
 
-    /// The item's bytes.
+    /// Encodes the item.
     #[must_use]
     pub fn encode(&self) -> [u8; ITEM_BYTES] {
         let mut bytes = [0; ITEM_BYTES];

@@ -1,9 +1,9 @@
-//! Finding records by message offset: only the chunks that hold them are decompressed.
+//! Finds records by message offset. Only the chunks that hold them are decompressed.
 //!
-//! Chunks are found by their headers, hopping from one to the next; the index only says where to begin hopping. An answer
-//! counts where the headers around it check, ascend and lead from one to the next; where they do not, the segment is walked
-//! from there, or from its beginning, so that the answer is that of a scan. An index can lead past damage that a scan ends at. Headers hold no times: whoever looks for a time without message offsets reads all
-//! chunks.
+//! Chunks are found by hopping from header to header. The index only says where to begin hopping. An answer is
+//! good if the headers around it verify, ascend and lead from one to the next. Otherwise the segment is walked
+//! from there, or from its beginning, so that the answer is that of a scan: an index can lead past damage at which
+//! a scan ends. Headers hold no times, so a look-up by time without message offsets reads all chunks.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -29,7 +29,8 @@ pub(super) struct ChunkedLookup {
     data_end: DataEnd,
 }
 
-/// Gaps that were reached by hopping from the file's beginning, in order: every n-th, n growing as they become many.
+/// Gaps that were reached by hopping from the file's beginning, in order. Every n-th is kept, n growing as they
+/// become many.
 #[derive(Debug)]
 struct Known {
     gaps: Vec<Gap>,
@@ -38,14 +39,14 @@ struct Known {
 }
 
 impl Known {
-    /// The last of them but one in front of a message offset.
+    /// The last but one of them before a message offset.
     fn before(&self, offset: u64) -> Gap {
         let place = self.gaps.partition_point(|gap| gap.end <= offset);
         let gap = place.checked_sub(2).and_then(|place| self.gaps.get(place));
         gap.copied().unwrap_or_default()
     }
 
-    /// Remembers a gap that was reached, if it is its turn.
+    /// Adds a gap that was reached, if it is the n-th.
     fn reach(&mut self, gap: Gap) {
         if self.gaps.last().is_some_and(|last| last.at >= gap.at) {
             return;
@@ -67,17 +68,18 @@ impl Known {
     }
 }
 
-/// Where a message offset is.
+/// The result of locating a message offset.
 enum Located {
-    /// If anywhere, a walk from this gap on meets it; so too all greater ones below this one.
+    /// If it exists, a walk from this gap meets it, and also all greater offsets below this one.
     Behind(Gap, u64),
-    /// Nowhere: it falls into this gap, and the next chunk, if there is one, begins with this message offset.
+    /// It does not exist: it falls into this gap. The next chunk, if there is one, begins with this message
+    /// offset.
     Nowhere(Gap, Option<i64>),
-    /// Only a walk from the beginning can tell.
+    /// Only a walk from the beginning can decide.
     Unknown,
 }
 
-/// Records that were found, and for each message offset the place.
+/// Records that were found, and the row of each message offset.
 struct Records {
     places: BTreeMap<i64, usize>,
     rows: OwnedRows,
@@ -101,7 +103,7 @@ impl ChunkedLookup {
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {
-        // What is remembered stays true, whoever panicked.
+        // Remembered gaps stay valid even if a thread panicked.
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -109,7 +111,7 @@ impl ChunkedLookup {
         self.data_end.of(&*self.source, &self.options)
     }
 
-    /// Hops from a gap to where `offset` is, and tells of each gap that is `met`.
+    /// Hops from a gap to where `offset` is, and passes each gap to `met`.
     fn seek(&self, mut gap: Gap, offset: u64, mut met: impl FnMut(Gap)) -> Result<Located> {
         let mut before = gap;
         loop {
@@ -118,11 +120,11 @@ impl ChunkedLookup {
             let header = match gap.hop(&*self.source, || self.data_end())? {
                 Hop::Chunk(header) => header,
                 Hop::End => return Ok(Located::Nowhere(gap, None)),
-                // It does not ascend, or a chunk before it says too much.
+                // The offset does not ascend, or a chunk before it claims too much.
                 Hop::Fault(Fault::Refused(_, Refusal::OutOfOrder { .. })) => {
                     return Ok(Located::Unknown);
                 }
-                // The chunk in front of it has nothing to bear its header out, so the walk begins with that.
+                // Nothing confirms the header of the chunk before it, so the walk begins with that chunk.
                 Hop::Fault(_) => return Ok(Located::Behind(before, u64::MAX)),
             };
             let next = Gap::behind(header, gap.at);
@@ -149,13 +151,13 @@ impl ChunkedLookup {
         self.seek(begin, offset, |gap| self.known().reach(gap))
     }
 
-    /// Hops from where the index says; `None` where it does not help, or leads astray.
+    /// Hops from where the index points. `None` if the index does not help, or misleads.
     fn locate_by_index(&self, offset: u64) -> Result<Option<Located>> {
         let Some(index) = self.index.as_deref() else {
             return Ok(None);
         };
         let items = index.len() / ITEM_BYTES as u64;
-        // The items in front of `low` are at most `offset`, as far as the index can be believed.
+        // If the index is right, the items before `low` are at most `offset`.
         let (mut low, mut high) = (0, items);
         while low < high {
             let middle = low + (high - low) / 2;
@@ -171,8 +173,8 @@ impl ChunkedLookup {
         else {
             return Ok(None);
         };
-        // One chunk further in front: so two items must agree on where chunks are, and a chunk that is no part of the log
-        // is not taken for one.
+        // One chunk further back, so that two items must agree on where chunks are. Bytes that only look like a
+        // chunk are then not taken for one.
         let is_in_front =
             |item: Item| item.offset < last_item.offset && item.file_offset < last_item.file_offset;
         let first = self.next_chunk(index, &mut before, is_in_front)?;
@@ -186,7 +188,8 @@ impl ChunkedLookup {
         Ok((!astray).then_some(located))
     }
 
-    /// The next of these items that is one of those `wanted` and that a chunk's header confirms, and where the chunk is.
+    /// The next of these items that a chunk's header confirms and whose offset is in `wanted`, and where its chunk
+    /// is.
     fn next_chunk(
         &self,
         index: &dyn Source,
@@ -205,7 +208,7 @@ impl ChunkedLookup {
         Ok(None)
     }
 
-    /// Steps through `walk` until every one of `offsets`, which ascend, is found, or it ends.
+    /// Steps through `walk` until each of `offsets`, which ascend, is found, or the walk ends.
     fn collect(scan: ChunkedScan, offsets: &[u64], found: &mut Records) -> Result<()> {
         let (mut left, mut walk) = (offsets.len(), scan.into_walk());
         let mut is_damaged = false;
@@ -227,7 +230,7 @@ impl ChunkedLookup {
         Ok(())
     }
 
-    /// Finds those of `offsets`, which ascend, that are in the segment.
+    /// Finds the records of `offsets`, which ascend, as far as the segment has them.
     fn find(&self, offsets: &[u64]) -> Result<Records> {
         let options = self.options.clone().filter(Filter::default()).values(true);
         let mut found = Records {
@@ -251,7 +254,7 @@ impl ChunkedLookup {
                     let taken = behind(end);
                     let (here, _) = rest.split_at(1 + taken);
                     let last = here.last().unwrap_or(&offset);
-                    // It ends at the first good chunk behind them, should they not all be there.
+                    // If some are missing, it ends at the first good chunk after them.
                     let mut walk = ChunkedScan::behind(self.source.clone(), &options, gap)?;
                     walk.bounds.offsets = offset..last + 1;
                     Self::collect(walk, here, &mut found)?;
@@ -273,7 +276,7 @@ impl Own for ChunkedLookup {}
 
 impl Lookup for ChunkedLookup {
     fn get(&self, ids: &[RecordId]) -> Result<Hits> {
-        // There are none that are negative or do not fit.
+        // Identifiers that are negative or do not fit name no record.
         let mut offsets: Vec<_> = ids
             .iter()
             .filter_map(RecordId::as_integer::<i64>)
@@ -318,18 +321,18 @@ impl Lookup for ChunkedLookup {
     }
 }
 
-/// Whether an item's chunk begins at `offset` or in front of it.
+/// Whether an item's chunk begins at or before `offset`.
 fn is_at_most(item: Item, offset: u64) -> bool {
     u64::try_from(item.offset).is_ok_and(|own| own <= offset)
 }
 
-/// The first of these items whose checksum is right, and its place.
+/// The first of these items whose checksum matches, and its number.
 fn first_item(index: &dyn Source, places: std::ops::Range<u64>) -> Result<Option<(u64, Item)>> {
     for place in places {
         let mut bytes = [0; ITEM_BYTES];
         match index.read_exact_at(place * ITEM_BYTES as u64, &mut bytes) {
             Ok(()) => {}
-            // An index that cannot be read is as none.
+            // An unreadable index is treated as absent.
             Err(Error::Io { .. }) => return Ok(None),
             Err(error) => return Err(error),
         }

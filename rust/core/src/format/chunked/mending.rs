@@ -1,4 +1,4 @@
-//! Making an existing index what its segment's chunks say, before more is appended.
+//! Repairs an existing index before more is appended, so that it matches the segment's chunks.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use crate::source::{FileSource, Source, Window, data_end, open_regular};
 /// How much of an index is read or copied at a time.
 const COPY_BYTES: usize = 64 << 10;
 
-/// Where the index of the segment at `path` is.
+/// The path of the index for the segment at `path`.
 pub(super) fn index_path(path: &Path) -> Result<PathBuf> {
     beside(path).ok_or_else(|| {
         Error::Usage(format!(
@@ -24,7 +24,7 @@ pub(super) fn index_path(path: &Path) -> Result<PathBuf> {
     })
 }
 
-/// A new segment's index does not replace a file that happens to have its name.
+/// Refuses to replace a file that happens to have the name of a new segment's index.
 pub(super) fn refuse_existing(index: &Path) -> Result<()> {
     match std::fs::symlink_metadata(index) {
         Ok(metadata) if metadata.len() > 0 => Err(Error::io(
@@ -36,14 +36,14 @@ pub(super) fn refuse_existing(index: &Path) -> Result<()> {
     }
 }
 
-/// Compares an index with what it should be, and keeps what is missing in it.
+/// Compares an index with what it should be, and spills what it lacks.
 pub(super) struct Mending {
     path: PathBuf,
     existing: Option<FileSource>,
     window: Window,
     /// How many bytes of the index are right.
     right: u64,
-    /// What belongs behind them: as soon as there is anything.
+    /// What must follow them. Created when there is anything.
     missing: Option<Spool>,
 }
 
@@ -63,7 +63,7 @@ impl Mending {
         })
     }
 
-    /// The next item that the index should have.
+    /// Takes the next item that the index should have.
     pub(super) fn expect(&mut self, item: &Item) -> Result<()> {
         let bytes = item.encode();
         let missing = match self.missing.take() {
@@ -91,7 +91,7 @@ impl Mending {
         Ok(self.window.bytes(existing, self.right).starts_with(item))
     }
 
-    /// Writes what is missing, cuts off what is too much, and gives the index to be appended to.
+    /// Writes what is missing, truncates what is too much, and returns the index for appending.
     pub(super) fn mend(mut self, log: &dyn Source, options: &WriteOptions) -> Result<Appender> {
         let len = self.existing.as_ref().map_or(0, Source::len);
         if let Some(existing) = self
@@ -132,7 +132,7 @@ impl Mending {
         Ok(())
     }
 
-    /// A file in which nothing is an index item, and that is not empty, is somebody else's.
+    /// Refuses a file that is not empty and has no index item: it is not an index.
     fn refuse_foreign(
         &self,
         log: &dyn Source,

@@ -5,16 +5,16 @@
 //! payload: one zstd frame with content checksum, of record*
 //! record:  timestamp i64 ‖ length u32 ‖ body
 //! ```
-//! Integers are big-endian. `length` is the payload's bytes, `record length` the number of records; record i has the message
-//! offset `start offset + i`; head crc is CRC-32 (IEEE) of the 17 bytes before it; flags are 0. Timestamps are microseconds
-//! since 1970-01-01 UTC, in any order. Chunks begin at multiples of 0x80 and their start offsets ascend, with or without
-//! gaps. A zero header followed by zeros to the end is unused space. [`Index`] is the index.
-//! `docs/formats/chunked.md` has the whole story, with what a reader does about damage.
+//! Integers are big-endian. `length` is the payload's bytes, `record length` the number of records. Record i has
+//! the message offset `start offset + i`. head crc is CRC-32 (IEEE) of the 17 bytes before it. flags are 0.
+//! Timestamps are microseconds since 1970-01-01 UTC, in any order. Chunks begin at multiples of 0x80, and their
+//! start offsets ascend, with or without gaps. A zero header followed by zeros to the end is unused space.
+//! [`Index`] is the index. `docs/formats/chunked.md` describes the format and how readers handle damage.
 //!
-//! From the ground up: `layout` (bytes to fields), `judge` (the rules), `hop` (headers, without what is between them), `records`
-//! and `payload` (content, decoded and counted), `giving` (records of a checked chunk, some at a time), `resync` (where damage
-//! ends), `part` (planning), `state`, `walk` and `start`; then `index`, `lookup`, `salvage`, `suspects`, and `mending` (an index
-//! that is appended to) with `writer`.
+//! From the bottom up: `layout` (bytes to fields), `judge` (the rules), `hop` (headers alone), `records` and
+//! `payload` (content, decoded and counted), `giving` (emits the records of a verified chunk), `resync` (where
+//! damage ends), `part` (planning), `state`, `walk` and `start`. Then `index`, `lookup`, `salvage`, `suspects`,
+//! and `mending` (repairs an index to append to) with `writer`.
 
 mod giving;
 mod hop;
@@ -49,14 +49,14 @@ use crate::source::{Source, Window};
 use judge::{Fault, Head};
 use layout::HEADER_BYTES;
 
-/// Where the index is.
+/// The path of the index.
 const INDEX: FormatOption = FormatOption {
     name: "index",
     kind: OptionKind::Index,
     about: "where the index is; it only makes looking up faster",
 };
 
-/// The most that a chunk's content may have.
+/// The maximum content of a chunk.
 const MAX_CHUNK_BYTES: u64 = 1 << 30;
 
 /// Which chunks are decoded in one piece.
@@ -75,7 +75,7 @@ const LIMIT_BYTES: FormatOption = FormatOption::bytes(
     "a chunk with more content than this is an error",
 );
 
-/// When a chunk is closed: large ones make files hardly smaller, and lose more where they are damaged.
+/// When a chunk is closed. Larger chunks make files hardly smaller, and lose more when damaged.
 const CHUNK_BYTES: FormatOption = FormatOption::bytes(
     "chunk_bytes",
     256 << 10,
@@ -91,7 +91,7 @@ const CHUNK_RECORDS: FormatOption = FormatOption::number(
     "a chunk is closed when it has this many records",
 );
 
-/// How hard records are compressed: on records of logs higher levels take longer for hardly fewer bytes.
+/// The compression level. For typical log records, higher levels take longer and save hardly any bytes.
 const LEVEL: FormatOption =
     FormatOption::number("level", 1, [-131_072, 22], "the zstd compression level");
 
@@ -154,11 +154,11 @@ const COLUMNS: &[Column] = &[
     Column::new("value", ColumnKind::Binary),
 ];
 
-/// How much of a file whose first header does not check is searched for another.
+/// How many bytes are searched for another header if the first one fails.
 const DETECT_BYTES: usize = 64 << 10;
 
-/// Whether a header says that this is a segment: certainly if it is the first one, likely if it is a later one, or if the
-/// first one is damaged and a zstd frame stands behind it.
+/// Whether a header shows that this is a segment. A first header makes it certain, a later one likely. A damaged
+/// first header that is followed by a zstd frame makes it likely too.
 fn detect(source: &dyn Source, _: &Options) -> Result<Likelihood> {
     let len = source.len();
     let want = saturating_usize(len).min(DETECT_BYTES);
@@ -171,7 +171,7 @@ fn detect(source: &dyn Source, _: &Options) -> Result<Likelihood> {
     )?;
     let first = judge::structure(0, window.bytes(source, 0), len);
     if first.believed().is_some() {
-        let reason = "the first chunk header's CRC-32 is right".to_owned();
+        let reason = "the first chunk header's CRC-32 matches".to_owned();
         return Ok(Likelihood::Certain(reason));
     }
     let rest = window
@@ -181,7 +181,7 @@ fn detect(source: &dyn Source, _: &Options) -> Result<Likelihood> {
     if matches!(first, Head::Bad(Fault::HeaderChecksum { .. }))
         && rest.starts_with(&compress::MAGIC)
     {
-        let reason = "a zstd frame stands where the first chunk's payload should".to_owned();
+        let reason = "a zstd frame is where the first chunk's payload should be".to_owned();
         return Ok(Likelihood::Likely(reason));
     }
     window.load(source, 0, want, want)?;
@@ -193,7 +193,7 @@ fn detect(source: &dyn Source, _: &Options) -> Result<Likelihood> {
     });
     Ok(match found.take(1).next() {
         Some(place) => Likelihood::Likely(format!(
-            "at offset {place} there is a chunk header whose CRC-32 is right"
+            "at offset {place} there is a chunk header whose CRC-32 matches"
         )),
         None => Likelihood::No,
     })

@@ -1,8 +1,8 @@
-//! Parts of a segment: stretches of chunks.
+//! Parts of a segment: spans of chunks.
 //!
-//! Only of a segment whose headers all check and ascend, from the first chunk to the end or to unused space. Then nothing is ever
-//! searched for, a chunk is good or not whatever is in front of it, and damage in front of a good chunk cannot be of one piece
-//! with what is behind it.
+//! Only a segment whose headers all verify and ascend, from the first chunk to the end or to unused space, is
+//! split. Then nothing is ever searched for, and whether a chunk is good does not depend on the ones before.
+//! Damage before a good chunk never joins damage after it.
 
 use std::sync::Arc;
 
@@ -14,20 +14,21 @@ use crate::engine::{Options, part};
 use crate::error::Result;
 use crate::source::{Source, data_end};
 
-/// How many headers are read between two looks at whether to stop.
+/// How many headers are read between two polls of the interrupt.
 const POLL_HEADERS: u64 = 1 << 10;
 
-/// A stretch of chunks.
+/// A span of chunks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Portion {
-    /// Where the chunk in front of it begins; 0 for the first part.
+    /// Where the chunk before it begins. 0 for the first part.
     pub(super) before: u64,
-    /// Where its first chunk begins, and the message offset that its header has, so that a part of another file is refused.
+    /// Where its first chunk begins, and the message offset in its header, so that a part of another file is
+    /// refused.
     pub(super) from: u64,
     start: i64,
     /// Where its last chunk begins.
     pub(super) last: u64,
-    /// Where the first chunk behind it begins, or the end of the file.
+    /// Where the first chunk after it begins, or the end of the file.
     pub(super) until: u64,
 }
 
@@ -44,7 +45,7 @@ impl Portion {
     }
 }
 
-/// Splits a segment. Reads each chunk's header, and zeros at the end.
+/// Splits a segment. Reads each chunk's header, and the zeros at the end.
 pub(super) fn split(
     source: &Arc<dyn Source>,
     options: &Options,

@@ -1,4 +1,4 @@
-//! A chunk's payload: decoded from the source piece by piece, and believed only when all of it has been checked.
+//! A chunk's payload, decoded from the source piece by piece. It is used only after all of it is verified.
 
 use std::sync::Arc;
 
@@ -16,14 +16,15 @@ use crate::limits::LIMITS;
 use crate::saturating::saturating_usize;
 use crate::source::{Source, Window};
 
-/// What payloads are read from and through.
+/// What payloads are read with.
 pub(super) struct Input {
     pub(super) source: Arc<dyn Source>,
     pub(super) options: Options,
     pub(super) window: Window,
     pub(super) decoder: Decoder,
-    /// The body lengths of the first records of the content that was checked last. Where a record begins depends on the length of
-    /// the one before, so that going from one to the next is mostly waiting: whoever does so again need not wait for these.
+    /// The body lengths of the first records of the content that was verified last. Each record's position depends
+    /// on the length of the one before, so a pass over records mostly waits for memory. A second pass need not
+    /// wait for these.
     pub(super) lengths: Vec<u32>,
 }
 
@@ -38,14 +39,14 @@ impl Input {
         }
     }
 
-    /// At least `min` bytes from `at` on. The caller has made sure that the file has them.
+    /// At least `min` bytes from `at` on. The caller makes sure that the file has them.
     pub(super) fn load(&mut self, at: u64, min: usize) -> Result<&[u8]> {
         self.window
             .load(&*self.source, at, min, self.options.window_bytes)?;
         Ok(self.window.bytes(&*self.source, at))
     }
 
-    /// How many bytes of a content are buffered at most: whoever wants no bodies gets by with less memory.
+    /// The most bytes of a content that are buffered. Readers without bodies need less memory.
     pub(super) fn buffered_bytes(&self) -> u64 {
         match self.options.values {
             true => self.options.bytes(&CHUNK_MEMORY_BYTES),
@@ -56,7 +57,7 @@ impl Input {
         }
     }
 
-    /// That the chunk at `position` has a content of more bytes than the options allow.
+    /// The error for a chunk at `position` whose content is larger than the options allow.
     fn too_large(&self, position: u64, needed: u64) -> Error {
         Error::Limit {
             path: self.source.path().map(Into::into),
@@ -67,7 +68,7 @@ impl Input {
         }
     }
 
-    /// That the file is not what it was a moment ago.
+    /// The error for a file that changed while it was read.
     pub(super) fn changed(&self, position: u64) -> Error {
         Error::changed(
             self.source.path(),
@@ -76,33 +77,34 @@ impl Input {
     }
 }
 
-/// What decoding the next piece came to.
+/// The result of decoding one piece.
 pub(super) enum Piece {
     /// There may be more.
     More,
-    /// The frame is complete, its checksum right, and nothing stands behind it.
+    /// The frame is complete, its checksum matches, and nothing follows it.
     End,
     /// The payload is not exactly one good frame.
     Bad(BadFrame),
 }
 
-/// A frame being decoded: the bytes from `at` to `end` are left.
+/// A frame that is being decoded. The bytes from `at` to `end` are left.
 pub(super) struct Decoding {
     at: u64,
     end: u64,
-    /// How many bytes of content are still to come, if the frame's header says how many there are and is to be believed.
+    /// How many bytes of content are still to come, if the frame's header says how many there are and can be
+    /// trusted.
     wanting: Option<u64>,
 }
 
 impl Decoding {
-    /// Begins with the frame that should lie at `start` to `end`.
+    /// Begins with the frame from `start` to `end`.
     pub(super) fn begin(
         input: &mut Input,
         start: u64,
         end: u64,
     ) -> Result<std::result::Result<Self, BadFrame>> {
         let left = saturating_usize(end - start);
-        // Small payloads are decoded in one go, which zstd does without copying.
+        // Small payloads are decoded at once, which zstd does without copying.
         let whole = left.min(input.options.window_bytes.min(LIMITS.whole_payload_bytes));
         let bytes = input.load(start, whole.max(left.min(MAX_HEAD_BYTES)))?;
         let head = Cursor::new(bytes).run_up_to(left.min(MAX_HEAD_BYTES));
@@ -122,7 +124,7 @@ impl Decoding {
         self.end - self.at
     }
 
-    /// Appends the next piece of content to `out`, as far as its capacity goes.
+    /// Appends the next piece of content to `out`, up to its capacity.
     pub(super) fn more(&mut self, input: &mut Input, out: &mut Vec<u8>) -> Result<Piece> {
         if out.len() == out.capacity() {
             out.reserve(LIMITS.payload_output_bytes);
@@ -159,17 +161,17 @@ impl Decoding {
             }
             if progress.consumed == 0 {
                 return Ok(Piece::Bad(BadFrame::Reason(if left == 0 {
-                    "a zstd frame that is cut off"
+                    "a zstd frame that is truncated"
                 } else {
-                    "a zstd frame that does not go on"
+                    "a zstd frame that makes no progress"
                 })));
             }
         }
     }
 
-    /// What a frame that ends with so many bytes of content comes to. Decoded in pieces, zstd does not ask a frame whose last
-    /// block is empty whether it has as many bytes as it says; decoded in one go, it does. Which of the two happens must not
-    /// show.
+    /// The result for a frame that ends with `fresh` more bytes of content. When decoding in pieces, zstd does not
+    /// check the stated size of a frame whose last block is empty. When decoding at once, it does. Both must give
+    /// the same result.
     fn end(&self, fresh: u64) -> Piece {
         if self.wanting.is_some_and(|wanting| wanting != fresh) {
             return Piece::Bad(BadFrame::CORRUPT);
@@ -181,7 +183,8 @@ impl Decoding {
     }
 }
 
-/// Hashes of a content's pieces of one size, however it comes: so that a second pass can tell that it sees the same.
+/// Hashes of a content's pieces of one size, however it was cut: a second pass uses them to verify that it sees
+/// the same.
 pub(super) struct Pieces {
     size: u64,
     filled: u64,
@@ -190,7 +193,7 @@ pub(super) struct Pieces {
 }
 
 impl Pieces {
-    /// Pieces for a reader that buffers chunks of up to `chunk_memory_bytes`.
+    /// Creates pieces for a reader that buffers chunks of up to `chunk_memory_bytes`.
     pub(super) fn new(max_chunk_bytes: u64) -> Self {
         Self {
             size: max_chunk_bytes.clamp(4 << 10, 1 << 20),
@@ -223,24 +226,24 @@ impl Pieces {
         }
     }
 
-    /// How many bytes the pieces that are complete have.
+    /// The total length of the complete pieces.
     pub(super) const fn complete(&self) -> u64 {
         self.hashes.len() as u64 * self.size
     }
 }
 
-/// What the first look at a whole payload came to that is good.
+/// The result of verifying a good payload.
 pub(super) enum Checked {
-    /// It is good, and the content is in the buffer.
+    /// It is good, and its content is in the buffer.
     Whole,
-    /// It is good, but its content is too large to keep: the hashes of its pieces.
+    /// It is good, but its content is too large to buffer. These are the hashes of its pieces.
     Large(Vec<u64>),
 }
 
-/// Rule 28: checks the payload of the chunk of this header at `at`; `content` gets what is in it.
+/// Rule 28: verifies the payload of this header's chunk at `at`. Its content is put into `content`.
 ///
 /// # Errors
-/// [`Error::Limit`] where the content is larger than the options allow.
+/// [`Error::Limit`] if the content is larger than the options allow.
 pub(super) fn check(
     input: &mut Input,
     header: &Header,

@@ -1,4 +1,4 @@
-//! Records within a chunk's content, and those of one step as rows.
+//! Records within a chunk's content, and the rows of one step.
 
 use std::ops::Range;
 
@@ -12,14 +12,14 @@ use crate::record::ColumnBuffer;
 use crate::record::{Rows, Scalar, Value};
 use crate::saturating::{saturating_bound, saturating_usize};
 
-/// Keeps a body's length, if it is among the first.
+/// Stores a body's length, if it is among the first.
 fn note(lengths: &mut Vec<u32>, len: u32) {
     if lengths.len() < LIMITS.kept_lengths {
         lengths.push(len);
     }
 }
 
-/// Counts the records of a content that comes in pieces, however they are cut.
+/// Counts the records of a content that comes in pieces, however it was cut.
 #[derive(Debug)]
 pub(super) struct Count {
     stated: u32,
@@ -30,7 +30,7 @@ pub(super) struct Count {
 }
 
 impl Count {
-    /// Of a chunk that states this many records.
+    /// Creates a counter for a chunk that states this many records.
     pub(super) const fn new(stated: u32) -> Self {
         Self {
             stated,
@@ -41,8 +41,8 @@ impl Count {
         }
     }
 
-    /// Takes the next piece. Gives false as soon as there are bytes behind the last record that is stated. The body lengths of
-    /// the first records are added to `lengths`.
+    /// Takes the next piece. Returns false as soon as there are bytes after the last stated record. Appends the
+    /// body lengths of the first records to `lengths`.
     pub(super) fn take(&mut self, mut bytes: &[u8], lengths: &mut Vec<u32>) -> bool {
         loop {
             let skip = saturating_usize(self.body_left).min(bytes.len());
@@ -61,7 +61,7 @@ impl Count {
                 }
                 self.begun += 1;
             }
-            // A header in two pieces, or more.
+            // A header in two or more pieces.
             let missing = self.header.get_mut(self.header_len..);
             let missing = missing.or_bug_default("a header that is not whole");
             let take = missing.len().min(bytes.len());
@@ -79,8 +79,8 @@ impl Count {
         }
     }
 
-    /// Takes the records whose headers are whole, as far as they are stated: gives what is behind the last body, or none where
-    /// that is cut off.
+    /// Takes the stated records whose headers are whole. Returns the bytes after the last body, empty if that one
+    /// is truncated.
     fn take_whole<'a>(&mut self, mut bytes: &'a [u8], lengths: &mut Vec<u32>) -> &'a [u8] {
         while self.begun < self.stated
             && let Some((header, bodies)) = bytes.split_first_chunk()
@@ -99,7 +99,7 @@ impl Count {
         bytes
     }
 
-    /// Whether a content that ends here is one of the records that are stated.
+    /// Whether a content that ends here has exactly the stated records.
     pub(super) const fn at_end(&self) -> Result<(), BadPayload> {
         if self.header_len > 0 || self.body_left > 0 {
             return Err(BadPayload::CutRecord(self.begun));
@@ -111,7 +111,7 @@ impl Count {
     }
 }
 
-/// The conditions of a [`Filter`] that a chunk can show.
+/// The conditions of a [`Filter`] that a chunk can decide.
 #[derive(Clone, Debug)]
 pub(super) struct Bounds {
     /// Message offsets.
@@ -126,11 +126,11 @@ impl Bounds {
             Some(Scalar::Integer(number)) => Some(number),
             _ => None,
         };
-        // There is no offset from 2^63 on, and none below 0.
+        // Offsets are at least 0 and below 2^63.
         let offset = |bound| number(bound).map(|offset| saturating_bound(offset.max(0)));
         let since = number(filter.least("timestamp"));
         let until = number(filter.end("timestamp"));
-        // A bound that no time can have lets through all records or none.
+        // A bound outside the range of times admits all records or none.
         let (most, least) = (i128::from(i64::MAX), i128::from(i64::MIN));
         let is_none =
             since.is_some_and(|since| since > most) || until.is_some_and(|until| until < least);
@@ -151,18 +151,18 @@ impl Bounds {
             && self.until.is_none_or(|until| timestamp < until)
     }
 
-    /// Whether any of these message offsets is wanted.
+    /// Whether any of these message offsets is in bounds.
     pub(super) fn overlaps(&self, start: i64, end: u64) -> bool {
         self.offsets.start < end && !self.is_past(start)
     }
 
-    /// Whether neither this message offset nor a greater one is wanted.
+    /// Whether this message offset and all greater ones are past the bounds.
     pub(super) const fn is_past(&self, offset: i64) -> bool {
         offset.cast_unsigned() >= self.offsets.end
     }
 }
 
-/// A record of a good chunk, as a place in the content at hand.
+/// A record of a good chunk, as a position in the buffered content.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     pub(super) offset: i64,

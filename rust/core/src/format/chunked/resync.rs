@@ -1,4 +1,4 @@
-//! Behind damage: where it ends, found with bounded work.
+//! Finds where damage ends, with bounded work.
 
 use std::ops::Range;
 
@@ -25,7 +25,7 @@ pub(super) struct Reach {
     pub(super) limited: bool,
 }
 
-/// What trying a payload under a damaged header came to.
+/// The result of trying a payload under a damaged header.
 enum Trial {
     Whole,
     Not,
@@ -35,9 +35,10 @@ enum Trial {
 /// What the searches of a walk have cost so far (rule 34).
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Cost {
-    /// Bytes decompressed in search, counted towards the budget.
+    /// Bytes decompressed in searches, charged to the budget.
     pub(super) budget: Budget,
-    /// In front of this offset each search is made twice, once to learn the fate of damage, and so counts twice.
+    /// Before this offset each search is made twice, the first time to decide the fate of damage. It is charged
+    /// twice.
     pub(super) twice_until: u64,
 }
 
@@ -50,12 +51,13 @@ pub(super) struct Search {
 }
 
 impl Search {
-    /// The offset behind the last byte of the file that is not zero.
+    /// The offset after the last nonzero byte of the file.
     pub(super) fn data_end(&self, input: &Input) -> Result<u64> {
         self.data_end.of(&*input.source, &input.options)
     }
 
-    /// Rule 27: where the damage at `at` ends. A payload that is tried takes the decoder from the chunk that is being given out.
+    /// Rule 27: where the damage at `at` ends. Trying a payload takes the decoder from the chunk that is being
+    /// emitted.
     pub(super) fn reach(
         &mut self,
         input: &mut Input,
@@ -95,18 +97,18 @@ impl Search {
         }))
     }
 
-    /// Where the last data's block ends: zeros behind it are unused space.
+    /// Where the last block of data ends. Zeros after it are unused space.
     fn tail_end(&self, input: &Input) -> Result<u64> {
         let data_end = self.data_end(input)?;
         Ok(tail_end(data_end, ALIGNMENT, input.source.len()))
     }
 
-    /// The next header at `from` or behind it whose CRC is right.
+    /// The next header at or after `from` whose CRC matches.
     fn find_header(&mut self, input: &Input, from: u64) -> Result<Option<u64>> {
         let (source, len) = (&*input.source, input.source.len());
         let data_end = self.data_end(input)?;
         let (mut at, mut want) = (from, LIMITS.first_search_piece_bytes);
-        // No header of zeros checks.
+        // A header of zeros never verifies.
         while at < data_end {
             input.options.poll()?;
             let left = saturating_usize(len - at);
@@ -120,7 +122,7 @@ impl Search {
                 }
                 place = place.saturating_add(ALIGNMENT_BYTES);
             }
-            // Where fewer bytes than a header are left, no header follows.
+            // Fewer bytes than a header are left, so no header follows.
             if place == 0 {
                 return Ok(None);
             }
@@ -130,7 +132,7 @@ impl Search {
         Ok(None)
     }
 
-    /// Whether exactly the bytes behind the damaged header at the beginning of `range` are one good frame.
+    /// Whether exactly the bytes after the damaged header at the beginning of `range` are one good frame.
     fn try_payload(
         &self,
         input: &mut Input,
@@ -150,7 +152,7 @@ impl Search {
                 return Ok(Trial::Not);
             }
         }
-        *giving = None; // the decoder is for this now
+        *giving = None; // the decoder is used for this now
         let start = at + HEADER_BYTES as u64;
         let Ok(mut decoding) = Decoding::begin(input, start, end)? else {
             return Ok(Trial::Not);
@@ -161,7 +163,7 @@ impl Search {
             content.clear();
             let piece = decoding.more(input, &mut content)?;
             produced += content.len() as u64;
-            // Blocks of nothing cost as well.
+            // Empty blocks cost as well.
             let work = produced.max(end - start - decoding.left());
             match piece {
                 _ if work > allowed => break (Trial::Limit, allowed),

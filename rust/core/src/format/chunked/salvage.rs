@@ -1,4 +1,5 @@
-//! The good chunks of a damaged log, each with its padding: so the next begins at a multiple of the alignment again.
+//! Salvages the good chunks of a damaged log, each with its padding, so that the next one begins at a multiple of
+//! the alignment.
 
 use super::layout::ALIGNMENT;
 use super::walk::ChunkedWalk;
@@ -14,7 +15,7 @@ pub(super) fn salvage(salvage: &mut Salvage<'_>) -> Result<()> {
         for span in walk.spans() {
             match (span.kind, span.cause) {
                 (Kind::Chunk | Kind::Unused, None) => salvage.carry(span.start..span.end)?,
-                // Where the chunk is lost, zeros in its place would be damage.
+                // Zeros in place of a lost chunk would be damage, so they are left out.
                 (Kind::Padding, None) if is_behind_chunk => salvage.carry(span.start..span.end)?,
                 (_, Some(Cause::NonzeroPadding)) if is_behind_chunk => {
                     // Less than the alignment.

@@ -1,4 +1,5 @@
-//! Where a walk begins: at the beginning, at an offset, where another one ended, behind what is known, or in a part.
+//! Where a walk begins: at the beginning, at an offset, where another one stopped, after what is known, or in a
+//! part.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -47,7 +48,7 @@ impl ChunkedScan {
         Self::from_state(source, options, state)
     }
 
-    /// A walk of what is behind a gap, the chunk in front of which is good.
+    /// A walk after a gap whose chunk before it is good.
     pub(super) fn behind(
         source: Arc<dyn Source>,
         options: &Options,
@@ -62,14 +63,14 @@ impl ChunkedScan {
         Self::from_state(source, options, state)
     }
 
-    /// Gives these message offsets alone, and ends at the first header behind them.
+    /// Emits only these message offsets, and ends at the first header after them.
     pub(super) fn hasten(mut self, offsets: Range<u64>) -> Self {
         self.bounds.offsets = offsets;
         self.state.until = Until::Wanted;
         self
     }
 
-    /// At the beginning of a part: behind the first good one of its chunks, or the one in front of them.
+    /// The state at the beginning of a part: after the first good chunk, of the part's and the one before them.
     fn in_part(source: Arc<dyn Source>, options: &Options, portion: Portion) -> Result<Self> {
         let state = State {
             at: portion.from,
@@ -116,19 +117,19 @@ impl ChunkedScan {
                     ..State::default()
                 };
                 let mut walk = Self::from_state(source, options, state)?;
-                // The walk of the whole has ended in front of it.
+                // The walk of the whole file has ended before this.
                 if bounds.is_past(header.start) || walk.is_unwanted(&portion)? {
                     walk.state.until = Until::Here;
                 }
                 return Ok(walk);
             }
         }
-        // The part before goes on through all of it.
+        // The part before covers all of this one.
         walk.state.until = Until::Here;
         Ok(walk)
     }
 
-    /// Whether only what is wanted is to be read, and the headers say that nothing in this part is.
+    /// Whether the walk prunes, and the headers show that nothing in this part matches the filter.
     fn is_unwanted(&mut self, portion: &Portion) -> Result<bool> {
         if !self.input.options.prune {
             return Ok(false);
@@ -144,13 +145,13 @@ impl ChunkedScan {
         if last.is_none_or(|last| last.end() > self.bounds.offsets.start) {
             return Ok(false);
         }
-        // Where the last one is damaged, the part goes on behind it.
+        // If the last one is damaged, the part continues after it.
         let stands = matches!(self.examine(portion.last, 0)?, Ok(Found::Chunk(_)));
         self.giving = None;
         Ok(stands)
     }
 
-    /// The last good chunk of a part in front of those that can be wanted, as far as the rest need not be read.
+    /// The last good chunk of a part before the ones that may match, as far as the headers show.
     fn last_unwanted(&mut self, portion: &Portion) -> Result<Option<u64>> {
         let first = self.bounds.offsets.start;
         let at = portion.from;

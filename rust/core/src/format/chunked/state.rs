@@ -7,22 +7,22 @@ use super::part::Portion;
 use super::resync::Cost;
 use crate::ledger::{Fate, Span};
 
-/// What a [`Carry`](crate::format::Carry) holds.
+/// The state in a [`Carry`](crate::format::Carry).
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct State {
     /// The offset of what comes next: a chunk if it is aligned, else padding.
     pub(super) at: u64,
-    /// The message offset behind the last good chunk's last record.
+    /// The message offset after the last record of the last good chunk.
     pub(super) end: u64,
-    /// How many records of the chunk at `at` have been given out or passed over.
+    /// How many records of the chunk at `at` were emitted or skipped.
     pub(super) given: u64,
-    /// Whether the CRC of any header was right.
+    /// Whether any header's CRC matched.
     pub(super) checked: bool,
-    /// What is to become of damage up to the next good chunk, where that is known.
+    /// The fate of damage up to the next good chunk, if it is known.
     pub(super) fate: Option<Fate>,
     /// What searching has cost.
     pub(super) cost: Cost,
-    /// Damage up to `at` that might still grow.
+    /// Damage up to `at` that may still grow.
     pub(super) held: Option<Span>,
     /// Where the walk ends.
     pub(super) until: Until,
@@ -34,26 +34,26 @@ pub(super) enum Until {
     /// With the file.
     #[default]
     End,
-    /// At the first header behind the wanted offsets, unless damage makes it doubtful.
+    /// At the first header after the wanted offsets, unless damage makes it doubtful.
     Wanted,
-    /// With the part that it is of, behind whose end the next one begins if the last chunk in front of it was good.
+    /// With the part. The next part begins after its end if the last chunk before that was good.
     Part {
         portion: Portion,
         follows_good: bool,
     },
-    /// Here: it was of a part. Where it began may be in front of the part's end, if nothing in it is its own or is wanted.
+    /// Here, for a part. It may begin before the part's end, if nothing in it is its own or matches the filter.
     Here,
 }
 
 impl State {
-    /// In a part, the last chunk in front of `at` is good or not.
+    /// Records, for a part, whether the last chunk before `at` is good.
     pub(super) const fn follow(&mut self, good: bool) {
         if let Until::Part { follows_good, .. } = &mut self.until {
             *follows_good = good;
         }
     }
 
-    /// Whether the part ends here, in a file of `len` bytes: the next one begins.
+    /// Whether the part ends here, where the next one begins. The file has `len` bytes.
     pub(super) fn is_behind_part(&self, len: u64) -> bool {
         matches!(self.until, Until::Part { portion, follows_good: true }
             if self.at.is_multiple_of(ALIGNMENT) && (portion.until..len).contains(&self.at))

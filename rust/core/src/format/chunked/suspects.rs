@@ -15,12 +15,12 @@ use crate::ledger::{Cause, Span};
 use crate::limits::LIMITS;
 use crate::source::{BytesSource, Source};
 
-/// The most content of a chunk whose payload is guessed at, in bytes.
+/// The maximum content of a chunk whose payload is tried, in bytes.
 const MAX_CONTENT_BYTES: u64 = 1 << 20;
-/// A zstd frame's descriptor, which says what the bytes behind it mean: with a wrong content size taken for a window size, which
-/// is never wrong, the frame decodes as well.
+/// The descriptor of a zstd frame, which says what the following bytes mean. If a flip turns a wrong content size
+/// into a window size, which is never wrong, the frame decodes as well.
 const DESCRIPTOR: Range<usize> = 4..5;
-/// What a guess costs at least, as decoding so many bytes: zstd does not tell how much it had decoded when it met an error.
+/// The minimum cost of a trial, as decoded bytes: after an error, zstd does not say how much it had decoded.
 const LEAST_WORK: u64 = 2 << 10;
 
 pub(super) struct ChunkedSuspects {
@@ -62,12 +62,12 @@ impl Suspects for ChunkedSuspects {
     }
 
     fn begins(&self, bytes: &[u8]) -> bool {
-        // Far enough from the end of any file: whether the payload fits is another question.
+        // Far enough from the end of any file: whether the payload fits is checked elsewhere.
         matches!(structure(0, bytes, u64::MAX), Head::Sound(_))
     }
 }
 
-/// A header whose CRC-32 would be right.
+/// A header whose CRC-32 would match.
 fn header_suspect(at: u64, len: u64) -> Suspect {
     let check = move |bytes: &[u8]| Trial {
         end: match structure(at, bytes, len) {
@@ -80,7 +80,7 @@ fn header_suspect(at: u64, len: u64) -> Suspect {
 }
 
 impl ChunkedSuspects {
-    /// A payload that would be what its header says.
+    /// A payload that would match its header.
     fn payload(&self, header: Header, at: u64, end: u64) -> Result<Suspect> {
         let options = self.options.clone();
         let options = options
@@ -94,10 +94,11 @@ impl ChunkedSuspects {
         let mut input = Input::new(self.source.clone(), options);
         let check = move |bytes: &[u8]| {
             input.source = Arc::new(BytesSource::new([head.as_slice(), bytes].concat()));
-            // zstd writes as much as there is room for before it returns, and tells nothing of it where it meets an error.
+            // zstd fills the buffer as far as it can before it returns, and does not report how much if it meets
+            // an error.
             content.clear();
             content.shrink_to(LIMITS.payload_output_bytes);
-            // A content beyond the limit is none that can be proven here.
+            // A content beyond the limit cannot be proven here.
             let checked = check(&mut input, &header, 0, &mut content);
             let is_good = matches!(checked, Ok(Ok(_)));
             Trial {
@@ -117,7 +118,7 @@ mod tests {
     use super::*;
     use crate::ledger::Kind;
 
-    /// A payload of blocks of one repeated byte, 128 KiB each, and behind them one of a type that there is not.
+    /// A payload of blocks of one repeated byte, 128 KiB each, followed by one of an undefined type.
     fn payload(blocks: usize) -> Vec<u8> {
         const WINDOW_OF_128_KIB: u8 = 7 << 3;
         const CHECKSUM: u8 = 0b100;
@@ -154,7 +155,7 @@ mod tests {
         for _ in 0..3 {
             let trial = (suspect.check)(&payload);
             assert_eq!(trial.end, None);
-            // Nobody knows of the last piece.
+            // The last piece is not reported.
             assert!(trial.work >= (BLOCKS as u64) << 16, "{trial:?}");
         }
         Ok(())

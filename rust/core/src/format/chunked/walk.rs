@@ -1,4 +1,4 @@
-//! The walk: header, payload, padding, header; each damaged range as far as the fine print says.
+//! The walk: header, payload, padding, header. Damage reaches as far as the rules say.
 
 use std::sync::Arc;
 
@@ -22,9 +22,9 @@ pub(super) struct ChunkedScan {
     pub(super) bounds: Bounds,
     pub(super) state: State,
     search: Search,
-    /// The content of the chunk that is being given out, or that was last looked at.
+    /// The content of the chunk that is being emitted, or that was last verified.
     pub(super) content: Vec<u8>,
-    /// The chunk whose content that is.
+    /// The chunk of that content.
     pub(super) giving: Option<Giving>,
     tiling: Tiling,
     position: u64,
@@ -33,7 +33,7 @@ pub(super) struct ChunkedScan {
     spans: Vec<Span>,
 }
 
-/// What stands at an offset.
+/// What is at an offset.
 pub(super) enum Found {
     /// The file's end.
     End,
@@ -43,7 +43,7 @@ pub(super) enum Found {
     Growing,
     /// Zeros up to the next chunk, which end here.
     Padding(u64),
-    /// A good chunk, now the one that is being given out.
+    /// A good chunk, which is now being emitted.
     Chunk(Header),
 }
 
@@ -76,18 +76,18 @@ impl ChunkedScan {
         })
     }
 
-    /// The walk that goes on with this.
+    /// The walk of this scan.
     pub(super) const fn into_walk(self) -> ChunkedWalk {
         let is_over = matches!(self.state.until, Until::Here);
         Driver::resume(self, is_over)
     }
 
-    /// The good chunks that the last step came to the end of, as index items.
+    /// The good chunks that the last step finished, as index items.
     pub(super) fn chunks(&self) -> &[Item] {
         &self.chunks
     }
 
-    /// Looks at what stands at `at`, the last good chunk having ended with the message offset `end`.
+    /// Examines `at`. The last good chunk ended with the message offset `end`.
     pub(super) fn examine(&mut self, at: u64, end: u64) -> Result<Judged<Found>> {
         let len = self.input.source.len();
         if at == len {
@@ -114,7 +114,7 @@ impl ChunkedScan {
         })
     }
 
-    /// Looks at the header that should stand at `at`.
+    /// Reads the header at `at`.
     fn head(&mut self, at: u64) -> Result<Head> {
         let len = self.input.source.len();
         let left = saturating_usize(len - at);
@@ -133,7 +133,8 @@ impl ChunkedScan {
         Ok(judge::padding(at, bytes).map(|()| Found::Padding(end)))
     }
 
-    /// Checks the payload of the chunk at `at`: what gives out the records, and their content is at hand.
+    /// Verifies the payload of the chunk at `at`. Afterwards its content is buffered and its records can be
+    /// emitted.
     fn check(&mut self, header: Header, at: u64) -> Result<Payload<Giving>> {
         self.giving = None;
         Ok(
@@ -147,12 +148,12 @@ impl ChunkedScan {
         )
     }
 
-    /// Whether the walk is only of what is wanted, and there is more of the file.
+    /// Whether the walk ends after the wanted offsets, and the file has more.
     fn is_hasty(&self) -> bool {
         matches!(self.state.until, Until::Wanted) && self.state.at < self.input.source.len()
     }
 
-    /// Whether a hasty walk ends here: behind what is wanted, and not in doubt.
+    /// Whether such a walk ends here: after what is wanted, and not in doubt.
     fn is_past(&mut self) -> Result<bool> {
         let at = self.state.at;
         if !self.is_hasty() || self.state.fate.is_some() || !at.is_multiple_of(ALIGNMENT) {
@@ -166,9 +167,9 @@ impl ChunkedScan {
             && Gap::behind(header, at).is_borne_out(&*self.input.source, data_end)?)
     }
 
-    /// Damage was met at `at`. A file with parts has none whose end has to be searched for.
+    /// Checks damage at `at`. Only files without damage that must be searched are split into parts.
     fn check_part(&mut self, at: u64, extent: Extent) -> Result<()> {
-        // Behind a good chunk, padding can be damaged.
+        // After a good chunk, padding can be damaged.
         if at.is_multiple_of(ALIGNMENT) {
             self.state.follow(false);
         }
@@ -180,7 +181,7 @@ impl ChunkedScan {
         }
     }
 
-    /// Gives out the next records of the chunk at hand.
+    /// Emits the next records of the current chunk.
     fn give(&mut self) -> Result<()> {
         let Some(giving) = &mut self.giving else {
             return Err(self.input.changed(self.state.at));
@@ -210,14 +211,14 @@ impl ChunkedScan {
         Ok(())
     }
 
-    /// Enters damage in the ledger, or raises it.
+    /// Adds damage to the ledger, or raises it.
     fn damage(&mut self, fault: Fault) -> Result<Advance> {
         let (at, cause) = (self.state.at, fault.cause());
         let extent = fault.extent(at, self.input.source.len());
         self.check_part(at, extent)?;
         let options = &self.input.options;
         let (strict, growing) = (options.strict, options.eof == Eof::Growing);
-        // What checks and is refused is that, whatever follows.
+        // A refused chunk that verifies is corrupt, whatever follows.
         let settled = is_refused(cause) && matches!(extent, Extent::Known(_));
         if strict && (settled || !growing) {
             return Err(self.damage_error(fault));
@@ -257,8 +258,8 @@ impl ChunkedScan {
             .reach(&mut self.input, &mut self.giving, cost, at, extent)
     }
 
-    /// Runs ahead from `at`, behind damage, to see whether a good chunk follows. What is found there is met again, so that
-    /// nothing of it need be kept, however much it is.
+    /// Reads ahead from `at` after damage, to see whether a good chunk follows. The walk meets it again, so
+    /// nothing of it is kept.
     fn foresee(&mut self, mut at: u64) -> Result<Fate> {
         let budget = self.state.cost.budget;
         self.state.cost.twice_until = u64::MAX;
@@ -279,7 +280,7 @@ impl ChunkedScan {
                 }
             }
         };
-        // A search that ended at `at` is made again too.
+        // The search that ended at `at` is made again too.
         self.state.cost.twice_until = at.saturating_add(1);
         self.state.cost.budget = budget;
         Ok(fate)
@@ -323,7 +324,7 @@ impl Scan for ChunkedScan {
         if let Some(giving) = &self.giving
             && giving.position == at
         {
-            // Checked before, on the way to it or in an earlier step.
+            // Checked before: on the way to it, or in an earlier step.
             if self.bounds.is_past(giving.header.start) {
                 return Ok(Advance::End);
             }

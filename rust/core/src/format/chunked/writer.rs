@@ -1,4 +1,4 @@
-//! Appending to a new or an existing segment, and keeping its index.
+//! Appends to a new or an existing segment, and keeps its index up to date.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,16 +22,16 @@ use crate::record::{Column, RecordId, Value};
 use crate::saturating::saturating_usize;
 use crate::source::Source;
 
-/// The most bytes that a chunk's records may have, so that their frame's length fits in 32 bits whatever is in them.
+/// The most bytes that a chunk's records may have, so that their frame's length fits in 32 bits whatever they are.
 const MAX_CONTENT_BYTES: usize = 0xfeff_0000;
 
-/// Appends records to a segment, and items to the index beside it. Two writers of one file keep each other out (by an
-/// advisory lock, on Unix).
+/// Appends records to a segment, and items to the index beside it. An advisory lock (on Unix) excludes a second
+/// writer of the same file.
 ///
-/// Records are collected into chunks. [`flush`](Self::flush) closes the current chunk and hands everything to the operating
-/// system, [`sync`](Self::sync) to the disk: the segment first, then the index, so that the index never says more than there
-/// is. After an error of `flush` nothing is lost: it can be called again. Dropping a writer flushes it without reporting
-/// errors.
+/// Records are collected into chunks. [`flush`](Self::flush) closes the current chunk and hands everything to the
+/// operating system, [`sync`](Self::sync) to the disk: the segment first, then the index, so that the index never
+/// names a chunk that is not there. An error of `flush` loses nothing: call it again. Dropping a writer flushes it
+/// without reporting errors.
 #[derive(Debug)]
 pub struct Writer {
     out: Appender,
@@ -39,13 +39,13 @@ pub struct Writer {
     encoder: Encoder,
     chunk_bytes: usize,
     chunk_records: u32,
-    /// The records of the current chunk, how many they are, and the first one's message offset.
+    /// The records of the current chunk, their number, and the first one's message offset.
     content: Vec<u8>,
     records: u32,
     start: i64,
-    /// A chunk's compressed records, kept for its memory.
+    /// A chunk's compressed records. The buffer is reused.
     frame: Vec<u8>,
-    /// The least message offset that the next record can have; 2^63 where there is none.
+    /// The smallest message offset that the next record can have. 2^63 if there is none.
     next: u64,
     last: Option<i64>,
     found: Summary,
@@ -53,13 +53,13 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Opens a segment for appending. An existing one is walked first, and its index is mended.
+    /// Opens a segment for appending. Walks an existing one first, and repairs its index.
     ///
     /// # Errors
-    /// [`Error::Usage`] for options that cannot be; [`Error::Io`] where the file exists without
-    /// [`IfExists::Append`](crate::format::IfExists::Append), is being written to by another writer, cannot be opened, or stands beside a file
-    /// that is called like its index and is none; [`Error::Damage`] where an existing file ends in damage (a torn tail only
-    /// without `zero_torn_tail`).
+    /// [`Error::Usage`] for invalid options. [`Error::Io`] if the file exists without
+    /// [`IfExists::Append`](crate::format::IfExists::Append), is open in another writer, cannot be opened, or is
+    /// beside a file that has the index's name and is not an index. [`Error::Damage`] if an existing file ends in
+    /// damage (for a torn tail: only without `zero_torn_tail`).
     pub fn open(path: &Path, options: &WriteOptions) -> Result<Self> {
         options.check(&FORMAT)?;
         let level = i32::try_from(options.number(&LEVEL)).or_bug("a level of zstd")?;
@@ -105,7 +105,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Walks what is there, to find the last message offset, the index, and where to go on.
+    /// Walks the existing chunks, to find the last message offset, the index, and where to append.
     fn find_end(
         &mut self,
         options: &WriteOptions,
@@ -145,12 +145,12 @@ impl Writer {
                 }
             }
         }
-        // What is left of the last padding is written with the next chunk.
+        // The rest of the last padding is written with the next chunk.
         self.out.go_to(end);
         if torn.is_some() { self.sync() } else { Ok(()) }
     }
 
-    /// The error of damage that nothing can be appended behind.
+    /// The error of damage that nothing can be appended after.
     fn refuse(&self, source: Arc<dyn Source>, lenient: Options, at: u64) -> Error {
         let strict = lenient.strict(true);
         let gap = Gap { at, end: self.next };
@@ -158,12 +158,13 @@ impl Writer {
         append::refusal(&self.out, scan.map(ChunkedScan::into_walk))
     }
 
-    /// Appends a record. `offset` is its message offset, `None` being the next one; `timestamp` is in microseconds since
-    /// 1970-01-01 UTC, `None` being now. Gives the message offset.
+    /// Appends a record. `offset` is its message offset, `None` means the next one. `timestamp` is in microseconds
+    /// since 1970-01-01 UTC, `None` means now. Returns the message offset.
     ///
     /// # Errors
-    /// [`Error::Usage`] for a message offset that does not ascend or is negative, and a value that fits into no chunk: nothing
-    /// is appended. [`Error::Io`] where a full chunk could not be written: the record itself is appended to the buffer.
+    /// [`Error::Usage`] for a message offset that does not ascend or is negative, and for a value that fits into
+    /// no chunk. Nothing is appended then. [`Error::Io`] if a full chunk could not be written. The record is in
+    /// the buffer then.
     pub fn append(
         &mut self,
         offset: Option<i64>,
@@ -173,7 +174,9 @@ impl Writer {
         self.out.check_synced()?;
         self.index.as_ref().map_or(Ok(()), Appender::check_synced)?;
         if self.closed {
-            return Err(Error::Usage("the writer is closed".to_owned()));
+            return Err(Error::Usage(
+                "the writer is closed: open the file again to append".to_owned(),
+            ));
         }
         let offset = self.offset_of(offset)?;
         let record_bytes = value.len().saturating_add(RECORD_HEADER_BYTES);
@@ -192,7 +195,8 @@ impl Writer {
             None => now_micros()?,
         };
         let gap = offset.cast_unsigned() != self.next;
-        // A large record has a chunk of its own, so that the small ones in front of it need not wait for its decompression.
+        // A large record gets a chunk of its own, so that readers of the small ones before it need not wait for
+        // its decompression.
         let is_large = record_bytes >= self.chunk_bytes;
         if gap || is_large {
             self.close_chunk()?;
@@ -229,7 +233,7 @@ impl Writer {
         }
     }
 
-    /// Ends the current chunk, if it has any records, and puts it and its index item into the buffers.
+    /// Ends the current chunk, if it has any records, and buffers it and its index item.
     fn close_chunk(&mut self) -> Result<()> {
         if self.records == 0 {
             return Ok(());
@@ -266,7 +270,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Writes the index's items, as far as the chunks that they are of have been written.
+    /// Writes the index's items whose chunks have been written.
     fn flush_index(&mut self) -> Result<()> {
         match &mut self.index {
             Some(index) if self.out.is_flushed() => index.flush(),
@@ -274,35 +278,35 @@ impl Writer {
         }
     }
 
-    /// Closes the current chunk and hands everything to the operating system: it survives the end of this process.
+    /// Closes the current chunk and hands everything to the operating system. It survives the end of this process.
     ///
     /// # Errors
-    /// [`Error::Io`]; what could not be written is kept, and flushing again writes it to where it belongs.
+    /// [`Error::Io`]. Unwritten bytes stay in the buffer, and the next flush writes them to their place.
     pub fn flush(&mut self) -> Result<()> {
         self.close_chunk()?;
         self.out.flush()?;
         self.flush_index()
     }
 
-    /// Hands everything to the disk: it survives a loss of power.
+    /// Writes everything to the disk. It survives a loss of power.
     ///
     /// # Errors
-    /// [`Error::Io`]. After a failed sync the disk's state is unknown, so every later call fails too: open the file again,
-    /// which walks it.
+    /// [`Error::Io`]. After a failed sync the state of the disk is unknown, so every later call fails too. Open
+    /// the file again: that walks it.
     pub fn sync(&mut self) -> Result<()> {
         self.close_chunk()?;
         self.out.sync()?;
         self.index.as_mut().map_or(Ok(()), Appender::sync)
     }
 
-    /// What was in the file when it was opened.
+    /// A summary of the file's content when it was opened.
     #[must_use]
     pub fn found(&self) -> &Summary {
         &self.found
     }
 }
 
-/// Zeros up to the next offset at which a chunk can begin.
+/// Writes zeros up to the next offset at which a chunk can begin.
 fn pad(out: &mut Appender) {
     let position = out.position();
     let padding = saturating_usize(align(position) - position);
@@ -318,7 +322,7 @@ fn now_micros() -> Result<i64> {
         .ok_or_else(|| Error::Usage("the clock is before 1970: give a timestamp".to_owned()))
 }
 
-/// What stands behind the last good chunk.
+/// The damage after the last good chunk.
 #[derive(Default)]
 struct Tail {
     torn: Option<Span>,
@@ -335,7 +339,7 @@ impl Tail {
         }
     }
 
-    /// The first damage that hinders appending, torn tails being cut off or not.
+    /// The first damage that prevents appending. `torn_is_cut` is whether torn tails are cut off.
     fn blocking(&self, torn_is_cut: bool) -> Option<Span> {
         let torn = self.torn.filter(|_| !torn_is_cut);
         let both = [torn, self.corrupt];
@@ -345,7 +349,7 @@ impl Tail {
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        // Who wants to know calls `flush`. Where it failed no item may say that its chunk is there.
+        // Errors are reported by `flush` only. If it failed, no item may name a chunk that is not there.
         if self.flush().is_err()
             && let Some(index) = &mut self.index
         {
