@@ -211,7 +211,7 @@ fn what_cannot_be_encoded_is_refused_by_name() {
         Dialect::Draft,
         1,
         Value::Int64(1),
-        "version has to be an unsigned integer",
+        "version must be an unsigned integer",
     );
     refused(Dialect::Draft, 2, Value::UInt64(3), "leave checkpoint out");
     refused(
@@ -221,7 +221,7 @@ fn what_cannot_be_encoded_is_refused_by_name() {
         "checkpointer 0 needs a checkpoint",
     );
     let short = Value::Struct(vec![Value::Binary(b"short"), Value::UInt64(0)]);
-    refused(Dialect::Draft, 3, short, "has 5 bytes: it has to have 32");
+    refused(Dialect::Draft, 3, short, "has 5 bytes: it must have 32");
     refused(Dialect::Draft, 4, Value::Null, "clock is missing");
     let three = list(vec![Value::Struct(vec![Value::Null; 3])]);
     refused(Dialect::Draft, 4, three, "clock entry 0 has 3 fields");
@@ -286,7 +286,7 @@ fn what_cannot_be_encoded_is_refused_by_name() {
         Dialect::Autobase,
         10,
         Value::UInt64(1),
-        "optimistic has to be a truth value",
+        "optimistic must be a truth value",
     );
     refused(Dialect::Autobase, 11, Value::Null, "(bits 0x2)");
     refused(
@@ -308,7 +308,7 @@ fn what_cannot_be_encoded_is_refused_by_name() {
     let fields = draft.fields(Dialect::Draft);
     let refused = encode_message(&fields, Dialect::Autobase).unwrap_err();
     assert!(
-        refused.to_string().contains("15 fields, not 9"),
+        refused.to_string().contains("9 fields: it must have 15"),
         "{refused}"
     );
 }

@@ -111,7 +111,7 @@ fn what_cannot_be_resolved_is_refused_by_name() {
     outside[4] = referring(4, 7, &[4]);
     let text = refusal(Dialect::Draft11, &outside, &[2]);
     assert!(
-        text.contains("message 4 at offset") && text.contains("in front of the first"),
+        text.contains("message 4 at offset") && text.contains("before the first"),
         "{text}"
     );
     let mut dropped_key = plain(6);

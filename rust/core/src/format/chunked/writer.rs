@@ -175,7 +175,7 @@ impl Writer {
         self.index.as_ref().map_or(Ok(()), Appender::check_synced)?;
         if self.closed {
             return Err(Error::Usage(
-                "the writer is closed: open the file again to append".to_owned(),
+                "the writer is closed: open it again".to_owned(),
             ));
         }
         let offset = self.offset_of(offset)?;

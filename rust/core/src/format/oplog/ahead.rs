@@ -1,4 +1,4 @@
-//! Looking ahead: large messages before they are trusted with memory, and the framing behind a corrupt one.
+//! Reads ahead: large messages before memory is allocated for them, and the framing after a corrupt one.
 
 use super::draft::{Reference, Scope};
 use super::layout::compact::{MAX_UINT_BYTES, Read, Reader, Stop};
@@ -11,16 +11,16 @@ use crate::error::Result;
 use crate::limits::LIMITS;
 use crate::saturating::saturating_usize;
 
-/// How many lengths are followed before it is asked whether to stop.
+/// How many lengths are followed between two polls of the interrupt.
 const HOPS_AT_ONCE: usize = 1 << 16;
 
 impl OplogScan {
-    /// A message that is not whole in the window.
+    /// Handles a message that does not fit into the window.
     pub(super) fn advance_large(&mut self, head: u64, len: u64) -> Result<Advance> {
         let position = self.state.at;
         let total = saturating_usize(head.saturating_add(len));
         if total as u64 <= LIMITS.unverified_bytes {
-            // Never less than a window, so that the buffer keeps its size.
+            // At least a window, so that the buffer keeps its size.
             let want = self.options.window_bytes;
             self.window.load(&*self.source, position, total, want)?;
             return Ok(Advance::On);
@@ -47,7 +47,7 @@ impl OplogScan {
             if total as u64 > self.options.record_bytes || total == usize::MAX {
                 return Err(self.too_large(&record));
             }
-            // What is given out is decoded from these very bytes, once more.
+            // Loads and decodes the bytes again, so that exactly these bytes are emitted.
             self.window.load(&*self.source, position, total, total)?;
             return Ok(Advance::On);
         }
@@ -61,7 +61,7 @@ impl OplogScan {
         Ok(Advance::On)
     }
 
-    /// The message whose first byte is at `start`, and its first reference that leads nowhere.
+    /// Reads the message whose first byte is at `start`. Also returns its first dangling reference.
     fn read_in_pieces(
         &mut self,
         start: u64,
@@ -116,8 +116,8 @@ impl OplogScan {
         }
     }
 
-    /// Where the buffer behind a corrupt one begins, if reading may go on there: the corrupt one is not empty, the next
-    /// decodes, and the lengths from there, none of them 0, lead exactly to the end of the file.
+    /// Where the buffer after a corrupt one begins, if reading may continue there: the corrupt one is not empty,
+    /// the next one decodes, and the lengths from there, none of them 0, lead exactly to the end of the file.
     pub(super) fn next_if_proven(&mut self) -> Result<Option<u64>> {
         let position = self.state.at;
         let (Frame::Whole { head, len }, file) = (self.frame(position)?, self.source.len()) else {
@@ -141,7 +141,7 @@ impl OplogScan {
         Ok((decodes && self.lengths_lead_to_the_end(next)?).then_some(next))
     }
 
-    /// Follows the lengths from `start` on. What is proven once holds: no length is looked at twice.
+    /// Follows the lengths from `start` on. What was proven once is not followed again.
     fn lengths_lead_to_the_end(&mut self, start: u64) -> Result<bool> {
         let file = self.source.len();
         let mut at = self.state.chain_end.max(start);

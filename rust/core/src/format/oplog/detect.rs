@@ -1,4 +1,4 @@
-//! Whether a file could be an oplog. There is no magic: that lengths fit and messages decode is all that can be seen.
+//! Detects an oplog. There is no magic, so the only evidence is that lengths fit and messages decode.
 
 use super::layout::compact::{Body, MAX_UINT_BYTES};
 use super::message::{Frame, Message};
@@ -8,12 +8,12 @@ use crate::error::Result;
 use crate::saturating::saturating_usize;
 use crate::source::{Source, Window};
 
-/// How many messages are looked at.
+/// How many messages are read.
 const MESSAGES: usize = 16;
-/// Messages that end behind this offset are not decoded.
+/// Messages that end after this offset are not decoded.
 const DECODED_BYTES: usize = 256 << 10;
 
-/// Likely where the first messages lie within the file and decode in the dialect of the options, at least one of them.
+/// Likely if the first messages, at least one, lie within the file and decode in the dialect of the options.
 pub(super) fn detect(source: &dyn Source, options: &Options) -> Result<Likelihood> {
     let (mut first, mut hops) = (Window::default(), Window::default());
     let front = saturating_usize(source.len()).min(DECODED_BYTES);

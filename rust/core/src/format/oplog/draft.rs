@@ -1,4 +1,4 @@
-//! Messages of the dialects `draft` and `draft-1.1`: where their fields are, and what they hold.
+//! Messages of the dialects `draft` and `draft-1.1`: where their fields are, and what they contain.
 //!
 //! ```text
 //! system:    version uint ‖ checkpointer uint ‖ [tree hash fixed32 ‖ length uint, where checkpointer is 0]
@@ -14,12 +14,12 @@ use super::layout::heads::{heads, read_heads};
 use crate::record::Value;
 use crate::saturating::saturating_usize;
 
-/// What System has, and where the tree hash is.
+/// The fields of System.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct System {
     pub(super) version: u64,
     pub(super) checkpointer: u64,
-    /// The tree hash and the length, where there is a checkpoint.
+    /// The tree hash and the length, if there is a checkpoint.
     pub(super) checkpoint: Option<(Run, u64)>,
 }
 
@@ -43,14 +43,14 @@ pub(super) struct Reference {
     length: u64,
 }
 
-/// What a reference can refer to, seen from one message.
+/// The keys that one message's references can refer to.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scope<'a> {
     /// The message's own sequence number. Without it nothing resolves.
     pub(super) seq: Option<u64>,
-    /// The keys of the messages in front of it, perhaps also its own and later ones.
+    /// The keys of the messages before it. May include its own and later ones.
     pub(super) keys: &'a KeyTable,
-    /// What each clock entry leads to, where the keys are not all in memory.
+    /// The key of each clock entry, if the keys are not all in memory.
     pub(super) resolved: Option<&'a [Option<Key>]>,
 }
 
@@ -74,7 +74,7 @@ impl System {
 }
 
 impl Message {
-    /// Reads and checks a whole message, but for where references lead.
+    /// Reads and checks a whole message, except whether its references resolve.
     #[inline]
     pub(super) fn read<B: Bytes>(reader: &mut Reader<B>, references: bool) -> Read<Self> {
         let system = System::read(reader)?;
@@ -104,7 +104,7 @@ impl Message {
         self.keys.map_or(0, |keys| keys.count)
     }
 
-    /// The first clock entry, by its place, that refers to nothing. `reader` stands at the first one.
+    /// The index of the first dangling clock entry. `reader` is at the first entry.
     pub(super) fn dangling<B: Bytes>(
         &self,
         reader: &mut Reader<B>,
@@ -123,7 +123,7 @@ impl Message {
         Ok(None)
     }
 
-    /// A column of unsigned integers; `None` of any other.
+    /// The value of a column of unsigned integers. `None` for other columns.
     pub(super) const fn number(&self, column: usize) -> Option<u64> {
         match column {
             VERSION => Some(self.system.version),
@@ -143,7 +143,7 @@ impl Message {
         }
     }
 
-    /// A column but for the sequence number.
+    /// The value of a column other than the sequence number.
     pub(super) fn field<'a>(
         &self,
         body: Body<'a>,
@@ -172,7 +172,7 @@ impl Message {
         })
     }
 
-    /// The clock of `draft-1.1`, with the keys that its references lead to.
+    /// The clock of `draft-1.1`, with the keys that its references resolve to.
     fn references<'a>(&self, body: Body<'a>, scope: Scope<'a>) -> Read<Value<'a>> {
         let mut reader = body.reader(self.clock.at);
         let entry = |place| {
@@ -215,7 +215,7 @@ impl Reference {
 }
 
 impl<'a> Scope<'a> {
-    /// Whether there is such a key of an earlier message: a later one's is not to be had, even where it is known already.
+    /// Whether an earlier message has this key. Later ones' keys do not resolve, even if they are already known.
     fn has_before(&self, reference: Reference) -> crate::error::Result<bool> {
         match self.seq.filter(|own| reference.seq < *own) {
             Some(_) => self.keys.has(reference.seq, reference.offset),
@@ -223,7 +223,7 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// The key that the clock entry at `place` refers to, of an earlier message.
+    /// The key of an earlier message that the clock entry at `place` refers to.
     fn key(&self, place: u64, reference: Reference) -> Option<&'a Key> {
         self.seq.filter(|own| reference.seq < *own)?;
         match self.resolved {

@@ -1,4 +1,4 @@
-//! Messages of the dialects `draft` and `draft-1.1` to bytes.
+//! Encodes messages of the dialects `draft` and `draft-1.1`.
 
 use std::collections::HashMap;
 
@@ -9,12 +9,12 @@ use crate::engine::Dialect;
 use crate::error::{Error, Result};
 use crate::record::Value;
 
-/// How keys are named in a message of `draft-1.1`: by the message that declared them and their place there.
+/// How keys are named in a message of `draft-1.1`: by the message that declared them and their index there.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Naming<'a> {
     /// The message's own sequence number.
     pub(super) seq: Option<u64>,
-    /// Where the keys of the messages in front of it were declared; `None` for a message on its own.
+    /// Where the keys of the messages before it were declared. `None` for a message on its own.
     pub(super) declared: Option<&'a HashMap<Key, (u64, u64)>>,
 }
 
@@ -24,13 +24,13 @@ impl Naming<'_> {
             .and_then(|declared| declared.get(key).copied())
     }
 
-    /// Whether a reference to this message has to be taken as it is, since nothing is known of it.
+    /// Whether a reference to this message must be written as given, because nothing is known of that message.
     fn is_elsewhere(&self, seq: u64) -> bool {
         self.declared.is_none() && self.seq != Some(seq)
     }
 }
 
-/// Appends a message, and gives the keys that it declares.
+/// Appends a message, and returns the keys that it declares.
 pub(super) fn encode(
     out: &mut Vec<u8>,
     fields: &[Value<'_>],
@@ -59,7 +59,7 @@ pub(super) fn encode(
         }
         (0, None) => {
             return Err(Error::Usage(
-                "checkpointer 0 needs a checkpoint: give one, or how many messages ago there was one"
+                "checkpointer 0 needs a checkpoint: give one, or set checkpointer to how many messages back it is"
                     .to_owned(),
             ));
         }
@@ -87,8 +87,8 @@ pub(super) fn encode(
     Ok(own)
 }
 
-/// Appends a clock whose entries refer to keys. Gives the keys that are to be declared: those used first here, in the order of
-/// their use, and behind them those that are given and that nothing uses. None is declared twice.
+/// Appends a clock whose entries refer to keys. Returns the keys to declare: the ones used first here, in the
+/// order of their use, and after them the given ones that nothing uses. Each is declared once.
 fn references(
     out: &mut Vec<u8>,
     clock: &Value<'_>,
@@ -129,7 +129,7 @@ struct Own {
 }
 
 impl Own {
-    /// Where a key is declared here, from now on.
+    /// The index of a key here. Declares it if it is new.
     fn place(&mut self, key: &Key) -> u64 {
         let next = self.keys.len() as u64;
         *self.places.entry(*key).or_insert_with(|| {

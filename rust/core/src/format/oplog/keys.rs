@@ -17,21 +17,21 @@ use crate::text::hex_byte;
 
 const KEY_BYTES: usize = size_of::<Key>();
 
-/// The keys of the messages read so far, by message: 32 bytes for each, and 16 for each message that has any. Any later message
-/// may refer to any of them, so all have to be at hand: the first in memory, those behind in temporary files. The
-/// [`Carry`](crate::format::Carry) holds them all.
+/// The keys of the messages read so far, by message: 32 bytes for each key, and 16 for each message that has any.
+/// A later message may refer to any of them, so all are kept: the first in memory, the rest in temporary files.
+/// The [`Carry`](crate::format::Carry) contains them all.
 #[derive(Debug, Default, Deserialize)]
 #[serde(try_from = "Unchecked")]
 pub(super) struct KeyTable {
-    /// For each message with keys its sequence number and the place of its first key; both ascend.
+    /// For each message with keys: its sequence number and the index of its first key. Both ascend.
     owners: Vec<(u64, u64)>,
-    /// The keys end to end.
+    /// The keys, concatenated.
     keys: Vec<u8>,
-    /// Those for which there was no room in memory any more.
+    /// The keys that no longer fit in memory.
     late: Option<LateKeys>,
 }
 
-/// A table as somebody kept it.
+/// A table from JSON, before it is checked.
 #[derive(Deserialize)]
 struct Unchecked {
     owners: Vec<(u64, u64)>,
@@ -71,7 +71,7 @@ impl KeyTable {
         (self.keys.len() / KEY_BYTES) as u64
     }
 
-    /// Begins the keys of the next message, if it has any: so many bytes of them. [`extend`](Self::extend) adds them.
+    /// Begins the keys of the next message, which have this many bytes. [`extend`](Self::extend) adds them.
     pub(super) fn begin(&mut self, seq: u64, bytes: u64) -> Result<()> {
         let held = self.keys.len() + OWNER_BYTES * self.owners.len();
         if self.late.is_none() && bytes.saturating_add(held as u64) > LIMITS.key_table_bytes {
@@ -86,7 +86,7 @@ impl KeyTable {
         }
     }
 
-    /// Adds keys of the message begun last, end to end.
+    /// Adds keys of the last message that was begun, concatenated.
     pub(super) fn extend(&mut self, keys: &[u8]) -> Result<()> {
         match &mut self.late {
             Some(late) => late.extend(keys),
@@ -102,7 +102,7 @@ impl KeyTable {
         self.late.is_none()
     }
 
-    /// The place of the key at `offset` among those of message `seq`.
+    /// The index of the key at `offset` among those of message `seq`.
     fn place(&self, seq: u64, offset: u64) -> Result<Option<u64>> {
         let places = match (self.early_places(seq), &self.late) {
             (None, Some(late)) => late.find(seq)?,
@@ -111,7 +111,7 @@ impl KeyTable {
         Ok(places.and_then(|places| place_in(places, offset)))
     }
 
-    /// The places of a message's keys, where these are in memory: from the first on, and below the end.
+    /// The indices of a message's keys that are in memory: the first, and the end.
     fn early_places(&self, seq: u64) -> Option<(u64, u64)> {
         let next = self.owners.partition_point(|owner| owner.0 <= seq);
         let (_, first) = *self
@@ -122,7 +122,7 @@ impl KeyTable {
         Some((first, end))
     }
 
-    /// Whether there is a key at `offset` among those of message `seq`.
+    /// Whether message `seq` has a key at `offset`.
     pub(super) fn has(&self, seq: u64, offset: u64) -> Result<bool> {
         Ok(self.place(seq, offset)?.is_some())
     }
@@ -136,7 +136,7 @@ impl KeyTable {
         }
     }
 
-    /// The key at `offset` among those of message `seq`, where all are in memory.
+    /// The key at `offset` among those of message `seq`, if all keys are in memory.
     pub(super) fn get_early(&self, seq: u64, offset: u64) -> Option<&Key> {
         self.early_key(place_in(self.early_places(seq)?, offset)?)
     }
@@ -146,7 +146,7 @@ impl KeyTable {
         keys.get(saturating_usize(place))
     }
 
-    /// Where each key was declared first. It takes memory for all of them.
+    /// Where each key was declared first. Takes memory for all keys.
     pub(super) fn places(&self) -> Result<HashMap<Key, (u64, u64)>> {
         let mut places = HashMap::new();
         let Whole { owners, keys } = self.whole()?;
@@ -161,7 +161,7 @@ impl KeyTable {
         Ok(places)
     }
 
-    /// All of it in memory.
+    /// The whole table, in memory.
     fn whole(&self) -> Result<Whole<'_>> {
         let mut whole = Whole {
             owners: Cow::Borrowed(&self.owners),
@@ -174,12 +174,12 @@ impl KeyTable {
     }
 }
 
-/// The place of the key at `offset` among these.
+/// The index of the key at `offset` among these.
 fn place_in((first, end): (u64, u64), offset: u64) -> Option<u64> {
     first.checked_add(offset).filter(|place| *place < end)
 }
 
-/// A table in memory, as somebody is to keep it.
+/// A table in memory, to be serialised.
 #[derive(Serialize)]
 struct Whole<'a> {
     owners: Cow<'a, [(u64, u64)]>,

@@ -1,4 +1,4 @@
-//! Keys for which a table has no room in memory: in temporary files, found by a short list of signposts.
+//! Keys that do not fit in memory: spilled to temporary files, and found by a short list of signposts.
 
 use super::layout::compact::{KEY_BYTES, Key};
 use crate::cursor::fields;
@@ -7,13 +7,13 @@ use crate::limits::LIMITS;
 use crate::output::Spool;
 use crate::saturating::saturating_usize;
 
-/// A sequence number and the place of the first key, each a `u64`.
+/// A sequence number and the index of the first key, each a `u64`.
 pub(super) const OWNER_BYTES: usize = 16;
 
-/// The keys behind those in memory.
+/// The keys after the ones in memory.
 #[derive(Debug)]
 pub(super) struct LateKeys {
-    /// How many keys are in front of these.
+    /// How many keys come before these.
     first: u64,
     owners: Spool,
     keys: Spool,
@@ -21,13 +21,13 @@ pub(super) struct LateKeys {
     signposts: Vec<u64>,
 }
 
-/// A message with keys, and the place of its first key.
+/// A message with keys, and the index of its first key.
 fn owner(bytes: &[u8; OWNER_BYTES]) -> (u64, u64) {
     fields(bytes)
 }
 
 impl LateKeys {
-    /// None yet, behind so many others.
+    /// An empty list that begins after `first` other keys.
     pub(super) fn new(first: u64) -> Self {
         Self {
             first,
@@ -37,7 +37,7 @@ impl LateKeys {
         }
     }
 
-    /// The place behind the last key.
+    /// The index after the last key.
     const fn end(&self) -> u64 {
         self.first + self.keys.len() / KEY_BYTES
     }
@@ -55,20 +55,20 @@ impl LateKeys {
         self.owners.flush_if_full()
     }
 
-    /// Adds keys of the message begun last.
+    /// Adds keys of the last message that was begun, concatenated.
     pub(super) fn extend(&mut self, keys: &[u8]) -> Result<()> {
         self.keys.buffer().extend_from_slice(keys);
         self.keys.flush_if_full()
     }
 
-    /// The places of a message's keys: from the first on, and below the end.
+    /// The indices of a message's keys: the first, and the end.
     pub(super) fn find(&self, seq: u64) -> Result<Option<(u64, u64)>> {
         let behind = self.signposts.partition_point(|signpost| *signpost <= seq);
         let Some(stretch) = behind.checked_sub(1) else {
             return Ok(None);
         };
         let stretch_bytes = LIMITS.late_key_stride * OWNER_BYTES as u64;
-        // One more says where the last one's keys end.
+        // One more owner says where the last one's keys end.
         let most = saturating_usize(stretch_bytes) + OWNER_BYTES;
         let mut bytes = Vec::with_capacity(most);
         let at = (stretch as u64).saturating_mul(stretch_bytes);
@@ -80,7 +80,7 @@ impl LateKeys {
         Ok(own.map(|own| (own.1, next.map_or(self.end(), |next| next.1))))
     }
 
-    /// The key at a place.
+    /// The key with this index.
     pub(super) fn key(&self, place: u64) -> Result<Option<Key>> {
         let at = place.saturating_sub(self.first).saturating_mul(KEY_BYTES);
         let mut bytes = Vec::with_capacity(size_of::<Key>());
@@ -88,7 +88,7 @@ impl LateKeys {
         Ok(bytes.first_chunk().copied())
     }
 
-    /// Appends all owners and keys to those that are in front of them.
+    /// Appends all owners and keys to the ones before them.
     pub(super) fn append_to(&self, owners: &mut Vec<(u64, u64)>, keys: &mut Vec<u8>) -> Result<()> {
         let mut bytes = Vec::new();
         self.owners.read(0, usize::MAX, &mut bytes)?;

@@ -1,4 +1,4 @@
-//! One message of any dialect, and the buffer that it is framed in.
+//! One message of any dialect, and the buffer that frames it.
 
 use super::draft::{Reference, Scope};
 use super::keys::KeyTable;
@@ -13,20 +13,20 @@ use crate::record::Value;
 #[derive(Clone, Debug)]
 pub(super) enum Message {
     Draft(draft::Message),
-    // Boxed, being several times as large: messages of both dialects are moved by the larger one's bytes.
+    // Boxed, because it is several times as large, and messages of both dialects would be moved with its size.
     Autobase(Box<autobase::Message>),
 }
 
-/// A message that decodes, by where it is.
+/// A message that decodes, by its position.
 #[derive(Clone, Debug)]
 pub(super) struct Record {
     /// Where its buffer's length begins in the file.
     pub(super) position: u64,
     /// How many bytes that length takes.
     pub(super) head: u64,
-    /// How many bytes the message has.
+    /// The length of the message in bytes.
     pub(super) len: u64,
-    /// Its sequence number, where that is known.
+    /// Its sequence number, if it is known.
     pub(super) seq: Option<u64>,
     /// Whether a key reference points nowhere.
     pub(super) dangling: bool,
@@ -34,7 +34,7 @@ pub(super) struct Record {
 }
 
 impl Message {
-    /// Reads and checks a whole message, but for where references lead.
+    /// Reads and checks a whole message, except whether its references resolve.
     #[inline]
     pub(super) fn read<B: Bytes>(reader: &mut Reader<B>, dialect: Dialect) -> Read<Self> {
         match dialect {
@@ -53,7 +53,7 @@ impl Message {
         }
     }
 
-    /// A column of unsigned integers; `None` of any other, and where the message has none.
+    /// The value of a column of unsigned integers. `None` for other columns, and if the message lacks it.
     pub(super) const fn number(&self, column: usize) -> Option<u64> {
         match self {
             Self::Draft(message) => message.number(column),
@@ -61,7 +61,7 @@ impl Message {
         }
     }
 
-    /// Whether its value is there, be it empty.
+    /// Whether it has a value, which may be empty.
     pub(super) const fn has_value(&self) -> bool {
         match self {
             Self::Draft(_) => true,
@@ -69,7 +69,7 @@ impl Message {
         }
     }
 
-    /// Whether a column of structures or of lists is null, without looking at the message's bytes.
+    /// Whether a column of structures or of lists is null, judged without the message's bytes.
     pub(super) const fn lacks(&self, column: usize) -> bool {
         match self {
             Self::Draft(message) => message.lacks(column),
@@ -85,8 +85,8 @@ impl Message {
         }
     }
 
-    /// How many bytes its arrays take in columns beside those that they have here, where they have more than a few items: a
-    /// reference of three bytes becomes a key, three numbers and a place in a list.
+    /// How many more bytes its arrays take in columns than in the file, if they have more than a few items: a
+    /// reference of three bytes becomes a key, three numbers and an offset of a list.
     pub(super) fn spread(&self) -> u64 {
         const FEW_ITEMS: u64 = 16;
         const ITEM_BYTES: u64 = 64;
@@ -97,7 +97,7 @@ impl Message {
         items.saturating_sub(FEW_ITEMS).saturating_mul(ITEM_BYTES)
     }
 
-    /// The keys that it declares, end to end, if there are any.
+    /// The keys that it declares, concatenated, if there are any.
     pub(super) fn keys(&self) -> Option<Run> {
         match self {
             Self::Draft(message) => message.keys.filter(|keys| keys.count > 0).map(key_run),
@@ -105,7 +105,7 @@ impl Message {
         }
     }
 
-    /// Where the references are that have to be looked at, if there are any.
+    /// The references that need to be resolved, if there are any.
     pub(super) fn references(&self) -> Option<(&draft::Message, Items)> {
         match self {
             Self::Draft(message) if message.keys.is_some() && message.clock.count > 0 => {
@@ -115,7 +115,7 @@ impl Message {
         }
     }
 
-    /// The first clock entry, by its place, that refers to nothing.
+    /// The index of the first clock entry that refers to nothing.
     pub(super) fn dangling(
         &self,
         body: Body<'_>,
@@ -162,7 +162,7 @@ impl Record {
         })
     }
 
-    /// Where its first byte is, in bytes from the start of the file.
+    /// The offset of its first byte, from the beginning of the file.
     pub(super) const fn start(&self) -> u64 {
         self.position.saturating_add(self.head)
     }
@@ -186,7 +186,7 @@ impl Record {
         seq.map_or(Value::Null, Value::Int64)
     }
 
-    /// A column but for the sequence number.
+    /// The value of a column other than the sequence number.
     pub(super) fn field<'a>(
         &self,
         body: Body<'a>,
@@ -206,7 +206,7 @@ impl Record {
     }
 }
 
-/// What strict reading says of a reference that leads nowhere.
+/// The finding of a dangling reference.
 pub(super) fn dangling_finding(place: u64, reference: Reference) -> Finding {
     let Reference { seq, offset, .. } = reference;
     Finding::words(
@@ -216,21 +216,21 @@ pub(super) fn dangling_finding(place: u64, reference: Reference) -> Finding {
     )
 }
 
-/// What stands where a buffer should begin.
+/// The bytes where a buffer should begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Frame {
-    /// A buffer that lies within the file: `head` bytes of length, and `len` bytes.
+    /// A buffer that lies within the file: `head` bytes of length, and `len` bytes of message.
     Whole { head: u64, len: u64 },
-    /// The file ends inside the length, which has so many bytes.
+    /// The file ends inside the length, which has this many bytes.
     Truncated { needed: u64 },
-    /// The buffer reaches beyond the file: it has so many bytes.
+    /// The buffer extends past the end of the file. It has this many bytes.
     TooLong { needed: u64 },
-    /// The length reaches beyond the bytes at hand, though not beyond the file.
+    /// The length extends past the available bytes, but not past the end of the file.
     NeedMore,
 }
 
 impl Frame {
-    /// Parses what stands at the beginning of `bytes`; the file has `left` bytes from there on, `bytes` among them.
+    /// Parses the beginning of `bytes`. The file has `left` bytes from there on, `bytes` included.
     pub(super) fn parse(bytes: &[u8], left: u64) -> Self {
         let Some(first) = bytes.first() else {
             return if left == 0 {

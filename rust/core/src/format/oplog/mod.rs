@@ -1,19 +1,24 @@
-//! The oplog format: the messages of an Autobase oplog, end to end.
+//! The oplog format: the messages of an Autobase oplog, concatenated.
 //!
 //! ```text
 //! file:   (length uint ‖ message)*        the first message has the sequence number 0
 //! uint:   u8 up to 0xfc, or 0xfd ‖ u16, 0xfe ‖ u32, 0xff ‖ u64, little-endian
 //! ```
-//! How a message is laid out depends on the dialect, which the file does not tell. There are no checksums and no magic: all
-//! that is known to be right is that lengths fit and messages decode to their last byte.
+//! The layout of a message depends on the dialect, which the file does not state. There are no checksums and no
+//! magic: the only evidence is that lengths fit and messages decode to their last byte.
 //!
 //! In the dialect `draft-1.1` messages refer to keys that earlier ones declared. A walk keeps them all, the first
-//! in memory, those behind in temporary files, and its [`Carry`](super::Carry) holds them.
+//! in memory, the rest in temporary files. Its [`Carry`](super::Carry) contains them.
 //!
-//! What other formats have not: the dialects (`layout/`, on which those of the draft, `draft` and `encode`, and of the npm package, `autobase/`, build); `message`,
-//! one of any dialect in its frame, and `single`, one without; `ahead` and `pieces`, messages that are larger than a window and
-//! the frames after a corrupt one; `keys`, `late_keys` and `resolved`, keys of other messages; `renumber`, numbers that change
-//! where a message is dropped. It has no judge, since nothing is checked but that messages decode; no parts; and no look-up.
+//! Only this format has:
+//! - the dialects: `layout/`, the base of `draft` and `encode` (those of the draft) and of `autobase/` (that of
+//!   the npm package)
+//! - `message`, one of any dialect in its frame, and `single`, one without a frame
+//! - `ahead` and `pieces`, messages that are larger than a window, and the frames after a corrupt one
+//! - `keys`, `late_keys` and `resolved`, keys of other messages
+//! - `renumber`, numbers that change when a message is dropped
+//!
+//! It has no judge, because the only check is that messages decode. It has no parts and no look-up by an index.
 
 mod ahead;
 mod autobase;
@@ -41,7 +46,7 @@ use crate::engine::settings::{APPENDS, FormatOption, OptionKind, ZERO_TORN_TAIL}
 use crate::engine::{Dialect, Format};
 use crate::record::Checked;
 
-/// How messages are laid out, which the bytes do not tell.
+/// The dialect, which the bytes do not state.
 const DIALECT: FormatOption = FormatOption {
     name: "dialect",
     kind: OptionKind::Name(Dialect::NAMES),

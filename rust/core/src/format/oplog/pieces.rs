@@ -1,4 +1,4 @@
-//! A message that is read in pieces, where it is too large to be trusted with memory.
+//! Reads a message in pieces, if it is too large to allocate memory for.
 
 use super::layout::compact::{Bytes, Reader};
 use crate::bug::OrBug;
@@ -7,18 +7,18 @@ use crate::error::Result;
 use crate::limits::LIMITS;
 use crate::source::{Source, Window};
 
-/// The bytes of a source from an offset on, through a window that is kept between two messages, so that short messages one
-/// behind the other are read once.
+/// The bytes of a source from an offset on, through a window that is reused, so that adjacent short messages are
+/// read once.
 pub(super) struct Pieces<'a> {
     pub(super) source: &'a dyn Source,
     pub(super) options: &'a Options,
     pub(super) window: &'a mut Window,
-    /// Where the message begins, in bytes from the start of the file.
+    /// Where the message begins, in bytes from the beginning of the file.
     pub(super) start: u64,
 }
 
 impl<'a> Pieces<'a> {
-    /// Reads the message of `len` bytes that begins there. They are all in the source.
+    /// A reader of the message of `len` bytes that begins there. The source must have all of them.
     pub(super) const fn reader(self, len: u64) -> Reader<Pieces<'a>> {
         Reader::new(self, 0, len)
     }

@@ -1,5 +1,5 @@
-//! Numbers of messages within messages: where a message is dropped, the later ones get smaller numbers, and whatever counts by
-//! numbers has to follow.
+//! Renumbers messages: if a message is dropped, later ones get smaller numbers, and numbers that refer to them
+//! must follow.
 //!
 //! | dialect | what counts messages |
 //! |---|---|
@@ -7,19 +7,19 @@
 //! | `draft-1.1` | `seq` of each clock entry: the message that declares a key |
 //! | `autobase` | each checkpointer and pointer: so many messages back; `batch`: so many messages on, this one among them |
 //!
-//! Lengths in clocks, heads and checkpoints, and blocks in traces, count what is in other oplogs and in views: they stay.
+//! Lengths in clocks, heads and checkpoints, and blocks in traces, count other oplogs and views. They stay.
 
 use super::layout::compact::{Bytes, Counted, Counts, Run, put_uint};
 use super::pieces::Pieces;
 use crate::engine::Dialect;
 use crate::error::Result;
 
-/// The numbers of the messages that are dropped, ascending: 8 bytes of memory each.
+/// The numbers of the dropped messages, ascending: 8 bytes of memory each.
 #[derive(Debug, Default)]
 pub(super) struct Dropped(Vec<u64>);
 
 impl Dropped {
-    /// Adds one behind all others.
+    /// Adds one after all others.
     pub(super) fn push(&mut self, seq: u64) {
         self.0.push(seq);
     }
@@ -28,7 +28,7 @@ impl Dropped {
         self.0.is_empty()
     }
 
-    /// How many are in front of message `seq`.
+    /// How many are before message `seq`.
     fn before(&self, seq: u64) -> u64 {
         self.0.partition_point(|own| *own < seq) as u64
     }
@@ -37,23 +37,23 @@ impl Dropped {
         self.0.binary_search(&seq).is_ok()
     }
 
-    /// The first from message `first` through message `last`.
+    /// The first one from message `first` through message `last`.
     fn within(&self, first: u64, last: u64) -> Option<u64> {
         let next = self.0.partition_point(|own| *own < first);
         self.0.get(next).copied().filter(|own| *own <= last)
     }
 }
 
-/// A number of a message that another takes the place of. It is smaller, and so takes no more bytes.
+/// A number to be replaced. The new one is smaller, and so takes no more bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Edit {
-    /// Where it stands, counted from the message's beginning.
+    /// Where it is, relative to the beginning of the message.
     pub(super) run: Run,
     value: u64,
 }
 
 impl Edit {
-    /// The bytes of the new one: as few as it needs.
+    /// The bytes of the new number, in its shortest form.
     pub(super) fn bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         put_uint(&mut bytes, self.value);
@@ -66,21 +66,21 @@ impl Edit {
     }
 }
 
-/// A message that is being read, and what has to change in it.
+/// A message that is being read, and the changes that it needs.
 pub(super) struct Renumbering<'a> {
     pub(super) pieces: Pieces<'a>,
     pub(super) dropped: &'a Dropped,
     pub(super) dialect: Dialect,
     /// The message's own number.
     pub(super) seq: u64,
-    /// What was found so far, in the order of the message: 32 bytes of memory each.
+    /// The changes found so far, in the order of the message: 32 bytes of memory each.
     pub(super) edits: &'a mut Vec<Edit>,
-    /// The first number that cannot follow, and why.
+    /// Why the first number that cannot follow cannot.
     pub(super) refusal: &'a mut Option<String>,
 }
 
 impl Renumbering<'_> {
-    /// What a number becomes, or why it cannot be told.
+    /// What a number becomes, or why that cannot be determined.
     fn follow(&self, counted: &Counted) -> std::result::Result<u64, String> {
         let Counted { what, value, .. } = *counted;
         match counted.counts {
@@ -105,7 +105,7 @@ impl Renumbering<'_> {
         }
         let Some(target) = self.seq.checked_sub(distance) else {
             return Err(format!(
-                "{what} leads {distance} messages back, in front of the first one"
+                "{what} leads {distance} messages back, before the first one"
             ));
         };
         if self.dropped.contains(target) {
@@ -116,8 +116,8 @@ impl Renumbering<'_> {
         Ok(distance - (before - self.dropped.before(target)))
     }
 
-    /// In `autobase` the last message of a batch has 1, the one in front of it 2: so many more have to follow. In the drafts a
-    /// place in a batch is that and no more, whatever becomes of the others.
+    /// In `autobase` the last message of a batch has 1, the one before it 2, so that many more must follow. In the
+    /// drafts a position in a batch does not depend on the others.
     fn batch(&self, place: u64) -> std::result::Result<u64, String> {
         let last = match self.dialect {
             Dialect::Autobase => self.seq.saturating_add(place.saturating_sub(1)),
@@ -140,7 +140,7 @@ impl Bytes for Renumbering<'_> {
     fn counted(&mut self, counted: Counted) {
         match self.follow(&counted) {
             Ok(value) if value != counted.value => {
-                // The length of a frame stands in front of what changed within.
+                // The length of a frame comes before what changed within it.
                 let behind = |edit: &Edit| edit.run.at < counted.run.at;
                 let place = self.edits.partition_point(behind);
                 let run = counted.run;

@@ -1,4 +1,4 @@
-//! What the references of a step's messages lead to, where the keys are not all in memory.
+//! The keys that a step's references resolve to, if the keys are not all in memory.
 
 use super::draft::Reference;
 use super::keys::KeyTable;
@@ -7,18 +7,18 @@ use super::message::Record;
 use crate::bug::OrBug;
 use crate::error::Error;
 
-/// The keys that the clock entries of several messages lead to, one message's behind the other's.
+/// The keys that the clock entries of several messages resolve to, concatenated.
 #[derive(Debug, Default)]
 pub(super) struct Resolved {
     keys: Vec<Option<Key>>,
-    /// Where each message's begin.
+    /// Where each message's keys begin.
     starts: Vec<usize>,
-    /// Why they could not all be had.
+    /// Why some could not be read, if so.
     pub(super) failure: Option<Error>,
 }
 
 impl Resolved {
-    /// Of these messages, whose bytes `body` gives.
+    /// Resolves the references of these messages. `body` returns a message's bytes.
     pub(super) fn of<'a>(
         records: &[Record],
         table: &KeyTable,
@@ -52,7 +52,7 @@ impl Resolved {
         Ok(())
     }
 
-    /// Those of the message at this place.
+    /// The keys of the message in this row.
     pub(super) fn row(&self, row: usize) -> &[Option<Key>] {
         let start = self.starts.get(row);
         let keys = start.and_then(|start| self.keys.get(*start..));

@@ -20,15 +20,15 @@ use crate::record::{Rows, Value};
 use crate::saturating::saturating_usize;
 use crate::source::Source;
 
-/// A message that is too large to be kept for nothing, in a walk that does not want values: what it has beside its value is
-/// read when somebody asks for it.
+/// A message that is too large to keep unless it is needed, in a walk without values. Its other fields are read on
+/// first use.
 pub(super) struct Large {
     source: Arc<dyn Source>,
     record: Record,
     /// How many bytes may be read then.
     limit: u64,
     loaded: OnceLock<Result<Vec<u8>>>,
-    /// It does not decode any more: the file has changed.
+    /// Set if it no longer decodes, because the file has changed.
     changed: OnceLock<()>,
 }
 
@@ -50,7 +50,7 @@ impl Large {
         Some(Body::without(bytes, cut))
     }
 
-    /// All but the value.
+    /// Reads everything except the value.
     fn load(&self, cut: Run) -> Result<Vec<u8>> {
         let (front, back) = (cut.at, self.record.len.saturating_sub(cut.end()));
         let needed = front.saturating_add(back);
@@ -76,7 +76,7 @@ impl Large {
         Ok(bytes)
     }
 
-    /// Why fields could not be given out, if that was so.
+    /// Why fields could not be read, if so.
     pub(super) fn into_failure(self) -> Option<Error> {
         if self.changed.get().is_some() {
             return Some(changed(&*self.source, self.record.position));
@@ -94,11 +94,11 @@ pub(super) fn changed(source: &dyn Source, position: u64) -> Error {
 pub(super) enum Bodies<'a> {
     /// In memory, from this offset of the file on.
     From(u64, &'a [u8]),
-    /// In the file, there being one message only.
+    /// In the file. There is one message only.
     Large(&'a Large),
 }
 
-/// A message in bytes that begin at the offset `base` of the file.
+/// The body of a message. `bytes` begin at the offset `base` of the file.
 fn body_in<'a>(base: u64, bytes: &'a [u8], record: &Record) -> Body<'a> {
     let start = record.start().checked_sub(base);
     let rest = start.and_then(|start| bytes.get(saturating_usize(start)..));
@@ -113,7 +113,7 @@ pub(super) struct OplogRows<'a> {
     /// Whether values are wanted.
     pub(super) values: bool,
     pub(super) keys: &'a KeyTable,
-    /// What references lead to, once it is asked for and if the keys are not all in memory.
+    /// What references resolve to. Computed on first use, if the keys are not all in memory.
     pub(super) resolved: &'a OnceLock<Resolved>,
 }
 
@@ -126,7 +126,7 @@ impl<'a> OplogRows<'a> {
         &self.records[row]
     }
 
-    /// What the clock entries of a row lead to, if the keys are not all in memory.
+    /// The keys of a row's clock entries, if the keys are not all in memory.
     fn resolved_of(&self, row: usize, column: usize) -> Option<&'a [Option<Key>]> {
         if self.keys.is_in_memory() || column != CLOCK {
             return None;
@@ -190,7 +190,7 @@ impl Rows for OplogRows<'_> {
         match (field, self.bodies) {
             (Ok(value), _) => value,
             (Err(_), Bodies::Large(large)) => {
-                // The walk's next step says so.
+                // The walk's next step reports it.
                 let _ = large.changed.set(());
                 Value::Null
             }

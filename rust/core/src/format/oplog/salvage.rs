@@ -1,5 +1,5 @@
-//! The good messages of a damaged oplog, one behind the other. Where one is lost that others follow, those get other numbers,
-//! which is done only if it is asked for, and only if all that counts by them can follow.
+//! Salvages the good messages of a damaged oplog. If one is lost before others, those get other numbers. This is
+//! done only on request, and only if all numbers that refer to them can follow.
 
 use super::layout::compact::{Reader, Stop, put_uint};
 use super::message::{Message, Record};
@@ -32,7 +32,7 @@ pub(super) fn salvage(salvage: &mut Salvage<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The messages that are lost though others follow, by their numbers.
+/// The numbers of the messages that are lost although others follow.
 fn find_dropped(salvage: &mut Salvage<'_>) -> Result<Dropped> {
     let mut walk = OplogWalk::open(salvage.source(), salvage.options(), Start::Beginning)?;
     let (mut dropped, mut seq, mut last) = (Dropped::default(), 0_u64, None::<Span>);
@@ -58,7 +58,7 @@ fn find_dropped(salvage: &mut Salvage<'_>) -> Result<Dropped> {
     }
     match dangling.filter(|_| !dropped.is_empty()) {
         Some((seq, at)) => Err(Error::Usage(format!(
-            "{}: message {seq} at offset {at} cannot be renumbered: its clock refers to a key that is not there, and what it meant could not be told any more. Nothing was written",
+            "{}: message {seq} at offset {at} cannot be renumbered: its clock refers to a key that is missing, and renumbering would lose what it referred to. Nothing was written",
             name(salvage)
         ))),
         None => Ok(dropped),
@@ -68,7 +68,7 @@ fn find_dropped(salvage: &mut Salvage<'_>) -> Result<Dropped> {
 fn refuse_dropping(salvage: &Salvage<'_>, seq: u64, lost: &Span) -> Error {
     let cause = lost.cause.map_or("damaged", Cause::as_str);
     Error::Usage(format!(
-        "{}: message {seq} at offset {} is damaged ({cause}), and sound messages follow: without it they would have other numbers than their references say. Nothing was written. renumber (--renumber) drops it and rewrites those references",
+        "{}: message {seq} at offset {} is damaged ({cause}), and sound messages follow: without it their numbers would differ from what their references say. Nothing was written. renumber (--renumber) drops it and rewrites those references",
         name(salvage),
         lost.start
     ))
@@ -78,7 +78,7 @@ fn name(salvage: &Salvage<'_>) -> String {
     error::name(&salvage.source().path().map(Into::into))
 }
 
-/// What has to change in a message so that it means what it did.
+/// The changes that a message needs so that it means what it did.
 fn edits(
     salvage: &Salvage<'_>,
     record: &Record,
@@ -104,7 +104,7 @@ fn edits(
     match Message::read(&mut Reader::new(bytes, 0, record.len), options.dialect) {
         Ok(_) => {}
         Err(Stop::Error(error)) => return Err(*error),
-        // It has been decoded before.
+        // It decoded before, so the file has changed.
         Err(Stop::Fault(_)) => return Err(changed(&*source, record.position)),
     }
     match refusal {
@@ -117,7 +117,7 @@ fn edits(
     }
 }
 
-/// A message with the length in front of it.
+/// Writes a message with its length before it.
 fn put_message(salvage: &mut Salvage<'_>, record: &Record, edits: &[Edit]) -> Result<()> {
     let saved: u64 = edits.iter().map(Edit::saved).sum();
     if edits.is_empty() {

@@ -16,7 +16,7 @@ use crate::error::{Damage, Error, Result};
 use crate::own::Own;
 use crate::record::{Found, Rows, Value};
 
-/// One message that decodes, over its bytes.
+/// One message that decodes, and its bytes.
 pub struct Single<B> {
     bytes: B,
     record: Record,
@@ -38,13 +38,14 @@ impl<B: AsRef<[u8]> + Send> Found for Single<B> {
     }
 }
 
-/// Decodes a message that stands alone, without the length that frames it in a file. `seq` is its sequence number, if that is
-/// known: it becomes the column `seq`, and a message of `draft-1.1` can then refer to its own keys. References to other
-/// messages' keys, without it all of them, lead nowhere: the key is null, and the row has a
-/// [cause](Rows::cause).
+/// Decodes a single message, without the length that frames it in a file.
+///
+/// `seq` is its sequence number, if known. It becomes the column `seq`, and a message of `draft-1.1` can then
+/// refer to its own keys. References to other messages' keys (without `seq`: all references) are dangling: the key
+/// is null, and the row has a [cause](Rows::cause).
 ///
 /// # Errors
-/// [`Error::Damage`] where the bytes are no message of this dialect, with the offset within the message.
+/// [`Error::Damage`] if the bytes are not a message of this dialect, with the offset within the message.
 pub fn decode_message<B: AsRef<[u8]> + Send>(
     bytes: B,
     dialect: Dialect,
@@ -61,14 +62,14 @@ pub fn decode_message<B: AsRef<[u8]> + Send>(
     })
 }
 
-/// Encodes a message that stands alone, without the length that frames it in a file: a value for each of the dialect's
-/// columns, as [`Writer::write`](crate::format::Writer::write) takes them.
+/// Encodes a single message, without the length that frames it in a file. Takes a value for each of the dialect's
+/// columns, as [`Writer::write`](crate::format::Writer::write) does.
 ///
-/// In `draft-1.1`, `seq` is needed where the message refers to its own keys. Clock entries that give `seq` and `offset` of
-/// another message are written so, as nothing is known of that message here. In `autobase` version 2 is written.
+/// In `draft-1.1`, `seq` is needed if the message refers to its own keys. Clock entries that give `seq` and
+/// `offset` of another message are written unchecked. In `autobase` version 2 is written.
 ///
 /// # Errors
-/// [`Error::Usage`] for what the dialect cannot hold.
+/// [`Error::Usage`] for values that the dialect cannot represent.
 pub fn encode_message(fields: &[Value<'_>], dialect: Dialect) -> Result<Vec<u8>> {
     let mut out = Vec::new();
     let seq = fields.first().map_or(Ok(None), fields::seq)?;
@@ -85,12 +86,12 @@ pub fn encode_message(fields: &[Value<'_>], dialect: Dialect) -> Result<Vec<u8>>
     Ok(out)
 }
 
-/// The part of a message that is never encrypted, and the rest as it is.
+/// The part of a message that is never encrypted, and the rest undecoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct System<'a> {
     /// The layout's version.
     pub version: u64,
-    /// How many messages ago there was a checkpoint; 0 where it is in this one.
+    /// How many messages back the checkpoint is. 0 if it is in this one.
     pub checkpointer: u64,
     /// The checkpoint's tree hash and length.
     pub checkpoint: Option<(&'a [u8], u64)>,
@@ -98,11 +99,11 @@ pub struct System<'a> {
     pub node: &'a [u8],
 }
 
-/// Decodes the System part of a message that stands alone, and leaves Node as it is.
+/// Decodes the System part of a single message, and leaves Node undecoded.
 ///
 /// # Errors
-/// [`Error::Damage`] where the bytes end before System does, with the offset within the message; [`Error::Usage`] for the
-/// dialect `autobase`, whose version 2 has Node first.
+/// [`Error::Damage`] if the bytes end before System does, with the offset within the message. [`Error::Usage`] for
+/// the dialect `autobase`, whose version 2 has Node first.
 pub fn decode_system(bytes: &[u8], dialect: Dialect) -> Result<System<'_>> {
     if dialect == Dialect::Autobase {
         return Err(Error::Usage(

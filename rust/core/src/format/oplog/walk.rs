@@ -1,4 +1,5 @@
-//! The walk: hop from buffer to buffer, decode each, and where one does not decode, go on only if the framing proves itself.
+//! The walk: hops from buffer to buffer and decodes each. After one that does not decode, continues only if the
+//! framing proves itself.
 
 use std::sync::{Arc, OnceLock};
 
@@ -18,18 +19,19 @@ use crate::record::Checked;
 use crate::saturating::saturating_usize;
 use crate::source::{Source, Window};
 
-/// What a [`Carry`] holds. It grows with the keys of a `draft-1.1` oplog, since any later message may refer to them.
+/// The state in a [`Carry`]. It grows with the keys of a `draft-1.1` oplog, because any later message may refer to
+/// them.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct State<K = KeyTable> {
     /// The offset of the next buffer.
     pub(super) at: u64,
     /// The next message's sequence number.
     pub(super) seq: u64,
-    /// The offset up to which the lengths are known to lead from one buffer to the next, none of them 0.
+    /// The offset up to which the lengths are proven to lead from one buffer to the next, none of them 0.
     pub(super) chain_end: u64,
     /// The keys declared so far.
     pub(super) keys: K,
-    /// Damage up to `at` that might still grow.
+    /// Damage up to `at` that may still grow.
     held: Option<Span>,
 }
 
@@ -38,14 +40,14 @@ pub(super) struct OplogScan {
     pub(super) options: Options,
     pub(super) state: State,
     pub(super) window: Window,
-    /// For looking ahead, so that the window stays where it is.
+    /// For reading ahead, so that the window stays where it is.
     pub(super) search: Window,
     tiling: Tiling,
     pub(super) records: Vec<Record>,
-    /// The offset of the first byte of the window that `records` lie in.
+    /// The offset of the first byte of the window that contains `records`.
     base: u64,
     pub(super) large: Option<Large>,
-    /// What the references of `records` lead to, if somebody asked.
+    /// What the references of `records` resolve to. Computed on first use.
     resolved: OnceLock<Resolved>,
     spans: Vec<Span>,
 }
@@ -67,7 +69,7 @@ impl OplogScan {
     fn new(source: Arc<dyn Source>, options: &Options, start: Start<'_>) -> Result<Self> {
         let state = match start {
             Start::Carry(carry) => carry.state("an oplog")?,
-            // A part of an oplog is all of it.
+            // An oplog has one part, the whole.
             Start::Beginning | Start::Offset(_) | Start::Part(_) => State::default(),
         };
         check_start(state.at, &*source)?;
@@ -90,8 +92,8 @@ impl OplogScan {
         }
     }
 
-    /// Goes on where a message begins. Its sequence number, and the keys that it may refer to, are known only by the messages
-    /// in front of it, so those are read.
+    /// Continues where a message begins. Its sequence number, and the keys that it may refer to, depend on the
+    /// messages before it, so those are read.
     fn skip_to(mut self, offset: u64) -> Result<Self> {
         let lenient = self.options.clone().strict(false).values(false);
         let asked = std::mem::replace(&mut self.options, lenient);
@@ -121,7 +123,7 @@ impl OplogScan {
         self.resolved = OnceLock::new();
     }
 
-    /// Goes on until something is found, in front of `limit` if not to the end.
+    /// Advances until something is found, or up to `limit`.
     fn advance_until(&mut self, limit: u64) -> Result<Advance> {
         let (at, len) = (self.state.at, self.source.len());
         if at >= len {
@@ -149,7 +151,7 @@ impl OplogScan {
             }
         };
         if !self.records.is_empty() {
-            // What stands here is met again, when what is good in front of it has been handed out.
+            // The next step meets this again, after the good messages before it are emitted.
             return Ok(Advance::Full);
         }
         match first {
@@ -159,7 +161,7 @@ impl OplogScan {
         }
     }
 
-    /// The next message, if it is whole in the window.
+    /// The next message, if it lies whole in the window.
     fn next_in_window(&self) -> std::result::Result<Option<Record>, Stop> {
         let at = self.state.at;
         let bytes = self.window.bytes(&*self.source, at);
@@ -176,7 +178,7 @@ impl OplogScan {
         Ok(Some(record))
     }
 
-    /// Takes in a message that decodes and is in the window. Gives what the advance has come to where it ends there.
+    /// Commits a message that decodes and is in the window. Returns how the advance ends, if it ends there.
     fn commit(&mut self, record: Record) -> Result<Option<Advance>> {
         let total = record.end() - record.position;
         let too_large = self.options.values && total > self.options.record_bytes;
@@ -200,7 +202,7 @@ impl OplogScan {
         Ok(None)
     }
 
-    /// Takes in a message whose keys are in the table.
+    /// Commits a message whose keys are in the table.
     pub(super) fn take(&mut self, record: Record) {
         self.cover(record.end(), Kind::Record, record.cause());
         self.state.seq += 1;
@@ -219,7 +221,7 @@ impl OplogScan {
         }
     }
 
-    /// What stands here is no whole buffer, or is one larger than the window.
+    /// Handles what is not a buffer that fits into the window.
     fn advance_singly(&mut self) -> Result<Advance> {
         let (at, len) = (self.state.at, self.source.len());
         let available = len - at;
@@ -227,12 +229,12 @@ impl OplogScan {
             Frame::Truncated { needed } => self.torn(Finding::Truncated { needed, available }),
             Frame::TooLong { needed } => self.torn(Finding::TooLong { needed, available }),
             Frame::Whole { head, len } => self.advance_large(head, len),
-            // The window holds the longest length there is, or the file's end.
+            // The window holds the longest length, or the end of the file.
             Frame::NeedMore => Err(changed(&*self.source, at)),
         }
     }
 
-    /// The file ends inside the buffer that begins here.
+    /// Handles a file that ends inside the buffer that begins here.
     fn torn(&mut self, finding: Finding) -> Result<Advance> {
         if self.options.eof == Eof::Growing {
             return Ok(Advance::Wait);
@@ -245,7 +247,7 @@ impl OplogScan {
         Ok(Advance::On)
     }
 
-    /// The buffer that begins here is whole and does not decode.
+    /// Handles a whole buffer that does not decode.
     pub(super) fn corrupt(&mut self, fault: Fault) -> Result<Advance> {
         let growing = self.options.eof == Eof::Growing;
         if self.options.strict && !growing {

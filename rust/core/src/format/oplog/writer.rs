@@ -1,4 +1,4 @@
-//! Appending to a new or an existing oplog.
+//! Appends to a new or an existing oplog.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -19,15 +19,15 @@ use crate::output::Appender;
 use crate::record::{Column, RecordId, Value};
 use crate::source::Source;
 
-/// How much room for encoding is kept from one message to the next, in bytes.
+/// How much of the encoding buffer is reused for the next message, in bytes.
 const KEPT_BYTES: usize = 1 << 20;
 
-/// Appends messages to an oplog. Two writers of one file keep each other out (by an advisory lock, on Unix).
+/// Appends messages to an oplog. An advisory lock (on Unix) excludes a second writer of the same file.
 ///
 /// Messages are buffered: [`flush`](engine::Writer::flush) hands them to the operating system,
 /// [`sync`](engine::Writer::sync) to the disk. Dropping a writer flushes it without reporting errors.
 ///
-/// In `draft-1.1` a writer keeps every key of the file in memory, with the place where it was declared first.
+/// In `draft-1.1` a writer keeps every key of the file in memory, with the position of its first declaration.
 #[derive(Debug)]
 pub struct Writer {
     out: Appender,
@@ -36,18 +36,18 @@ pub struct Writer {
     seq: u64,
     /// Where each key was declared first.
     declared: HashMap<Key, (u64, u64)>,
-    /// The message being encoded: nothing of it is in the file until all of it is right.
+    /// The message being encoded. It goes to the file only when it is complete.
     message: Vec<u8>,
     found: Summary,
 }
 
 impl Writer {
-    /// Opens an oplog for appending. An existing one is walked first.
+    /// Opens an oplog for appending. Walks an existing one first.
     ///
     /// # Errors
-    /// [`Error::Io`] where the file exists without [`IfExists::Append`](crate::format::IfExists::Append), is being written to by another
-    /// writer, or cannot be opened; [`Error::Damage`] where an existing file ends in damage (a torn tail only without
-    /// `zero_torn_tail`, which cuts it off).
+    /// [`Error::Io`] if the file exists without [`IfExists::Append`](crate::format::IfExists::Append), is open in
+    /// another writer, or cannot be opened. [`Error::Damage`] if an existing file ends in damage (for a torn tail:
+    /// only without `zero_torn_tail`, which cuts it off).
     pub fn open(path: &Path, options: &WriteOptions) -> Result<Self> {
         options.check(&FORMAT)?;
         let mut writer = Self {
@@ -63,7 +63,7 @@ impl Writer {
         Ok(writer)
     }
 
-    /// Walks what is there, to find the next sequence number, the keys, and where to go on.
+    /// Walks the existing messages, to find the next sequence number, the keys, and where to append.
     fn find_end(&mut self, options: &WriteOptions) -> Result<()> {
         let source = Arc::new(self.out.source()?);
         let lenient = append::reading(options);
@@ -87,11 +87,11 @@ impl Writer {
         Err(append::refusal(&self.out, walk))
     }
 
-    /// Appends a message: a value for each column of the dialect. Gives its sequence number.
+    /// Appends a message, a value for each column of the dialect. Returns its sequence number.
     ///
     /// # Errors
-    /// [`Error::Usage`] for a message that the dialect cannot hold, or a `seq` that is not the next: nothing is appended.
-    /// [`Error::Io`] where a full buffer could not be written: the message itself is appended to the buffer.
+    /// [`Error::Usage`] for a message that the dialect cannot represent, or a `seq` that is not the next. Nothing
+    /// is appended then. [`Error::Io`] if a full buffer could not be written. The message is in the buffer then.
     pub fn append(&mut self, fields: &[Value<'_>]) -> Result<u64> {
         self.out.check_synced()?;
         let seq = self.seq;

@@ -1,4 +1,4 @@
-//! What a record has to be: each check in one function, in their order, with the numbers that an error needs.
+//! The rules for a record: one function for each check, in their order, with the numbers that an error needs.
 
 use super::BODY_BYTES;
 use super::layout::{HASHED_HEADER_BYTES, HEADER_BYTES, Header};
@@ -8,14 +8,14 @@ use crate::limits::LIMITS;
 use crate::saturating::saturating_usize;
 use crate::source::{Source, Window};
 
-/// What stands where a record should begin, by its length.
+/// The bytes where a record should begin, judged by their length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Structure {
     /// A record that lies within the file.
     Record(Header),
-    /// Something that does not.
+    /// No record lies within the file here.
     Bad(Fault),
-    /// The header reaches beyond the bytes at hand, though not beyond the file.
+    /// The header extends past the available bytes, but not past the end of the file.
     NeedMore,
 }
 
@@ -32,13 +32,13 @@ impl Structure {
 /// What is wrong with a record: the first check that fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// The header reaches beyond the file.
+    /// The header extends past the end of the file.
     Truncated { available: u64 },
-    /// The body reaches beyond the file.
+    /// The body extends past the end of the file.
     TooLong { needed: u64, available: u64 },
-    /// The body is larger than bodies may be.
+    /// The body is larger than allowed.
     TooLarge { needed: u64, allowed: u64 },
-    /// The checksum is another one. `hashed` is what it took to find out, in bytes.
+    /// The checksum does not match. `hashed` is how many bytes were hashed to find it.
     Checksum {
         stored: u32,
         computed: u32,
@@ -47,7 +47,7 @@ pub(super) enum Fault {
 }
 
 impl Fault {
-    /// What an error says of it.
+    /// The text and numbers of the error.
     pub(super) fn finding(self) -> Finding {
         match self {
             Self::Truncated { available } => Finding::Truncated {
@@ -74,8 +74,8 @@ pub(super) fn allowed(options: &Options) -> u64 {
     HEADER_BYTES as u64 + options.bytes(&BODY_BYTES)
 }
 
-/// The first three checks: the record that `bytes` begin with has no more bytes than are allowed, and lies within the file, which
-/// has `left` bytes from there on, `bytes` among them.
+/// The first three checks: the record that begins `bytes` is at most as long as allowed, and lies within the file.
+/// `left` is the file's length from there on, `bytes` included.
 pub(super) fn structure(bytes: &[u8], left: u64, allowed: u64) -> Structure {
     match Header::parse(bytes) {
         Some(header) if header.total() > allowed => Structure::Bad(Fault::TooLarge {
@@ -104,7 +104,7 @@ pub(super) const fn checksum(header: &Header, computed: u32) -> std::result::Res
     }
 }
 
-/// The CRC-32 of the record of this header that `bytes` begin with; `None` where it is not whole.
+/// The CRC-32 of this header's record, which begins `bytes`. `None` if it is incomplete.
 pub(super) fn crc_in(bytes: &[u8], header: &Header) -> Option<u32> {
     let mut crc = crc32fast::Hasher::new();
     crc.update(bytes.get(..HASHED_HEADER_BYTES)?);
@@ -112,7 +112,7 @@ pub(super) fn crc_in(bytes: &[u8], header: &Header) -> Option<u32> {
     Some(crc.finalize())
 }
 
-/// The CRC-32 of the record of this header at `at`, read in pieces: a length that lies costs no memory.
+/// The CRC-32 of this header's record at `at`, read in pieces: a false length costs no memory.
 pub(super) fn crc_of(
     source: &dyn Source,
     options: &Options,
@@ -132,7 +132,7 @@ pub(super) fn crc_of(
     Ok(crc.finalize())
 }
 
-/// Whether a file begins with a record that is right.
+/// Whether a file begins with a verified record.
 pub(super) fn first_is_sound(source: &dyn Source, options: &Options) -> Result<bool> {
     let mut window = Window::default();
     let front = saturating_usize(source.len()).min(HEADER_BYTES);

@@ -1,11 +1,11 @@
-//! A record's bytes: where its fields are, and how they are written. What they have to be, `judge` says.
+//! The bytes of a record: where its fields are, and how they are written. `judge` says which values are valid.
 
 use crate::cursor::{Cursor, fields};
 use crate::error::{Error, Result};
 
-/// The fields before the body, the checksum among them.
+/// The fields before the body, including the checksum.
 pub(super) const HEADER_BYTES: usize = HASHED_HEADER_BYTES + CHECKSUM_BYTES;
-/// Those that the checksum is of.
+/// The fields that the checksum covers.
 pub(super) const HASHED_HEADER_BYTES: usize = 4 + 8 + 2 + 8 + 1;
 const CHECKSUM_BYTES: usize = 4;
 
@@ -22,7 +22,7 @@ pub(super) struct Header {
 }
 
 impl Header {
-    /// The header that `bytes` begin with, if it is whole.
+    /// Parses the header that begins `bytes`, if it is complete.
     pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
         let mut cursor = Cursor::new(bytes);
         let (length, time, shard, sequence, level, checksum) =
@@ -37,20 +37,20 @@ impl Header {
         })
     }
 
-    /// The whole record, in bytes.
+    /// The length of the whole record in bytes.
     pub(super) const fn total(&self) -> u64 {
         HEADER_BYTES as u64 + self.length as u64
     }
 }
 
-/// Appends one record to `out`. `header` has the values of its fields but for length and checksum.
+/// Appends one record to `out`. `header` has the values of all fields except length and checksum.
 ///
 /// # Errors
-/// [`Error::Usage`] for a body that is too long; `out` is then as it was.
+/// [`Error::Usage`] for a body that is too long. `out` is then unchanged.
 pub(super) fn encode(out: &mut Vec<u8>, header: &Header, body: &[u8]) -> Result<()> {
     let length = u32::try_from(body.len()).map_err(|_| {
         Error::Usage(format!(
-            "the value has {} bytes: a record holds at most {}",
+            "the value has {} bytes: at most {} fit into a record",
             body.len(),
             u32::MAX
         ))

@@ -1,15 +1,16 @@
-//! A sixth format, which is not shipped: what `docs/adding-a-format.md` is about. The feature `example-format`.
+//! A sixth format, which is not shipped: the example of `docs/adding-a-format.md`. It needs the feature
+//! `example-format`.
 //!
 //! ```text
 //! file:    record*
 //! record:  length u32 ‖ time i64 ‖ shard u16 ‖ sequence u64 ‖ level u8 ‖ checksum u32 ‖ body
 //! ```
-//! Integers are big-endian. `length` is that of the body in bytes, `time` is microseconds since 1970-01-01 UTC, and the checksum
-//! is the CRC-32 (ISO-HDLC) of the fields before it and of the body. Files are appended to. A record is found by its shard and
-//! sequence; nothing has to ascend.
+//! Integers are big-endian. `length` is the length of the body in bytes, `time` is microseconds since 1970-01-01
+//! UTC, and the checksum is the CRC-32 (ISO-HDLC) of the fields before it and of the body. Files are appended to.
+//! A record is identified by its shard and sequence. Nothing has to ascend.
 //!
-//! `layout` has the fields, `judge` the checks in their order, `walk` the scan and `resync` the search for the end of damage;
-//! `rows` gives records as columns, `writer` appends, and `suspects` is what `verify` explains damage by.
+//! `layout` has the fields, `judge` the checks in their order, `walk` the scan and `resync` the search for the end
+//! of damage. `rows` turns records into columns, `writer` appends, and `suspects` explains damage to `verify`.
 
 mod judge;
 mod layout;
@@ -27,7 +28,7 @@ use crate::engine::settings::{APPENDS, FormatOption, ZERO_TORN_TAIL};
 use crate::engine::{Format, Likelihood, Start};
 use crate::record::{Checked, Column, ColumnKind};
 
-/// The largest body: a length has nothing else by which a lie shows before all of the body is read.
+/// The maximum body. Without it a false length shows only after the whole body is read.
 const BODY_BYTES: FormatOption = FormatOption::bytes(
     "body_bytes",
     u32::MAX as u64,
@@ -49,7 +50,7 @@ pub(crate) static FORMAT: Format = Format {
     columns: |_| COLUMNS,
     detect: |source, options| {
         Ok(match judge::first_is_sound(source, options)? {
-            true => Likelihood::Certain("the first record's CRC-32 is right".to_owned()),
+            true => Likelihood::Certain("the first record's CRC-32 matches".to_owned()),
             false => Likelihood::No,
         })
     },
@@ -69,7 +70,7 @@ pub(crate) static FORMAT: Format = Format {
     },
 };
 
-/// What records have.
+/// The columns of a record.
 const COLUMNS: &[Column] = &[
     Column::new("timestamp", ColumnKind::Timestamp),
     Column::new("shard", ColumnKind::Int64),

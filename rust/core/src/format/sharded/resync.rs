@@ -1,4 +1,4 @@
-//! Finding where damage ends.
+//! Finds where damage ends.
 
 use super::judge::{checksum, crc_in, crc_of, structure};
 use super::layout::{HEADER_BYTES, Header};
@@ -11,7 +11,7 @@ use crate::source::{Source, Window};
 /// Where damage ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// Before a record that is right.
+    /// Before a verified record.
     Followed(u64),
     /// At the end of the file.
     Nothing,
@@ -19,7 +19,7 @@ pub(super) enum End {
     Limit(u64),
 }
 
-/// The windows of a search, which leave the scan's own where it is.
+/// The windows of a search, which leave the scan's own window where it is.
 #[derive(Default)]
 pub(super) struct Search {
     probe: Window,
@@ -38,8 +38,8 @@ pub(super) struct Resync<'a> {
 }
 
 impl Resync<'_> {
-    /// Where the damage at `start` ends. Its own length is believed first: what looks like a record within its body is not
-    /// taken for one, if the length leads to a record that is right or to the end of the file.
+    /// Where the damage at `start` ends. Its own length is tried first. If that leads to a verified record or to
+    /// the end of the file, bytes within its body that look like a record are not taken for one.
     pub(super) fn end(&mut self, start: u64) -> Result<End> {
         let len = self.source.len();
         if let Some(header) = self.header_at(start)? {
@@ -81,7 +81,7 @@ impl Resync<'_> {
         Ok(End::Nothing)
     }
 
-    /// Whether the record of this header is right; `None` where the search budget does not allow to tell.
+    /// Whether this header's record is verified. `None` if the search budget does not allow hashing it.
     fn is_right(&mut self, at: u64, header: &Header) -> Result<Option<bool>> {
         let len = self.source.len();
         let (source, looks, allowed) = (self.source, &mut self.search.looks, self.allowed);
@@ -120,7 +120,7 @@ impl Resync<'_> {
     }
 }
 
-/// The header at this offset, if its record lies within the file and has no more bytes than are allowed.
+/// The header at this offset, if its record lies within the file and is at most as long as allowed.
 fn header_at(
     source: &dyn Source,
     window: &mut Window,

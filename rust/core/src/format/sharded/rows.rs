@@ -6,7 +6,7 @@ use crate::own::Own;
 use crate::record::{Rows, Value};
 use crate::saturating::saturating_usize;
 
-/// A record that was verified, and where it begins in the file.
+/// A verified record, and where it begins in the file.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Record {
     pub(super) at: u64,
@@ -20,7 +20,7 @@ impl Record {
     }
 }
 
-/// Records, with the bytes of the file from `base` on. A record's body need not be there, where bodies are not read.
+/// Records, with the bytes of the file from `base` on. A body may be absent if bodies are not read.
 pub(crate) struct ShardedRows<'a> {
     pub(super) base: u64,
     pub(super) bytes: &'a [u8],
@@ -53,7 +53,7 @@ impl Rows for ShardedRows<'_> {
         let from = saturating_usize(record.at - self.base);
         let whole = self.bytes.get(from..);
         let whole = whole.and_then(|bytes| bytes.get(..saturating_usize(record.header.total())));
-        // A body that is not there was not asked for.
+        // An absent body was not asked for.
         whole.map_or(&[], |whole| {
             whole.get(HEADER_BYTES..).or_bug_default("a record's body")
         })

@@ -28,7 +28,7 @@ impl Suspects for ShardedSuspects {
         let mut bytes = Vec::new();
         read_piece(&*self.source, &piece, &mut bytes)?;
         let stated = Header::parse(&bytes).and_then(|header| usize::try_from(header.total()).ok());
-        // Of a record whose length does not fit only the length can be what is wrong.
+        // If a record's length does not fit, only the length can be wrong.
         let most = usize::try_from(MAX_TRIED_BYTES).unwrap_or(usize::MAX);
         let whole = stated.filter(|total| *total <= most.min(bytes.len()));
         let lengths = LENGTH_BYTES.min(bytes.len());

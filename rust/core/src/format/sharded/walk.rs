@@ -1,4 +1,4 @@
-//! The scan: from record to record, and after damage on at the next one that is right.
+//! The scan: from record to record, and after damage from the next verified one.
 
 use std::sync::Arc;
 
@@ -21,10 +21,10 @@ use crate::source::{Source, Window};
 struct State {
     /// The offset of the next record.
     at: u64,
-    /// Whether any record was right.
+    /// Whether any record was verified.
     checked: bool,
     budget: Budget,
-    /// Damage up to `at` that might still grow.
+    /// Damage up to `at` that may still grow.
     held: Option<Span>,
 }
 
@@ -63,7 +63,7 @@ impl ShardedScan {
                 at,
                 ..State::default()
             },
-            // A part is all of the file.
+            // A file has one part, the whole.
             Start::Beginning | Start::Part(_) => State::default(),
         };
         check_start(state.at, &*source)?;
@@ -81,7 +81,7 @@ impl ShardedScan {
         })
     }
 
-    /// What stands here, as far as the window has it: a record that is right, and `None` where it is not whole in the window.
+    /// The record here, if it is verified. `None` if it is not whole in the window.
     fn next_in_window(&self) -> std::result::Result<Option<Record>, Fault> {
         let at = self.state.at;
         let bytes = self.window.bytes(&*self.source, at);
@@ -96,7 +96,7 @@ impl ShardedScan {
         }
     }
 
-    /// Takes in a record that is right. Gives whether the step has to end before it.
+    /// Commits a verified record. Returns whether the step must end before it.
     fn take(&mut self, record: Record) -> Result<bool> {
         let total = record.header.total();
         if self.options.values && total > self.options.record_bytes {
@@ -116,13 +116,14 @@ impl ShardedScan {
         Ok(false)
     }
 
-    /// What stands here is not whole in the window. It is hashed in pieces first, so that a length that lies costs no memory.
+    /// Handles a record that is not whole in the window. It is hashed in pieces, so that a false length costs no
+    /// memory.
     fn advance_singly(&mut self) -> Result<Advance> {
         let (at, len) = (self.state.at, self.source.len());
         let header = match structure(self.window.bytes(&*self.source, at), len - at, self.allowed) {
             Structure::Record(header) => header,
             Structure::Bad(fault) => return self.damage(fault),
-            // The window holds a header, or the file's end.
+            // The window holds a header, or the end of the file.
             Structure::NeedMore => return Err(self.changed()),
         };
         let computed = self.crc_of(&header)?;
@@ -134,7 +135,7 @@ impl ShardedScan {
             let Ok(whole) = usize::try_from(header.total()) else {
                 return Err(self.changed());
             };
-            // What is given is what was hashed: these very bytes, once more.
+            // Loads and hashes the bytes again, so that exactly the hashed bytes are emitted.
             self.window.load(&*self.source, at, whole, whole)?;
             let again = crc_in(self.window.bytes(&*self.source, at), &header);
             if again != Some(computed) {
@@ -155,13 +156,13 @@ impl ShardedScan {
         )
     }
 
-    /// Damage begins here.
+    /// Handles damage here.
     fn damage(&mut self, fault: Fault) -> Result<Advance> {
         let is_growing = self.options.eof == Eof::Growing;
         let hashed = match fault {
             Fault::Checksum { hashed, .. } => hashed,
             Fault::TooLarge { .. } => 0,
-            // A record that is being written. What looks like one within it is its body.
+            // A record that is being written. Records within it are its body.
             _ if is_growing => return Ok(Advance::Wait),
             Fault::Truncated { .. } | Fault::TooLong { .. } => 0,
         };
@@ -194,7 +195,7 @@ impl ShardedScan {
             }
             End::Nothing => {
                 let kind = match fault {
-                    // No tail: all of it may be there.
+                    // Not a torn tail: all of it may be there.
                     Fault::TooLarge { .. } => Kind::Corrupt,
                     _ => Fate::of_tail(self.state.checked).kind(cause),
                 };
@@ -260,7 +261,7 @@ impl Scan for ShardedScan {
             }
         };
         if !self.records.is_empty() {
-            // What stands here is met again, when what is before it has been given.
+            // The next step meets this again, after the records before it are emitted.
             return Ok(Advance::Full);
         }
         match stop {

@@ -1,4 +1,4 @@
-//! Appending to a new or an existing file.
+//! Appends to a new or an existing file.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::output::Appender;
 use crate::record::{Column, RecordId, Value};
 use crate::source::Source;
 
-/// Appends records to a file. Two writers of one file keep each other out (by an advisory lock, on Unix).
+/// Appends records to a file. An advisory lock (on Unix) excludes a second writer of the same file.
 #[derive(Debug)]
 pub(crate) struct Writer {
     out: Appender,
@@ -25,12 +25,12 @@ pub(crate) struct Writer {
 }
 
 impl Writer {
-    /// Opens a file for appending. An existing one is scanned first.
+    /// Opens a file for appending. Scans an existing one first.
     ///
     /// # Errors
-    /// [`Error::Io`] where the file exists without [`IfExists::Append`](crate::format::IfExists::Append), is being written to by another writer, or
-    /// cannot be opened; [`Error::Damage`] where an existing file ends in damage (a torn tail only without
-    /// `zero_torn_tail`, which cuts it off).
+    /// [`Error::Io`] if the file exists without [`IfExists::Append`](crate::format::IfExists::Append), is open in
+    /// another writer, or cannot be opened. [`Error::Damage`] if an existing file ends in damage (for a torn tail:
+    /// only without `zero_torn_tail`, which cuts it off).
     pub(crate) fn open(path: &Path, options: &WriteOptions) -> Result<Self> {
         options.check(&FORMAT)?;
         let mut writer = Self {

@@ -1,4 +1,4 @@
-//! Messages of version 2 to bytes.
+//! Encodes messages of version 2.
 
 use super::v2;
 use crate::error::{Error, Result};
@@ -50,9 +50,7 @@ pub(in crate::format::oplog) fn encode(out: &mut Vec<u8>, fields: &[Value<'_>]) 
         Value::Null => false,
         Value::Boolean(optimistic) => *optimistic,
         _ => {
-            return Err(Error::Usage(
-                "optimistic has to be a truth value".to_owned(),
-            ));
+            return Err(Error::Usage("optimistic must be a truth value".to_owned()));
         }
     };
     let frames = [checkpoint, digest, trace].map(present);
@@ -63,7 +61,7 @@ pub(in crate::format::oplog) fn encode(out: &mut Vec<u8>, fields: &[Value<'_>]) 
     Ok(())
 }
 
-/// Appends the outer flags, and a frame for each field that is there: checkpoint, digest, trace.
+/// Appends the outer flags, and a frame for each field that is present: checkpoint, digest, trace.
 fn put_frames(
     out: &mut Vec<u8>,
     [checkpoint, digest, trace]: [Option<&Value<'_>>; 3],
@@ -93,7 +91,7 @@ const fn flag(set: bool, flag: u64) -> u64 {
     if set { flag } else { 0 }
 }
 
-/// The outer flags: those that the fields imply, and of those given the ones that are not known.
+/// The outer flags: the ones that the fields imply, and the unknown ones of those given.
 fn all_flags(given: &Value<'_>, implied: u64) -> Result<u64> {
     let given = present(given).map_or(Ok(0), |given| uint(given, "flags"))?;
     let contradicted = given & v2::KNOWN & !implied;

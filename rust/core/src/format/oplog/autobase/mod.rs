@@ -1,10 +1,10 @@
-//! Messages of the dialect `autobase`: what the npm package of that name reads and writes.
+//! Messages of the dialect `autobase`: what the npm package `autobase` reads and writes.
 //!
 //! ```text
 //! node:    heads array(key fixed32 ‖ length uint) ‖ batch uint ‖ value buffer, of length 0 where there is none
 //! message: version uint ‖ as that version has it
 //! ```
-//! Version 2 is read and written; versions 0 and 1, which are older, are read.
+//! Version 2 is read and written. The older versions 0 and 1 are only read.
 
 mod encode;
 mod old;
@@ -22,7 +22,7 @@ use crate::record::Value;
 
 const SIGNATURE_BYTES: u64 = 64;
 
-/// Where the fields of a message are. What its version lacks is `None`.
+/// Where the fields of a message are. Fields that its version lacks are `None`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Message {
     version: u64,
@@ -32,13 +32,13 @@ pub(super) struct Message {
     max_supported_version: Option<u64>,
     optimistic: Option<bool>,
     trace: Option<Trace>,
-    /// What stands behind the fields that are known.
+    /// The bytes after the known fields.
     extra: Option<Run>,
     /// The outer flags, known and unknown.
     flags: u64,
 }
 
-/// What all versions have.
+/// The fields of all versions.
 #[derive(Clone, Copy, Debug, Default)]
 struct Node {
     heads: Items,
@@ -54,7 +54,7 @@ struct Checkpoint {
     user: Option<Items>,
 }
 
-/// A view's checkpoint, or how many messages ago there was one.
+/// A view's checkpoint, or how many messages back it is.
 #[derive(Clone, Copy, Debug)]
 struct Checkpointer {
     checkpointer: u64,
@@ -62,7 +62,7 @@ struct Checkpointer {
     checkpoint: Option<(Run, u64)>,
 }
 
-/// A key, or how many messages ago there was one.
+/// A key, or how many messages back it is.
 #[derive(Clone, Copy, Debug)]
 struct Digest {
     pointer: u64,
@@ -92,7 +92,7 @@ impl Message {
         self.node.value
     }
 
-    /// How many items its arrays have, those of a view's blocks as far as the views are counted.
+    /// The number of items in its arrays. The blocks of a view are counted as part of the views.
     pub(super) fn items(&self) -> u64 {
         let trace = self.trace.map_or(0, |trace| {
             let own = trace.system.count.saturating_add(trace.encryption.count);
@@ -107,7 +107,7 @@ impl Message {
             .saturating_add(user)
     }
 
-    /// A column of unsigned integers; `None` of any other, and where the message has none.
+    /// The value of a column of unsigned integers. `None` for other columns, and if the message lacks it.
     pub(super) const fn number(&self, column: usize) -> Option<u64> {
         match column {
             VERSION => Some(self.version),
@@ -133,7 +133,7 @@ impl Message {
         }
     }
 
-    /// A column but for the sequence number.
+    /// The value of a column other than the sequence number.
     pub(super) fn field<'a>(&self, body: Body<'a>, column: usize) -> Read<Value<'a>> {
         let binary = |run: Option<Run>| run.map_or(Value::Null, |run| Value::Binary(body.get(run)));
         Ok(match column {
@@ -225,7 +225,7 @@ fn uints<'a>(body: Body<'a>, items: Items) -> Read<Value<'a>> {
     })
 }
 
-/// An array that has been read before, as values.
+/// An array that was checked before, as values.
 fn list<'a>(
     body: Body<'a>,
     items: Items,

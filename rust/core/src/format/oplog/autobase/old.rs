@@ -1,4 +1,4 @@
-//! Versions 0 and 1, which are read only.
+//! Versions 0 and 1, which are only read.
 //!
 //! ```text
 //! version 1:    version ‖ max supported version uint ‖ flags uint ‖ [array(checkpointer) ‖ digest] ‖ node
@@ -116,7 +116,7 @@ pub(super) fn checkpointer<B: Bytes>(reader: &mut Reader<B>) -> Read<Checkpointe
     })
 }
 
-/// Version 0's digest, which has another meaning than the later one.
+/// Skips version 0's digest, which means something else than the later one.
 fn skip_digest<B: Bytes>(reader: &mut Reader<B>) -> Read<()> {
     if reader.counted(Counts::Back, "a digest's pointer")? == 0 {
         reader.items("a digest's indexers", LEAST_INDEXER_BYTES, |reader| {

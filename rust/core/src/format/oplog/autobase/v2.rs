@@ -12,12 +12,12 @@
 use super::{Checkpoint, Checkpointer, Digest, Message, Node, Trace, index_checkpoint};
 use crate::format::oplog::layout::compact::{Bytes, Counts, Items, KEY_BYTES, Read, Reader};
 
-/// The outer flags: which frames there are, and what needs no bytes.
+/// The outer flags: which frames are present, and fields that need no bytes.
 pub(super) const CHECKPOINT: u64 = 1;
 pub(super) const DIGEST: u64 = 2;
 pub(super) const OPTIMISTIC: u64 = 4;
 pub(super) const TRACE: u64 = 8;
-/// The flags that are known.
+/// The known flags.
 pub(super) const KNOWN: u64 = CHECKPOINT | DIGEST | OPTIMISTIC | TRACE;
 
 /// The flags of a checkpoint: which views it has.

@@ -1,9 +1,9 @@
-//! What the messages of each dialect have.
+//! The columns of each dialect.
 
 use crate::engine::Dialect;
 use crate::record::{Column, ColumnKind, Order};
 
-// The places of columns: those of all dialects, and behind them those of `autobase`.
+// The indices of columns: those of all dialects, and after them those of `autobase`.
 pub(crate) const SEQ: usize = 0;
 pub(crate) const VERSION: usize = 1;
 pub(crate) const CHECKPOINTER: usize = 2;
@@ -41,7 +41,7 @@ const fn list(name: &'static str, item: &'static ColumnKind) -> Column {
     Column::new(name, ColumnKind::List(item))
 }
 
-/// Messages can be written without this column.
+/// A column that may be left out when writing.
 const fn optional(column: Column) -> Column {
     Column::optional(column.name, column.kind)
 }

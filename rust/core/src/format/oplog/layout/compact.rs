@@ -1,7 +1,8 @@
 //! The compact encoding: unsigned integers of 1 to 9 bytes, runs of bytes, arrays.
 //!
-//! A `uint` is one byte up to 0xfc; 0xfd, 0xfe and 0xff stand before a `u16`, `u32` and `u64`, little-endian. A `buffer` is a
-//! `uint` length and its bytes, an `array` a `uint` count and its items, `fixed32` and `fixed64` are that many bytes.
+//! A `uint` up to 0xfc is one byte. 0xfd, 0xfe and 0xff come before a `u16`, `u32` and `u64`, little-endian. A
+//! `buffer` is a `uint` length and its bytes, an `array` a `uint` count and its items. `fixed32` and `fixed64` are
+//! that many bytes.
 
 use crate::bug::OrBug;
 use crate::error::{Error, Finding, Result};
@@ -10,17 +11,17 @@ use crate::saturating::saturating_usize;
 
 /// The most items that an array may have.
 pub(crate) const MAX_ITEMS: u64 = 0x10_0000;
-/// The most bytes that a `uint` takes.
+/// The most bytes of a `uint`.
 pub(crate) const MAX_UINT_BYTES: usize = 9;
 /// A key.
 pub(crate) type Key = [u8; 32];
-/// The bytes of a key or a tree hash.
+/// The length of a key or a tree hash.
 pub(crate) const KEY_BYTES: u64 = size_of::<Key>() as u64;
 
-/// Why a message does not decode. Offsets count from its beginning, in bytes.
+/// Why a message does not decode. Offsets are relative to its beginning, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// A field reaches beyond what holds it.
+    /// A field extends past the end of what contains it.
     Short {
         what: &'static str,
         at: u64,
@@ -33,14 +34,14 @@ pub(crate) enum Fault {
         at: u64,
         count: u64,
     },
-    /// Bytes are left over behind the last field.
+    /// Bytes are left after the last field.
     Trailing { at: u64, left: u64 },
-    /// A version that the dialect does not have.
+    /// A version that the dialect lacks.
     Version { version: u64 },
 }
 
 impl Fault {
-    /// Where in the message it shows.
+    /// The offset of the fault in the message.
     pub(crate) const fn at(&self) -> u64 {
         match self {
             Self::Short { at, .. } | Self::TooMany { at, .. } | Self::Trailing { at, .. } => *at,
@@ -67,7 +68,7 @@ impl Fault {
             } => Finding::words(
                 beyond,
                 format!("{needed} bytes for {what} at byte {at} of the message"),
-                format!("{left} bytes left in what holds it"),
+                format!("{left} bytes left in what contains it"),
             ),
             Self::TooMany { what, at, count } => Finding::words(
                 beyond,
@@ -76,7 +77,7 @@ impl Fault {
             ),
             Self::Trailing { at, left } => Finding::words(
                 Cause::TrailingBytes,
-                format!("the message to end with its last field, behind byte {at}"),
+                format!("the message to end with its last field, after byte {at}"),
                 format!("{left} bytes more"),
             ),
             Self::Version { version } => Finding::words(
@@ -91,9 +92,9 @@ impl Fault {
 /// Why reading a message ended early.
 #[derive(Debug)]
 pub(crate) enum Stop {
-    /// The message does not decode. Boxed, so that what reading a number gives fits into two registers.
+    /// The message does not decode. Boxed, so that the result of reading a number fits into two registers.
     Fault(Box<Fault>),
-    /// Its bytes could not be had.
+    /// Its bytes could not be read.
     Error(Box<Error>),
 }
 
@@ -110,13 +111,13 @@ impl From<Fault> for Stop {
     }
 }
 
-/// What reading a message gives.
+/// The result of reading from a message.
 pub(crate) type Read<T> = std::result::Result<T, Stop>;
 
 /// Where some bytes of a message are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Run {
-    /// Counted from the message's beginning.
+    /// Relative to the beginning of the message.
     pub(crate) at: u64,
     pub(crate) len: u64,
 }
@@ -130,42 +131,43 @@ impl Run {
 /// Where the items of an array are, and how many.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Items {
-    /// Where the first begins, counted from the message's beginning.
+    /// Where the first begins, relative to the beginning of the message.
     pub(crate) at: u64,
     pub(crate) count: u64,
 }
 
 /// A message's bytes, in memory or not.
 pub(crate) trait Bytes {
-    /// The `len` bytes from `at` on, a few at most, which are within the message.
+    /// The `len` bytes from `at` on: a few bytes, which are within the message.
     fn run(&mut self, at: u64, len: usize) -> Result<&[u8]>;
 
-    /// The byte at `at`, if nothing has to be done for it: most numbers have one byte.
+    /// The byte at `at`, if it is in memory already: most numbers have one byte.
     fn byte(&self, at: u64) -> Option<u8> {
         let _ = at;
         None
     }
 
-    /// Told of each number that counts messages when it has been read, and of each frame when its content has.
+    /// Called with each number that counts messages when it was read, and with each frame when its content was
+    /// read.
     fn counted(&mut self, counted: Counted) {
         let _ = counted;
     }
 }
 
-/// What a number that is told of says.
+/// What a reported number counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Counts {
-    /// So many messages back; 0 is this one.
+    /// This many messages back. 0 is this one.
     Back,
     /// The number of a message.
     Number,
-    /// A place in a batch of messages, of which this is one.
+    /// A position in a batch of messages that includes this one.
     Batch,
     /// The bytes of a frame.
     Frame,
 }
 
-/// A number that is told of, and where it stands.
+/// A reported number, and where it is.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Counted {
     pub(crate) counts: Counts,
@@ -174,11 +176,11 @@ pub(crate) struct Counted {
     pub(crate) value: u64,
 }
 
-/// A message in memory, perhaps without its value.
+/// A message in memory, possibly without its value.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Body<'a> {
     bytes: &'a [u8],
-    /// What is missing.
+    /// The missing bytes.
     cut: Run,
 }
 
@@ -190,12 +192,12 @@ impl<'a> Body<'a> {
         }
     }
 
-    /// A message of which `bytes` are all but those that are `cut`.
+    /// A message. `bytes` are all of it except `cut`.
     pub(crate) const fn without(bytes: &'a [u8], cut: Run) -> Self {
         Self { bytes, cut }
     }
 
-    /// Bytes by where they are in the whole message; empty where they are missing.
+    /// Bytes by their position in the whole message. Empty if they are missing.
     #[inline]
     pub(crate) fn get(&self, run: Run) -> &'a [u8] {
         let missing = match self.cut.len {
@@ -210,7 +212,7 @@ impl<'a> Body<'a> {
             .or_bug_default("bytes of the message")
     }
 
-    /// Reads on from `at`, up to which the message has been read before.
+    /// A reader from `at` on. The bytes before were read already.
     pub(crate) fn reader(&self, at: u64) -> Reader<Self> {
         let len = (self.bytes.len() as u64).saturating_add(self.cut.len);
         Reader::new(*self, at, len)
@@ -233,7 +235,7 @@ impl Bytes for Body<'_> {
     }
 }
 
-/// Reads a message forward. Nothing is allocated, whatever the message claims.
+/// Reads a message forward. Allocates nothing, whatever the message claims.
 #[derive(Debug)]
 pub(crate) struct Reader<B> {
     bytes: B,
@@ -242,7 +244,7 @@ pub(crate) struct Reader<B> {
 }
 
 impl<B: Bytes> Reader<B> {
-    /// Reads from `at` to `end`, both counted from the message's beginning.
+    /// Reads from `at` to `end`, both relative to the beginning of the message.
     pub(crate) const fn new(bytes: B, at: u64, end: u64) -> Self {
         Self { bytes, at, end }
     }
@@ -288,7 +290,7 @@ impl<B: Bytes> Reader<B> {
         self.array::<1>(what).map(|[byte]| byte)
     }
 
-    /// An integer of any width, also a wider one than it needs.
+    /// Reads an integer of any width, minimal or not.
     #[inline(always)]
     pub(crate) fn uint(&mut self, what: &'static str) -> Read<u64> {
         match self.bytes.byte(self.at) {
@@ -315,7 +317,7 @@ impl<B: Bytes> Reader<B> {
         })
     }
 
-    /// An integer that counts messages.
+    /// Reads an integer that counts messages.
     pub(crate) fn counted(&mut self, counts: Counts, what: &'static str) -> Read<u64> {
         let at = self.at;
         let value = self.uint(what)?;
@@ -329,7 +331,7 @@ impl<B: Bytes> Reader<B> {
         Ok(value)
     }
 
-    /// Skips bytes, and says where they are.
+    /// Skips bytes, and returns where they are.
     #[inline]
     pub(crate) fn run(&mut self, len: u64, what: &'static str) -> Read<Run> {
         let at = self.at;
@@ -345,7 +347,7 @@ impl<B: Bytes> Reader<B> {
         self.run(len, what)
     }
 
-    /// An array's count: items of at least `least` bytes each must have room.
+    /// Reads an array's count. There must be room for items of at least `least` bytes each.
     #[inline]
     pub(crate) fn count(&mut self, what: &'static str, least: u64) -> Read<u64> {
         let at = self.at;
@@ -361,8 +363,8 @@ impl<B: Bytes> Reader<B> {
         Ok(count)
     }
 
-    /// An array whose items `item` reads.
-    // Inlined, it costs a twentieth of reading a message less: each caller reads items of its own.
+    /// Reads an array. `item` reads each item.
+    // Inlining makes reading a message a twentieth faster: each caller reads items of its own.
     #[inline(always)]
     pub(crate) fn items(
         &mut self,
@@ -378,7 +380,7 @@ impl<B: Bytes> Reader<B> {
         Ok(Items { at, count })
     }
 
-    /// What `content` reads within a frame: a `uint` length and its bytes, of which what is left over is skipped.
+    /// Reads a frame with `content`: a `uint` length and its bytes. Bytes that are left over are skipped.
     pub(crate) fn frame<T>(
         &mut self,
         what: &'static str,
@@ -401,7 +403,7 @@ impl<B: Bytes> Reader<B> {
         content
     }
 
-    /// That nothing is left over.
+    /// Fails if bytes are left over.
     pub(crate) fn finish(&self) -> Read<()> {
         match self.left() {
             0 => Ok(()),
@@ -410,7 +412,7 @@ impl<B: Bytes> Reader<B> {
     }
 }
 
-/// How many bytes the `uint` that begins with this byte has.
+/// The length of the `uint` that begins with this byte.
 pub(crate) const fn uint_bytes(first: u8) -> u64 {
     match first {
         0xfd => 3,
@@ -420,7 +422,7 @@ pub(crate) const fn uint_bytes(first: u8) -> u64 {
     }
 }
 
-/// Appends an integer in as few bytes as it needs.
+/// Appends an integer in its shortest form.
 pub(crate) fn put_uint(out: &mut Vec<u8>, value: u64) {
     if let Ok(small @ 0..=0xfc) = u8::try_from(value) {
         out.push(small);
@@ -436,7 +438,7 @@ pub(crate) fn put_uint(out: &mut Vec<u8>, value: u64) {
     }
 }
 
-/// Appends a length and that many bytes.
+/// Appends a length and the bytes.
 pub(crate) fn put_buffer(out: &mut Vec<u8>, bytes: &[u8]) {
     put_uint(out, bytes.len() as u64);
     out.extend_from_slice(bytes);

@@ -1,4 +1,4 @@
-//! The fields of a message to be written, taken apart.
+//! Takes the fields of a message to be written apart.
 
 use std::fmt::Display;
 
@@ -7,7 +7,7 @@ use crate::engine::writer::missing;
 use crate::error::{Error, Result};
 use crate::record::Value;
 
-/// A value of another kind than the field has.
+/// The error for a value of another kind than the field's.
 fn wrong(name: impl Display, expected: &str, value: &Value<'_>) -> Error {
     let found = match value {
         Value::Null => return missing(name),
@@ -21,7 +21,7 @@ fn wrong(name: impl Display, expected: &str, value: &Value<'_>) -> Error {
         Value::List(_) => "a list",
         Value::Struct(_) => "a structure",
     };
-    Error::Usage(format!("{name} has to be {expected}, and is {found}"))
+    Error::Usage(format!("{name} must be {expected}, and is {found}"))
 }
 
 pub(crate) fn uint(value: &Value<'_>, name: impl Display) -> Result<u64> {
@@ -46,11 +46,11 @@ pub(crate) fn fixed<'v, const N: usize>(
     let bytes = binary(value, &name)?;
     bytes.try_into().map_err(|_| {
         let len = bytes.len();
-        Error::Usage(format!("{name} has {len} bytes: it has to have {N}"))
+        Error::Usage(format!("{name} has {len} bytes: it must have {N}"))
     })
 }
 
-/// A list of as many items as an array can have.
+/// A list, of at most as many items as an array can have.
 pub(crate) fn list<'a, 'v>(value: &'a Value<'v>, name: impl Display) -> Result<&'a [Value<'v>]> {
     match value {
         Value::List(items) => {
@@ -78,7 +78,7 @@ pub(crate) fn parts<'a, 'v, const N: usize>(
     match value {
         Value::Struct(values) => values.as_slice().try_into().map_err(|_| {
             let count = values.len();
-            Error::Usage(format!("{name} has {count} fields: it has to have {N}"))
+            Error::Usage(format!("{name} has {count} fields: it must have {N}"))
         }),
         other => Err(wrong(name, "a structure", other)),
     }
@@ -88,16 +88,16 @@ pub(crate) fn parts<'a, 'v, const N: usize>(
 pub(crate) fn all<'a, 'v, const N: usize>(fields: &'a [Value<'v>]) -> Result<&'a [Value<'v>; N]> {
     fields.try_into().map_err(|_| {
         let count = fields.len();
-        Error::Usage(format!("a message has {N} fields, not {count}"))
+        Error::Usage(format!("a message has {count} fields: it must have {N}"))
     })
 }
 
-/// What is there of an optional field.
+/// The value of an optional field, if it is present.
 pub(crate) fn present<'a, 'v>(value: &'a Value<'v>) -> Option<&'a Value<'v>> {
     Some(value).filter(|value| **value != Value::Null)
 }
 
-/// That nothing is given of what the layout has no place for.
+/// Fails if a value is given that the layout has no place for.
 pub(crate) fn absent(value: &Value<'_>, name: &str, why: &str) -> Result<()> {
     match present(value) {
         None => Ok(()),

@@ -1,4 +1,4 @@
-//! Bytes to fields and back: what the messages of all dialects are made of.
+//! Bytes to fields and back: the parts that the messages of all dialects are made of.
 
 pub(super) mod columns;
 pub(super) mod compact;
