@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, Literal, NamedTuple, TypeAlias, cast
 from uuid import UUID
 
-from ._new_file import new_file
+from ._publish.new_file import new_file
 from ._text import printable_path
 from ._values import instant_us
 

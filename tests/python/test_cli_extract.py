@@ -173,7 +173,7 @@ def failing(number: int, *expected: str) -> Callable[..., NoReturn]:
         ("os.fsync", "No space left on device"),
         ("pathlib.Path.replace", "No space left on device"),
         (
-            "seglake._new_file.sync_folder",
+            "seglake._publish.new_file.sync_folder",
             "the new file is complete and in its place, but a loss of power may undo that: its folder cannot be "
             "synced: No space left on device",
         ),

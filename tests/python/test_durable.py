@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from seglake._durable import sync
+from seglake._publish.durable import sync
 
 if sys.platform == "win32":
     pytest.skip("there are no such calls there", allow_module_level=True)

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import pytest
 
-from seglake.spark import storage
+from seglake._publish.store import LOCAL
 from seglake.spark.formats import FormatOptions
 from seglake.spark.ingestion import driver
 from seglake.spark.ingestion.commit import Manifest, clear_dead_runs, commit
@@ -35,7 +35,7 @@ EARLIER = "active/records/date=2024-01-31/earlier-00000-00000.parquet"
 SCRIPT = """
 import os, signal, sys
 from pathlib import Path
-from seglake.spark import storage
+from seglake._publish.store import LOCAL
 from seglake.spark.ingestion import commit
 destination, run, fatal = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 data, files = eval(sys.argv[4])
@@ -48,8 +48,8 @@ def deadly(function):
             os.kill(os.getpid(), signal.SIGKILL)
         return function(*arguments)
     return call
-for name in ("write_durably", "place", "sync_folders"):
-    setattr(storage, name, deadly(getattr(storage, name)))
+for name in ("write_durably", "place", "sync_names"):
+    setattr(LOCAL, name, deadly(getattr(LOCAL, name)))
 commit.commit(destination, commit.Manifest(run, data, files))
 print(calls)
 """
@@ -117,7 +117,7 @@ def test_the_steps_are_counted_right(destination: Path) -> None:
 def test_a_rename_that_fails_is_set_right_at_once(
     destination: Path, monkeypatch: pytest.MonkeyPatch, step: int, message: str
 ) -> None:
-    place = storage.place
+    place = LOCAL.place
     calls: list[Path] = []
 
     def failing(staged: Path, final: Path) -> None:
@@ -126,7 +126,7 @@ def test_a_rename_that_fails_is_set_right_at_once(
             raise OSError(28, "No space left on device")
         place(staged, final)
 
-    monkeypatch.setattr(storage, "place", failing)
+    monkeypatch.setattr(LOCAL, "place", failing)
     with pytest.raises(IngestError, match=f"giving the files their names failed: .*No space left.*{message}"):
         driver._commit(destination, Manifest(RUN, DATA, FILES))
     assert visible(destination) == (ALL if step > len(DATA) else NOTHING)
@@ -161,7 +161,7 @@ def test_what_cannot_be_set_right_at_once_is_by_the_next_run(
 
     run = IngestDriver([], destination, None, FormatOptions(), None, None, 1, None)
     with monkeypatch.context() as patched:
-        patched.setattr(storage, "place", failing(storage.place))
+        patched.setattr(LOCAL, "place", failing(LOCAL.place))
         patched.setattr(Path, "unlink", failing(Path.unlink))
         with pytest.raises(IngestError, match=r"Input/output error\. A part of it may be visible"):
             run._run(cast("Any", None), destination, RUN, cast("Any", SimpleNamespace(files=[])))

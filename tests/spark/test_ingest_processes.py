@@ -41,15 +41,15 @@ seglake.spark.ingest(sys.argv[1], sys.argv[2], master="local[2]", progress=progr
 KILLED_WHILE_RENAMING = """
 import os, signal, sys
 import seglake.spark
-from seglake.spark import storage
-place, calls = storage.place, 0
+from seglake._publish.store import LOCAL
+place, calls = LOCAL.place, 0
 def deadly(*arguments):
     global calls
     calls += 1
     if calls == 3:
         os.kill(os.getpid(), signal.SIGKILL)
     place(*arguments)
-storage.place = deadly
+LOCAL.place = deadly
 seglake.spark.ingest(sys.argv[1], sys.argv[2], master="local[2]")
 """
 

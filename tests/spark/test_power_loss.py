@@ -16,7 +16,7 @@ from test_ingest_commit import DATA, FILES, RUN
 from test_spark_write_task import Write, records
 
 import seglake
-from seglake.spark import storage
+from seglake._publish.store import LOCAL
 from seglake.spark.formats import FormatOptions
 from seglake.spark.ingestion.commit import Manifest, clear_dead_runs, commit
 from seglake.spark.ingestion.driver import IngestDriver
@@ -101,7 +101,7 @@ def staged(job: Job) -> list[PartFile]:
         names = [part, part.with_suffix(".index")] if extension == "chunks" else [part]
         for name in names:
             (job.staging / f"{task}-{name}").write_text(str(name))
-            storage.sync_file(job.staging / f"{task}-{name}")
+            LOCAL.sync_file(job.staging / f"{task}-{name}")
         files.append(PartFile(tuple((f"{task}-{name}", str(name)) for name in names), 1))
     return files
 
@@ -279,11 +279,11 @@ def test_an_ingest_is_all_or_nothing(root: Path, tmp_path: Path, monkeypatch: py
         for name, _ in (*DATA, *FILES):
             (staging / name).parent.mkdir(parents=True, exist_ok=True)
             (staging / name).write_text(name)
-            storage.sync_file(staging / name)
+            LOCAL.sync_file(staging / name)
         begun = disk.moment()
         commit(destination, Manifest(RUN, DATA, FILES))
         done = disk.moment()
-        storage.remove_tree(staging)
+        LOCAL.remove_tree(staging)
     data = {final: name.encode() for name, final in DATA}
     whole = old | data | {final: name.encode() for name, final in FILES}
     settled = Settled(tmp_path, monkeypatch, "lake", clear_dead_runs)
@@ -312,7 +312,7 @@ def test_what_an_ingest_stages_is_on_the_disk(root: Path, monkeypatch: pytest.Mo
     with monkeypatch.context() as patched:
         disk.watch(patched)
         write_table(root / "table", pa.table({"value": [1, 2, 3]}))
-        storage.sync_folders(root, [root / "table"])
+        LOCAL.sync_names(root, [root / "table"])
         written = disk.moment()
         # Each has reached its size with its first row group.
         rolling = RollingWriter(root, "rolling", "records", schema, 1)
@@ -320,7 +320,7 @@ def test_what_an_ingest_stages_is_on_the_disk(root: Path, monkeypatch: pytest.Mo
             rolling.append(rows)
             rolling.flush()
         files = rolling.finish()
-        storage.sync_folders(root, [file.path for file in files])
+        LOCAL.sync_names(root, [file.path for file in files])
     assert len(files) == 2
     for _, state in disk.states(written):
         assert state["table"] == (root / "table").read_bytes()
@@ -349,11 +349,11 @@ def test_the_folder_of_an_ingest_is_on_the_disk(root: Path, monkeypatch: pytest.
 
 
 def test_a_folder_that_is_there_is_made_no_second_time(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    storage.make_folder(root / "a" / "b" / "c")
+    LOCAL.make_folder(root / "a" / "b" / "c")
     disk = Disk(root)
     with monkeypatch.context() as patched:
         disk.watch(patched)
-        storage.make_folder(root / "a" / "b" / "c")
-        storage.make_folder(root / "a" / "d" / "e")
+        LOCAL.make_folder(root / "a" / "b" / "c")
+        LOCAL.make_folder(root / "a" / "d" / "e")
     states = [set(state) for _, state in disk.states(disk.moment())]
     assert states == [{"a", "a/b", "a/b/c", "a/d", "a/d/e"}]

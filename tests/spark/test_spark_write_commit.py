@@ -12,12 +12,13 @@ import pytest
 from samples import SAMPLES
 from segments import write_segment
 
-from seglake.spark import storage
+from seglake._publish import store
+from seglake._publish.store import LOCAL
 from seglake.spark.write.existing import Existing
 from seglake.spark.write.job import Job, PartFile
 from seglake.spark.write.options import extensions
 
-STEPS = ("write_durably", "place", "remove", "sync_folders", "remove_tree")
+STEPS = ("write_durably", "place", "remove", "sync_names", "remove_tree")
 OLD = ["old-1.chunks", "old-1.index", "old-2.active"]
 
 
@@ -108,7 +109,7 @@ def deadly(monkeypatch: pytest.MonkeyPatch, fatal: int) -> None:
         return call
 
     for name in STEPS:
-        monkeypatch.setattr(storage, name, before(getattr(storage, name)))
+        monkeypatch.setattr(LOCAL, name, before(getattr(LOCAL, name)))
 
 
 @pytest.mark.parametrize("overwrites", [False, True])
@@ -186,7 +187,7 @@ FULL = OSError(28, "No space left on device")
 
 
 def failing(monkeypatch: pytest.MonkeyPatch, name: str, step: int, error: BaseException = FULL) -> None:
-    function = getattr(storage, name)
+    function = getattr(LOCAL, name)
     calls: list[Any] = []
 
     def call(*arguments: Any) -> Any:
@@ -195,7 +196,7 @@ def failing(monkeypatch: pytest.MonkeyPatch, name: str, step: int, error: BaseEx
             raise error
         return function(*arguments)
 
-    monkeypatch.setattr(storage, name, call)
+    monkeypatch.setattr(LOCAL, name, call)
 
 
 @pytest.mark.parametrize("step", [1, 2, 3, 4])
@@ -220,7 +221,7 @@ def test_a_sync_that_fails_loses_neither_old_nor_new(
     job = begin(folder, overwrites=True)
     files = staged(job)
     with monkeypatch.context() as patched:
-        failing(patched, "sync_folders", step, error)
+        failing(patched, "sync_names", step, error)
         with pytest.raises(type(error)):
             job.commit(files)
     expected = names(files) if is_new else OLD
@@ -235,7 +236,7 @@ def test_files_that_cannot_be_moved_back_are_finished_later(folder: Path, monkey
     job = begin(folder, overwrites=True)
     files = staged(job)
     with monkeypatch.context() as patched:
-        failing(patched, "sync_folders", 3)
+        failing(patched, "sync_names", 3)
         move, moves = Path.rename, iter(range(100))
 
         def sticking(path: Path, target: Path) -> Path:
@@ -293,7 +294,7 @@ def test_clearing_up_that_fails_takes_nothing_back(folder: Path, monkeypatch: py
     job = begin(folder)
     files = staged(job)
     with monkeypatch.context() as patched:
-        failing(patched, "sync_folders", step)
+        failing(patched, "sync_names", step)
         with pytest.raises(OSError, match=r"out: clearing up .* failed: .*No space.*All of the write is visible: do"):
             job.commit(files)
     job.abort()
@@ -304,13 +305,13 @@ def test_clearing_up_that_fails_takes_nothing_back(folder: Path, monkeypatch: py
 
 def test_a_folder_that_another_write_removes_meanwhile(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     job = begin(folder)
-    is_dir, sync = Path.is_dir, storage.sync_folder
+    is_dir, sync = Path.is_dir, store.sync_folder
     removed: list[Path] = []
 
     def end_of_another(path: Path) -> None:
         # It begins and removes what the first has moved aside, and then the empty folder above.
         if path.name == "_temporary" and not removed and next(path.iterdir()).name.startswith("."):
-            storage.remove_tree(path)
+            LOCAL.remove_tree(path)
             removed.append(path)
 
     def looked(path: Path) -> bool:
@@ -323,7 +324,7 @@ def test_a_folder_that_another_write_removes_meanwhile(folder: Path, monkeypatch
         sync(path)
 
     monkeypatch.setattr(Path, "is_dir", looked)
-    monkeypatch.setattr(storage, "sync_folder", synced)
+    monkeypatch.setattr(store, "sync_folder", synced)
     files = staged(job)
     job.commit(files)
     assert removed

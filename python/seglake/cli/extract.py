@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from seglake import _values as values
-from seglake._new_file import new_file
+from seglake._publish.new_file import new_file
 
 from . import options
 from .failure import Status, Trouble, telling_of_existing

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from seglake._publish.store import LOCAL
 from seglake._text import printable, printable_path
 
-from .. import storage
 from .layout import STAGING
 from .result import IngestError
 
@@ -48,7 +48,7 @@ def commit(destination: Path, manifest: Manifest) -> None:
     """
     staging = destination / STAGING / manifest.run_id
     content = {"run": manifest.run_id, "data": manifest.data, "files": manifest.files}
-    storage.write_durably(destination, staging / _MANIFEST, json.dumps(content).encode())
+    LOCAL.write_durably(destination, staging / _MANIFEST, json.dumps(content).encode())
     _rename(destination, staging, manifest.data)
     _rename(destination, staging, manifest.files)
 
@@ -75,13 +75,13 @@ def clear_dead_runs(destination: Path) -> None:
                 _finish(destination, folder, manifest)
             else:
                 _roll_back(destination, manifest)
-        storage.remove_tree(folder)
+        LOCAL.remove_tree(folder)
 
 
 def _rename(destination: Path, staging: Path, moves: Sequence[Move]) -> None:
     for staged, final in moves:
-        storage.place(staging / staged, destination / final)
-    storage.sync_folders(destination, [destination / final for _, final in moves])
+        LOCAL.place(staging / staged, destination / final)
+    LOCAL.sync_names(destination, [destination / final for _, final in moves])
 
 
 def _finish(destination: Path, staging: Path, manifest: Manifest) -> None:
@@ -99,13 +99,13 @@ def _roll_back(destination: Path, manifest: Manifest) -> None:
                 folder.rmdir()
             except OSError:
                 continue  # not empty
-    storage.sync_folders(destination, finals)
+    LOCAL.sync_names(destination, finals)
 
 
 def _read_manifest(folder: Path) -> Manifest | None:
     path = folder / _MANIFEST
     try:
-        content = storage.read_json(path)
+        content = LOCAL.read_json(path)
     except ValueError as error:
         raise _foreign(path, str(error)) from None
     if content is None:

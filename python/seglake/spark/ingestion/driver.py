@@ -12,13 +12,13 @@ import pyarrow as pa
 
 import seglake
 from seglake._files import FileListing, SegmentFile
+from seglake._publish.store import LOCAL
 from seglake._text import path_text, printable_path
 from seglake._types import DialectName
 from seglake.spark.formats import FormatOptions, column_names
 from seglake.spark.packing import pack, task_bytes
 from seglake.spark.session import session
 
-from .. import storage
 from .commit import Manifest, Move, clear_dead_runs, commit
 from .inputs import absolute_destination, find_inputs, refuse_ingested, refuse_other_columns
 from .job import parallelism, run_tasks
@@ -62,7 +62,7 @@ class IngestDriver:
         listing = find_inputs(self.sources, destination)
         if not listing.files:
             return IngestResult(run_id=None, destination=str(destination), skipped=_skipped(listing))
-        storage.make_folder(destination)
+        LOCAL.make_folder(destination)
         run_id = new_run_id()
         with locked(destination, run_id):
             clear_dead_runs(destination)
@@ -102,11 +102,11 @@ class IngestDriver:
             refuse_other_columns(destination, by_format, self.format_options)
             manifest = self._manifest(destination, staging, run_id, outcomes, by_format)
         except BaseException:
-            storage.remove_tree(staging)
+            LOCAL.remove_tree(staging)
             raise
         # If it fails and cannot be set right, the next run needs what is staged to do so.
         _commit(destination, manifest)
-        storage.remove_tree(staging)
+        LOCAL.remove_tree(staging)
         files = [file for outcome in outcomes for file in outcome.files]
         return _result(run_id, destination, listing, by_format, files, time.monotonic() - started)
 

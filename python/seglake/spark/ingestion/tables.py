@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from seglake._publish.store import LOCAL
 from seglake.spark.formats import LOCATION_COLUMNS, FormatOptions, column_names, native_schema
 
-from .. import storage
 from .layout import STAGED_SUFFIX, records_folder
 
 __all__ = [
@@ -96,9 +96,9 @@ class StagedFile(NamedTuple):
 
 def write_table(path: Path, table: pa.Table) -> None:
     """Writes a Parquet file and has it written to the disk."""
-    with storage.open_output(path) as stream, pq.ParquetWriter(stream, table.schema, compression="zstd") as writer:
+    with LOCAL.open_output(path) as stream, pq.ParquetWriter(stream, table.schema, compression="zstd") as writer:
         writer.write_table(table)
-    storage.sync_file(path)
+    LOCAL.sync_file(path)
 
 
 @dataclass
@@ -143,7 +143,7 @@ class RollingWriter:
             return
         if self._open is None:
             path = self.staging / f"{self.name}-{len(self._finished):05d}{STAGED_SUFFIX}"
-            stream = storage.open_output(path)
+            stream = LOCAL.open_output(path)
             self._open = (path, stream, pq.ParquetWriter(stream, self.schema, compression="zstd"))
         _, stream, writer = self._open
         table = pa.Table.from_batches(self._buffer, self.schema)
@@ -161,7 +161,7 @@ class RollingWriter:
             self._open = None
             writer.close()
             stream.close()
-            storage.sync_file(path)
+            LOCAL.sync_file(path)
             self._finished.append(StagedFile(path, self.folder))
         return self._finished
 

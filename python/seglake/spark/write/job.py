@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from seglake._publish.store import LOCAL
 from seglake._text import printable_path
 
-from .. import storage
 from .existing import Existing
 from .manifest import Manifest, locked
 from .options import extensions
@@ -77,13 +77,13 @@ class Job:
             )
         for staging in _children(root):
             if staging.name.startswith("."):
-                storage.remove_tree(staging)  # its write had ended, and died removing it
+                LOCAL.remove_tree(staging)  # its write had ended, and died removing it
             else:
                 _settle(folder, staging)
         if overwrites and not made_folder:
             Existing.of(folder, extensions()).refuse_others(folder)
         if made_folder:
-            storage.make_folder(folder)
+            LOCAL.make_folder(folder)
         job = cls(folder, str(uuid.uuid4()), overwrites, success_file, made_folder)
         for _ in range(_TRIES):
             with contextlib.suppress(FileNotFoundError):  # another write, at its end, has just removed an empty folder
@@ -112,9 +112,9 @@ class Job:
             Manifest(self.id, place, remove).carry_out(self.folder, self.staging)
             try:
                 if self.overwrites:
-                    storage.remove(self.folder / _SUCCESS)  # it was about what is no more
+                    LOCAL.remove(self.folder / _SUCCESS)  # it was about what is no more
                 if self.success_file:
-                    storage.write_durably(self.folder, self.folder / _SUCCESS, b"")
+                    LOCAL.write_durably(self.folder, self.folder / _SUCCESS, b"")
                 _remove_staging(self.staging)
             except OSError as error:
                 raise OSError(
@@ -133,7 +133,7 @@ class Job:
         if self.staging.is_dir():
             _remove_staging(self.staging)
         if self.made_folder:
-            storage.remove_empty(self.folder)
+            LOCAL.remove_empty(self.folder)
 
 
 def _children(root: Path) -> list[Path]:
@@ -160,6 +160,6 @@ def _remove_staging(staging: Path) -> None:
     staging.rename(aside)
     # Sync the new name before anything below it is removed. After a loss of power, a manifest under the old name
     # would be carried out once more, on whatever files have the names by then.
-    storage.sync_folders(staging.parent, [aside])
-    storage.remove_tree(aside)
-    storage.remove_empty(staging.parent)
+    LOCAL.sync_names(staging.parent, [aside])
+    LOCAL.remove_tree(aside)
+    LOCAL.remove_empty(staging.parent)

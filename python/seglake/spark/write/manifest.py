@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from seglake._publish.store import LOCAL
 from seglake._text import printable, printable_path
-
-from .. import storage
 
 __all__ = ["Manifest", "locked"]
 
@@ -53,11 +52,11 @@ class Manifest:
                 )
         content = {"job": self.job, "place": self.place, "remove": self.remove}
         # Sync the names of the staged files before the manifest exists: recovery takes a missing one as placed already.
-        storage.sync_folders(folder, [staging / _MANIFEST])
-        storage.write_durably(folder, staging / _MANIFEST, json.dumps(content).encode())
+        LOCAL.sync_names(folder, [staging / _MANIFEST])
+        LOCAL.write_durably(folder, staging / _MANIFEST, json.dumps(content).encode())
         try:
             for staged, final in self.place:
-                storage.place(staging / staged, folder / final)
+                LOCAL.place(staging / staged, folder / final)
             self._sync(folder)
         except BaseException as error:
             with contextlib.suppress(OSError):
@@ -80,7 +79,7 @@ class Manifest:
         # Nothing is removed for files that are neither here nor there.
         if is_waiting or (self.place and not self._is_visible(folder)):
             # What was moved back stays so, whatever becomes of the folder that it is in.
-            storage.sync_folders(folder, [staging / _MANIFEST])
+            LOCAL.sync_names(folder, [staging / _MANIFEST])
             self._take_back(folder)
         else:
             self._remove_replaced(folder)
@@ -94,7 +93,7 @@ class Manifest:
         """
         path = staging / _MANIFEST
         try:
-            content = storage.read_json(path)
+            content = LOCAL.read_json(path)
         except ValueError as error:
             raise _foreign(path, str(error)) from None
         if content is None:
@@ -125,7 +124,7 @@ class Manifest:
         for staged, final in reversed(self.place):
             with contextlib.suppress(FileNotFoundError):
                 (folder / final).rename(staging / staged)
-        storage.sync_folders(folder, [staging / _MANIFEST])
+        LOCAL.sync_names(folder, [staging / _MANIFEST])
 
     def _take_back(self, folder: Path) -> None:
         # An index goes before its log, and stands behind it in the list: alone it would look like a file of its own.
@@ -138,7 +137,7 @@ class Manifest:
             return
         try:
             for name in self.remove:
-                storage.remove(folder / name)
+                LOCAL.remove(folder / name)
             self._sync(folder)
         except OSError as error:
             raise _failed(
@@ -149,7 +148,7 @@ class Manifest:
             ) from error
 
     def _sync(self, folder: Path) -> None:
-        storage.sync_folders(folder, [folder / final for final in (*(final for _, final in self.place), *self.remove)])
+        LOCAL.sync_names(folder, [folder / final for final in (*(final for _, final in self.place), *self.remove)])
 
 
 @contextlib.contextmanager

@@ -10,9 +10,9 @@ import pyarrow as pa
 from pyspark.sql.datasource import WriterCommitMessage
 
 import seglake
+from seglake._publish.store import LOCAL
 from seglake._text import printable_path
 
-from .. import storage
 from .job import Job, PartFile
 from .options import WriteOptions
 from .rows import Rows, Share, refuse
@@ -125,7 +125,7 @@ class TaskWriter:
         self._writer = None
         staged = [each for each in (path, path.with_suffix(_INDEX)) if each.exists()]
         for each in staged:
-            storage.share(each)
+            LOCAL.share(each)
         moves = tuple((each.name, each.name.removeprefix(f"{self._attempt}-")) for each in staged)
         self._files.append(PartFile(moves, self._share.records))
         self._share.records = self._share.bytes = 0
@@ -140,4 +140,4 @@ class TaskWriter:
                 self._writer.abandon()
         with contextlib.suppress(OSError):
             for each in staged:
-                storage.remove(each)
+                LOCAL.remove(each)

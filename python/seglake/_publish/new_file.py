@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from ._durable import sync, sync_folder
+from .durable import sync, sync_folder
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer

@@ -1,0 +1,223 @@
+"""What publishing asks of the storage that files appear in, and the local disk as such a storage."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+from collections.abc import Generator, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from .durable import sync_file, sync_folder
+
+if TYPE_CHECKING:
+    from pyarrow import NativeFile
+
+__all__ = ["LOCAL", "LocalStore", "Store"]
+
+
+class Store(Protocol):
+    """A storage in which files are staged and then get their final names.
+
+    `place` and `write_durably` are each one step: after a loss of power all of it is there, or nothing. A storage
+    without renames may copy in `place`, if a copy that is not complete shows to nobody.
+    """
+
+    def exists(self, path: Path) -> bool:
+        """Tells whether a file or folder is there."""
+        ...
+
+    def children(self, folder: Path) -> list[Path]:
+        """Returns what is in a folder, sorted; nothing where there is no such folder."""
+        ...
+
+    def make_folder(self, folder: Path) -> None:
+        """Makes a folder and its missing parents, durably."""
+        ...
+
+    def open_output(self, path: Path) -> NativeFile:
+        """Opens a new file for Arrow to write to."""
+        ...
+
+    def sync_file(self, path: Path) -> None:
+        """Has the content of a file that is written be durable."""
+        ...
+
+    def sync_names(self, root: Path, files: Iterable[Path]) -> None:
+        """Has the names of files below `root`, and of the folders on the way to them, be durable."""
+        ...
+
+    def share(self, path: Path) -> None:
+        """Lets those read and write a file who may do so with its folder."""
+        ...
+
+    def place(self, staged: Path, final: Path) -> None:
+        """Gives a staged file its final name; its folder is made where it is missing."""
+        ...
+
+    def move_back(self, final: Path, staged: Path) -> None:
+        """Takes the final name of a file away again, if it has it, and stages the file as before."""
+        ...
+
+    def write_durably(self, root: Path, path: Path, content: bytes) -> None:
+        """Writes a small file in one step. On return it and the names of the folders from `root` on are durable."""
+        ...
+
+    def read_json(self, path: Path) -> dict[str, Any] | None:
+        """Reads a file's JSON object; None where there is no such file.
+
+        Raises:
+            ValueError: something else is in the file. The message says what, as half of a sentence about the file.
+            OSError: the file could not be read.
+        """
+        ...
+
+    def remove(self, path: Path) -> None:
+        """Removes a file, if it is there."""
+        ...
+
+    def remove_empty(self, folder: Path) -> None:
+        """Removes a folder if nothing is in it."""
+        ...
+
+    def remove_tree(self, folder: Path) -> None:
+        """Removes a folder as far as that goes: a task of a publisher that died may still be writing into it."""
+        ...
+
+    def lock(self, path: Path, holder: bytes = b"") -> contextlib.AbstractContextManager[bool]:
+        """Holds a lock while the block runs, and tells whether it could be had: it may be somebody else's.
+
+        The lock is free when the process that holds it has ended, however it ended. So none is ever left over.
+
+        Args:
+            path: a file that the lock is on. It stays: removing it would let two processes hold locks on two files of
+                the same name.
+            holder: what the file says while the lock is held; nothing is written where it is empty.
+
+        Raises:
+            OSError: the file cannot be opened, or is a link: what it leads to would be written to.
+        """
+        ...
+
+
+class LocalStore(Store):
+    """The mounted file systems of this machine."""
+
+    def exists(self, path: Path) -> bool:
+        """Tells whether a file or folder is there."""
+        return path.exists()
+
+    def children(self, folder: Path) -> list[Path]:
+        """Returns what is in a folder, sorted; nothing where there is no such folder."""
+        try:
+            return sorted(folder.iterdir())
+        except FileNotFoundError:
+            return []
+
+    def make_folder(self, folder: Path) -> None:
+        """Makes a folder and its missing parents, and syncs their names to the disk."""
+        missing = [each for each in (folder, *folder.parents) if not each.exists()]
+        folder.mkdir(parents=True, exist_ok=True)
+        for each in missing:
+            sync_folder(each.parent)
+
+    def open_output(self, path: Path) -> NativeFile:
+        """Opens a new file for Arrow to write to."""
+        from pyarrow.fs import LocalFileSystem
+
+        return LocalFileSystem().open_output_stream(str(path))
+
+    def sync_file(self, path: Path) -> None:
+        """Syncs the content of a file to the disk."""
+        sync_file(path)
+
+    def sync_names(self, root: Path, files: Iterable[Path]) -> None:
+        """Syncs the names of files below `root`, and of the folders on the way to them, to the disk.
+
+        Folders are synced from the top down. In the other order a loss of power could keep a file's new place and lose
+        the new folder that it is in, and the file with it.
+        """
+        own = {file.parent for file in files}
+        folders = {folder for each in own for folder in (each, *each.parents) if folder.is_relative_to(root)}
+        for folder in sorted(folders):
+            # Another write may remove an empty folder at any time: then there are no names in it.
+            with contextlib.suppress(FileNotFoundError):
+                sync_folder(folder)
+
+    def share(self, path: Path) -> None:
+        """Lets those read and write a file who may do so with its folder. Some writers begin theirs as their own."""
+        path.chmod(path.parent.stat().st_mode & 0o666)
+
+    def place(self, staged: Path, final: Path) -> None:
+        """Gives a staged file its final name; its folder is made where it is missing."""
+        final.parent.mkdir(parents=True, exist_ok=True)
+        staged.rename(final)
+
+    def move_back(self, final: Path, staged: Path) -> None:
+        """Gives a file the name again that it was staged under, if it has the final one."""
+        with contextlib.suppress(FileNotFoundError):
+            final.rename(staged)
+
+    def write_durably(self, root: Path, path: Path, content: bytes) -> None:
+        """Writes a small file in one step. On return it and the names of the folders from `root` on are on the disk."""
+        new = path.with_name(f"{path.name}.new")
+        new.write_bytes(content)
+        sync_file(new)
+        new.rename(path)
+        self.sync_names(root, [path])
+
+    def read_json(self, path: Path) -> dict[str, Any] | None:
+        """Reads a file's JSON object; None where there is no such file.
+
+        Raises:
+            ValueError: something else is in the file. The message says what, as half of a sentence about the file.
+            OSError: the file could not be read.
+        """
+        try:
+            content: Any = json.loads(path.read_bytes())
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except (ValueError, RecursionError) as error:
+            raise ValueError(f"it is no JSON: {error}") from None
+        # `null` as well: it is not as if nothing were there.
+        if not isinstance(content, dict):
+            raise ValueError("it is no JSON object")
+        return cast("dict[str, Any]", content)
+
+    def remove(self, path: Path) -> None:
+        """Removes a file, if it is there."""
+        path.unlink(missing_ok=True)
+
+    def remove_empty(self, folder: Path) -> None:
+        """Removes a folder if nothing is in it."""
+        with contextlib.suppress(OSError):
+            folder.rmdir()
+
+    def remove_tree(self, folder: Path) -> None:
+        """Removes a folder as far as that goes: a task of a publisher that died may still be writing into it."""
+        shutil.rmtree(folder, ignore_errors=True)
+
+    @contextlib.contextmanager
+    def lock(self, path: Path, holder: bytes = b"") -> Generator[bool]:
+        """Holds the operating system's lock on a file while the block runs, unless somebody else does."""
+        import fcntl  # not on Windows, where this module is imported too
+
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
+        try:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                yield False
+                return
+            if holder:
+                os.truncate(descriptor, 0)
+                os.pwrite(descriptor, holder, 0)
+            yield True
+        finally:
+            os.close(descriptor)
+
+
+LOCAL = LocalStore()
+"""The one that is used: folders elsewhere cannot be written to yet."""
