@@ -33,6 +33,7 @@ WITHOUT_SESSION: Final = {
     # These take no Spark.
     "test_arrow_types.py",
     "test_decoder.py",
+    "test_filters.py",
     "test_imports.py",
     "test_ingest_commit.py",
     "test_ingest_task.py",

@@ -1,75 +1,19 @@
-"""Filters of queries: what is chosen by them, that results are those of reading everything, and how much is read."""
+"""Filters of queries in Spark: that results are those of reading everything, and how much is read."""
 
-import operator
-import uuid
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
-from typing import Any, cast
 
-import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.datasource import (
-    DataSourceReader,
-    EqualNullSafe,
-    EqualTo,
-    Filter,
-    GreaterThan,
-    GreaterThanOrEqual,
-    In,
-    IsNotNull,
-    IsNull,
-    LessThan,
-    LessThanOrEqual,
-    Not,
-    StringStartsWith,
-)
 from samples import SAMPLES
-from segments import DAY, uuid6
 
 import seglake
-from seglake._filters import Condition
-from seglake._text import unescape
-from seglake.spark.filters import pushed
-from seglake.spark.source import SegmentDataSource
 
 pytestmark = pytest.mark.spark
 
 ON = "spark.sql.python.filterPushdown.enabled"
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-MICROSECOND = timedelta(microseconds=1)
 FORMATS = ("active", "sealed", "tenant", "chunked")
-Row = dict[str, Any]
-
-COMPARISONS: dict[type[Filter], Callable[[Any, Any], bool]] = {
-    EqualTo: operator.eq,
-    EqualNullSafe: operator.eq,
-    GreaterThan: operator.gt,
-    GreaterThanOrEqual: operator.ge,
-    LessThan: operator.lt,
-    LessThanOrEqual: operator.le,
-    In: lambda own, values: own in values,
-}
-
-
-def columns(format: str) -> tuple[seglake.Column, ...]:
-    return seglake.formats()[format].columns
-
-
-def rows(source: Path | bytes, format: str, conditions: list[Condition] | None = None) -> list[Row]:
-    """The records that are read, as Spark has them."""
-    arguments: Any = {"format": format, "uuid_type": "string", "on_damage": "raise", "prune": True}
-    with seglake.open(source, **arguments, filters=conditions) as reader:
-        return pa.table(reader).to_pylist()
-
-
-def matches(row: Row, each: Any) -> bool:
-    """Whether Spark keeps a row, by a filter that compares a column with a value."""
-    return COMPARISONS[type(each)](row[each.attribute[0]], each.value)
 
 
 @pytest.fixture(scope="module")
@@ -83,138 +27,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def file_of(folder: Path, name: str) -> Path:
     return folder / f"{name}.{SAMPLES[name].extension}"
-
-
-def literals(column: str, values: list[Any]) -> st.SearchStrategy[Any]:
-    """Values that a filter may compare a column with: a record's, one beside it, or none of any record's."""
-    one = st.sampled_from(values)
-    match values[0]:
-        case datetime():
-            return st.builds(lambda time, by: time + by * MICROSECOND, one, st.integers(-1, 1))
-        case int():
-            far = st.sampled_from([-1, 0, 1 << 32, (1 << 63) - 1, -(1 << 63)])
-            return st.one_of(st.builds(operator.add, one, st.integers(-1, 1)), far)
-        case _ if column == "uuid":
-            beside = st.builds(lambda text, by: str(uuid.UUID(int=uuid.UUID(text).int + by)), one, st.integers(-1, 1))
-            others = [values[3].upper(), values[4][:9], "", "zzz", str(uuid.UUID(int=5)), f"{{{values[5]}}}"]
-            return st.one_of(beside, beside, st.sampled_from(others))
-        case _:
-            return st.one_of(one, st.sampled_from(["", "none", "a\\", "\\x41", "\\xff", "\\x5c"]))
-
-
-@st.composite
-def filters(draw: st.DrawFn, found: list[Row]) -> list[Any]:
-    """Filters that all have to be true."""
-    chosen: list[Any] = []
-    for _ in range(draw(st.integers(0, 3))):
-        column = draw(st.sampled_from([name for name in found[0] if name != "value"]))
-        literal = literals(column, [row[column] for row in found])
-        kind: Any = draw(st.sampled_from(list(COMPARISONS)))
-        chosen.append(kind((column,), draw(st.lists(literal, max_size=4) if kind is In else literal)))
-    return chosen
-
-
-@pytest.mark.parametrize("name", FORMATS)
-@settings(max_examples=60, deadline=None)
-@given(data=st.data())
-def test_what_is_read_has_all_that_matches(name: str, data: st.DataObject, folder: Path) -> None:
-    everything = rows(file_of(folder, name), name)
-    asked = data.draw(filters(everything))
-    found = rows(file_of(folder, name), name, pushed(asked, columns(name)))
-    assert [row for row in everything if row in found] == found
-    matching = [row for row in everything if all(matches(row, each) for each in asked)]
-    assert [row for row in found if all(matches(row, each) for each in asked)] == matching
-
-
-FIRST = uuid6(DAY, 5)
-
-
-@pytest.mark.parametrize(
-    ("format", "given_", "expected"),
-    [
-        ("sealed", GreaterThan(("uuid",), str(FIRST)), ("uuid", ">", FIRST)),
-        ("sealed", LessThanOrEqual(("uuid",), FIRST.bytes), ("uuid", "<=", FIRST)),
-        ("sealed", EqualTo(("uuid",), bytearray(FIRST.bytes)), ("uuid", "in", [FIRST])),
-        ("sealed", In(("uuid",), (str(uuid.UUID(int=5)), "none", None)), ("uuid", "in", [uuid.UUID(int=5)])),
-        ("sealed", In(("uuid",), ("none", str(FIRST).upper())), ("uuid", "in", [])),
-        ("sealed", In(("timestamp",), cast("Any", [DAY, None])), ("timestamp", "in", [DAY])),
-        ("active", LessThan(("timestamp",), DAY), ("timestamp", "<", DAY)),
-        ("sealed", In(("type",), ("b", "c")), ("type", "in", [b"b", b"c"])),
-        ("tenant", EqualTo(("tenant",), "a\\x5c\\xff"), ("tenant", "in", [b"a\\\xff"])),
-        ("tenant", EqualNullSafe(("tenant",), "\\"), ("tenant", "in", [])),
-        ("tenant", GreaterThan(("partition",), 5), ("partition", ">", 5)),
-        ("tenant", In(("index",), (1, 2)), ("index", "in", [1, 2])),
-        ("chunked", GreaterThanOrEqual(("offset",), -3), ("offset", ">=", -3)),
-        ("oplog", EqualTo(("seq",), 1 << 63), ("seq", "in", [1 << 63])),
-    ],
-)
-def test_filters_are_pushed_as_the_library_takes_them(format: str, given_: Filter, expected: Condition) -> None:
-    assert pushed([given_], columns(format)) == [expected]
-    assert pushed([given_, IsNull(("type",)), given_], columns(format)) == [expected, expected]
-
-
-@pytest.mark.parametrize(
-    "untold",
-    [
-        IsNull(("type",)),
-        IsNotNull(("type",)),
-        Not(EqualTo(("type",), "a")),
-        StringStartsWith(("type",), "a"),
-        EqualTo(("type", "a"), "a"),
-        EqualTo(("other",), "a"),
-        EqualTo(("value",), b"a"),
-        EqualNullSafe(("type",), None),
-        GreaterThan(("type",), "a"),
-        GreaterThan(("uuid",), "1EEAFD69-9B8A-6CEE-B9F1-1B8E6A30ADE3"),
-        LessThan(("uuid",), "1eeafd69-9b8a-4cee-b9f1-1b8e6a30ade3"),
-        LessThan(("timestamp",), datetime(2024, 1, 1)),
-        EqualTo(("partition",), 5),
-    ],
-)
-def test_what_the_library_does_not_compare_as_spark_does_is_left_to_spark(untold: Filter) -> None:
-    assert pushed([untold], columns("sealed")) == []
-
-
-@pytest.mark.parametrize(
-    "untold",
-    [
-        EqualTo(("partition",), True),
-        EqualTo(("partition",), 5.0),
-        In(("partition",), cast("Any", (1, "2"))),
-        LessThan(("partition",), "5"),
-        EqualTo(("tenant",), b"a"),
-        LessThanOrEqual(("tenant",), "a"),
-    ],
-)
-def test_values_of_another_kind_are_left_to_spark(untold: Filter) -> None:
-    assert pushed([untold], columns("tenant")) == []
-
-
-def test_texts_stand_for_the_bytes_that_show_so(tmp_path: Path) -> None:
-    random = Random(1)
-    kinds = [bytes(random.choice(b"\\x5cA\xff\xc3\xa4") for _ in range(random.randrange(6))) for _ in range(200)]
-    path = tmp_path / "kinds.active"
-    with seglake.create(path, format="active") as writer:
-        for number, kind in enumerate(kinds):
-            writer.write(uuid=uuid6(DAY, number), type=kind, value=b"")
-    assert [unescape(record.type) for record in seglake.open(path)] == kinds
-    assert [unescape(text) for text in ("\\", "\\x", "\\x5", "a\\n", "\\xgg", "\ud800")] == [None] * 6
-
-
-def test_a_reader_takes_filters_and_gives_all_of_them_back(folder: Path) -> None:
-    source = SegmentDataSource({"path": str(file_of(folder, "sealed"))})
-    reader = source.reader(source.schema())
-    asked: list[Filter] = [EqualTo(("type",), "t/1"), IsNull(("value",))]
-    assert list(reader.pushFilters(asked)) == asked
-    # Spark refuses readers that have a function of their own while it must not be called.
-    assert getattr(reader.pushFilters, "__func__", None) is DataSourceReader.pushFilters
-    (partition,) = reader.partitions()
-    found = [row for batch in reader.read(partition) for row in cast("pa.RecordBatch", batch).to_pylist()]
-    assert {row["type"] for row in found} == {"t/1"}
-    assert len(found) == 20
-
-
-# In Spark itself
 
 
 @pytest.fixture(scope="module")
