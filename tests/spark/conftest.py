@@ -16,7 +16,7 @@ from typing import Any, Final
 import clusters
 import pytest
 from cli_process import Argument, Finished
-from pyspark.sql import SparkSession
+from pyspark.sql import SparkSession, datasource
 from xdist.scheduler import LoadFileScheduling
 
 from seglake.cli import main
@@ -52,8 +52,11 @@ WITHOUT_SESSION: Final = {
 # Also for tests that start a Spark of their own.
 os.environ.update(clusters.JVM)
 
+collect_ignore: Final[list[str]] = []
 if clusters.MASTER not in clusters.ON_CLUSTER:
-    collect_ignore = ["test_killed_executors.py"]
+    collect_ignore.append("test_killed_executors.py")
+if not hasattr(datasource, "Filter"):  # PySpark 4.0
+    collect_ignore.append("test_filters.py")
 
 
 class SessionScheduling(LoadFileScheduling):

@@ -21,6 +21,7 @@ PUBLIC = {
 
 WITHOUT_FCNTL = """
 import importlib, pkgutil, sys
+import pyspark.sql.datasource
 
 sys.modules["fcntl"] = None  # as on Windows: importing it raises ImportError
 import seglake.spark, pyspark_seglake
@@ -28,7 +29,9 @@ import seglake.spark, pyspark_seglake
 modules = [each.name for each in pkgutil.walk_packages(seglake.spark.__path__, "seglake.spark.")]
 assert "seglake.spark.ingestion.lock" in modules and "seglake.spark.write.manifest" in modules, modules
 for name in modules:
-    importlib.import_module(name)
+    # PySpark 4.0 has no filters.
+    if name != "seglake.spark.filters" or hasattr(pyspark.sql.datasource, "Filter"):
+        importlib.import_module(name)
 
 from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 from seglake.spark.source import SegmentDataSource

@@ -5,7 +5,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession, datasource
 from samples import SAMPLES
 
 import seglake
@@ -147,7 +147,11 @@ def test_damage_is_met_where_it_is_read(spark: SparkSession, tmp_path: Path, pus
     path.write_bytes(content)
     strict = load(spark, path, mode="FAILFAST")
     pushing(True)
-    assert strict.where("partition = 1").count() == 10
+    if hasattr(datasource, "Filter"):
+        assert strict.where("partition = 1").count() == 10
+    else:  # PySpark 4.0 takes the setting for one of its user's, and pushes nothing down
+        with pytest.raises(Exception, match="checksum_mismatch"):
+            strict.where("partition = 1").collect()
     assert load(spark, path, mode="FAILFAST", partitions="1").count() == 10
     with pytest.raises(Exception, match="checksum_mismatch"):
         strict.where("partition = 4").collect()

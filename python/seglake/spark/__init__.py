@@ -21,6 +21,13 @@ def register(spark: SparkSession) -> None:
     Spark finds it without this call where the package `pyspark_seglake` is on the path of the driver's Python; the call
     is for those who prefer to say what they use.
     """
+    from pyspark.errors import AnalysisException
+
     from .source import SegmentDataSource
 
-    spark.dataSource.register(SegmentDataSource)
+    try:
+        spark.dataSource.register(SegmentDataSource)
+    except AnalysisException as error:
+        # Spark 4.0 lets nothing take the place of what it has found by itself: of this very data source.
+        if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
+            raise

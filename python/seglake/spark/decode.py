@@ -5,22 +5,23 @@ import socket
 import warnings
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import pyarrow as pa
-from pyspark.sql.datasource import Filter
 
 import seglake
 from seglake._files import SegmentFile
 from seglake._text import path_text, printable_path
 
 from .arrow_types import arrow_schema
-from .filters import pushed
 from .option_names import camel_case
 from .options import ReadOptions
 from .schema import ReadSchema, arrow_field
 from .slices import Slice
 from .uint64 import find_too_large
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import Filter
 
 __all__ = ["Decoder"]
 
@@ -36,8 +37,10 @@ class Decoder:
     options: ReadOptions
     read_schema: ReadSchema
 
-    def narrowed(self, filters: Sequence[Filter]) -> "Decoder":
+    def narrowed(self, filters: "Sequence[Filter]") -> "Decoder":
         """Returns a decoder of those records that can match all of these filters."""
+        from .filters import pushed  # which PySpark 4.0 lacks
+
         formats = seglake.formats(dialect=self.options.format_options.dialect)
         more = tuple(pushed(filters, formats[self.format].columns))
         return replace(self, options=replace(self.options, pushed=self.options.pushed + more))

@@ -68,9 +68,17 @@ def from_oplog(
         result = StructType([*result.fields, StructField(error_field, spark_type(ERROR_TYPE))])
     decoder = MessageDecoder(dialect, fields, arrow_schema(result), error_field if mode == "PERMISSIVE" else None)
 
-    # Spark tells from the types what kind of function it is, and takes them without what they hold.
-    def from_oplog(messages: pa.Array, *seqs: pa.Array) -> pa.Array:  # pyright: ignore
-        return decoder.decode(messages, *seqs)
+    # Plans call the functions by their names.
+    if hasattr(functions, "arrow_udf"):
+        # Spark tells from the types what kind of function it is, and takes them without what they hold.
+        def from_oplog(messages: pa.Array, *seqs: pa.Array) -> pa.Array:  # pyright: ignore
+            return decoder.decode(messages, *seqs)
 
-    decode = cast("Any", functions).arrow_udf(from_oplog, result)
+        decode = cast("Any", functions).arrow_udf(from_oplog, result)
+    else:  # PySpark 4.0
+
+        def from_oplog(message: bytes | None, *seqs: int | None) -> dict[str, Any] | None:
+            return decoder.decode_one(message, *seqs)
+
+        decode = functions.udf(from_oplog, result, useArrow=False)
     return decode(column) if seq is None else decode(column, seq)

@@ -64,6 +64,13 @@ class MessageDecoder:
             errors.append(error)
         return self._structs(records, errors, messages.is_null())
 
+    def decode_one(self, message: bytes | None, seq: int | None = None) -> dict[str, Any] | None:
+        """Decodes one message, with its number if that is known. Raises what `decode` raises."""
+        given = cast("Any", pa).array([message])
+        if message is None:
+            given = given.cast(pa.binary())
+        return self.decode(given, cast("Any", pa).array([seq], pa.int64()))[0].as_py()
+
     def _structs(self, records: list[dict[str, Any] | None], errors: list[dict[str, Any] | None], absent: Any) -> Any:
         array = cast("Any", pa).array
         rows = array(records, pa.struct(list(cast("Any", self.fields))))

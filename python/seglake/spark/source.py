@@ -1,12 +1,12 @@
 """The Spark data source `seglake`."""
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWriter, Filter, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWriter, InputPartition
 from pyspark.sql.types import StructType
 
 import seglake
@@ -27,6 +27,9 @@ from .write.writer import SegmentDataSourceWriter
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
+    from pyspark.sql.datasource import Filter
+
+    from .filters import OptionalPush
 
 __all__ = ["SegmentDataSource"]
 
@@ -126,11 +129,13 @@ class SegmentDataSourceReader(DataSourceReader):
         self._files = files
 
     @property
-    def pushFilters(self) -> "_OptionalPush":  # pyright: ignore[reportIncompatibleMethodOverride]
+    def pushFilters(self) -> "OptionalPush":  # pyright: ignore[reportIncompatibleMethodOverride]
         """Takes the filters of the query, so that what cannot match them is not read."""
-        return _OptionalPush(self)
+        from .filters import OptionalPush  # PySpark 4.0 has no filters, and never gets here
 
-    def narrow(self, filters: Sequence[Filter]) -> None:
+        return OptionalPush(self.narrow)
+
+    def narrow(self, filters: "Sequence[Filter]") -> None:
         """Reads no more than what can match all of the filters, as far as it can be chosen."""
         if self._decoder is not None:
             self._decoder = self._decoder.narrowed(filters)
@@ -149,25 +154,6 @@ class SegmentDataSourceReader(DataSourceReader):
         if self._decoder is None or not isinstance(partition, SegmentPartition):
             return iter(())
         return read_ahead(self._decoder.decode(partition.slices))
-
-
-class _OptionalPush:
-    """`pushFilters` of a reader, for Spark to call where `spark.sql.python.filterPushdown.enabled` is on.
-
-    Where it is off, Spark refuses readers that have a `pushFilters` of their own, lest it be passed over silently. Here
-    nothing is lost without it, so that what Spark tells by, the function behind the method, is shown as it was.
-    """
-
-    # Static, so that it is the function itself that is found and no method of this object.
-    __func__ = staticmethod(DataSourceReader.pushFilters)
-
-    def __init__(self, reader: SegmentDataSourceReader) -> None:
-        self._reader = reader
-
-    def __call__(self, filters: list[Filter]) -> Iterable[Filter]:
-        """Takes filters; returns all of them, since Spark is to evaluate them again on what is read."""
-        self._reader.narrow(filters)
-        return filters
 
 
 def _partitions(files: Sequence[SegmentFile], decoder: Decoder) -> list[SegmentPartition]:
