@@ -434,9 +434,12 @@ class Reader:
     def closed(self) -> bool:
         """Whether the reader is closed."""
     def __iter__(self) -> Records: ...
-    def batches(self) -> Batches:
+    def batches(self, *, warn: bool = True) -> Batches:
         """The records as Arrow record batches, which `pyarrow.record_batch` takes. Errors are raised as they are,
         while those within an Arrow stream come wrapped.
+
+        Each has the damage that was passed over on the way to it, as `Batch.damage`. If you report that, pass
+        `warn=False`: then no DamageWarning is issued. Which warnings are shown is a setting of the whole process.
         """
     def read_all(self) -> Table:
         """The records as a `pyarrow.Table`, which takes as much memory as they do. Needs pyarrow."""

@@ -204,6 +204,10 @@ def test_damage_in_batches(damaged: Path) -> None:
         spans = [span for batch in batches for span in batch.damage]
     assert spans == batches.report.damage == seglake.verify(damaged).damage
     assert batches.report.records == 9
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        batches = seglake.open(damaged, on_damage="skip").batches(warn=False)
+        assert [span for batch in batches for span in batch.damage] == spans
 
 
 def test_report_grows_with_the_reading(segment: Path) -> None:

@@ -25,19 +25,19 @@ impl Pass for Exclusive<columns::Batches> {
 #[pyclass(frozen, module = "seglake")]
 pub(crate) struct Batches {
     batches: Arc<Exclusive<columns::Batches>>,
-    lenient: bool,
+    warns: bool,
     shared: Arc<Shared>,
 }
 
 impl Batches {
     pub(crate) fn new(
         batches: Arc<Exclusive<columns::Batches>>,
-        lenient: bool,
+        warns: bool,
         shared: Arc<Shared>,
     ) -> Self {
         Self {
             batches,
-            lenient,
+            warns,
             shared,
         }
     }
@@ -68,7 +68,7 @@ impl Batches {
             .detach(|| Ok::<_, InUse>(self.batches.hold()?.next_batch()))?
             .map_err(|error| raise(py, error))?;
         let Some(batch) = next else { return Ok(None) };
-        if self.lenient && !batch.damage.is_empty() {
+        if self.warns && !batch.damage.is_empty() {
             self.shared.warn(py, &*self.batches)?;
         }
         Ok(Some(Batch(batch)))
@@ -152,7 +152,7 @@ impl Batch {
 pub(crate) struct Stream {
     batches: Arc<Exclusive<columns::Batches>>,
     schema: SchemaRef,
-    lenient: bool,
+    warns: bool,
     shared: Arc<Shared>,
 }
 
@@ -160,13 +160,13 @@ impl Stream {
     pub(crate) fn new(
         batches: Arc<Exclusive<columns::Batches>>,
         schema: SchemaRef,
-        lenient: bool,
+        warns: bool,
         shared: Arc<Shared>,
     ) -> Self {
         Self {
             batches,
             schema,
-            lenient,
+            warns,
             shared,
         }
     }
@@ -175,7 +175,7 @@ impl Stream {
     fn look(&self) -> Option<ArrowError> {
         let looked = Python::try_attach(|py| {
             self.shared.check_open()?;
-            if self.lenient {
+            if self.warns {
                 self.shared.warn(py, &*self.batches)?;
             }
             Ok::<_, PyErr>(())

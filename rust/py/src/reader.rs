@@ -277,10 +277,14 @@ impl Reader {
 
     /// The records as Arrow record batches, which `pyarrow.record_batch` takes. Errors are raised as they are, while those
     /// within an Arrow stream come wrapped.
-    fn batches(&self, py: Python<'_>) -> PyResult<Batches> {
+    ///
+    /// Each has the damage that was passed over on the way to it, as `Batch.damage`. If you report that, pass `warn=False`:
+    /// then no DamageWarning is issued. Which warnings are shown is a setting of the whole process.
+    #[pyo3(signature = (*, warn=true))]
+    fn batches(&self, py: Python<'_>, warn: bool) -> PyResult<Batches> {
         Ok(Batches::new(
             self.own_batches(py)?,
-            !self.options.strict,
+            warn && !self.options.strict,
             self.shared.clone(),
         ))
     }
