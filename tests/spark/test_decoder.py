@@ -1,5 +1,8 @@
 """Batches of executors at their bounds, without Spark: each damaged range is one row, however many there are."""
 
+import logging
+import os
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -46,12 +49,26 @@ def test_every_damaged_range_is_one_row(segment: Path, rows: int, monkeypatch: p
     assert sum(damage) == RANGES
 
 
-def test_damage_is_left_out_on_request(segment: Path) -> None:
-    with pytest.warns(seglake.DamageWarning):
-        batches = read(segment, mode="DROPMALFORMED")
+def test_damage_is_left_out_on_request(segment: Path, caplog: pytest.LogCaptureFixture) -> None:
+    batches = read(segment, mode="DROPMALFORMED")
     assert sum(batch.num_rows for batch in batches) == RANGES + 1
+    (span, *_) = seglake.verify(segment).damage
+    assert [record.getMessage() for record in caplog.records] == [
+        f"{segment}: damage is left out, first {span.cause} at offset {span.start}; `seglake verify` lists all of it"
+    ]
 
 
 def test_damage_is_an_error_on_request(segment: Path) -> None:
     with pytest.raises(seglake.DamageError, match="Mode PERMISSIVE reads what is sound"):
         read(segment, mode="FAILFAST")
+
+
+@pytest.mark.parametrize("mode", ["PERMISSIVE", "DROPMALFORMED"])
+def test_what_a_process_has_set_stays_as_it_is(segment: Path, mode: str) -> None:
+    """Workers live on, and run what else their users have."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        filters, variables, handlers = list(warnings.filters), dict(os.environ), list(logging.getLogger().handlers)
+        assert read(segment, mode=mode)
+        assert (warnings.filters, dict(os.environ), logging.getLogger().handlers) == (filters, variables, handlers)
+    assert caught == []

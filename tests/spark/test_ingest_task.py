@@ -61,8 +61,8 @@ class FailingReader:
     def __exit__(self, *_: object) -> None:
         self._reader.close()
 
-    def batches(self) -> FailingBatches:
-        return FailingBatches(self._reader.batches())
+    def batches(self, **options: Any) -> FailingBatches:
+        return FailingBatches(self._reader.batches(**options))
 
     def read_bytes(self, start: int, end: int) -> bytes:
         return self._reader.read_bytes(start, end)

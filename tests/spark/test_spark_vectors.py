@@ -1,6 +1,5 @@
 """The golden files of all formats through Spark: records, damage and errors as the vectors have them."""
 
-import warnings
 from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
@@ -52,10 +51,7 @@ def decode(case: Case, folder: Path, **options: str) -> list[pa.RecordBatch]:
     source = SegmentDataSource({"path": str(path), **spark_options(case), **options})
     schema = StructType([*source.schema().fields, *PLACE])
     reader = source.reader(schema)
-    with warnings.catch_warnings(record=True) as caught:
-        batches = [batch for partition in reader.partitions() for batch in reader.read(partition)]
-    assert (len(caught) > 0) == (bool(damage_of(case)) and options["mode"] == "DROPMALFORMED")
-    return batches  # pyright: ignore
+    return [batch for partition in reader.partitions() for batch in reader.read(partition)]  # pyright: ignore
 
 
 def strict(case: Case, folder: Path) -> None:

@@ -2,7 +2,6 @@
 
 import logging
 import socket
-import warnings
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -58,9 +57,6 @@ class Decoder:
             OSError: a file cannot be read.
         """
         schema = arrow_schema(self.read_schema.schema)
-        # Damage that comes in rows of its own is not worth a warning for each file; damage that is left out is.
-        permissive = self.options.mode == "PERMISSIVE"
-        warnings.simplefilter("ignore" if permissive else "always", seglake.DamageWarning)
         for file, _, part in slices:
             path = file.path
             try:
@@ -132,11 +128,20 @@ class Decoder:
         )
 
     def _decode(self, path: str, reader: seglake.Reader, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        batches = reader.batches()
+        batches = reader.batches(warn=False)
+        noted = False
         # What is wrong with records that are given out all the same, by their position. It is known no later than they.
         in_records: dict[int, seglake.Span] = {}
         for batch in batches:
             damage = batch.damage
+            if damage and not noted and self.options.mode == "DROPMALFORMED":
+                noted = True
+                _LOG.warning(
+                    "%s: damage is left out, first %s at offset %d; `seglake verify` lists all of it",
+                    printable_path(path),
+                    damage[0].cause,
+                    damage[0].start,
+                )
             if "cause" in self.read_schema.columns:
                 in_records.update((span.start, span) for span in damage if span.kind == "record")
                 damage = [span for span in damage if span.kind != "record"]

@@ -3,7 +3,6 @@
 import json
 import time
 import uuid
-import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
@@ -202,8 +201,6 @@ class TaskRunner:
             return TaskOutcome(task, key_error=str(error))
         staging = Path(self.staging)
         paths = read_plan(staging, task)
-        # Damage has a table to be told in; on the executors' standard error it would only disturb.
-        warnings.simplefilter("ignore", seglake.DamageWarning)
         try:
             # All files of the task share the output files. If reading one fails when rows of it are in them already,
             # those rows cannot be taken out again: the task starts anew, with output files for each input file.
@@ -265,7 +262,7 @@ class TaskRunner:
         except (OSError, seglake.SeglakeError) as error:
             raise _UnreadableError(str(error), wrote=wrote) from None
         with reader:
-            batches = reader.batches()
+            batches = reader.batches(warn=False)  # damage has a table of its own
             while True:
                 try:
                     batch = next(batches, None)
