@@ -18,6 +18,7 @@ def test_defaults() -> None:
     assert options.paths == ("/logs",)
     assert (options.segment_format, options.uuid_type, options.key, options.key_file) == (None, None, None, None)
     assert (options.mode, options.corrupt_column) == ("PERMISSIVE", "_corrupt_record")
+    assert options.metadata_columns == ()
     assert (options.max_partition_bytes, options.open_cost_bytes) == (128 << 20, 4 << 20)
     assert options.min_partitions == (os.cpu_count() or 1)
     assert not options.ignore_missing_files
@@ -73,6 +74,12 @@ def test_what_spark_adds_for_tables_is_accepted() -> None:
         ({"recursiveFileLookup": "yes"}, "option recursiveFileLookup is 'yes': expected true or false"),
         ({"ignoreMissingFiles": "1"}, "option ignoreMissingFiles is '1': expected true or false"),
         ({"columnNameOfCorruptRecord": ""}, "option columnNameOfCorruptRecord is '': expected something"),
+        (
+            {"metadataColumns": "path,offset"},
+            "option metadataColumns is .*: expected path or position, or both with a comma",
+        ),
+        ({"metadataColumns": "path,path"}, "option metadataColumns is 'path,path': expected"),
+        ({"metadataColumns": ""}, "option metadataColumns is '': expected"),
         ({"pathGlobFilter": ""}, "option pathGlobFilter is ''"),
         ({"modifiedAfter": "yesterday"}, "option modifiedAfter is 'yesterday': expected a time such as"),
         ({"modifiedBefore": "2024-06-15T05:00:00"}, "option modifiedBefore is .*: expected a time with its offset"),
@@ -99,6 +106,10 @@ def test_times() -> None:
     after = parse(modifiedAfter="1970-01-01T01:00:00+01:00").filter.modified_after
     before = parse(modifiedBefore="1970-01-02T00:00:00", timeZone="Europe/Berlin").filter.modified_before
     assert (after, before) == (0, 23 * 3600)
+
+
+def test_metadata_columns() -> None:
+    assert parse(metadataColumns="Position, path").metadata_columns == ("position", "path")
 
 
 @pytest.mark.parametrize(("text", "size"), [("5", 5), ("128m", 128 << 20), ("1 GB", 1 << 30), ("3kb", 3 << 10)])

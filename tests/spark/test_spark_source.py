@@ -114,6 +114,25 @@ def test_a_schema_chooses_columns_down_to_the_walk(spark: SparkSession, folder: 
     assert {(row.position, row.path) for row in rows if row.broken} == {(None, None)}
 
 
+def test_metadata_columns_say_where_a_record_is(spark: SparkSession, folder: Path) -> None:
+    frame = load(spark, folder, metadataColumns="path,position")
+    assert frame.columns == ["uuid", "timestamp", "type", "value", "path", "position", "_corrupt_record"]
+    rows = frame.select("path", "position", "value", "_corrupt_record").collect()
+    assert {(row.path, row.position) for row in rows if row.value is None} == {(None, None)}
+    places = sorted((row.path, row.position) for row in rows if row.value is not None)
+    assert places == sorted(
+        (str(folder / f"{name}.active"), at(number).start)
+        for name, damaged in (("a", None), ("b", None), ("c", 3), ("d", 9))
+        for number in range(10)
+        if number != damaged
+    )
+    assert load(spark, folder, metadataColumns="position", mode="FAILFAST").columns[-1] == "position"
+    schema = "value binary, position bigint"
+    assert load(spark, folder / "a.active", schema=schema, metadataColumns="position").columns == ["value", "position"]
+    with pytest.raises(PySparkException, match="metadataColumns names path, which the schema given lacks: add path"):
+        load(spark, folder, schema=schema, metadataColumns="path,position").collect()
+
+
 def test_a_schema_of_nothing_but_damage_still_counts_records(spark: SparkSession, folder: Path) -> None:
     frame = load(spark, folder, schema=f"_corrupt_record {DAMAGE}")
     assert (frame.count(), frame.where("_corrupt_record IS NOT NULL").count()) == (40, 2)

@@ -17,6 +17,7 @@ _READING: Final = (
     "dialect",
     "mode",
     "columnNameOfCorruptRecord",
+    "metadataColumns",
     "uuidType",
     "uint64Type",
     "since",

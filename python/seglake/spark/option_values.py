@@ -14,7 +14,7 @@ from seglake import _values as values
 from seglake._text import unescape
 from seglake._types import DialectName, FormatOption
 
-from .formats import UuidType, column_names
+from .formats import LOCATION_COLUMNS, UuidType, column_names
 from .uint64 import Uint64Type
 
 __all__ = ["Mode", "OptionValues", "Secret"]
@@ -111,6 +111,14 @@ def uint64_type(value: str) -> Uint64Type:
 def dialect(value: str) -> DialectName:
     """Parses how an oplog's messages are laid out."""
     return _one_of(cast("tuple[DialectName, ...]", get_args(DialectName)), value.lower(), value)
+
+
+def metadata_columns(value: str) -> tuple[str, ...]:
+    """Parses which of the columns that say where a record is are wanted: a list with commas."""
+    names = tuple(name.strip() for name in value.lower().split(","))
+    if not set(names) <= set(LOCATION_COLUMNS) or len(set(names)) < len(names):
+        raise WrongValueError(value, f"{' or '.join(LOCATION_COLUMNS)}, or both with a comma between them")
+    return names
 
 
 def index(value: str) -> bool:

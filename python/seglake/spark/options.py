@@ -32,6 +32,7 @@ class ReadOptions:
         pushed: what of the query's filters is applied while reading.
         mode: what becomes of damage.
         corrupt_column: the name of the column that reports damage.
+        metadata_columns: which columns that say where a record is the schema has, beside the format's own.
         uuid_type: how UUIDs come; None leaves it to the schema, and is `string` where that is inferred too.
         uint64_type: how unsigned integers of 64 bits come; None likewise, and is `bigint`.
         record_bytes: the largest record that is read, in bytes; None is the library's default.
@@ -52,6 +53,7 @@ class ReadOptions:
     pushed: tuple[Condition, ...]
     mode: Mode
     corrupt_column: str
+    metadata_columns: tuple[str, ...]
     uuid_type: UuidType | None
     uint64_type: Uint64Type | None
     record_bytes: int | None
@@ -85,6 +87,7 @@ class ReadOptions:
             pushed=(),
             mode=read.get("mode", parse.mode, "PERMISSIVE"),
             corrupt_column=read.get("columnNameOfCorruptRecord", parse.not_empty, "_corrupt_record"),
+            metadata_columns=read.get("metadataColumns", parse.metadata_columns, ()),
             uuid_type=read.get("uuidType", parse.uuid_type, None),
             uint64_type=read.get("uint64Type", parse.uint64_type, None),
             record_bytes=read.get("recordBytes", parse.positive_size, None),

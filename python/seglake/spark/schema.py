@@ -46,7 +46,8 @@ def inferred_schema(format: str, options: ReadOptions) -> StructType:
     Raises:
         ValueError: the column that reports damage has the name of one of the format's columns.
     """
-    native = native_schema(format, None, options.uuid_type or "string", options.format_options)
+    columns = [*column_names(format, options.format_options), *options.metadata_columns]
+    native = native_schema(format, columns, options.uuid_type or "string", options.format_options)
     schema = spark_schema(native, options.uint64_type or "bigint")
     if options.mode == "PERMISSIVE":
         _refuse_as_corrupt_column(schema.names, format, options)
@@ -112,6 +113,12 @@ class ReadSchema:
                 _require_type(field, StructField(field.name, DAMAGE_TYPE))
             else:
                 fields.append(field)
+        for name in options.metadata_columns:
+            if name not in schema.names:
+                raise ValueError(
+                    f"option metadataColumns names {name}, which the schema given lacks: add {name} to it, or leave "
+                    "the option out"
+                )
         found = _check_columns(fields, format, options)
         names = [field.name for field in fields if field.name != "path"]
         columns = dict.fromkeys((*names, *_columns_for_reports(fields, format, options)))
