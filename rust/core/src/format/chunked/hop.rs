@@ -64,7 +64,7 @@ pub(super) enum Hop {
 
 impl Gap {
     /// The gap after the chunk at `at`.
-    pub(super) const fn behind(header: Header, at: u64) -> Self {
+    pub(super) const fn after(header: Header, at: u64) -> Self {
         Self {
             at: align(header.payload_end(at)),
             end: header.end(),
@@ -95,7 +95,7 @@ impl Gap {
     /// Whether what follows the gap confirms the header before it: the next chunk fits, or nothing follows. A
     /// header states message offsets that do not exist only if its payload is damaged, and then the next one
     /// hardly ever fits.
-    pub(super) fn is_borne_out(
+    pub(super) fn is_confirmed(
         self,
         source: &dyn Source,
         data_end: impl FnOnce() -> Result<u64>,

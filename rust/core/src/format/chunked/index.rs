@@ -79,7 +79,7 @@ pub struct Entries<'a> {
     at: u64,
     last: Option<Item>,
     /// Whether any item's checksum matched.
-    checked: bool,
+    verified: bool,
     fate: Option<Fate>,
     tiling: Tiling,
     spans: Vec<Span>,
@@ -98,7 +98,7 @@ impl<'a> Entries<'a> {
             window: Window::default(),
             at: 0,
             last: None,
-            checked: false,
+            verified: false,
             fate: None,
             tiling: Tiling::default(),
             spans: Vec::new(),
@@ -109,8 +109,8 @@ impl<'a> Entries<'a> {
 
     /// Whether any item read so far has a matching checksum. After damage, all items up to the next good one are
     /// read.
-    pub(super) const fn has_checked(&self) -> bool {
-        self.checked
+    pub(super) const fn any_verified(&self) -> bool {
+        self.verified
     }
 
     /// The item at `at`, or its cause if it is damaged.
@@ -126,13 +126,13 @@ impl<'a> Entries<'a> {
             Ok(item) => item,
             Err(cause) => return Ok(Err(cause)),
         };
-        self.checked = true;
+        self.verified = true;
         let agrees = hop::chunk_of(item, self.log)?.is_some();
         Ok(judge::item_verdict(item, agrees, self.last))
     }
 
     /// Reads ahead after damage, to see whether a good item follows.
-    fn foresee(&mut self, mut at: u64) -> Result<Fate> {
+    fn look_ahead(&mut self, mut at: u64) -> Result<Fate> {
         while at < self.index.len() {
             self.options.poll()?;
             if self.examine(at)?.is_ok() {
@@ -140,7 +140,7 @@ impl<'a> Entries<'a> {
             }
             at += ITEM_BYTES as u64;
         }
-        Ok(Fate::of_tail(self.checked))
+        Ok(Fate::of_tail(self.verified))
     }
 
     /// Commits the next item, or the damage there.
@@ -159,7 +159,7 @@ impl<'a> Entries<'a> {
         let fate = match self.fate {
             Some(fate) => fate,
             None => {
-                let fate = self.foresee(end)?;
+                let fate = self.look_ahead(end)?;
                 *self.fate.insert(fate)
             }
         };

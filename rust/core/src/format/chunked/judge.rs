@@ -104,7 +104,7 @@ pub(super) fn structure(at: u64, bytes: &[u8], len: u64) -> Head {
 }
 
 /// The header in `bytes`, if its CRC matches. Fast, for testing many positions of which few have one.
-pub(super) fn believed(bytes: &[u8]) -> Option<Header> {
+pub(super) fn verified(bytes: &[u8]) -> Option<Header> {
     checksum(bytes.first_chunk()?).ok()
 }
 
@@ -187,7 +187,7 @@ pub(super) fn place(item: Item, len: u64) -> Option<u64> {
 
 /// Rule 30: whether this is the header of the item's chunk.
 pub(super) fn agrees(item: Item, head: Head) -> bool {
-    let header = head.believed();
+    let header = head.verified();
     header.is_some_and(|header| header.start == item.offset)
 }
 
@@ -206,7 +206,7 @@ pub(super) fn item_verdict(item: Item, agrees: bool, last: Option<Item>) -> Resu
 
 impl Head {
     /// The header, if its CRC matches.
-    pub(super) const fn believed(self) -> Option<Header> {
+    pub(super) const fn verified(self) -> Option<Header> {
         match self {
             Self::Sound(header) | Self::Bad(Fault::Refused(header, _)) => Some(header),
             Self::Zeros | Self::Bad(_) => None,
@@ -327,7 +327,7 @@ mod tests {
             let zeros = [0; HEADER_BYTES];
             let cuts = [bytes.as_slice(), &zeros].map(|bytes| bytes.get(..cut).unwrap_or_default());
             for bytes in cuts.into_iter().chain([bytes.as_slice()]) {
-                prop_assert_eq!(believed(bytes), structure(0, bytes, len).believed());
+                prop_assert_eq!(verified(bytes), structure(0, bytes, len).verified());
             }
         }
     }

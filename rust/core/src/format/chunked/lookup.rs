@@ -71,10 +71,10 @@ impl Known {
 /// The result of locating a message offset.
 enum Located {
     /// If it exists, a walk from this gap meets it, and also all greater offsets below this one.
-    Behind(Gap, u64),
+    After(Gap, u64),
     /// It does not exist: it falls into this gap. The next chunk, if there is one, begins with this message
     /// offset.
-    Nowhere(Gap, Option<i64>),
+    Absent(Gap, Option<i64>),
     /// Only a walk from the beginning can decide.
     Unknown,
 }
@@ -119,25 +119,25 @@ impl ChunkedLookup {
             met(gap);
             let header = match gap.hop(&*self.source, || self.data_end())? {
                 Hop::Chunk(header) => header,
-                Hop::End => return Ok(Located::Nowhere(gap, None)),
+                Hop::End => return Ok(Located::Absent(gap, None)),
                 // The offset does not ascend, or a chunk before it claims too much.
                 Hop::Fault(Fault::Refused(_, Refusal::OutOfOrder { .. })) => {
                     return Ok(Located::Unknown);
                 }
                 // Nothing confirms the header of the chunk before it, so the walk begins with that chunk.
-                Hop::Fault(_) => return Ok(Located::Behind(before, u64::MAX)),
+                Hop::Fault(_) => return Ok(Located::After(before, u64::MAX)),
             };
-            let next = Gap::behind(header, gap.at);
+            let next = Gap::after(header, gap.at);
             if offset < header.start.cast_unsigned() {
-                let is_borne_out = next.is_borne_out(&*self.source, || self.data_end())?;
-                return Ok(if is_borne_out {
-                    Located::Nowhere(gap, Some(header.start))
+                let is_confirmed = next.is_confirmed(&*self.source, || self.data_end())?;
+                return Ok(if is_confirmed {
+                    Located::Absent(gap, Some(header.start))
                 } else {
-                    Located::Behind(gap, offset + 1)
+                    Located::After(gap, offset + 1)
                 });
             }
             if offset < header.end() {
-                return Ok(Located::Behind(gap, header.end()));
+                return Ok(Located::After(gap, header.end()));
             }
             (before, gap) = (gap, next);
         }
@@ -241,21 +241,21 @@ impl ChunkedLookup {
         let mut unknown = Vec::new();
         let mut rest = offsets;
         while let Some((&offset, others)) = rest.split_first() {
-            let behind = |end: u64| others.partition_point(|offset| *offset < end);
+            let below = |end: u64| others.partition_point(|offset| *offset < end);
             let taken = match self.locate(offset)? {
                 Located::Unknown => {
                     unknown.push(offset);
                     0
                 }
-                Located::Nowhere(_, next) => {
-                    next.map_or(others.len(), |next| behind(next.cast_unsigned()))
+                Located::Absent(_, next) => {
+                    next.map_or(others.len(), |next| below(next.cast_unsigned()))
                 }
-                Located::Behind(gap, end) => {
-                    let taken = behind(end);
+                Located::After(gap, end) => {
+                    let taken = below(end);
                     let (here, _) = rest.split_at(1 + taken);
                     let last = here.last().unwrap_or(&offset);
                     // If some are missing, it ends at the first good chunk after them.
-                    let mut walk = ChunkedScan::behind(self.source.clone(), &options, gap)?;
+                    let mut walk = ChunkedScan::after_gap(self.source.clone(), &options, gap)?;
                     walk.bounds.offsets = offset..last + 1;
                     Self::collect(walk, here, &mut found)?;
                     taken
@@ -306,16 +306,16 @@ impl Lookup for ChunkedLookup {
         let offsets = walk.bounds.offsets.clone();
         if offsets.is_empty() {
             let at = self.source.len();
-            let scan = ChunkedScan::behind(self.source.clone(), &options, Gap { at, end: 0 })?;
+            let scan = ChunkedScan::after_gap(self.source.clone(), &options, Gap { at, end: 0 })?;
             return Ok(Box::new(scan.into_walk()));
         }
         match self.locate(offsets.start)? {
             Located::Unknown => Ok(Box::new(walk.into_walk())),
-            Located::Behind(gap, _) | Located::Nowhere(gap, _) => {
+            Located::After(gap, _) | Located::Absent(gap, _) => {
                 let at = gap.at.min(self.source.len());
                 let gap = Gap { at, ..gap };
-                let walk = ChunkedScan::behind(self.source.clone(), &options, gap)?;
-                Ok(Box::new(walk.hasten(offsets).into_walk()))
+                let walk = ChunkedScan::after_gap(self.source.clone(), &options, gap)?;
+                Ok(Box::new(walk.limit_to(offsets).into_walk()))
             }
         }
     }

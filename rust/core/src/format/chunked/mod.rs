@@ -12,17 +12,17 @@
 //! [`Index`] is the index. `docs/formats/chunked.md` describes the format and how readers handle damage.
 //!
 //! From the bottom up: `layout` (bytes to fields), `judge` (the rules), `hop` (headers alone), `records` and
-//! `payload` (content, decoded and counted), `giving` (emits the records of a verified chunk), `resync` (where
+//! `payload` (content, decoded and counted), `emitting` (emits the records of a verified chunk), `resync` (where
 //! damage ends), `part` (planning), `state`, `walk` and `start`. Then `index`, `lookup`, `salvage`, `suspects`,
-//! and `mending` (repairs an index to append to) with `writer`.
+//! and `index_repair` (repairs an index to append to) with `writer`.
 
-mod giving;
+mod emitting;
 mod hop;
 mod index;
+mod index_repair;
 mod judge;
 mod layout;
 mod lookup;
-mod mending;
 mod part;
 mod payload;
 mod records;
@@ -170,7 +170,7 @@ fn detect(source: &dyn Source, _: &Options) -> Result<Likelihood> {
         HEADER_BYTES,
     )?;
     let first = judge::structure(0, window.bytes(source, 0), len);
-    if first.believed().is_some() {
+    if first.verified().is_some() {
         let reason = "the first chunk header's CRC-32 matches".to_owned();
         return Ok(Likelihood::Certain(reason));
     }
@@ -189,7 +189,7 @@ fn detect(source: &dyn Source, _: &Options) -> Result<Likelihood> {
     let places = (0..want).step_by(resync::ALIGNMENT_BYTES);
     let found = places.filter(|place| {
         let header = bytes.get(*place..place + HEADER_BYTES);
-        header.and_then(judge::believed).is_some()
+        header.and_then(judge::verified).is_some()
     });
     Ok(match found.take(1).next() {
         Some(place) => Likelihood::Likely(format!(

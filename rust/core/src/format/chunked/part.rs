@@ -19,7 +19,7 @@ const POLL_HEADERS: u64 = 1 << 10;
 
 /// A span of chunks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Portion {
+pub(super) struct ChunkRange {
     /// Where the chunk before it begins. 0 for the first part.
     pub(super) before: u64,
     /// Where its first chunk begins, and the message offset in its header, so that a part of another file is
@@ -32,10 +32,10 @@ pub(super) struct Portion {
     pub(super) until: u64,
 }
 
-impl Portion {
+impl ChunkRange {
     /// Whether this can be a part of a segment.
     pub(super) fn is_of(&self, source: &dyn Source) -> Result<bool> {
-        let header = hop::read(source, self.from)?.believed();
+        let header = hop::read(source, self.from)?.verified();
         Ok(header.is_some_and(|header| header.start == self.start)
             && self.from.is_multiple_of(ALIGNMENT)
             && self.before.is_multiple_of(ALIGNMENT)
@@ -52,7 +52,7 @@ pub(super) fn split(
     target: u64,
 ) -> Result<Vec<part::Portion>> {
     let len = source.len();
-    let (mut portions, mut gap) = (Vec::<Portion>::new(), Gap::default());
+    let (mut portions, mut gap) = (Vec::<ChunkRange>::new(), Gap::default());
     let (mut before, mut polled) = (0, 0_u64);
     while gap.at < len {
         if polled.is_multiple_of(POLL_HEADERS) {
@@ -64,7 +64,7 @@ pub(super) fn split(
             Hop::End => break,
             Hop::Fault(_) => return Ok(Vec::new()),
         };
-        let (at, next) = (gap.at, Gap::behind(header, gap.at));
+        let (at, next) = (gap.at, Gap::after(header, gap.at));
         if portions
             .last()
             .is_none_or(|last| next.at - last.from > target)
@@ -72,7 +72,7 @@ pub(super) fn split(
             if let Some(last) = portions.last_mut() {
                 last.until = at;
             }
-            portions.push(Portion {
+            portions.push(ChunkRange {
                 before,
                 from: at,
                 start: header.start,
@@ -87,6 +87,6 @@ pub(super) fn split(
     }
     let portions = portions.into_iter();
     Ok(portions
-        .map(|portion| part::Portion::new(portion.until - portion.from, portion))
+        .map(|range| part::Portion::new(range.until - range.from, range))
         .collect())
 }

@@ -93,7 +93,7 @@ pub(super) struct Decoding {
     end: u64,
     /// How many bytes of content are still to come, if the frame's header says how many there are and can be
     /// trusted.
-    wanting: Option<u64>,
+    missing: Option<u64>,
 }
 
 impl Decoding {
@@ -115,7 +115,7 @@ impl Decoding {
         Ok(begun.map(|head| Self {
             at: start,
             end,
-            wanting: head.content_bytes,
+            missing: head.content_bytes,
         }))
     }
 
@@ -151,11 +151,11 @@ impl Decoding {
                 return Ok(self.end(fresh));
             }
             if fresh > 0 {
-                if let Some(wanting) = &mut self.wanting {
-                    let Some(left) = wanting.checked_sub(fresh) else {
+                if let Some(missing) = &mut self.missing {
+                    let Some(left) = missing.checked_sub(fresh) else {
                         return Ok(Piece::Bad(BadFrame::CORRUPT));
                     };
-                    *wanting = left;
+                    *missing = left;
                 }
                 return Ok(Piece::More);
             }
@@ -173,7 +173,7 @@ impl Decoding {
     /// check the stated size of a frame whose last block is empty. When decoding at once, it does. Both must give
     /// the same result.
     fn end(&self, fresh: u64) -> Piece {
-        if self.wanting.is_some_and(|wanting| wanting != fresh) {
+        if self.missing.is_some_and(|missing| missing != fresh) {
             return Piece::Bad(BadFrame::CORRUPT);
         }
         match self.left() {
@@ -261,7 +261,7 @@ pub(super) fn check(
         };
     // One byte more than may be buffered shows that there is more.
     let most = saturating_usize(max).saturating_add(1);
-    let stated = decoding.wanting.unwrap_or_default();
+    let stated = decoding.missing.unwrap_or_default();
     let trusted = stated.min(LIMITS.unverified_bytes);
     content.reserve_exact(saturating_usize(trusted).min(most));
     let mut count = Count::new(header.records);

@@ -13,7 +13,7 @@ use crate::record::{Rows, Scalar, Value};
 use crate::saturating::{saturating_bound, saturating_usize};
 
 /// Stores a body's length, if it is among the first.
-fn note(lengths: &mut Vec<u32>, len: u32) {
+fn push_length(lengths: &mut Vec<u32>, len: u32) {
     if lengths.len() < LIMITS.kept_lengths {
         lengths.push(len);
     }
@@ -73,7 +73,7 @@ impl Count {
             if self.header_len == RECORD_HEADER_BYTES {
                 self.header_len = 0;
                 let (_, len) = decode_record(&self.header);
-                note(lengths, len);
+                push_length(lengths, len);
                 self.body_left = len.into();
             }
         }
@@ -87,9 +87,9 @@ impl Count {
         {
             let (_, len) = decode_record(header);
             self.begun += 1;
-            note(lengths, len);
+            push_length(lengths, len);
             match usize::try_from(len).ok().and_then(|len| bodies.get(len..)) {
-                Some(behind) => bytes = behind,
+                Some(rest) => bytes = rest,
                 None => {
                     self.body_left = u64::from(len) - bodies.len() as u64;
                     return &[];

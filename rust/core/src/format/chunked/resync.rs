@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use super::giving::Giving;
+use super::emitting::Emitting;
 use super::hop::{self, DataEnd};
-use super::judge::{Extent, believed};
+use super::judge::{Extent, verified};
 use super::layout::{ALIGNMENT, HEADER_BYTES, align};
 use super::payload::{Decoding, Input, Piece};
 use crate::cursor::Cursor;
@@ -61,7 +61,7 @@ impl Search {
     pub(super) fn reach(
         &mut self,
         input: &mut Input,
-        giving: &mut Option<Giving>,
+        emitting: &mut Option<Emitting>,
         cost: &mut Cost,
         at: u64,
         extent: Extent,
@@ -79,7 +79,7 @@ impl Search {
         if let Some(header) = header {
             let end = header.payload_end(at);
             if header.length > 0 && end <= len {
-                match self.try_payload(input, giving, cost, at..end)? {
+                match self.try_payload(input, emitting, cost, at..end)? {
                     Trial::Whole => return Ok(found(align(end).min(len))),
                     Trial::Not => {}
                     // The header is damaged whatever follows.
@@ -117,7 +117,7 @@ impl Search {
             let bytes = Cursor::new(bytes).run_up_to(LIMITS.search_piece_bytes);
             let mut place = 0;
             while let Some(header) = bytes.get(place..place + HEADER_BYTES) {
-                if believed(header).is_some() {
+                if verified(header).is_some() {
                     return Ok(Some(at + place as u64));
                 }
                 place = place.saturating_add(ALIGNMENT_BYTES);
@@ -136,7 +136,7 @@ impl Search {
     fn try_payload(
         &self,
         input: &mut Input,
-        giving: &mut Option<Giving>,
+        emitting: &mut Option<Emitting>,
         cost: &mut Cost,
         range: Range<u64>,
     ) -> Result<Trial> {
@@ -145,14 +145,14 @@ impl Search {
         let allowed = cost.budget.left(input.source.len()) / share;
         if cost.budget.wants_plausible(end - at) {
             let end_of = |at| {
-                let header = hop::read(&*input.source, at)?.believed();
+                let header = hop::read(&*input.source, at)?.verified();
                 Ok(header.map(|header| align(header.payload_end(at))))
             };
             if !follows_plausibly(align(end), self.data_end(input)?, end_of)? {
                 return Ok(Trial::Not);
             }
         }
-        *giving = None; // the decoder is used for this now
+        *emitting = None; // the decoder is used for this now
         let start = at + HEADER_BYTES as u64;
         let Ok(mut decoding) = Decoding::begin(input, start, end)? else {
             return Ok(Trial::Not);

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use super::hop::{self, Gap, Hop};
 use super::judge::Extent;
 use super::layout::{ALIGNMENT, align};
-use super::part::Portion;
+use super::part::ChunkRange;
 use super::state::{State, Until};
-use super::walk::{ChunkedScan, ChunkedWalk, Found};
+use super::walk::{ChunkedScan, ChunkedWalk, Next};
 use crate::engine::part::another_file;
 use crate::engine::{Options, Start};
 use crate::error::{Error, Result};
@@ -49,7 +49,7 @@ impl ChunkedScan {
     }
 
     /// A walk after a gap whose chunk before it is good.
-    pub(super) fn behind(
+    pub(super) fn after_gap(
         source: Arc<dyn Source>,
         options: &Options,
         Gap { at, end }: Gap,
@@ -57,68 +57,68 @@ impl ChunkedScan {
         let state = State {
             at,
             end,
-            checked: at > 0,
+            verified: at > 0,
             ..State::default()
         };
         Self::from_state(source, options, state)
     }
 
     /// Emits only these message offsets, and ends at the first header after them.
-    pub(super) fn hasten(mut self, offsets: Range<u64>) -> Self {
+    pub(super) fn limit_to(mut self, offsets: Range<u64>) -> Self {
         self.bounds.offsets = offsets;
-        self.state.until = Until::Wanted;
+        self.state.until = Until::Filter;
         self
     }
 
     /// The state at the beginning of a part: after the first good chunk, of the part's and the one before them.
-    fn in_part(source: Arc<dyn Source>, options: &Options, portion: Portion) -> Result<Self> {
+    fn in_part(source: Arc<dyn Source>, options: &Options, range: ChunkRange) -> Result<Self> {
         let state = State {
-            at: portion.from,
+            at: range.from,
             until: Until::Part {
-                portion,
+                range,
                 follows_good: false,
             },
             ..State::default()
         };
         let mut walk = Self::from_state(source.clone(), options, state)?;
-        if !portion.is_of(&*source)? {
+        if !range.is_of(&*source)? {
             return Err(another_file(source.path()));
         }
-        let unwanted = walk.last_unwanted(&portion)?;
-        if portion.from == 0 && unwanted.is_none() {
-            if walk.is_unwanted(&portion)? {
+        let to_skip = walk.last_unmatched(&range)?;
+        if range.from == 0 && to_skip.is_none() {
+            if walk.matches_none(&range)? {
                 walk.state.until = Until::Here;
             }
             return Ok(walk);
         }
-        let mut at = unwanted.unwrap_or(portion.before);
-        while at < portion.until {
+        let mut at = to_skip.unwrap_or(range.before);
+        while at < range.until {
             options.poll()?;
             let (end, good) = match walk.examine(at, 0)? {
-                Ok(Found::Chunk(header)) => (header.payload_end(at), Some(header)),
+                Ok(Next::Chunk(header)) => (header.payload_end(at), Some(header)),
                 Err(fault) => match fault.extent(at, source.len()) {
                     Extent::Known(end) => (end, None),
                     Extent::Tail | Extent::Search(_) => return Err(another_file(source.path())),
                 },
-                Ok(Found::Unused | Found::End) => break,
-                Ok(Found::Padding(_) | Found::Growing) => return Err(another_file(source.path())),
+                Ok(Next::Unused | Next::End) => break,
+                Ok(Next::Padding(_) | Next::Growing) => return Err(another_file(source.path())),
             };
             at = align(end);
-            if let Some(header) = good.filter(|_| at < portion.until) {
+            if let Some(header) = good.filter(|_| at < range.until) {
                 let bounds = walk.bounds.clone();
                 let state = State {
                     at,
                     end: header.end(),
-                    checked: true,
+                    verified: true,
                     until: Until::Part {
-                        portion,
+                        range,
                         follows_good: true,
                     },
                     ..State::default()
                 };
                 let mut walk = Self::from_state(source, options, state)?;
                 // The walk of the whole file has ended before this.
-                if bounds.is_past(header.start) || walk.is_unwanted(&portion)? {
+                if bounds.is_past(header.start) || walk.matches_none(&range)? {
                     walk.state.until = Until::Here;
                 }
                 return Ok(walk);
@@ -130,45 +130,45 @@ impl ChunkedScan {
     }
 
     /// Whether the walk prunes, and the headers show that nothing in this part matches the filter.
-    fn is_unwanted(&mut self, portion: &Portion) -> Result<bool> {
+    fn matches_none(&mut self, range: &ChunkRange) -> Result<bool> {
         if !self.input.options.prune {
             return Ok(false);
         }
         let source = self.input.source.clone();
-        let Some(first) = hop::read(&*source, self.state.at)?.believed() else {
+        let Some(first) = hop::read(&*source, self.state.at)?.verified() else {
             return Ok(false);
         };
         if self.bounds.is_past(first.start) {
             return Ok(true);
         }
-        let last = hop::read(&*source, portion.last)?.believed();
+        let last = hop::read(&*source, range.last)?.verified();
         if last.is_none_or(|last| last.end() > self.bounds.offsets.start) {
             return Ok(false);
         }
         // If the last one is damaged, the part continues after it.
-        let stands = matches!(self.examine(portion.last, 0)?, Ok(Found::Chunk(_)));
-        self.giving = None;
-        Ok(stands)
+        let is_good = matches!(self.examine(range.last, 0)?, Ok(Next::Chunk(_)));
+        self.emitting = None;
+        Ok(is_good)
     }
 
     /// The last good chunk of a part before the ones that may match, as far as the headers show.
-    fn last_unwanted(&mut self, portion: &Portion) -> Result<Option<u64>> {
+    fn last_unmatched(&mut self, range: &ChunkRange) -> Result<Option<u64>> {
         let first = self.bounds.offsets.start;
-        let at = portion.from;
+        let at = range.from;
         let (mut gap, mut last) = (Gap { at, end: 0 }, None);
-        while self.input.options.prune && gap.at < portion.until {
+        while self.input.options.prune && gap.at < range.until {
             self.input.options.poll()?;
             // Zeros end it, unused or not.
             match gap.hop(&*self.input.source, || Ok(u64::MAX))? {
                 Hop::Chunk(header) if header.end() <= first => {
                     last = Some(gap.at);
-                    gap = Gap::behind(header, gap.at);
+                    gap = Gap::after(header, gap.at);
                 }
                 Hop::Chunk(_) | Hop::End | Hop::Fault(_) => break,
             }
         }
         let Some(last) = last else { return Ok(None) };
-        let is_good = matches!(self.examine(last, 0)?, Ok(Found::Chunk(_)));
+        let is_good = matches!(self.examine(last, 0)?, Ok(Next::Chunk(_)));
         Ok(is_good.then_some(last))
     }
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::layout::ALIGNMENT;
-use super::part::Portion;
+use super::part::ChunkRange;
 use super::resync::Cost;
 use crate::ledger::{Fate, Span};
 
@@ -15,15 +15,15 @@ pub(super) struct State {
     /// The message offset after the last record of the last good chunk.
     pub(super) end: u64,
     /// How many records of the chunk at `at` were emitted or skipped.
-    pub(super) given: u64,
+    pub(super) emitted: u64,
     /// Whether any header's CRC matched.
-    pub(super) checked: bool,
+    pub(super) verified: bool,
     /// The fate of damage up to the next good chunk, if it is known.
     pub(super) fate: Option<Fate>,
     /// What searching has cost.
     pub(super) cost: Cost,
     /// Damage up to `at` that may still grow.
-    pub(super) held: Option<Span>,
+    pub(super) pending: Option<Span>,
     /// Where the walk ends.
     pub(super) until: Until,
 }
@@ -35,10 +35,10 @@ pub(super) enum Until {
     #[default]
     End,
     /// At the first header after the wanted offsets, unless damage makes it doubtful.
-    Wanted,
+    Filter,
     /// With the part. The next part begins after its end if the last chunk before that was good.
     Part {
-        portion: Portion,
+        range: ChunkRange,
         follows_good: bool,
     },
     /// Here, for a part. It may begin before the part's end, if nothing in it is its own or matches the filter.
@@ -54,8 +54,8 @@ impl State {
     }
 
     /// Whether the part ends here, where the next one begins. The file has `len` bytes.
-    pub(super) fn is_behind_part(&self, len: u64) -> bool {
-        matches!(self.until, Until::Part { portion, follows_good: true }
-            if self.at.is_multiple_of(ALIGNMENT) && (portion.until..len).contains(&self.at))
+    pub(super) fn is_past_part(&self, len: u64) -> bool {
+        matches!(self.until, Until::Part { range, follows_good: true }
+            if self.at.is_multiple_of(ALIGNMENT) && (range.until..len).contains(&self.at))
     }
 }

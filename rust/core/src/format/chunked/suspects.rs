@@ -42,7 +42,7 @@ impl Suspects for ChunkedSuspects {
             return Ok(Vec::new());
         }
         let mut suspects = Vec::new();
-        match hop::read(&*self.source, at)?.believed() {
+        match hop::read(&*self.source, at)?.verified() {
             Some(header) => {
                 let end = header.payload_end(at);
                 if u64::from(header.length) <= MAX_TRIED_BYTES && end <= len {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::FORMAT;
-use super::giving::Giving;
+use super::emitting::Emitting;
 use super::hop::Gap;
 use super::judge::{self, Extent, Fault, Head, Judged, Payload, structure};
 use super::layout::{ALIGNMENT, HEADER_BYTES, Header, Item, align};
@@ -25,7 +25,7 @@ pub(super) struct ChunkedScan {
     /// The content of the chunk that is being emitted, or that was last verified.
     pub(super) content: Vec<u8>,
     /// The chunk of that content.
-    pub(super) giving: Option<Giving>,
+    pub(super) emitting: Option<Emitting>,
     tiling: Tiling,
     position: u64,
     records: Vec<Place>,
@@ -34,7 +34,7 @@ pub(super) struct ChunkedScan {
 }
 
 /// What is at an offset.
-pub(super) enum Found {
+pub(super) enum Next {
     /// The file's end.
     End,
     /// Zeros to the file's end.
@@ -58,17 +58,17 @@ impl ChunkedScan {
     ) -> Result<Self> {
         check_start(state.at, &*source)?;
         let mut input = Input::new(source, options.clone());
-        if let Until::Part { portion, .. } = state.until {
-            input.window.read_ahead_until(portion.until);
+        if let Until::Part { range, .. } = state.until {
+            input.window.read_ahead_until(range.until);
         }
         Ok(Self {
             input,
             bounds: Bounds::of(&options.filter),
-            tiling: Tiling::resume(state.at, state.held),
+            tiling: Tiling::resume(state.at, state.pending),
             state,
             search: Search::default(),
             content: Vec::new(),
-            giving: None,
+            emitting: None,
             position: 0,
             records: Vec::new(),
             chunks: Vec::new(),
@@ -88,27 +88,27 @@ impl ChunkedScan {
     }
 
     /// Examines `at`. The last good chunk ended with the message offset `end`.
-    pub(super) fn examine(&mut self, at: u64, end: u64) -> Result<Judged<Found>> {
+    pub(super) fn examine(&mut self, at: u64, end: u64) -> Result<Judged<Next>> {
         let len = self.input.source.len();
         if at == len {
-            return Ok(Ok(Found::End));
+            return Ok(Ok(Next::End));
         }
         if !at.is_multiple_of(ALIGNMENT) {
             return self.examine_padding(at, align(at).min(len));
         }
         let head = self.head(at)?;
-        self.state.checked |= head.believed().is_some();
+        self.state.verified |= head.verified().is_some();
         Ok(match head {
             Head::Zeros => {
                 let data_end = self.search.data_end(&self.input)?;
-                judge::unused(at, data_end).map(|()| Found::Unused)
+                judge::unused(at, data_end).map(|()| Next::Unused)
             }
             Head::Bad(fault) => Err(fault),
             Head::Sound(header) => {
                 let payload = self.check(header, at)?;
-                judge::verdict(header, payload, end).map(|giving| {
-                    self.giving = Some(giving);
-                    Found::Chunk(header)
+                judge::verdict(header, payload, end).map(|emitting| {
+                    self.emitting = Some(emitting);
+                    Next::Chunk(header)
                 })
             }
         })
@@ -122,26 +122,26 @@ impl ChunkedScan {
         Ok(structure(at, bytes, len))
     }
 
-    fn examine_padding(&mut self, at: u64, end: u64) -> Result<Judged<Found>> {
+    fn examine_padding(&mut self, at: u64, end: u64) -> Result<Judged<Next>> {
         if self.input.options.eof == Eof::Growing && end < align(at) {
-            return Ok(Ok(Found::Growing));
+            return Ok(Ok(Next::Growing));
         }
         let len = saturating_usize(end - at);
         let input = &mut self.input;
         let ahead = input.options.window_bytes;
         let bytes = input.window.exact(&*input.source, at, len, ahead)?;
-        Ok(judge::padding(at, bytes).map(|()| Found::Padding(end)))
+        Ok(judge::padding(at, bytes).map(|()| Next::Padding(end)))
     }
 
     /// Verifies the payload of the chunk at `at`. Afterwards its content is buffered and its records can be
     /// emitted.
-    fn check(&mut self, header: Header, at: u64) -> Result<Payload<Giving>> {
-        self.giving = None;
+    fn check(&mut self, header: Header, at: u64) -> Result<Payload<Emitting>> {
+        self.emitting = None;
         Ok(
             match check(&mut self.input, &header, at, &mut self.content)? {
-                Ok(Checked::Whole) => Ok(Giving::whole(at, header, &self.content)),
+                Ok(Checked::Whole) => Ok(Emitting::whole(at, header, &self.content)),
                 Ok(Checked::Large(pieces)) => {
-                    Ok(Giving::large(&mut self.input, at, header, pieces)?)
+                    Ok(Emitting::large(&mut self.input, at, header, pieces)?)
                 }
                 Err(bad) => Err(bad),
             },
@@ -149,14 +149,14 @@ impl ChunkedScan {
     }
 
     /// Whether the walk ends after the wanted offsets, and the file has more.
-    fn is_hasty(&self) -> bool {
-        matches!(self.state.until, Until::Wanted) && self.state.at < self.input.source.len()
+    fn ends_early(&self) -> bool {
+        matches!(self.state.until, Until::Filter) && self.state.at < self.input.source.len()
     }
 
     /// Whether such a walk ends here: after what is wanted, and not in doubt.
     fn is_past(&mut self) -> Result<bool> {
         let at = self.state.at;
-        if !self.is_hasty() || self.state.fate.is_some() || !at.is_multiple_of(ALIGNMENT) {
+        if !self.ends_early() || self.state.fate.is_some() || !at.is_multiple_of(ALIGNMENT) {
             return Ok(false);
         }
         let Head::Sound(header) = self.head(at)? else {
@@ -164,7 +164,7 @@ impl ChunkedScan {
         };
         let data_end = || self.search.data_end(&self.input);
         Ok(self.bounds.is_past(header.start)
-            && Gap::behind(header, at).is_borne_out(&*self.input.source, data_end)?)
+            && Gap::after(header, at).is_confirmed(&*self.input.source, data_end)?)
     }
 
     /// Checks damage at `at`. Only files without damage that must be searched are split into parts.
@@ -182,27 +182,27 @@ impl ChunkedScan {
     }
 
     /// Emits the next records of the current chunk.
-    fn give(&mut self) -> Result<()> {
-        let Some(giving) = &mut self.giving else {
+    fn emit(&mut self) -> Result<()> {
+        let Some(emitting) = &mut self.emitting else {
             return Err(self.input.changed(self.state.at));
         };
-        if giving.done < self.state.given {
-            giving.skip(self.state.given);
+        if emitting.done < self.state.emitted {
+            emitting.skip(self.state.emitted);
         }
-        giving.next(
+        emitting.next(
             &mut self.input,
             &self.bounds,
             &mut self.content,
             &mut self.records,
         )?;
-        let (position, header, done) = (giving.position, giving.header, giving.done);
+        let (position, header, done) = (emitting.position, emitting.header, emitting.done);
         self.position = position;
-        if !giving.is_done() {
-            self.state.given = done;
+        if !emitting.is_done() {
+            self.state.emitted = done;
             return Ok(());
         }
-        self.giving = None;
-        self.state.given = 0;
+        self.emitting = None;
+        self.state.emitted = 0;
         self.state.end = header.end();
         self.state.fate = None;
         self.state.follow(true);
@@ -229,7 +229,7 @@ impl ChunkedScan {
             _ if settled || reach.limited => Fate::Corrupt,
             Some(fate) => fate,
             None => {
-                let fate = self.foresee(reach.end)?;
+                let fate = self.look_ahead(reach.end)?;
                 if growing && fate != Fate::Corrupt {
                     self.state.cost = before;
                     return Ok(Advance::Wait);
@@ -255,21 +255,21 @@ impl ChunkedScan {
     fn reach(&mut self, at: u64, extent: Extent) -> Result<Reach> {
         let cost = &mut self.state.cost;
         self.search
-            .reach(&mut self.input, &mut self.giving, cost, at, extent)
+            .reach(&mut self.input, &mut self.emitting, cost, at, extent)
     }
 
     /// Reads ahead from `at` after damage, to see whether a good chunk follows. The walk meets it again, so
     /// nothing of it is kept.
-    fn foresee(&mut self, mut at: u64) -> Result<Fate> {
+    fn look_ahead(&mut self, mut at: u64) -> Result<Fate> {
         let budget = self.state.cost.budget;
         self.state.cost.twice_until = u64::MAX;
         let fate = loop {
             match self.examine(at, self.state.end)? {
-                Ok(Found::End | Found::Growing | Found::Unused) => {
-                    break Fate::of_tail(self.state.checked);
+                Ok(Next::End | Next::Growing | Next::Unused) => {
+                    break Fate::of_tail(self.state.verified);
                 }
-                Ok(Found::Chunk(_)) => break Fate::Corrupt,
-                Ok(Found::Padding(end)) => at = end,
+                Ok(Next::Chunk(_)) => break Fate::Corrupt,
+                Ok(Next::Padding(end)) => at = end,
                 Err(fault) => {
                     let extent = fault.extent(at, self.input.source.len());
                     let reach = self.reach(at, extent)?;
@@ -318,17 +318,17 @@ impl Scan for ChunkedScan {
     fn advance(&mut self) -> Result<Advance> {
         let at = self.state.at;
         let growing = self.input.options.eof == Eof::Growing;
-        if self.state.is_behind_part(self.input.source.len()) {
+        if self.state.is_past_part(self.input.source.len()) {
             return Ok(Advance::End);
         }
-        if let Some(giving) = &self.giving
-            && giving.position == at
+        if let Some(emitting) = &self.emitting
+            && emitting.position == at
         {
             // Checked before: on the way to it, or in an earlier step.
-            if self.bounds.is_past(giving.header.start) {
+            if self.bounds.is_past(emitting.header.start) {
                 return Ok(Advance::End);
             }
-            self.give()?;
+            self.emit()?;
             return Ok(Advance::On);
         }
         if self.is_past()? {
@@ -339,21 +339,21 @@ impl Scan for ChunkedScan {
             Err(fault) => return self.damage(fault),
         };
         Ok(match found {
-            Found::End | Found::Growing | Found::Unused if growing && !self.is_hasty() => {
+            Next::End | Next::Growing | Next::Unused if growing && !self.ends_early() => {
                 Advance::Wait
             }
-            Found::End | Found::Growing => Advance::End,
-            Found::Unused => {
+            Next::End | Next::Growing => Advance::End,
+            Next::Unused => {
                 self.cover(self.input.source.len(), Kind::Unused, None);
                 Advance::End
             }
-            Found::Padding(end) => {
+            Next::Padding(end) => {
                 self.cover(end, Kind::Padding, None);
                 Advance::On
             }
-            Found::Chunk(header) if self.bounds.is_past(header.start) => Advance::End,
-            Found::Chunk(_) => {
-                self.give()?;
+            Next::Chunk(header) if self.bounds.is_past(header.start) => Advance::End,
+            Next::Chunk(_) => {
+                self.emit()?;
                 Advance::On
             }
         })
@@ -389,7 +389,7 @@ impl Scan for ChunkedScan {
 
     fn carry(&self, ended: bool) -> Carry {
         let state = State {
-            held: self.tiling.held(),
+            pending: self.tiling.held(),
             until: match self.state.until {
                 Until::Part { .. } if ended => Until::Here,
                 until => until,

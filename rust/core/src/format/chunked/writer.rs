@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::hop::Gap;
+use super::index_repair::{IndexRepair, index_path, refuse_existing};
 use super::layout::{Header, Item, RECORD_HEADER_BYTES, align};
-use super::mending::{Mending, index_path, refuse_existing};
 use super::walk::{ChunkedScan, ChunkedWalk};
 use super::{CHUNK_BYTES, CHUNK_RECORDS, LEVEL, WITH_INDEX};
 use super::{COLUMNS, FORMAT};
@@ -97,10 +97,10 @@ impl Writer {
     }
 
     fn prepare(&mut self, index: Option<PathBuf>, options: &WriteOptions) -> Result<()> {
-        let mut mending = index.map(Mending::new).transpose()?;
-        self.find_end(options, mending.as_mut())?;
-        if let Some(mending) = mending {
-            self.index = Some(mending.mend(&self.out.source()?, options)?);
+        let mut repair = index.map(IndexRepair::new).transpose()?;
+        self.find_end(options, repair.as_mut())?;
+        if let Some(repair) = repair {
+            self.index = Some(repair.repair(&self.out.source()?, options)?);
         }
         Ok(())
     }
@@ -109,7 +109,7 @@ impl Writer {
     fn find_end(
         &mut self,
         options: &WriteOptions,
-        mut mending: Option<&mut Mending>,
+        mut repair: Option<&mut IndexRepair>,
     ) -> Result<()> {
         let source: Arc<dyn Source> = Arc::new(self.out.source()?);
         let lenient = append::reading(options);
@@ -119,8 +119,8 @@ impl Writer {
         let end = append::survey(&mut walk, &mut self.found, |walk| {
             walk.spans().iter().for_each(|span| tail.add(*span));
             let mut chunks = walk.scan().chunks().iter();
-            match mending.as_deref_mut() {
-                Some(mending) => chunks.try_for_each(|item| mending.expect(item)),
+            match repair.as_deref_mut() {
+                Some(repair) => chunks.try_for_each(|item| repair.expect(item)),
                 None => Ok(()),
             }
         })?;
@@ -154,7 +154,7 @@ impl Writer {
     fn refuse(&self, source: Arc<dyn Source>, lenient: Options, at: u64) -> Error {
         let strict = lenient.strict(true);
         let gap = Gap { at, end: self.next };
-        let scan = ChunkedScan::behind(source, &strict, gap);
+        let scan = ChunkedScan::after_gap(source, &strict, gap);
         append::refusal(&self.out, scan.map(ChunkedScan::into_walk))
     }
 

@@ -51,7 +51,7 @@ impl OplogScan {
             self.window.load(&*self.source, position, total, total)?;
             return Ok(Advance::On);
         }
-        self.keep_keys(&record)?;
+        self.store_keys(&record)?;
         self.take(record.clone());
         self.large = Some(Large::new(
             self.source.clone(),
@@ -88,7 +88,7 @@ impl OplogScan {
         Ok((message, dangling))
     }
 
-    fn keep_keys(&mut self, record: &Record) -> Result<()> {
+    fn store_keys(&mut self, record: &Record) -> Result<()> {
         let Some(keys) = record.message.keys() else {
             return Ok(());
         };

@@ -32,7 +32,7 @@ pub(super) struct State<K = KeyTable> {
     /// The keys declared so far.
     pub(super) keys: K,
     /// Damage up to `at` that may still grow.
-    held: Option<Span>,
+    pending: Option<Span>,
 }
 
 pub(super) struct OplogScan {
@@ -76,7 +76,7 @@ impl OplogScan {
         let walk = Self {
             window: Window::default(),
             search: Window::default(),
-            tiling: Tiling::resume(state.at, state.held),
+            tiling: Tiling::resume(state.at, state.pending),
             records: Vec::new(),
             base: state.at,
             large: None,
@@ -354,7 +354,7 @@ impl Scan for OplogScan {
             seq,
             chain_end,
             keys,
-            held: self.tiling.held(),
+            pending: self.tiling.held(),
         })
     }
 }

@@ -20,7 +20,7 @@ use crate::record::{Column, RecordId, Value};
 use crate::source::Source;
 
 /// How much of the encoding buffer is reused for the next message, in bytes.
-const KEPT_BYTES: usize = 1 << 20;
+const REUSED_BYTES: usize = 1 << 20;
 
 /// Appends messages to an oplog. An advisory lock (on Unix) excludes a second writer of the same file.
 ///
@@ -117,7 +117,7 @@ impl Writer {
             }
         };
         put_buffer(self.out.buffer(), &self.message);
-        self.message.shrink_to(KEPT_BYTES);
+        self.message.shrink_to(REUSED_BYTES);
         for (offset, key) in (0..).zip(keys) {
             self.declared.entry(key).or_insert((seq, offset));
         }

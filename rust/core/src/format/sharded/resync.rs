@@ -48,7 +48,7 @@ impl Resync<'_> {
                 return Ok(End::Nothing);
             }
             if let Some(next) = self.header_at(end)? {
-                match self.is_right(end, &next)? {
+                match self.is_verified(end, &next)? {
                     Some(true) => return Ok(End::Followed(end)),
                     Some(false) => {}
                     None => return Ok(End::Limit(end)),
@@ -70,7 +70,7 @@ impl Resync<'_> {
                 let Some(header) = structure(bytes, len - at, self.allowed).record() else {
                     continue;
                 };
-                match self.is_right(at, &header)? {
+                match self.is_verified(at, &header)? {
                     Some(true) => return Ok(End::Followed(at)),
                     Some(false) => {}
                     None => return Ok(End::Limit(at)),
@@ -82,7 +82,7 @@ impl Resync<'_> {
     }
 
     /// Whether this header's record is verified. `None` if the search budget does not allow hashing it.
-    fn is_right(&mut self, at: u64, header: &Header) -> Result<Option<bool>> {
+    fn is_verified(&mut self, at: u64, header: &Header) -> Result<Option<bool>> {
         let len = self.source.len();
         let (source, looks, allowed) = (self.source, &mut self.search.looks, self.allowed);
         if self.budget.wants_plausible(header.total()) {
@@ -108,11 +108,11 @@ impl Resync<'_> {
                 (at, header),
             )?,
         };
-        let is_right = checksum(header, computed).is_ok();
-        if is_right {
+        let is_verified = checksum(header, computed).is_ok();
+        if is_verified {
             self.budget.take_back(before);
         }
-        Ok(Some(is_right))
+        Ok(Some(is_verified))
     }
 
     fn header_at(&mut self, at: u64) -> Result<Option<Header>> {

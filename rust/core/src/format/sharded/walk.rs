@@ -22,10 +22,10 @@ struct State {
     /// The offset of the next record.
     at: u64,
     /// Whether any record was verified.
-    checked: bool,
+    verified: bool,
     budget: Budget,
     /// Damage up to `at` that may still grow.
-    held: Option<Span>,
+    pending: Option<Span>,
 }
 
 pub(super) struct ShardedScan {
@@ -70,7 +70,7 @@ impl ShardedScan {
         Ok(Self {
             window: Window::default(),
             search: Search::default(),
-            tiling: Tiling::resume(state.at, state.held),
+            tiling: Tiling::resume(state.at, state.pending),
             records: Vec::new(),
             base: state.at,
             spans: Vec::new(),
@@ -110,7 +110,7 @@ impl ShardedScan {
                 self.options.record_bytes,
             ));
         }
-        self.state.checked = true;
+        self.state.verified = true;
         self.cover(record.end(), Kind::Record, None);
         self.records.push(record);
         Ok(false)
@@ -197,7 +197,7 @@ impl ShardedScan {
                 let kind = match fault {
                     // Not a torn tail: all of it may be there.
                     Fault::TooLarge { .. } => Kind::Corrupt,
-                    _ => Fate::of_tail(self.state.checked).kind(cause),
+                    _ => Fate::of_tail(self.state.verified).kind(cause),
                 };
                 self.cover(len, kind, Some(cause));
             }
@@ -300,7 +300,7 @@ impl Scan for ShardedScan {
 
     fn carry(&self, _: bool) -> Carry {
         Carry::of(&State {
-            held: self.tiling.held(),
+            pending: self.tiling.held(),
             ..self.state.clone()
         })
     }

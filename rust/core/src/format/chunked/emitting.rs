@@ -9,7 +9,7 @@ use crate::limits::LIMITS;
 use crate::saturating::saturating_usize;
 
 /// A verified chunk whose records are being emitted.
-pub(super) struct Giving {
+pub(super) struct Emitting {
     pub(super) position: u64,
     pub(super) header: Header,
     /// How many of its records are done.
@@ -21,7 +21,7 @@ pub(super) struct Giving {
     /// How many bytes of the buffered content are verified.
     proven: usize,
     /// How many bytes of an unwanted body are still to be skipped.
-    unwanted: u64,
+    to_skip: u64,
     second: Option<SecondPass>,
 }
 
@@ -35,7 +35,7 @@ struct SecondPass {
     base: u64,
 }
 
-impl Giving {
+impl Emitting {
     /// For a chunk whose content is in the buffer.
     pub(super) const fn whole(position: u64, header: Header, content: &[u8]) -> Self {
         Self {
@@ -45,7 +45,7 @@ impl Giving {
             skipped: 0,
             next: 0,
             proven: content.len(),
-            unwanted: 0,
+            to_skip: 0,
             second: None,
         }
     }
@@ -116,11 +116,11 @@ impl Giving {
         let content = proven.or_bug("as much content as is known to be right")?;
         let mut bytes = 0;
         while rows.len() < LIMITS.chunked_step_rows && !self.is_done() {
-            if self.unwanted > 0 {
-                let pass = saturating_usize(self.unwanted);
+            if self.to_skip > 0 {
+                let pass = saturating_usize(self.to_skip);
                 let pass = pass.min(content.len() - self.next.min(content.len()));
                 self.next += pass;
-                self.unwanted -= pass as u64;
+                self.to_skip -= pass as u64;
             }
             let Some(header) = content.get(self.next..).and_then(<[u8]>::first_chunk) else {
                 return Ok(());
@@ -139,7 +139,7 @@ impl Giving {
                     None => return Ok(()),
                 }
             } else {
-                (self.next, self.unwanted) = (start, len.into());
+                (self.next, self.to_skip) = (start, len.into());
             }
             if wanted {
                 rows.push(Place {

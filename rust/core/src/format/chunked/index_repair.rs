@@ -37,7 +37,7 @@ pub(super) fn refuse_existing(index: &Path) -> Result<()> {
 }
 
 /// Compares an index with what it should be, and spills what it lacks.
-pub(super) struct Mending {
+pub(super) struct IndexRepair {
     path: PathBuf,
     existing: Option<FileSource>,
     window: Window,
@@ -47,7 +47,7 @@ pub(super) struct Mending {
     missing: Option<Spool>,
 }
 
-impl Mending {
+impl IndexRepair {
     pub(super) fn new(path: PathBuf) -> Result<Self> {
         let existing = match open_regular(&path) {
             Ok(file) => Some(FileSource::new(file, &path)?),
@@ -68,7 +68,7 @@ impl Mending {
         let bytes = item.encode();
         let missing = match self.missing.take() {
             Some(missing) => missing,
-            None if self.stands_next(&bytes)? => {
+            None if self.is_next(&bytes)? => {
                 self.right += ITEM_BYTES as u64;
                 return Ok(());
             }
@@ -79,7 +79,7 @@ impl Mending {
         missing.flush_if_full()
     }
 
-    fn stands_next(&mut self, item: &[u8; ITEM_BYTES]) -> Result<bool> {
+    fn is_next(&mut self, item: &[u8; ITEM_BYTES]) -> Result<bool> {
         let Some(existing) = &self.existing else {
             return Ok(false);
         };
@@ -92,7 +92,7 @@ impl Mending {
     }
 
     /// Writes what is missing, truncates what is too much, and returns the index for appending.
-    pub(super) fn mend(mut self, log: &dyn Source, options: &WriteOptions) -> Result<Appender> {
+    pub(super) fn repair(mut self, log: &dyn Source, options: &WriteOptions) -> Result<Appender> {
         let len = self.existing.as_ref().map_or(0, Source::len);
         if let Some(existing) = self
             .existing
@@ -144,7 +144,7 @@ impl Mending {
         let first = entries.next().transpose()?;
         let is_short = existing.len() < ITEM_BYTES as u64;
         let is_zero = data_end(existing, || reading.poll())? == 0;
-        if first.is_none() || entries.has_checked() || is_short || is_zero {
+        if first.is_none() || entries.any_verified() || is_short || is_zero {
             return Ok(());
         }
         Err(Error::io(
