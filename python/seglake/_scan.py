@@ -74,7 +74,7 @@ def scan(
     on_damage: Literal["raise", "skip"] = "raise",
     key: _Key | None = None,
     recursive: bool = True,
-    glob: str | None = None,
+    glob: str | Sequence[str] | None = None,
     include_path: str | None = None,
     prune: bool = False,
     threads: int | None = None,
@@ -101,7 +101,8 @@ def scan(
             warns once for each damaged file (DamageWarning).
         key: the key of the checksums, as in `open`.
         recursive: whether to look in folders within the folders.
-        glob: read only those files of folders whose name matches, such as "*.active" or "*.{active,sealed}".
+        glob: read only those files of folders whose name matches, such as "*.active" or "*.{active,sealed}"; or any of
+            several patterns.
         include_path: the name of a column with each record's file, behind the others.
         prune: read no more of each file than records of `filters` can be in, as in `open`: damage elsewhere goes
             unnoticed.
@@ -162,7 +163,7 @@ class _Files:
         self._stores = stores
 
     @classmethod
-    def find(cls, names: list[str], filesystem: object, *, recursive: bool, glob: str | None) -> _Files:
+    def find(cls, names: list[str], filesystem: object, *, recursive: bool, glob: str | Sequence[str] | None) -> _Files:
         """Finds files.
 
         Raises:

@@ -4,9 +4,12 @@ import json
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cli_process import here, seglake
+
+from seglake import scan
 
 FILES = ("a.active", "below/b.sealed", "below/deeper/c.chunks", "d.active")
 
@@ -72,6 +75,33 @@ def test_what_is_no_segment_is_trouble_and_said(logs: Path) -> None:
     nothing = here("verify", "--glob", "*.zip", logs)
     assert nothing.status == 2
     assert "no files to read in this folder: 5 files there do not match --glob" in nothing.err
+
+
+def test_a_folder_that_cannot_be_listed_does_not_hide_the_others(logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    listed = os.scandir
+
+    def refused(folder: Path) -> Any:
+        if folder == logs / "below":
+            raise PermissionError(13, os.strerror(13), str(folder))
+        return listed(folder)
+
+    monkeypatch.setattr(os, "scandir", refused)
+    for command in ("verify", "info"):
+        done = here(command, logs)
+        assert done.status == 2
+        assert done.err == f"seglake: {logs / 'below'}: Permission denied\n"
+        assert f"{logs / 'a.active'}  " in done.out
+        assert ("1 sound, 1 damaged, 1 unreadable" if command == "verify" else "2 files: 2 active") in done.out
+    assert here("verify", logs / "below").status == 2
+    with pytest.raises(PermissionError, match="below"):
+        scan(logs)
+
+
+def test_each_pattern_by_itself(logs: Path) -> None:
+    (logs / "a.active").rename(logs / "a,1.active")
+    done = here("verify", "--glob", "a,*", "--glob", "*.sealed", logs)
+    assert "2 files: 2 sound" in done.out
+    assert "2 files: 2 sound" in here("verify", "--glob", "{a,b}*", "--glob", "x", logs).out
 
 
 def test_info_has_a_line_for_each_file_and_a_total(logs: Path) -> None:

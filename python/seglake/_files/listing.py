@@ -1,6 +1,7 @@
 """What is looked for in folders, and what was found."""
 
 import fnmatch
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -32,15 +33,17 @@ class FileFilter:
 
     Attributes:
         recursive: look into folders below the ones named.
-        name_pattern: only files whose name matches, such as `*.active`.
+        name_pattern: only files whose name matches, such as `*.active`; or any of several patterns.
         modified_after: only files modified after this, in seconds since 1970.
         modified_before: only files modified before this, in seconds since 1970.
+        goes_on: note folders below that cannot be listed, instead of raising what the system says of the first.
     """
 
     recursive: bool = False
-    name_pattern: str | None = None
+    name_pattern: str | Sequence[str] | None = None
     modified_after: float | None = None
     modified_before: float | None = None
+    goes_on: bool = False
 
     def accepts(self, name: str, modified: float) -> bool:
         """Tells whether a file of this name and modification time (seconds since 1970) is to be read."""
@@ -48,9 +51,10 @@ class FileFilter:
             return False
         if self.modified_before is not None and not modified < self.modified_before:
             return False
-        return self.name_pattern is None or any(
-            fnmatch.fnmatchcase(name, pattern) for pattern in alternatives(self.name_pattern)
-        )
+        if self.name_pattern is None:
+            return True
+        patterns = [self.name_pattern] if isinstance(self.name_pattern, str) else self.name_pattern
+        return any(fnmatch.fnmatchcase(name, each) for pattern in patterns for each in alternatives(pattern))
 
 
 @dataclass
@@ -63,6 +67,7 @@ class FileListing:
         folders: the folders that were searched, without links in their paths; not those below them.
         folders_not_entered: how many folders were left alone because the look-up is not recursive.
         left_out: how many files the filter does not accept.
+        not_listed: what the system said of each folder that cannot be listed.
     """
 
     files: list[SegmentFile] = field(default_factory=list[SegmentFile])
@@ -70,3 +75,4 @@ class FileListing:
     folders: list[Path] = field(default_factory=list[Path])
     folders_not_entered: int = 0
     left_out: int = 0
+    not_listed: list[OSError] = field(default_factory=list[OSError])

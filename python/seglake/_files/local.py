@@ -90,8 +90,15 @@ def _in_folder(top: Path, chosen: FileFilter, listing: FileListing) -> Iterator[
     while pending:
         folder = pending.pop()
         real_folder = os.path.join(folder.resolve(), "")  # noqa: PTH118 - with a separator at its end
-        # scandir, because it knows most entries' kinds without a call each.
-        with os.scandir(folder) as entries:
+        try:
+            # scandir, because it knows most entries' kinds without a call each.
+            listed = os.scandir(folder)
+        except OSError as error:
+            if not chosen.goes_on:
+                raise
+            listing.not_listed.append(error)
+            continue
+        with listed as entries:
             for entry in entries:
                 if is_hidden(entry.name):
                     continue

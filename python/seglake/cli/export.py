@@ -120,7 +120,7 @@ def command(
         try:
             scan = seglake.scan(
                 sources,
-                glob=folders.any_of(globs),
+                glob=globs or None,
                 columns=columns,
                 include_path=include_path,
                 prune=prune,

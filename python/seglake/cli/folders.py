@@ -56,13 +56,6 @@ def glob(command: Command) -> Command:
     )(command)
 
 
-def any_of(patterns: Sequence[str]) -> str | None:
-    """One pattern that matches what any of several does."""
-    if len(patterns) < 2:
-        return patterns[0] if patterns else None
-    return f"{{{','.join(patterns)}}}"
-
-
 def files_named(names: Sequence[str], globs: Sequence[str]) -> Named:
     """The files that are named, and those in folders that are, by the rules of `seglake.scan`.
 
@@ -80,11 +73,12 @@ def files_named(names: Sequence[str], globs: Sequence[str]) -> Named:
         in_folders = True
         all_in_folders = all_in_folders and not is_uri(name)
         try:
-            found = _within(name, any_of(globs))
+            found, not_listed = _within(name, globs)
         except (Trouble, OSError) as error:
             tell(error, label=name)
             empty += 1
         else:
+            empty += not_listed
             files += [path for path, _ in found]
             nbytes += sum(size for _, size in found)
     return Named(files, in_folders, all_in_folders and nbytes < SMALL_BYTES * len(files), empty)
@@ -105,22 +99,24 @@ def _is_folder(name: str) -> bool:
     return entry is not None and not entry.is_file
 
 
-def _within(folder: str, pattern: str | None) -> list[tuple[str, int]]:
-    """The files in a folder, with their sizes in bytes."""
+def _within(folder: str, globs: Sequence[str]) -> tuple[list[tuple[str, int]], int]:
+    """The files in a folder, with their sizes in bytes, and how many folders in it cannot be listed."""
     from seglake._files import FileFilter, Stores, find_files
 
-    listing = find_files([folder], FileFilter(recursive=True, name_pattern=pattern), Stores())
+    listing = find_files([folder], FileFilter(recursive=True, name_pattern=globs or None, goes_on=True), Stores())
     for path, reason in listing.skipped:
         say(f"{printable(path)}: passed over: {reason}")
-    if not listing.files:
+    for error in listing.not_listed:
+        tell(error)
+    if not listing.files and not listing.not_listed:
         left = f": {count(listing.left_out, 'file')} there do not match --glob" if listing.left_out else ""
         raise Trouble(f"{printable(folder)}: no files to read in this folder{left}")
     if is_uri(folder):
-        return [(file.path, file.size) for file in listing.files]
+        return [(file.path, file.size) for file in listing.files], 0
     # As they were named, not as absolute paths.
     root = os.fspath(Path(folder).absolute())
     shown = folder.rstrip(os.sep) or os.sep
-    return [(shown + file.path[len(root) :], file.size) for file in listing.files]
+    return [(shown + file.path[len(root) :], file.size) for file in listing.files], len(listing.not_listed)
 
 
 def side_by_side(
