@@ -30,7 +30,7 @@ from ._native import (
     uuid6,
     verify,
 )
-from ._scan import Damaged, Scan, ScannedFile, scan
+from ._scan import Damaged, PassedOver, Scan, ScannedFile, scan
 from ._types import Block, Column, Diagnosis, Format, FormatOption, IndexItem, Neighbour, Repair, Span, Total
 
 __all__ = [
@@ -54,6 +54,7 @@ __all__ = [
     "LimitError",
     "Neighbour",
     "Part",
+    "PassedOver",
     "Reader",
     "Record",
     "Records",
@@ -101,6 +102,7 @@ for _public in (
     IndexItem,
     LimitError,
     Neighbour,
+    PassedOver,
     Repair,
     Scan,
     ScannedFile,

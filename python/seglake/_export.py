@@ -6,8 +6,8 @@ import base64
 import json
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, ExitStack, closing, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, Literal, NamedTuple, TypeAlias, cast
 from uuid import UUID
@@ -19,6 +19,7 @@ from ._values import instant_us
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from ._native import Report
     from ._scan import Damaged, Scan
 
 __all__ = ["FILE_KINDS", "Exported", "FileKind", "export", "kind_of"]
@@ -46,11 +47,14 @@ class Exported(NamedTuple):
         records: how many records.
         damaged_ranges: how many damaged ranges were skipped.
         damaged_bytes: how many bytes they have.
+        wrong_key: the files, by their paths, in which nothing is verified though their structure is sound. The key is
+            probably not theirs. All of them counts as damage.
     """
 
     records: int
     damaged_ranges: int
     damaged_bytes: int
+    wrong_key: tuple[str, ...]
 
 
 def export(
@@ -95,9 +99,7 @@ def export(
         raise ValueError(f"row_group_rows is {row_group_rows}: it is at least 1")
     if damage is not None and scan.arguments["on_damage"] != "skip":
         raise ValueError('damage= needs a scan with on_damage="skip": otherwise damage is an error')
-    for written in (path, damage):
-        if isinstance(written, str | os.PathLike):
-            _refuse_sources(scan, Path(written))
+    _check_written(scan, [Path(each) for each in (path, damage) if isinstance(each, str | os.PathLike)])
     with ExitStack() as open_files:
         # What is entered last gets its name first: nobody finds records whose damage is not there yet.
         records = open_files.enter_context(_opened(path, overwrite=overwrite))
@@ -129,13 +131,34 @@ def kind_of(path: str | os.PathLike[str] | BinaryIO) -> FileKind:
     return _EXTENSIONS[extension]
 
 
-def _refuse_sources(scan: Scan, path: Path) -> None:
-    if not path.exists():
-        return
-    status = path.stat()
+def _check_written(scan: Scan, paths: Sequence[Path]) -> None:
+    """Refuses what cannot be written to, before anything is read.
+
+    Raises:
+        ValueError: one file twice, a folder, a device or a pipe, or a file that is read.
+    """
+    places = {(os.path.realpath(path.parent), path.name) for path in paths}
+    if len(places) < len(paths):
+        raise ValueError(f"{printable_path(paths[0])}: is to be written twice, as path and as damage=: name two files")
+    for path in paths:
+        if not path.exists():
+            continue
+        shown = printable_path(path)
+        if path.is_dir():
+            raise ValueError(f"{shown}: is a folder: name the file to write")
+        if not path.is_file():
+            raise ValueError(f"{shown}: is a device or a pipe: name the file to write, which would replace it")
+        if _is_source(scan, path.stat()):
+            raise ValueError(f"{shown}: is among the files that are read: name another one")
+
+
+def _is_source(scan: Scan, status: os.stat_result) -> bool:
+    """Tells whether a file is read, by whatever links it is named."""
     for file in scan.files():
-        if file.nbytes == status.st_size and Path(file.path).exists() and path.samefile(file.path):
-            raise ValueError(f"{printable_path(path)}: is among the files that are read: name another one")
+        with suppress(OSError, ValueError):
+            if os.path.samestat(os.stat(file.path), status):  # noqa: PTH116 - no path is made for each of many
+                return True
+    return False
 
 
 def _opened(path: str | os.PathLike[str] | BinaryIO, *, overwrite: bool) -> AbstractContextManager[BinaryIO]:
@@ -152,7 +175,13 @@ def _write(scan: Scan, sheet: _Sheet, ranges: _Sheet | None, progress: Callable[
     total = sum(nbytes.values())
     records = damaged_ranges = damaged_bytes = done = 0
     last: str | None = None
-    with closing(scan.batches()) as batches:
+    wrong_key: list[str] = []
+
+    def read(path: str, report: Report) -> None:
+        if report.wrong_key:
+            wrong_key.append(path)
+
+    with closing(scan.batches(read)) as batches:
         for path, batch in batches:
             if path != last:
                 done += nbytes[last] if last is not None else 0
@@ -170,7 +199,7 @@ def _write(scan: Scan, sheet: _Sheet, ranges: _Sheet | None, progress: Callable[
                     ranges.write(_damage_batch([(path, *span) for span in damage]))
     if progress is not None:
         progress(total, total)
-    return Exported(records, damaged_ranges, damaged_bytes)
+    return Exported(records, damaged_ranges, damaged_bytes, tuple(sorted(wrong_key)))
 
 
 def _damage_schema() -> pa.Schema:
@@ -195,7 +224,12 @@ class _Sheet(ABC):
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *raised: object) -> None:
-        self.close(complete=kind is None)
+        if kind is None:
+            self.close(complete=True)
+            return
+        # The file goes away, and what was raised is what matters.
+        with suppress(Exception):
+            self.close(complete=False)
 
     @abstractmethod
     def write(self, batch: pa.RecordBatch) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias, Ty
 
 from ._errors import FormatError
 from ._in_order import SMALL_BYTES, in_order
-from ._native import Batch, Reader, Schema, arrow_stream, formats, open
+from ._native import Batch, Reader, Report, Schema, arrow_stream, formats, open
 from ._text import printable_path
 from ._types import DialectName, Limits, Span
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     import pyarrow
 
     from ._export import Exported
-    from ._files import RemoteFile, SegmentFile, Stores
+    from ._files import FileListing, RemoteFile, SegmentFile, Stores
     from ._filters import Condition
     from ._native import _Filters, _Key  # pyright: ignore[reportPrivateUsage]
 
-__all__ = ["Damaged", "Scan", "ScannedFile", "scan"]
+__all__ = ["Damaged", "PassedOver", "Scan", "ScannedFile", "scan"]
 
 _Result = TypeVar("_Result")
 _Source: TypeAlias = str | os.PathLike[str]
@@ -44,6 +44,18 @@ class ScannedFile(NamedTuple):
 
     path: str
     nbytes: int
+
+
+class PassedOver(NamedTuple):
+    """Something in a folder that is not read though its name is not hidden: no regular file, or a link to a folder.
+
+    Attributes:
+        path: its absolute path.
+        reason: what it is, in words.
+    """
+
+    path: str
+    reason: str
 
 
 class Damaged(NamedTuple):
@@ -158,8 +170,9 @@ def scan(
 class _Files:
     """The files that were found, and how they are opened."""
 
-    def __init__(self, found: Sequence[SegmentFile], stores: Stores) -> None:
-        self.found = found
+    def __init__(self, listing: FileListing, stores: Stores) -> None:
+        self.found = listing.files
+        self.passed_over = [PassedOver(path, reason) for path, reason in listing.skipped]
         self._stores = stores
 
     @classmethod
@@ -181,7 +194,7 @@ class _Files:
             if listing.folders_not_entered:
                 text += f"; {listing.folders_not_entered} folders were not entered: recursive=True does"
             raise FileNotFoundError(text)
-        return cls(listing.files, stores)
+        return cls(listing, stores)
 
     @property
     def are_small(self) -> bool:
@@ -231,6 +244,10 @@ class Scan:
     def files(self) -> list[ScannedFile]:
         """Returns the files, in the order in which they are read."""
         return [ScannedFile(file.path, file.size) for file in self._files.found]
+
+    def passed_over(self) -> list[PassedOver]:
+        """Returns what folders hold beside files: pipes, sockets, devices, links to folders, and dead links."""
+        return list(self._files.passed_over)
 
     def count(self) -> int:
         """Returns the number of records: those of `filters`, where there are some. Every record is checked.
@@ -358,15 +375,18 @@ class Scan:
         both = [*(self._arguments["filters"] or ()), *filters]
         return Scan(self._files, {**self._arguments, "filters": both}, self._include_path, self._threads)
 
-    def batches(self) -> Generator[tuple[str, Batch]]:
+    def batches(self, read: Callable[[str, Report], object] | None = None) -> Generator[tuple[str, Batch]]:
         """Yields the records as `Batch`es, each with its file's path, in flat memory; one may have damage and no rows.
 
         A column that `include_path` names is called "path" in them.
 
+        Args:
+            read: called with the path and the report of each file that was read to its end, by the thread that did it.
+
         Raises:
             DamageError, FormatError, OSError: as `count`, behind the batches before it.
         """
-        with closing(self._batches()) as batches:
+        with closing(self._batches(read)) as batches:
             for file, batch in batches:
                 yield file.path, batch
 
@@ -424,9 +444,11 @@ class Scan:
             with closing(in_order(own, results, 1 if large else min(self._threads, len(own)))) as made:
                 yield from made
 
-    def _batches(self) -> Generator[tuple[SegmentFile, Batch]]:
+    def _batches(self, read: Callable[[str, Report], object] | None = None) -> Generator[tuple[SegmentFile, Batch]]:
         def batches(file: SegmentFile) -> Generator[Batch]:
             with self._opened(file, threads=self._threads_for(file)) as reader:
                 yield from reader.batches()
+                if read is not None:
+                    read(file.path, reader.report)
 
         return self._in_order(batches)

@@ -44,7 +44,7 @@ def test_parquet(logs: Path, tmp_path: Path) -> None:
     told: list[tuple[int, int]] = []
     new = tmp_path / "all.parquet"
     exported = scan.write_parquet(new, row_group_rows=150, progress=lambda done, total: told.append((done, total)))
-    assert exported == (600, 0, 0)
+    assert exported == (600, 0, 0, ())
     assert parquet.read_table(new) == scan.to_table()
     found = parquet.ParquetFile(new)
     assert [found.metadata.row_group(n).num_rows for n in range(found.num_row_groups)] == [150] * 4
@@ -125,7 +125,7 @@ def test_damage_stops_or_is_written_beside(logs: Path, tmp_path: Path) -> None:
     assert not [path for path in tmp_path.iterdir() if path != logs]
     with pytest.warns(seglake.DamageWarning):
         exported = seglake.export(seglake.scan(logs, on_damage="skip"), new, damage=tmp_path / "damage.parquet")
-    assert exported == (550, 1, span.nbytes)
+    assert exported == (550, 1, span.nbytes, ())
     [row] = parquet.read_table(tmp_path / "damage.parquet").to_pylist()
     assert tuple(row.values()) == (str(logs / "1.chunks"), *span)
 
@@ -159,7 +159,9 @@ def test_command(logs: Path, tmp_path: Path) -> None:
     assert (again.status, again.out) == (2, "")
     assert "exists already: nothing was written\n  next      --overwrite replaces it" in again.err
     done = here("export", "--json", logs, "--to", new, "--overwrite", "--where", "offset >= 590", "--end-offset", "595")
-    assert done.json_lines() == [{"path": str(new), "files": 3, "records": 5, "damaged_ranges": 0, "damaged_bytes": 0}]
+    assert done.json_lines() == [
+        {"path": str(new), "files": 3, "records": 5, "damaged_ranges": 0, "damaged_bytes": 0, "wrong_key": []}
+    ]
 
 
 def test_command_to_standard_output(logs: Path) -> None:
@@ -188,7 +190,7 @@ def test_command_with_damage(logs: Path, tmp_path: Path) -> None:
         (["logs", "--to", "a.txt"], "a.txt: the extension is none of"),
         (["logs", "--to", "s3://bucket/a.csv"], "only files on this machine are written"),
         (["logs", "--to", "a.csv", "--damage", "d.csv"], "--on-damage skip"),
-        (["logs", "--to", "a.csv", "--on-damage", "skip", "--damage", "a.csv"], "are the same file"),
+        (["logs", "--to", "a.csv", "--on-damage", "skip", "--damage", "a.csv"], "is to be written twice"),
         (["-", "--to", "a.csv"], "standard input"),
         (["logs", "--to", "a.csv", "--columns", "nope"], 'no column "nope"'),
         (["logs", "--to", "a.csv", "--where", "nope == 1"], "no column nope"),

@@ -128,6 +128,8 @@ def command(
                 uuid_type=cast("Any", uuid_type),
                 **options.given(given),
             )
+            for path, reason in scan.passed_over():
+                say(f"{printable(path)}: passed over: {reason}")
             if conditions:
                 scan = scan.filter(typed_conditions(conditions, scan.format, given["dialect"]))
             exported = seglake.export(
@@ -157,18 +159,18 @@ def command(
         ranges = count(exported.damaged_ranges, "damaged range")
         where = "" if damage is None else f": {printable(damage)} has them"
         say(f"skipped {ranges}, {size(exported.damaged_bytes)} in all{where}")
-    return status
+    for path in exported.wrong_key:
+        say(f"{printable(path)}: skipped: nothing is verified, but the structure is sound: probably the wrong key")
+    return Status.TROUBLE if exported.wrong_key else status
 
 
 def _check_written(destination: str, damage: str | None) -> None:
-    """Refuse what cannot be written to.
+    """Refuse files elsewhere.
 
     Raises:
-        click.UsageError: a URI, or one name twice.
+        click.UsageError: a URI.
     """
     for path in (destination, damage):
         if path is not None and is_uri(path):
             shown = printable(path)
             raise click.UsageError(f"{shown}: only files on this machine are written: name a path, then copy the file")
-    if damage == destination:
-        raise click.UsageError("--damage and --to are the same file: name two")
