@@ -20,8 +20,8 @@ use crate::window::Scratch;
 #[derive(Clone, Copy)]
 pub(crate) struct Avx2(());
 
-/// The messages that are hashed at once. Two would fill the processor's units but for the beginning and end of each message;
-/// four need more than the 16 registers.
+/// How many messages are hashed at once. Two would fill the processor's units except at the beginning and end of each
+/// message. Four need more than the 16 registers.
 const STATES: usize = 3;
 
 impl Avx2 {
@@ -30,7 +30,7 @@ impl Avx2 {
         is_x86_feature_detected!("avx2").then_some(Self(()))
     }
 
-    /// Hashes messages side by side. The first `HEAD` bytes of each are one of the heads.
+    /// Hashes messages in lockstep. The first `HEAD` bytes of each are one of the heads.
     pub(crate) fn hash<const HEAD: usize>(
         self,
         key: &Key,
@@ -54,7 +54,7 @@ impl Avx2 {
                 hashes,
             );
         }
-        // SAFETY: `self` is made only where all of these were detected.
+        // SAFETY: `self` exists only if all of these features were detected.
         unsafe { run::<HEAD>(self, key, messages, scratch, hashes) }
     }
 
@@ -72,24 +72,24 @@ impl Avx2 {
             )?;
             Some(hash)
         }
-        // SAFETY: `self` is made only where AVX2 was detected.
+        // SAFETY: `self` exists only if AVX2 was detected.
         unsafe { run(self, key, message) }
     }
 }
 
-// SAFETY of all the intrinsics below: whoever has an `Avx2` has shown that the processor knows them.
+// SAFETY of all the intrinsics below: a value of `Avx2` proves that the processor has them.
 
 /// One packet.
 #[inline(always)]
 pub(crate) fn load(_: Avx2, packet: &Packet) -> __m256i {
-    // SAFETY: as above; the packet has the 32 bytes that are read, and any alignment will do.
+    // SAFETY: as above; the packet has the 32 bytes that are read, and the load needs no alignment.
     unsafe { _mm256_loadu_si256(packet.as_ptr().cast()) }
 }
 
-/// One packet, whose halves lie in two places.
+/// One packet, whose halves are in two places.
 #[inline(always)]
 pub(crate) fn load_halves(_: Avx2, [low, high]: [&Half; 2]) -> __m256i {
-    // SAFETY: as above; each half has the 16 bytes that are read, and any alignment will do.
+    // SAFETY: as above; each half has the 16 bytes that are read, and the load needs no alignment.
     unsafe {
         let low = _mm_loadu_si128(low.as_ptr().cast());
         let high = _mm_loadu_si128(high.as_ptr().cast());
@@ -97,14 +97,14 @@ pub(crate) fn load_halves(_: Avx2, [low, high]: [&Half; 2]) -> __m256i {
     }
 }
 
-/// Asks for the cache line of a byte: in the second cache, since a window is more than the first one holds.
+/// Prefetches the cache line of a byte into the second cache, because a window is larger than the first one.
 #[inline(always)]
 pub(crate) fn prefetch(_: Avx2, byte: &u8) {
-    // SAFETY: as above; a prefetch reads nothing.
+    // SAFETY: as above; a prefetch has no visible effect and never faults.
     unsafe { _mm_prefetch::<_MM_HINT_T1>(std::ptr::from_ref(byte).cast()) }
 }
 
-/// The registers, and the order that [`Simd::permute`] puts the 32-bit parts of one into.
+/// The registers, and the order in which [`Simd::permute`] puts the 32-bit parts.
 #[derive(Clone, Copy)]
 struct Registers(Avx2, __m256i);
 
@@ -113,19 +113,19 @@ impl Registers {
     fn new(avx2: Avx2) -> Self {
         // SAFETY: as above.
         let order = unsafe { _mm256_setr_epi32(5, 4, 7, 6, 1, 0, 3, 2) };
-        // The compiler would make two instructions of one, if it knew the order.
+        // If the compiler knew the order, it would make two instructions of one.
         Self(avx2, black_box(order))
     }
 }
 
 impl Simd<1> for Registers {
     type Vector = __m256i;
-    // A vector is of one message, which is stepped while it has packets.
+    // A vector has one message, and is stepped as long as that has packets, so no mask is needed.
     type Mask = ();
 
     #[inline(always)]
     fn splat(self, lanes: [u64; 4]) -> __m256i {
-        // SAFETY: as above; the array has the 32 bytes that are read, and any alignment will do.
+        // SAFETY: as above; the array has the 32 bytes that are read, and the load needs no alignment.
         unsafe { _mm256_loadu_si256(lanes.as_ptr().cast()) }
     }
 
@@ -159,7 +159,7 @@ impl Simd<1> for Registers {
 
     #[inline(always)]
     fn rotate(self, a: __m256i, by: __m256i) -> __m256i {
-        // SAFETY: as above. A shift by 32 gives zero, so that a rotation by 0 is none.
+        // SAFETY: as above. A shift by 32 gives zero, so a rotation by 0 changes nothing.
         unsafe {
             let left = _mm256_sllv_epi32(a, by);
             let right = _mm256_srlv_epi32(a, _mm256_sub_epi32(_mm256_set1_epi32(32), by));

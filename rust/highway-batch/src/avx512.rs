@@ -1,5 +1,5 @@
-//! AVX-512: two messages in a vector of 512 bits. No instruction of HighwayHash moves anything across 256 bits, so the two
-//! lie side by side as they are.
+//! AVX-512: two messages in a vector of 512 bits. No instruction of HighwayHash moves anything across 256 bits, so each
+//! message has its own half.
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::{
@@ -22,12 +22,12 @@ use crate::window::Scratch;
 #[derive(Clone, Copy)]
 pub(crate) struct Avx512(Avx2);
 
-/// The vectors of two messages that are hashed at once: 16 of the 32 registers are their states.
+/// How many vectors of two messages are hashed at once. Their states take 16 of the 32 registers.
 const STATES: usize = 4;
 
 impl Avx512 {
-    /// The proof, if there is AVX-512 of a kind that pays. Nothing here needs VBMI, but the processors without it (Skylake
-    /// and its like) lower the clock of all that runs on a core where 512-bit multiplications do.
+    /// The proof, if the processor has AVX-512 and it pays. Nothing here needs VBMI, but processors without it (Skylake
+    /// and similar) lower the clock of a core while it does 512-bit multiplications.
     pub(crate) fn detect() -> Option<Self> {
         let pays = is_x86_feature_detected!("avx512f")
             && is_x86_feature_detected!("avx512bw")
@@ -35,12 +35,12 @@ impl Avx512 {
         Avx2::detect().filter(|_| pays).map(Self)
     }
 
-    /// The part of it that is AVX2.
+    /// The proof of AVX2.
     pub(crate) fn avx2(self) -> Avx2 {
         self.0
     }
 
-    /// Hashes messages side by side. The first `HEAD` bytes of each are one of the heads.
+    /// Hashes messages in lockstep. The first `HEAD` bytes of each are one of the heads.
     pub(crate) fn hash<const HEAD: usize>(
         self,
         key: &Key,
@@ -64,14 +64,14 @@ impl Avx512 {
                 hashes,
             );
         }
-        // SAFETY: `self` is made only where all of these were detected.
+        // SAFETY: `self` exists only if all of these features were detected.
         unsafe { run::<HEAD>(self, key, messages, scratch, hashes) }
     }
 }
 
-// SAFETY of all the intrinsics below: whoever has an `Avx512` has shown that the processor knows them.
+// SAFETY of all the intrinsics below: a value of `Avx512` proves that the processor has them.
 
-/// The registers, and the order that [`Simd::permute`] puts the 32-bit parts of one into.
+/// The registers, and the order in which [`Simd::permute`] puts the 32-bit parts.
 #[derive(Clone, Copy)]
 struct Registers(Avx512, __m512i);
 
@@ -81,7 +81,7 @@ impl Registers {
         // SAFETY: as above.
         let order =
             unsafe { _mm512_setr_epi32(5, 4, 7, 6, 1, 0, 3, 2, 13, 12, 15, 14, 9, 8, 11, 10) };
-        // The compiler would make two instructions of one, if it knew the order.
+        // If the compiler knew the order, it would make two instructions of one.
         Self(avx512, black_box(order))
     }
 
@@ -98,7 +98,7 @@ impl Simd<2> for Registers {
 
     #[inline(always)]
     fn splat(self, lanes: [u64; 4]) -> __m512i {
-        // SAFETY: as above; the array has the 32 bytes that are read, and any alignment will do.
+        // SAFETY: as above; the array has the 32 bytes that are read, and the load needs no alignment.
         unsafe { _mm512_broadcast_i64x4(_mm256_loadu_si256(lanes.as_ptr().cast())) }
     }
 

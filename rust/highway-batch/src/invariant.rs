@@ -1,7 +1,7 @@
-//! Values that are always there. A missing one is a mistake in this crate, not in its input.
+//! Values that always exist. A missing one is a mistake in this crate, not in its input.
 
-/// Takes a value that is always there. Builds with debug assertions panic if it is missing; other builds use a default, so
-/// that hot loops need no branch for it. Hashes are wrong then.
+/// Takes out a value that always exists. If it is missing, builds with debug assertions panic. Other builds use a
+/// default, so that hot loops need no branch; hashes are wrong then.
 pub(crate) trait Always<T>: Sized {
     /// The value, or `instead`. `expected` completes the sentence "expected ...".
     fn always_or(self, expected: &'static str, instead: T) -> T;

@@ -1,4 +1,4 @@
-//! Which instructions to hash with.
+//! The choice of instructions to hash with.
 
 use std::fmt;
 use std::sync::OnceLock;
@@ -6,28 +6,28 @@ use std::sync::OnceLock;
 #[cfg(target_arch = "x86_64")]
 use crate::{avx2::Avx2, avx512::Avx512};
 
-/// The environment variable that names a kernel for the whole process, looked at once.
+/// The environment variable that names a kernel for the whole process. It is read once.
 const VARIABLE: &str = "HIGHWAY_BATCH_KERNEL";
 
 /// The instructions that messages are hashed with. All give the same hashes.
 ///
-/// The one that is used is the best that the processor has. The environment variable `HIGHWAY_BATCH_KERNEL` (`avx512`, `avx2` or
-/// `portable`) sets a lower one for the whole process, to measure it or to rule the others out; where it names one that
-/// there is not, it changes nothing.
+/// By default it is the best kernel that the processor has. The environment variable `HIGHWAY_BATCH_KERNEL` (`avx512`,
+/// `avx2` or `portable`) sets a lower one for the whole process, for measurements or to exclude the others. A name of
+/// no available kernel changes nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Kernel {
-    /// One message after the other, by the crate `highway`, with what that knows of the processor (AVX2, SSE4.1, NEON).
+    /// One message after the other, by the crate `highway` with the instructions that it knows (AVX2, SSE4.1, NEON).
     Portable,
-    /// Three messages side by side in 256-bit registers.
+    /// Three messages in lockstep in 256-bit registers.
     Avx2,
-    /// Eight messages side by side in 512-bit registers. Used from Ice Lake and Zen 4 on: on processors before, instructions
-    /// of 512 bits lower the clock.
+    /// Eight messages in lockstep in 512-bit registers. Used from Ice Lake and Zen 4 on: in earlier processors,
+    /// instructions of 512 bits lower the clock.
     Avx512,
 }
 
 impl Kernel {
-    /// The kernels that this processor has, the slowest first.
+    /// The kernels that this processor can run, the slowest first.
     #[must_use]
     pub fn available() -> Vec<Self> {
         let all = [Self::Portable, Self::Avx2, Self::Avx512];
@@ -36,7 +36,7 @@ impl Kernel {
             .collect()
     }
 
-    /// The kernel that is used where none is chosen: the best available one, unless `HIGHWAY_BATCH_KERNEL` names another of them.
+    /// The default kernel: the best available one, unless `HIGHWAY_BATCH_KERNEL` names another of them.
     #[must_use]
     pub fn detected() -> Self {
         Dispatch::detected().kernel()
@@ -48,7 +48,7 @@ impl Kernel {
         Dispatch::of(self).kernel() == self
     }
 
-    /// The name by which `HIGHWAY_BATCH_KERNEL` knows it.
+    /// Its name in `HIGHWAY_BATCH_KERNEL`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -76,7 +76,7 @@ pub(crate) enum Dispatch {
 }
 
 impl Dispatch {
-    /// That of the process.
+    /// The process's kernel.
     #[inline]
     pub(crate) fn detected() -> Self {
         static DETECTED: OnceLock<Dispatch> = OnceLock::new();
@@ -91,7 +91,7 @@ impl Dispatch {
         })
     }
 
-    /// That of a kernel, or where the processor lacks its instructions, the best one below it.
+    /// A kernel. If the processor lacks its instructions, the best one below it.
     pub(crate) fn of(kernel: Kernel) -> Self {
         #[cfg(target_arch = "x86_64")]
         {

@@ -1,9 +1,9 @@
-//! HighwayHash-64 of many messages at once, several side by side.
+//! HighwayHash-64 of many messages at once, in lockstep.
 //!
-//! HighwayHash is one long chain of operations that wait for each other: a single message leaves most of a core idle, and for
-//! a short one, beginning and ending cost more than the bytes. Messages do not depend on each other, so here as many are
-//! hashed in step as there are registers for. Use it wherever more than a few messages are at hand; for one alone,
-//! [`hash`] is as fast as it gets.
+//! HighwayHash is one long chain of operations that depend on each other. A single message leaves most of a core idle,
+//! and the beginning and end of a short one cost more than its bytes. Messages do not depend on each other. So this
+//! crate hashes as many in lockstep as there are registers for. Use it for more than a few messages; for one alone,
+//! [`hash`] is the fastest way.
 //!
 //! ```
 //! use highway_batch::{Batch, Key, hash};
@@ -17,15 +17,15 @@
 //!
 //! # How
 //!
-//! Messages are taken in windows of up to 512, sorted there by their number of 32-byte packets, and hashed with their
-//! neighbours in that order, while the bytes behind the window are asked for. The last packet of a message is put together by
-//! one shuffle from a table, whatever its length. Nothing outside of a message is read. See [`Kernel`] for the instructions.
+//! Windows of up to 512 messages are sorted by the number of 32-byte packets. Neighbours in that order are hashed
+//! together, while the bytes after the window are prefetched. The last packet of a message is made by one shuffle from
+//! a table, whatever its length. Nothing outside of a message is read. See [`Kernel`] for the instructions.
 //!
-//! Hashing returns no errors. If an invariant of these files is broken, hashes are wrong or zero, so that sound records are reported
-//! as damaged; builds with debug assertions panic.
+//! Hashing returns no errors. If an invariant of this crate is broken, hashes are wrong or zero, so sound messages seem
+//! damaged. Builds with debug assertions panic.
 //!
-//! The algorithm is that of Google's [reference implementation](https://github.com/google/highwayhash); the crate `highway` is
-//! what the kernels are tested against, and what hashes where there is no kernel for the processor.
+//! The algorithm is that of Google's [reference implementation](https://github.com/google/highwayhash); the crate
+//! `highway` is the reference for tests of the kernels, and hashes on processors without a kernel.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -52,8 +52,8 @@ pub use key::Key;
 #[cfg(target_arch = "x86_64")]
 use message::Message;
 
-/// Hashes many messages at once. It holds some 2 KiB to sort in, so that it is worth keeping where messages come in small
-/// batches; nothing is carried over from one batch to the next.
+/// Hashes many messages at once. It has about 2 KiB of memory for sorting, so reuse it for small batches. Batches do
+/// not affect each other.
 #[derive(Clone)]
 pub struct Batch {
     dispatch: Dispatch,
@@ -74,13 +74,13 @@ impl fmt::Debug for Batch {
 }
 
 impl Batch {
-    /// With the kernel that [`Kernel::detected`] gives.
+    /// Uses the kernel that [`Kernel::detected`] returns.
     #[must_use]
     pub fn new() -> Self {
         Self::of(Dispatch::detected())
     }
 
-    /// With this kernel, or where the processor lacks its instructions, the best one below it.
+    /// Uses this kernel. If the processor lacks its instructions, uses the best one below it.
     #[must_use]
     pub fn with_kernel(kernel: Kernel) -> Self {
         Self::of(Dispatch::of(kernel))
@@ -94,16 +94,16 @@ impl Batch {
         }
     }
 
-    /// The kernel that hashes.
+    /// The kernel in use.
     #[must_use]
     pub fn kernel(&self) -> Kernel {
         self.dispatch.kernel()
     }
 
-    /// HighwayHash-64 of messages that lie in one buffer: `extents` are their (offset, length) in bytes, in any order, and
-    /// they may overlap. What `hashes` held is replaced by one hash for each.
+    /// HighwayHash-64 of messages in one buffer. `extents` are their (offset, length) in bytes, in any order, and may
+    /// overlap. The content of `hashes` is replaced by one hash for each extent.
     ///
-    /// An extent that reaches beyond `bytes` hashes what there is of it; callers check bounds first.
+    /// An extent that reaches past `bytes` hashes the bytes that exist; callers check bounds first.
     pub fn hash(
         &mut self,
         key: &Key,
@@ -123,11 +123,11 @@ impl Batch {
         self.hash_all::<0>(key, messages, hashes);
     }
 
-    /// As [`hash`](Self::hash), of messages whose first 16 bytes stand elsewhere: of each they are one of the `heads`, and
-    /// what follows is at its extent. So nothing need be copied to be hashed.
+    /// As [`hash`](Self::hash), for messages whose first 16 bytes are elsewhere. They are one of `heads`, and the rest
+    /// is at the message's extent. So nothing has to be copied.
     ///
-    /// Fast where each extent has 16 bytes of the buffer in front of it, in whose place its head is put; they are not read. There
-    /// is a hash for each pair of a head and an extent.
+    /// This is fast if the buffer has 16 bytes before each extent, where the head takes their place; they are not used.
+    /// There is one hash for each pair of a head and an extent.
     ///
     /// ```
     /// use highway_batch::{Batch, Key, hash};
@@ -204,27 +204,27 @@ const HEAD_BYTES: usize = 16;
 #[derive(Clone, Copy)]
 struct Messages<'a> {
     bytes: &'a [u8],
-    /// Where each is, or what of it is not its head.
+    /// The place of each message, without its head.
     extents: &'a [(usize, usize)],
-    /// As many, or none.
+    /// As many heads, or none.
     heads: &'a [[u8; HEAD_BYTES]],
 }
 
-/// What there is in `bytes` of an extent.
+/// The bytes of an extent that are within `bytes`.
 fn part(bytes: &[u8], (start, len): (usize, usize)) -> &[u8] {
     let rest = bytes.get(start..).unwrap_or_default();
     rest.get(..len).unwrap_or(rest)
 }
 
-/// HighwayHash-64 of many messages that lie in one buffer: `extents` are (offset, length) within `bytes`, and `hashes`
-/// gets one hash for each. All records are checked through here or [`Batch`], which this makes for one call.
+/// HighwayHash-64 of many messages in one buffer. `extents` are (offset, length) within `bytes`, and `hashes` gets one
+/// hash for each. It makes a [`Batch`] for one call.
 ///
-/// An extent that reaches beyond `bytes` hashes what there is of it; callers check bounds first.
+/// An extent that reaches past `bytes` hashes the bytes that exist; callers check bounds first.
 pub fn hash_many(key: &Key, bytes: &[u8], extents: &[(usize, usize)], hashes: &mut Vec<u64>) {
     Batch::new().hash(key, bytes, extents, hashes);
 }
 
-/// HighwayHash-64 of `bytes`, as fast as there is a way.
+/// HighwayHash-64 of `bytes`, by the fastest instructions for one message.
 #[must_use]
 #[inline]
 pub fn hash(key: &Key, bytes: &[u8]) -> u64 {

@@ -1,7 +1,7 @@
-//! HighwayHash-64 of several messages in step with each other, over whatever vectors there are.
+//! HighwayHash-64 of several messages in lockstep, over any type of vectors.
 //!
-//! Everything is inlined into the kernels' functions, which alone have the target features. All of that is one function, whose
-//! registers are scarce: so what is always there is asserted here, and taken with a default that the compiler need not branch for.
+//! Everything is inlined into the kernels' functions, because only those have the target features. The result is one
+//! function with few registers. So invariants are asserted with a default value that needs no branch.
 #![allow(unsafe_code)]
 
 use crate::Key;
@@ -30,7 +30,7 @@ const MUL1: [u64; 4] = [
 
 /// The states of the messages of `N` vectors.
 ///
-/// Each operation is done for all vectors before the next one, which is what keeps the processor's units busy.
+/// Each operation is done for all vectors before the next one. That keeps the processor's units busy.
 #[derive(Clone, Copy)]
 pub(crate) struct States<V, const N: usize> {
     v0: [V; N],
@@ -40,7 +40,7 @@ pub(crate) struct States<V, const N: usize> {
 }
 
 impl<V: Copy, const N: usize> States<V, N> {
-    /// Those of messages nothing is hashed of yet.
+    /// The states before any input.
     #[inline(always)]
     pub(crate) fn new<S: Simd<M, Vector = V>, const M: usize>(simd: S, key: &Key) -> Self {
         let (mut v0, mut v1) = (MUL0, MUL1);
@@ -67,7 +67,7 @@ impl<V: Copy, const N: usize> States<V, N> {
         })
     }
 
-    /// Puts the first vectors back.
+    /// Writes the first vectors back.
     #[inline(always)]
     fn set_first<const ACTIVE: usize>(&mut self, first: &States<V, ACTIVE>) {
         for (all, first) in [
@@ -85,7 +85,7 @@ impl<V: Copy, const N: usize> States<V, N> {
     #[inline(always)]
     fn update<S: Simd<M, Vector = V>, const M: usize>(&mut self, simd: S, packets: [V; N]) {
         let Self { v0, v1, mul0, mul1 } = self;
-        // The packet first: it is there before `mul0` is.
+        // The packet is added first: it is available before `mul0`.
         each(v1, &packets, |v1, packet| simd.add(v1, packet));
         each(v1, mul0, |v1, mul0| simd.add(v1, mul0));
         each2(mul0, v1, v0, |mul0, v1, v0| {
@@ -115,7 +115,7 @@ impl<V: Copy, const N: usize> States<V, N> {
             let mut packet = [&[0; PACKET_BYTES]; M];
             for ((has, packet), packets) in has.iter_mut().zip(&mut packet).zip(packets) {
                 *has = round < packets.len();
-                // Of a message that has none, anything will do: it is masked.
+                // A message without this packet may load any other: it is masked.
                 *packet = packets.get(round).unwrap_or(packet);
             }
             *mask = simd.mask(has);
@@ -178,7 +178,7 @@ impl<V: Copy, const N: usize> States<V, N> {
     }
 }
 
-/// Replaces each of `a` by what is made of it and its counterpart.
+/// Replaces each item of `a` by `f` of it and its counterpart.
 #[inline(always)]
 fn each<A: Copy, B: Copy, const N: usize>(a: &mut [A; N], b: &[B; N], f: impl Fn(A, B) -> A) {
     for (a, b) in a.iter_mut().zip(b) {
@@ -186,7 +186,7 @@ fn each<A: Copy, B: Copy, const N: usize>(a: &mut [A; N], b: &[B; N], f: impl Fn
     }
 }
 
-/// Replaces each of `a` by what is made of it and its two counterparts.
+/// Replaces each item of `a` by `f` of it and its two counterparts.
 #[inline(always)]
 fn each2<A: Copy, B: Copy, C: Copy, const N: usize>(
     a: &mut [A; N],
@@ -199,10 +199,10 @@ fn each2<A: Copy, B: Copy, C: Copy, const N: usize>(
     }
 }
 
-// What follows is loops, since the functions of arrays and their closures are not always inlined, and then have no instructions
-// of the kernel.
+// The functions below are loops. Array functions and their closures are not always inlined, and then they lack the
+// kernel's instructions.
 
-/// Packet number `round` of each message, of which all have so many, in the place of `vectors`.
+/// Packet number `round` of each message, in place of `vectors`. All messages have that many packets.
 #[inline(always)]
 fn load<S: Simd<M>, const M: usize, const N: usize>(
     simd: S,
@@ -222,7 +222,7 @@ fn load<S: Simd<M>, const M: usize, const N: usize>(
     vectors
 }
 
-/// The first packet of each message, its first half from elsewhere, in the place of `vectors`.
+/// The first packet of each message, with its first half from elsewhere, in place of `vectors`.
 #[inline(always)]
 fn load_first<S: Simd<M>, const M: usize, const N: usize>(
     simd: S,
@@ -248,8 +248,8 @@ fn zipper_merge<S: Simd<M>, const M: usize>(simd: S, a: S::Vector) -> S::Vector 
     simd.shuffle(a, simd.splat([low, high, low, high]))
 }
 
-/// The hashes of messages in descending order of their whole packets, of which each has one where there are heads: these stand in
-/// the place of the first half of each. `None` if they are not in that order.
+/// The hashes of messages in descending order of their whole packets. `None` if they are not in that order. Where there
+/// are heads, each message has at least one whole packet, and its head replaces the first half of that.
 #[inline(always)]
 pub(crate) fn hash_lanes<S: Simd<M>, const M: usize, const N: usize>(
     simd: S,
@@ -260,7 +260,7 @@ pub(crate) fn hash_lanes<S: Simd<M>, const M: usize, const N: usize>(
 ) -> Option<[[u64; M]; N]> {
     let longest = messages.as_flattened().first()?.whole_packets();
     let together = messages.as_flattened().last()?.whole_packets();
-    // All cut to one length, so that the loop has one bound to look at.
+    // All slices get one length, so that the loop has one bounds check.
     let mut common = [[[].as_slice(); M]; N];
     for (common, message) in common
         .as_flattened_mut()
@@ -290,7 +290,7 @@ pub(crate) fn hash_lanes<S: Simd<M>, const M: usize, const N: usize>(
     Some(states.finish(simd))
 }
 
-/// Takes in the packets from `round` on of the messages that are longer, with fewer and fewer vectors.
+/// Takes in the packets from `round` on of longer messages, with fewer and fewer vectors.
 #[inline(always)]
 fn step_longer<S: Simd<M>, const M: usize, const N: usize>(
     simd: S,
@@ -313,7 +313,7 @@ fn step_longer<S: Simd<M>, const M: usize, const N: usize>(
     step_first::<S, M, N, 1>(simd, states, &packets, round);
 }
 
-/// Takes in the packets from `round` on of the first `ACTIVE` vectors, as far as the last of those has any.
+/// Takes in the packets from `round` on of the first `ACTIVE` vectors, up to the end of the shortest of them.
 #[inline(always)]
 fn step_first<S: Simd<M>, const M: usize, const N: usize, const ACTIVE: usize>(
     simd: S,
@@ -338,8 +338,8 @@ fn step_first<S: Simd<M>, const M: usize, const N: usize, const ACTIVE: usize>(
     round
 }
 
-/// Hashes messages, window after window: of each its first `HEAD` bytes are one of the `heads`, and the rest is at its extent of
-/// the `bytes`.
+/// Hashes messages, window after window. The first `HEAD` bytes of each message are one of `heads`, and the rest is at
+/// its extent of `bytes`.
 #[inline(always)]
 pub(crate) fn hash_windows<S: Simd<M>, const M: usize, const N: usize, const HEAD: usize>(
     simd: S,
@@ -366,7 +366,8 @@ pub(crate) fn hash_windows<S: Simd<M>, const M: usize, const N: usize, const HEA
     }
 }
 
-/// Hashes the messages of a window, `N` vectors of `M` messages at a time, and asks for what comes behind it meanwhile.
+/// Hashes the messages of a window, `N` vectors of `M` messages at a time. Meanwhile it prefetches the bytes after the
+/// window.
 #[inline(always)]
 fn hash_window<S: Simd<M>, const M: usize, const N: usize, const HEAD: usize>(
     simd: S,
@@ -393,7 +394,8 @@ fn hash_window<S: Simd<M>, const M: usize, const N: usize, const HEAD: usize>(
     }
 }
 
-/// Hashes the messages of these indices of the window's order, which do not fill the vectors: the last of them is hashed several times.
+/// Hashes the messages of these indices of the window's order. They do not fill the vectors, so the last one is hashed
+/// several times.
 #[inline(always)]
 fn hash_rest<S: Simd<M>, const M: usize, const N: usize, const HEAD: usize>(
     simd: S,
@@ -410,7 +412,7 @@ fn hash_rest<S: Simd<M>, const M: usize, const N: usize, const HEAD: usize>(
     hash_group(simd, key, window, &filled, &mut Ahead(&[]), hashes);
 }
 
-/// Hashes the messages of these indices, which are some of the window's order.
+/// Hashes the messages of these indices of the window's order.
 #[inline(always)]
 fn hash_group<S: Simd<M>, const M: usize, const N: usize, const HEAD: usize>(
     simd: S,
@@ -426,7 +428,7 @@ fn hash_group<S: Simd<M>, const M: usize, const N: usize, const HEAD: usize>(
         .iter_mut()
         .zip(indices.as_flattened())
     {
-        // SAFETY: the indices are some of the window's order.
+        // SAFETY: the indices are from the window's order.
         let Some(found) = (unsafe { window.message(*index) }) else {
             return hash_singly(key, window, indices.as_flattened(), hashes);
         };
@@ -471,11 +473,11 @@ fn hash_singly<const HEAD: usize>(
     }
 }
 
-/// What is going to be hashed later, as far as it has not been asked for.
+/// Bytes that are hashed later and not prefetched yet.
 pub(crate) struct Ahead<'a>(pub(crate) &'a [u8]);
 
 impl Ahead<'_> {
-    /// Asks for as many bytes as the processor is given to hash meanwhile. More at a time would keep it from loading those.
+    /// Prefetches as many bytes as are hashed meanwhile. More would delay the loads of those.
     #[inline(always)]
     fn prefetch<S: Simd<M>, const M: usize, const N: usize>(&mut self, simd: S) {
         if let Some((now, later)) = self.0.split_at_checked(M * N * PACKET_BYTES) {

@@ -1,31 +1,32 @@
-//! A message's packets: the whole ones, and the last one, of 1 to 32 bytes, which is made without branches: which byte goes
-//! where is looked up.
+//! The packets of a message: the whole ones, and the last one, of 1 to 32 bytes. The last one is made without branches,
+//! by a table that says where each byte comes from.
 #![allow(unsafe_code)]
 
 use crate::simd::{HALF_BYTES, Half, PACKET_BYTES, Packet};
 
-/// What the last packet is made with.
+/// How to make the last packet.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
 pub(crate) struct Remainder {
-    /// For each byte of the packet: which one to take of those that [`Message::halves`] gives, within the same half. 0x80: none, zero.
+    /// For each byte of the packet: its index in the same half of what [`Message::halves`] returns. 0x80 means zero.
     pub(crate) shuffle: Packet,
-    /// What the state is changed by: the length as eight little-endian 32-bit numbers. A packet that is full changes nothing.
+    /// What to add to the state: the length as eight little-endian 32-bit numbers; zero for a full packet.
     pub(crate) size: Packet,
 }
 
-/// For a last packet of each length, 1 to 32 bytes.
+/// How to make a last packet of each length, 1 to 32 bytes.
 static REMAINDERS: [Remainder; PACKET_BYTES] = remainders();
 
-/// A message that is long enough for the kernels: the last packet is made of its last 16 bytes.
+/// A message that is long enough for the kernels, so that its last packet can be made of its last 16 bytes.
 #[derive(Clone, Copy)]
 pub(crate) struct Message<'a>(&'a [u8]);
 
 impl<'a> Message<'a> {
-    /// The length of the shortest.
+    /// The length of the shortest message.
     pub(crate) const MIN_BYTES: usize = HALF_BYTES;
 
-    /// The length of the shortest whose first half packet stands elsewhere: its last packet has nothing of that.
+    /// The length of the shortest message whose first half packet is elsewhere: its last packet contains nothing of
+    /// that half.
     pub(crate) const MIN_HEADED_BYTES: usize = PACKET_BYTES + 1;
 
     /// The message, unless it is too short.
@@ -40,27 +41,27 @@ impl<'a> Message<'a> {
         whole_packets(self.0.len())
     }
 
-    /// The first packets, if it has so many whole ones.
+    /// The first `count` packets, if it has that many whole ones.
     #[inline(always)]
     pub(crate) fn packets(self, count: usize) -> Option<&'a [Packet]> {
         self.0.as_chunks().0.get(..count)
     }
 
-    /// What to make the last packet with.
+    /// How to make the last packet.
     #[inline(always)]
     pub(crate) fn remainder(self) -> &'static Remainder {
         #[allow(clippy::indexing_slicing)] // in bounds whatever the length
         &REMAINDERS[self.0.len().wrapping_sub(1) % PACKET_BYTES]
     }
 
-    /// The bytes that the last packet is made of: the message's last 16, and before them the 16 that the packet begins with,
-    /// or where it has fewer, the last 16 once more. So nothing is read that is not of the message.
+    /// The bytes of which the last packet is made: the message's last 16, and before them the 16 that the packet begins
+    /// with, or the last 16 again if it has fewer. So only bytes of the message are read.
     #[inline(always)]
     pub(crate) fn halves(self) -> [&'a Half; 2] {
         let len = self.0.len();
         let last = len.wrapping_sub(1) % PACKET_BYTES + 1;
-        // SAFETY: a message has at least 16 bytes, which is where both halves are taken from if its last packet has no more.
-        // If that has more, up to 32, they are bytes of the message too, and `begin` is where it begins.
+        // SAFETY: a message has at least 16 bytes. Both halves are taken from there if the last packet has at most 16.
+        // If it has more, up to 32, they are bytes of the message too, and `begin` is where it begins.
         unsafe {
             let end = self.0.as_ptr().add(len - HALF_BYTES);
             let begin = self.0.as_ptr().add(len - last.max(HALF_BYTES));
@@ -114,7 +115,7 @@ const fn remainders() -> [Remainder; PACKET_BYTES] {
                 shuffle[at] = (at + HALF_BYTES - len) as u8;
                 at += 1;
             }
-            // The last four bytes, whatever of them has been there already.
+            // The last four bytes, of which some may be copied already.
             at = 28;
             while at < PACKET_BYTES {
                 shuffle[at] = (at - HALF_BYTES) as u8;

@@ -1,9 +1,9 @@
-//! What the kernels need of a processor, so that the algorithm is written once.
+//! The vector operations that the kernels provide. The algorithm is written once over them.
 
-/// The bytes that HighwayHash takes in at a time.
+/// The bytes that HighwayHash takes in at once.
 pub(crate) const PACKET_BYTES: usize = 32;
 
-/// Half of a packet: what byte shuffles do not reach beyond.
+/// Half of a packet: byte shuffles stay within it.
 pub(crate) const HALF_BYTES: usize = PACKET_BYTES / 2;
 
 /// One packet.
@@ -12,10 +12,10 @@ pub(crate) type Packet = [u8; PACKET_BYTES];
 /// One half of a packet.
 pub(crate) type Half = [u8; HALF_BYTES];
 
-/// Vectors that hold four 64-bit lanes for each of `M` messages. A value of the type is the proof that the processor has the
-/// instructions, which is what makes these functions safe to call.
+/// Vectors with four 64-bit lanes for each of `M` messages. A value of the type proves that the processor has the
+/// instructions, which makes these functions safe to call.
 ///
-/// All are `#[inline(always)]`: only inside of a function with the right target features do they become instructions.
+/// All are `#[inline(always)]`: they become instructions only inside a function with the right target features.
 pub(crate) trait Simd<const M: usize>: Copy {
     /// `M` times four 64-bit lanes.
     type Vector: Copy;
@@ -28,7 +28,7 @@ pub(crate) trait Simd<const M: usize>: Copy {
     /// One packet of each message.
     fn load(self, packets: [&Packet; M]) -> Self::Vector;
 
-    /// One packet of each message, whose two halves lie in two places.
+    /// One packet of each message, whose two halves are in two places.
     fn load_halves(self, packets: [[&Half; 2]; M]) -> Self::Vector;
 
     /// Adds 64-bit lanes, wrapping around.
@@ -58,6 +58,6 @@ pub(crate) trait Simd<const M: usize>: Copy {
     /// The first lane of each message.
     fn first_lanes(self, a: Self::Vector) -> [u64; M];
 
-    /// Asks for the cache line of a byte, without waiting for it.
+    /// Prefetches the cache line of a byte.
     fn prefetch(self, byte: &u8);
 }

@@ -1,4 +1,4 @@
-//! As many messages as are sorted and hashed together.
+//! A window: the messages that are sorted and hashed together.
 #![allow(unsafe_code)]
 
 use crate::invariant::Always;
@@ -6,26 +6,27 @@ use crate::message::{Message, whole_packets};
 use crate::part;
 use crate::simd::Half;
 
-/// The most messages of a window. Sorted, so many have few neighbours of unlike length.
+/// The most messages in a window. In sorted windows of this size, few neighbours differ in length.
 pub(crate) const MAX_MESSAGES: usize = 512;
 
-/// A window ends where its messages have so many bytes, which stay in a near cache from prefetching to hashing ...
+/// A window ends when its messages have this many bytes, which stay in a near cache from prefetching to hashing ...
 const MAX_BYTES: usize = 128 << 10;
 
-/// ... but not before it has so many messages, since the lengths of fewer would differ too much.
+/// ... but not before it has this many messages, because the lengths of fewer would differ too much.
 const MIN_MESSAGES: usize = 64;
 
-/// The classes that messages are sorted into: those too short for the kernels, those of each number of whole packets, and
-/// last all that are longer.
+/// The number of classes by which messages are sorted. The first is for messages too short for the kernels, the last
+/// for all that are longer than the others. Between them there is one for each number of whole packets.
 const CLASSES: usize = 256;
 
-/// Messages of one buffer, and the order to hash them in. The first `HEAD` bytes of each, none or half a packet, stand elsewhere.
+/// Messages of one buffer, and the order to hash them in. The first `HEAD` bytes of each, none or half a packet, are
+/// elsewhere.
 pub(crate) struct Window<'a, const HEAD: usize> {
     bytes: &'a [u8],
-    /// Where the messages are, without their heads, in front of which there is room for these: what stands there does not matter.
+    /// The messages without their heads. The buffer has `HEAD` bytes before each, of any content.
     extents: &'a [(usize, usize)],
     heads: &'a [Half],
-    // Indices of `extents`, where these lie in the buffer: `Scratch::window` sees to it.
+    // Indices of those `extents` that are within the buffer: `Scratch::window` ensures it.
     order: &'a [u16],
     others: &'a [u16],
     ahead: &'a [u8],
@@ -38,38 +39,38 @@ impl<const HEAD: usize> Window<'_, HEAD> {
         self.order
     }
 
-    /// The indices of those that have to be hashed otherwise: short ones, or all, if any of them reaches beyond the buffer.
+    /// The indices of the messages that no kernel hashes: short ones, or all, if any of them reaches past the buffer.
     #[inline(always)]
     pub(crate) fn others(&self) -> &[u16] {
         self.others
     }
 
-    /// What comes behind the window in the buffer, as many bytes as the window has: probably the next one.
+    /// The bytes after the window in the buffer, as many as the window has: probably the next window.
     #[inline(always)]
     pub(crate) fn ahead(&self) -> &[u8] {
         self.ahead
     }
 
-    /// The head of the message of an index.
+    /// The head of the message with this index.
     #[inline(always)]
     pub(crate) fn head(&self, index: u16) -> Option<&Half> {
         self.heads.get(usize::from(index))
     }
 
-    /// The bytes of the message of an index, without its head: what there is of them.
+    /// The bytes of the message with this index, without its head, as far as they are within the buffer.
     pub(crate) fn bytes(&self, index: u16) -> &[u8] {
         let extent = self.extents.get(usize::from(index)).copied();
         part(self.bytes, extent.always("the index of a message"))
     }
 
-    /// The message of an index, and in the place of its head whatever stands there, unless it is too short.
+    /// The message with this index, unless it is too short. In the place of its head are any bytes.
     ///
     /// # Safety
-    /// The index is one of [`Self::order`].
+    /// The index must be one of [`Self::order`].
     #[inline(always)]
     pub(crate) unsafe fn message(&self, index: u16) -> Option<Message<'_>> {
-        // SAFETY: the order has indices of extents, and only where all of these have been found to lie in the buffer, and heads
-        // in front of them.
+        // SAFETY: the order has indices of extents, and only if all extents, with room for their heads before them,
+        // were found to be within the buffer.
         Message::new(unsafe {
             let (start, len) = *self.extents.get_unchecked(usize::from(index));
             self.bytes
@@ -79,7 +80,7 @@ impl<const HEAD: usize> Window<'_, HEAD> {
     }
 }
 
-/// Space to sort in.
+/// Memory for sorting.
 #[derive(Debug, Clone)]
 pub(crate) struct Scratch {
     classes: [u8; MAX_MESSAGES],
@@ -97,7 +98,7 @@ impl Default for Scratch {
     }
 }
 
-/// The length of the shortest message with such a head for the kernels, in bytes, its head among them.
+/// The least length of a message with such a head for the kernels, in bytes, including its head.
 const fn min_bytes(head: usize) -> usize {
     match head {
         0 => Message::MIN_BYTES,
@@ -115,18 +116,18 @@ fn class<const HEAD: usize>(len: usize) -> u8 {
     u8::try_from(whole_packets(len) + 1).unwrap_or(u8::MAX)
 }
 
-/// What one look at the messages of a window tells.
+/// The result of one pass over the extents of a window.
 struct Measure {
     messages: usize,
     bytes: usize,
     shortest: usize,
     longest: usize,
-    /// Whether all of them lie whole in the buffer.
+    /// Whether all of them are within the buffer.
     inside: bool,
 }
 
 impl Measure {
-    /// How many of these messages make a window, and how long they are without their heads.
+    /// How many of these messages make a window, and their length without heads.
     #[inline(always)]
     fn of<const HEAD: usize>(bytes: &[u8], extents: &[(usize, usize)]) -> Self {
         let mut all = Self {
@@ -145,7 +146,7 @@ impl Measure {
                 all.longest = all.longest.max(len);
                 all.inside &=
                     start >= HEAD && start <= bytes.len() && len <= bytes.len().wrapping_sub(start);
-                // Of messages in the buffer, it cannot overflow; of others, it does not matter.
+                // For messages within the buffer it cannot overflow. For others the result is not used.
                 all.bytes = all.bytes.wrapping_add(len);
             }
             all.messages += extents.len();
@@ -158,7 +159,7 @@ impl Measure {
 }
 
 impl Scratch {
-    /// The next window of messages, of `heads` as many as it has messages, and the extents behind it.
+    /// Returns the next window of messages, and the extents after it. `heads` has as many items as there are messages.
     #[inline(always)]
     pub(crate) fn window<'s, 'a: 's, const HEAD: usize>(
         &'s mut self,
@@ -207,7 +208,7 @@ impl Scratch {
         }
     }
 
-    /// Sorts the messages by descending class, and gives the number of those that are not too short.
+    /// Sorts the messages by descending class. Returns the number of those that are not too short.
     #[inline(always)]
     fn sort<const HEAD: usize>(&mut self, extents: &[(usize, usize)]) -> usize {
         let mut most = 0;
@@ -234,7 +235,7 @@ impl Scratch {
             begin += std::mem::replace(place, begin);
         }
         #[allow(clippy::indexing_slicing)]
-        // there is a place for each class, and a slot for each message
+        // Each class has a place, and each message a slot.
         for (class, index) in classes.iter().zip(0..) {
             let place = &mut places[usize::from(*class)];
             self.order[usize::from(*place) % MAX_MESSAGES] = index;
@@ -248,7 +249,7 @@ impl Scratch {
                 std::cmp::Reverse(extent.map(|(_, len)| *len))
             });
         }
-        // It is so; but the kernels rely on it without looking.
+        // This is always so. It is tested because the kernels rely on it without bounds checks.
         let order = self.order.get(..extents.len());
         let order = order.always("no more messages than a window has");
         let last = order.iter().fold(0, |last, index| last.max(*index));
@@ -259,7 +260,7 @@ impl Scratch {
     }
 }
 
-/// As many bytes behind the last of these messages as they have themselves, if they lie close together and in order.
+/// As many bytes after the last of these messages as they have themselves, if they are close together and in order.
 #[inline(always)]
 fn ahead<'a>(bytes: &'a [u8], extents: &[(usize, usize)], total: usize) -> &'a [u8] {
     let (Some(&(begin, _)), Some(&(start, len))) = (extents.first(), extents.last()) else {

@@ -1,4 +1,4 @@
-//! Hashing many messages at once: every kernel against the crate `highway`, which hashes one after the other.
+//! Compares every kernel with the crate `highway`, which hashes one message after the other.
 #![allow(
     missing_docs,
     clippy::unwrap_used,
@@ -11,7 +11,7 @@ use highway::{HighwayHash, PortableHash};
 use highway_batch::{Batch, Kernel, Key, hash, hash_many};
 use proptest::prelude::*;
 
-/// A small generator of numbers (xorshift), so that the big cases are the same in every run.
+/// A small random number generator (xorshift), so that the big cases are the same in every run.
 struct Numbers(u64);
 
 impl Numbers {
@@ -35,7 +35,7 @@ impl Numbers {
     }
 }
 
-/// The crate's own portable code: no instruction of any kernel.
+/// The crate's own portable code, without a kernel's instructions.
 fn oracle(key: &[u8; 32], bytes: &[u8]) -> u64 {
     let words = key.as_chunks::<8>().0;
     let words = [0, 1, 2, 3].map(|word| u64::from_le_bytes(words[word]));
@@ -57,7 +57,7 @@ fn oracles(key: &[u8; 32], head: &[u8], bytes: &[u8], extents: &[(usize, usize)]
     extents.iter().map(hash).collect()
 }
 
-/// Compares each kernel with the oracle, also for messages that each have a head elsewhere.
+/// Compares each kernel with the oracle, also for messages with a head elsewhere.
 fn compare(key: &[u8; 32], bytes: &[u8], extents: &[(usize, usize)]) {
     let head = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16];
     let headed = oracles(key, &head, bytes, extents);
@@ -86,7 +86,7 @@ fn compare(key: &[u8; 32], bytes: &[u8], extents: &[(usize, usize)]) {
     assert_eq!(hashes, expected);
 }
 
-/// Extents one behind the other.
+/// Adjacent extents.
 fn in_a_row(lengths: impl IntoIterator<Item = usize>) -> Vec<(usize, usize)> {
     let mut end = 0;
     let extents = lengths.into_iter().map(|len| {
@@ -101,7 +101,7 @@ fn every_length_at_every_alignment() {
     let mut numbers = Numbers(0x5e61_a4e1);
     let bytes = numbers.bytes(1100);
     for start in 0..64 {
-        // The same length in every lane, then in turns, so that lanes have neighbours of other lengths.
+        // First the same length in every lane, then several lengths in turns, so that lanes differ.
         let key = numbers.key();
         for len in (start % 8..=1000).step_by(8) {
             compare(&key, &bytes, &[(start, len); 9]);
@@ -139,7 +139,7 @@ fn many_windows_of_mixed_lengths() {
     for most in [20, 100, 300, 5_000, 40_000] {
         let (mut lengths, mut total) = (Vec::new(), 0);
         while total < bytes.len() {
-            // Mostly short, and now and then a long one.
+            // Mostly short, and sometimes a long one.
             let most = numbers.below(most) + 1;
             let len = numbers.below(most);
             lengths.push(len);
@@ -212,7 +212,7 @@ fn extents_beyond_the_buffer_hash_what_there_is() {
     compare(&key, &bytes, &[(0, usize::MAX); 600]);
 }
 
-/// Memory between two pages that nothing may be read of.
+/// Memory between two pages that cannot be accessed.
 #[cfg(target_os = "linux")]
 #[allow(unsafe_code)]
 mod guarded {
@@ -226,11 +226,11 @@ mod guarded {
 
     impl Guarded {
         pub(crate) fn new(pages: usize) -> Self {
-            // SAFETY: asks for a value.
+            // SAFETY: only asks for a value.
             let page = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap();
             let all = (pages + 2) * page;
             let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-            // SAFETY: a new map, at an address of the system's choice; then the part of it between its first and last page.
+            // SAFETY: makes a new map at an address of the system's choice, and protects pages within that map.
             let start = unsafe {
                 let start = libc::mmap(ptr::null_mut(), all, libc::PROT_NONE, flags, -1, 0);
                 assert_ne!(start, libc::MAP_FAILED);
@@ -244,15 +244,15 @@ mod guarded {
 
         pub(crate) fn bytes(&mut self) -> &mut [u8] {
             let len = self.pages * self.page;
-            // SAFETY: the pages between the guards are mapped, may be read and written, hold zeros at first, and are this
-            // value's alone.
+            // SAFETY: the pages between the guards are mapped, readable and writable, initially zero, and owned by this
+            // value alone.
             unsafe { std::slice::from_raw_parts_mut(self.start.add(self.page), len) }
         }
     }
 
     impl Drop for Guarded {
         fn drop(&mut self) {
-            // SAFETY: the map that `new` made; no slice of it outlives `self`.
+            // SAFETY: unmaps the map that `new` made. No slice of it outlives `self`.
             unsafe { libc::munmap(self.start.cast(), (self.pages + 2) * self.page) };
         }
     }
@@ -280,7 +280,7 @@ fn nothing_is_read_before_or_behind_the_buffer() {
             hash(&Key::new(&key), &bytes[..len]),
             oracle(&key, &bytes[..len])
         );
-        // Buffers that are the message alone.
+        // Buffers with nothing but the message.
         compare(&key, &bytes[end..], &[(0, len)]);
         compare(&key, &bytes[..len], &[(0, len); 3]);
     }
@@ -305,8 +305,8 @@ fn kernels_have_names_and_fall_back() {
     );
 }
 
-/// Whether a process that has `HIGHWAY_BATCH_KERNEL` set so uses that kernel. It runs the one test below, and is told by a variable
-/// that it is the one to look.
+/// Whether a process with `HIGHWAY_BATCH_KERNEL` set to `variable` uses this kernel. It runs the one test below, which
+/// a variable tells to report the kernel.
 fn process_uses(variable: &str, kernel: &str) -> bool {
     std::process::Command::new(std::env::current_exe().unwrap())
         .args([
@@ -339,7 +339,7 @@ fn the_environment_chooses_among_the_available_kernels() {
     }
 }
 
-/// Each head goes with its own extent, in windows of all kinds; what stands in front of an extent does not matter.
+/// Each head belongs to its own extent, in windows of all kinds. The bytes before an extent have no effect.
 #[test]
 fn heads_go_with_their_extents() {
     let mut numbers = Numbers(11);
@@ -364,7 +364,7 @@ fn heads_go_with_their_extents() {
                 let mut batch = Batch::with_kernel(kernel);
                 batch.hash_headed(&Key::new(&key), &heads, &bytes, &extents, &mut hashes);
                 assert_eq!(hashes, expected, "{kernel}, {count} of at most {longest}");
-                // What has no partner is left out.
+                // Items without a counterpart are left out.
                 batch.hash_headed(
                     &Key::new(&key),
                     &heads[..count - 1],
