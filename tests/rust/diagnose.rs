@@ -159,7 +159,11 @@ fn records_that_stand_there_twice() {
             bytes.splice(at[4]..at[4], copy);
         });
         let found = assert_reason(&sound, &bytes, Reason::DuplicatedRecords);
-        assert!(found[0].evidence.contains("2 records"), "{}", shown(&found));
+        assert!(
+            found[0].evidence.contains("2 verified records"),
+            "{}",
+            shown(&found)
+        );
         assert!(
             found[0].evidence.ends_with(&at[2].to_string()),
             "{}",
@@ -192,7 +196,7 @@ fn a_write_that_was_interrupted() {
         bytes.resize(20_000, 0);
     });
     let found = assert_reason(&sound, &preallocated, Reason::InterruptedWrite);
-    let evidence = "what was written ends at 9216, where a sector ends";
+    let evidence = "the written bytes end at 9216, a sector boundary";
     assert!(found[0].evidence.contains(evidence), "{}", shown(&found));
     let sound = chunked(10, 1000);
     let bytes = sound.damaged(|bytes| bytes.truncate(9001));

@@ -119,12 +119,11 @@ fn a_file_that_stays_is_recovered() {
 #[test]
 fn a_record_that_is_damaged_meanwhile() {
     let sound = records(&[(1, 100), (2, 100), (3, 100)]);
-    let said =
-        "3 records by checksum were expected, and 2 by checksum found, with 1 damaged ranges";
+    let said = "3 records by checksum, found 2 by checksum, with 1 damaged ranges";
     assert_refused(&sound, &flipped(&sound, sound.len() / 2), said);
     let damaged = flipped(&sound, sound.len() / 2);
     let more = flipped(&damaged, sound.len() - 20);
-    let said = "2 records by checksum were expected, and 1 by checksum found";
+    let said = "2 records by checksum, found 1 by checksum";
     assert_refused(&damaged, &more, said);
 }
 
@@ -133,8 +132,7 @@ fn a_record_that_is_damaged_meanwhile() {
 fn two_records_that_are_one_meanwhile() {
     let sound = records(&[(1, 100), (2, 100), (3, 100)]);
     let fewer = records(&[(1, 100), (2, 200 + overhead())]);
-    let said =
-        "3 records by checksum were expected, and 2 by checksum found, with 0 damaged ranges";
+    let said = "3 records by checksum, found 2 by checksum, with 0 damaged ranges";
     assert_refused(&sound, &fewer, said);
 }
 
@@ -145,7 +143,6 @@ fn a_record_that_is_shorter_meanwhile() {
     let mut shorter = records(&[(1, 100), (2, 60)]);
     shorter.extend([0x44; 40]);
     shorter.extend(records(&[(3, 100)]));
-    let said =
-        "3 records by checksum were expected, and 3 by checksum found, with 1 damaged ranges";
+    let said = "3 records by checksum, found 3 by checksum, with 1 damaged ranges";
     assert_refused(&sound, &shorter, said);
 }

@@ -4,7 +4,7 @@ use std::io::{BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::manifest::{Header, Manifest, Piece, Place, Sum};
+use super::manifest::{Header, Id, Manifest, Piece, Place};
 use super::places::{default_quarantine, manifest, refuse_same};
 use super::sorting::unwritten;
 use crate::checksum::{Incremental, Key};
@@ -159,10 +159,10 @@ impl Parts<'_> {
                 take(bytes)
             })?;
         }
-        let Sum { bytes, .. } = header.original;
+        let Id { bytes, .. } = header.original;
         if at != bytes || !header.original.is_of(at, hasher.finish()) {
             return Err(lines.refuse(&format!(
-                "its pieces have {at} bytes in total, expected {bytes}: the length of the file that it describes"
+                "the {at} bytes of its pieces are not the {bytes} of the file that it describes"
             )));
         }
         Ok(())
