@@ -5,8 +5,8 @@ use std::sync::Arc;
 use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::{ArrowError, SchemaRef};
 
+use super::parallel::{Parallel, bytes_of_parts};
 use super::selection::Selection;
-use super::side_by_side::{SideBySide, bytes_of_parts};
 use super::walk_batches::{Batch, Limits, WalkBatches};
 use crate::engine::{Options, Start};
 use crate::error::Result;
@@ -19,7 +19,7 @@ pub struct Batches {
     /// One walk. It is empty if several threads read.
     own: WalkBatches,
     /// Replaces the walk if several threads read.
-    side_by_side: Option<SideBySide>,
+    parallel: Option<Parallel>,
 }
 
 impl Batches {
@@ -49,7 +49,7 @@ impl Batches {
     ) -> Result<Self> {
         Ok(Self {
             own: WalkBatches::starting(source, options, selection, limits, start)?,
-            side_by_side: None,
+            parallel: None,
         })
     }
 
@@ -86,10 +86,9 @@ impl Batches {
         let format = resolve(&*source, options)?;
         let first = Start::Part(first);
         let mut own = Self::starting(source.clone(), options, selection.clone(), limits, first)?;
-        own.own.walk = format.nothing(&*source);
-        let begun =
-            SideBySide::begin(source, options, selection, limits, parts, (format, threads))?;
-        own.side_by_side = Some(begun);
+        own.own.walk = format.empty_walk(&*source);
+        let begun = Parallel::begin(source, options, selection, limits, parts, (format, threads))?;
+        own.parallel = Some(begun);
         Ok(own)
     }
 
@@ -104,11 +103,11 @@ impl Batches {
     /// # Errors
     /// As [`Walk::step`](crate::format::Walk::step).
     pub fn next_batch(&mut self) -> Result<Option<Batch>> {
-        if let Some(side_by_side) = &mut self.side_by_side {
-            let next = side_by_side.next_batch(&mut self.own.report);
+        if let Some(parallel) = &mut self.parallel {
+            let next = parallel.next_batch(&mut self.own.report);
             if !matches!(next, Ok(Some(_))) {
                 // The remaining walk is empty.
-                self.side_by_side = None;
+                self.parallel = None;
             }
             return next;
         }

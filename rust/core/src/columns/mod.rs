@@ -7,11 +7,11 @@ mod batches;
 #[cfg(feature = "arrow")]
 mod damage;
 #[cfg(feature = "arrow")]
-mod pipe;
+mod fifo;
+#[cfg(feature = "arrow")]
+mod parallel;
 #[cfg(feature = "arrow")]
 mod selection;
-#[cfg(feature = "arrow")]
-mod side_by_side;
 #[cfg(feature = "arrow")]
 mod walk_batches;
 

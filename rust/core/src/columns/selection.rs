@@ -11,7 +11,7 @@ use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use super::arrays::{array, field, internal};
 use crate::engine::{Format, Hits, Options};
 use crate::error::{Error, Result};
-use crate::record::views::{Home, Views};
+use crate::record::views::{Base, Views};
 use crate::record::{ColumnBuffer, UuidType, Values};
 use crate::record::{ColumnKind, Rows};
 use crate::source::Source;
@@ -106,7 +106,7 @@ impl Selection {
     /// # Errors
     /// [`Error::Usage`] if the source is not in memory, or if the format does not store values unchanged.
     pub fn with_views(mut self, format: &Format, source: &Arc<dyn Source>) -> Result<Self> {
-        home(format, source)?;
+        base(format, source)?;
         self.views = true;
         let fields = self.schema.fields().iter().zip(&self.chosen);
         let fields = fields.map(|(field, (_, kind))| {
@@ -122,15 +122,15 @@ impl Selection {
     }
 
     /// The source that views point into, if views are selected.
-    pub(super) fn home(&self, format: &Format, source: &Arc<dyn Source>) -> Result<Option<Home>> {
-        self.views.then(|| home(format, source)).transpose()
+    pub(super) fn base(&self, format: &Format, source: &Arc<dyn Source>) -> Result<Option<Base>> {
+        self.views.then(|| base(format, source)).transpose()
     }
 
     /// Empty columns.
-    pub(super) fn buffers(&self, home: Option<&Home>) -> Vec<ColumnBuffer> {
+    pub(super) fn buffers(&self, base: Option<&Base>) -> Vec<ColumnBuffer> {
         let empty = |(_, kind): &(Chosen, ColumnKind)| match kind {
             ColumnKind::Binary if self.views => {
-                ColumnBuffer::of(Values::Views(Views::of_bytes(home.cloned())))
+                ColumnBuffer::of(Values::Views(Views::of_bytes(base.cloned())))
             }
             ColumnKind::Text if self.views => ColumnBuffer::of(Values::Views(Views::of_text())),
             _ => ColumnBuffer::new(*kind, self.uuids),
@@ -204,14 +204,14 @@ impl Selection {
 }
 
 /// Checks that views can point into a source.
-fn home(format: &Format, source: &Arc<dyn Source>) -> Result<Home> {
+fn base(format: &Format, source: &Arc<dyn Source>) -> Result<Base> {
     if !format.has_plain_values {
         return Err(Error::Usage(format!(
             "values of {} files cannot be viewed, because they do not lie in the file unchanged: read without views",
             format.name
         )));
     }
-    Home::new(source).ok_or_else(|| {
+    Base::new(source).ok_or_else(|| {
         Error::Usage(
             "views need a source in memory: map the file (mmap), give bytes or a read-only buffer, or read without views".to_owned(),
         )

@@ -9,7 +9,7 @@ use crate::engine::{Options, Start, Step, Walk};
 use crate::error::{Error, Result};
 use crate::format::{open, resolve};
 use crate::ledger::Span;
-use crate::record::views::Home;
+use crate::record::views::Base;
 use crate::record::{ColumnBuffer, Room};
 use crate::saturating::saturating_usize;
 use crate::setters::setters;
@@ -64,7 +64,7 @@ pub(super) struct WalkBatches {
     pub(super) walk: Box<dyn Walk>,
     pub(super) selection: Selection,
     /// The source that views point into.
-    home: Option<Home>,
+    base: Option<Base>,
     limits: Limits,
     path: String,
     pub(super) report: Report,
@@ -106,12 +106,12 @@ impl WalkBatches {
             .values(selection.values)
             .record_bytes(record_bytes);
         let report = Report::of(format, &*source);
-        let home = selection.home(format, &source)?;
+        let base = selection.base(format, &source)?;
         let walk = open(source, &options, start)?;
         Ok(Self {
             walk,
             selection,
-            home,
+            base,
             limits,
             path,
             report,
@@ -132,7 +132,7 @@ impl WalkBatches {
     /// # Errors
     /// As [`Walk::step`].
     pub(super) fn next_batch(&mut self) -> Result<Option<Batch>> {
-        let mut columns = self.selection.buffers(self.home.as_ref());
+        let mut columns = self.selection.buffers(self.base.as_ref());
         let (mut rows, mut value_bytes) = (0, 0);
         loop {
             let (taken, bytes, full) = self.take_rows(&mut columns, rows, value_bytes);

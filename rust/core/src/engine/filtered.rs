@@ -15,7 +15,7 @@ pub(crate) struct Filtering {
     walk: Box<dyn Walk>,
     filter: Tests,
     /// The rows of the last step that match; `None` if all do.
-    kept: Option<Vec<usize>>,
+    selected: Option<Vec<usize>>,
 }
 
 impl Filtering {
@@ -27,7 +27,7 @@ impl Filtering {
         Box::new(Around(Self {
             walk,
             filter,
-            kept: Some(Vec::new()),
+            selected: Some(Vec::new()),
         }))
     }
 }
@@ -38,36 +38,36 @@ impl Change for Filtering {
     }
 
     fn step(&mut self) -> Result<Step> {
-        self.kept = Some(Vec::new());
+        self.selected = Some(Vec::new());
         let step = self.walk.step()?;
         let rows = self.walk.rows();
         let is_met = |row: &usize| self.filter.is_met(|column| rows.field(*row, column));
-        let kept: Vec<_> = (0..rows.len()).filter(is_met).collect();
-        self.kept = (kept.len() < rows.len()).then_some(kept);
+        let selected: Vec<_> = (0..rows.len()).filter(is_met).collect();
+        self.selected = (selected.len() < rows.len()).then_some(selected);
         Ok(step)
     }
 
     fn rows(&self) -> Box<dyn Rows + '_> {
         let rows = self.walk.rows();
-        match &self.kept {
-            Some(kept) => Box::new(KeptRows { rows, kept }),
+        match &self.selected {
+            Some(selected) => Box::new(SelectedRows { rows, selected }),
             None => rows,
         }
     }
 }
 
 /// A selection of other rows.
-struct KeptRows<'a> {
+struct SelectedRows<'a> {
     rows: Box<dyn Rows + 'a>,
     /// The numbers of the selected rows, ascending.
-    kept: &'a [usize],
+    selected: &'a [usize],
 }
 
-impl KeptRows<'_> {
+impl SelectedRows<'_> {
     /// Calls `fill` with ranges of the other rows that make up `rows` of the selection.
     fn each_run(&self, rows: Range<usize>, mut fill: impl FnMut(&dyn Rows, Range<usize>)) {
-        let kept = self.kept.get(rows).unwrap_or_default();
-        for run in kept.chunk_by(|row, next| row + 1 == *next) {
+        let selected = self.selected.get(rows).unwrap_or_default();
+        for run in selected.chunk_by(|row, next| row + 1 == *next) {
             if let [first, ..] = run {
                 fill(&*self.rows, *first..first + run.len());
             }
@@ -75,39 +75,39 @@ impl KeptRows<'_> {
     }
 }
 
-impl Own for KeptRows<'_> {}
+impl Own for SelectedRows<'_> {}
 
 #[allow(
     clippy::indexing_slicing,
     reason = "rows panic on a number out of bounds, as slices do"
 )]
-impl Rows for KeptRows<'_> {
+impl Rows for SelectedRows<'_> {
     fn len(&self) -> usize {
-        self.kept.len()
+        self.selected.len()
     }
 
     fn position(&self, row: usize) -> u64 {
-        self.rows.position(self.kept[row])
+        self.rows.position(self.selected[row])
     }
 
     fn value(&self, row: usize) -> &[u8] {
-        self.rows.value(self.kept[row])
+        self.rows.value(self.selected[row])
     }
 
     fn weight(&self, row: usize) -> usize {
-        self.rows.weight(self.kept[row])
+        self.rows.weight(self.selected[row])
     }
 
     fn timestamp(&self, row: usize) -> Option<i64> {
-        self.rows.timestamp(self.kept[row])
+        self.rows.timestamp(self.selected[row])
     }
 
     fn cause(&self, row: usize) -> Option<Cause> {
-        self.rows.cause(self.kept[row])
+        self.rows.cause(self.selected[row])
     }
 
     fn field(&self, row: usize, column: usize) -> Value<'_> {
-        self.rows.field(self.kept[row], column)
+        self.rows.field(self.selected[row], column)
     }
 
     fn fill(&self, rows: Range<usize>, column: usize, buffer: &mut ColumnBuffer) {

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::confirmed::{ConfirmedLookup, Confirming};
+use super::empty::EmptyWalk;
 use super::filter::Applied;
 use super::filtered::Filtering;
 use super::lookup::Guarded;
-use super::nothing::Nothing;
 use super::part::Portion;
 use super::salvage::SalvageFile;
 use super::settings::{FormatOption, OptionKind};
@@ -169,7 +169,7 @@ impl Format {
             start => start,
         };
         if options.prune && options.filter.is_contradictory() {
-            return Ok(Box::new(Nothing::new(self, &*source)));
+            return Ok(Box::new(EmptyWalk::new(self, &*source)));
         }
         let with_values;
         let options = if !options.values && rest.needs_values(columns) {
@@ -218,8 +218,8 @@ impl Format {
 
     /// A walk that reads nothing.
     #[cfg(feature = "arrow")]
-    pub(crate) fn nothing(&self, source: &dyn Source) -> Box<dyn Walk> {
-        Box::new(Nothing::new(self, source))
+    pub(crate) fn empty_walk(&self, source: &dyn Source) -> Box<dyn Walk> {
+        Box::new(EmptyWalk::new(self, source))
     }
 }
 

@@ -66,7 +66,7 @@ pub(crate) struct Salvage<'a> {
     carried: u64,
     window: Window,
     /// Whether the file is surveyed once before anything is copied, so that progress is halved.
-    looks_first: bool,
+    surveys_first: bool,
     progress: &'a mut dyn FnMut(u64) -> Result<()>,
 }
 
@@ -95,14 +95,14 @@ impl<'a> Salvage<'a> {
             runs: Spool::create(path)?,
             carried: 0,
             window: Window::default(),
-            looks_first: false,
+            surveys_first: false,
             progress,
         })
     }
 
     /// Reports how far the file was surveyed, for formats that do that before they copy.
     pub(crate) fn looked(&mut self, offset: u64) -> Result<()> {
-        self.looks_first = true;
+        self.surveys_first = true;
         (self.progress)(offset / 2)
     }
 
@@ -180,7 +180,7 @@ impl<'a> Salvage<'a> {
     /// As [`carry`](Self::carry).
     pub(crate) fn put(&mut self, bytes: &[u8], instead: Option<u64>) -> Result<()> {
         if let Some(start) = instead.filter(|start| *start >= self.carried_to())
-            && self.stands_at(start, bytes)?
+            && self.is_at(start, bytes)?
         {
             return self.carry(start..start + bytes.len() as u64);
         }
@@ -218,7 +218,7 @@ impl<'a> Salvage<'a> {
         self.last.as_ref().map_or(0, Run::input_end)
     }
 
-    fn stands_at(&mut self, start: u64, bytes: &[u8]) -> Result<bool> {
+    fn is_at(&mut self, start: u64, bytes: &[u8]) -> Result<bool> {
         let end = start.checked_add(bytes.len() as u64);
         if end.is_none_or(|end| end > self.source.len()) {
             return Ok(false);
@@ -237,7 +237,7 @@ impl<'a> Salvage<'a> {
         each_piece(&*source, options, at..run.input_end(), |piece| {
             self.write(piece)?;
             at += piece.len() as u64;
-            let looked = if self.looks_first { source.len() } else { at };
+            let looked = if self.surveys_first { source.len() } else { at };
             (self.progress)(at / 2 + looked / 2)
         })?;
         let bytes = run.to_bytes();

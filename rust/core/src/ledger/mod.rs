@@ -1,9 +1,9 @@
 //! The ledger: contiguous byte ranges that cover a file exactly. Each has a kind and, if it is damaged, a cause.
 
+mod covered;
 mod last;
 mod notes;
 mod span;
-mod stretches;
 mod summary;
 mod tail;
 #[cfg(test)]
@@ -11,10 +11,10 @@ mod tests;
 mod tiling;
 mod totals;
 
+use covered::Covered;
 pub(crate) use last::lay_last;
 pub(crate) use notes::{Note, Notes, Place};
 pub use span::{Kind, RecordRun, Span};
-use stretches::Stretches;
 pub use summary::Summary;
 #[cfg(feature = "chunked")]
 pub(crate) use tail::is_refused;

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{RecordRun, Span, Stretches, Totals};
+use super::{Covered, RecordRun, Span, Totals};
 use crate::record::{Checked, Rows};
 
 /// A summary of a file, or of the part of it that was read: sums, and the first damaged ranges.
@@ -29,7 +29,7 @@ pub struct Summary {
     /// Whether there are more damaged ranges than `damage` lists. `totals` include all of them.
     pub truncated: bool,
     suspects_key: bool,
-    stretches: Stretches,
+    covered: Covered,
 }
 
 impl Summary {
@@ -51,17 +51,17 @@ impl Summary {
             damage: Vec::new(),
             truncated: false,
             suspects_key: false,
-            stretches: Stretches::default(),
+            covered: Covered::default(),
         }
     }
 
     /// Adds a walk's step: its ranges, as a run if they are one, and its sound records.
     pub fn add(&mut self, run: Option<&RecordRun>, spans: &[Span], rows: &dyn Rows) {
         if let Some(run) = run {
-            self.stretches.extend(&[run.span()]);
+            self.covered.extend(&[run.span()]);
             self.totals.add_records(run);
         } else {
-            self.stretches.extend(spans);
+            self.covered.extend(spans);
             if self.totals.add_all(spans) {
                 for span in spans.iter().filter(|span| span.is_damage()) {
                     self.name(*span);
@@ -87,7 +87,7 @@ impl Summary {
         self.widen(part.first_timestamp, part.last_timestamp);
         self.totals.merge(&part.totals);
         self.truncated |= part.truncated;
-        let joined = self.stretches.merge(&part.stretches);
+        let joined = self.covered.merge(&part.covered);
         joined.iter().for_each(|span| self.totals.join(span));
         let is_whole = |span: &&Span| {
             let holds = |one: &Span| one.start <= span.start && span.end <= one.end;

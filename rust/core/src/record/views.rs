@@ -19,7 +19,7 @@ const MAX_RANGE_BYTES: usize = i32::MAX as usize;
 
 /// A source in memory, as a buffer that keeps the source alive as long as views of it exist.
 #[derive(Clone, Debug)]
-pub(crate) struct Home(Buffer);
+pub(crate) struct Base(Buffer);
 
 /// Exposes the bytes of a source in memory.
 struct Owner(Arc<dyn Source>);
@@ -31,7 +31,7 @@ impl AsRef<[u8]> for Owner {
     }
 }
 
-impl Home {
+impl Base {
     /// `None` if the source is not in memory.
     pub(crate) fn new(source: &Arc<dyn Source>) -> Option<Self> {
         source.as_slice()?;
@@ -51,7 +51,7 @@ impl Home {
 #[derive(Debug)]
 pub struct Views {
     views: Vec<u128>,
-    home: Option<Home>,
+    base: Option<Base>,
     max_range_bytes: usize,
     /// The ranges of the source in use, each a buffer of its own. Only the last one grows.
     ranges: Vec<ViewedRange>,
@@ -77,9 +77,9 @@ enum Content {
 const OWN_BUFFER: u32 = 0;
 
 impl Views {
-    /// An empty column of bytes that may be in `home`.
-    pub(crate) const fn of_bytes(home: Option<Home>) -> Self {
-        Self::new(home, MAX_RANGE_BYTES, Content::Bytes(Vec::new()))
+    /// An empty column of bytes that may be in `base`.
+    pub(crate) const fn of_bytes(base: Option<Base>) -> Self {
+        Self::new(base, MAX_RANGE_BYTES, Content::Bytes(Vec::new()))
     }
 
     /// An empty column of texts. Texts are copied, because the bytes of a source may change and then not be UTF-8.
@@ -87,10 +87,10 @@ impl Views {
         Self::new(None, MAX_RANGE_BYTES, Content::Text(String::new(), None))
     }
 
-    const fn new(home: Option<Home>, max_range_bytes: usize, content: Content) -> Self {
+    const fn new(base: Option<Base>, max_range_bytes: usize, content: Content) -> Self {
         Self {
             views: Vec::new(),
-            home,
+            base,
             max_range_bytes,
             ranges: Vec::new(),
             content,
@@ -117,7 +117,7 @@ impl Views {
     pub(crate) fn push_bytes(&mut self, run: &[u8]) {
         let view = if run.len() <= INLINE_BYTES {
             inline(run)
-        } else if let Some(view) = self.view_of_home(run) {
+        } else if let Some(view) = self.view_of_source(run) {
             view
         } else if let Content::Bytes(bytes) = &mut self.content {
             let start = bytes.len();
@@ -156,8 +156,8 @@ impl Views {
     }
 
     /// A view of bytes that are in the source.
-    fn view_of_home(&mut self, run: &[u8]) -> Option<u128> {
-        let place = self.home.as_ref()?.place(run)?;
+    fn view_of_source(&mut self, run: &[u8]) -> Option<u128> {
+        let place = self.base.as_ref()?.place(run)?;
         let max = self.max_range_bytes;
         if let Some(range) = self.ranges.last_mut()
             && let Some(start) = place.start.checked_sub(range.range.start)
@@ -192,9 +192,9 @@ impl Views {
         own.shrink_to_fit();
         let views = ScalarBuffer::from(fitted(self.views));
         let mut buffers = vec![Buffer::from_vec(own)];
-        if let Some(Home(home)) = &self.home {
+        if let Some(Base(buffer)) = &self.base {
             let named = self.ranges.iter().map(|range| &range.range);
-            buffers.extend(named.map(|range| home.slice_with_length(range.start, range.len())));
+            buffers.extend(named.map(|range| buffer.slice_with_length(range.start, range.len())));
         }
         let buffers = Arc::from(buffers);
         // SAFETY: each view was made in one of two ways. `inline` makes it of at most 12 bytes and zeros the rest.
@@ -202,7 +202,7 @@ impl Views {
         // That buffer is either the own one, which is only appended to and short enough that no offset is cut off, or a
         // range of the source that includes every value named in it. Texts are all in views or in the own buffer, which
         // is then a `String`, each from one push to the next: so they are whole and UTF-8. `nulls` has one entry for
-        // each view. The bytes of a source do not change while they are borrowed, and `home` borrows them as long as it
+        // each view. The bytes of a source do not change while they are borrowed, and `base` borrows them as long as it
         // exists.
         Ok(unsafe {
             if is_text {
@@ -261,7 +261,7 @@ mod tests {
 
     /// The array of these byte strings. It is compared with the one that Arrow makes of the same parts with its own
     /// checks.
-    fn viewed(views: Views, home: &Home) -> BinaryViewArray {
+    fn array_of(views: Views, base: &Base) -> BinaryViewArray {
         let (parts, ranges) = (views.views.clone(), &views.ranges);
         let Content::Bytes(own) = &views.content else {
             unreachable!("these are views of bytes")
@@ -270,7 +270,7 @@ mod tests {
         for ViewedRange { buffer, range } in ranges {
             assert_eq!(usize::try_from(*buffer), Ok(buffers.len()));
             assert!(range.len() <= views.max_range_bytes);
-            buffers.push(home.0.slice_with_length(range.start, range.len()));
+            buffers.push(base.0.slice_with_length(range.start, range.len()));
         }
         let twin = BinaryViewArray::try_new(parts.into(), buffers, None).unwrap();
         let array = views.into_array(None).unwrap();
@@ -289,7 +289,7 @@ mod tests {
             max in 40..100_usize,
         ) {
             let source: Arc<dyn Source> = Arc::new(BytesSource::new(bytes));
-            let home = Home::new(&source).unwrap();
+            let base = Base::new(&source).unwrap();
             let bytes = source.as_slice().unwrap();
             let mut runs: Vec<&[u8]> = places
                 .iter()
@@ -300,12 +300,12 @@ mod tests {
                 .collect();
             runs.push(&foreign);
             let content = Content::Bytes(Vec::new());
-            let mut views = Views::new(Some(home.clone()), max, content);
+            let mut views = Views::new(Some(base.clone()), max, content);
             prop_assert_eq!(views.extend(runs.iter().copied()), runs.len());
             // No value of the source was copied.
             let expected = if foreign.len() > INLINE_BYTES { foreign.len() } else { 0 };
             prop_assert!(matches!(&views.content, Content::Bytes(own) if own.len() == expected));
-            let array = viewed(views, &home);
+            let array = array_of(views, &base);
             prop_assert!(array.iter().map(Option::unwrap).eq(runs));
         }
 
@@ -332,12 +332,12 @@ mod tests {
         let (before, rest) = bytes.split_at(16);
         let (own, behind) = rest.split_at(32);
         let source: Arc<dyn Source> = Arc::new(BytesSource::new(own));
-        let home = Home::new(&source).unwrap();
-        assert_eq!(home.place(own), Some(0..32));
-        assert_eq!(home.place(&own[3..20]), Some(3..20));
+        let base = Base::new(&source).unwrap();
+        assert_eq!(base.place(own), Some(0..32));
+        assert_eq!(base.place(&own[3..20]), Some(3..20));
         let none: Option<Range<usize>> = None;
         for other in [before, behind, &bytes[..17], &bytes[47..], bytes] {
-            assert_eq!(home.place(other), none);
+            assert_eq!(base.place(other), none);
         }
     }
 }

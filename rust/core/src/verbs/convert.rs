@@ -62,7 +62,7 @@ enum From {
     /// A new UUID of the time in this column.
     Time(usize),
     /// Null: the value follows from the other columns.
-    Nothing,
+    Null,
 }
 
 /// The parts of a value to take.
@@ -181,10 +181,10 @@ fn plan(source: &[Column], to: &[Column], conversion: &Conversion<'_>) -> Result
             }
             // A new UUID gets the time of a record without a UUID.
             (None, None, "uuid", Some(time)) => From::Time(time),
-            (None, None, ..) if column.optional => From::Nothing,
+            (None, None, ..) if column.optional => From::Null,
             (None, None, name, _) => {
                 missing.push(name);
-                From::Nothing
+                From::Null
             }
         });
     }
@@ -377,7 +377,7 @@ fn value<'a>(
             }
             other => other,
         },
-        From::Nothing => Value::Null,
+        From::Null => Value::Null,
     })
 }
 

@@ -75,7 +75,7 @@ impl Report {
 mod tests {
 
     use super::*;
-    use crate::engine::{Carry, Step, nothing::Nothing};
+    use crate::engine::{Carry, Step, empty::EmptyWalk};
     use crate::error::Result;
     use crate::format::sealed;
     use crate::ledger::{Cause, Kind, Span};
@@ -84,7 +84,7 @@ mod tests {
     use crate::source::BytesSource;
 
     /// Emits these ranges. Its rows are those of a walk that has not begun.
-    struct Ranges(Vec<Span>, Nothing);
+    struct Ranges(Vec<Span>, EmptyWalk);
 
     impl Own for Ranges {}
 
@@ -137,7 +137,7 @@ mod tests {
                 ];
                 let of = |spans| {
                     let mut report = Report::new(&sealed::FORMAT, None, number * 3);
-                    let walk = Nothing::new(&sealed::FORMAT, &empty);
+                    let walk = EmptyWalk::new(&sealed::FORMAT, &empty);
                     report.add(&Ranges(spans, walk));
                     report
                 };

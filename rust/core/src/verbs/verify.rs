@@ -67,7 +67,7 @@ pub fn verify_in_parts(
         _ => split(source.clone(), &options, bytes)?,
     };
     if parts.len() > 1 {
-        let crew = Crew::new(&source, format, &options, &parts);
+        let crew = Threads::new(&source, format, &options, &parts);
         match crew.verify(threads, &mut progress) {
             // A part's refusal or limit says nothing about the whole file.
             Err(Error::Usage(_) | Error::Limit { .. }) => {}
@@ -105,13 +105,13 @@ fn verify_whole(
 }
 
 /// Threads that verify the parts of a file, and their results.
-struct Crew<'a> {
+struct Threads<'a> {
     source: &'a Arc<dyn Source>,
     format: &'static Format,
     /// With an interrupt that stops the threads.
     options: Options,
     /// The caller's options, polled by the calling thread.
-    asked: &'a Options,
+    caller: &'a Options,
     parts: &'a [Part],
     next: AtomicUsize,
     /// How many bytes are in a report.
@@ -131,27 +131,27 @@ struct Found {
 }
 
 /// Calls a function when it is dropped, however its scope is left.
-struct Finally<F: Fn()>(F);
+struct OnDrop<F: Fn()>(F);
 
-impl<F: Fn()> Drop for Finally<F> {
+impl<F: Fn()> Drop for OnDrop<F> {
     fn drop(&mut self) {
         self.0();
     }
 }
 
-impl<'a> Crew<'a> {
+impl<'a> Threads<'a> {
     fn new(
         source: &'a Arc<dyn Source>,
         format: &'static Format,
-        asked: &'a Options,
+        caller: &'a Options,
         parts: &'a [Part],
     ) -> Self {
         let stopped = Arc::new(AtomicBool::new(false));
         Self {
             source,
             format,
-            options: asked.clone().interrupt(Interrupt::once(&stopped)),
-            asked,
+            options: caller.clone().interrupt(Interrupt::once(&stopped)),
+            caller,
             parts,
             next: AtomicUsize::new(0),
             done: AtomicU64::new(0),
@@ -172,7 +172,7 @@ impl<'a> Crew<'a> {
     ) -> Result<Report> {
         std::thread::scope(|scope| {
             // The scope joins its threads.
-            let _stop = Finally(|| self.stop());
+            let _stop = OnDrop(|| self.stop());
             for _ in 0..threads.min(self.parts.len()) {
                 self.lock().threads += 1;
                 std::thread::Builder::new()
@@ -210,7 +210,7 @@ impl<'a> Crew<'a> {
                     .wait_timeout_while(self.lock(), WAIT, are_going);
                 waited.unwrap_or_else(PoisonError::into_inner).0.threads
             };
-            self.asked.poll()?;
+            self.caller.poll()?;
             progress(self.done.load(Ordering::Relaxed))?;
             if threads == 0 {
                 return Ok(());
@@ -220,7 +220,7 @@ impl<'a> Crew<'a> {
 
     /// Verifies parts until none is left.
     fn work(&self) {
-        let _ended = Finally(|| {
+        let _ended = OnDrop(|| {
             self.lock().threads -= 1;
             self.changed.notify_all();
         });

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use super::excerpt::Excerpt;
 use super::reason::Explanation;
-use super::region::Region;
 use crate::cursor::Cursor;
 use crate::engine::{Dialect, Format, Likelihood, Options};
 use crate::error::Result;
@@ -120,15 +120,15 @@ pub(super) fn other_file(
 }
 
 /// Explains a damaged range by what it begins with.
-pub(super) fn other_content(region: &Region, span: &Span) -> Option<Explanation> {
-    let bytes = region.of(span);
+pub(super) fn other_content(excerpt: &Excerpt, span: &Span) -> Option<Explanation> {
+    let bytes = excerpt.of(span);
     if let Some(explanation) = replaced_characters(bytes) {
         return Some(explanation);
     }
     let sector = span.start.next_multiple_of(512);
     let starts = [span.start, sector].into_iter().filter(|at| *at < span.end);
     for at in starts {
-        let bytes = region.get(at..span.end);
+        let bytes = excerpt.get(at..span.end);
         if let Some(name) = magic_of(bytes) {
             let evidence = format!("the bytes at {at} begin like a file of {name}");
             return Some(Explanation::new(

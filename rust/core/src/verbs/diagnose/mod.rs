@@ -6,10 +6,10 @@
 
 mod budget;
 mod content;
+mod excerpt;
 mod flips;
 mod neighbours;
 mod reason;
-mod region;
 mod sectors;
 mod shift;
 mod stale;
@@ -26,8 +26,8 @@ use crate::record::Checked;
 use crate::setters::setters;
 use crate::source::{PatchedSource, Source};
 use budget::Budget;
+use excerpt::Excerpt;
 use reason::Explanation;
-use region::Region;
 
 /// The largest file, in bytes, that is verified with all proposals applied. That takes another pass.
 const MAX_CONFIRMED_BYTES: u64 = 1 << 30;
@@ -159,20 +159,20 @@ impl Case<'_> {
         if let Some(found) = self.by_proof(span)? {
             return Ok(found);
         }
-        let region = Region::around(&**self.source, span)?;
-        if let Some(found) = sectors::constant(&region, span) {
+        let excerpt = Excerpt::around(&**self.source, span)?;
+        if let Some(found) = sectors::constant(&excerpt, span) {
             return Ok(found);
         }
         if let Some(suspects) = &self.suspects
             && suspects.reads_alone()
-            && let Some(found) = stale::explain(self.options, &region, span, &mut self.searched)?
+            && let Some(found) = stale::explain(self.options, &excerpt, span, &mut self.searched)?
         {
             return Ok(found);
         }
-        let by_bytes = content::other_content(&region, span)
-            .or_else(|| sectors::duplicated(&region, span))
+        let by_bytes = content::other_content(&excerpt, span)
+            .or_else(|| sectors::duplicated(&excerpt, span))
             .or_else(|| match &self.suspects {
-                Some(suspects) => shift::unaligned(&**suspects, &region, span),
+                Some(suspects) => shift::unaligned(&**suspects, &excerpt, span),
                 None => None,
             });
         if let Some(found) = by_bytes {
@@ -185,7 +185,7 @@ impl Case<'_> {
             .all(|other| other.start <= span.start);
         if span.kind == Kind::TornTail && is_last {
             let stated = self.stated_end(span)?;
-            return Ok(shift::torn(self.format(), &region, span, stated));
+            return Ok(shift::torn(self.format(), &excerpt, span, stated));
         }
         if let Some(suspects) = &mut self.suspects
             && suspects.reads_alone()

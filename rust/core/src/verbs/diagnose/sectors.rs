@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use super::budget::Budget;
+use super::excerpt::Excerpt;
 use super::reason::Explanation;
-use super::region::Region;
 use crate::bug::OrBug;
 use crate::engine::suspect::Suspect;
 use crate::error::Result;
@@ -35,14 +35,14 @@ const fn ceil(offset: u64, size: u64) -> u64 {
 }
 
 /// Detects a run of zeros or of 0xff that begins and ends at sector boundaries.
-pub(super) fn constant(region: &Region, span: &Span) -> Option<Explanation> {
+pub(super) fn constant(excerpt: &Excerpt, span: &Span) -> Option<Explanation> {
     for (byte, reason) in [(0x00, Reason::ZeroedSector), (0xff, Reason::ErasedSector)] {
-        for run in runs(region, span, byte) {
+        for run in runs(excerpt, span, byte) {
             let inner = ceil(run.start, 512)..floor(run.end, 512);
             let is_within = inner.start < span.end.min(inner.end) && span.start < inner.end;
             // Zeros to the end were never reached by an interrupted write.
-            let goes_on = run.end == region.end();
-            let is_last = run.end == region.file_len || span.kind == Kind::TornTail;
+            let goes_on = run.end == excerpt.end();
+            let is_last = run.end == excerpt.file_len || span.kind == Kind::TornTail;
             if !is_within || byte == 0 && goes_on && is_last {
                 continue;
             }
@@ -84,11 +84,11 @@ fn size_of(run: &Range<u64>) -> u64 {
 
 /// The runs of one byte value that touch the range and are at least a sector long, in file order, including their bytes
 /// outside the range.
-fn runs(region: &Region, span: &Span, byte: u8) -> Vec<Range<u64>> {
+fn runs(excerpt: &Excerpt, span: &Span, byte: u8) -> Vec<Range<u64>> {
     let (mut found, mut start) = (Vec::new(), None::<u64>);
-    let from = span.start.saturating_sub(4096).max(region.start);
-    let to = region.end();
-    let bytes = region.get(from..to);
+    let from = span.start.saturating_sub(4096).max(excerpt.start);
+    let to = excerpt.end();
+    let bytes = excerpt.get(from..to);
     let mut close = |start: Option<u64>, end: u64| {
         if let Some(start) = start
             && end - start >= 512
@@ -110,15 +110,15 @@ fn runs(region: &Region, span: &Span, byte: u8) -> Vec<Range<u64>> {
 }
 
 /// Detects sectors with the same content as others nearby, whose neighbours differ.
-pub(super) fn duplicated(region: &Region, span: &Span) -> Option<Explanation> {
+pub(super) fn duplicated(excerpt: &Excerpt, span: &Span) -> Option<Explanation> {
     for size in SECTORS {
-        let first = floor(span.start, size).max(ceil(region.start, size));
+        let first = floor(span.start, size).max(ceil(excerpt.start, size));
         for nth in 0..MAX_SECTORS {
             let at = first.saturating_add(nth * size);
             if at >= span.end {
                 break;
             }
-            if let Some(other) = same_elsewhere(region, at, size) {
+            if let Some(other) = same_elsewhere(excerpt, at, size) {
                 let evidence =
                     format!("the {size} bytes at {at}, a sector, are the same as those at {other}");
                 return Some(Explanation::new(
@@ -134,8 +134,8 @@ pub(super) fn duplicated(region: &Region, span: &Span) -> Option<Explanation> {
 
 /// Where else the sector at `at` is. A match within a longer repetition is ignored: that may be the records' own
 /// content.
-fn same_elsewhere(region: &Region, at: u64, size: u64) -> Option<u64> {
-    let sector = whole(region, at, size)?;
+fn same_elsewhere(excerpt: &Excerpt, at: u64, size: u64) -> Option<u64> {
+    let sector = whole(excerpt, at, size)?;
     let mut seen = [false; 256];
     for byte in sector {
         if let Some(seen) = seen.get_mut(usize::from(*byte)) {
@@ -145,10 +145,10 @@ fn same_elsewhere(region: &Region, at: u64, size: u64) -> Option<u64> {
     if seen.iter().filter(|seen| **seen).count() < MIN_DIFFERENT_BYTES {
         return None;
     }
-    let mut other = ceil(region.start, size);
-    while other.saturating_add(size) <= region.end() {
-        if other != at && whole(region, other, size) == Some(sector) {
-            let (before, behind) = common_around(region, at, other, size);
+    let mut other = ceil(excerpt.start, size);
+    while other.saturating_add(size) <= excerpt.end() {
+        if other != at && whole(excerpt, other, size) == Some(sector) {
+            let (before, behind) = common_around(excerpt, at, other, size);
             let stands_alone = before <= CHANCE_BYTES && behind <= CHANCE_BYTES;
             return stands_alone.then_some(other);
         }
@@ -157,15 +157,15 @@ fn same_elsewhere(region: &Region, at: u64, size: u64) -> Option<u64> {
     None
 }
 
-fn whole(region: &Region, at: u64, size: u64) -> Option<&[u8]> {
-    let bytes = region.get(at..at.saturating_add(size));
+fn whole(excerpt: &Excerpt, at: u64, size: u64) -> Option<&[u8]> {
+    let bytes = excerpt.get(at..at.saturating_add(size));
     (bytes.len() as u64 == size).then_some(bytes)
 }
 
 /// How many bytes before and after two equal sectors are equal.
-fn common_around(region: &Region, at: u64, other: u64, size: u64) -> (u64, u64) {
-    let front = |at: u64| region.get(at.saturating_sub(size)..at).iter().rev();
-    let back = |at: u64| region.get(at + size..at.saturating_add(2 * size)).iter();
+fn common_around(excerpt: &Excerpt, at: u64, other: u64, size: u64) -> (u64, u64) {
+    let front = |at: u64| excerpt.get(at.saturating_sub(size)..at).iter().rev();
+    let back = |at: u64| excerpt.get(at + size..at.saturating_add(2 * size)).iter();
     let same = |(own, other): &(&u8, &u8)| own == other;
     let before = front(at).zip(front(other)).take_while(same).count();
     let behind = back(at).zip(back(other)).take_while(same).count();
@@ -189,17 +189,17 @@ pub(super) fn moved(
         Some(stated) => stated,
         None => end.min(ceil(start + 1, SECTORS[0])),
     };
-    let region = Region::around(source, span)?;
+    let excerpt = Excerpt::around(source, span)?;
     let mut bytes = suspect.read(source)?;
     budget.begin();
     for size in SECTORS {
         let mut target = floor(start, size);
         while target < end {
             let own = target.max(start)..(target + size).min(end);
-            let mut other = ceil(region.start, size);
-            while other.saturating_add(size) <= region.end() {
+            let mut other = ceil(excerpt.start, size);
+            while other.saturating_add(size) <= excerpt.end() {
                 let from = other + (own.start - target);
-                let theirs = region.get(from..from + (own.end - own.start));
+                let theirs = excerpt.get(from..from + (own.end - own.start));
                 let place = own.start - start;
                 let kept = replace(&mut bytes, place, theirs)?;
                 let Some(trial) = budget.attempt(suspect, &bytes) else {
@@ -238,11 +238,11 @@ fn replace(bytes: &mut [u8], at: u64, by: &[u8]) -> Result<Vec<u8>> {
 }
 
 /// The offset where zeros begin at the end of a torn tail that should be longer, if it is a sector boundary.
-pub(super) fn zeros_from(region: &Region, span: &Span) -> Option<u64> {
-    if span.kind != Kind::TornTail || span.end >= region.file_len {
+pub(super) fn zeros_from(excerpt: &Excerpt, span: &Span) -> Option<u64> {
+    if span.kind != Kind::TornTail || span.end >= excerpt.file_len {
         return None;
     }
-    let behind = region.get(span.end..region.file_len).iter();
+    let behind = excerpt.get(span.end..excerpt.file_len).iter();
     let zeros = behind.take_while(|byte| **byte == 0).count() as u64;
     let boundary = ceil(span.end, 512);
     let is_near = boundary - span.end <= CHANCE_BYTES;

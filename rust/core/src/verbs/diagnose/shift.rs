@@ -1,8 +1,8 @@
 //! Detects inserted and missing bytes, which move later bytes, and files that end too early.
 
 use super::budget::Budget;
+use super::excerpt::Excerpt;
 use super::reason::Explanation;
-use super::region::Region;
 use super::sectors;
 use crate::engine::Format;
 use crate::engine::suspect::{MAX_TRIED_BYTES, Misplaced, Suspect, Suspects, read_piece};
@@ -145,12 +145,12 @@ pub(super) fn misplaced(
 /// because no sound unit follows it.
 pub(super) fn unaligned(
     suspects: &dyn Suspects,
-    region: &Region,
+    excerpt: &Excerpt,
     span: &Span,
 ) -> Option<Explanation> {
     let bytes = match span.kind {
-        Kind::TornTail => region.get(span.start..region.file_len),
-        _ => region.of(span),
+        Kind::TornTail => excerpt.get(span.start..excerpt.file_len),
+        _ => excerpt.of(span),
     };
     let found = (1..bytes.len().min(MAX_SEARCHED)).find(|place| {
         let rest = bytes.get(*place..);
@@ -215,8 +215,8 @@ fn interrupted(certainty: Certainty, evidence: String) -> Explanation {
 }
 
 /// The explanation for an unfinished write in a file that was preallocated, or that was longer before.
-fn followed_by_zeros(region: &Region, span: &Span, is_cut: bool) -> Explanation {
-    if let Some(at) = sectors::zeros_from(region, span) {
+fn followed_by_zeros(excerpt: &Excerpt, span: &Span, is_cut: bool) -> Explanation {
+    if let Some(at) = sectors::zeros_from(excerpt, span) {
         let evidence =
             format!("the written bytes end at {at}, a sector boundary, and zeros follow");
         return interrupted(Certainty::Likely, evidence);
@@ -234,18 +234,18 @@ fn followed_by_zeros(region: &Region, span: &Span, is_cut: bool) -> Explanation 
 /// by its own lengths.
 pub(super) fn torn(
     format: &Format,
-    region: &Region,
+    excerpt: &Excerpt,
     span: &Span,
     stated: Option<u64>,
 ) -> Explanation {
-    let len = region.file_len;
+    let len = excerpt.file_len;
     let is_missing = matches!(
         span.cause,
         Some(Cause::TruncatedHeader | Cause::TruncatedTrailer | Cause::LengthOutOfBounds)
     );
     if span.end < len {
         let is_cut = is_missing || stated.is_some_and(|end| end > span.end);
-        return followed_by_zeros(region, span, is_cut);
+        return followed_by_zeros(excerpt, span, is_cut);
     }
     if !is_missing {
         let evidence = format!(

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::budget::Budget;
+use super::excerpt::Excerpt;
 use super::reason::Explanation;
-use super::region::Region;
 use crate::bug::OrBug;
 use crate::cursor::Cursor;
 use crate::engine::{Options, Start, Step};
@@ -26,11 +26,11 @@ const MAX_SEARCHED: usize = 16 << 10;
 /// next place where one is, if `budget` allows the worst case.
 pub(super) fn explain(
     options: &Options,
-    region: &Region,
+    excerpt: &Excerpt,
     span: &Span,
     budget: &mut Budget,
 ) -> Result<Option<Explanation>> {
-    let bytes = region.of(span);
+    let bytes = excerpt.of(span);
     let strict = options.clone().strict(true);
     let mut found = read(bytes, &strict)?;
     let searched = Cursor::new(bytes).run_up_to(MAX_SEARCHED);
@@ -50,7 +50,7 @@ pub(super) fn explain(
     };
     let probe = bytes.get(place..).or_bug("a record within these bytes")?;
     let probe = Cursor::new(probe).run_up_to(PROBE_BYTES);
-    Ok(Some(match elsewhere(region, at, probe) {
+    Ok(Some(match elsewhere(excerpt, at, probe) {
         Some(other) => Explanation::new(
             Reason::DuplicatedRecords,
             Certainty::Likely,
@@ -87,14 +87,14 @@ fn read(bytes: &[u8], options: &Options) -> Result<Option<(Neighbour, u64)>> {
 }
 
 /// Where else nearby these bytes are.
-fn elsewhere(region: &Region, at: u64, probe: &[u8]) -> Option<u64> {
+fn elsewhere(excerpt: &Excerpt, at: u64, probe: &[u8]) -> Option<u64> {
     if probe.is_empty() {
         return None;
     }
-    let places = region.bytes.windows(probe.len()).enumerate();
+    let places = excerpt.bytes.windows(probe.len()).enumerate();
     let mut same = places.filter(|(_, bytes)| *bytes == probe);
     same.find_map(|(place, _)| {
-        let other = region.start + place as u64;
+        let other = excerpt.start + place as u64;
         (other != at).then_some(other)
     })
 }

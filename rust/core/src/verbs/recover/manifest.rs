@@ -31,15 +31,15 @@ pub(super) struct Header {
     /// The options that the damaged file was read with.
     pub(super) options: How,
     /// The damaged file.
-    pub(super) original: Sum,
+    pub(super) original: Id,
     /// What was recovered.
-    pub(super) recovered: Sum,
+    pub(super) recovered: Id,
     /// The quarantine.
-    pub(super) quarantine: Sum,
+    pub(super) quarantine: Id,
 }
 
 impl Header {
-    pub(super) fn new(options: How, original: Sum, recovered: Sum, quarantine: Sum) -> Self {
+    pub(super) fn new(options: How, original: Id, recovered: Id, quarantine: Id) -> Self {
         Self {
             manifest: WHAT.to_owned(),
             version: VERSION,
@@ -63,7 +63,7 @@ pub(super) struct How {
 
 /// What identifies a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Sum {
+pub(super) struct Id {
     /// Its name at the time, for people: without its folder, and with unprintable characters escaped.
     pub(super) name: String,
     #[serde(rename = "nbytes")]
@@ -72,7 +72,7 @@ pub(super) struct Sum {
     pub(super) hash: String,
 }
 
-impl Sum {
+impl Id {
     pub(super) fn new(path: Option<&Path>, bytes: u64, hash: u64) -> Self {
         let name = path.and_then(Path::file_name).unwrap_or_default();
         Self {

@@ -22,7 +22,7 @@ use crate::ledger::Kind;
 use crate::output::{NewFile, commit_together};
 use crate::setters::setters;
 use crate::source::{FileSource, Source};
-use manifest::{Header, How, Manifest, Sum, write_line};
+use manifest::{Header, How, Id, Manifest, write_line};
 use places::Places;
 use sorting::{Sorted, Sorting, unwritten};
 use stages::Stages;
@@ -246,9 +246,9 @@ impl Job<'_> {
         let quarantined = self.source.len().saturating_sub(carried.bytes);
         let mut header = Header::new(
             self.how(),
-            Sum::new(self.source.path(), self.source.len(), 0),
-            Sum::new(Some(&places.recovered), recovered.len(), recovered_hash),
-            Sum::new(Some(&places.quarantine), quarantined, 0),
+            Id::new(self.source.path(), self.source.len(), 0),
+            Id::new(Some(&places.recovered), recovered.len(), recovered_hash),
+            Id::new(Some(&places.quarantine), quarantined, 0),
         );
         let failed = |error| unwritten(&places.manifest, error);
         let mut lines = BufWriter::new(files.manifest.file());

@@ -75,11 +75,11 @@ impl<'a, Q: Write, M: Write> Sorting<'a, Q, M> {
         mut progress: impl FnMut(u64) -> Result<()>,
     ) -> Result<Sorted> {
         while let Some(Run { input, output, len }) = runs.next()? {
-            self.put_aside(input, &mut progress)?;
+            self.quarantine(input, &mut progress)?;
             self.note(input + len, Place::Recovered { at: output })?;
             self.read(input + len, false, &mut progress)?;
         }
-        self.put_aside(self.source.len(), &mut progress)?;
+        self.quarantine(self.source.len(), &mut progress)?;
         let flushed = self.quarantine.flush();
         flushed.map_err(|error| unwritten(self.quarantine_path, error))?;
         let path = self.manifest_path;
@@ -93,7 +93,7 @@ impl<'a, Q: Write, M: Write> Sorting<'a, Q, M> {
     }
 
     /// Writes the bytes up to `end` to the quarantine, with kinds and causes from the ledger.
-    fn put_aside(&mut self, end: u64, progress: &mut impl FnMut(u64) -> Result<()>) -> Result<()> {
+    fn quarantine(&mut self, end: u64, progress: &mut impl FnMut(u64) -> Result<()>) -> Result<()> {
         while self.at < end {
             let span = self.span_at(self.at)?;
             let until = span.end.min(end);
@@ -139,12 +139,12 @@ impl<'a, Q: Write, M: Write> Sorting<'a, Q, M> {
     fn read(
         &mut self,
         end: u64,
-        is_put_aside: bool,
+        is_quarantined: bool,
         progress: &mut impl FnMut(u64) -> Result<()>,
     ) -> Result<()> {
         each_piece(&*self.source, self.options, self.at..end, |bytes| {
             self.hasher.update(bytes);
-            if is_put_aside {
+            if is_quarantined {
                 let written = self.quarantine.write_all(bytes);
                 written.map_err(|error| unwritten(self.quarantine_path, error))?;
             }

@@ -13,14 +13,14 @@ const MAX_WITHIN_BYTES: u64 = 256 << 10;
 const AROUND_BYTES: u64 = 128 << 10;
 
 /// Bytes of a file and their offset.
-pub(super) struct Region {
+pub(super) struct Excerpt {
     pub(super) start: u64,
     pub(super) bytes: Vec<u8>,
     /// The length of the file.
     pub(super) file_len: u64,
 }
 
-impl Region {
+impl Excerpt {
     /// Reads the beginning of a range and the bytes around it.
     pub(super) fn around(source: &dyn Source, span: &Span) -> Result<Self> {
         let file_len = source.len();

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::pipe::{Inlet, Outlet, Taken, pipe};
+use super::fifo::{Receiver, Sender, Taken, fifo};
 use super::selection::Selection;
 use super::walk_batches::{Batch, Limits, WalkBatches};
 use crate::engine::{Format, Interrupt, Options, Part, Start, Step, part_bytes};
@@ -26,14 +26,14 @@ const ROW_BYTES: usize = 32;
 const WAIT: Duration = Duration::from_millis(50);
 
 /// An item from a thread. A batch with damage comes with the part's report so far.
-enum Found {
+enum Item {
     Batch(Batch, Option<Box<Report>>),
     End(Box<Report>),
     Failed(Error),
 }
 
 /// A part that may be begun, and the FIFO for its batches.
-type Waiting = (Part, Inlet<Found>);
+type Waiting = (Part, Sender<Item>);
 
 /// Parts that may be begun and that no thread has begun yet, and whether more will come.
 #[derive(Default)]
@@ -102,8 +102,8 @@ impl Reading {
                 found.put(item, bytes).ok_or(Error::Interrupted)
             });
             let end = match sent {
-                Ok(report) => Found::End(report),
-                Err(error) => Found::Failed(error),
+                Ok(report) => Item::End(report),
+                Err(error) => Item::Failed(error),
             };
             // A dropped receiver is not an error.
             let _ = found.put(end, 0);
@@ -113,7 +113,7 @@ impl Reading {
     fn read(
         &self,
         part: &Part,
-        mut send: impl FnMut(Found, usize) -> Result<()>,
+        mut send: impl FnMut(Item, usize) -> Result<()>,
     ) -> Result<Box<Report>> {
         let Self {
             source,
@@ -130,19 +130,19 @@ impl Reading {
             };
             let rows = batch.records.num_rows() * ROW_BYTES + size_of_val(&*batch.damage);
             let bytes = BATCH_BYTES + rows + batch.value_bytes;
-            send(Found::Batch(batch, report), bytes)?;
+            send(Item::Batch(batch, report), bytes)?;
         }
         Ok(Box::new(batches.report().clone()))
     }
 }
 
 /// Batches of several parts. Dropping it ends its threads, each at its next poll for an interrupt.
-pub(super) struct SideBySide {
+pub(super) struct Parallel {
     reading: Reading,
     /// The parts that may not be begun yet. This bounds how far threads read ahead.
     parts: std::vec::IntoIter<Part>,
     /// The FIFOs of parts that are begun and not returned completely, in the order of the file.
-    found: VecDeque<Outlet<Found>>,
+    found: VecDeque<Receiver<Item>>,
     queue: Arc<Queue>,
     /// The report on parts that are returned completely.
     report: Report,
@@ -150,7 +150,7 @@ pub(super) struct SideBySide {
     process: u32,
 }
 
-impl SideBySide {
+impl Parallel {
     /// Begins to read these parts.
     ///
     /// # Errors
@@ -202,9 +202,9 @@ impl SideBySide {
         };
         // A part of a compressed file has more content than bytes.
         let room = self.reading.limits.bytes.max(MOST_BYTES).saturating_mul(2);
-        let (inlet, outlet) = pipe(room);
-        self.found.push_back(outlet);
-        self.queue.push((part, inlet));
+        let (sender, receiver) = fifo(room);
+        self.found.push_back(receiver);
+        self.queue.push((part, sender));
     }
 
     /// The next batch; `None` at the end. `report` is updated.
@@ -218,24 +218,24 @@ impl SideBySide {
         self.poll()?;
         while let Some(found) = self.found.front() {
             match found.take(WAIT) {
-                Taken::Item(Found::Batch(batch, part)) => {
+                Taken::Item(Item::Batch(batch, part)) => {
                     if let Some(part) = part {
                         report.clone_from(&self.report);
                         report.merge(&part);
                     }
                     return Ok(Some(batch));
                 }
-                Taken::Item(Found::End(part)) => {
+                Taken::Item(Item::End(part)) => {
                     self.report.merge(&part);
                     report.clone_from(&self.report);
                     self.found.pop_front();
                     self.admit();
                 }
-                Taken::Item(Found::Failed(error)) => {
+                Taken::Item(Item::Failed(error)) => {
                     self.stop();
                     return Err(self.first(error));
                 }
-                Taken::Nothing => self.poll()?,
+                Taken::Empty => self.poll()?,
                 Taken::End => {
                     self.stop();
                     let ended = std::io::Error::other("a part ended early");
@@ -276,7 +276,7 @@ impl SideBySide {
     }
 }
 
-impl Drop for SideBySide {
+impl Drop for Parallel {
     fn drop(&mut self) {
         if self.process == std::process::id() {
             // Not joined: the threads may need a lock that the caller has.

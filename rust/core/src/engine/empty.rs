@@ -8,12 +8,12 @@ use crate::record::{Rows, Value};
 use crate::source::Source;
 
 /// Reads nothing of a file.
-pub(crate) struct Nothing {
+pub(crate) struct EmptyWalk {
     checked: Checked,
     len: u64,
 }
 
-impl Nothing {
+impl EmptyWalk {
     pub(crate) fn new(format: &Format, source: &dyn Source) -> Self {
         Self {
             checked: format.checked,
@@ -44,9 +44,9 @@ impl Rows for NoRows {
     }
 }
 
-impl Own for Nothing {}
+impl Own for EmptyWalk {}
 
-impl Walk for Nothing {
+impl Walk for EmptyWalk {
     fn step(&mut self) -> crate::error::Result<Step> {
         Ok(Step::Done)
     }

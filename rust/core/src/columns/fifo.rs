@@ -8,8 +8,8 @@ use std::time::Duration;
 const MIN_ITEMS: usize = 4;
 
 /// A FIFO that is full when its items have `room` bytes together.
-pub(super) fn pipe<T>(room: usize) -> (Inlet<T>, Outlet<T>) {
-    let pipe = Arc::new(Pipe {
+pub(super) fn fifo<T>(room: usize) -> (Sender<T>, Receiver<T>) {
+    let fifo = Arc::new(Fifo {
         room,
         state: Mutex::new(State {
             items: VecDeque::new(),
@@ -18,10 +18,10 @@ pub(super) fn pipe<T>(room: usize) -> (Inlet<T>, Outlet<T>) {
         }),
         changed: Condvar::new(),
     });
-    (Inlet(pipe.clone()), Outlet(pipe))
+    (Sender(fifo.clone()), Receiver(fifo))
 }
 
-struct Pipe<T> {
+struct Fifo<T> {
     room: usize,
     state: Mutex<State<T>>,
     changed: Condvar,
@@ -35,7 +35,7 @@ struct State<T> {
     is_open: bool,
 }
 
-impl<T> Pipe<T> {
+impl<T> Fifo<T> {
     fn lock(&self) -> MutexGuard<'_, State<T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -47,9 +47,9 @@ impl<T> Pipe<T> {
 }
 
 /// The sending end. Dropping it ends the FIFO after the last item.
-pub(super) struct Inlet<T>(Arc<Pipe<T>>);
+pub(super) struct Sender<T>(Arc<Fifo<T>>);
 
-impl<T> Inlet<T> {
+impl<T> Sender<T> {
     /// Adds an item of about `bytes` bytes when there is room. Returns `None` if the receiving end was dropped.
     pub(super) fn put(&self, item: T, bytes: usize) -> Option<()> {
         let mut state = self.0.lock();
@@ -68,26 +68,26 @@ impl<T> Inlet<T> {
     }
 }
 
-impl<T> Drop for Inlet<T> {
+impl<T> Drop for Sender<T> {
     fn drop(&mut self) {
         self.0.close();
     }
 }
 
 /// The receiving end. Dropping it drops the items in the FIFO.
-pub(super) struct Outlet<T>(Arc<Pipe<T>>);
+pub(super) struct Receiver<T>(Arc<Fifo<T>>);
 
 /// The outcome of taking an item.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Taken<T> {
     Item(T),
     /// No item yet.
-    Nothing,
+    Empty,
     /// No further item will come.
     End,
 }
 
-impl<T> Outlet<T> {
+impl<T> Receiver<T> {
     /// Takes the next item. Waits for it, but at most for `wait`.
     pub(super) fn take(&self, wait: Duration) -> Taken<T> {
         let state = self.0.lock();
@@ -96,7 +96,7 @@ impl<T> Outlet<T> {
         let mut state = waited.unwrap_or_else(PoisonError::into_inner).0;
         let Some((item, bytes)) = state.items.pop_front() else {
             return match state.is_open {
-                true => Taken::Nothing,
+                true => Taken::Empty,
                 false => Taken::End,
             };
         };
@@ -107,7 +107,7 @@ impl<T> Outlet<T> {
     }
 }
 
-impl<T> Drop for Outlet<T> {
+impl<T> Drop for Receiver<T> {
     fn drop(&mut self) {
         self.0.close();
         // Dropped after the lock is released, because dropping items may take long.
@@ -125,66 +125,66 @@ mod tests {
 
     #[test]
     fn items_come_out_in_order_and_then_the_end() {
-        let (inlet, outlet) = pipe(0);
-        assert_eq!(outlet.take(SOON), Taken::Nothing);
+        let (sender, receiver) = fifo(0);
+        assert_eq!(receiver.take(SOON), Taken::Empty);
         for number in 0..MIN_ITEMS {
-            assert_eq!(inlet.put(number, 100), Some(()));
+            assert_eq!(sender.put(number, 100), Some(()));
         }
-        drop(inlet);
+        drop(sender);
         for number in 0..MIN_ITEMS {
-            assert_eq!(outlet.take(LATE), Taken::Item(number));
+            assert_eq!(receiver.take(LATE), Taken::Item(number));
         }
-        assert_eq!(outlet.take(LATE), Taken::End);
+        assert_eq!(receiver.take(LATE), Taken::End);
     }
 
     #[test]
     fn many_small_items_find_room_and_few_large_ones() {
         for (room, bytes, fits) in [(1000, 10, 100), (1000, 400, MIN_ITEMS), (1000, 250, 4)] {
-            let (inlet, outlet) = pipe(room);
+            let (sender, receiver) = fifo(room);
             std::thread::scope(|scope| {
                 scope.spawn(move || {
                     (0..=fits).for_each(|number| {
                         // The last item waits.
-                        assert_eq!(inlet.put(number, bytes), Some(()));
+                        assert_eq!(sender.put(number, bytes), Some(()));
                     })
                 });
-                while outlet.0.lock().items.len() < fits {
+                while receiver.0.lock().items.len() < fits {
                     std::thread::yield_now();
                 }
                 std::thread::sleep(SOON);
-                assert_eq!(outlet.0.lock().items.len(), fits);
+                assert_eq!(receiver.0.lock().items.len(), fits);
                 for number in 0..=fits {
-                    assert_eq!(outlet.take(LATE), Taken::Item(number));
+                    assert_eq!(receiver.take(LATE), Taken::Item(number));
                 }
-                assert_eq!(outlet.take(LATE), Taken::End);
+                assert_eq!(receiver.take(LATE), Taken::End);
             });
         }
     }
 
     #[test]
     fn what_nobody_takes_is_forgotten_at_once() {
-        let (inlet, outlet) = pipe(1000);
+        let (sender, receiver) = fifo(1000);
         let item = Arc::new(());
-        assert_eq!(inlet.put(item.clone(), 1), Some(()));
-        drop(outlet);
+        assert_eq!(sender.put(item.clone(), 1), Some(()));
+        drop(receiver);
         assert_eq!(Arc::strong_count(&item), 1);
-        assert_eq!(inlet.put(item, 1), None);
+        assert_eq!(sender.put(item, 1), None);
     }
 
     #[test]
     fn who_waits_for_room_learns_that_nobody_takes_it() {
-        let (inlet, outlet) = pipe(0);
+        let (sender, receiver) = fifo(0);
         std::thread::scope(|scope| {
             let putting = scope.spawn(move || {
                 for number in 0..MIN_ITEMS {
-                    assert_eq!(inlet.put(number, 1), Some(()));
+                    assert_eq!(sender.put(number, 1), Some(()));
                 }
-                inlet.put(MIN_ITEMS, 1)
+                sender.put(MIN_ITEMS, 1)
             });
-            while outlet.0.lock().items.len() < MIN_ITEMS {
+            while receiver.0.lock().items.len() < MIN_ITEMS {
                 std::thread::yield_now();
             }
-            drop(outlet);
+            drop(receiver);
             assert!(matches!(putting.join(), Ok(None)));
         });
     }

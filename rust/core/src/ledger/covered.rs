@@ -4,16 +4,16 @@ use super::Span;
 
 /// A range with spans in file order. A pruned walk leaves gaps in it, and no other part reads those either.
 #[derive(Clone, Copy, Debug)]
-struct Stretch {
+struct CoveredRange {
     first: Span,
     last: Span,
 }
 
 /// Ranges that were read: of one walk in the order in which it read them, of several walks in file order.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Stretches(Vec<Stretch>);
+pub(crate) struct Covered(Vec<CoveredRange>);
 
-impl Stretches {
+impl Covered {
     /// Adds the next spans of a walk.
     pub(crate) fn extend(&mut self, spans: &[Span]) {
         for run in spans.chunk_by(|span, next| span.end <= next.start) {
@@ -21,8 +21,8 @@ impl Stretches {
                 continue;
             };
             match self.0.last_mut() {
-                Some(stretch) if stretch.last.end <= first.start => stretch.last = *last,
-                _ => self.0.push(Stretch {
+                Some(range) if range.last.end <= first.start => range.last = *last,
+                _ => self.0.push(CoveredRange {
                     first: *first,
                     last: *last,
                 }),
@@ -34,7 +34,7 @@ impl Stretches {
     pub(crate) fn merge(&mut self, other: &Self) -> Vec<Span> {
         let mut all = std::mem::take(&mut self.0);
         all.extend_from_slice(&other.0);
-        all.sort_by_key(|stretch| stretch.first.start);
+        all.sort_by_key(|range| range.first.start);
         let mut joined = Vec::new();
         for next in all {
             match self.0.last_mut() {
@@ -48,7 +48,7 @@ impl Stretches {
     }
 }
 
-impl Stretch {
+impl CoveredRange {
     /// Adds the range after this one. If its first span and the last one here are one, returns the merged span.
     fn append(&mut self, next: &Self) -> Option<Span> {
         let (before, behind) = (self.last, next.first);
