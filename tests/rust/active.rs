@@ -287,7 +287,7 @@ fn a_long_record_at_the_very_end_is_found_behind_much_that_is_hashed_in_vain() {
     let long = vec![0x55; 100_000];
     let mut bytes = segment(&Key::DEFAULT, &[("a", "1")]);
     let mut decoys = Vec::new();
-    // Adjacent headers whose records reach over the next ones. No checksum is right.
+    // Adjacent headers whose records reach over the next ones. No checksum matches.
     let body = vec![0x11; 900_000];
     active::encode(&mut decoys, &Key::DEFAULT, &uuid(5000), b"", &body).unwrap();
     let header = decoys[..40].to_vec();

@@ -34,7 +34,7 @@ fn a_header_cut_short_tells_how_much_it_needs() {
     for available in 1..27 {
         let bytes = &both[..first.len() + available];
         let damage = strict_error(source(bytes), &lenient()).unwrap();
-        // If the byte with the type's length is missing, the type counts as empty.
+        // If the byte with the type's length is missing, the type is empty.
         let type_bytes = if available > 16 { 6 } else { 0 };
         let finding = Finding::Truncated {
             needed: 16 + 1 + type_bytes + 4,
@@ -125,7 +125,7 @@ fn a_large_record_is_read_once_where_it_is_not_given_out() {
     }
 }
 
-/// With its key a segment is certainly one, as far as its first record fits in a window: no more is read to tell.
+/// Under its key a segment is certainly detected if its first record fits in a window. Detection reads no more.
 #[test]
 fn a_segment_is_told_by_its_first_checksum_where_a_window_holds_it() {
     let bytes = segment(&Key::DEFAULT, &[("type", "value"), ("type", "value")]);
@@ -194,7 +194,7 @@ fn a_search_can_be_interrupted() {
     assert!(less < read, "{less} of {read} bytes");
 }
 
-/// Without a right checksum in front, damage at an offset that a walk was told to begin at says nothing of the key.
+/// Without a verified record before it, damage at the offset where a walk begins does not suggest another key.
 #[test]
 fn only_the_first_record_speaks_of_the_key() {
     let bytes = segment(&Key::new(&[7; 32]), &[("type", "value"); 20]);
@@ -209,7 +209,7 @@ fn only_the_first_record_speaks_of_the_key() {
     }
 }
 
-/// A large first record tells of another key as a small one does, unless its checksum was not written yet.
+/// A large first record suggests another key as a small one does, unless its checksum was not written yet.
 #[test]
 fn a_large_first_record_tells_a_wrong_key() {
     let value = vec![b'v'; 2 << 20];

@@ -1,4 +1,4 @@
-//! Where a search behind damage finds the next record of an active segment, and which candidates it tries.
+//! Where a search after damage finds the next record of an active segment, and which candidates it tries.
 
 use std::sync::Arc;
 
@@ -50,8 +50,8 @@ fn what_lies_in_a_damaged_value_is_no_record() {
     }
 }
 
-/// A record in front, then so many headers of long records side by side, none of which checks, that trying them costs more
-/// than is spent on any candidate.
+/// One record, then this many adjacent headers of long records, none of which verifies. Trying them all costs more
+/// than may be spent on any candidate.
 fn much_in_vain(decoys: usize, body: usize) -> Vec<u8> {
     let mut bytes = record(1, b"front");
     let long = damaged(5000, &vec![0x11; body]);
@@ -65,7 +65,7 @@ fn much_in_vain(decoys: usize, body: usize) -> Vec<u8> {
     bytes
 }
 
-/// What may stand behind a record, and whether it makes a long one plausible.
+/// What may follow a record, and whether it makes a long one plausible.
 fn followers() -> Vec<(&'static str, Vec<u8>, bool)> {
     let next = damaged(7000, b"next");
     let longest = {
@@ -162,7 +162,7 @@ fn short_candidates_and_the_first_ones_are_always_tried() {
     }
 }
 
-/// Candidates that nothing bears out cost next to nothing, however many claim however much.
+/// Candidates that nothing confirms cost next to nothing, however many there are and however much they claim.
 #[test]
 fn implausible_candidates_do_not_use_up_the_budget() {
     let mut bytes = much_in_vain(700, 900_000);
@@ -172,7 +172,7 @@ fn implausible_candidates_do_not_use_up_the_budget() {
     assert_eq!(positions(&bytes, &lenient()), [0, last]);
 }
 
-/// What claims more than the file has is no candidate, by however little it does.
+/// A header that claims more than the file has is not a candidate, even if it is one byte more.
 #[test]
 fn a_candidate_that_reaches_beyond_the_file_is_passed_over() {
     let front = segment(&Key::DEFAULT, &[("type", "value")]);

@@ -166,7 +166,7 @@ fn every_flipped_bit_costs_at_most_its_own_chunk() {
         let hit = spans.iter().find(|span| span.end > at as u64).unwrap();
         let (records, ledger) = scan(source(&bytes), &lenient()).unwrap();
         if records == all && ledger == spans {
-            // A zstd frame's header has bits that mean nothing, or the same.
+            // Some bits of a zstd frame's header have no effect.
             assert_eq!(at as u64, hit.start + 21 + 4, "bit {bit}");
             meaningless += 1;
             bytes[at] ^= 1 << (bit % 8);
@@ -360,7 +360,7 @@ fn chunks_within_a_payload_are_not_the_logs_own() {
         (ledger.len(), ledger[0].cause),
         (3, Some(Cause::HeaderChecksumMismatch))
     );
-    // The payload is damaged, the header is not: it is believed.
+    // The payload is damaged and the header is not, so the header is used.
     let mut damaged = bytes.clone();
     damaged[60] ^= 1;
     let (records, ledger) = scan(source(&damaged), &lenient()).unwrap();
@@ -376,7 +376,7 @@ fn chunks_within_a_payload_are_not_the_logs_own() {
     assert_eq!(records.len(), 7);
 }
 
-/// More damaged ranges than anyone would keep in memory, whose kind only the chunk behind them decides.
+/// More damaged ranges than fit in memory. Only the chunk after them decides their kind.
 #[test]
 fn the_fate_of_much_damage_is_decided_by_what_follows_it() {
     let mut bytes = segment(1, 3, 10);

@@ -1,4 +1,4 @@
-//! Look-ups in chunked segments whose headers or indexes check and say what is not so.
+//! Look-ups in chunked segments whose headers or indexes verify and are false.
 
 use crate::common::chunked::{lenient, push_chunk, push_records, segment, value};
 use crate::common::source;
@@ -53,7 +53,7 @@ fn zeros_with_something_behind_them_bear_no_header_out() {
         panic!("damage is in the way")
     };
     assert_eq!(damage.offset, 0);
-    // With nothing but zeros behind it there is nothing that it could hide.
+    // Only zeros follow it, so it can hide nothing.
     log.truncate(0x80);
     log.resize(0x800, 0);
     assert_eq!(get(&log, &strict, 5).unwrap(), None);

@@ -237,7 +237,7 @@ fn only_the_chunks_needed_are_read() {
             "{read} bytes read for message offset {offset}"
         );
     }
-    // A miss takes headers alone, and where there is nothing behind, none at all.
+    // A miss reads headers alone. If nothing follows, it reads none.
     assert_eq!(
         get(&*indexed, &[10_000, i64::MAX, -1]).unwrap(),
         [None, None, None]
@@ -260,7 +260,7 @@ fn only_the_chunks_needed_are_read() {
     let found = get(&*indexed, &[5003, 5001, 5003, 5009]).unwrap();
     assert!(found.iter().all(Option::is_some));
     assert!(counting.take().0 <= chunk_bytes + 0x80 + small);
-    // A range reads the chunks in it and one header behind.
+    // A range reads the chunks in it and the next header.
     let wanted = Filter::default()
         .at_least("offset", 2995)
         .below("offset", 3005);
@@ -268,7 +268,7 @@ fn only_the_chunks_needed_are_read() {
     assert_eq!(records.len(), 10);
     let read = counting.take().0;
     assert!(read <= 2 * (chunk_bytes + 0x100) + small, "{read}");
-    // Times narrow nothing, but message offsets beside them do.
+    // Times alone do not narrow the range. Message offsets beside them do.
     let wanted = wanted.at_least("timestamp", 30_000);
     let (records, _) = finish(indexed.range(&wanted).unwrap()).unwrap();
     assert_eq!(records.len(), 5);
@@ -279,7 +279,7 @@ fn only_the_chunks_needed_are_read() {
 fn an_index_that_lies_is_found_out() {
     let mut log = segment(6, 4, 50);
     let index = rebuilt(&log);
-    // A body that holds a segment of its own, aligned and stored as it is; items that point into it.
+    // A body that contains a segment of its own, aligned and uncompressed, and items that point into it.
     let inner = {
         let mut inner = Vec::new();
         push_records(
@@ -454,7 +454,7 @@ fn segments_are_recognised_and_others_are_not_claimed() {
     assert!(seen > 160 && FORMATS.iter().any(|format| format.name == "chunked"));
 }
 
-/// The last message offset that there can be, and times in front of all that a UUID can have.
+/// The greatest message offset, and times before all that a UUID can have.
 #[test]
 fn the_ends_of_offsets_and_times_are_wanted_like_others() {
     let mut log = Vec::new();

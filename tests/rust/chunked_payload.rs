@@ -212,7 +212,7 @@ fn a_bomb_stops_at_the_limit() {
     assert_eq!(ledger[0].cause, Some(Cause::PayloadInvalid));
 }
 
-/// What is wrong with a payload, according to the error that strict reading raises.
+/// The reason in the error that strict reading raises for a payload.
 fn reason(payload: &[u8], records: u32) -> String {
     let mut bytes = Vec::new();
     push_chunk(&mut bytes, 0, records, payload);
@@ -304,8 +304,8 @@ fn a_frame_with_the_largest_window_is_read() {
     );
 }
 
-/// Damaged headers that claim, falsely, frames of much content, so that looking at each costs much: what is decompressed in
-/// vain stays within the budget, and the search says where it gave up.
+/// Damaged headers that falsely claim frames of much content, so that each trial is costly. What is decompressed
+/// in vain stays within the budget, and the ledger says where the search ended.
 #[test]
 fn hostile_lengths_stay_within_the_search_budget() {
     // 64 MiB of zeros in a few KiB, with a wrong checksum at their end.

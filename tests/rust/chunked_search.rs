@@ -1,4 +1,5 @@
-//! Where a search behind a chunked segment's damaged headers goes on, and how little of a large chunk is held at once.
+//! Where a search after damaged headers of a chunked segment continues, and how little of a large chunk is
+//! buffered.
 
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ const ALIGNMENT: usize = 0x80;
 const HEADER_BYTES: usize = 21;
 const SHORT_BYTES: usize = 64 << 10;
 
-/// A chunk of one record, whose body has a segment of six records in it as it is, aligned in the file; so many bytes long.
+/// A chunk of `len` bytes with one record, whose body contains an aligned segment of six records.
 fn nesting(file: &mut Vec<u8>, start: i64, len: usize) {
     let inner = segment(2, 3, 100);
     let chunk = |front: usize, behind: usize| {
@@ -41,8 +42,8 @@ fn nesting(file: &mut Vec<u8>, start: i64, len: usize) {
     push_chunk(file, start, 1, &payload);
 }
 
-/// A damaged header's length is tried if little was decoded in vain, or little is to be decoded, or if what follows it is plausible:
-/// then what the payload nests is no chunk.
+/// A damaged header's length is tried if little was decoded in vain, if little is to be decoded, or if what
+/// follows is plausible. Then chunks nested in the payload are not taken for the log's own.
 #[test]
 fn a_damaged_headers_length_is_tried_if_it_is_short_or_plausible() {
     // 64 MiB of zeros in a few KiB, with a wrong checksum at their end, under a damaged header.
@@ -52,7 +53,7 @@ fn a_damaged_headers_length_is_tried_if_it_is_short_or_plausible() {
     let at = much.len();
     push_chunk(&mut much, 1, 1, &decoy);
     much[at + 20] ^= 1;
-    // The search behind it ends at a header that checks.
+    // The search after it ends at a header that verifies.
     push_records(&mut much, 1, &[(0, b"good")]);
     let little = segment(1, 1, 10);
     let good = |file: &mut Vec<u8>, start| push_records(file, start, &[(0, b"good")]);
@@ -101,7 +102,7 @@ fn a_damaged_headers_length_is_tried_if_it_is_short_or_plausible() {
     }
 }
 
-/// A good chunk is found wherever it begins behind damage that proves nothing.
+/// A good chunk is found wherever it begins after damage that proves nothing.
 #[test]
 fn the_next_chunk_is_found_behind_damage_of_any_length() {
     for len in [100, 8000, 8192, 8193, 20_000, 1 << 20, 3 << 20] {
@@ -163,7 +164,8 @@ fn padding_is_judged_when_it_is_complete() {
     }
 }
 
-/// The second pass over a chunk that is too large to keep gives out what is proven as it comes: it reads no further than that takes.
+/// The second pass over a chunk that is too large to buffer emits each piece once it is proven, and reads no
+/// further than that.
 #[test]
 fn a_large_chunk_is_given_out_as_it_is_read() {
     const MIB: usize = 1 << 20;
@@ -193,7 +195,8 @@ fn a_large_chunk_is_given_out_as_it_is_read() {
     }
 }
 
-/// A chunk that checks and is refused is damage at once: nothing that may still be written behind it changes that.
+/// A chunk that verifies and is refused is damage at once. Nothing that may still be written after it changes
+/// that.
 #[test]
 fn a_refused_chunk_at_the_end_of_a_growing_file_is_not_waited_for() {
     let payload = frame(&content(&[(0, b"value")]));
@@ -224,7 +227,8 @@ fn a_refused_chunk_at_the_end_of_a_growing_file_is_not_waited_for() {
     }
 }
 
-/// A search that ends at what is wanted ends, also in a file that grows; one that comes to the file's end waits there.
+/// A search that ends at an offset that is asked for ends there, also in a growing file. At the end of the file it
+/// waits.
 #[test]
 fn a_range_of_a_growing_file_ends_behind_what_is_wanted() {
     let bytes = segment(5, 10, 20);
@@ -258,7 +262,7 @@ fn a_range_of_a_growing_file_ends_behind_what_is_wanted() {
     }
 }
 
-/// Damage at the end of the file is a torn tail only if the checksum of an earlier header is right.
+/// Damage at the end of the file is a torn tail only if an earlier header's checksum matches.
 #[test]
 fn a_range_says_of_damage_what_the_whole_scan_says() {
     for (chunks, kind) in [(0, Kind::Corrupt), (1, Kind::TornTail)] {

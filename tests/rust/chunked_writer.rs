@@ -1,4 +1,5 @@
-//! Writing chunked segments and their indexes: what is appended is what is read, and nothing that is found is made worse.
+//! Writing chunked segments and their indexes: appended records are read back, and existing damage never gets
+//! worse.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,7 +24,7 @@ fn append() -> WriteOptions {
     WriteOptions::default().if_exists(IfExists::Append)
 }
 
-/// What is in a sound segment, whose index is what its chunks give.
+/// The records of a sound segment. Asserts that its index is the one its chunks imply.
 fn records(path: &Path) -> Vec<Record> {
     let bytes = fs::read(path).unwrap();
     let (records, ledger) = scan(source(&bytes), &lenient()).unwrap();
@@ -287,7 +288,7 @@ fn a_torn_tail_is_reported_and_cut_off_only_when_asked() {
         drop(writer);
         assert_eq!(records(&path).len(), 7);
     }
-    // Padding that is not zero: the chunk in front of it is kept, and the padding made new.
+    // Padding that is not zero: the chunk before it is kept, and the padding is written anew.
     let (_folder, path) = folder();
     let mut bytes = sound.clone();
     *bytes.last_mut().unwrap() = 1;
@@ -337,7 +338,7 @@ fn damage_at_the_end_that_is_no_torn_tail_is_never_written_over() {
     duplicate.extend_from_slice(&sound[..sound.len() / 2]);
     let mut flags = sound.clone();
     flags.extend(header(1, 0, 9, 0));
-    // Torn, as it seems, but what stands behind it checks.
+    // It looks torn, but a verified record follows.
     let mut both = sound.clone();
     push_chunk(&mut both, 6, 1, b"no frame");
     let torn_at = sound.len() as u64;

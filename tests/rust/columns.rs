@@ -1,4 +1,4 @@
-//! Columns filled by many rows at once are what they are filled one by one, and batches of them are what was read.
+//! Columns filled with many rows at once equal those filled row by row, and batches of them equal what was read.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -20,14 +20,14 @@ use seglake::text::escape;
 
 const UUID_TYPES: [UuidType; 3] = [UuidType::Fixed, UuidType::Binary, UuidType::Text];
 
-/// What a column holds once it is filled.
+/// The values of a filled column.
 fn filled(kind: ColumnKind, uuids: UuidType, fill: impl FnOnce(&mut ColumnBuffer)) -> String {
     let mut buffer = ColumnBuffer::new(kind, uuids);
     fill(&mut buffer);
     format!("{:?}", buffer.into_parts())
 }
 
-/// Holds all that is done for many rows against the same for one row at a time.
+/// Compares filling many rows at once with filling one row at a time.
 fn hold(rows: &dyn Rows, columns: &[Column], range: &Range<usize>) {
     for (place, column) in columns.iter().enumerate() {
         for uuids in UUID_TYPES {
@@ -133,7 +133,7 @@ fn types() -> impl Strategy<Value = Vec<u8>> {
 /// Types and values.
 type Messages = Vec<(Vec<u8>, Vec<u8>)>;
 
-/// A segment of messages of these types, each so many times in a row, and values.
+/// A segment of messages of these types, each this many times in a row, and values.
 fn segment() -> impl Strategy<Value = (Vec<u8>, Messages)> {
     let value = prop_oneof![
         vec(any::<u8>(), 0..20),
@@ -158,7 +158,7 @@ fn of_active() -> Options {
     Options::default().format(&active::FORMAT)
 }
 
-/// All batches, each of which Arrow finds nothing wrong with.
+/// All batches. Arrow validates each.
 fn batches(source: &Arc<dyn Source>, limits: Limits, views: bool) -> Vec<RecordBatch> {
     let options = of_active();
     let selection = Selection::new(&active::FORMAT, &options, None, UuidType::Fixed).unwrap();

@@ -1,5 +1,5 @@
-//! What fuzzing found worth keeping, and the golden vectors: every property of `fuzz/` holds of each. Without a fuzzer, and
-//! so on every machine.
+//! Checks every property of `fuzz/` on the inputs that fuzzing found and on the golden vectors. Needs no fuzzer,
+//! so it runs on every machine.
 
 #[path = "../../fuzz/src/properties/mod.rs"]
 #[allow(
@@ -39,7 +39,7 @@ fn replay(name: &str) {
         let vectors = files(&vectors, Some(property.extension));
         let corpus = properties::corpus(property, format);
         let corpus = root.join("fuzz/corpus").join(corpus);
-        // Only what is shipped is fuzzed all the time.
+        // Only shipped formats are fuzzed continuously.
         let is_fuzzed = corpus.exists() || name != "sharded";
         let found = if is_fuzzed {
             files(&corpus, None)

@@ -35,7 +35,7 @@ fn a_hole_of_a_megabyte() {
     let bytes = sound.damaged(|bytes| bytes[1 << 20..2 << 20].fill(0));
     let found = assert_reason(&sound, &bytes, Reason::ZeroedSector);
     assert!(found[0].evidence.contains("at least"), "{}", shown(&found));
-    // What was preallocated and never written is no hole.
+    // Preallocated space that was never written is not a hole.
     let sound = chunked(10, 1000);
     let torn = sound.damaged(|bytes| {
         bytes.truncate(bytes.len() - 700);
@@ -386,7 +386,8 @@ fn an_entry_that_is_wrong_itself_moves_nothing() {
     }
 }
 
-/// Only so many entries of a table of contents are read for one range: a partition with more tenants has a count that is not known.
+/// A limited number of entries of a table of contents is read for one range, so the count of a partition with more
+/// tenants is unknown.
 #[test]
 fn a_count_is_proposed_only_where_all_tenants_were_counted() {
     let count_of = |bytes: &[u8], tenants: u32| {

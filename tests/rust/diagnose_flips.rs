@@ -16,8 +16,8 @@ fn every_bit_is_proposed(sound: &Sound) {
                 shown(&found)
             );
             if report.is_sound() {
-                // Two bits of the byte behind a zstd frame's magic change nothing of what it holds (RFC 8878, 3.1.1.1.1): one
-                // is unused, the other chooses between two ways to say how much memory decoding takes.
+                // Two bits of the byte after a zstd frame's magic do not change its content (RFC 8878, 3.1.1.1.1):
+                // one is unused, the other chooses between two ways to state how much memory decoding takes.
                 let is_harmless = sound.format.name == "chunked" && (bit == 4 || bit == 5);
                 assert!(
                     is_harmless && bytes[at - 4..at] == [0x28, 0xb5, 0x2f, 0xfd],

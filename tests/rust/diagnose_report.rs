@@ -1,4 +1,5 @@
-//! What is said with a reason: the records around, what proposals mend; and what is never said, and how much it may take.
+//! What a reason reports: the records around, and what proposals repair. Also what is never reported, and how much
+//! it may cost.
 
 use std::sync::Arc;
 

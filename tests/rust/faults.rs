@@ -1,4 +1,5 @@
-//! Every file operation of every verb fails once, and from then on: a clear error, nothing left behind, nothing made worse.
+//! Every file operation of every verb fails once, or from then on: the error is clear, nothing is left over, no
+//! damage gets worse.
 
 use crate::fault_samples;
 use std::fs;
@@ -58,7 +59,7 @@ fn writing_whole() {
     }
 }
 
-/// After any error closing again goes on: what was written is kept.
+/// After any error closing again continues, and what was written is kept.
 #[test]
 fn closing_again() {
     for format in [&sealed::FORMAT, &tenant::FORMAT] {
@@ -241,7 +242,8 @@ fn walked(source: Arc<dyn Source>, options: &Options) -> (Vec<Vec<u8>>, seglake:
                 values.extend((0..rows.len()).map(|row| rows.value(row).to_vec()));
             }
             Ok(_) => return (values, failed),
-            // Whoever goes on all the same gets the rest, the end, or the error again, but nothing that is not there.
+            // A reader that continues gets the rest, the end, or the error again, but nothing that is not in the
+            // file.
             Err(error) if failed.is_ok() => failed = Err(error),
             Err(_) => return (values, failed),
         }
@@ -292,7 +294,7 @@ fn verifying() {
         let (report, operations) = inject(None, verify);
         assert_eq!(report.unwrap().records, RECORDS);
         for fault in faults(&operations) {
-            // An error of the disk is no damage of the file: nothing is reported.
+            // An I/O error is not damage, so nothing is reported.
             let (report, _) = inject(Some(fault), verify);
             assert_tells(&report.unwrap_err(), fault, folder.path());
         }
@@ -318,7 +320,7 @@ fn looked_up(lookup: &dyn Lookup, id: &RecordId) -> seglake::Result<Option<Vec<u
     Ok(value)
 }
 
-/// What a look-up has proven of an index stays right when reading fails: the same one goes on afterwards.
+/// What a look-up has proven of an index stays valid when reading fails. The same look-up continues afterwards.
 #[test]
 fn looking_up() {
     for format in FORMATS {
@@ -351,7 +353,7 @@ fn looking_up() {
         };
         let (failed, operations) = inject(None, work);
         assert!(failed.unwrap().is_empty());
-        // Each search for its own: so many operations that every seventh place has to do.
+        // Each search reads for itself. There are so many operations that every seventh suffices.
         for fault in faults(&operations)
             .into_iter()
             .filter(|fault| !fault.lasting && fault.at % 7 < 2)

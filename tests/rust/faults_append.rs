@@ -1,5 +1,5 @@
-//! Every file operation of the writers that append fails once, and from then on: what was acknowledged stays readable, and the
-//! file can be appended to again.
+//! Every file operation of the appending writers fails once, or from then on: acknowledged records stay readable,
+//! and the file can be appended to again.
 
 use crate::fault_samples;
 use std::fs;
@@ -27,7 +27,7 @@ fn existing(folder: &Path, format: &Format) {
 struct Progress {
     /// It was opened.
     opened: bool,
-    /// So many records are in the file, it said.
+    /// The writer acknowledged this many records.
     acknowledged: u64,
     failed: Option<Error>,
 }
@@ -115,8 +115,8 @@ fn check_appending(format: &'static Format, index: bool) {
     );
 }
 
-/// Of what stands in the file nothing is lost up to what was acknowledged, nothing is there that was not written, and whoever
-/// opens it anew can go on.
+/// Asserts that all acknowledged records are in the file, that it has none that were not written, and that it can
+/// be opened and appended to.
 fn check_after(folder: &Path, format: &'static Format, acknowledged: u64, what: &str) {
     let path = path(folder, format);
     let (kept, spans) = contents(&path, format);
@@ -224,7 +224,7 @@ fn removing_a_torn_tail() {
             existing(folder, format);
             let path = path(folder, format);
             let len = fs::metadata(&path).unwrap().len();
-            // Within the last record; a chunk has padding behind it, which may be missing.
+            // Within the last record. A chunk is followed by padding, which may be missing.
             let cut = if format.name == "chunked" {
                 len - 0x80 + 30
             } else {
@@ -251,7 +251,7 @@ fn removing_a_torn_tail() {
     }
 }
 
-/// A flush that failed can be called again: the file is then as if it had not failed.
+/// A failed flush can be called again. The file is then as if it had not failed.
 #[test]
 fn flushing_again() {
     for format in appended() {
@@ -294,7 +294,7 @@ fn flushing_again() {
     }
 }
 
-/// After a failed sync nothing pretends: every later call fails too, and says what to do. What had been synced before is there.
+/// After a failed sync every later call fails too, and says what to do. What was synced before is there.
 #[test]
 fn nothing_pretends_after_a_failed_sync() {
     for format in appended() {

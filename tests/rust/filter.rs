@@ -126,7 +126,7 @@ fn conditions_that_contradict_each_other() {
     );
 }
 
-/// Times that no record can have are no error: there is none before, and none after.
+/// Times outside the range of records are not an error: no record is before the first, and none after the last.
 #[test]
 fn times_outside_what_a_record_can_have() {
     let far = Scalar::Integer(i128::from(i64::MAX) + 1);
@@ -177,7 +177,7 @@ fn looking_up_and_parts() {
     assert_eq!(counts.sum::<usize>(), 1);
 }
 
-/// A tenant ID may be too long to be kept where bodies are not read.
+/// A tenant ID may be too long to keep if bodies are not read.
 #[test]
 fn long_tenant_ids_are_compared_where_bodies_are_not_read() {
     let folder = tempfile::tempdir().unwrap();

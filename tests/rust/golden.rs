@@ -158,7 +158,8 @@ fn windows_of_every_size_give_the_same() {
     }
 }
 
-/// A writer of the case's format; tenants without messages are added, since records do not tell of them.
+/// Writes the case's records with a writer of its format. Tenants without messages are added by name, since no
+/// record has them.
 fn writer(case: &Case, path: &Path, options: &WriteOptions) -> Box<dyn format::Writer> {
     let format = case.options.format.unwrap();
     if format != &tenant::FORMAT {

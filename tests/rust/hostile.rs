@@ -1,5 +1,5 @@
-//! Hostile files of every format, short ones of those that `make bench` times: the ledger covers them, windows change nothing, and
-//! what is read stays in proportion.
+//! Hostile files of every format, short versions of those that `make bench` times: the ledger covers them, windows
+//! of any size give the same, and the cost of reading stays in proportion.
 #![allow(
     dead_code,
     clippy::cast_possible_truncation,
@@ -124,7 +124,7 @@ fn what_is_read_stays_in_proportion() {
 /// A carry taken anywhere leads to the same ranges, also amid those that come last.
 #[test]
 fn a_carry_holds_what_was_noted() {
-    // Long enough for more marks than a step gives.
+    // Long enough for more marks than a step emits.
     each("in turns", 4 * LEN, |name, family, bytes| {
         let (whole, options) = (source(&bytes), options(family));
         let spans_of = |start: Start<'_>| {
@@ -145,7 +145,7 @@ fn a_carry_holds_what_was_noted() {
     });
 }
 
-/// Damaged records, blocks and chunks full of good ones, with a good one behind each.
+/// Damaged records, blocks and chunks full of good ones, each followed by a good one.
 #[test]
 fn what_lies_in_damage_that_its_lengths_end_is_not_given_out() {
     let mut inner = active::clean(4 << 10);
@@ -160,7 +160,7 @@ fn what_lies_in_damage_that_its_lengths_end_is_not_given_out() {
     let end = outer.len();
     outer[end - 1] ^= 1;
     encode(&mut outer, (1 << 40) + 2, b"last");
-    // Newer than what is around them, the good records inside would pass for the segment's own.
+    // If they were newer than the records around them, the good records inside would pass for the segment's own.
     inner.clear();
     for tick in 2..9 {
         encode(&mut inner, (1 << 40) + tick, b"inside");
@@ -231,7 +231,7 @@ fn many_are_looked_up_in_one_walk() {
 /// An entry that fails for a cause of its own, and whose other places cost more than is left, fails because of that.
 #[test]
 fn the_search_limit_is_named_where_a_later_trial_reaches_it() {
-    // Each entry's own bytes are few; what stands there decodes to most of the file.
+    // Each entry names few bytes, but the block there decodes to most of the file.
     let bytes = tenant::costly_decodes(6 << 20);
     let family = files::families()
         .into_iter()

@@ -21,7 +21,7 @@ fn lenient(format: &'static Format) -> Options {
     Options::default().format(format).strict(false)
 }
 
-/// Which of these are found, and whether what is not found may be there all the same.
+/// Which of these are found, and whether the misses are unproven.
 fn look_up(
     source: Arc<dyn Source>,
     options: &Options,

@@ -19,7 +19,7 @@ fn parsed(path: &Path) -> Json {
     serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
 }
 
-/// A checkpointer as the package's decoder gives it.
+/// A checkpointer as the package's decoder returns it.
 fn checkpointer(ours: &Json) -> Json {
     if ours.is_null() {
         return Json::Null;
@@ -33,7 +33,7 @@ fn checkpointer(ours: &Json) -> Json {
     json!({"checkpointer": ours["checkpointer"], "checkpoint": checkpoint})
 }
 
-/// A message as the package's decoder gives it, what its version lacks being null.
+/// A message as the package's decoder returns it. Fields that its version lacks are null.
 fn as_the_package_has_it(ours: &Json) -> Json {
     let checkpoint = &ours["checkpoint"];
     let checkpoint = if checkpoint.is_null() {
@@ -63,7 +63,7 @@ fn as_the_package_has_it(ours: &Json) -> Json {
     })
 }
 
-/// What the package says, with null where it says nothing.
+/// The package's output, with null for what it leaves out.
 fn completed(theirs: &Json) -> Json {
     let mut theirs = theirs.clone();
     for lacking in ["maxSupportedVersion", "trace"] {
@@ -100,7 +100,7 @@ fn every_field_of_what_the_package_wrote() {
             assert_eq!((&ours["seq"], &ours["extra"]), (&json!(seq), &Json::Null));
             seen += 1;
         }
-        // What is read is written back as the same bytes.
+        // A message that was read is written back as the same bytes.
         let mut walk = open(source(&bytes), &strict, Start::Beginning).unwrap();
         let mut again = Vec::new();
         while walk.step().unwrap() == Step::More {

@@ -1,4 +1,4 @@
-//! Keys of an oplog that are more than are kept in memory: references are resolved all the same.
+//! Oplogs with more keys than fit in memory: references still resolve.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ fn key(message: u64, place: u64) -> Vec<u8> {
         .concat()
 }
 
-/// A message that refers to these keys, each a message's number and a place in it, and declares so many.
+/// A message that refers to these keys, each a message's number and an index in it, and declares this many.
 fn message(number: u64, references: &[(u64, u64)], keys: u64) -> Vec<u8> {
     let mut bytes = b"\0\x01".to_vec();
     bytes.extend(uint(references.len() as u64));

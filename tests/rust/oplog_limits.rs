@@ -13,7 +13,7 @@ use seglake::source::Source;
 use seglake::verbs::verify;
 use serde_json::Value as Json;
 
-/// A file of bytes here and there in zeros; counts what is read of it, and remembers the most that was asked for at once.
+/// A file of zeros with some bytes in between. Counts what is read of it, and the largest read.
 #[derive(Default)]
 struct Sparse {
     len: u64,
@@ -165,7 +165,7 @@ fn huge_values_are_verified_by_their_lengths() {
     };
     assert_eq!((option, needed), ("record_bytes", at));
 
-    // It does not decode: a byte is left over. The message behind it is found.
+    // It does not decode, because a byte is left over. The message after it is found.
     let mut longer = first;
     longer[1..9].copy_from_slice(&(total + 1).to_le_bytes());
     let source = Sparse::new(file + 1, vec![(0, longer), (at + 1, rest)]);

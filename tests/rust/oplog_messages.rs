@@ -115,7 +115,7 @@ fn what_a_later_revision_adds_is_kept_behind_the_message_and_skipped_in_frames()
     // Integers wider than they need be are read, and written narrow.
     let (_, again) = shown(b"\xfd\x02\0\xfe\0\0\0\0\xff\x01\0\0\0\0\0\0\0\0\xfd\0\0");
     assert_eq!(again, b"\x02\0\x01\0\0");
-    // Versions 0 and 1 have flags too, and no place for what is behind them.
+    // Versions 0 and 1 have flags too, but no place for later fields.
     let old = decode_message(b"\x01\x01\x42\0\x01\0", Dialect::Autobase, None).unwrap();
     let old = named(&*old.rows(), 0, Dialect::Autobase);
     assert_eq!(
@@ -169,7 +169,8 @@ fn a_message_of_compressed_keys_stands_alone_with_its_own_keys() {
     let again = encode_message(&fields(&*rows, 0, Dialect::Draft11), Dialect::Draft11);
     assert_eq!(again.unwrap(), bytes);
 
-    // Read as another message, its references lead nowhere; nothing else is lost, and it is written back as it was.
+    // Read as another message, its references are dangling. Nothing else is lost, and it is written back
+    // unchanged.
     for seq in [None, Some(9)] {
         let other = decode_message(bytes.as_slice(), Dialect::Draft11, seq).unwrap();
         let rows = other.rows();
@@ -348,7 +349,7 @@ proptest! {
         }
     }
 
-    /// What is decoded is encoded as the same bytes: the writer writes minimal integers, and so did what was read.
+    /// What is decoded is encoded as the same bytes if its integers are minimal, as the writer's are.
     #[test]
     fn messages_alone_round_trip(messages in messages::messages(), dialect in messages::dialects()) {
         for message in &messages {

@@ -153,7 +153,7 @@ fn a_growing_file_is_waited_for() {
         ledger.extend(spans);
         assert_eq!((records, ledger), whole, "{cut} bytes");
     }
-    // A corrupt message: nothing is said of it until the framing behind it has proven itself.
+    // A corrupt message is reported only after the framing after it has proven itself.
     let mut damaged = bytes.clone();
     damaged[6] += 1; // the length of "one"
     let complete = scan(source(&damaged), &lenient(Dialect::Draft)).unwrap();
@@ -258,7 +258,7 @@ fn a_message_alone_is_what_it_is_in_a_file() {
     }
 }
 
-/// Messages in front of one that is refused are handed out first, and the one that is refused is told by its own size.
+/// Messages before a refused one are emitted first. The refused one is reported with its own size.
 #[test]
 fn what_is_refused_comes_behind_what_is_good() {
     let small: &[u8] = &[b's'; 10];

@@ -1,4 +1,5 @@
-//! The writer of oplogs: what it appends is what is read, keys are declared once, and nothing that is there gets worse.
+//! The writer of oplogs: appended messages are read back, keys are declared once, and existing damage never gets
+//! worse.
 
 use crate::messages;
 use std::fs;
@@ -70,7 +71,7 @@ fn keys_are_declared_by_the_first_message_that_uses_them() {
     }
     drop(writer);
     assert_eq!(references(&path), expected[..2]);
-    // Whoever appends later knows the keys that are there.
+    // A later writer knows the keys of the file.
     let mut writer = Writer::open(&path, &append(Dialect::Draft11)).unwrap();
     assert_eq!(writer.last(), Some(RecordId::from(1)));
     assert_eq!(writer.found().unwrap().records, 2);

@@ -265,8 +265,8 @@ fn the_file_itself_is_replaced_last() {
     }
 }
 
-/// Replaced files are kept aside by links until all new files have their names. Without links they are not kept; any other failure of a
-/// link is an error.
+/// Replaced files are kept aside by links until all new files have their names. Without links they are not kept.
+/// Any other failure of a link is an error.
 #[test]
 fn recovering_over_a_file_keeps_it_aside_if_it_can() {
     let prepare = |folder: &Path| {

@@ -106,7 +106,7 @@ proptest! {
         prop_assert!(in_header || parts == chunks.len().max(1));
     }
 
-    /// What is wanted leaves out the same records, and the same ranges where a walk ends early.
+    /// A filter leaves out the same records in parts, and the same ranges where a walk ends early.
     #[test]
     fn wanted_records_of_sealed_segments(
         (_, bytes) in segments::damaged(),
@@ -137,7 +137,7 @@ proptest! {
     }
 }
 
-/// Bodies that are whole records, chunks and files: nothing of them is taken for the file's own.
+/// Bodies that are whole records, chunks and files. None is taken for the file's own.
 #[test]
 fn bodies_that_contain_whole_files() {
     let inner = segments::varied(900, true);
@@ -165,7 +165,7 @@ fn bodies_that_contain_whole_files() {
         chunked::push_chunk(&mut file, chunk, 1, &stored);
     }
     assert_eq!(compare_all(&file, &chunked::lenient()), 8);
-    // The same, the lengths of some damaged: then what is inside comes to light, or not, as in the whole.
+    // The same, with some lengths damaged. The bodies' content is then returned or not, as in the whole walk.
     for at in (0..file.len()).step_by(0x80 * 3) {
         let mut file = file.clone();
         file[at + 22] ^= 1;
@@ -233,7 +233,7 @@ fn a_tenant_part_is_not_taken_up_again_in_a_file_whose_table_is_damaged() {
     walk.step().unwrap();
     let carry = walk.carry();
     assert!(open(whole, &options, Start::Carry(&carry)).is_ok());
-    // The checksum of the table of contents, which ends in front of the number of partitions.
+    // The checksum of the table of contents, which ends before the number of partitions.
     let mut bytes = segment.bytes.clone();
     bytes[usize::try_from(segment.toc_end).unwrap() - 1] ^= 1;
     let error = open(source(&bytes), &options, Start::Carry(&carry)).err();

@@ -43,7 +43,7 @@ fn overlapping_messages_are_refused_in_parts() {
     assert!(refused > 0);
 }
 
-/// After any step, and before the first: also of a part that has nothing, since the one in front goes on through it.
+/// After any step, and before the first. Also of an empty part, because the part before it covers all of it.
 #[test]
 fn a_walk_of_a_part_can_be_taken_up_again() {
     let files: [(Vec<u8>, Options); 3] = [
@@ -55,7 +55,7 @@ fn a_walk_of_a_part_can_be_taken_up_again() {
         (chunked::segment(20, 5, 100), chunked::lenient()),
     ];
     for (mut bytes, options) in files {
-        // Behind the header of a chunk.
+        // After the header of a chunk.
         for at in (bytes.len() / 2..bytes.len() * 2 / 3).step_by(701) {
             bytes[at.next_multiple_of(0x80) + 50] ^= 0x20;
         }
@@ -187,7 +187,7 @@ fn planning_reads_no_records() {
     }
 }
 
-/// Without the key, parts are planned by what the index says alone; and under a wrong one, the first gives all of the file.
+/// Without the key, parts are planned by the index alone. Under a wrong key, the first part gives the whole file.
 #[test]
 fn sealed_segments_under_another_key() {
     let key = Key::new(&[7; 32]);
@@ -229,7 +229,7 @@ fn sealed_segments_under_another_key() {
     }
 }
 
-/// What is hashed in vain counts for the whole file: a part that takes more than its share is refused, not guessed.
+/// The search budget is of the whole file. A part that exceeds its share is refused.
 #[test]
 fn a_part_that_takes_more_than_its_share_of_the_search_budget_is_refused() {
     let records: Vec<_> = (1..401)
@@ -259,7 +259,7 @@ fn a_part_that_takes_more_than_its_share_of_the_search_budget_is_refused() {
         refused.to_string().contains("hashed without success"),
         "{refused}"
     );
-    // All others read what is theirs.
+    // All others read their own range.
     let rest: usize = parts[2..]
         .iter()
         .map(|part| read(&source, &options, Start::Part(part)).records.len())
@@ -267,7 +267,7 @@ fn a_part_that_takes_more_than_its_share_of_the_search_budget_is_refused() {
     assert!(rest > 290, "{rest}");
 }
 
-/// Pruning passes over blocks that are not wanted, and over no other.
+/// Pruning skips blocks that do not match, and no others.
 #[test]
 fn a_damaged_block_that_is_wanted_is_in_the_ledger_of_its_part() {
     let messages = (0..100).map(|partition| (partition, b"t".to_vec(), vec![9; 900]));
@@ -291,7 +291,7 @@ fn a_damaged_block_that_is_wanted_is_in_the_ledger_of_its_part() {
     assert!(found.eq([(own.block_end, cause)]), "{damage:?}");
 }
 
-/// Where only what is wanted is to be read, parts in which nothing is are not; the records are the same.
+/// With pruning, parts without matches are not read. The records are the same.
 #[test]
 fn parts_without_wanted_records_are_not_read() {
     let records: Vec<_> = (1..200)

@@ -1,4 +1,4 @@
-//! Several threads give what one gives, in the same order, and end when nobody wants it any more.
+//! Several threads give what one gives, in the same order, and end when nobody takes the batches any more.
 
 use crate::common::sealed as segments;
 use crate::tenant_segments;
@@ -24,7 +24,7 @@ fn batches(source: &Arc<dyn Source>, options: &Options, threads: usize) -> Batch
     Batches::threaded(source.clone(), options, selection, limits(), threads).unwrap()
 }
 
-/// What was read: all rows as text, the damage in order, the report, and the error.
+/// Everything read: all rows as text, the damage in order, the report, and the error.
 type Seen = (Vec<String>, Vec<Span>, String, Option<String>);
 
 fn read(source: &Arc<dyn Source>, options: &Options, threads: usize) -> Seen {
@@ -114,7 +114,7 @@ fn a_choice_of_records_is_the_same_with_threads() {
     assert_eq!(read(&source, &options, 3), one);
 }
 
-/// The threads hold the source as long as they run.
+/// The threads keep the source open as long as they run.
 #[test]
 fn threads_end_when_their_batches_are_dropped() {
     let (bytes, options) = files().swap_remove(0);
@@ -172,7 +172,7 @@ fn threads_can_be_interrupted() {
     }
 }
 
-/// Whoever finds batches there whenever he asks is asked, too.
+/// The interrupt is polled even if every request finds a batch waiting.
 #[test]
 fn threads_that_are_ahead_can_be_interrupted() {
     /// Notes how far the threads have read.
@@ -209,7 +209,7 @@ fn threads_that_are_ahead_can_be_interrupted() {
     assert!(batches.next_batch().unwrap().is_none());
 }
 
-/// Rows hold together also where a batch ends with a part.
+/// Rows stay together also when a batch ends with a part.
 #[test]
 fn batches_keep_their_bounds() {
     let (bytes, options) = files().swap_remove(0);

@@ -257,7 +257,7 @@ fn each_log(
     }
 }
 
-/// What was synced, and what was there before, is there in every later state.
+/// What was synced, and what existed before, is there in every later state.
 #[test]
 fn appending() {
     for format in appended() {

@@ -1,4 +1,5 @@
-//! Reading ahead: the same bytes in fewer reads, never much more of them, and every error to whoever asked.
+//! Reading ahead: the same bytes in fewer reads, never much more of them, and every error to the reader of those
+//! bytes.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -13,7 +14,7 @@ use seglake::{Error, Result};
 const KIB: usize = 1 << 10;
 const MIB: usize = 1 << 20;
 
-/// Bytes that notes what is read of them, and fails behind an offset.
+/// Bytes that record what is read of them, and fail after an offset.
 struct Store {
     bytes: Vec<u8>,
     reads: Mutex<Vec<(u64, usize)>>,
@@ -234,11 +235,11 @@ fn an_error_ahead_is_told_when_it_is_reached_and_passes() {
         }
     };
     assert!(matches!(error, Error::Io { .. }), "{error}");
-    // Pieces are larger than reads: those that reach behind the place fail as a whole.
+    // Pieces are larger than reads. A piece that extends past the offset fails as a whole.
     assert!((5..=12).contains(&read), "{read}");
     store.fails_from.store(u64::MAX, Ordering::SeqCst);
     for piece in read..24 {
-        // Another piece may have failed meanwhile: that, too, is told once.
+        // Another piece may have failed meanwhile. That error, too, is raised once.
         if ahead
             .read_exact_at((piece * MIB) as u64, &mut buffer)
             .is_err()
@@ -257,7 +258,7 @@ fn a_read_that_panics_leaves_nobody_waiting() {
     }
     store.panics.store(true, Ordering::SeqCst);
     store.fails_from.store(4 * MIB as u64, Ordering::SeqCst);
-    // Pieces that were begun before that are there; whoever reads behind them panics himself.
+    // Pieces that were begun before that are there. A read past them panics in the reader's own thread.
     let result = thread::scope(|scope| {
         let reader = scope.spawn(|| {
             let mut buffer = vec![0; MIB];

@@ -11,7 +11,7 @@ use seglake::source::BytesSource;
 use seglake::verbs::{Ledger, verify};
 use seglake::{Error, Options, Reader, Record, RecordId, Result, Value};
 
-/// All that a copy tells of a record.
+/// A copy of all fields of a record.
 fn copied(record: &Record) -> String {
     let columns = record.columns().iter();
     let fields: Vec<_> = columns.map(|own| record.field(own.name).unwrap()).collect();

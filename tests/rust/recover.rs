@@ -1,4 +1,4 @@
-//! Recovering: every golden vector and random damage of every format, and putting back what was there.
+//! Recovering: every golden vector and random damage of every format, and undoing it.
 
 use crate::recovery;
 use std::fs;
@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use seglake::ledger::Kind;
 use seglake::verbs::{Recovered, Recovery};
 
-/// Recovers a file by every means there is, and holds the outcome against what reading it gives.
+/// Recovers a file in every way, and compares the result with what reading the file gives.
 fn check(case: &Case) -> Result<Option<Recovered>, TestCaseError> {
     let bench = Bench::new(case);
     let before = bench.read(&case.bytes);
@@ -28,7 +28,7 @@ fn check(case: &Case) -> Result<Option<Recovered>, TestCaseError> {
     let recovered = match outcome {
         Ok(recovered) => recovered,
         Err(error) => {
-            // Of all that is left only renumbering can be refused, and then nothing is there.
+            // Of the rest only renumbering can be refused, and nothing is written then.
             prop_assert!(
                 error.to_string().contains("renumbered"),
                 "{}: {error}",
@@ -98,7 +98,7 @@ fn check(case: &Case) -> Result<Option<Recovered>, TestCaseError> {
             case.name
         );
     }
-    // Twice the same, and once more changes nothing.
+    // Recovering twice gives the same, and recovering the result changes nothing.
     bench.recover("again", &recovery).unwrap();
     prop_assert!(
         fs::read(bench.path("again")).unwrap() == new,

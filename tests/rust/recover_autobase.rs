@@ -59,7 +59,7 @@ fn every_distance_of_autobase_follows_within_its_frame() {
             )
         })
         .collect();
-    // Nothing that is left leads to them.
+    // No number that is left refers to them.
     let mut kept = messages.clone();
     for (seq, message) in (0..).zip(&mut kept) {
         let leads_to = |lost: u64| {
@@ -81,7 +81,7 @@ fn every_distance_of_autobase_follows_within_its_frame() {
     );
 }
 
-/// A message of version 1 or 0, `back` giving what stands for a distance back.
+/// A message of version 1 or 0. `back` returns the bytes of a distance back.
 fn older(seq: u64, back: impl Fn(u64) -> u64) -> Vec<u8> {
     let node = [uint(0), uint(1), value(seq)].concat();
     let view = |distance: u64| match back(distance) {
@@ -146,6 +146,6 @@ fn a_batch_that_lost_a_message_is_refused() {
     let text = refusal(Dialect::Autobase, &batches([1, 3, 2, 1, 1, 1, 1, 1]), &[2]);
     assert!(text.contains("message 1 at offset"), "{text}");
     check_renumbered(Dialect::Autobase, &batches([1, 3, 2, 1, 1, 2, 1, 1]), &[4]);
-    // Of what is behind a lost one, all are there that it says.
+    // Everything after a lost message that it refers to is there.
     check_renumbered(Dialect::Autobase, &batches([1, 3, 2, 1, 1, 1, 1, 1]), &[1]);
 }

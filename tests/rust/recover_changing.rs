@@ -42,7 +42,7 @@ impl Source for Changing {
     }
 }
 
-/// Recovers a file whose content changes after the first pass, and gives also the files that are in the folder then.
+/// Recovers a file whose content changes after the first pass. Also returns the files in the folder at that time.
 fn recover(before: &[u8], after: &[u8]) -> (seglake::Result<Recovered>, Vec<String>) {
     assert_eq!(before.len(), after.len());
     let is_changed = Arc::new(AtomicBool::new(false));
@@ -67,7 +67,7 @@ fn recover(before: &[u8], after: &[u8]) -> (seglake::Result<Recovered>, Vec<Stri
     (recovered, files(folder.path()))
 }
 
-/// Records of these ticks, whose values have so many bytes.
+/// Records of these ticks, with values of this many bytes.
 fn records(lengths: &[(u64, usize)]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for (tick, length) in lengths {
@@ -127,7 +127,7 @@ fn a_record_that_is_damaged_meanwhile() {
     assert_refused(&damaged, &more, said);
 }
 
-/// Nothing of it is damaged, but there are fewer records.
+/// Nothing in it is damaged, but it has fewer records.
 #[test]
 fn two_records_that_are_one_meanwhile() {
     let sound = records(&[(1, 100), (2, 100), (3, 100)]);

@@ -63,7 +63,8 @@ fn recovering_over_other_files() {
     }
 }
 
-/// On a file system without links the replaced files cannot be kept aside: all are replaced, and no other file is left.
+/// On a file system without links replaced files cannot be kept aside. All are replaced, and no other file is
+/// left.
 #[test]
 fn recovering_over_other_files_without_links() {
     const EPERM: i32 = 1;

@@ -1,5 +1,5 @@
-//! Oplogs of `draft-1.1`: what is refused because messages would be renumbered, and what renumbering makes of what counts by
-//! numbers.
+//! Oplogs of `draft-1.1`: what is refused because messages would be renumbered, and how renumbering changes
+//! numbers that refer to messages.
 
 use std::fs;
 
@@ -42,7 +42,7 @@ fn long_oplog() -> Vec<Vec<u8>> {
 #[test]
 fn references_and_distances_lead_to_the_same_messages() {
     let mut messages = long_oplog();
-    // Nothing leads to these; what leads past them is between 2 and 300 messages long.
+    // Nothing refers to these. References past them span between 2 and 300 messages.
     messages[299] = referring(299, 299, &[0, 252, 253, 254, 255, 299]);
     let after = check_renumbered(Dialect::Draft11, &messages, &[5, 17, 18 + 20]);
     assert_eq!(after.last().unwrap().back, [Some(b"message 0".to_vec())]);
@@ -71,7 +71,8 @@ fn only_what_has_to_change_does() {
         bytes[..places[5]],
         "what is in front of the damage"
     );
-    // Message 10 is a checkpoint and refers to itself and to none in front of the damage: three numbers, each a byte.
+    // Message 10 is a checkpoint and refers to itself and to none before the damage: three numbers of one byte
+    // each.
     let (old, at) = (
         &bytes[places[10]..places[11]],
         places[10] - (places[6] - places[5]),

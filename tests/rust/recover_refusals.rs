@@ -1,4 +1,4 @@
-//! What recovering and undoing refuse, and that nothing is there then.
+//! What recovering and undoing refuse. Nothing is written then.
 
 use crate::recovery;
 use std::fs;
@@ -201,7 +201,7 @@ fn progress_ascends_to_the_end_and_can_end_the_work() {
     }
 }
 
-/// What is done to a file before its recovery is undone, and what the error says of it.
+/// A change to a file before its recovery is undone, and the error for it.
 type Tampering = (&'static str, fn(&mut Vec<u8>), &'static str);
 
 #[test]
@@ -311,7 +311,7 @@ fn opened(path: &Path) -> Arc<dyn Source> {
     Arc::new(FileSource::new(open_regular(path).unwrap(), path).unwrap())
 }
 
-/// A log with an index gets one; its own is left alone, and is in nobody's way.
+/// A log with an index gets a new one. Its own is left alone and does not conflict.
 #[test]
 fn the_index_of_a_log_is_made_anew() {
     let folder = recovery::folder();

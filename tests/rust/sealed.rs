@@ -143,7 +143,7 @@ fn every_truncation_keeps_what_is_whole() {
                 let whole = ends.iter().filter(|end| **end <= len).count();
                 assert_eq!(kept, whole, "{context}");
             }
-            // A file cut exactly in front of its trailer cannot be told from one written without.
+            // A file cut exactly before its trailer cannot be distinguished from one written without.
             let is_sound = first_damage(&ledger).is_none();
             assert_eq!(is_sound, trailer && Some(&len) == ends.last(), "{context}");
             if len % 13 == 0 {
@@ -243,7 +243,7 @@ fn several_keys_settle_on_the_one_of_the_file() {
     let options = lenient().keys(vec![first, second]);
     let read = |bytes: &[u8], options: &Options| scan(source(bytes), options).unwrap().0.len();
     assert_eq!(read(&bytes, &options), 5);
-    // The key check is damaged: the index hash tells, and where that is damaged too, the messages.
+    // The key check is damaged, so the index hash decides. If that is damaged too, the messages do.
     let len = bytes.len();
     bytes[len - 32] ^= 1;
     assert_eq!(read(&bytes, &options), 5);

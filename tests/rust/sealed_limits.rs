@@ -96,7 +96,7 @@ fn a_sound_file_is_read_little_more_than_once() {
     );
 }
 
-/// Claims of more than any file has: bounded work, and no memory for what is not there.
+/// Claims of more than any file has: bounded work, and no memory for claimed bytes.
 #[test]
 fn hostile_claims_cost_nothing() {
     let records: Vec<Record> = (0..5)
@@ -187,8 +187,8 @@ fn hashing_in_vain_stays_within_the_search_budget() {
     );
 }
 
-/// Without a trailer a message counts by where it ends. Entries that all name the same message, which ends far away, cost two
-/// looks each. So many of them leave nothing of the search budget for the sound ones after them.
+/// Without a trailer a message is good by where it ends. Entries that all name the same message, which ends far
+/// away, cost two looks each. This many of them leave nothing of the search budget for the sound ones after them.
 #[test]
 fn looking_in_vain_stays_within_the_search_budget() {
     for (stray, sound) in [(1000, 10), (300_000, 0)] {
@@ -208,7 +208,8 @@ fn looking_in_vain_stays_within_the_search_budget() {
     }
 }
 
-/// How much a look costs depends on where the one before was. A walk that is resumed must know that, or it gives up elsewhere.
+/// The cost of a look depends on where the last one was. A resumed walk must know that, or it would end its search
+/// elsewhere.
 #[test]
 fn a_resumed_walk_spends_what_one_in_one_go_spends() {
     let mut bytes = varied(64 << 10, false);

@@ -72,7 +72,7 @@ fn between(since: Option<[u8; 16]>, until: Option<[u8; 16]>) -> Filter {
     filter
 }
 
-/// The UUID just behind this one.
+/// The UUID directly after this one.
 fn after(uuid: [u8; 16]) -> [u8; 16] {
     (u128::from_be_bytes(uuid) + 1).to_be_bytes()
 }
@@ -190,7 +190,8 @@ fn a_table_is_made_once_so_many_were_looked_up_that_it_has_paid() {
     }
 }
 
-/// Messages in bursts of bursts: so many each, so many ticks apart, each with a pause of two to some power behind it.
+/// Messages in bursts of bursts: this many each, this many ticks apart, followed by a pause of two to the given
+/// power.
 fn bursts(sizes: &[(u16, u8, u8)]) -> Vec<Record> {
     let mut tick = 1;
     let mut records = Vec::new();
@@ -312,7 +313,7 @@ fn a_damaged_uuid_does_not_hide_the_others() {
                 "entry {entry}, record {number}"
             );
         }
-        // Strictly, what is proven is given out, and what cannot be proven is an error, never a miss.
+        // Strictly, what is proven is returned, and anything that cannot be proven is an error, never a miss.
         for (number, uuid) in asked.iter().enumerate() {
             match get(source(&bytes), &strict(), &[*uuid]) {
                 Ok(found) => assert!(
@@ -401,7 +402,8 @@ fn values_that_are_too_large_are_refused_and_those_not_wanted_are_not_read() {
     assert!(counting.take().0 < 2000);
 }
 
-/// Without a trailer a single message is as good as its neighbours say, and what the walk does not give is not given here.
+/// Without a trailer a message is good only as far as its neighbours confirm it. A look-up returns only what the
+/// walk returns.
 #[test]
 fn an_index_whose_parts_changed_places_misleads_nobody() {
     let (records, sound) = many(10, false);
@@ -418,9 +420,9 @@ fn an_index_whose_parts_changed_places_misleads_nobody() {
     assert!(walked.len() < 10);
 }
 
-/// A look-up in bytes, in windows or not, that makes its table at once or has none.
-/// Every order of few UUIDs, some twice. Which entries count depends on the others: without a trailer what is looked up is what a
-/// walk gives. With one that is not asked of a message that checks behind a smaller UUID.
+/// A look-up in bytes, in windows or not, that builds its table at once or has none. Every order of few UUIDs,
+/// some twice. Which entries are good depends on the others: without a trailer a look-up returns what a walk
+/// returns. With one, a message that verifies after a smaller UUID needs no walk.
 #[test]
 fn any_order_of_a_few_entries_misleads_nobody() {
     let asked = [1, 2, 3].map(uuid);
@@ -461,7 +463,8 @@ fn any_order_of_a_few_entries_misleads_nobody() {
     }
 }
 
-/// The last message's checksum is right, and its length takes in the checksum of the first: data ends in front of those.
+/// The last message's checksum matches, and its length covers the first checksum. The data ends before the
+/// checksums.
 #[test]
 fn a_message_that_reaches_into_the_checksums_is_not_there() {
     let key = Key::DEFAULT;
@@ -500,8 +503,8 @@ fn a_message_that_reaches_into_the_checksums_is_not_there() {
     }
 }
 
-/// Without a trailer a message is borne out by where the next entry's begins; the last one by the data's end alone, whatever
-/// stands behind it.
+/// Without a trailer a message is confirmed by where the next entry's begins. The last one is confirmed only by
+/// the end of the data.
 #[test]
 fn nothing_behind_the_last_entry_bears_its_message_out() {
     let (_, bytes) = many(3, false);
@@ -519,8 +522,8 @@ fn nothing_behind_the_last_entry_bears_its_message_out() {
     assert_eq!(found.len(), 3);
 }
 
-/// Without a trailer, an entry's offset leads into the message before it, to what looks like one that ends where the third begins.
-/// The scan finds the true one behind the first, and so does a look-up.
+/// Without a trailer, an entry's offset leads into the message before it, to bytes that look like a message which
+/// ends where the third begins. The scan finds the true one after the first, and so does a look-up.
 #[test]
 fn a_message_within_another_is_not_found_in_its_place() {
     let key = Key::DEFAULT;

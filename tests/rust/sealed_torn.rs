@@ -44,7 +44,8 @@ fn a_trailer_that_is_cut_off_is_a_torn_tail_if_it_is_the_right_one() {
     }
 }
 
-/// Without a trailer the order of UUIDs tells which entry is wrong: the one in front where the next would still ascend.
+/// Without a trailer the order of UUIDs shows which entry is wrong: the earlier one, if the next would still
+/// ascend without it.
 #[test]
 fn of_entries_out_of_order_without_a_trailer_those_count_that_ascend() {
     for (order, expected) in [
@@ -68,7 +69,7 @@ fn of_entries_out_of_order_without_a_trailer_those_count_that_ascend() {
     }
 }
 
-/// A message that is too long tells how much it needs and how much there is.
+/// The finding of a message that is too long states how many bytes it needs and how many there are.
 #[test]
 fn a_message_beyond_the_data_tells_how_long_it_is() {
     let records: Vec<_> = (1..4).map(record).collect();
@@ -106,7 +107,8 @@ fn a_message_whose_lengths_lie_beyond_the_data_tells_how_long_those_are() {
     }
 }
 
-/// Where key check and index hash are damaged, the key under which messages count is the file's, whatever is to be given out.
+/// If key check and index hash are damaged, the key under which messages verify is the file's, whatever the
+/// filter.
 #[test]
 fn of_several_keys_it_is_the_one_under_which_messages_count() {
     let keys = [1, 2, 3].map(|byte| Key::new(&[byte; 32]));
@@ -118,7 +120,7 @@ fn of_several_keys_it_is_the_one_under_which_messages_count() {
         bytes[foot] ^= 1;
         bytes[foot + 16] ^= 1;
         let wanted = Filter::default().among("type", vec![b"other".to_vec()]);
-        // A record that is not given out may be of any size.
+        // A record that is not emitted may be of any size.
         for (wanted, values, record_bytes, given) in [
             (Filter::default(), true, 100, 19),
             (Filter::default(), false, 10, 19),
@@ -141,7 +143,8 @@ fn of_several_keys_it_is_the_one_under_which_messages_count() {
     }
 }
 
-/// No message counts. The file is under another key only if neither key check nor index hash is right under any that is given.
+/// No message is good. The file is under another key only if neither key check nor index hash matches under any
+/// given key.
 #[test]
 fn key_check_or_index_hash_settle_the_key_where_no_message_counts() {
     let [other, own] = [1, 2].map(|byte| Key::new(&[byte; 32]));

@@ -68,8 +68,8 @@ fn a_record_that_is_being_written_is_waited_for() {
     }
 }
 
-/// Each damaged header of this file says that its record has the rest of the file, and a sound record follows it: what is hashed
-/// to refuse one is spent of the search budget, so that it is not all of the file again and again.
+/// Each damaged header of this file claims the rest of the file as its record, and a sound record follows it.
+/// Hashing to refuse one is charged to the search budget, so the file is not hashed again and again.
 #[test]
 fn lengths_that_lie_cost_no_quadratic_time() {
     let sound = record(1, b"");

@@ -1,4 +1,5 @@
-//! What one step of a walk gives: no more than fits beside a window, however much the file has, and it tells how far it has come.
+//! What one step of a walk emits: no more than fits beside a window, however large the file is. It also reports
+//! its progress.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +12,7 @@ use seglake::checksum::Key;
 use seglake::format::{self, FORMATS, Format, Options, Start, Step, open};
 use seglake::source::Source;
 
-/// The most records that a step of any format gives.
+/// The most records that a step of any format emits.
 const MAX_ROWS: usize = 1 << 16;
 
 /// Bytes of a file of small records.
@@ -78,7 +79,7 @@ fn a_step_of_many_records_is_bounded() {
                 } else {
                     window_bytes
                 };
-                // What is in memory is hashed together, and given together, up to so many bytes.
+                // Records in memory are hashed and emitted together, up to this many bytes.
                 let most = most.max(64 << 10);
                 assert!(values <= most, "{format:?}: {values} of {most}");
             }
@@ -107,7 +108,7 @@ fn a_step_of_many_blocks_is_bounded() {
     }
 }
 
-/// Whether a file seems to be under another key is told once it was walked, and only then.
+/// Whether a file seems to be under another key is reported once it was walked, and only then.
 #[test]
 fn a_walk_tells_whether_it_suspects_the_key() {
     let other = Key::new(&[7; 32]);

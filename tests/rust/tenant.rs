@@ -21,7 +21,7 @@ fn ledger(bytes: &[u8]) -> Vec<Span> {
     ledger.map(Result::unwrap).collect()
 }
 
-/// What has to hold of any bytes.
+/// The properties that must be true of any bytes.
 fn assert_sane(bytes: &[u8]) -> (Vec<Message>, Vec<Span>) {
     let (records, mut spans) = scan(source(bytes), &lenient()).unwrap();
     spans.sort_by_key(|span| (span.start, span.end));
@@ -228,7 +228,7 @@ fn a_walk_of_a_file_that_ends_in_its_first_fields_is_taken_up_again() {
     }
 }
 
-/// The file was damaged between two walks, so that nothing in it can be told apart any more.
+/// The file was damaged between two walks, so that nothing in it can be recognised any more.
 #[test]
 fn a_walk_that_goes_on_in_a_file_that_cannot_be_read_gives_no_records() {
     let vectors = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/vectors/tenant");
@@ -463,7 +463,7 @@ fn of_damaged_tables() -> Vec<(Vec<u8>, Vec<Message>)> {
         .collect()
 }
 
-/// Asserts that reading begins at each of some messages, and gives what is left from there on. Gives how many there were.
+/// Asserts that reading from each of some messages gives the rest. Returns how many there were.
 fn assert_begins_within(bytes: &[u8], left: &[Message], step: usize) -> usize {
     let places = (0..left.len()).step_by(step);
     for number in places.clone() {
@@ -475,7 +475,7 @@ fn assert_begins_within(bytes: &[u8], left: &[Message], step: usize) -> usize {
                 match walk.step() {
                     Ok(Step::More) => collect(&*walk, &mut records),
                     Ok(_) => break false,
-                    // Strict reading ends at the damage behind.
+                    // Strict reading ends at the damage after it.
                     Err(Error::Damage(_)) if options.strict => break true,
                     Err(error) => panic!("from {start:?}: {error}"),
                 }

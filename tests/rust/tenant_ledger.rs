@@ -10,7 +10,7 @@ use seglake::ledger::{Cause, Kind, Span};
 const OFFSET: usize = 3;
 const LENGTH: usize = 4;
 
-/// One message each of so many partitions.
+/// One message in each of this many partitions.
 fn partitions(count: u32) -> Segment {
     let messages: Vec<_> = (0..count)
         .map(|partition| (partition, b"t".to_vec(), partition.to_be_bytes().to_vec()))
@@ -18,7 +18,7 @@ fn partitions(count: u32) -> Segment {
     encode(2, &messages)
 }
 
-/// Where a field of an entry of version 2 stands, and how long it is.
+/// The offset and length of a field of an entry of version 2.
 fn field(segment: &Segment, entry: usize, field: usize) -> (usize, usize) {
     segment.numbers()[3 + 6 * entry + field]
 }
@@ -173,7 +173,8 @@ fn a_lost_block_between_two_partitions_is_not_a_number_of_tenants() {
     );
 }
 
-/// The entry states a greater length than its block has. The bytes after the block do not belong to it, wanted or not.
+/// The entry states a greater length than its block has. The bytes after the block do not belong to it, whatever
+/// the filter.
 #[test]
 fn no_walk_begins_after_the_block_that_an_entry_names() {
     let segment = partitions(3);
@@ -217,8 +218,8 @@ fn no_walk_begins_before_the_blocks() {
     }
 }
 
-/// The entry by which a walk begins fails, and the next one names a good block in front of where the walk began. What is damaged
-/// behind it is told all the same.
+/// The entry by which a walk begins fails, and the next one names a good block before where the walk began. Damage
+/// after it is still reported.
 #[test]
 fn a_walk_from_a_message_tells_of_damage_behind_it() {
     let segment = partitions(5);
@@ -253,8 +254,8 @@ fn a_walk_from_a_message_tells_of_damage_behind_it() {
     assert!(matches!(strict, Some(Err(Error::Damage(_)))), "{strict:?}");
 }
 
-/// Blocks are pending while a later entry may still name an earlier block. Some thousand pending ones end the search. After the
-/// last entry that is out of order nothing is pending.
+/// Blocks are pending while a later entry may still name an earlier block. A few thousand pending ones end the
+/// search. After the last entry that is out of order nothing is pending.
 #[test]
 fn entries_out_of_order_cost_blocks_only_where_too_many_are_pending() {
     // Two of one partition, so that an odd number is pending and an even limit is passed, not met.

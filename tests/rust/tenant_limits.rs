@@ -12,7 +12,7 @@ use seglake::ledger::{Cause, Span};
 use seglake::source::Source;
 use seglake::verbs::verify;
 
-/// Blocks of many windows are checked in one pass and given out in a second.
+/// Blocks of many windows are verified in one pass and emitted in a second.
 #[test]
 fn blocks_larger_than_memory_are_checked_before_anything_is_given_out() {
     let large: Vec<_> = (0..4000_u32)
@@ -44,7 +44,7 @@ fn blocks_larger_than_memory_are_checked_before_anything_is_given_out() {
     );
 }
 
-/// Gives other bytes from the second look at an offset on.
+/// Returns other bytes from the second read of an offset on.
 struct Changing(Vec<u8>, u64, std::sync::atomic::AtomicU32);
 
 impl Source for Changing {
@@ -170,8 +170,8 @@ fn hostile_entries_stay_within_the_search_budget() {
     );
 }
 
-/// Good blocks to the end of the file, and then two entries that name the first one again: out of order, so that all blocks wait until
-/// no more are waited for. Gives also how many bytes a block and its count take.
+/// Good blocks to the end of the file, and then two entries that name the first one again. They are out of order,
+/// so all blocks are pending until too many are. Also returns how many bytes a block and its count take.
 fn disordered(blocks: usize) -> (Vec<u8>, usize) {
     let own = block(b't', b"own");
     let step = 4 + own.len();
@@ -248,7 +248,7 @@ fn block(tenant: u8, value: &[u8]) -> Vec<u8> {
 
 const ENTRY_BYTES: usize = 33;
 
-/// The front of a segment with these entries and one tenant in each of so many partitions.
+/// The front of a segment with these entries and one tenant in each of this many partitions.
 fn front(entries: &[Vec<u8>], partitions: u32) -> Vec<u8> {
     let mut out = b"TSEG\0\x02".to_vec();
     out.extend_from_slice(&u32::try_from(entries.len()).unwrap().to_be_bytes());
@@ -259,14 +259,14 @@ fn front(entries: &[Vec<u8>], partitions: u32) -> Vec<u8> {
     out
 }
 
-/// The first block stands far behind, then come more failing entries than may be pending, then one that names a good block before
-/// the first one. A good block does not lie before the end of the last one, however much is waiting.
+/// The first block is far away. Then come more failing entries than may be pending, then one that names a good
+/// block before the first one. A good block never lies before the end of the last one, however much is pending.
 #[test]
 fn blocks_stay_in_order_however_many_ranges_wait() {
     for failing in [100, 2046, 2047, 2048, 5000] {
         let data = 10 + (failing + 3) * ENTRY_BYTES + 4 + 4;
         let (early, late) = (block(b't', b"early"), block(b't', b"late"));
-        // Two blocks in front of the late one, then the bytes that the failing entries name, a gap behind each.
+        // Two blocks before the late one, then the bytes that the failing entries name, each followed by a gap.
         let late_at = data + 4 + early.len() + 4 + early.len() + 4;
         let garbage = late_at + late.len() + 4;
         let mut entries = vec![entry(0, b't', 1, late_at, &late)];
@@ -315,8 +315,8 @@ fn where_too_many_blocks_are_pending_the_strict_error_is_of_the_ledgers_first_da
     }
 }
 
-/// All entries but the first name the same block behind the last good one: its CRC-32 is right, but its long tenant ID does not
-/// ascend, which takes comparing all of it.
+/// All entries but the first name the same block after the last good one. Its CRC-32 matches, but its long tenant
+/// ID does not ascend, which takes comparing all of it.
 #[test]
 fn comparing_long_tenant_ids_in_vain_stays_within_the_search_budget() {
     let id = |last: u8| [&vec![b'a'; 1 << 20][..], &[last]].concat();
@@ -360,7 +360,7 @@ fn comparing_long_tenant_ids_in_vain_stays_within_the_search_budget() {
     );
 }
 
-/// A step ends at so many ranges; strictly, also where damage is the last of them.
+/// A step ends after a number of ranges. Strictly, also if damage is the last of them.
 #[test]
 fn strict_reading_gives_no_damage_where_a_step_is_full() {
     let empty = [&0_u32.to_be_bytes()[..], &1_u32.to_be_bytes(), b"t"].concat();
@@ -378,7 +378,7 @@ fn strict_reading_gives_no_damage_where_a_step_is_full() {
         let last = u32::try_from(blocks).unwrap();
         entries.push(entry(last, b't', 1, data + blocks * step + 4, &bad));
         let bad_end = data + blocks * step + 4 + bad.len();
-        // Ranges are given once the entry behind them is known.
+        // Ranges are emitted once the entry after them is known.
         for number in 0..2 {
             let partition = last + 1 + u32::try_from(number).unwrap();
             entries.push(entry(
@@ -400,7 +400,8 @@ fn strict_reading_gives_no_damage_where_a_step_is_full() {
     }
 }
 
-/// Every entry leads into the same long chain of lengths, which runs past the end of the file. Following it counts too.
+/// Every entry leads into the same long chain of lengths, which runs past the end of the file. Following it is
+/// charged too.
 #[test]
 fn lengths_followed_in_vain_stay_within_the_search_budget() {
     let (entries, fields) = (1300_u32, 256_usize);
@@ -465,7 +466,8 @@ fn a_step_gives_at_most_65_536_messages() {
     assert!(records == segment.messages);
 }
 
-/// The table of contents is damaged, and each entry names a small block far from the one before. Fetching it counts too.
+/// The table of contents is damaged, and each entry names a small block far from the one before. Fetching it is
+/// charged too.
 #[test]
 fn blocks_fetched_in_vain_stay_within_the_search_budget() {
     let entries = 300_000_u32;
@@ -488,8 +490,8 @@ fn blocks_fetched_in_vain_stay_within_the_search_budget() {
     assert!(causes.contains(&Cause::SearchLimit), "{causes:?}");
 }
 
-/// What is learned of a place is learned once, and what a look costs depends on the one before: a walk that is resumed must know
-/// both, or it gives up elsewhere than one in one go.
+/// Each place is examined once, and the cost of a look depends on the last one. A resumed walk must know both, or
+/// it would end its search elsewhere than an uninterrupted one.
 #[test]
 fn a_resumed_walk_spends_what_one_in_one_go_spends() {
     for (version, stride) in [(1, 60), (2, 5)] {

@@ -29,7 +29,7 @@ fn options(strict: bool) -> Options {
 
 type Found = Vec<Option<(u64, Vec<u8>)>>;
 
-/// Positions and bodies of what was found.
+/// The positions and bodies of the messages found.
 fn get(source: Arc<dyn Source>, ids: &[RecordId], options: &Options) -> seglake::Result<Found> {
     let hits = lookup(source, options)?.get(ids)?;
     let mut found = Vec::new();
@@ -57,7 +57,7 @@ fn expected(messages: &[Message]) -> Found {
     messages.iter().map(of).collect()
 }
 
-/// Identifiers of what is not there: no such partition, tenant, index.
+/// Identifiers of messages that do not exist: no such partition, tenant, index.
 fn absent(message: &Message) -> [RecordId; 4] {
     let tenant = message.tenant.clone();
     let of = |partition, tenant: Vec<u8>, index: u64| message_id(partition, &tenant, index);
@@ -250,7 +250,7 @@ fn a_damaged_block_is_an_error_where_it_is_looked_for() {
 fn under_a_damaged_table_the_blocks_are_searched() {
     let segment = varied(2, 8 << 10);
     let mut damaged = segment.bytes.clone();
-    // The number of messages of the first entry: nothing is lost.
+    // The number of messages of the first entry. Nothing is lost.
     damaged[10 + 8 + segment.messages[0].tenant.len()] ^= 1;
     let ids: Vec<_> = segment.messages.iter().map(id).collect();
     for strict in [true, false] {
@@ -269,13 +269,13 @@ fn under_a_damaged_table_the_blocks_are_searched() {
     );
 }
 
-/// A block that is not where its entry says is found behind the block in front of it, by look-ups as by walks.
+/// A block that is not where its entry says is found after the block before it, by look-ups and by walks.
 #[test]
 fn a_block_that_has_moved_is_found_where_damage_is_skipped() {
     let segment = varied(2, 8 << 10);
     let place = segment.messages.len() / 2;
     let moved = block(&segment, place);
-    // Entries that say that the block stands elsewhere, under a table that is sound.
+    // Entries that name another offset for the block, in a sound table.
     let needle = moved.start.to_be_bytes();
     let toc_end = usize::try_from(segment.toc_end).unwrap();
     let at = (0..toc_end - 8)
@@ -342,7 +342,8 @@ fn look_ups_in_every_damaged_file_agree_with_the_walk() {
     }
 }
 
-/// Version 1: a number of tenants, given as good, and the one behind it are one range in a walk of all of the file.
+/// Version 1: a number of tenants that was emitted as good and the next one are one range in a walk of the whole
+/// file.
 #[test]
 fn no_byte_is_given_twice_where_pruning_falls_back_to_a_walk() {
     let uint = |number: u32| number.to_be_bytes();
@@ -389,7 +390,7 @@ fn a_report_of_many_gaps_is_short() {
     assert!(format!("{report:?}").len() < 5000, "{report:?}");
 }
 
-/// Behind a damaged table the first look-up walks through the file. The next ones know where the blocks are.
+/// With a damaged table the first look-up walks through the file. The next ones know where the blocks are.
 #[test]
 fn behind_a_damaged_table_only_the_first_look_up_reads_the_file() {
     let segment = varied(2, 300 << 10);
@@ -413,7 +414,8 @@ fn behind_a_damaged_table_only_the_first_look_up_reads_the_file() {
     assert!(counting.take().0 < 16 << 10);
 }
 
-/// What is not there may have stood where the damage is: the error of each miss is the same, and the file is read for the first.
+/// A missing message may have been where the damage is. The error of each miss is the same, and the file is read
+/// only for the first.
 #[test]
 fn behind_a_damaged_table_a_strict_miss_is_the_first_damage_each_time() {
     let segment = varied(2, 300 << 10);

@@ -1,4 +1,4 @@
-//! Tenant IDs that are too long to be kept in memory: compared where they stand, piece by piece.
+//! Tenant IDs that are too long to keep in memory: compared in the file, piece by piece.
 
 use std::sync::Arc;
 
@@ -97,7 +97,7 @@ fn long_names_are_wanted_and_looked_up() {
     for version in [1, 2] {
         let segment = encode(version, &messages);
         for (place, name) in names.iter().enumerate() {
-            // The one in front of it is not there.
+            // The one before it is absent.
             let less: Vec<_> = [&messages[..place], &messages[place + 1..]].concat();
             let without = encode(version, &less);
             let wanted = Filter::default().among("tenant", vec![name.clone()]);

@@ -1,4 +1,4 @@
-//! Writing tenant segments: any order in, one file out, whatever the memory; and what is refused.
+//! Writing tenant segments: any order gives the same file, with any memory limit. Also what is refused.
 
 use std::fs;
 use std::path::Path;
@@ -31,7 +31,7 @@ fn write(path: &Path, messages: &[(u32, Vec<u8>, Vec<u8>)], options: &WriteOptio
     writer.close().unwrap();
 }
 
-/// What is in the folder.
+/// The content of the folder.
 fn names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).unwrap();
     let mut names: Vec<_> = entries
@@ -160,7 +160,7 @@ fn what_a_record_is_found_by_is_told_while_it_is_known() {
     }
 }
 
-/// Behind temporary files a wrong index shows when they are merged.
+/// With temporary files a wrong index shows when they are merged.
 #[test]
 fn a_wrong_index_is_refused_however_late() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,16 +1,17 @@
-//! UUIDs of version 6 at their bounds: the last tick, the clock sequence that runs over, a clock that stands or steps back.
+//! UUIDs of version 6 at their bounds: the last tick, an overflow of the clock sequence, a clock that stops or
+//! steps back.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use seglake::uuid6::{Generator, is_v6, lower_bound, timestamp_micros};
 
-/// 100 ns ticks from 1582-10-15 to 1970-01-01 UTC, and the most that 60 bits hold.
+/// 100 ns ticks from 1582-10-15 to 1970-01-01 UTC, and the greatest 60-bit number of ticks.
 const EPOCH_TICKS: i128 = 0x01b2_1dd2_1381_4000;
 const MAX_TICKS: i128 = (1 << 60) - 1;
-/// So many UUIDs have one tick.
+/// The number of UUIDs in one tick.
 const PER_TICK: usize = 1 << 14;
 
-/// The last whole microsecond whose ticks 60 bits hold, since 1970-01-01.
+/// The last whole microsecond whose ticks fit into 60 bits, since 1970-01-01.
 fn last_micros() -> i64 {
     i64::try_from((MAX_TICKS - EPOCH_TICKS) / 10).unwrap()
 }
@@ -27,7 +28,7 @@ fn sequence(uuid: &[u8; 16]) -> u16 {
     u16::from_be_bytes([uuid[8], uuid[9]]) & 0x3fff
 }
 
-/// A UUID of so many ticks.
+/// A UUID of this many ticks.
 fn of(ticks: u64) -> [u8; 16] {
     let mut uuid = [0xbf; 16];
     uuid[..8].copy_from_slice(&(ticks >> 12 << 16 | 0x6000 | ticks & 0x0fff).to_be_bytes());
@@ -148,7 +149,7 @@ fn behind_a_later_uuid_it_is_one_tick_on() {
     let next = generator.after(&of(far)).unwrap().into_bytes();
     assert_eq!(ticks(&next), far + 1);
     assert!(next > of(far));
-    // Its own last one counts too.
+    // Its own last one is included.
     let later = generator.now().into_bytes();
     assert_eq!(ticks(&later), far + 2);
     assert_eq!(

@@ -14,7 +14,7 @@ use seglake::format::{Interrupt, Options, active};
 use seglake::source::Source;
 use seglake::verbs::{Report, verify, verify_parallel};
 
-/// What is done when a thread of the crew reads.
+/// Called when a thread of the crew reads.
 type OnRead = Box<dyn Fn(u64) -> seglake::Result<()> + Send + Sync>;
 
 struct Watched {
@@ -81,7 +81,7 @@ fn files() -> Vec<(Vec<u8>, Options)> {
     ]
 }
 
-/// The same with a flipped bit here and there, twice in a row, so that the search for what is behind takes its time.
+/// The same with a flipped bit here and there, twice in a row, so that the search for the next record takes time.
 fn damaged(mut bytes: Vec<u8>) -> Vec<u8> {
     for at in (bytes.len() / 4..bytes.len() * 3 / 4).step_by(70_001) {
         bytes[at] ^= 0x20;
@@ -159,7 +159,7 @@ fn progress_is_told_by_the_caller_up_to_the_end() {
 #[test]
 fn whoever_wants_it_no_more_ends_it() {
     for (bytes, options) in files() {
-        // Threads that go on until they are told not to.
+        // Threads that continue until they are stopped.
         let source = watched(&bytes, |_| {
             std::thread::yield_now();
             Ok(())
@@ -210,7 +210,8 @@ fn the_first_failure_in_the_file_is_told() {
             both.wait();
             let first = begun.lock().unwrap().iter().copied().min();
             let is_first = Some(offset) == first;
-            // Gives the other failure time to be noted. The result must be the same whichever is noted first.
+            // Gives the other failure time to be recorded. The result must be the same whichever is recorded
+            // first.
             if is_first == is_last_first {
                 while !failed.load(Ordering::Acquire) {
                     std::thread::yield_now();

@@ -38,7 +38,7 @@ fn active_segment(records: &[sealed::Record]) -> Vec<u8> {
     bytes
 }
 
-/// Scans for every choice of types, and compares with what a scan for all gives.
+/// Scans for every choice of types, and compares with a scan for all.
 fn assert_chosen(bytes: &[u8], options: &Options) {
     let (all, ledger) = scan(source(bytes), options).unwrap();
     let types = types();
@@ -94,7 +94,8 @@ fn sealed_records() {
     assert_chosen(&bytes, &sealed::lenient());
 }
 
-/// A record that is too long to be read before it is checked is given out only if its type is wanted, and read for that.
+/// A record that is too long to be read before it is verified is emitted only if its type matches, and read for
+/// that.
 #[test]
 fn a_large_active_record() {
     let large = vec![b'v'; 9 << 20];
@@ -116,7 +117,7 @@ fn a_large_active_record() {
             expected.iter().map(|tick| uuid(*tick)).collect::<Vec<_>>()
         );
         common::assert_covers(&ledger, bytes.len());
-        // Once to check it, once more to give it out.
+        // Once to verify it, once more to emit it.
         let (read, _) = counting.take();
         let times = if type_ == "order" { 1 } else { 2 };
         let len = bytes.len() as u64;
@@ -170,7 +171,7 @@ fn records_between_bounds() {
     }
 }
 
-/// A record is refused where it is too large to be given out, whatever lies around it; those in front of it come first.
+/// A record is refused if it is too large to emit, whatever is around it. The records before it come first.
 #[test]
 fn a_record_that_is_too_large_for_the_reader() {
     let record = |tick: u64, len| (uuid(tick), b"type".to_vec(), vec![b'v'; len]);

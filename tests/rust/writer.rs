@@ -1,4 +1,4 @@
-//! The writer: what it appends is what is read, and what it finds in an existing file is never made worse.
+//! The writer: appended records are read back, and damage in an existing file never gets worse.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -248,7 +248,7 @@ fn other_damage_at_the_end_and_a_wrong_key_are_never_written_over() {
 #[test]
 fn a_torn_tail_that_holds_a_record_is_never_written_over() {
     let sound = segment(&Key::DEFAULT, &[("a", "1"), ("b", "2"), ("c", "3")]);
-    // The second record says that it ends where the third does: what is in it is not searched.
+    // The second record claims to end where the third does, so its body is not searched.
     let mut bytes = sound.clone();
     bytes[31 + 18 + 3] += 31;
     let (records_left, ledger) = scan(source(&bytes), &lenient()).unwrap();

@@ -16,7 +16,7 @@ pub(crate) struct Record {
     pub(crate) value: Vec<u8>,
 }
 
-/// Options that enter damage in the ledger and go on.
+/// Options that add damage to the ledger and continue.
 pub(crate) fn lenient() -> Options {
     Options::default()
         .format(&chunked::FORMAT)
@@ -43,7 +43,7 @@ pub(crate) fn frame(content: &[u8]) -> Vec<u8> {
     encoder.compress(content).unwrap()
 }
 
-/// A zstd frame with content checksum, at a level that finds nothing to compress.
+/// A zstd frame with content checksum, at a level that does not compress.
 pub(crate) fn stored_frame(content: &[u8]) -> Vec<u8> {
     let level = *zstd::compression_level_range().start();
     let mut encoder = zstd::bulk::Compressor::new(level).unwrap();
@@ -162,8 +162,8 @@ pub(crate) fn strict_error(source: Arc<dyn Source>, options: &Options) -> Option
     }
 }
 
-/// That no range is called a torn tail that has a chunk behind it, and none corrupt for being in front of a chunk that is
-/// not there.
+/// Asserts that no torn tail is followed by a chunk, and that no range is corrupt only because of a chunk that
+/// does not exist.
 pub(crate) fn assert_kinds(ledger: &[Span]) {
     let last_chunk = ledger.iter().rposition(|span| span.kind == Kind::Chunk);
     let refused = [

@@ -8,7 +8,7 @@ use seglake::source::Source;
 
 use super::Windowed;
 
-/// A source in windows that counts what is read of it, and how often.
+/// A source in windows that counts the bytes and the reads.
 pub(crate) struct Counting {
     source: Windowed,
     bytes: AtomicU64,
@@ -24,7 +24,7 @@ impl Counting {
         })
     }
 
-    /// What was read since the last call: bytes and reads.
+    /// The bytes and reads since the last call.
     pub(crate) fn take(&self) -> (u64, u64) {
         (
             self.bytes.swap(0, Ordering::Relaxed),

@@ -20,7 +20,7 @@ pub(crate) struct Plain {
     pub(crate) value: Vec<u8>,
 }
 
-/// Options that enter damage in the ledger and go on.
+/// Options that add damage to the ledger and continue.
 pub(crate) fn lenient() -> Options {
     Options::default().format(&active::FORMAT).strict(false)
 }

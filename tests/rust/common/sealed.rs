@@ -13,7 +13,7 @@ use super::{Plain, scan, uuid};
 /// UUID, type and value.
 pub(crate) type Record = ([u8; 16], Vec<u8>, Vec<u8>);
 
-/// Options that enter damage in the ledger and go on.
+/// Options that add damage to the ledger and continue.
 pub(crate) fn lenient() -> Options {
     Options::default().format(&sealed::FORMAT).strict(false)
 }
@@ -61,7 +61,7 @@ pub(crate) fn records() -> impl Strategy<Value = Vec<Record>> {
     })
 }
 
-/// What is done to a segment.
+/// The change made to a segment.
 #[derive(Clone, Debug)]
 enum Damage {
     /// Bytes from here on become this one.
@@ -218,7 +218,7 @@ pub(crate) fn first_damage(ledger: &[Span]) -> Option<(u64, Cause)> {
         .find_map(|span| span.cause.map(|cause| (span.start, cause)))
 }
 
-/// All records, and the ledger in file order: what is in front comes last in a walk.
+/// All records, and the ledger in file order. A walk emits the ranges of the front last.
 pub(crate) fn scan_sorted(
     source: Arc<dyn Source>,
     options: &Options,

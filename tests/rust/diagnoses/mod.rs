@@ -1,4 +1,4 @@
-//! Sound files to damage, and what is said of them then.
+//! Sound files to damage, and the diagnosis of the damaged ones.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::common::sealed as sealed_segments;
 use crate::common::{self, chunked as chunks, uuid};
 use crate::tenant_segments;
 
-/// A sound file of records whose values have about so many bytes, all of them noise.
+/// A sound file of records whose values are noise of this many bytes.
 pub(crate) struct Sound {
     pub(crate) format: &'static Format,
     pub(crate) bytes: Vec<u8>,
@@ -27,7 +27,7 @@ impl Sound {
             .strict(false)
     }
 
-    /// What is said of the file with these bytes instead.
+    /// The diagnosis of the file with these bytes instead.
     pub(crate) fn explained(&self, bytes: &[u8]) -> (Report, Vec<Diagnosis>) {
         explained(common::source(bytes), &self.options())
     }
@@ -85,7 +85,7 @@ pub(crate) fn tenant(version: u16, blocks: u32, value_len: usize) -> Sound {
     }
 }
 
-/// One partition of so many tenants, each with an empty message.
+/// One partition of this many tenants, each with an empty message.
 pub(crate) fn tenants(count: u32) -> Sound {
     let message = |number: u32| (7, number.to_be_bytes().to_vec(), Vec::new());
     let messages: Vec<_> = (0..count).map(message).collect();
@@ -116,7 +116,7 @@ pub(crate) fn repairs(found: &[Diagnosis]) -> Vec<&Repair> {
     found.iter().flat_map(|own| &own.repairs).collect()
 }
 
-/// What is said, in a few words, for when it is not what it should be.
+/// The diagnosis in a few words, for failed assertions.
 pub(crate) fn shown(found: &[Diagnosis]) -> String {
     let lines = found.iter().map(|own| {
         format!(
@@ -127,7 +127,7 @@ pub(crate) fn shown(found: &[Diagnosis]) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// That a file with these bytes is damaged, and for this reason alone; gives what is said.
+/// Asserts that a file with these bytes is damaged for this reason alone. Returns the diagnosis.
 #[track_caller]
 pub(crate) fn assert_reason(sound: &Sound, bytes: &[u8], reason: Reason) -> Vec<Diagnosis> {
     let (report, found) = sound.explained(bytes);

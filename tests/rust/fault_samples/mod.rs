@@ -1,4 +1,4 @@
-//! Small files of every format, what is in them, and every way in which an operation on them can go wrong.
+//! Small files of every format, their records, and every way in which an operation on them can fail.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -162,7 +162,7 @@ pub(crate) fn listing(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     files
 }
 
-/// Every fault for work that does these operations: at each of them each error that it can give.
+/// Every fault for work that performs these operations: each error that each of them can return.
 pub(crate) fn faults(operations: &[Operation]) -> Vec<Fault> {
     let mut faults = Vec::new();
     for (at, operation) in operations.iter().enumerate() {
@@ -203,7 +203,7 @@ pub(crate) fn hitches(operations: &[Operation]) -> Vec<Fault> {
         .collect()
 }
 
-/// That an error says which file, what was being done, and what the system said.
+/// Asserts that an error names the file, the operation, and the system's error.
 pub(crate) fn assert_tells(error: &Error, fault: Fault, folder: &Path) {
     let Error::Io {
         path,
@@ -214,7 +214,7 @@ pub(crate) fn assert_tells(error: &Error, fault: Fault, folder: &Path) {
         panic!("{fault:?}: {error}")
     };
     let path = path.as_ref().unwrap();
-    // In a folder within it is a file that nobody knows of.
+    // A folder within it contains an unrelated file.
     assert_eq!(path.parent(), Some(folder), "{fault:?}: {error}");
     assert!(!action.is_empty());
     let How::Fails(number) = fault.how else {
@@ -296,7 +296,7 @@ fn try_all(
             [&before, &complete],
         );
     }
-    // Nearly every operation matters: a seam that nothing passes would let this test pass.
+    // Nearly every operation matters: without operations this test would pass.
     assert!(
         failed * 10 > operations.len() * 9,
         "{name}: {failed} of {operations:?}"

@@ -12,7 +12,7 @@ use seglake::ledger::Span;
 use seglake::source::{BytesSource, Source};
 use serde_json::{Value as Json, json};
 
-/// Options that enter damage in the ledger and go on.
+/// Options that add damage to the ledger and continue.
 pub(crate) fn lenient(dialect: Dialect) -> Options {
     Options::default()
         .format(&oplog::FORMAT)
@@ -54,7 +54,7 @@ pub(crate) fn fields(rows: &dyn Rows, row: usize, dialect: Dialect) -> Vec<Value
         .collect()
 }
 
-/// All columns of a message by name.
+/// All columns of a message, by name.
 pub(crate) fn named(rows: &dyn Rows, row: usize, dialect: Dialect) -> Json {
     let columns = oplog::FORMAT.columns(&lenient(dialect));
     object(&fields(rows, row, dialect), columns)

@@ -1,12 +1,12 @@
-//! A model of a disk: from the file operations of the crate it derives what a folder may hold after a loss of power.
+//! A model of a disk: derives from the crate's file operations what a folder may contain after a loss of power.
 //!
 //! The model knows files and folders by identity. Names belong to their folder, content to its file:
 //!
-//! - A name that was made, moved or removed is certain once its folder is synced; a moved one, the folder that it moved to.
+//! - The creation, move or removal of a name is certain once its folder is synced. For a move: the target folder.
 //! - Content is certain once its file is synced.
 //!
-//! Any part of everything else may be lost. A rename is one step: it is lost as a whole, or not at all. If a new folder is lost,
-//! its uncertain names are lost with it.
+//! Any part of everything else may be lost. A rename is one step: it is lost as a whole, or not at all. If a new
+//! folder is lost, its uncertain names are lost with it.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -17,7 +17,7 @@ use std::rc::Rc;
 
 use seglake::faults::watch;
 
-/// Up to so many uncertain steps every subset is tried. Of more steps these are tried: all, none, each one alone, all but each one.
+/// Up to this many uncertain steps every subset is tried. Beyond it: all, none, each one alone, all but each one.
 const ALL_SUBSETS: usize = 4;
 
 /// Paths below the folder, with the content of files; `None` for a folder.
@@ -57,7 +57,7 @@ impl Step {
     }
 }
 
-/// A folder, what was done to it, and what is there.
+/// A folder, the operations on it, and its content.
 #[derive(Debug)]
 pub(crate) struct Disk {
     root: PathBuf,
@@ -72,7 +72,7 @@ pub(crate) struct Disk {
 }
 
 impl Disk {
-    /// What is in the folder now is certain.
+    /// Marks the folder's current content as certain.
     pub(crate) fn new(root: &Path) -> Rc<RefCell<Self>> {
         let mut disk = Self {
             root: root.to_path_buf(),
@@ -185,7 +185,7 @@ impl Disk {
         (0..=self.steps.len()).map(at).collect()
     }
 
-    /// Each state that a loss of power may leave after so many steps or more, with the number of steps.
+    /// Each state that a loss of power may leave after at least this many steps, with the number of steps.
     pub(crate) fn states(&self, start: usize) -> Vec<(usize, State)> {
         let mut states = Vec::new();
         for moment in start..=self.steps.len() {

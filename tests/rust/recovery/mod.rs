@@ -28,15 +28,15 @@ impl Case {
     }
 }
 
-/// What reading a file gives.
+/// Everything that reading a file gives.
 pub(crate) struct Read {
-    /// Records as the text of their fields by name.
+    /// Records as the text of their fields, by name.
     pub(crate) records: Vec<Vec<(&'static str, String)>>,
     pub(crate) ledger: Vec<Span>,
     pub(crate) checked: &'static str,
 }
 
-/// Records, without what says where they stand; renumbered ones also without what says where others do.
+/// Records without their positions. Renumbered ones also without references to positions.
 pub(crate) fn listed(
     records: &[Vec<(&'static str, String)>],
     is_renumbered: bool,

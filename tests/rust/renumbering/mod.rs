@@ -27,7 +27,7 @@ pub(crate) fn value(seq: u64) -> Vec<u8> {
     frame(format!("message {seq}").as_bytes())
 }
 
-/// The oplog of these messages, those `damaged` in a way that shows: their counts claim more than there is.
+/// The oplog of these messages. The `damaged` ones have counts that claim more than there is.
 pub(crate) fn oplog(messages: &[Vec<u8>], damaged: &[usize]) -> (Vec<u8>, Vec<usize>) {
     let (mut bytes, mut places) = (Vec::new(), Vec::new());
     for (seq, message) in messages.iter().enumerate() {
@@ -54,7 +54,7 @@ pub(crate) fn renumber(bench: &Bench) -> seglake::Result<Recovered> {
     bench.recover("new", &recovery)
 }
 
-/// The refusal to renumber, after which nothing is there.
+/// The refusal to renumber. Asserts that nothing is written.
 pub(crate) fn refusal(dialect: Dialect, messages: &[Vec<u8>], damaged: &[usize]) -> String {
     let bench = Bench::new(&case(dialect, oplog(messages, damaged).0));
     let error = renumber(&bench).unwrap_err();

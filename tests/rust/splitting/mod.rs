@@ -64,7 +64,8 @@ fn first_damage(spans: &[Span]) -> Option<String> {
         .find_map(|span| span.cause.map(|cause| format!("{} {cause}", span.start)))
 }
 
-/// Reads a file whole, and in parts of about each number of bytes in `targets`, and compares. Gives the greatest number of parts.
+/// Reads a file whole, and in parts of about each number of bytes in `targets`, and compares. Returns the most
+/// parts.
 pub(crate) fn compare(source: &Arc<dyn Source>, options: &Options, targets: &[u64]) -> usize {
     let lenient = options.clone().strict(false);
     let strict = options.clone().strict(true);
@@ -124,7 +125,7 @@ fn compare_parts(
     );
 }
 
-/// Compares for several targets; gives the most parts that there were.
+/// Compares for several targets. Returns the most parts.
 pub(crate) fn compare_all(bytes: &[u8], options: &Options) -> usize {
     let len = bytes.len() as u64;
     let targets = [1, 40, 300, 1000, len / 5, len / 3, len / 2, len];

@@ -32,26 +32,26 @@ impl PartialEq for Message {
     }
 }
 
-/// Options that enter damage in the ledger and go on.
+/// Options that add damage to the ledger and continue.
 pub(crate) fn lenient() -> Options {
     Options::default().format(&tenant::FORMAT).strict(false)
 }
 
-/// An encoded segment and what is in it.
+/// An encoded segment and its content.
 pub(crate) struct Segment {
     pub(crate) bytes: Vec<u8>,
     /// In file order.
     pub(crate) messages: Vec<Message>,
-    /// Where the number of partitions stands.
+    /// The offset of the number of partitions.
     pub(crate) toc_end: u64,
     version: u16,
-    /// Where each number of the front stands, and its length.
+    /// The offset and length of each number of the front.
     fields: Vec<(usize, usize)>,
     counts: Vec<(usize, usize)>,
 }
 
 impl Segment {
-    /// Where every number stands that is not of a message, and how long it is.
+    /// The offset and length of every number except those of messages.
     pub(crate) fn numbers(&self) -> Vec<(usize, usize)> {
         let numbers = self.fields.iter().chain(&self.counts);
         numbers.copied().collect()
