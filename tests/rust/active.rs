@@ -170,7 +170,7 @@ fn every_flipped_bit_costs_at_most_its_own_record() {
 }
 
 #[test]
-fn several_keys_settle_on_the_first_that_checks() {
+fn several_keys_settle_on_the_first_that_verifies() {
     let (first, second) = (Key::new(&[1; 32]), Key::new(&[2; 32]));
     let messages = [("a", "1"), ("b", "2"), ("c", "3")];
     let mut bytes = segment(&second, &messages);
@@ -191,7 +191,7 @@ fn several_keys_settle_on_the_first_that_checks() {
 }
 
 #[test]
-fn a_wrong_key_is_told_from_an_unfinished_write() {
+fn a_wrong_key_is_distinguished_from_an_unfinished_write() {
     let other = Key::new(&[1; 32]);
     let suspects = |bytes: &[u8]| strict_error(source(bytes), &lenient()).unwrap().wrong_key;
     let many = segment(&other, &[("type", "value"); 10]);
@@ -230,7 +230,7 @@ fn a_wrong_key_stays_suspected_in_walks_that_go_on() {
 
 /// After eight well-formed records without a verified checksum the key is probably wrong, whatever ends the file.
 #[test]
-fn eight_records_tell_a_wrong_key() {
+fn eight_records_show_a_wrong_key() {
     let other = Key::new(&[1; 32]);
     let suspects = |bytes: &[u8]| strict_error(source(bytes), &lenient()).unwrap().wrong_key;
     for (records, expected) in [(7, false), (8, true), (9, true)] {
@@ -255,7 +255,7 @@ fn eight_records_tell_a_wrong_key() {
 
 /// A look-up ends at the first greater UUID, so it does not meet damage after that.
 #[test]
-fn a_miss_ends_behind_the_next_uuid() {
+fn a_miss_ends_after_the_next_uuid() {
     let mut bytes = Vec::new();
     for tick in [1000, 1002, 1004, 1006] {
         active::encode(&mut bytes, &Key::DEFAULT, &uuid(tick), b"t", b"value").unwrap();
@@ -283,7 +283,7 @@ fn a_miss_ends_behind_the_next_uuid() {
 
 /// After 32 MiB hashed in vain, a long record is tried only if the bytes after it are plausible. The end of the file is plausible.
 #[test]
-fn a_long_record_at_the_very_end_is_found_behind_much_that_is_hashed_in_vain() {
+fn a_long_record_at_the_very_end_is_found_after_much_hashing_in_vain() {
     let long = vec![0x55; 100_000];
     let mut bytes = segment(&Key::DEFAULT, &[("a", "1")]);
     let mut decoys = Vec::new();
@@ -310,7 +310,7 @@ fn a_long_record_at_the_very_end_is_found_behind_much_that_is_hashed_in_vain() {
 }
 
 #[test]
-fn lookups_hit_only_what_checks() {
+fn lookups_hit_only_verified_records() {
     let mut bytes = segment(&Key::DEFAULT, &[("a", "1"), ("b", "2"), ("c", "3")]);
     let found = |bytes: &[u8], tick, strict| {
         let options = lenient().strict(strict);

@@ -28,7 +28,7 @@ fn sound_records_are_one_run() {
 }
 
 #[test]
-fn a_header_cut_short_tells_how_much_it_needs() {
+fn a_truncated_header_reports_how_much_it_needs() {
     let first = segment(&Key::DEFAULT, &[("type", "value")]);
     let both = segment(&Key::DEFAULT, &[("type", "value"), ("longer", "value")]);
     for available in 1..27 {
@@ -65,7 +65,7 @@ fn a_checksum_under_a_secret_key_stays_secret() {
 
 /// Without its key a file is likely an active segment if the bytes after the first record fit.
 #[test]
-fn a_segment_is_told_without_its_key_by_what_follows_the_first_record() {
+fn a_segment_is_detected_without_its_key_by_what_follows_the_first_record() {
     let key = Key::new(&[7; 32]);
     let one = segment(&key, &[("type", "value")]);
     let with = |more: &[u8]| [one.as_slice(), more].concat();
@@ -100,7 +100,7 @@ fn a_segment_is_told_without_its_key_by_what_follows_the_first_record() {
 
 /// A record that spans many windows is read a second time only if its value is returned.
 #[test]
-fn a_large_record_is_read_once_where_it_is_not_given_out() {
+fn a_large_record_is_read_once_where_it_is_not_emitted() {
     let value = vec![b'v'; 9 << 20];
     let bytes = segment(&Key::DEFAULT, &[("type", &value)]);
     let len = bytes.len() as u64;
@@ -127,7 +127,7 @@ fn a_large_record_is_read_once_where_it_is_not_given_out() {
 
 /// Under its key a segment is certainly detected if its first record fits in a window. Detection reads no more.
 #[test]
-fn a_segment_is_told_by_its_first_checksum_where_a_window_holds_it() {
+fn a_segment_is_detected_by_its_first_checksum_if_a_window_holds_it() {
     let bytes = segment(&Key::DEFAULT, &[("type", "value"), ("type", "value")]);
     let total = bytes.len() / 2;
     for (window_bytes, is_certain) in [(total - 1, false), (total, true), (total + 1, true)] {
@@ -211,7 +211,7 @@ fn only_the_first_record_speaks_of_the_key() {
 
 /// A large first record suggests another key as a small one does, unless its checksum was not written yet.
 #[test]
-fn a_large_first_record_tells_a_wrong_key() {
+fn a_large_first_record_shows_a_wrong_key() {
     let value = vec![b'v'; 2 << 20];
     let mut bytes = segment(&Key::new(&[7; 32]), &[("large", value.as_slice())]);
     let suspects = |bytes: &[u8]| {
@@ -227,7 +227,7 @@ fn a_large_first_record_tells_a_wrong_key() {
 
 /// The longest type there is hides no header.
 #[test]
-fn a_segment_is_told_by_a_record_with_the_longest_type() {
+fn a_segment_is_detected_by_a_record_with_the_longest_type() {
     let bytes = segment(&Key::DEFAULT, &[([b't'; 255], "value"), ([b't'; 255], "")]);
     let found = detect(&Windowed(bytes), &Options::default()).unwrap();
     assert!(

@@ -35,7 +35,7 @@ fn positions(bytes: &[u8], options: &Options) -> Vec<u64> {
 
 /// A damaged record whose own lengths lead to a good one hides what looks like a record in its value, wherever windows end.
 #[test]
-fn what_lies_in_a_damaged_value_is_no_record() {
+fn bytes_in_a_damaged_value_are_not_a_record() {
     let inner = record(5000, b"not a record of this segment");
     let mut value = vec![b'v'; 300];
     value.extend_from_slice(&inner);
@@ -124,7 +124,7 @@ fn followers() -> Vec<(&'static str, Vec<u8>, bool)> {
 
 /// Once much was hashed in vain, a long candidate is tried only where what follows it is plausible.
 #[test]
-fn a_long_candidate_is_tried_behind_much_in_vain_if_what_follows_is_plausible() {
+fn a_long_candidate_is_tried_after_much_in_vain_if_what_follows_is_plausible() {
     let front = much_in_vain(2 + GENEROUS_BYTES / 900_000, 900_000);
     // Where the candidate ends within the stretches of 4 KiB that looks read: at the beginning of one, near its end.
     for within in [0, 4000] {

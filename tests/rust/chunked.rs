@@ -237,7 +237,7 @@ fn a_walk_can_begin_at_any_chunk() {
 }
 
 #[test]
-fn records_are_wanted_by_time_and_message_offset() {
+fn records_are_filtered_by_time_and_message_offset() {
     let bytes = segment(5, 4, 10);
     let offsets = |wanted| {
         let options = lenient().filter(wanted);

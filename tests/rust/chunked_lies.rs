@@ -42,7 +42,7 @@ fn two_items_of_one_chunk_do_not_agree_on_where_it_is() {
 }
 
 #[test]
-fn zeros_with_something_behind_them_bear_no_header_out() {
+fn zeros_followed_by_other_bytes_confirm_no_header() {
     let mut log = Vec::new();
     push_chunk(&mut log, 1000, 1, b"no frame: the header lies");
     log.resize(log.len() + 0x80, 0);

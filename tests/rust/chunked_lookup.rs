@@ -77,7 +77,7 @@ fn golden_indexes() {
 }
 
 #[test]
-fn an_index_in_which_nothing_checks_is_corrupt() {
+fn an_index_in_which_nothing_verifies_is_corrupt() {
     let log = segment(2, 3, 10);
     let mut index = rebuilt(&log);
     for item in index.chunks_mut(ITEM_BYTES) {
@@ -456,7 +456,7 @@ fn segments_are_recognised_and_others_are_not_claimed() {
 
 /// The greatest message offset, and times before all that a UUID can have.
 #[test]
-fn the_ends_of_offsets_and_times_are_wanted_like_others() {
+fn filters_reach_the_ends_of_offsets_and_times() {
     let mut log = Vec::new();
     push_records(
         &mut log,

@@ -33,7 +33,7 @@ fn large() -> (Vec<u8>, Vec<Record>) {
 }
 
 #[test]
-fn a_chunk_too_large_to_keep_is_given_out_in_a_second_pass() {
+fn a_chunk_too_large_to_buffer_is_emitted_in_a_second_pass() {
     let (bytes, all) = large();
     for (max_chunk_bytes, window_bytes) in [
         (0, 1 << 20),
@@ -235,7 +235,7 @@ fn reason(payload: &[u8], records: u32) -> String {
 }
 
 #[test]
-fn payloads_that_are_not_exactly_one_good_frame_are_told_apart() {
+fn payloads_that_are_not_exactly_one_good_frame_say_why() {
     let one = content(&[(1, b"value")]);
     let good = frame(&one);
     let with = |change: fn(&mut Vec<u8>)| {

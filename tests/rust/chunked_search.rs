@@ -104,7 +104,7 @@ fn a_damaged_headers_length_is_tried_if_it_is_short_or_plausible() {
 
 /// A good chunk is found wherever it begins after damage that proves nothing.
 #[test]
-fn the_next_chunk_is_found_behind_damage_of_any_length() {
+fn the_next_chunk_is_found_after_damage_of_any_length() {
     for len in [100, 8000, 8192, 8193, 20_000, 1 << 20, 3 << 20] {
         let mut bytes = segment(1, 3, 10);
         let at = bytes.len();
@@ -167,7 +167,7 @@ fn padding_is_judged_when_it_is_complete() {
 /// The second pass over a chunk that is too large to buffer emits each piece once it is proven, and reads no
 /// further than that.
 #[test]
-fn a_large_chunk_is_given_out_as_it_is_read() {
+fn a_large_chunk_is_emitted_as_it_is_read() {
     const MIB: usize = 1 << 20;
     let own: Vec<_> = (0..64_i64)
         .map(|at| (at, noise(at.cast_unsigned(), MIB / 4)))
@@ -230,7 +230,7 @@ fn a_refused_chunk_at_the_end_of_a_growing_file_is_not_waited_for() {
 /// A search that ends at an offset that is asked for ends there, also in a growing file. At the end of the file it
 /// waits.
 #[test]
-fn a_range_of_a_growing_file_ends_behind_what_is_wanted() {
+fn a_range_of_a_growing_file_ends_after_its_last_record() {
     let bytes = segment(5, 10, 20);
     for prune in [false, true] {
         for (until, last) in [

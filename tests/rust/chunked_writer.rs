@@ -331,7 +331,7 @@ fn padding_that_is_missing_is_written_with_the_next_chunk() {
 }
 
 #[test]
-fn damage_at_the_end_that_is_no_torn_tail_is_never_written_over() {
+fn damage_at_the_end_other_than_a_torn_tail_is_never_overwritten() {
     let sound = segment(2, 3, 50);
     let zero = append().set("zero_torn_tail", true);
     let mut duplicate = sound.clone();
@@ -373,7 +373,7 @@ fn damage_at_the_end_that_is_no_torn_tail_is_never_written_over() {
 }
 
 #[test]
-fn damage_with_good_chunks_behind_it_does_not_hinder_appending() {
+fn damage_followed_by_good_chunks_does_not_prevent_appending() {
     let (_folder, path) = folder();
     let mut bytes = segment(3, 3, 50);
     bytes[40] ^= 1;

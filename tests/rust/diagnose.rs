@@ -151,7 +151,7 @@ fn bytes_that_are_missing() {
 }
 
 #[test]
-fn records_that_stand_there_twice() {
+fn records_that_are_there_twice() {
     for sound in [active(20, 100, 0), chunked(20, 100)] {
         let at = positions(&sound);
         let bytes = sound.damaged(|bytes| {
@@ -204,7 +204,7 @@ fn a_write_that_was_interrupted() {
 }
 
 #[test]
-fn a_flipped_bit_in_the_last_record_is_no_interrupted_write() {
+fn a_flipped_bit_in_the_last_record_is_not_an_interrupted_write() {
     let sound = active(5, 100, 1000);
     let bytes = sound.damaged(|bytes| bytes[600] ^= 4);
     let found = assert_reason(&sound, &bytes, Reason::FlippedBit);

@@ -192,7 +192,7 @@ fn a_new_file_that_cannot_be_begun_is_not_there() {
 
 /// Where preallocating fails, an existing file is as long as it was.
 #[test]
-fn preallocating_leaves_no_zeros_behind() {
+fn failed_preallocating_leaves_no_zeros() {
     let format = &active::FORMAT;
     let options = appending(format).set("preallocate", 4 << 20);
     let prepare = |folder: &Path| existing(folder, format);

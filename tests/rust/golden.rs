@@ -224,7 +224,7 @@ fn encoding_gives_the_same_bytes() {
 }
 
 #[test]
-fn a_wrong_key_is_suspected_only_where_nothing_checks() {
+fn a_wrong_key_is_suspected_only_where_nothing_verifies() {
     for case in cases() {
         let (_, _, suspected) = strict_error(&case, source(&case.bytes));
         let expected = [

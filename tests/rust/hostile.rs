@@ -123,7 +123,7 @@ fn what_is_read_stays_in_proportion() {
 
 /// A carry taken anywhere leads to the same ranges, also amid those that come last.
 #[test]
-fn a_carry_holds_what_was_noted() {
+fn a_carry_contains_all_notes() {
     // Long enough for more marks than a step emits.
     each("in turns", 4 * LEN, |name, family, bytes| {
         let (whole, options) = (source(&bytes), options(family));
@@ -147,7 +147,7 @@ fn a_carry_holds_what_was_noted() {
 
 /// Damaged records, blocks and chunks full of good ones, each followed by a good one.
 #[test]
-fn what_lies_in_damage_that_its_lengths_end_is_not_given_out() {
+fn records_inside_damage_that_its_lengths_end_are_not_emitted() {
     let mut inner = active::clean(4 << 10);
     let mut outer = Vec::new();
     let key = seglake::checksum::Key::DEFAULT;

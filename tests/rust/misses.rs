@@ -55,7 +55,7 @@ fn misses_in_sound_files_are_proven_where_checksums_prove_them() {
 
 /// Whatever bit is flipped, a record that it hides is not said to be proven absent.
 #[test]
-fn misses_behind_damage_are_unproven() {
+fn misses_after_damage_are_unproven() {
     for &format in FORMATS {
         let (bytes, options) = (file(format), lenient(format));
         let ids: Vec<_> = (0..RECORDS).map(|own| id(format, own)).collect();

@@ -231,7 +231,7 @@ fn every_truncation_gives_exactly_the_messages_that_fit_before_it() {
 
 /// 131,072 scans of 16 KiB, and half as many of 4 KiB: some seconds.
 #[test]
-fn every_flipped_bit_leaves_the_messages_in_front_of_it() {
+fn every_flipped_bit_leaves_the_messages_before_it() {
     for dialect in Dialect::ALL {
         let mut bytes = target(*dialect);
         let options = lenient(*dialect);
@@ -256,7 +256,7 @@ fn every_flipped_bit_leaves_the_messages_in_front_of_it() {
 }
 
 #[test]
-fn two_corrupt_messages_side_by_side_end_the_reading_also_behind_a_proven_chain() {
+fn two_adjacent_corrupt_messages_end_the_reading_also_after_a_proven_chain() {
     let good = framed(b"\0\x01\0\0\0\x01A");
     let bad = framed(b"\0\x01\0\0\0\x02A");
     let alternating = [&good[..], &bad, &good, &bad, &good].concat();

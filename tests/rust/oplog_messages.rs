@@ -86,7 +86,7 @@ fn what_does_not_decode_says_where() {
 }
 
 #[test]
-fn what_a_later_revision_adds_is_kept_behind_the_message_and_skipped_in_frames() {
+fn later_fields_are_kept_after_the_message_and_skipped_in_frames() {
     let shown = |bytes: &[u8]| {
         let single = decode_message(bytes, Dialect::Autobase, Some(3)).unwrap();
         let rows = single.rows();
@@ -143,7 +143,7 @@ fn system_can_be_had_alone() {
 }
 
 #[test]
-fn a_message_of_compressed_keys_stands_alone_with_its_own_keys() {
+fn a_single_message_resolves_its_own_keys() {
     let message = Plain {
         checkpointer: 1,
         clock: vec![(5, 50), (6, 60), (5, 51)],

@@ -260,7 +260,7 @@ fn a_message_alone_is_what_it_is_in_a_file() {
 
 /// Messages before a refused one are emitted first. The refused one is reported with its own size.
 #[test]
-fn what_is_refused_comes_behind_what_is_good() {
+fn a_refused_message_comes_after_the_good_ones() {
     let small: &[u8] = &[b's'; 10];
     let large: &[u8] = &[b'l'; 100];
     let bytes = plain(&[small, small, small, large, small]);

@@ -108,7 +108,7 @@ proptest! {
 
     /// A filter leaves out the same records in parts, and the same ranges where a walk ends early.
     #[test]
-    fn wanted_records_of_sealed_segments(
+    fn filtered_records_of_sealed_segments(
         (_, bytes) in segments::damaged(),
         since in prop::option::of(900_u64..2000),
         until in prop::option::of(900_u64..2000),

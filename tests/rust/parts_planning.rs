@@ -269,7 +269,7 @@ fn a_part_that_takes_more_than_its_share_of_the_search_budget_is_refused() {
 
 /// Pruning skips blocks that do not match, and no others.
 #[test]
-fn a_damaged_block_that_is_wanted_is_in_the_ledger_of_its_part() {
+fn a_damaged_block_that_matches_is_in_the_ledger_of_its_part() {
     let messages = (0..100).map(|partition| (partition, b"t".to_vec(), vec![9; 900]));
     let segment = tenant_segments::encode(2, &messages.collect::<Vec<_>>());
     let own = &segment.messages[42];
@@ -293,7 +293,7 @@ fn a_damaged_block_that_is_wanted_is_in_the_ledger_of_its_part() {
 
 /// With pruning, parts without matches are not read. The records are the same.
 #[test]
-fn parts_without_wanted_records_are_not_read() {
+fn parts_without_matching_records_are_not_read() {
     let records: Vec<_> = (1..200)
         .map(|tick| (uuid(tick * 50), b"t".to_vec(), vec![9; 9000]))
         .collect();

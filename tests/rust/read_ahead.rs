@@ -106,7 +106,7 @@ fn check(store: &Store, ahead: &ReadAhead, offset: usize, len: usize) {
 }
 
 #[test]
-fn any_reads_by_several_threads_give_the_bytes_that_are_there() {
+fn any_reads_by_several_threads_return_the_same_bytes() {
     let store = Store::new(3 * MIB + 77);
     let ahead = ReadAhead::new(store.clone());
     thread::scope(|scope| {
@@ -222,7 +222,7 @@ fn who_stops_has_read_no_more_than_twice_what_was_asked_for() {
 }
 
 #[test]
-fn an_error_ahead_is_told_when_it_is_reached_and_passes() {
+fn an_error_ahead_is_raised_when_it_is_reached_and_passes() {
     let store = Store::new(24 * MIB);
     let ahead = ReadAhead::new(store.clone());
     store.fails_from.store(12 * MIB as u64, Ordering::SeqCst);
@@ -250,7 +250,7 @@ fn an_error_ahead_is_told_when_it_is_reached_and_passes() {
 }
 
 #[test]
-fn a_read_that_panics_leaves_nobody_waiting() {
+fn a_read_that_panics_leaves_no_thread_waiting() {
     let store = Store::new(24 * MIB);
     let ahead = ReadAhead::new(store.clone());
     for piece in 0..2 {
@@ -287,7 +287,7 @@ fn what_is_beyond_the_end_is_the_sources_own_error() {
 }
 
 #[test]
-fn no_damage_is_told_of_a_file_that_was_replaced() {
+fn no_damage_is_reported_for_a_file_that_was_replaced() {
     let store = Store::of(vec![7; 500 * KIB]);
     for strict in [true, false] {
         store.replaced.store(false, Ordering::SeqCst);

@@ -129,7 +129,7 @@ fn what_cannot_be_resolved_is_refused_by_name() {
 }
 
 #[test]
-fn what_stands_in_front_of_the_damage_may_lead_anywhere() {
+fn messages_before_the_damage_may_refer_anywhere() {
     let mut messages: Vec<_> = (0..6).map(|seq| referring(seq, 0, &[seq])).collect();
     messages[1] = referring(1, 9, &[1]);
     let after = check_renumbered(Dialect::Draft11, &messages, &[3]);

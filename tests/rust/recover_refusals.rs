@@ -104,7 +104,7 @@ fn all_files_are_for_their_owner_alone() {
 }
 
 #[test]
-fn a_file_in_which_nothing_checks_is_refused_unless_forced() {
+fn a_file_in_which_nothing_verifies_is_refused_unless_forced() {
     for (name, why) in [
         ("active/wrong_key", "a wrong key"),
         ("sealed/wrong_key", "a wrong key"),

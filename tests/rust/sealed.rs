@@ -209,7 +209,7 @@ fn every_flipped_bit_without_a_trailer_is_accounted_for() {
 }
 
 #[test]
-fn a_strict_walk_gives_what_is_good_first_and_fails_again_the_same_way() {
+fn a_strict_walk_emits_good_messages_first_and_fails_again_the_same_way() {
     let records: Vec<Record> = (0..200)
         .map(|tick| (uuid(tick), b"t".to_vec(), vec![7; 100]))
         .collect();

@@ -164,7 +164,7 @@ fn a_hit_takes_a_handful_of_reads_around_its_entry_and_its_message() {
 
 /// With a table the index is read once, in memory bounds, and the answers stay what they were.
 #[test]
-fn a_table_is_made_once_so_many_were_looked_up_that_it_has_paid() {
+fn a_table_is_built_once_look_ups_have_paid_for_it() {
     let (records, bytes) = many(20_000, true);
     let all: Vec<_> = records.iter().map(|record| record.0).collect();
     for (table, is_made) in [((16 << 20), true), (1 << 10, true), (0, false)] {
@@ -352,7 +352,7 @@ fn a_damaged_message_is_an_error_or_missing_never_wrong() {
 }
 
 #[test]
-fn a_message_found_behind_the_one_before_is_found_by_looking_up_too() {
+fn a_message_found_after_the_one_before_is_found_by_look_ups_too() {
     let (records, mut bytes) = many(100, true);
     bytes[24 * 50 + 22] ^= 1;
     let found = get(source(&bytes), &lenient(), &[records[50].0]).unwrap();
@@ -383,7 +383,7 @@ fn a_wrong_key_is_named() {
 }
 
 #[test]
-fn values_that_are_too_large_are_refused_and_those_not_wanted_are_not_read() {
+fn values_that_are_too_large_are_refused_and_filtered_ones_are_not_read() {
     let records: Vec<Record> = vec![
         (uuid(1), b"t".to_vec(), vec![1; 100_000]),
         (uuid(2), b"t".to_vec(), vec![2]),
@@ -405,7 +405,7 @@ fn values_that_are_too_large_are_refused_and_those_not_wanted_are_not_read() {
 /// Without a trailer a message is good only as far as its neighbours confirm it. A look-up returns only what the
 /// walk returns.
 #[test]
-fn an_index_whose_parts_changed_places_misleads_nobody() {
+fn a_reordered_index_does_not_mislead_look_ups() {
     let (records, sound) = many(10, false);
     let mut bytes = sound.clone();
     bytes[..24 * 10].rotate_left(24 * 5);
@@ -424,7 +424,7 @@ fn an_index_whose_parts_changed_places_misleads_nobody() {
 /// some twice. Which entries are good depends on the others: without a trailer a look-up returns what a walk
 /// returns. With one, a message that verifies after a smaller UUID needs no walk.
 #[test]
-fn any_order_of_a_few_entries_misleads_nobody() {
+fn any_order_of_a_few_entries_gives_what_a_walk_gives() {
     let asked = [1, 2, 3].map(uuid);
     for order in 0..3_usize.pow(4) {
         for (trailer, len) in [(true, 40), (true, 3000), (false, 40)] {
@@ -506,7 +506,7 @@ fn a_message_that_reaches_into_the_checksums_is_not_there() {
 /// Without a trailer a message is confirmed by where the next entry's begins. The last one is confirmed only by
 /// the end of the data.
 #[test]
-fn nothing_behind_the_last_entry_bears_its_message_out() {
+fn nothing_after_the_last_entry_confirms_its_message() {
     let (_, bytes) = many(3, false);
     let entry = |number: usize| {
         let mut entry = bytes[24 * number..24 * (number + 1)].to_vec();

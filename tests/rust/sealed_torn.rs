@@ -71,7 +71,7 @@ fn of_entries_out_of_order_without_a_trailer_those_count_that_ascend() {
 
 /// The finding of a message that is too long states how many bytes it needs and how many there are.
 #[test]
-fn a_message_beyond_the_data_tells_how_long_it_is() {
+fn a_message_beyond_the_data_reports_its_length() {
     let records: Vec<_> = (1..4).map(record).collect();
     for trailer in [true, false] {
         let mut bytes = segment(&Key::DEFAULT, &records, trailer);
@@ -91,7 +91,7 @@ fn a_message_beyond_the_data_tells_how_long_it_is() {
 }
 
 #[test]
-fn a_message_whose_lengths_lie_beyond_the_data_tells_how_long_those_are() {
+fn a_message_whose_lengths_lie_beyond_the_data_reports_theirs() {
     let records: Vec<_> = (1..4).map(record).collect();
     for trailer in [true, false] {
         let mut bytes = segment(&Key::DEFAULT, &records, trailer);
@@ -146,7 +146,7 @@ fn of_several_keys_it_is_the_one_under_which_messages_count() {
 /// No message is good. The file is under another key only if neither key check nor index hash matches under any
 /// given key.
 #[test]
-fn key_check_or_index_hash_settle_the_key_where_no_message_counts() {
+fn key_check_or_index_hash_settle_the_key_where_no_message_is_good() {
     let [other, own] = [1, 2].map(|byte| Key::new(&[byte; 32]));
     let records: Vec<_> = (1..20).map(record).collect();
     let mut sound = segment(&own, &records, true);

@@ -110,7 +110,7 @@ fn a_step_of_many_blocks_is_bounded() {
 
 /// Whether a file seems to be under another key is reported once it was walked, and only then.
 #[test]
-fn a_walk_tells_whether_it_suspects_the_key() {
+fn a_walk_reports_whether_it_suspects_the_key() {
     let other = Key::new(&[7; 32]);
     for key in [Key::DEFAULT, other] {
         let active = segment(&key, &[("type", "value"); 20]);

@@ -230,7 +230,7 @@ fn a_walk_of_a_file_that_ends_in_its_first_fields_is_taken_up_again() {
 
 /// The file was damaged between two walks, so that nothing in it can be recognised any more.
 #[test]
-fn a_walk_that_goes_on_in_a_file_that_cannot_be_read_gives_no_records() {
+fn a_walk_resumed_in_an_unreadable_file_emits_no_records() {
     let vectors = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/vectors/tenant");
     let bytes = std::fs::read(vectors.join("flip_number_of_partitions_v1.bin")).unwrap();
     let options = lenient().window_bytes(1);
@@ -364,7 +364,7 @@ fn a_sound_file_is_read_once() {
 }
 
 #[test]
-fn wanted_partitions_and_tenants_are_given_and_the_ledger_is_of_all() {
+fn filtered_partitions_and_tenants_are_emitted_and_the_ledger_is_of_all() {
     for version in [1, 2] {
         let segment = varied(version, 8 << 10);
         let (_, all) = scan(source(&segment.bytes), &lenient()).unwrap();
@@ -494,7 +494,7 @@ fn assert_begins_within(bytes: &[u8], left: &[Message], step: usize) -> usize {
 }
 
 #[test]
-fn reading_begins_at_any_message_behind_a_damaged_table() {
+fn reading_begins_at_any_message_after_a_damaged_table() {
     let mut begun = 0;
     for (bytes, left) in of_damaged_tables() {
         begun += assert_begins_within(&bytes, &left, 5);

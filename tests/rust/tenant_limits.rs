@@ -14,7 +14,7 @@ use seglake::verbs::verify;
 
 /// Blocks of many windows are verified in one pass and emitted in a second.
 #[test]
-fn blocks_larger_than_memory_are_checked_before_anything_is_given_out() {
+fn blocks_larger_than_memory_are_verified_before_anything_is_emitted() {
     let large: Vec<_> = (0..4000_u32)
         .map(|number| (1, b"large".to_vec(), number.to_be_bytes().repeat(30)))
         .collect();
@@ -71,7 +71,7 @@ impl Source for Changing {
 }
 
 #[test]
-fn what_is_given_out_is_what_was_checked() {
+fn the_emitted_bytes_are_the_verified_ones() {
     let all: Vec<_> = (0..2000_u32)
         .map(|number| (1, b"large".to_vec(), number.to_be_bytes().repeat(30)))
         .collect();
@@ -362,7 +362,7 @@ fn comparing_long_tenant_ids_in_vain_stays_within_the_search_budget() {
 
 /// A step ends after a number of ranges. Strictly, also if damage is the last of them.
 #[test]
-fn strict_reading_gives_no_damage_where_a_step_is_full() {
+fn strict_reading_emits_no_damage_when_a_step_is_full() {
     let empty = [&0_u32.to_be_bytes()[..], &1_u32.to_be_bytes(), b"t"].concat();
     // Two ranges a block: 16,384 end a step.
     for blocks in 8189..8194 {
@@ -454,7 +454,7 @@ fn a_block_of_many_messages_that_moved_is_found() {
 }
 
 #[test]
-fn a_step_gives_at_most_65_536_messages() {
+fn a_step_emits_at_most_65_536_messages() {
     let all: Vec<_> = (0..70_000).map(|_| (1, b"many".to_vec(), vec![])).collect();
     let segment = encode(2, &all);
     let mut walk = open(source(&segment.bytes), &lenient(), Start::Beginning).unwrap();

@@ -392,7 +392,7 @@ fn a_report_of_many_gaps_is_short() {
 
 /// With a damaged table the first look-up walks through the file. The next ones know where the blocks are.
 #[test]
-fn behind_a_damaged_table_only_the_first_look_up_reads_the_file() {
+fn with_a_damaged_table_only_the_first_look_up_reads_the_file() {
     let segment = varied(2, 300 << 10);
     let mut bytes = segment.bytes.clone();
     bytes[14] ^= 0x40; // the first tenant's length in the table
@@ -417,7 +417,7 @@ fn behind_a_damaged_table_only_the_first_look_up_reads_the_file() {
 /// A missing message may have been where the damage is. The error of each miss is the same, and the file is read
 /// only for the first.
 #[test]
-fn behind_a_damaged_table_a_strict_miss_is_the_first_damage_each_time() {
+fn with_a_damaged_table_a_strict_miss_is_the_first_damage_each_time() {
     let segment = varied(2, 300 << 10);
     let mut bytes = segment.bytes.clone();
     bytes[14] ^= 0x40; // the first tenant's length in the table

@@ -88,7 +88,7 @@ fn long_names_out_of_order_are_damage() {
 
 /// A long ID is found by all of its bytes.
 #[test]
-fn long_names_are_wanted_and_looked_up() {
+fn long_names_are_filtered_and_looked_up() {
     let names = names();
     let messages: Vec<_> = (0_u8..)
         .zip(&names)

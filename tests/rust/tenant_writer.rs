@@ -144,7 +144,7 @@ fn a_refused_record_leaves_the_others_as_they_were() {
 }
 
 #[test]
-fn what_a_record_is_found_by_is_told_while_it_is_known() {
+fn an_identifier_is_returned_while_it_is_known() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("told.tenant");
     let mut writer = create(&tenant::FORMAT, &path, &options(2, 1 << 20)).unwrap();

@@ -92,7 +92,7 @@ fn the_first_times() {
 }
 
 #[test]
-fn a_node_is_no_hardware_address() {
+fn a_node_is_not_a_hardware_address() {
     let mut nodes = Vec::new();
     for _ in 0..64 {
         let generator = Generator::default();
@@ -142,7 +142,7 @@ fn the_present_is_that_of_the_clock() {
 }
 
 #[test]
-fn behind_a_later_uuid_it_is_one_tick_on() {
+fn after_a_later_uuid_it_is_one_tick_on() {
     let max = u64::try_from(MAX_TICKS).unwrap();
     let far = max - 5;
     let generator = Generator::default();

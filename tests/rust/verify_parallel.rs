@@ -126,7 +126,7 @@ fn a_file_without_parts_is_verified_by_the_calling_thread() {
 }
 
 #[test]
-fn what_parts_cannot_tell_one_walk_tells() {
+fn where_parts_are_refused_one_walk_reports() {
     let read = Arc::new(AtomicBool::new(false));
     let seen = read.clone();
     let source = watched(&segments::overlapping(1 << 20), move |_| {
@@ -141,7 +141,7 @@ fn what_parts_cannot_tell_one_walk_tells() {
 }
 
 #[test]
-fn progress_is_told_by_the_caller_up_to_the_end() {
+fn progress_is_reported_by_the_caller_up_to_the_end() {
     for (bytes, options) in files() {
         let source: Arc<dyn Source> = Arc::new(Windowed(bytes));
         let mut last = 0;
@@ -157,7 +157,7 @@ fn progress_is_told_by_the_caller_up_to_the_end() {
 }
 
 #[test]
-fn whoever_wants_it_no_more_ends_it() {
+fn an_interrupt_ends_it() {
     for (bytes, options) in files() {
         // Threads that continue until they are stopped.
         let source = watched(&bytes, |_| {
@@ -199,7 +199,7 @@ fn what_cannot_be_read_is_an_error() {
 
 /// If several parts cannot be read, the error is that of the first part in the file, whichever thread fails first.
 #[test]
-fn the_first_failure_in_the_file_is_told() {
+fn the_first_failure_in_the_file_is_reported() {
     let (bytes, options) = files().pop().unwrap();
     for is_last_first in [false, true] {
         // Both threads have come to their part before one of them fails.

@@ -246,7 +246,7 @@ fn other_damage_at_the_end_and_a_wrong_key_are_never_written_over() {
 }
 
 #[test]
-fn a_torn_tail_that_holds_a_record_is_never_written_over() {
+fn a_torn_tail_that_contains_a_record_is_never_overwritten() {
     let sound = segment(&Key::DEFAULT, &[("a", "1"), ("b", "2"), ("c", "3")]);
     // The second record claims to end where the third does, so its body is not searched.
     let mut bytes = sound.clone();
@@ -266,7 +266,7 @@ fn a_torn_tail_that_holds_a_record_is_never_written_over() {
 }
 
 #[test]
-fn damage_with_good_records_behind_it_does_not_hinder_appending() {
+fn damage_followed_by_good_records_does_not_prevent_appending() {
     let (_folder, path) = folder();
     let mut bytes = segment(&Key::DEFAULT, &[("a", "1"), ("b", "2")]);
     bytes[22] ^= 1;
