@@ -1,8 +1,9 @@
-//! What becomes of the bytes behind a sound table of contents of version 2: good blocks take theirs first, then the numbers of
-//! tenants, then the ranges of failed entries, those of earlier entries first; the rest is unreferenced.
+//! Assigns the bytes after a sound table of contents of version 2. Good blocks take theirs first, then the numbers
+//! of tenants, then the ranges of failed entries in the order of the table. The rest is unreferenced.
 //!
-//! Ranges are laid in file order as soon as nothing that is still to come can change them. Where the entries lie one behind
-//! the other, as every writer lays them, that is soon; of others everything behind the first gap waits for the last entry.
+//! Ranges are committed in file order as soon as nothing still to come can change them. If entries name adjacent
+//! blocks, as every writer's do, that is soon. Otherwise everything after the first gap is pending until the last
+//! entry.
 
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
@@ -10,35 +11,35 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::ledger::{Cause, Kind, whole_kind};
 
-/// What a range comes from, for whoever has to explain it.
+/// Where a range comes from, to explain it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Origin {
     /// The entry at this offset failed.
     Entry(u64),
     /// A number of tenants, which should be this.
     Tenants(u64),
-    /// Nothing accounts for it.
+    /// No entry or number accounts for it.
     None,
 }
 
-/// The range of a number of tenants, or of entries that failed: such as stand one behind the other in the table, fail for the
-/// same cause, and name ranges that touch are kept as one, unless only the last of them is a torn tail (5).
+/// The range of a number of tenants, or of failed entries. Failed entries that are adjacent in the table, have the
+/// same cause and name touching ranges share one claim, unless only the last of them is a torn tail (rule 5).
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Claim {
-    /// Where the range begins, and where it ends.
+    /// Where the range begins and ends.
     pub(super) start: u64,
     pub(super) end: u64,
     pub(super) cause: Option<Cause>,
     pub(super) origin: Origin,
-    /// Failed entries: the end of the last one in the table, and how many they are.
+    /// For failed entries: the end of the last one in the table, and their number.
     pub(super) toc_end: u64,
     pub(super) entries: u64,
-    /// What was left for it so far.
+    /// What it has received so far.
     pub(super) left: Vec<(u64, u64)>,
 }
 
 impl Claim {
-    /// The claim to the range from `start` to `end`, of entries that end at `toc_end`.
+    /// The claim of entries that end at `toc_end` to the range from `start` to `end`.
     const fn new(
         start: u64,
         end: u64,
@@ -58,7 +59,7 @@ impl Claim {
         }
     }
 
-    /// Whether everything was left for it.
+    /// Whether it has received the whole range.
     fn is_whole(&self) -> bool {
         self.left == [(self.start, self.end)]
     }
@@ -70,30 +71,30 @@ impl Claim {
         }
     }
 
-    /// Whether anything of this range was left.
+    /// Whether it received any of this range.
     pub(super) fn has_left(&self, start: u64, end: u64) -> bool {
         let behind = self.left.partition_point(|left| left.1 <= start);
         self.left.get(behind).is_some_and(|left| left.0 < end)
     }
 }
 
-/// Numbers of tenants before failed entries, each in the order of the table.
+/// Numbers of tenants rank before failed entries, each in the order of the table.
 type Rank = (bool, u64);
 
-/// The bytes behind the number of partitions.
+/// The bytes after the number of partitions.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Claims {
     /// The end of the file.
     #[serde(skip)]
     len: u64,
-    /// Up to where ranges are laid.
+    /// The end of the committed ranges.
     at: u64,
-    /// Good blocks that are not laid yet.
+    /// Good blocks that are pending.
     blocks: VecDeque<(u64, u64)>,
-    /// By where what is not laid of them begins.
+    /// Pending claims, by where the uncommitted rest of each begins.
     #[serde(serialize_with = "to_list", deserialize_with = "of_list")]
     claims: BTreeMap<(u64, Rank), Claim>,
-    /// The claim that came last, if another can still become one with it.
+    /// The last claim, if the next one may still join it.
     last: Option<(u64, Rank)>,
 }
 
@@ -121,22 +122,23 @@ impl Claims {
         }
     }
 
-    /// These, once they have been saved, of a file of `len` bytes.
+    /// Restores a saved value, for a file of `len` bytes.
     pub(super) fn restore(self, len: u64) -> Self {
         Self { len, ..self }
     }
 
-    /// Up to where ranges are laid: no block that is found later begins before it.
+    /// The end of the committed ranges. No block that is found later begins before it.
     pub(super) const fn at(&self) -> u64 {
         self.at
     }
 
-    /// A good block, behind all others.
+    /// Adds a good block, which is after all others.
     pub(super) fn block(&mut self, start: u64, end: u64) {
         self.blocks.push_back((start, end));
     }
 
-    /// The number of tenants at `at`, of the partition whose first entry is at `toc_at`; `expected` is what the table says.
+    /// Adds the number of tenants at `at`, of the partition whose first entry is at `toc_at`. `expected` is the
+    /// table's number.
     pub(super) fn tenants(&mut self, at: u64, toc_at: u64, expected: u64, cause: Option<Cause>) {
         let end = (at + super::front::COUNT_BYTES).min(self.len);
         let claim = Claim::new(at, end, cause, Origin::Tenants(expected), toc_at, 0);
@@ -145,7 +147,7 @@ impl Claims {
         }
     }
 
-    /// The range of a failed entry, which stands from `toc_at` to `toc_end` in the table.
+    /// Adds the range of a failed entry, which is at `toc_at` to `toc_end` in the table.
     pub(super) fn failed(&mut self, start: u64, end: u64, cause: Cause, toc_at: u64, toc_end: u64) {
         if let Some(last) = self.last.and_then(|key| self.claims.get_mut(&key))
             && (last.end, last.cause, last.toc_end) == (start, Some(cause), toc_at)
@@ -163,13 +165,13 @@ impl Claims {
         self.claims.insert(key, claim);
     }
 
-    /// How many blocks and claims are not laid yet.
+    /// How many blocks and claims are pending.
     pub(super) fn pending(&self) -> usize {
         self.blocks.len() + self.claims.len()
     }
 
-    /// Claims the rest of the file as one range that the search did not come to, of so many `entries` from the one at `toc_at`
-    /// on. False if no byte is left.
+    /// Claims the rest of the file as one range that the search did not reach, for this many `entries` from the
+    /// one at `toc_at` on. Returns false if no byte is left.
     pub(super) fn give_up(&mut self, toc_at: u64, entries: u64) -> bool {
         let (cause, origin) = (Some(Cause::SearchLimit), Origin::Entry(toc_at));
         let claim = Claim::new(self.at, self.len, cause, origin, toc_at, entries);
@@ -180,8 +182,9 @@ impl Claims {
         is_any
     }
 
-    /// Lays everything up to `until`, in front of which nothing can come any more, and blocks directly behind: of each range where
-    /// it ends, what it is, why, and where from. Gives the failed entries that lost bytes to others and are done with.
+    /// Commits everything up to `until`, before which nothing more can come, and the blocks directly after it.
+    /// Passes to the callback, for each range, its end, kind, cause and origin. Returns the failed entries that
+    /// are done and lost bytes to others.
     pub(super) fn lay(
         &mut self,
         until: u64,
@@ -209,7 +212,7 @@ impl Claims {
         clipped
     }
 
-    /// Lays a stretch that no good block takes.
+    /// Commits a range that no good block takes.
     fn lay_gap(&mut self, end: u64, out: &mut impl FnMut(u64, Kind, Option<Cause>, Origin)) {
         let mut behind = self.claims.split_off(&(end, (false, 0)));
         let mut here: Vec<_> = std::mem::take(&mut self.claims).into_iter().collect();
@@ -230,7 +233,7 @@ impl Claims {
             }
             let top = active.peek().map(|top| top.0);
             let mut piece_end = top.map_or(end, |(_, place)| ends(place).min(end));
-            // What begins meanwhile cuts it short only if it goes before.
+            // A claim that begins meanwhile takes over only if it ranks higher.
             while let Some(((start, rank), _)) = here.get(coming)
                 && *start < piece_end
             {
@@ -256,7 +259,7 @@ impl Claims {
         self.claims.extend(here);
     }
 
-    /// Removes the claims up to where ranges are laid, and moves those that reach farther.
+    /// Removes the claims before the committed end, and moves those that extend past it.
     fn retire(&mut self, clipped: &mut Vec<Claim>) {
         while let Some(entry) = self.claims.first_entry()
             && entry.key().0 < self.at
@@ -271,7 +274,7 @@ impl Claims {
     }
 }
 
-/// What a range with this cause is; without one it is sound.
+/// The kind of a range with this cause. Without a cause it is sound.
 pub(super) fn kind(cause: Option<Cause>, at_end: bool) -> Kind {
     cause.map_or(Kind::Header, |cause| whole_kind(cause, at_end))
 }

@@ -1,4 +1,4 @@
-//! Which partitions and tenants a segment has, from its table of contents where that is to be believed.
+//! The partitions and tenants of a segment, from its table of contents if that can be trusted.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,11 +22,11 @@ pub struct Block {
     pub partition: u32,
     /// The tenant's ID.
     pub tenant: Vec<u8>,
-    /// How many messages there are.
+    /// The number of messages.
     pub messages: u32,
 }
 
-/// What a segment has, without its messages.
+/// The content of a segment, without its messages.
 #[derive(Clone, Debug)]
 pub struct Contents {
     blocks: Vec<Block>,
@@ -35,11 +35,11 @@ pub struct Contents {
 }
 
 impl Contents {
-    /// Reads the table of contents, and in version 1, whose table names no tenants, the headers of the blocks. Where the table is
-    /// damaged the whole file is walked.
+    /// Reads the table of contents, and in version 1, whose table names no tenants, the headers of the blocks. If
+    /// the table is damaged, walks the whole file.
     ///
     /// # Errors
-    /// [`Error::Damage`](crate::Error::Damage) where the file had to be walked and `options` are strict;
+    /// [`Error::Damage`](crate::Error::Damage) if the file had to be walked and `options` are strict.
     /// [`Error::Io`](crate::Error::Io), [`Error::Interrupted`](crate::Error::Interrupted).
     pub fn read(source: Arc<dyn Source>, options: &Options) -> Result<Self> {
         let front = Arc::new(Front::read(&*source, options)?);
@@ -60,7 +60,8 @@ impl Contents {
         })
     }
 
-    /// From the blocks themselves; `direct`: those of version 1 that are where the table of contents says, or else all.
+    /// Collects the blocks by a walk. `direct`: only the blocks of version 1 that are where the table of contents
+    /// says.
     fn walk(
         source: Arc<dyn Source>,
         options: &Options,
@@ -75,7 +76,7 @@ impl Contents {
             let step = walk.step()?;
             let scan = walk.scan();
             if direct && !scan.is_pruned() {
-                // It has begun anew, through the whole file.
+                // The walk has begun again, through the whole file.
                 blocks.clear();
                 partitions.clear();
                 direct = false;
@@ -103,13 +104,13 @@ impl Contents {
         &self.blocks
     }
 
-    /// The partitions' IDs, ascending; in version 1 also those without tenants.
+    /// The partitions' IDs, ascending. In version 1 also of partitions without tenants.
     #[must_use]
     pub fn partitions(&self) -> &[u32] {
         &self.partitions
     }
 
-    /// The tenants' IDs of all partitions, ascending, each once.
+    /// The tenants' IDs of all partitions, ascending and distinct.
     #[must_use]
     pub fn tenants(&self) -> Vec<&[u8]> {
         let tenants: BTreeSet<_> = self
@@ -120,14 +121,14 @@ impl Contents {
         tenants.into_iter().collect()
     }
 
-    /// Whether a checksum proves that there are these blocks and no others.
+    /// Whether a checksum proves that these are all blocks.
     #[must_use]
     pub const fn is_proven(&self) -> bool {
         self.proven
     }
 }
 
-/// Every block that reading keeps, whatever is damaged, in the order of the file; also those without messages.
+/// All blocks that reading keeps, despite any damage, in the order of the file. Includes blocks without messages.
 ///
 /// # Errors
 /// [`Error::Io`](crate::Error::Io), [`Error::Interrupted`](crate::Error::Interrupted).
@@ -138,7 +139,7 @@ pub fn blocks(source: Arc<dyn Source>, options: &Options) -> Result<Vec<Block>> 
     Ok(std::mem::take(&mut contents.blocks))
 }
 
-/// The block of this tenant of which an entry says, or has to say, this.
+/// The tenant's block that an entry describes.
 fn block(source: &dyn Source, tenant: &Name, entry: &TocEntry) -> Result<Block> {
     let tenant = match tenant.bytes() {
         Some(bytes) => bytes.to_vec(),

@@ -1,4 +1,4 @@
-//! What a strict error says of damage: what should have been there, and what was.
+//! What a strict error says about damage: the expected and the actual values.
 
 use super::claims::Origin;
 use super::front::{Front, u32_at};
@@ -11,10 +11,10 @@ use crate::ledger::{Cause, Span};
 use crate::source::Window;
 use crate::text::escape;
 
-/// How much of a tenant ID an error shows, in characters.
+/// How many characters of a tenant ID an error shows.
 const SHOWN_CHARACTERS: usize = 60;
 
-/// The damage that this range of the ledger is.
+/// The damage of this range of the ledger.
 pub(super) fn explain(input: &Input, span: &Span, origin: Origin) -> Result<Damage> {
     let cause = span.cause.unwrap_or(Cause::Unreferenced);
     let finding = match origin {
@@ -39,7 +39,7 @@ pub(super) fn explain(input: &Input, span: &Span, origin: Origin) -> Result<Dama
     Ok(damage(input, span.start, finding))
 }
 
-/// The damage that keeps an entry's messages from being given out.
+/// The damage that prevents returning an entry's messages.
 pub(super) fn explain_entry(input: &Input, entry: &Entry, fault: Fault) -> Damage {
     let offset = match fault {
         Fault::Disagrees | Fault::Offset { .. } => entry.at,
@@ -99,7 +99,7 @@ fn front_finding(input: &Input, span: &Span, cause: Cause) -> Result<Finding> {
         ),
         (6, _) if front.ends_behind_nothing() => Finding::words(
             cause,
-            "the number of partitions behind the table of contents",
+            "the number of partitions after the table of contents",
             "the end of the file",
         ),
         (6, _) => number("the number of entries", front.entries, front.stated.into()),
@@ -113,7 +113,7 @@ fn front_finding(input: &Input, span: &Span, cause: Cause) -> Result<Finding> {
     })
 }
 
-/// Why the entry at `at` failed, or what is wrong with it.
+/// Why the entry at `at` failed or is marked.
 fn entry_at(input: &Input, at: u64, cause: Cause) -> Result<Finding> {
     let Some(entry) = input.entries(at, 1).next(&*input.source)? else {
         return Err(input.changed());
@@ -141,14 +141,14 @@ fn entry_finding(front: &Front, entry: &Entry, fault: Fault) -> Finding {
         ),
         Fault::Lengths => (
             format!("counts and lengths that fit in {label}"),
-            "a count or length that leads beyond it".into(),
+            "a count or length that leads past its end".into(),
         ),
         Fault::Cut { left } => (
             format!("4 bytes for the number of tenants of {label}"),
             left_in_file(left),
         ),
         Fault::Count => (
-            format!("as many messages as {label} states, and nothing behind them"),
+            format!("as many messages as {label} states, and nothing after them"),
             format!("a block of {length} bytes that has more or fewer"),
         ),
         Fault::Checksum { stored, computed } => {
@@ -160,7 +160,7 @@ fn entry_finding(front: &Front, entry: &Entry, fault: Fault) -> Finding {
         Fault::Unsearched => return search_limit(),
         Fault::Disagrees => (
             format!("what the table of contents says: {label} at offset {offset}, {length} bytes"),
-            "something else there".into(),
+            "something else at that offset".into(),
         ),
     };
     Finding::words(fault.cause(), expected, actual)

@@ -1,4 +1,5 @@
-//! The front of a file: magic, version, table of contents and number of partitions, read once when the file is opened.
+//! The front of a file: magic, version, table of contents and number of partitions. Read once when the file is
+//! opened.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -15,12 +16,12 @@ use crate::limits::LIMITS;
 use crate::saturating::saturating_usize;
 use crate::source::Source;
 
-/// The number of partitions, and of tenants in front of a partition's first block.
+/// The length of the number of partitions, and of the number of tenants before a partition's first block.
 pub(super) const COUNT_BYTES: u64 = 4;
-/// How many entries are read between two looks at whether to stop.
+/// How many entries are read between two polls of the interrupt.
 const POLL_ENTRIES: u64 = 4096;
 
-/// What the front of a file says, and how far it is to be believed.
+/// The fields of the front, and how far they can be trusted.
 #[derive(Debug, Default)]
 pub(super) struct Front {
     /// The length of the file.
@@ -31,42 +32,42 @@ pub(super) struct Front {
     pub(super) stated_version: u16,
     /// The magic in the file.
     pub(super) magic: u32,
-    /// The number of entries that the file states.
+    /// The number of entries in the file.
     pub(super) stated: u32,
-    /// How many entries are read: version 1 those of the number that is believed, version 2 those that fit.
+    /// How many entries are read. Version 1: by the number that is used. Version 2: those that fit.
     pub(super) entries: u64,
-    /// Where the number of partitions stands; `None` where the table does not fit.
+    /// Where the number of partitions is. `None` if the table does not fit.
     pub(super) toc_end: Option<u64>,
-    /// Version 2: the CRC-32 behind the entries, and that of the bytes in front of it.
+    /// Version 2: the stored CRC-32, and the computed one of the bytes before it.
     pub(super) stored_crc: u32,
     pub(super) computed_crc: u32,
-    /// What the whole file, or everything in front of the first good block, is because of the front; `None` if it can be read.
+    /// The cause of the whole file, or of everything before the first good block, if the front is damaged.
     pub(super) broken: Option<Cause>,
     /// Whether nothing in the file can be read.
     pub(super) refused: bool,
-    /// How many partitions the entries name: one is a run of entries with its ID.
+    /// How many partitions the entries name: adjacent entries with the same ID are one.
     pub(super) partitions: u64,
-    /// The number of partitions that stands in the file.
+    /// The number of partitions in the file.
     pub(super) partitions_found: Option<u32>,
-    /// Where the last entry stands whose block does not begin behind the one of the entry before it. From there on the blocks
-    /// that the entries name lie one behind the other.
+    /// The last entry whose block does not begin after the one of the entry before it. From there on the entries
+    /// name blocks in file order.
     pub(super) disorder: Option<u64>,
     /// Whether (partition, tenant) ascend from entry to entry (version 1: partition).
     pub(super) ascending: bool,
-    /// The last entry whose block (version 1: partition) begins in front of the end of the file.
+    /// The last entry whose block (version 1: partition) begins before the end of the file.
     pub(super) last_within: Option<u64>,
     /// The bytes through the last entry, if they are few enough.
     pub(super) kept: Arc<[u8]>,
 }
 
 impl Front {
-    /// Reads the front. Of a table of contents larger than what is kept each entry is read once here, and once by the walk.
+    /// Reads the front. Each entry of a table that is too large to keep is read once here, and once by the walk.
     pub(super) fn read(source: &dyn Source, options: &Options) -> Result<Self> {
         Self::read_up_to(source, options, u64::MAX)
     }
 
-    /// Reads the front, but of a table of contents of version 2 that reaches beyond `limit` no more than that: it then passes for
-    /// one that does not fit.
+    /// Reads the front, but no more than `limit` bytes of a table of version 2. A longer table is treated as one
+    /// that does not fit.
     pub(super) fn read_up_to(source: &dyn Source, options: &Options, limit: u64) -> Result<Self> {
         let mut front = Self {
             len: source.len(),
@@ -111,7 +112,8 @@ impl Front {
         Ok(Some(mended).filter(Self::is_sound))
     }
 
-    /// The number of entries of version 1 is believed if what stands where it leads agrees, or else what other numbers agree on.
+    /// Version 1: the number of entries is used if the data it leads to agrees, else the number that other fields
+    /// agree on.
     fn read_v1(&mut self, source: &dyn Source, options: &Options) -> Result<()> {
         let first_offset = match source.len() >= TOC_START + V1_ENTRY_BYTES {
             true => Some(u64_at(source, TOC_START + 4)?),
@@ -157,12 +159,12 @@ impl Front {
         Ok(())
     }
 
-    /// The table of contents of version 2 is sound if the magic is right, it fits, and its CRC-32 is right.
+    /// Version 2: the table of contents is sound if the magic matches, it fits, and its CRC-32 matches.
     fn read_v2(&mut self, source: &dyn Source, options: &Options, limit: u64) -> Result<()> {
         self.refused = false;
         let mut kept = Vec::new();
         file_header(&mut kept, self.version, self.stated);
-        // The magic as it is in the file, which need not be the right one.
+        // The magic as it is in the file, right or wrong.
         kept.splice(..4, self.magic.to_be_bytes());
         let mut crc = crc32fast::Hasher::new();
         crc.update(&kept);
@@ -203,7 +205,7 @@ impl Front {
         Ok(())
     }
 
-    /// What an entry adds to what is known of all of them.
+    /// Updates what is known of all entries by one entry.
     fn note_entry(
         &mut self,
         source: &dyn Source,
@@ -228,7 +230,7 @@ impl Front {
         Ok(())
     }
 
-    /// Whether the table of version 2 is sound, of which as many entries as are there end at `end`, with this CRC-32.
+    /// Version 2: finishes the table, whose entries end at `end` and have this CRC-32.
     fn end_v2(&mut self, source: &dyn Source, end: u64, crc: u32) -> Result<()> {
         let is_all = self.entries == u64::from(self.stated);
         let stored = if is_all {
@@ -253,7 +255,7 @@ impl Front {
         Ok(())
     }
 
-    /// The u32 at `at`; `None` where the file ends before.
+    /// The u32 at `at`. `None` if the file ends before it.
     fn count_at(&self, source: &dyn Source, at: u64) -> Result<Option<u32>> {
         if self.len.saturating_sub(at) < COUNT_BYTES {
             return Ok(None);
@@ -277,7 +279,7 @@ impl Front {
         )
     }
 
-    /// Whether the table of contents can be believed, as far as a file of this version can show that.
+    /// Whether the table of contents can be trusted, as far as this version allows.
     pub(super) const fn is_sound(&self) -> bool {
         self.broken.is_none()
     }
@@ -296,7 +298,7 @@ impl Front {
         (self.first_block()..self.len).contains(&at)
     }
 
-    /// Where the ranges end that only the whole walk can show: behind the number of partitions.
+    /// The end of the ranges that only a whole walk can decide: after the number of partitions.
     pub(super) fn end(&self) -> u64 {
         match self.toc_end {
             Some(end) if self.is_sound() => (end + COUNT_BYTES).min(self.len),
@@ -304,7 +306,7 @@ impl Front {
         }
     }
 
-    /// What the number of partitions is.
+    /// The kind and cause of the number of partitions.
     pub(super) fn partitions_verdict(&self) -> (Kind, Option<Cause>) {
         match self.partitions_found {
             Some(found) if u64::from(found) == self.partitions => (Kind::Header, None),
@@ -316,14 +318,14 @@ impl Front {
         }
     }
 
-    /// Whether the file ends behind the table of contents, and that names nothing that could show it.
+    /// Whether the file ends after the table of contents, and no entry shows that.
     pub(super) fn ends_behind_nothing(&self) -> bool {
         self.entries == 0 && self.toc_end == Some(self.len)
     }
 }
 
 impl Entry {
-    /// What it says, but for the tenant ID itself.
+    /// Its fields, without the tenant ID itself.
     pub(super) fn fields(&self) -> TocEntry {
         TocEntry {
             partition: self.partition,
@@ -349,7 +351,7 @@ fn u64_at(source: &dyn Source, at: u64) -> Result<u64> {
     Ok(u64::from_be_bytes(bytes))
 }
 
-/// Hashes a tenant ID that is too long to be kept.
+/// Hashes a tenant ID that is too long to keep.
 fn hash_run(
     source: &dyn Source,
     options: &Options,

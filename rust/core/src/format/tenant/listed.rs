@@ -1,4 +1,5 @@
-//! The scan of version 2 by a sound table of contents: every byte is what the table makes of it (rule 22). It alone is read in parts.
+//! The scan of version 2 with a sound table of contents, which decides about every byte (rule 22). Only this scan
+//! is read in parts.
 
 use serde::{Deserialize, Serialize};
 
@@ -19,14 +20,14 @@ use crate::limits::LIMITS;
 
 /// The CRC-32 of the table of contents.
 const CRC_BYTES: u64 = 4;
-/// How many entries are passed over between two looks at whether to stop.
+/// How many entries are skipped between two polls of the interrupt.
 const POLL_ENTRIES: u64 = 1 << 12;
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Listed {
     pub(super) search: BlockSearch,
     pub(super) claims: Claims,
-    /// The part that this scan is of, and how far it is.
+    /// The part of this scan, and its progress.
     pub(super) progress: Option<Progress>,
 }
 
@@ -50,7 +51,7 @@ impl Listed {
         };
         if on.place.is_limited {
             if self.progress.is_some() {
-                // Whether it is for the whole walk, other parts decide.
+                // Other parts decide whether the whole walk's budget is exhausted.
                 return Err(exhausted(on.input.source.path()));
             }
             if !matches!(verdict, Verdict::Good(_)) {
@@ -66,7 +67,7 @@ impl Listed {
         Ok(Advance::On)
     }
 
-    /// Goes on behind the entry that came next. Gives the partition of the entry in front of it.
+    /// Advances past the current entry. Returns the partition of the entry before it.
     fn pass(&mut self, on: &mut Reading) -> Option<u32> {
         let before = on.place.table.before;
         if let (Some((at, left)), Some(progress)) = (on.place.table.pass(), &mut self.progress) {
@@ -75,7 +76,7 @@ impl Listed {
         before
     }
 
-    /// Takes in the good block of an entry.
+    /// Commits the good block of an entry.
     fn keep(&mut self, on: &mut Reading, entry: &Entry, good: Good) -> Result<()> {
         let before = self.pass(on);
         self.lay_tenants(on, entry, before, good.at)?;
@@ -89,7 +90,7 @@ impl Listed {
         self.search.keep(on, entry, good)
     }
 
-    /// Takes in an entry that failed: its range, or the entry itself, is damaged.
+    /// Handles a failed entry: its range, or the entry itself, is damaged.
     fn fail(&mut self, on: &mut Reading, entry: &Entry, fault: Fault) -> Result<()> {
         let before = self.pass(on);
         self.lay_tenants(on, entry, before, entry.offset)?;
@@ -103,21 +104,22 @@ impl Listed {
         on.ranges.mark(entry.at, entry.end, cause)
     }
 
-    /// The search ended. The bytes that are left become one range. If none are left, the entries not looked at are damage.
+    /// Ends the search. The bytes that are left become one range. If none are left, the remaining entries are
+    /// marked.
     fn give_up(&mut self, on: &mut Reading) -> Result<Advance> {
         let (at, left) = on.place.table.place();
         if !self.claims.give_up(at, left) {
-            // What is called the end of the table of contents has its CRC-32 before it.
+            // The end of the table of contents includes its CRC-32.
             let end = on.input.front.toc_end.or_bug("the end of a sound table")? - CRC_BYTES;
             on.ranges.mark(at, end, Cause::SearchLimit)?;
         }
-        // Reading that goes on to find the first damage does not give up again.
+        // A walk that continues to find the first damage must not end its search again.
         on.place.table.end();
         self.lay(on, on.input.front.len)?;
         Ok(Advance::End)
     }
 
-    /// Lays what nothing behind this entry can change.
+    /// Commits what no later entry can change.
     fn lay_certain(&mut self, on: &mut Reading, entry: &Entry) -> Result<()> {
         let disorder = on.input.front.disorder;
         let in_order = disorder.is_none_or(|last| entry.at >= last);
@@ -129,7 +131,7 @@ impl Listed {
             return Ok(());
         };
         match (in_order, is_crowded) {
-            // Later searches start at `Claims::at`: a block in the bytes that are laid here is not found.
+            // Later searches start at `Claims::at`, so a block in the bytes committed here is never found.
             (true, true) => self.lay(on, next),
             (true, false) => self.lay(on, next.min(on.place.end.unwrap_or(0))),
             (false, true) => {
@@ -140,7 +142,7 @@ impl Listed {
         }
     }
 
-    /// Lays what is certain, and marks the entries that lost all of their ranges.
+    /// Commits what is certain, and marks the entries that lost all of their ranges.
     fn lay(&mut self, on: &mut Reading, until: u64) -> Result<()> {
         let ranges = &mut on.ranges;
         let until = until.min(on.input.front.len);
@@ -150,7 +152,7 @@ impl Listed {
         clipped.iter().try_for_each(|claim| mark_lost(on, claim))
     }
 
-    /// The number of tenants in front of a partition's first block, which stands at `first`.
+    /// Adds the number of tenants before a partition's first block, which is at `first`.
     fn lay_tenants(
         &mut self,
         on: &mut Reading,
@@ -180,13 +182,13 @@ impl Listed {
         Ok(())
     }
 
-    /// Whether all that is known of the data is laid, up to the end of the last good block.
+    /// Whether everything known of the data is committed, up to the end of the last good block.
     fn is_between(&self, on: &Reading) -> bool {
         self.claims.pending() == 0 && on.place.end == Some(on.ranges.at())
     }
 
-    /// Goes on behind entries that are not wanted, of a part that is to be read no further than need be: up to the next one that is,
-    /// or to the part's end, if the block in front of that stands. There the walk is as if it had begun.
+    /// Skips entries that do not match, in a part with pruning: to the next one that does, or to the end of the
+    /// part, if the block before that is good in place. The walk continues there as if it had begun there.
     fn hop(&mut self, on: &mut Reading) -> Result<()> {
         let Some(progress) = self.progress.filter(|_| on.input.options.prune) else {
             return Ok(());
@@ -200,17 +202,18 @@ impl Listed {
         }
         let (last, hopped) = self.last_unwanted(on, &progress, &first)?;
         if let Some(progress) = &mut self.progress {
-            // In front of that there is nothing to hop to.
+            // Before that there is nothing to skip to.
             progress.hopped = hopped;
         }
-        // A single one can as well be read as what it is.
+        // Reading a single block is as cheap as checking it.
         match last.filter(|(entry, _)| entry.at > first.at) {
             Some((entry, left)) => self.hop_to(on, first.at, &entry, left),
             None => Ok(()),
         }
     }
 
-    /// The last of the entries from `first` on that are not wanted, with how many are left behind it, and up to where they were looked at.
+    /// The last entry from `first` on that does not match, how many are left after it, and up to where entries
+    /// were examined.
     fn last_unwanted(
         &self,
         on: &Reading,
@@ -233,7 +236,7 @@ impl Listed {
         Ok((last, looked))
     }
 
-    /// Goes on behind `entry`, if its block stands.
+    /// Continues after `entry`, if its block is good in place.
     fn hop_to(&mut self, on: &mut Reading, first: u64, entry: &Entry, left: u64) -> Result<()> {
         let Some(shape) = part::standing(&on.input, entry)? else {
             return Ok(());
@@ -252,7 +255,7 @@ impl Listed {
         Ok(())
     }
 
-    /// Whether the part ends in front of the next entry: there the next one begins. Then its front does too.
+    /// Whether the part ends before the next entry, where the next part begins. Its front ends there too.
     fn is_behind_part(&mut self, on: &mut Reading) -> Result<bool> {
         let Some(progress) = self.progress else {
             return Ok(false);
@@ -263,7 +266,7 @@ impl Listed {
         };
         if progress.stands {
             if !self.is_between(on) {
-                return Err(self.inseparable(on, "blocks in front of its end overlap"));
+                return Err(self.inseparable(on, "blocks before its end overlap"));
             }
             self.end_part(on, next)?;
             on.ranges.end_stretch(next);
@@ -278,7 +281,7 @@ impl Listed {
             return Err(self.inseparable(
                 on,
                 &format!(
-                    "the block at offset {} checks, but is not in order",
+                    "the block at offset {} is verified, but out of order",
                     entry.offset
                 ),
             ));
@@ -286,8 +289,8 @@ impl Listed {
         Ok(false)
     }
 
-    /// At the end of a part, in front of the entry at `next`: refuses it if the whole walk may have ended a search in it or
-    /// behind it.
+    /// Ends a part before the entry at `next`. Refuses it if the whole walk may have ended a search in it or after
+    /// it.
     fn end_part(&self, on: &Reading, next: u64) -> Result<()> {
         let Some(Progress { start, .. }) = self.progress else {
             return Ok(());
@@ -303,7 +306,7 @@ impl Listed {
     }
 }
 
-/// Marks the entries of a claim of which nothing was left.
+/// Marks the entries of a claim that received nothing.
 fn mark_lost(on: &mut Reading, claim: &Claim) -> Result<()> {
     let (Origin::Entry(toc_at), Some(cause)) = (claim.origin, claim.cause) else {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Which entries of the table of contents are damaged.
+//! The damaged entries of the table of contents.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,9 +6,9 @@ use crate::error::Result;
 use crate::ledger::Cause;
 use crate::ledger::{Note, Notes, Place};
 
-/// Damaged entries, as stretches of the table in bytes. They come in the order of the table, but for those that turn out to
-/// have lost their bytes only when later ones are known: these are in order too, unless the entries are in disorder, of
-/// which no more are waited for than claims are.
+/// Damaged entries, as byte ranges of the table. They come in the order of the table, except for those that turn
+/// out to have lost their bytes only when later ones are known. These are in order too, unless the entries are out
+/// of order; of those no more are pending than claims may be.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Marks {
     in_order: Notes,
@@ -16,7 +16,7 @@ pub(super) struct Marks {
     others: Vec<Note>,
 }
 
-/// Which mark comes next.
+/// The position in the marks.
 #[derive(Debug, Default)]
 pub(super) struct Next {
     in_order: Source,
@@ -24,7 +24,7 @@ pub(super) struct Next {
     other: usize,
 }
 
-/// One of the sequences: how far it was read, and the mark that was read last and not given yet.
+/// One of the sequences: how far it was read, and the last mark that was read and not returned yet.
 #[derive(Debug, Default)]
 struct Source {
     place: Place,
@@ -53,12 +53,12 @@ impl Marks {
         Ok(())
     }
 
-    /// Makes ready to be read: no more are coming.
+    /// Prepares for reading, after the last mark was added.
     pub(super) fn sort(&mut self) {
         self.others.sort_by_key(|note| note.start);
     }
 
-    /// The next one in the order of the table.
+    /// The next mark in the order of the table.
     pub(super) fn next(&self, next: &mut Next) -> Result<Option<Note>> {
         let in_order = next.in_order.look(&self.in_order)?;
         let late = next.late.look(&self.late)?;

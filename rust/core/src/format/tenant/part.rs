@@ -1,8 +1,8 @@
-//! Parts of a segment: stretches of the table of contents, with their blocks.
+//! Parts of a segment: ranges of the table of contents, with their blocks.
 //!
-//! Only of a segment of version 2 with a sound table of contents, whose entries ascend and name blocks one behind the other. So
-//! behind a block that counts where its entry says, nothing in front of it is still to be laid, and the next block is looked
-//! for where it would be.
+//! Only a segment of version 2 with a sound table of contents, whose entries ascend and name adjacent blocks in
+//! order, is split. So after a block that is good where its entry says, nothing before it is pending, and the next
+//! block is looked for where it would be.
 
 use std::sync::Arc;
 
@@ -21,33 +21,34 @@ use crate::error::Result;
 use crate::limits::LIMITS;
 use crate::source::{Source, Window};
 
-/// A part preferably begins behind a block that has at most this share of what is aimed at: it is checked again there.
+/// A part preferably begins after a block of at most this share of the target size, because that block is checked
+/// again.
 const SMALL_SHARE: u64 = 8;
 
-/// A stretch of entries. Entries are told by where they stand in the table, with how many are left from there on.
+/// A range of entries. Each entry is given by its offset in the table, with how many are left from there on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Portion {
     /// The table's CRC-32, so that a part of another file is refused.
     crc: u32,
-    /// The entry in front of it; `None` for the first part.
+    /// The entry before it. `None` for the first part.
     pub(super) before: Option<(u64, u64)>,
-    /// Where its first entry stands.
+    /// The offset of its first entry.
     from: u64,
-    /// Where the entry behind its last one would stand.
+    /// The offset after its last entry.
     until: u64,
 }
 
-/// How far the walk of a part is.
+/// The progress of a walk of a part.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) struct Progress {
     portion: Portion,
     /// The last entry that was passed.
     pub(super) passed: Option<(u64, u64)>,
-    /// Whether its block counts where it says.
+    /// Whether its block is good where the entry says.
     pub(super) stands: bool,
     /// Where its entries and its blocks begin.
     pub(super) start: (u64, u64),
-    /// Entries in front of this have been looked at, whether they are wanted.
+    /// Entries before this were already tested against the filter.
     #[serde(default)]
     pub(super) hopped: u64,
 }
@@ -63,13 +64,13 @@ impl Progress {
         }
     }
 
-    /// An entry was passed; whether its block stands is still to be said.
+    /// Records that an entry was passed. Whether its block is good in place is recorded later.
     pub(super) const fn pass(&mut self, at: u64, left: u64) {
         self.passed = Some((at, left));
         self.stands = false;
     }
 
-    /// Whether the entry at `at` is behind those of the part.
+    /// Whether the entry at `at` is after those of the part.
     pub(super) const fn is_behind(&self, at: u64) -> bool {
         at >= self.portion.until
     }
@@ -80,7 +81,7 @@ impl Progress {
     }
 }
 
-/// Whether the front allows parts.
+/// Whether a file with this front can be split.
 fn is_splittable(front: &Front) -> bool {
     front.version == VERSION_2 && front.leads_directly() && !front_is_damaged(front)
 }
@@ -90,12 +91,12 @@ struct Plan {
     portion: Portion,
     /// Where its blocks begin.
     start: u64,
-    /// How many bytes its blocks and its stretch of the table have.
+    /// The length of its blocks and of its range of the table.
     bytes: u64,
 }
 
 impl Plan {
-    /// How many bytes it would have with this entry, too.
+    /// Its length with this entry added.
     fn bytes_with(&self, entry: &Entry) -> u64 {
         let blocks = entry.block_end().saturating_sub(self.start);
         blocks.saturating_add(entry.end - self.portion.from)
@@ -176,16 +177,16 @@ impl Portion {
     }
 }
 
-/// Where a part begins behind its first entries: behind an entry whose block stands.
+/// Where a part begins after its first entries: after an entry whose block is good in place.
 pub(super) struct Beginning {
     pub(super) entry: Entry,
     pub(super) shape: Shape,
-    /// How many entries are left behind it.
+    /// How many entries are left after it.
     pub(super) left: u64,
 }
 
-/// Where the part begins that has the entry `before` in front of it: behind the first, of that one and its own, whose block
-/// stands. `None` where the part in front goes on through all of it.
+/// Where the part after the entry `before` begins: after the first entry whose block is good in place, of that one
+/// and its own. `None` if the part before covers all of it.
 pub(super) fn beginning(
     input: &Input,
     portion: &Portion,
@@ -203,7 +204,7 @@ pub(super) fn beginning(
     Ok(None)
 }
 
-/// What the block of an entry is, if it checks where the entry says that it is, whatever is in front of it.
+/// The shape of an entry's block, if it is good where the entry says, regardless of the blocks before.
 pub(super) fn standing(input: &Input, entry: &Entry) -> Result<Option<Shape>> {
     if judge::block_place(&input.front, entry, 0).is_err() {
         return Ok(None);

@@ -1,5 +1,5 @@
-//! What a scan reads from, and looking at places where a block or partition might stand, with bounded work: lengths are followed
-//! from field to field, content is passed over, and checksums are computed in pieces.
+//! What a scan reads with, and how it examines places where a block or partition may be, with bounded work:
+//! lengths are followed from field to field, content is skipped, and checksums are computed in pieces.
 
 use std::sync::Arc;
 
@@ -16,37 +16,39 @@ use crate::limits::LIMITS;
 use crate::saturating::saturating_usize;
 use crate::source::{Source, Window};
 
-/// How much is hashed between two looks at whether to stop.
+/// How much is hashed between two polls of the interrupt.
 const PIECE_BYTES: u64 = 1 << 20;
-/// What decoding a field counts as, in bytes: where the next one is near, and where it has to be fetched. Never more than twice the bytes that are passed, so that one block can always be afforded.
+/// What the budget charges for decoding a field, in bytes: if the next one is near, and if it must be fetched. At
+/// most twice the bytes that are skipped, so that one block can always be afforded.
 const NEAR_COST: u64 = 8;
 pub(super) const FAR_COST: u64 = 1024;
-/// Content up to this long leaves the next field near.
+/// After content of at most this length the next field is near.
 pub(super) const NEAR_BYTES: u64 = 4 << 10;
-/// What a window has whose loading did not fail.
+/// What a window has after a successful load.
 pub(super) const LOADED: &str = "as many bytes as were loaded";
-/// How many fields are decoded between two looks at whether to stop.
+/// How many fields are decoded between two polls of the interrupt.
 const POLL_FIELDS: u32 = 1 << 16;
 
-/// What a block at some place decodes to.
+/// The result of decoding a block at some place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Decoded {
     Block(Shape),
-    /// A field, length or content reaches beyond the end.
+    /// A field, length or content extends past the end.
     Beyond,
     /// The budget did not suffice.
     Unaffordable,
 }
 
-/// How far the bytes of a block are known to be those that were checked.
+/// How far the bytes of a block are known to be the ones that were verified.
 #[derive(Debug, Default)]
 pub(super) enum Checks {
-    /// Not at all: they are checked before the first is given out.
+    /// Not at all. They are verified before the first is emitted.
     #[default]
     Unknown,
     /// All of them, in the window.
     Whole,
-    /// Piece by piece: the length of each but the last, their CRC-32s, and the stretch that is in the window and right.
+    /// Piece by piece: the length of each but the last, their CRC-32s, and the range that is in the window and
+    /// verified.
     Pieces {
         size: u64,
         crcs: Vec<u32>,
@@ -54,7 +56,7 @@ pub(super) enum Checks {
     },
 }
 
-/// The CRC-32 of bytes that were read piece by piece, that of each piece, and what they decode to as a block.
+/// The CRC-32 of bytes that were read piece by piece, that of each piece, and the block that they decode to.
 pub(super) struct Hashed {
     pub(super) crc: crc32fast::Hasher,
     pub(super) checks: Checks,
@@ -98,16 +100,16 @@ impl Hashed {
     }
 }
 
-/// What a scan reads from: the file and its front, with the windows that its bytes are looked at in, and what has been spent.
+/// What a scan reads from: the file and its front, with its windows, and the budget spent.
 pub(super) struct Input {
     pub(super) source: Arc<dyn Source>,
     pub(super) options: Options,
     pub(super) front: Arc<Front>,
-    /// The window that rows lie in.
+    /// The window that contains the rows.
     pub(super) data: Window,
     fields: Window,
     pieces: Window,
-    /// Where an entry is sought in a table that is not sound.
+    /// The window for searching entries in a table that is not sound.
     sought: Window,
     /// Bytes hashed, and fields decoded, in vain.
     pub(super) budget: Budget,
@@ -134,7 +136,7 @@ impl Input {
         self.front.from(&self.options, at, left)
     }
 
-    /// A table of these entries. `before` is the partition of the one in front of them.
+    /// A table of these entries. `before` is the partition of the entry before them.
     pub(super) fn table(&self, at: u64, left: u64, before: Option<u32>) -> Table {
         Table {
             entries: self.entries(at, left),
@@ -143,14 +145,14 @@ impl Input {
         }
     }
 
-    /// Whether a block of this length is checked in memory.
+    /// Whether a block of this length is verified in memory.
     pub(super) fn fits_window(&self, len: u64) -> bool {
         len <= LIMITS
             .whole_block_windows
             .saturating_mul(self.options.window_bytes as u64)
     }
 
-    /// The tenant ID of the block at `at`, from the window where it is there.
+    /// The tenant ID of the block at `at`, from the window if it is there.
     pub(super) fn name(&self, at: u64, shape: &Shape) -> Result<Name> {
         let name_at = at + BLOCK_HEADER_BYTES;
         Name::new(name_at, shape.tenant_len, |len| {
@@ -163,7 +165,7 @@ impl Input {
         })
     }
 
-    /// Whether so many bytes may be tried in vain. That they would be is noted.
+    /// Whether this many bytes may be tried in vain. Records the attempt.
     pub(super) fn affords(&mut self, bytes: u64) -> bool {
         self.budget.affords(bytes, self.front.len)
     }
@@ -174,7 +176,7 @@ impl Input {
 
     /// The u32 at `at`, which lies within the source.
     pub(super) fn u32_at(&mut self, at: u64) -> Result<u32> {
-        // Where a block was checked just now, its bytes are at hand.
+        // The bytes of a block that was just verified are in the window.
         if let Some(bytes) = self.data.bytes(&*self.source, at).first_chunk() {
             return Ok(u32::from_be_bytes(*bytes));
         }
@@ -194,13 +196,13 @@ impl Input {
         })
     }
 
-    /// How long the tenant ID is that an entry at `at` states, which lies within the source.
+    /// The length of the tenant ID that an entry at `at` states. The field lies within the source.
     pub(super) fn entry_tenant_len(&mut self, at: u64) -> Result<u32> {
         let (_, tenant_len): (u32, u32) = fields(&self.entry_head(at)?);
         Ok(tenant_len)
     }
 
-    /// What that entry says, with a tenant ID of so many bytes.
+    /// The fields of that entry, with a tenant ID of this length.
     pub(super) fn entry_at(&mut self, at: u64, tenant_len: u32) -> Result<TocEntry> {
         let head = self.entry_head(at)?;
         let tail = if tenant_len <= MOST_TENANT_BYTES {
@@ -235,7 +237,7 @@ impl Input {
         })
     }
 
-    /// The `len` bytes at `at`, of an entry that is sought: whoever goes from place to place reads them once.
+    /// The `len` bytes at `at`, of an entry that is searched for. Going from place to place reads them once.
     fn of_entry(&mut self, at: u64, len: u64) -> Result<&[u8]> {
         let (len, most) = (saturating_usize(len), 4 * LIMITS.tenant_fields_ahead_bytes);
         self.sought.load_wary(&*self.source, at, len, most)?;
@@ -245,7 +247,7 @@ impl Input {
             .or_bug(LOADED)
     }
 
-    /// Decodes the block at `at` up to `end`, spending at most `affordable`. Gives what it decodes to, and what that cost.
+    /// Decodes the block at `at` up to `end`, at a cost of at most `affordable`. Returns the result and the cost.
     pub(super) fn decode(&mut self, at: u64, end: u64, affordable: u64) -> Result<(Decoded, u64)> {
         let (mut decoder, mut cost) = (Decoder::new(), 0_u64);
         while !decoder.is_done() {
@@ -283,7 +285,7 @@ impl Input {
         Hashed::read(&*self.source, &self.options, &mut self.pieces, at, len)
     }
 
-    /// Hashes and decodes the block of `len` bytes at `at`: in the window, which has it if it fits, or else piece by piece.
+    /// Hashes and decodes the block of `len` bytes at `at`: in the window if it fits, else piece by piece.
     pub(super) fn check(
         &mut self,
         partition: u32,
@@ -303,7 +305,7 @@ impl Input {
     }
 }
 
-/// The CRC-32 of the partition's ID and a block's bytes, from that of the bytes.
+/// The CRC-32 of the partition's ID and a block's bytes, computed from that of the bytes.
 pub(super) fn block_crc(partition: u32, bytes: &crc32fast::Hasher) -> u32 {
     let mut crc = crc32fast::Hasher::new();
     crc.update(&partition.to_be_bytes());
@@ -311,7 +313,7 @@ pub(super) fn block_crc(partition: u32, bytes: &crc32fast::Hasher) -> u32 {
     crc.finalize()
 }
 
-/// The same, from the bytes.
+/// The same, computed from the bytes.
 pub(super) fn block_crc_of(partition: u32, bytes: &[u8]) -> u32 {
     let mut crc = crc32fast::Hasher::new();
     crc.update(&partition.to_be_bytes());

@@ -1,5 +1,5 @@
-//! The scan of a sound table of contents that looks only at what is wanted: each entry stands for itself. What is not where its entry
-//! says may be where only a scan through the whole file finds it, so there this one ends.
+//! The scan of a sound table of contents that reads only blocks that match: each entry is taken by itself. It ends
+//! at a block that is not where its entry says, because only a scan through the whole file may find that one.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,22 +15,22 @@ use crate::engine::Advance;
 use crate::error::Result;
 use crate::ledger::Kind;
 
-/// Looks for blocks of version 2, or partitions of version 1.
+/// Searches for blocks of version 2, or partitions of version 1.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Pruned {
     Blocks(BlockSearch),
     Partitions(PartitionSearch),
 }
 
-/// What an advance came to.
+/// The result of an advance.
 pub(super) enum Pruning {
     Advance(Advance),
-    /// The entry does not say where its messages stand.
+    /// The block is not where the entry says.
     Failed(Entry, Fault),
 }
 
 impl Pruned {
-    /// Goes on by an entry. `part` is the partition whose blocks come next then.
+    /// Advances by an entry. Sets `part` to the partition whose blocks come next.
     pub(super) fn advance(&mut self, on: &mut Reading, part: &mut Option<Part>) -> Result<Pruning> {
         let source = &*on.input.source;
         let Some(entry) = on.place.table.entries.peek(source)? else {
@@ -55,12 +55,12 @@ impl Pruned {
         };
         on.ranges.flush();
         if on.is_held() || !on.ranges.spans.is_empty() {
-            return Ok(Pruning::Advance(Advance::Full)); // what is good goes first
+            return Ok(Pruning::Advance(Advance::Full)); // good messages are emitted first
         }
         Ok(Pruning::Failed(entry, fault))
     }
 
-    /// Takes in what the entry names.
+    /// Commits what the entry names.
     fn find(
         &mut self,
         on: &mut Reading,

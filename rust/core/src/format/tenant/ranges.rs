@@ -1,4 +1,5 @@
-//! The ranges of a walk: those of the data in file order, and those of the front when the walk has shown what they are.
+//! The ranges of a walk: those of the data in file order, and those of the front after the walk has decided what
+//! they are.
 
 use std::mem;
 
@@ -12,21 +13,21 @@ use super::{MAGIC, VERSION_1};
 use crate::error::Result;
 use crate::ledger::{Cause, Kind, Span, Tiling, lay_last};
 
-/// What entries are marked with that were not followed: no damaged entry is.
+/// Marks entries that were not followed. No damaged entry has this cause.
 const NOT_FOLLOWED: Cause = Cause::Unreferenced;
 
 /// The ranges found so far.
 #[derive(Debug)]
 pub(super) struct Ranges {
-    /// Those of the latest step.
+    /// The ranges of the latest step.
     pub(super) spans: Vec<Span>,
     tiling: Tiling,
     state: Saved,
-    /// Entries that are damaged.
+    /// The damaged entries.
     marks: Marks,
-    /// The ranges of the front that are being given.
+    /// The ranges of the front that are being emitted.
     front: FrontRanges,
-    /// What the range is that ends where the data begins.
+    /// The kind and cause of the range that ends where the data begins.
     front_last: (Kind, Option<Cause>),
     front_end: u64,
 }
@@ -34,28 +35,28 @@ pub(super) struct Ranges {
 /// What is known between two steps.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Saved {
-    /// Up to where the data's ranges are known.
+    /// The end of the data's known ranges.
     at: u64,
     held: Option<Span>,
     /// Whether the data's first range is known.
     begun: bool,
-    /// The data's first range, if it and the front's last are one.
+    /// The data's first range, if it joins the front's last one.
     joint: Option<Span>,
     /// The first damage among the data's ranges.
     first: Option<(Span, Origin)>,
-    /// Once all ranges of the data have been given: up to where those of the front have.
+    /// Once all ranges of the data were emitted: up to where those of the front were.
     front_at: Option<u64>,
-    /// In front of this no range of the data is given but damage.
+    /// Before this, only damaged ranges of the data are emitted.
     #[serde(default)]
     given_until: u64,
     /// Whether an entry is marked because it is damaged.
     #[serde(default)]
     marked: bool,
-    /// A part: the stretch of the table that its front is.
+    /// For a part: the range of the table that its front is.
     stretch: Option<Stretch>,
 }
 
-/// A stretch of the table of contents: where it begins, and where it ends, if that is not behind all of the front.
+/// A range of the table of contents: where it begins, and where it ends, unless that is the end of the front.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Stretch {
     start: u64,
@@ -63,7 +64,7 @@ struct Stretch {
 }
 
 impl Ranges {
-    /// No ranges yet; the first one of the data begins at `at`.
+    /// Creates empty ranges. The first one of the data begins at `at`.
     pub(super) fn new(front: &Front, at: u64) -> Self {
         let saved = Saved {
             at,
@@ -84,12 +85,12 @@ impl Ranges {
         }
     }
 
-    /// They are of a part, whose front begins at this entry.
+    /// Sets the entry at which the front of a part begins.
     pub(super) const fn begin_stretch(&mut self, start: u64) {
         self.state.stretch = Some(Stretch { start, end: None });
     }
 
-    /// The part's front ends in front of this entry.
+    /// Sets the entry before which the front of a part ends.
     pub(super) const fn end_stretch(&mut self, entry: u64) {
         if let Some(stretch) = &mut self.state.stretch {
             stretch.end = Some(entry);
@@ -101,7 +102,7 @@ impl Ranges {
         self.front_end = 0;
     }
 
-    /// Leaves an entry out that is not followed: its bytes are those that were written, but whether it is right is not known.
+    /// Leaves out an entry that is not followed: whether it is right is unknown.
     pub(super) fn leave_entry(&mut self, start: u64, end: u64) -> Result<()> {
         if self.front_end == 0 {
             return Ok(());
@@ -109,7 +110,7 @@ impl Ranges {
         self.marks.push(start, end, NOT_FOLLOWED)
     }
 
-    /// Goes on at `at`: what is in front of it has not been read.
+    /// Continues at `at`. What is before it has not been read.
     pub(super) fn skip_to(&mut self, at: u64) {
         if at != self.state.at {
             self.flush();
@@ -118,15 +119,15 @@ impl Ranges {
         }
     }
 
-    /// Gives the data's range that is held back: what comes next does not touch it.
+    /// Commits the data's pending range, because what comes next does not touch it.
     pub(super) fn flush(&mut self) {
         let before = self.spans.len();
         self.tiling.finish(&mut self.spans);
         self.settle(before);
     }
 
-    /// Good ranges in front of `until` were given by a walk before this one. Which they were it has not kept: this one gives none
-    /// of those again.
+    /// An earlier walk emitted the good ranges before `until`, but did not store which. So this walk emits no good
+    /// ranges there.
     pub(super) const fn leave_good(&mut self, until: u64) {
         self.state.given_until = until;
     }
@@ -147,12 +148,12 @@ impl Ranges {
         &self.marks
     }
 
-    /// Up to where the data's ranges are known.
+    /// The end of the data's known ranges.
     pub(super) const fn at(&self) -> u64 {
         self.state.at
     }
 
-    /// Whether any damage has shown itself.
+    /// Whether any damage was found.
     pub(super) fn is_damaged(&self) -> bool {
         self.state.first.is_some() || self.state.marked
     }
@@ -180,14 +181,14 @@ impl Ranges {
         self.settle(before);
     }
 
-    /// Holds and leaves back what is not to be given of the data's ranges from this place on.
+    /// Holds back or drops the new ranges, from this index on, that must not be emitted.
     fn settle(&mut self, place: usize) {
         self.hold_first(place);
         let until = self.state.given_until;
         if until > 0 {
             for mut span in self.spans.split_off(place) {
                 if !span.is_damage() {
-                    // What was given of a range was all that had been read of it.
+                    // Only as much of a range was emitted as had been read of it.
                     span.start = span.start.max(until);
                 }
                 self.spans
@@ -196,7 +197,7 @@ impl Ranges {
         }
     }
 
-    /// Keeps the data's first range back if the front's last one goes on in it.
+    /// Holds back the data's first range if it joins the front's last one.
     fn hold_first(&mut self, place: usize) {
         let Some(first) = self.spans.get(place).filter(|_| !self.state.begun) else {
             return;
@@ -210,7 +211,7 @@ impl Ranges {
         }
     }
 
-    /// A damaged entry. A walk that began within the file has no say on those.
+    /// Marks a damaged entry. A walk that began within the file cannot judge entries.
     pub(super) fn mark(&mut self, start: u64, end: u64, cause: Cause) -> Result<()> {
         if self.front_end == 0 {
             return Ok(());
@@ -219,12 +220,12 @@ impl Ranges {
         self.marks.push(start, end, cause)
     }
 
-    /// Whether all ranges of the data have been given.
+    /// Whether all ranges of the data were emitted.
     pub(super) const fn is_at_front(&self) -> bool {
         self.state.front_at.is_some()
     }
 
-    /// Gives the data's range that was held back, and then the front's ranges, some with each call. `false` where there are no
+    /// Emits the data's pending range, and then the front's ranges, some with each call. `false` if there are no
     /// more.
     pub(super) fn finish(&mut self, front: &Front) -> Result<bool> {
         if self.state.front_at.is_none() {
@@ -244,7 +245,7 @@ impl Ranges {
         Ok(more)
     }
 
-    /// Lays the front up to the next damaged entry, or, where there is none, to its end: then `false`.
+    /// Commits the front up to the next damaged entry, or to its end if there is none: then `false`.
     fn lay_front(
         &self,
         front: &Front,
@@ -297,7 +298,7 @@ impl Ranges {
         Ok(false)
     }
 
-    /// The first damage in the file, once everything has been walked, and where it comes from if it is not of the front.
+    /// The first damage in the file, known after the whole walk, and its origin if it is not in the front.
     pub(super) fn first_damage(&mut self, front: &Front) -> Result<Option<(Span, Origin)>> {
         self.marks.sort();
         let mut more = self.front_end > 0;
@@ -315,7 +316,7 @@ impl Ranges {
     }
 }
 
-/// How far the front's ranges have been laid.
+/// How far the front's ranges are committed.
 #[derive(Debug, Default)]
 struct FrontRanges {
     begun: bool,
@@ -331,12 +332,12 @@ pub(super) fn front_is_damaged(front: &Front) -> bool {
         || front.toc_end != Some(front.len) && front.partitions_verdict().1.is_some()
 }
 
-/// Whether the file is read as another version than it says.
+/// Whether the file is read as another version than it states.
 const fn is_mended(front: &Front) -> bool {
     front.stated_version != front.version
 }
 
-/// Whether the number of entries is not the right one, or promises what is not there.
+/// Whether the number of entries is wrong, or claims more than there is.
 pub(super) fn count_is_wrong(front: &Front) -> bool {
     let stated = u64::from(front.stated);
     front.version == VERSION_1 && stated != front.entries || front.ends_behind_nothing()

@@ -1,4 +1,5 @@
-//! Messages grouped by partition and tenant: in memory, and, past a limit, in temporary files that are merged again.
+//! Messages grouped by partition and tenant: in memory, and, past a limit, in temporary files that are merged at
+//! the end.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,10 +12,10 @@ use crate::output::Spool;
 use crate::saturating::saturating_usize;
 use crate::source::{FileSource, Source, Window};
 
-/// What a tenant takes in memory beside its ID and messages, about.
+/// The approximate memory of a tenant apart from its ID and messages.
 const TENANT_BYTES: u64 = 128;
 
-/// The messages that one tenant in one partition has in one run.
+/// The messages of one tenant in one partition in one run.
 #[derive(Clone, Debug)]
 pub(super) struct Group {
     pub(super) partition: u32,
@@ -22,7 +23,7 @@ pub(super) struct Group {
     pub(super) messages: u32,
     /// The index that was given for the first of them, if one was given for any.
     pub(super) first: Option<u64>,
-    /// How many bytes they have, lengths and contents.
+    /// The total length of their length fields and contents.
     pub(super) bytes: u64,
 }
 
@@ -38,16 +39,16 @@ struct Held {
 #[derive(Debug, Default)]
 pub(super) struct Memory {
     tenants: BTreeMap<u32, BTreeMap<Vec<u8>, Held>>,
-    /// About how many bytes all that takes.
+    /// About how many bytes that takes.
     pub(super) bytes: u64,
 }
 
 impl Memory {
-    /// Appends a message to its tenant's. `complete`: these are all that the tenant has so far. Gives the message's index, if that
-    /// is known.
+    /// Appends a message to its tenant's. `complete`: these are all that the tenant has so far. Returns the
+    /// message's index, if known.
     ///
     /// # Errors
-    /// [`Error::Usage`] for an index that is not the next one, or more messages than a block holds.
+    /// [`Error::Usage`] for an index that is not the next one, or more messages than fit into a block.
     pub(super) fn push(
         &mut self,
         partition: u32,
@@ -65,7 +66,7 @@ impl Memory {
         let first = held.and_then(|held| held.first).or(complete.then_some(0));
         let messages = before.checked_add(1).ok_or_else(|| {
             Error::Usage(format!(
-                "partition {partition} has {before} messages of this tenant: no more fit in a block"
+                "partition {partition} has {before} messages of this tenant: no more fit into a block. Use another partition or tenant"
             ))
         })?;
         let next = first.map(|first| first.saturating_add(before.into()));
@@ -99,7 +100,7 @@ impl Memory {
         Ok(next)
     }
 
-    /// Makes sure that the tenant is there, with or without messages.
+    /// Adds the tenant if it is new, without messages.
     ///
     /// # Errors
     /// [`Error::Usage`] for a tenant ID that is too long.
@@ -131,22 +132,22 @@ impl Memory {
 
 fn too_long(what: &str, len: usize) -> Error {
     Error::Usage(format!(
-        "the {what} has {len} bytes: at most {} fit",
+        "the {what} has {len} bytes: at most {} fit into a segment",
         u32::MAX
     ))
 }
 
-/// Everything that was put into temporary files, as runs: groups in a file, ascending by partition and tenant.
+/// The spilled messages, as runs: groups in a file, ascending by partition and tenant.
 #[derive(Debug)]
 pub(super) struct Spilled {
-    /// Those that are older come first, and those of a higher level are older.
+    /// Older runs come first. A run of a higher level is older.
     runs: Vec<(u32, FileSource)>,
     path: PathBuf,
     interrupt: Option<Interrupt>,
 }
 
 impl Spilled {
-    /// Nothing yet; files will be beside `path`.
+    /// Creates an empty list. Files will be beside `path`.
     pub(super) fn new(path: &Path, interrupt: Option<Interrupt>) -> Self {
         Self {
             runs: Vec::new(),
@@ -159,7 +160,7 @@ impl Spilled {
         self.runs.is_empty()
     }
 
-    /// Puts what is in memory into a new run. Where that fails memory is as it was.
+    /// Spills the memory into a new run. If that fails, memory is unchanged.
     pub(super) fn add(&mut self, memory: &mut Memory) -> Result<()> {
         let mut out = Spool::create(&self.path)?;
         for (group, bytes) in memory.groups() {
@@ -171,7 +172,7 @@ impl Spilled {
         self.merge_levels()
     }
 
-    /// Where there are many runs of a level they become one of the next.
+    /// Merges many runs of a level into one of the next.
     fn merge_levels(&mut self) -> Result<()> {
         while let Some(&(level, _)) = self.runs.last() {
             let first = self.runs.partition_point(|(own, _)| *own > level);
@@ -192,7 +193,7 @@ impl Spilled {
         Ok(())
     }
 
-    /// The groups of the runs from this one on.
+    /// Merges the groups of the runs from this one on.
     fn merge_from(&self, first: usize) -> Result<Merge<'_>> {
         let runs = self.runs.iter().skip(first);
         let inputs = runs.map(|(_, run)| Input::new(From::Run(run, 0, Window::default())));
@@ -204,7 +205,7 @@ impl Spilled {
         })
     }
 
-    /// All groups, ascending, those of one tenant joined in the order in which they came.
+    /// All groups, ascending. Groups of one tenant are joined in the order in which they came.
     pub(super) fn merge<'a>(&'a self, memory: &'a Memory) -> Result<Merge<'a>> {
         let mut merge = self.merge_from(0)?;
         let groups = From::Memory(Box::new(memory.groups()), &[]);
@@ -214,7 +215,7 @@ impl Spilled {
     }
 }
 
-/// Appends what stands in front of a group's messages.
+/// Appends the header of a group's messages.
 fn put_head(run: &mut Spool, group: &Group) -> Result<()> {
     let tenant_len =
         u32::try_from(group.tenant.len()).map_err(|_| too_long("tenant ID", group.tenant.len()))?;
@@ -233,7 +234,7 @@ fn put(run: &mut Spool, bytes: &[u8]) -> Result<()> {
     run.flush_if_full()
 }
 
-/// What stands in front of a group's tenant ID in a run.
+/// The length of the bytes before a group's tenant ID in a run.
 const HEAD_BYTES: usize = 29;
 type Head = (u32, u32, u32, u8, u64, u64);
 
@@ -244,7 +245,7 @@ struct Input<'a> {
 }
 
 enum From<'a> {
-    /// A run, and where its next bytes are: those of the group's messages.
+    /// A run, and the position of its next bytes: those of the group's messages.
     Run(&'a FileSource, u64, Window),
     /// Groups that are still in memory, and the bytes of this one.
     Memory(Box<dyn Iterator<Item = (Group, &'a [u8])> + 'a>, &'a [u8]),
@@ -257,7 +258,7 @@ impl<'a> Input<'a> {
         Ok(input)
     }
 
-    /// Goes on to the next group; the bytes of this one have been read or passed over.
+    /// Advances to the next group. The bytes of this one were read or skipped.
     fn advance(&mut self) -> Result<()> {
         self.head = None;
         match &mut self.from {
@@ -296,15 +297,15 @@ impl<'a> Input<'a> {
 /// Groups of several sorted inputs, joined and ascending.
 pub(super) struct Merge<'a> {
     inputs: Vec<Input<'a>>,
-    /// The group that is next to be copied or passed over.
+    /// The group that is next to be copied or skipped.
     current: Option<Group>,
     interrupt: Option<&'a Interrupt>,
-    /// Whether the inputs are all that there is, so that every tenant's first message is number 0.
+    /// Whether the inputs are complete, so that every tenant's first message is number 0.
     is_complete: bool,
 }
 
 impl<'a> Merge<'a> {
-    /// The next group, joined. The one before has been copied, or is passed over.
+    /// The next group, joined. The one before was copied, or is skipped.
     pub(super) fn next_group(&mut self) -> Result<Option<Group>> {
         if matches!(self.interrupt, Some(interrupt) if (interrupt.0)()) {
             return Err(Error::Interrupted);
@@ -332,7 +333,7 @@ impl<'a> Merge<'a> {
             }
             messages = messages.checked_add(head.messages).ok_or_else(|| {
                 Error::Usage(format!(
-                    "a tenant in partition {} has more than {} messages: no more fit in a block",
+                    "a tenant in partition {} has more than {} messages: no more fit into a block. Use another partition or tenant",
                     joined.partition,
                     u32::MAX
                 ))
@@ -344,7 +345,7 @@ impl<'a> Merge<'a> {
         Ok(Some(joined))
     }
 
-    /// Gives the bytes of the group's messages.
+    /// Passes the bytes of the group's messages to `out`.
     pub(super) fn copy(&mut self, mut out: impl FnMut(&[u8]) -> Result<()>) -> Result<()> {
         let interrupt = self.interrupt;
         self.end_group(|from, bytes| {
@@ -366,7 +367,7 @@ impl<'a> Merge<'a> {
         })
     }
 
-    /// Goes on behind the group. `pass` goes on behind so many bytes of messages, in each input that has some.
+    /// Advances past the group. `pass` skips this many bytes of messages, in each input that has some.
     fn end_group(&mut self, mut pass: impl FnMut(&mut From<'a>, u64) -> Result<()>) -> Result<()> {
         let Some(group) = self.current.take() else {
             return Ok(());

@@ -1,5 +1,5 @@
-//! The good blocks of a damaged segment (version 1: its good partitions), behind a table of contents that is made anew, in
-//! which each block has the CRC-32 that it was checked by.
+//! Salvages the good blocks of a damaged segment (version 1: its good partitions): writes a new table of contents
+//! and the blocks. Each block keeps the CRC-32 that verified it.
 
 use std::sync::Arc;
 
@@ -38,12 +38,12 @@ pub(super) fn salvage(salvage: &mut Salvage<'_>) -> Result<()> {
     Ok(())
 }
 
-/// What is known of the good blocks when all have been seen. In version 1 all blocks of a partition are as one here.
+/// What is known of all good blocks. In version 1 all blocks of a partition are treated as one.
 struct Good {
     version: u16,
-    /// Their entries, as far as the blocks themselves do not have them, and where they are now.
+    /// Their entries, as far as the blocks do not contain them, and where they are now.
     blocks: Spool,
-    /// For each partition its number of tenants.
+    /// The number of tenants of each partition.
     tenants: Spool,
     count: u32,
     partitions: u32,
@@ -57,7 +57,7 @@ impl Good {
     fn find(salvage: &mut Salvage<'_>, mut walk: TenantWalk) -> Result<Self> {
         let version = match walk.scan().front().version {
             VERSION_1 => VERSION_1,
-            _ => VERSION_2, // also where nothing can be read
+            _ => VERSION_2, // also if nothing can be read
         };
         let mut found = Self {
             version,
@@ -86,7 +86,7 @@ impl Good {
                     last => found.end_partition(last.replace((kept.entry.partition, 1))),
                 }
             }
-            // A partition that the file was cut in keeps the tenants that are whole, and gets their number.
+            // A truncated partition keeps the tenants that are whole, and gets their number.
             for kept in own.kept_partitions() {
                 let offset = kept.at + COUNT_BYTES;
                 let blocks = TocEntry {
@@ -108,7 +108,7 @@ impl Good {
         Ok(found)
     }
 
-    /// Adds a block whose entry will have so many bytes. `start` is where it begins, or what stands in front of it.
+    /// Adds a block whose entry will have this length. `start` is where it begins, or its header.
     fn add(&mut self, block: &TocEntry, entry_bytes: u64, start: u64) {
         self.first.get_or_insert(start);
         self.count = self.count.saturating_add(1); // at most as many as the file names
@@ -125,7 +125,7 @@ impl Good {
         }
     }
 
-    /// Writes what stands in front of the first partition.
+    /// Writes what comes before the first partition.
     fn write_front(&mut self, salvage: &mut Salvage<'_>) -> Result<()> {
         let source = salvage.source();
         let mut front = Front::new(salvage, self.first);
@@ -146,7 +146,7 @@ impl Good {
                 continue;
             }
             entry.head(&mut front.piece);
-            // The block's own tenant ID: that is what its CRC-32 is of.
+            // The block's own tenant ID, which its CRC-32 covers.
             let mut at = block.offset + BLOCK_HEADER_BYTES;
             let end = at + u64::from(block.tenant_len);
             while at < end {
@@ -169,13 +169,13 @@ impl Good {
     }
 }
 
-/// What stands in front of the first block or partition, put together piece by piece.
+/// The bytes before the first block or partition, written piece by piece.
 struct Front<'a, 'b> {
     salvage: &'a mut Salvage<'b>,
-    /// Where the first block or partition was: from there on nothing is part of a front.
+    /// Where the first block or partition was. From there on nothing belongs to a front.
     until: u64,
     piece: Vec<u8>,
-    /// The CRC-32 of all that has been written.
+    /// The CRC-32 of everything written so far.
     crc: crc32fast::Hasher,
 }
 

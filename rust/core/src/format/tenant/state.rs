@@ -1,4 +1,4 @@
-//! What a walk is taken up again from.
+//! The state that a walk is resumed from.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,21 +11,21 @@ use super::toc::TOC_START;
 use crate::engine::{Budget, Carry};
 use crate::error::{Error, Result};
 
-/// What a [`Carry`] holds, with the course of the walk and the marks, which can be large in hostile files alone.
+/// The state in a [`Carry`], with the course of the walk and the marks, which are large only in hostile files.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct State<C, M> {
     /// Where the next entry begins in the table of contents, and how many are left from there on.
     pub(super) entry: u64,
     pub(super) left: u64,
-    /// The partition of the entry in front of it.
+    /// The partition of the entry before it.
     pub(super) before: Option<u32>,
-    /// Where the last good block (version 1: partition) ends. Before the first it is where the number of partitions does, if
-    /// that is known.
+    /// Where the last good block (version 1: partition) ends. Before the first: where the number of partitions
+    /// ends, if known.
     pub(super) end: Option<u64>,
-    /// The last good block's partition, and where its tenant ID stands.
+    /// The last good block's partition, and the offset and length of its tenant ID.
     pub(super) last: Option<(u32, u64, u32)>,
     pub(super) budget: Budget,
-    /// The most that was hashed in vain, or would have been.
+    /// The most bytes that were, or would have been, hashed in vain.
     pub(super) peak: u64,
     pub(super) limited: bool,
     pub(super) open: Option<Open>,
@@ -33,12 +33,12 @@ pub(super) struct State<C, M> {
     pub(super) course: C,
     pub(super) ranges: ranges::Saved,
     pub(super) marks: M,
-    /// Where the first wanted message begins, for a walk that began there.
+    /// Where the first message begins, for a walk that began there.
     pub(super) from: Option<u64>,
     pub(super) partial: bool,
-    /// Whether it goes only to the blocks that are wanted.
+    /// Whether it reads only the blocks that match.
     pub(super) reach: Reach,
-    /// How many messages were given out, and how many are not given out again, by a walk that did so.
+    /// How many messages were emitted, and how many of them are skipped, if the walk began again.
     #[serde(default)]
     pub(super) given: u64,
     #[serde(default)]
@@ -63,13 +63,13 @@ impl<C, M> State<C, M> {
         let end = self
             .end
             .is_none_or(|end| end <= len.saturating_add(COUNT_BYTES));
-        // So may the fields in front of the first entry.
+        // So may the fields before the first entry.
         open && part && last && end && self.entry <= len.max(TOC_START)
     }
 }
 
 impl<C: for<'a> Deserialize<'a>, M: for<'a> Deserialize<'a>> State<C, M> {
-    /// The state that a carry holds, in a file of `len` bytes.
+    /// The state in a carry, for a file of `len` bytes.
     pub(super) fn of_carry(carry: &Carry, len: u64) -> Result<Self> {
         let state: Self = carry.state("a tenant segment")?;
         match state.fits(len) {
@@ -79,9 +79,9 @@ impl<C: for<'a> Deserialize<'a>, M: for<'a> Deserialize<'a>> State<C, M> {
     }
 }
 
-/// That a carry is not of this file.
+/// The error for a carry of another file.
 pub(super) fn no_such_point(len: u64) -> Error {
     Error::Usage(format!(
-        "this is not a point in a file of {len} bytes from which can be read on"
+        "this carry is not of a file of {len} bytes: give the same file as before"
     ))
 }

@@ -24,7 +24,7 @@ pub(super) struct TenantSuspects {
 }
 
 impl TenantSuspects {
-    /// `None` where the segment has no checksums.
+    /// `None` if the segment has no checksums.
     pub(super) fn open(source: &Arc<dyn Source>, options: &Options) -> Result<Option<Self>> {
         let front = Front::read(&**source, options)?;
         let has_checksums = front.version != VERSION_1;
@@ -59,7 +59,7 @@ impl Suspects for TenantSuspects {
     }
 
     fn misplaced(&mut self, span: &Span) -> Result<Vec<Misplaced>> {
-        // Other causes are of an entry that is wrong itself, or of a block that is whole.
+        // Other causes concern a wrong entry, or a block that is whole.
         let is_elsewhere = matches!(
             span.cause,
             Some(Cause::ChecksumMismatch | Cause::LengthOutOfBounds)
@@ -84,7 +84,7 @@ fn block_checks(entry: &Entry, at: u64, bytes: &[u8]) -> Trial {
     }
 }
 
-/// A number that has to be these bytes.
+/// A number that must be these bytes.
 fn number<const N: usize>(what: &'static str, span: &Span, right: [u8; N]) -> Suspect {
     let end = span.end;
     let check = move |bytes: &[u8]| Trial {
@@ -94,7 +94,7 @@ fn number<const N: usize>(what: &'static str, span: &Span, right: [u8; N]) -> Su
     Suspect::new(what, span.start..end, check)
 }
 
-/// The block of an entry of a table of contents that is sound.
+/// The block of an entry of a sound table of contents.
 fn block(entry: &Entry) -> Suspect {
     let entry = entry.clone();
     let body = entry.offset..entry.block_end();
@@ -103,7 +103,7 @@ fn block(entry: &Entry) -> Suspect {
 }
 
 impl TenantSuspects {
-    /// The first entries that stand in the range, or whose blocks, which lie within the file, touch it.
+    /// The first entries that lie in the range, or whose blocks touch it and lie within the file.
     fn entries_within(&self, span: &Span, most: usize) -> Result<Vec<Entry>> {
         let (mut entries, mut found) = (self.front.begin(&self.options), Vec::new());
         entries.left = entries.left.min(LIMITS.suspect_entries);
@@ -119,7 +119,7 @@ impl TenantSuspects {
         Ok(found)
     }
 
-    /// The block of an entry, wherever it stands.
+    /// The block of an entry, wherever it is.
     fn moved(&self, entry: Entry) -> Misplaced {
         let (source, mut bytes) = (self.source.clone(), Vec::new());
         Misplaced {
@@ -164,7 +164,8 @@ impl TenantSuspects {
         }])
     }
 
-    /// The number of partitions or, in front of a block, that of a partition's tenants: the table of contents has both.
+    /// The number of partitions, or a partition's number of tenants before a block. The table of contents implies
+    /// both.
     fn count(&self, span: &Span) -> Result<Vec<Suspect>> {
         let expected = if self.front.toc_end == Some(span.start) {
             Some(self.front.partitions)
@@ -177,8 +178,8 @@ impl TenantSuspects {
         Ok(vec![number("count", span, expected.to_be_bytes())])
     }
 
-    /// How many tenants the partition has whose first block begins here. `None` where the table of contents is too long to be
-    /// read to the end of the partition.
+    /// How many tenants the partition has whose first block begins here. `None` if the table of contents is too
+    /// long to read to the end of the partition.
     fn tenants_from(&self, offset: u64) -> Result<Option<u64>> {
         let mut entries = self.front.begin(&self.options);
         let most = entries.left.min(LIMITS.suspect_entries);

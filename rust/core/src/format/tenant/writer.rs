@@ -1,4 +1,4 @@
-//! Writing a whole segment: messages in any order, grouped, behind a table of contents.
+//! Writes a whole segment: messages in any order, grouped, after a table of contents.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -18,11 +18,11 @@ use crate::error::{Error, Result};
 use crate::output::{NewFile, WriteBuffer};
 use crate::record::{Column, RecordId, Value};
 
-/// Collects messages, and writes them as a segment when it is closed: until then nothing is there under its name.
+/// Collects messages, and writes them as a segment when it is closed. Until then no file has its name.
 ///
-/// Messages of one tenant in one partition stay in the order in which they are written. Past
-/// `memory_bytes` messages are put into temporary files in the same folder; the segment is the
-/// same, byte for byte. From then on an index that is not the next one may show only when the writer is closed.
+/// Messages of one tenant in one partition keep the order in which they are written. Beyond `memory_bytes`,
+/// messages are spilled to temporary files in the same folder. The segment is the same, byte for byte. From then
+/// on a wrong index may show only when the writer is closed.
 #[derive(Debug)]
 pub struct Writer {
     path: PathBuf,
@@ -30,17 +30,18 @@ pub struct Writer {
     version: u16,
     memory: Memory,
     spilled: Spilled,
-    /// The file that the segment will be written to: taken, and begun anew should closing have to go on.
+    /// The new file. It exists already, and is written anew if closing is repeated.
     out: Option<NewFile>,
     closed: bool,
 }
 
 impl Writer {
-    /// Begins a segment at `path`.
+    /// Begins a segment with the path `path`.
     ///
     /// # Errors
-    /// [`Error::Usage`] for options that do not concern the format or are out of bounds; [`Error::Io`] where the file exists without
-    /// [`IfExists::Overwrite`](crate::format::IfExists::Overwrite), or its folder cannot be written to.
+    /// [`Error::Usage`] for options that do not apply to the format or are out of bounds. [`Error::Io`] if the
+    /// file exists without [`IfExists::Overwrite`](crate::format::IfExists::Overwrite), or its folder is not
+    /// writable.
     pub fn create(path: &Path, options: &WriteOptions) -> Result<Self> {
         options.check(&FORMAT)?;
         Ok(Self {
@@ -54,12 +55,13 @@ impl Writer {
         })
     }
 
-    /// Adds a message of a tenant in a partition; `index`, if it is given, must be the number of messages that the tenant has
-    /// there so far. Gives the index, where that is known without looking into temporary files.
+    /// Adds a message of a tenant in a partition. If `index` is given, it must be the number of messages that the
+    /// tenant has there so far. Returns the index, if it is known without reading temporary files.
     ///
     /// # Errors
-    /// [`Error::Usage`] for another index, a tenant ID or value of more than 2^32-1 bytes, more than 2^32-1 messages, or a writer
-    /// that is closed: nothing is added. [`Error::Io`] where a temporary file could not be written: the message is added.
+    /// [`Error::Usage`] for another index, a tenant ID or value of more than 2^32-1 bytes, more than 2^32-1
+    /// messages, or a closed writer. Nothing is added then. [`Error::Io`] if a temporary file could not be
+    /// written. The message is added then.
     pub fn append(
         &mut self,
         partition: u32,
@@ -76,11 +78,11 @@ impl Writer {
         Ok(index)
     }
 
-    /// Adds a tenant to a partition, which it keeps even if it gets no messages.
+    /// Adds a tenant to a partition. It is written even if it gets no messages.
     ///
     /// # Errors
-    /// [`Error::Usage`] for a tenant ID of more than 2^32-1 bytes, or a writer that is closed; [`Error::Io`] where a temporary file
-    /// could not be written: the tenant is added.
+    /// [`Error::Usage`] for a tenant ID of more than 2^32-1 bytes, or a closed writer. [`Error::Io`] if a
+    /// temporary file could not be written. The tenant is added then.
     pub fn add_tenant(&mut self, partition: u32, tenant: &[u8]) -> Result<()> {
         self.check_open()?;
         self.memory.name(partition, tenant)?;
@@ -106,8 +108,8 @@ impl Writer {
     /// Writes the segment, and gives it its name.
     ///
     /// # Errors
-    /// [`Error::Io`]; [`Error::Usage`] for an index that turns out to be wrong, or more blocks than a segment holds;
-    /// [`Error::Interrupted`]. Everything is kept, and closing again begins to write anew.
+    /// [`Error::Io`]. [`Error::Usage`] for an index that turns out to be wrong, or more blocks than fit into a
+    /// segment. [`Error::Interrupted`]. All messages stay, and closing again writes the file anew.
     pub fn close(&mut self) -> Result<()> {
         if self.closed {
             return Ok(());
@@ -122,7 +124,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Leaves nothing: no segment, no temporary file.
+    /// Discards everything: the segment and the temporary files.
     pub fn abandon(&mut self) {
         self.out = None;
         self.forget();
@@ -157,7 +159,7 @@ impl Writer {
                     at: data.at(),
                     tenants: 0,
                 });
-                // Their number follows when it is known.
+                // Their number is written when it is known.
                 data.write(&[0; 4])?;
             }
             if let Some(partition) = &mut partition {
@@ -181,7 +183,7 @@ impl Writer {
         data.flush()
     }
 
-    /// The number of tenants, now that it is known, and in version 1 the partition's entry.
+    /// Writes the number of tenants, which is known now, and in version 1 the partition's entry.
     fn end_partition(
         &self,
         partition: Option<Partition>,
@@ -200,7 +202,7 @@ impl Writer {
         Ok(())
     }
 
-    /// How large the table of contents will be. Of temporary files this reads what stands in front of the messages.
+    /// Plans the table of contents. Of temporary files this reads only the headers of groups.
     fn plan(&self) -> Result<Plan> {
         let (mut partitions, mut blocks, mut tenants_bytes) = (0_u32, 0_u32, 0_u64);
         let mut merge = self.spilled.merge(&self.memory)?;
@@ -236,19 +238,19 @@ impl Writer {
 struct Plan {
     partitions: u32,
     blocks: u32,
-    /// From the first entry on, the CRC-32 included.
+    /// From the first entry on, including the CRC-32.
     toc_bytes: u64,
 }
 
 /// The partition that is being written.
 struct Partition {
     id: u32,
-    /// Where its number of tenants stands.
+    /// Where its number of tenants is.
     at: u64,
     tenants: u32,
 }
 
-/// Writes a block. Gives its entry of the table of contents.
+/// Writes a block. Returns its entry of the table of contents.
 fn write_block(
     data: &mut Region<'_>,
     merge: &mut Merge<'_>,
@@ -279,7 +281,7 @@ fn write_block(
     })
 }
 
-/// Part of the file that is written from its beginning to its end, with a buffer of its own.
+/// A part of the file that is written from beginning to end, with a buffer of its own.
 struct Region<'a> {
     path: &'a Path,
     file: &'a Handle,
@@ -292,7 +294,7 @@ impl<'a> Region<'a> {
         Self { path, file, buffer }
     }
 
-    /// Where the next byte will be.
+    /// The offset of the next byte.
     const fn at(&self) -> u64 {
         self.buffer.end()
     }
@@ -311,7 +313,7 @@ impl<'a> Region<'a> {
         self.written(written, bytes, at)
     }
 
-    /// Changes four bytes that were written before.
+    /// Overwrites four bytes that were written before.
     fn patch(&mut self, at: u64, bytes: [u8; 4]) -> Result<()> {
         let written = self.buffer.patch(self.file, at, bytes);
         self.written(written, bytes.len(), at)
@@ -352,12 +354,12 @@ impl engine::Writer for Writer {
                 ))
             })?),
             other => {
-                return Err(Error::Usage(format!("{other:?} is no index")));
+                return Err(Error::Usage(format!("{other:?} is not an index")));
             }
         };
         let value = match value {
             Value::Binary(value) => *value,
-            // Nothing to write, but a tenant that there is.
+            // There is no message to write, only a tenant.
             _ if index.is_none() => {
                 self.add_tenant(partition, tenant)?;
                 return Ok(None);
