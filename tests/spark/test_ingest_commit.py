@@ -12,13 +12,13 @@ from typing import Any, cast
 
 import pytest
 
+from seglake._publish.manifest import Manifest
 from seglake._publish.store import LOCAL
 from seglake.spark.formats import FormatOptions
 from seglake.spark.ingestion import driver
-from seglake.spark.ingestion.commit import Manifest, clear_dead_runs, commit
+from seglake.spark.ingestion.commit import clear_dead_runs, commit, locked
 from seglake.spark.ingestion.driver import IngestDriver
 from seglake.spark.ingestion.layout import LOCK, STAGING
-from seglake.spark.ingestion.lock import locked
 from seglake.spark.ingestion.result import IngestError
 from seglake.spark.ingestion.task import TaskOutcome
 
@@ -36,7 +36,8 @@ SCRIPT = """
 import os, signal, sys
 from pathlib import Path
 from seglake._publish.store import LOCAL
-from seglake.spark.ingestion import commit
+from seglake._publish.manifest import Manifest
+from seglake.spark.ingestion.commit import commit
 destination, run, fatal = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 data, files = eval(sys.argv[4])
 calls = 0
@@ -50,7 +51,7 @@ def deadly(function):
     return call
 for name in ("write_durably", "place", "sync_names"):
     setattr(LOCAL, name, deadly(getattr(LOCAL, name)))
-commit.commit(destination, commit.Manifest(run, data, files))
+commit(destination, Manifest(run, data, files))
 print(calls)
 """
 
@@ -76,10 +77,14 @@ def visible(destination: Path) -> dict[str, str]:
     }
 
 
+def written(publisher: str = RUN, **content: Any) -> str:
+    return json.dumps({"publisher": publisher, "place": [], "records": [], "remove": [], **content})
+
+
 NOTHING = {EARLIER: "earlier"}
 ALL = NOTHING | {final: staged for staged, final in (*DATA, *FILES)}
-STEPS = 2 + len(DATA) + 1 + len(FILES) + 1
-FIRST_AFTER_COMMIT = 2 + len(DATA) + 1 + 2
+STEPS = 3 + len(DATA) + 1 + len(FILES) + 1
+FIRST_AFTER_COMMIT = 3 + len(DATA) + 1 + 2
 
 
 def test_a_commit_makes_everything_visible(destination: Path) -> None:
@@ -113,7 +118,7 @@ def test_the_steps_are_counted_right(destination: Path) -> None:
     assert done.stdout.split() == [str(STEPS)]
 
 
-@pytest.mark.parametrize(("step", "message"), [(2, "Nothing of this run is visible"), (5, "All of it is visible")])
+@pytest.mark.parametrize(("step", "message"), [(2, "Nothing of it is visible"), (5, "All of it is visible")])
 def test_a_rename_that_fails_is_set_right_at_once(
     destination: Path, monkeypatch: pytest.MonkeyPatch, step: int, message: str
 ) -> None:
@@ -128,7 +133,7 @@ def test_a_rename_that_fails_is_set_right_at_once(
 
     monkeypatch.setattr(LOCAL, "place", failing)
     with pytest.raises(IngestError, match=f"giving the files their names failed: .*No space left.*{message}"):
-        driver._commit(destination, Manifest(RUN, DATA, FILES))
+        commit(destination, Manifest(RUN, DATA, FILES))
     assert visible(destination) == (ALL if step > len(DATA) else NOTHING)
 
 
@@ -162,7 +167,8 @@ def test_what_cannot_be_set_right_at_once_is_by_the_next_run(
     run = IngestDriver([], destination, None, FormatOptions(), None, None, 1, None)
     with monkeypatch.context() as patched:
         patched.setattr(LOCAL, "place", failing(LOCAL.place))
-        patched.setattr(Path, "unlink", failing(Path.unlink))
+        patched.setattr(LOCAL, "move_back", failing(LOCAL.move_back))
+        patched.setattr(LOCAL, "remove", failing(LOCAL.remove))
         with pytest.raises(IngestError, match=r"Input/output error\. A part of it may be visible"):
             run._run(cast("Any", None), destination, RUN, cast("Any", SimpleNamespace(files=[])))
     clear_dead_runs(destination)
@@ -177,12 +183,16 @@ def test_what_cannot_be_set_right_at_once_is_by_the_next_run(
         "{",
         "null",
         "[]",
-        '{"run": "r"}',
-        json.dumps({"run": RUN, "data": [["a", "../../x"]], "files": []}),
-        json.dumps({"run": RUN, "data": [["a", f"/tmp/{RUN}-x"]], "files": []}),
-        json.dumps({"run": RUN, "data": [["a", EARLIER]], "files": []}),
-        json.dumps({"run": RUN, "data": [], "files": [["/etc/passwd", f"active/files/{RUN}.parquet"]]}),
-        json.dumps({"run": "20230131T000000Z-0000beef", "data": [], "files": []}),
+        '{"publisher": "r"}',
+        written(place=[["a", "../../x"]]),
+        written(place=[["a", f"../{RUN}-x"]]),
+        written(place=[["a", f"/tmp/{RUN}-x"]]),
+        written(place=[["a", EARLIER]]),
+        written(place=[["a", f"active/{RUN}/x"]]),
+        written(remove=["/etc/passwd"]),
+        written(remove=[EARLIER]),
+        written(records=[["/etc/passwd", f"active/files/{RUN}.parquet"]]),
+        written("20230131T000000Z-0000beef"),
     ],
 )
 def test_a_foreign_manifest_deletes_nothing(destination: Path, content: str) -> None:
@@ -226,7 +236,7 @@ def test_there_may_be_nothing_to_clear(tmp_path: Path) -> None:
 @pytest.fixture
 def other_process(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
     script = (
-        "import sys, pathlib; from seglake.spark.ingestion.lock import locked\n"
+        "import sys, pathlib; from seglake.spark.ingestion.commit import locked\n"
         "with locked(pathlib.Path(sys.argv[1]), 'run-of-the-other'):\n"
         "    print('locked', flush=True); sys.stdin.read()\n"
     )

@@ -16,9 +16,10 @@ from test_ingest_commit import DATA, FILES, RUN
 from test_spark_write_task import Write, records
 
 import seglake
+from seglake._publish.manifest import Manifest
 from seglake._publish.store import LOCAL
 from seglake.spark.formats import FormatOptions
-from seglake.spark.ingestion.commit import Manifest, clear_dead_runs, commit
+from seglake.spark.ingestion.commit import clear_dead_runs, commit
 from seglake.spark.ingestion.driver import IngestDriver
 from seglake.spark.ingestion.layout import STAGING
 from seglake.spark.ingestion.result import IngestResult

@@ -26,6 +26,10 @@ def begin(folder: Path, *, overwrites: bool = False) -> Job:
     return Job.begin(folder, overwrites=overwrites, success_file=True)
 
 
+def written(publisher: str, **content: Any) -> str:
+    return json.dumps({"publisher": publisher, "place": [], "records": [], "remove": [], **content})
+
+
 def staged(job: Job) -> list[PartFile]:
     """What three tasks have put aside, one of them with an index, and what an attempt has that does not count."""
     files: list[PartFile] = []
@@ -157,7 +161,7 @@ def test_a_commit_at_work_is_left_alone(folder: Path) -> None:
     job = begin(folder)
     files = staged(job)
     move = files[0].moves[0]
-    (job.staging / "manifest.json").write_text(json.dumps({"job": job.id, "place": [move], "remove": []}))
+    (job.staging / "manifest.json").write_text(written(job.id, place=[move]))
     with (job.staging / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         begin(folder).abort()
@@ -245,7 +249,7 @@ def test_files_that_cannot_be_moved_back_are_finished_later(folder: Path, monkey
             return move(path, target)
 
         patched.setattr(Path, "rename", sticking)
-        with pytest.raises(OSError, match=r"names failed: .*The next write into the folder puts it in order"):
+        with pytest.raises(OSError, match=r"names failed: .*: the next write into the folder puts it in order"):
             job.commit(files)
     job.abort()
     assert visible(folder) == names(files)
@@ -269,7 +273,7 @@ def test_a_staged_file_that_is_gone_costs_nothing(folder: Path, gone: int) -> No
 def test_a_manifest_of_files_that_are_nowhere_removes_nothing(folder: Path) -> None:
     job = begin(folder, overwrites=True)
     move = ["0-gone", f"gone-{job.id}.active"]
-    (job.staging / "manifest.json").write_text(json.dumps({"job": job.id, "place": [move], "remove": OLD}))
+    (job.staging / "manifest.json").write_text(written(job.id, place=[move], remove=OLD))
     begin(folder).abort()
     assert visible(folder) == OLD
     assert not job.staging.exists()
@@ -378,11 +382,13 @@ def test_a_link_in_the_place_of_the_staging_folder(folder: Path, tmp_path: Path)
         ("null", "it is no JSON object"),
         ("[]", "it is no JSON object"),
         ("{}", "it does not name a write and its files"),
-        ('{"job": "JOB", "place": [["a", "../JOB"]], "remove": []}', r"\.\./JOB is no name of a file in a folder"),
-        ('{"job": "JOB", "place": [], "remove": ["/etc/passwd"]}', "/etc/passwd is no name of a file in a folder"),
-        ('{"job": "JOB", "place": [["../a", "JOB"]], "remove": []}', r"\.\./a is no name of a file in a folder"),
-        ('{"job": "JOB", "place": [["a", "b"]], "remove": []}', "b is no file of write JOB"),
-        ('{"job": "other", "place": [], "remove": []}', "it is of write other"),
+        (written("JOB", place=[["a", "../JOB"]]), r"\.\./JOB is no path below a folder"),
+        (written("JOB", remove=["/etc/passwd"]), "/etc/passwd is no path below a folder"),
+        (written("JOB", remove=["a/b"]), "a/b is no name of a file in a folder"),
+        (written("JOB", place=[["../a", "JOB"]]), r"\.\./a is no path below a folder"),
+        (written("JOB", place=[["a", "b"]]), "b is no file of write JOB"),
+        (written("JOB", place=[["a", "JOB/b"]]), "JOB/b is no file of write JOB"),
+        (written("other"), "it is of write other"),
     ],
 )
 def test_a_manifest_that_no_commit_has_written(folder: Path, content: str, reason: str) -> None:

@@ -29,6 +29,10 @@ class Store(Protocol):
         """Tells whether a file or folder is there."""
         ...
 
+    def is_link(self, path: Path) -> bool:
+        """Tells whether something leads elsewhere, where nothing may be removed."""
+        ...
+
     def children(self, folder: Path) -> list[Path]:
         """Returns what is in a folder, sorted; nothing where there is no such folder."""
         ...
@@ -108,6 +112,10 @@ class LocalStore(Store):
     def exists(self, path: Path) -> bool:
         """Tells whether a file or folder is there."""
         return path.exists()
+
+    def is_link(self, path: Path) -> bool:
+        """Tells whether something is a symbolic link."""
+        return path.is_symlink()
 
     def children(self, folder: Path) -> list[Path]:
         """Returns what is in a folder, sorted; nothing where there is no such folder."""
@@ -206,15 +214,15 @@ class LocalStore(Store):
 
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
         try:
+            is_ours = True
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                yield False
-                return
-            if holder:
+                is_ours = False
+            if is_ours and holder:
                 os.truncate(descriptor, 0)
                 os.pwrite(descriptor, holder, 0)
-            yield True
+            yield is_ours
         finally:
             os.close(descriptor)
 

@@ -1,135 +1,88 @@
-"""Makes what a run has staged visible, all or nothing, and clears away what a dead run has left.
+"""How a run becomes visible: one at a time, all or nothing, and after the clearing away of what dead runs have left.
 
-The order: the manifest, which says what is to be renamed where, is on the disk before the first rename; the files of
-`records` and `damage` get their names; then those of `files`. The first of these commits the run. A run that died
-before that is rolled back, one that died after it is finished, in both cases by the next run.
+The files of `records` and `damage` get their names first, then those of `files`, which are the commit records: the
+first of these that has its name commits the run. A run that died before that is taken back, one that died after it is
+finished, in both cases by the next run.
 """
 
+import contextlib
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+import os
+import socket
+from collections.abc import Generator
 from pathlib import Path
 from typing import Final
 
+from seglake._publish.manifest import Manifest, left_over
 from seglake._publish.store import LOCAL
 from seglake._text import printable, printable_path
 
-from .layout import STAGING
+from .layout import LOCK, STAGING
 from .result import IngestError
 
-__all__ = ["Manifest", "Move", "clear_dead_runs", "commit"]
+__all__ = ["clear_dead_runs", "commit", "locked"]
 
-_MANIFEST: Final = "manifest.json"
-
-Move = tuple[str, str]
-"""A rename: from where in the run's staging folder, to where below the destination."""
+_KIND: Final = "ingest"
 
 
-@dataclass(frozen=True)
-class Manifest:
-    """What a run makes visible.
+@contextlib.contextmanager
+def locked(destination: Path, run_id: str) -> Generator[None]:
+    """Holds the destination's lock: one run at a time writes to it.
 
-    Attributes:
-        run_id: the run.
-        data: the files of `records` and `damage`.
-        files: the files of `files`, one for each format: the commit records.
+    Raises:
+        IngestError: another run holds it, or it cannot be opened.
     """
-
-    run_id: str
-    data: Sequence[Move]
-    files: Sequence[Move]
+    path = destination / LOCK
+    holder = {"host": socket.gethostname(), "pid": os.getpid(), "run": run_id}
+    with contextlib.ExitStack() as held:
+        try:
+            is_ours = held.enter_context(LOCAL.lock(path, json.dumps(holder).encode()))
+        except OSError as error:
+            raise IngestError(f"{printable_path(path)}: the lock cannot be opened: {error.strerror}") from error
+        if not is_ours:
+            raise IngestError(
+                f"{printable_path(destination)}: another ingest is writing here ({_holder(path)}). Wait for it to end, "
+                "or stop it: the next run clears away what it leaves"
+            )
+        yield
 
 
 def commit(destination: Path, manifest: Manifest) -> None:
     """Makes a run visible. Its staging folder stays for the caller to remove.
 
     Raises:
-        OSError: a rename failed. `clear_dead_runs` puts that in order, as it does after a death.
+        IngestError: that failed. The message says what is visible.
     """
-    staging = destination / STAGING / manifest.run_id
-    content = {"run": manifest.run_id, "data": manifest.data, "files": manifest.files}
-    LOCAL.write_durably(destination, staging / _MANIFEST, json.dumps(content).encode())
-    _rename(destination, staging, manifest.data)
-    _rename(destination, staging, manifest.files)
+    try:
+        manifest.carry_out(destination, destination / STAGING / manifest.publisher, kind=_KIND)
+    except BaseException as error:
+        with contextlib.suppress(OSError, IngestError):
+            clear_dead_runs(destination)
+        if isinstance(error, OSError):
+            raise IngestError(str(error.strerror or error)) from error
+        raise
 
 
 def clear_dead_runs(destination: Path) -> None:
-    """Finishes or rolls back the runs whose staging folders are still there. Only for the holder of the lock.
+    """Finishes or takes back the runs whose staging folders are still there. Only for the holder of the lock.
 
     Raises:
         IngestError: a manifest is there that no run has written, or a link is in the place of the staging folder.
     """
-    staging = destination / STAGING
-    if staging.is_symlink():
-        raise IngestError(
-            f"{printable_path(staging)}: expected a folder of the ingest's own, in which it deletes what dead runs "
-            "have left; this is a link. Remove it"
-        )
-    if not staging.is_dir():
-        return
-    for folder in sorted(staging.iterdir()):
-        manifest = _read_manifest(folder)
-        # Without a manifest nothing has been renamed.
-        if manifest is not None:
-            if any((destination / final).exists() for _, final in manifest.files):
-                _finish(destination, folder, manifest)
-            else:
-                _roll_back(destination, manifest)
-        LOCAL.remove_tree(folder)
-
-
-def _rename(destination: Path, staging: Path, moves: Sequence[Move]) -> None:
-    for staged, final in moves:
-        LOCAL.place(staging / staged, destination / final)
-    LOCAL.sync_names(destination, [destination / final for _, final in moves])
-
-
-def _finish(destination: Path, staging: Path, manifest: Manifest) -> None:
-    _rename(destination, staging, [move for move in manifest.files if (staging / move[0]).exists()])
-
-
-def _roll_back(destination: Path, manifest: Manifest) -> None:
-    finals = [destination / final for _, final in manifest.data]
-    for final in finals:
-        final.unlink(missing_ok=True)
-    # Their folders as well, where nothing of other runs is in them.
-    for folder in sorted({folder for final in finals for folder in final.parents}, reverse=True):
-        if folder.is_relative_to(destination) and folder != destination and folder.is_dir():
-            try:
-                folder.rmdir()
-            except OSError:
-                continue  # not empty
-    LOCAL.sync_names(destination, finals)
-
-
-def _read_manifest(folder: Path) -> Manifest | None:
-    path = folder / _MANIFEST
     try:
-        content = LOCAL.read_json(path)
-    except ValueError as error:
-        raise _foreign(path, str(error)) from None
-    if content is None:
-        return None
+        for staging in left_over(destination / STAGING, kind=_KIND):
+            manifest = Manifest.read(staging, kind=_KIND)
+            # Without a manifest nothing has been renamed.
+            if manifest is not None:
+                manifest.settle(destination, staging, kind=_KIND)
+            LOCAL.remove_tree(staging)
+    except (ValueError, NotADirectoryError) as error:
+        raise IngestError(str(error)) from None
+
+
+def _holder(path: Path) -> str:
     try:
-        data = [(str(staged), str(final)) for staged, final in content["data"]]
-        files = [(str(staged), str(final)) for staged, final in content["files"]]
-        run_id = str(content["run"])
-    except (LookupError, TypeError, ValueError):
-        raise _foreign(path, "it does not name a run and its files") from None
-    # Files are going to be deleted by this list, so it has to be one of this run's own files.
-    for staged, final in (*data, *files):
-        place = Path(final)
-        source = Path(staged)
-        inside = not (place.is_absolute() or source.is_absolute() or ".." in (*place.parts, *source.parts))
-        if not (inside and place.name.startswith(run_id)):
-            raise _foreign(path, f"it names {printable_path(final)}, which is no file of run {printable(run_id)}")
-    if run_id != folder.name:
-        raise _foreign(path, f"it is of run {printable(run_id)}")
-    return Manifest(run_id, data, files)
-
-
-def _foreign(path: Path, reason: str) -> IngestError:
-    return IngestError(
-        f"{printable_path(path)}: expected the manifest of an ingest that died, {reason}. Nothing was changed; "
-        f"look at what is there and remove {printable_path(path.parent)}"
-    )
+        holder = json.loads(path.read_bytes())
+        return printable(f"process {holder['pid']} on {holder['host']}, run {holder['run']}")
+    except (OSError, ValueError, LookupError, TypeError):
+        return "it has not said which"

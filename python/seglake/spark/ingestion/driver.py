@@ -12,6 +12,7 @@ import pyarrow as pa
 
 import seglake
 from seglake._files import FileListing, SegmentFile
+from seglake._publish.manifest import Manifest, Move
 from seglake._publish.store import LOCAL
 from seglake._text import path_text, printable_path
 from seglake._types import DialectName
@@ -19,11 +20,10 @@ from seglake.spark.formats import FormatOptions, column_names
 from seglake.spark.packing import pack, task_bytes
 from seglake.spark.session import session
 
-from .commit import Manifest, Move, clear_dead_runs, commit
+from .commit import clear_dead_runs, commit, locked
 from .inputs import absolute_destination, find_inputs, refuse_ingested, refuse_other_columns
 from .job import parallelism, run_tasks
 from .layout import STAGED_SUFFIX, STAGING, data_path, files_path, new_run_id, records_folder
-from .lock import locked
 from .result import DamageTotal, IngestError, IngestProgress, IngestResult
 from .tables import DAMAGE_SCHEMA, FILES_SCHEMA, is_dated, records_schema, write_table
 from .task import FileOutcome, TaskOutcome, TaskRunner, write_plan
@@ -105,7 +105,7 @@ class IngestDriver:
             LOCAL.remove_tree(staging)
             raise
         # If it fails and cannot be set right, the next run needs what is staged to do so.
-        _commit(destination, manifest)
+        commit(destination, manifest)
         LOCAL.remove_tree(staging)
         files = [file for outcome in outcomes for file in outcome.files]
         return _result(run_id, destination, listing, by_format, files, time.monotonic() - started)
@@ -216,23 +216,6 @@ def _by_format(format: str | None, outcomes: Sequence[TaskOutcome]) -> dict[str,
         # A file that could not be read may be of any format: it is listed with the first, so that it is listed once.
         by_format[file.format or known[0]].append(file)
     return by_format
-
-
-def _commit(destination: Path, manifest: Manifest) -> None:
-    try:
-        commit(destination, manifest)
-    except BaseException as error:
-        try:
-            clear_dead_runs(destination)
-            visible = any((destination / final).exists() for _, final in manifest.files)
-            state = "All of it is visible all the same" if visible else "Nothing of this run is visible"
-        except OSError:
-            state = "A part of it may be visible: the next run finishes it or takes it back"
-        if isinstance(error, OSError):
-            raise IngestError(
-                f"{printable_path(destination)}: giving the files their names failed: {error}. {state}"
-            ) from error
-        raise
 
 
 def _skipped(listing: FileListing) -> tuple[tuple[str, str], ...]:

@@ -11,17 +11,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from seglake._publish.manifest import Manifest, left_over
 from seglake._publish.store import LOCAL
 from seglake._text import printable_path
 
 from .existing import Existing
-from .manifest import Manifest, locked
 from .options import extensions
 
 __all__ = ["Job", "PartFile"]
 
 _STAGING: Final = "_temporary"
+_LOCK: Final = "lock"
 _SUCCESS: Final = "_SUCCESS"
+_KIND: Final = "write"
 _TRIES: Final = 100
 
 
@@ -69,13 +71,7 @@ class Job:
             raise NotADirectoryError(
                 f"{printable_path(folder)}: expected a folder to write files into, or nothing; this is a file"
             )
-        root = folder / _STAGING
-        if root.is_symlink():
-            raise NotADirectoryError(
-                f"{printable_path(root)}: expected a folder of writes on their way, in which they remove what is left "
-                "over; this is a link. Remove it"
-            )
-        for staging in _children(root):
+        for staging in left_over(folder / _STAGING, kind=_KIND):
             if staging.name.startswith("."):
                 LOCAL.remove_tree(staging)  # its write had ended, and died removing it
             else:
@@ -105,11 +101,11 @@ class Job:
         # An empty file is for a frame without rows.
         filled = [file for file in files if file.records] or files[:1]
         place = [move for file in filled for move in file.moves]
-        with locked(self.staging) as is_ours:
+        with LOCAL.lock(self.staging / _LOCK) as is_ours:
             if not is_ours:
                 raise BlockingIOError(f"{printable_path(self.staging)}: expected to be alone in committing this write")
             remove = Existing.of(self.folder, extensions()).segments if self.overwrites else []
-            Manifest(self.id, place, remove).carry_out(self.folder, self.staging)
+            Manifest(self.id, place, remove=remove).carry_out(self.folder, self.staging, kind=_KIND)
             try:
                 if self.overwrites:
                     LOCAL.remove(self.folder / _SUCCESS)  # it was about what is no more
@@ -136,21 +132,14 @@ class Job:
             LOCAL.remove_empty(self.folder)
 
 
-def _children(root: Path) -> list[Path]:
-    try:
-        return sorted(root.iterdir())
-    except FileNotFoundError:
-        return []
-
-
 def _settle(folder: Path, staging: Path) -> None:
     """Puts in order what a commit has left, if it died. A job that has not come to its commit is left alone."""
-    manifest = Manifest.read(staging)
+    manifest = Manifest.read(staging, kind=_KIND)
     if manifest is None:
         return
-    with contextlib.suppress(FileNotFoundError), locked(staging) as is_ours:  # gone: it has ended since
-        if is_ours and Manifest.read(staging) is not None:
-            manifest.settle(folder, staging)
+    with contextlib.suppress(FileNotFoundError), LOCAL.lock(staging / _LOCK) as is_ours:  # gone: it has ended since
+        if is_ours and Manifest.read(staging, kind=_KIND) is not None:
+            manifest.settle(folder, staging, kind=_KIND)
             _remove_staging(staging)
 
 
