@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 from uuid import UUID
 
-__all__ = ["FILTER_OPTIONS", "Condition", "conditions"]
+__all__ = ["FILTER_OPTIONS", "MOST_OFFSET", "MOST_PARTITION", "Condition", "conditions"]
 
 Condition = tuple[str, str, Any]
 """A column, an operator and a value, as `seglake.open` takes them in `filters`."""
@@ -20,6 +20,11 @@ _CONDITIONS: Final = {
     "tenants": ("tenant", "in"),
     "types": ("type", "in"),
 }
+
+MOST_OFFSET: Final = (1 << 63) - 1
+"""The greatest offset of a message."""
+MOST_PARTITION: Final = (1 << 32) - 1
+"""The greatest number of a partition."""
 
 FILTER_OPTIONS: Final = tuple(_CONDITIONS)
 """The names of the options that choose records."""

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 import seglake.spark
 from seglake.spark.functions import from_oplog
 from seglake.spark.ingestion.tables import DAMAGE_SCHEMA, FILES_SCHEMA
-from seglake.spark.option_names import Purpose, options_of
+from seglake.spark.option_table import Purpose, options_of
 
 pytestmark = pytest.mark.spark
 
@@ -49,9 +49,23 @@ def names_in(document: str, heading: str) -> list[str]:
     return [name for cell in cells for name in re.findall(r"`([^`]+)`", cell)]
 
 
+def rows_in(document: str, heading: str) -> list[list[str]]:
+    """The rows of the first table behind a heading, without the one of titles."""
+    text = (ROOT / "docs" / document).read_text()
+    table = re.search(r"(?:^\|.*\n)+", text[text.index(f"\n{heading}\n") :], re.M)
+    assert table is not None
+    return [[cell.strip() for cell in line[1:-1].split("|")] for line in table[0].splitlines()[2:]]
+
+
 @pytest.mark.parametrize(("heading", "purpose"), [("## Options", "reading"), ("### Files", "writing")])
-def test_every_option_is_described(heading: str, purpose: Purpose) -> None:
-    assert sorted(names_in("spark.md", heading)) == sorted(options_of(purpose))
+def test_every_option_is_described_as_the_table_of_options_has_it(heading: str, purpose: Purpose) -> None:
+    described = [
+        (name, kind, default, about)
+        for names, kind, default, _example, about in rows_in("spark.md", heading)
+        for name in re.findall(r"`([^`]+)`", names)
+    ]
+    table = [(option.name, option.kind, option.shown_default, option.about) for option in options_of(purpose)]
+    assert sorted(described) == sorted(table)
 
 
 def test_every_column_is_described() -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from seglake import _values as values
-from seglake._filters import FILTER_OPTIONS, conditions
+from seglake._filters import FILTER_OPTIONS, MOST_OFFSET, MOST_PARTITION, conditions
 
 from . import failure
 from .render import column_kinds
@@ -135,8 +135,6 @@ NO_INDEX = "none"
 NOW = "now"
 NULL = "null"
 DEFAULT_DIALECT = "draft"
-_MAX_OFFSET = 2**63 - 1
-_MAX_PARTITION = 2**32 - 1
 
 
 def given(options: dict[str, Any]) -> dict[str, Any]:
@@ -216,7 +214,7 @@ def on_damage(command: Command) -> Command:
 
 def wanted(command: Command) -> Command:
     """Which records: by time or UUID, by offset, by partition and tenant, by type."""
-    offset = Typed(values.whole_number, 0, _MAX_OFFSET)
+    offset = Typed(values.whole_number, 0, MOST_OFFSET)
     for option in (
         click.option(
             "--type",
@@ -241,7 +239,7 @@ def wanted(command: Command) -> Command:
             "partitions",
             metavar="ID",
             multiple=True,
-            type=Typed(values.whole_number, 0, _MAX_PARTITION),
+            type=Typed(values.whole_number, 0, MOST_PARTITION),
             callback=_several,
             help="Of this partition; can be given again.",
         ),

@@ -13,7 +13,7 @@ from seglake._files import SegmentFile
 from seglake._text import path_text, printable_path
 
 from .arrow_types import arrow_schema
-from .option_names import camel_case
+from .option_table import camel_case
 from .options import ReadOptions
 from .schema import ReadSchema, arrow_field
 from .slices import Slice

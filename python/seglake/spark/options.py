@@ -4,16 +4,13 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import cast
 
 from seglake._files import FileFilter
-from seglake._filters import Condition, conditions
+from seglake._filters import FILTER_OPTIONS, Condition, conditions
 
-from . import option_values as parse
 from .formats import FormatOptions, UuidType, column_names, has_uint64, limit_options
-from .option_names import camel_case, refuse_foreign
-from .option_values import Mode, OptionValues, Secret
+from .option_table import Mode, OptionValues, Secret, camel_case
 from .stores import Stores
 from .uint64 import Uint64Type
 
@@ -75,29 +72,28 @@ class ReadOptions:
                 message names it; it never shows a secret.
         """
         given = {name.lower(): value for name, value in options.items()}
-        refuse_foreign(given, "reading")
-        read = OptionValues(given)
+        read = OptionValues(given, "reading")
         key_file, key = read.key()
         paths = _paths(given)
         parsed = cls(
             paths=paths,
-            segment_format=read.get("segmentFormat", parse.segment_format, None),
+            segment_format=read.get("segmentFormat"),
             format_options=_format_options(read),
             conditions=_conditions(read),
             pushed=(),
-            mode=read.get("mode", parse.mode, "PERMISSIVE"),
-            corrupt_column=read.get("columnNameOfCorruptRecord", parse.not_empty, "_corrupt_record"),
-            metadata_columns=read.get("metadataColumns", parse.metadata_columns, ()),
-            uuid_type=read.get("uuidType", parse.uuid_type, None),
-            uint64_type=read.get("uint64Type", parse.uint64_type, None),
-            record_bytes=read.get("recordBytes", parse.positive_size, None),
+            mode=read.get("mode"),
+            corrupt_column=read.get("columnNameOfCorruptRecord"),
+            metadata_columns=read.get("metadataColumns") or (),
+            uuid_type=read.get("uuidType"),
+            uint64_type=read.get("uint64Type"),
+            record_bytes=read.get("recordBytes"),
             filter=_filter(read),
-            ignore_missing_files=read.get("ignoreMissingFiles", parse.boolean, False),
+            ignore_missing_files=read.get("ignoreMissingFiles"),
             key_file=key_file,
             key=key,
-            max_partition_bytes=read.get("maxPartitionBytes", parse.positive_size, 128 << 20),
-            open_cost_bytes=read.get("openCostInBytes", parse.size, 4 << 20),
-            min_partitions=read.get("minPartitionNum", parse.positive_int, os.cpu_count() or 1),
+            max_partition_bytes=read.get("maxPartitionBytes"),
+            open_cost_bytes=read.get("openCostInBytes"),
+            min_partitions=read.get("minPartitionNum") or os.cpu_count() or 1,
             stores=Stores.parse(given, paths),
         )
         if parsed.segment_format is not None:
@@ -134,41 +130,29 @@ class ReadOptions:
 
 def _format_options(read: OptionValues) -> FormatOptions:
     return FormatOptions(
-        dialect=read.get("dialect", parse.dialect, None),
-        index=read.get("index", parse.index, None),
+        dialect=read.get("dialect"),
+        index=read.get("index"),
         limits=tuple(_limits(read)),
     )
 
 
 def _limits(read: OptionValues) -> Iterator[tuple[str, int]]:
-    for name, option in limit_options().items():
-        value = read.get(camel_case(name), partial(parse.declared, option), None)
+    for name in limit_options():
+        value = read.given(camel_case(name))
         if value is not None:
             yield name, int(value)
 
 
 def _conditions(read: OptionValues) -> Mapping[str, Condition]:
-    zone = read.get("timeZone", parse.zone, None)
-    return conditions(
-        {
-            "since": read.get("since", lambda value: parse.bound(value, zone), None),
-            "until": read.get("until", lambda value: parse.bound(value, zone), None),
-            "start_offset": read.get("startOffset", parse.message_offset, None),
-            "end_offset": read.get("endOffset", parse.message_offset, None),
-            "partitions": read.get("partitions", parse.partitions, None),
-            "tenants": read.get("tenants", parse.tenants, None),
-            "types": read.get("types", parse.types, None),
-        }
-    )
+    return conditions({name: read.given(camel_case(name)) for name in FILTER_OPTIONS})
 
 
 def _filter(read: OptionValues) -> FileFilter:
-    zone = read.get("timeZone", parse.zone, None)
     return FileFilter(
-        recursive=read.get("recursiveFileLookup", parse.boolean, False),
-        name_pattern=read.get("pathGlobFilter", parse.glob, None),
-        modified_after=read.get("modifiedAfter", lambda value: parse.modification_time(value, zone), None),
-        modified_before=read.get("modifiedBefore", lambda value: parse.modification_time(value, zone), None),
+        recursive=read.get("recursiveFileLookup"),
+        name_pattern=read.get("pathGlobFilter"),
+        modified_after=read.get("modifiedAfter"),
+        modified_before=read.get("modifiedBefore"),
     )
 
 

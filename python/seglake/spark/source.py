@@ -15,7 +15,7 @@ from seglake._text import printable_path
 
 from .ahead import read_ahead
 from .decode import Decoder
-from .option_names import purposes, refuse_unknown
+from .option_table import purposes, refuse_unknown
 from .options import ReadOptions
 from .packing import pack, task_bytes
 from .schema import ReadSchema, inferred_schema

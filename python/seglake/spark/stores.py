@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, cast
 
+from seglake import _values as values
 from seglake._files import RemoteFile, SegmentFile, Store, connect, has_password, library_of, scheme_of
 from seglake._text import printable_path
 
-from . import option_values as parse
-from .option_names import STORE_PREFIX as PREFIX
+from .option_table import STORE_PREFIX as PREFIX
 
 __all__ = ["Stores"]
 
@@ -25,7 +25,7 @@ _Parser = Callable[[str], Any]
 
 def _seconds(value: str) -> float:
     if not re.fullmatch(r"\d{1,6}(\.\d{1,6})?", value) or float(value) == 0:
-        raise parse.WrongValueError(value, "seconds, such as 10 or 0.5")
+        raise values.WrongValueError(value, "seconds, such as 10 or 0.5")
     return float(value)
 
 
@@ -33,14 +33,12 @@ def _duration(value: str) -> timedelta:
     return timedelta(seconds=_seconds(value))
 
 
-def _time(value: str) -> datetime:
-    return parse.moment(value, None)
+def _count(value: str) -> int:
+    return values.whole_number(value, 1, 10**9 - 1)
 
 
 def _protocol(value: str) -> str:
-    if value not in ("http", "https"):
-        raise parse.WrongValueError(value, "http or https")
-    return value
+    return values.one_of(value, ("http", "https"))
 
 
 def _settings(value: str) -> dict[str, str]:
@@ -50,7 +48,7 @@ def _settings(value: str) -> dict[str, str]:
         parsed = None
     texts = isinstance(parsed, dict) and all(isinstance(each, str) for each in cast("dict[str, Any]", parsed).values())
     if not texts:
-        raise parse.WrongValueError(value, 'a JSON object of texts, such as {"dfs.replication": "2"}')
+        raise values.WrongValueError(value, 'a JSON object of texts, such as {"dfs.replication": "2"}')
     return cast("dict[str, str]", parsed)
 
 
@@ -75,47 +73,47 @@ _ARGUMENTS: Final[Mapping[str, Mapping[str, _Parser]]] = {
         "access_key": _secret,
         "secret_key": _secret,
         "session_token": _secret,
-        "anonymous": parse.boolean,
-        "region": parse.not_empty,
-        "endpoint_override": parse.not_empty,
+        "anonymous": values.flag,
+        "region": values.not_empty,
+        "endpoint_override": values.not_empty,
         "scheme": _protocol,
         "request_timeout": _seconds,
         "connect_timeout": _seconds,
-        "retry_max_attempts": parse.positive_int,
-        "role_arn": parse.not_empty,
-        "session_name": parse.not_empty,
+        "retry_max_attempts": _count,
+        "role_arn": values.not_empty,
+        "session_name": values.not_empty,
         "external_id": _secret,
-        "load_frequency": parse.positive_int,
+        "load_frequency": _count,
         "proxy_options": _secret,
-        "force_virtual_addressing": parse.boolean,
-        "tls_ca_file_path": parse.not_empty,
+        "force_virtual_addressing": values.flag,
+        "tls_ca_file_path": values.not_empty,
     },
     "gcs": {
-        "anonymous": parse.boolean,
+        "anonymous": values.flag,
         "access_token": _secret,
-        "credential_token_expiration": _time,
-        "target_service_account": parse.not_empty,
-        "endpoint_override": parse.not_empty,
+        "credential_token_expiration": values.time,
+        "target_service_account": values.not_empty,
+        "endpoint_override": values.not_empty,
         "scheme": _protocol,
         "retry_time_limit": _duration,
-        "project_id": parse.not_empty,
+        "project_id": values.not_empty,
     },
     "abfs": {
-        "account_name": parse.not_empty,
+        "account_name": values.not_empty,
         "account_key": _secret,
         "sas_token": _secret,
-        "tenant_id": parse.not_empty,
-        "client_id": parse.not_empty,
+        "tenant_id": values.not_empty,
+        "client_id": values.not_empty,
         "client_secret": _secret,
-        "blob_storage_authority": parse.not_empty,
+        "blob_storage_authority": values.not_empty,
         "blob_storage_scheme": _protocol,
-        "dfs_storage_authority": parse.not_empty,
+        "dfs_storage_authority": values.not_empty,
         "dfs_storage_scheme": _protocol,
     },
     "hdfs": {
-        "user": parse.not_empty,
-        "kerb_ticket": parse.not_empty,
-        "buffer_size": parse.size,
+        "user": values.not_empty,
+        "kerb_ticket": values.not_empty,
+        "buffer_size": values.size,
         "extra_conf": _settings,
     },
 }
@@ -215,7 +213,9 @@ class Stores:
                 )
             try:
                 arguments[name] = (known[name] if known is not None else _any)(value)
-            except (parse.WrongValueError, ValueError) as error:
+            except values.WrongValueError as error:
+                raise ValueError(f"option {PREFIX}{name} is {value!r}: expected {error.expected}") from None
+            except ValueError as error:
                 raise ValueError(f"option {PREFIX}{name} {error}") from None
         return arguments
 

@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Any, Final
 
 import seglake
+from seglake import _values as values
 from seglake._text import printable_path
 from seglake._types import DialectName
 
-from .. import option_values as parse
 from ..formats import FormatOptions, write_options
-from ..option_names import camel_case, refuse_foreign
-from ..option_values import OptionValues, Secret
+from ..option_table import OptionValues, Secret, camel_case
 
 __all__ = ["FormatFacts", "WriteOptions", "extensions"]
 
@@ -77,15 +76,14 @@ class WriteOptions:
                 none says which format to write or where. The message names it; it never shows a secret.
         """
         given = {name.lower(): value for name, value in options.items()}
-        refuse_foreign(given, "writing")
-        read = OptionValues(given)
+        read = OptionValues(given, "writing")
         folder = _folder(given)
-        format = read.get("segmentFormat", parse.segment_format, None)
+        format = read.get("segmentFormat")
         if format is None:
             known = ", ".join(seglake.formats())
             raise ValueError(f"option segmentFormat is missing: name the format to write, one of {known}")
         key_file, key = read.key()
-        dialect: DialectName | None = read.get("dialect", parse.dialect, None)
+        dialect: DialectName | None = read.get("dialect")
         facts = _facts(format, dialect)
         create = _create_options(read, format, dialect)
         if not facts.keyed and (key_file is not None or key is not None):
@@ -96,10 +94,10 @@ class WriteOptions:
             segment_format=format,
             create=create,
             facts=facts,
-            corrupt_column=read.get("columnNameOfCorruptRecord", parse.not_empty, "_corrupt_record"),
-            max_records=read.get("maxRecordsPerFile", parse.record_count, None),
-            max_bytes=read.get("maxBytesPerFile", parse.positive_size, None),
-            success_file=read.get("successFile", parse.boolean, True),
+            corrupt_column=read.get("columnNameOfCorruptRecord"),
+            max_records=read.get("maxRecordsPerFile"),
+            max_bytes=read.get("maxBytesPerFile"),
+            success_file=read.get("successFile"),
             key_file=key_file,
             key=key,
         )
@@ -144,7 +142,7 @@ def _create_options(read: OptionValues, format: str, dialect: DialectName | None
         arguments["dialect"] = dialect
     options: dict[str, Any] = {}
     for name, option in write_options().items():
-        value = read.get(camel_case(name), partial(parse.declared, declared.get(name, option)), None)
+        value = read.given(camel_case(name), partial(values.option_value, declared.get(name, option)))
         if value is not None:
             _refuse(name, format, declared)
             options[name] = value
