@@ -13,6 +13,7 @@ import pytest
 from documents import DOCUMENTS, ROOT, Block, anchors, blocks, links, table
 
 import seglake
+from seglake._filters import FILTER_OPTIONS, conditions
 
 README = ROOT / "README.md"
 VECTORS = ROOT / "tests" / "vectors"
@@ -22,6 +23,8 @@ PYTHON_BLOCKS = [block for document in DOCUMENTS for block in blocks(document, "
 WITHOUT_SPARK = [block for block in PYTHON_BLOCKS if "spark" not in block.text]
 CONSOLE_BLOCKS = [block for document in DOCUMENTS for block in blocks(document, "console")]
 SHOWN_OUTPUT = [block for block in CONSOLE_BLOCKS if block.text.startswith("$ seglake ") and block.text.count("\n") > 1]
+# The columns that options choose records by.
+FILTERED = {name: condition[0] for name, condition in conditions(dict.fromkeys(FILTER_OPTIONS, "")).items()}
 HEXDUMPS = [block for document in DOCUMENTS for block in blocks(document, "hexdump")]
 
 
@@ -145,3 +148,37 @@ def test_examples_in_docstrings_are_run() -> None:
     import seglake.oplog
 
     assert doctest.testmod(seglake.oplog) == (0, 3)
+
+
+def test_the_options_of_some_formats_are_those_of_the_command_line() -> None:
+    from seglake.cli.cat import command
+    from seglake.cli.render import size
+
+    formats = seglake.formats().values()
+    by_option = {name: parameter.name for parameter in command.params for name in parameter.opts}
+    limits = {option.name: option for format in formats for option in format.open_options.values()}
+    described: set[str] = set()
+    described_limits: set[str] = set()
+    for row in table(ROOT / "docs" / "cli.md", "| option | concerns | what it does |"):
+        names, concerns, about = row.values()
+        for option in re.findall(r"`(--[a-z-]+)(?: ([a-z_]+)=)?", names):
+            argument = option[1] if option[0] == "--limits" else by_option[option[0]]
+            described.add(option[0])
+            if option[0] == "--limits":
+                described_limits.add(argument)
+            if argument in limits:
+                assert concerns == ", ".join(each.name for each in formats if argument in each.open_options)
+            if limits.get(argument) is not None and limits[argument].kind == "bytes":
+                assert f"({size(int(limits[argument].default or 0)).replace('.0', '')})" in about
+            column = FILTERED.get(argument)
+            if column is not None and concerns != "records with a time":
+                having = [each.name for each in formats if column in [own.name for own in each.columns]]
+                assert concerns == ", ".join(having)
+    assert described == {
+        "--dialect",
+        "--index",
+        "--limits",
+        "--where",
+        *(name for name in by_option if by_option[name] in FILTERED),
+    }
+    assert described_limits == {"record_bytes", *(name for name, option in limits.items() if option.kind == "bytes")}

@@ -11,7 +11,6 @@ import pytest
 from power_loss import Disk, State, lay_out
 from pyspark.sql import SparkSession
 from samples import SAMPLES
-from seglake.spark.option_table import camel_case
 from segments import write_segment
 from test_ingest_commit import DATA, FILES, RUN
 from test_spark_write_task import Write, records
@@ -25,6 +24,7 @@ from seglake.spark.ingestion.driver import IngestDriver
 from seglake.spark.ingestion.layout import STAGING
 from seglake.spark.ingestion.result import IngestResult
 from seglake.spark.ingestion.tables import RollingWriter, write_table
+from seglake.spark.option_table import camel_case
 from seglake.spark.write.job import Job, PartFile
 
 OLD = ["old-1.chunks", "old-1.index", "old-2.active"]
