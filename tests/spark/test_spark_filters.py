@@ -162,7 +162,7 @@ def test_damage_is_met_where_it_is_read(spark: SparkSession, tmp_path: Path, pus
 
 def test_a_wrong_name_is_refused_on_the_driver(spark: SparkSession, folder: Path) -> None:
     for name, options, message in (
-        ("active", {"types": "a\\b"}, r"option types is .*expected \\xNN behind each backslash"),
+        ("active", {"types": "a\\b"}, r"option types is .*expected \\xNN after each backslash"),
         ("active", {"types": "[1]"}, "option types is .*expected types with commas"),
         ("tenant", {"types": "a"}, "option types does not concern format tenant: its records have no column type"),
     ):
