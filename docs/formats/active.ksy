@@ -11,14 +11,14 @@ doc: |
   A run of messages, then zeros to the end of the file, which may have been laid out in advance. There is no header, no
   index and no trailer; a file of no bytes is sound.
 
-  What is said here is the layout of a sound file. Beyond it, these hold, and a parser made from this file does not
+  This is the layout of a sound file. These rules apply as well, and a parser made from this file does not
   check them: each `checksum` is right, and each UUID is strictly greater, byte by byte, than the one before.
 doc-ref: active.md
 seq:
   - id: parts
     type: part
     repeat: eos
-    doc: The messages in the order they were written, and behind the last the unused space, where there is any.
+    doc: The messages in the order they were written, and after the last the unused space, where there is any.
 types:
   part:
     doc: A message, or the unused space at the end.
@@ -38,7 +38,7 @@ types:
         size: 16
         type: uuid6
         if: _io.size - _io.pos >= 16
-        doc: The UUID that stands here, looked at without going on.
+        doc: The next UUID, read ahead.
       is_unused:
         value: "_io.size - _io.pos < 16 ? true : uuid_ahead.is_zero"
         doc: Whether the unused space begins here, as it does with a UUID that is all zero.

@@ -57,7 +57,7 @@ types:
       is_optimistic:
         value: flags.value & 4 != 0
   checkpoint_frame:
-    doc: A checkpoint behind its length. Bytes left over inside belong to a later revision.
+    doc: A checkpoint after its length. Bytes left over inside belong to a later revision.
     seq:
       - id: len_checkpoint
         type: compact_uint
@@ -65,7 +65,7 @@ types:
         size: len_checkpoint.value
         type: checkpoint
   digest_frame:
-    doc: A digest behind its length. Bytes left over inside belong to a later revision.
+    doc: A digest after its length. Bytes left over inside belong to a later revision.
     seq:
       - id: len_digest
         type: compact_uint
@@ -73,7 +73,7 @@ types:
         size: len_digest.value
         type: digest
   trace_frame:
-    doc: A trace behind its length. Bytes left over inside belong to a later revision.
+    doc: A trace after its length. Bytes left over inside belong to a later revision.
     seq:
       - id: len_trace
         type: compact_uint
@@ -299,7 +299,7 @@ types:
       - id: length
         type: compact_uint
   end_of_message:
-    doc: Nothing. A byte left over behind the last field is damage.
+    doc: Nothing. A byte left over after the last field is damage.
     seq:
       - id: bytes
         size-eos: true

@@ -12,8 +12,8 @@ doc: |
 
   Decompressing is outside of this language. Decompress the bytes of a `payload`, then read what comes out as `content`.
 
-  What is said here is the layout of a sound file. Beyond it, these hold, and a parser made from this file does not
-  check them: each `head_crc` is right; the start offset of a chunk is not in front of the end of the one before (gaps
+  This is the layout of a sound file. These rules apply as well, and a parser made from this file does not
+  check them: each `head_crc` matches; the start offset of a chunk is not before the end of the one before (gaps
   are allowed), and no offset is above 2^63 - 1; the payload is exactly one zstd frame, whose content checksum is right
   and whose content is exactly as many records as the header says.
 doc-ref: chunked.md
@@ -21,7 +21,7 @@ seq:
   - id: parts
     type: part
     repeat: eos
-    doc: The chunks in the order they were written, and behind the last the unused space, where there is any.
+    doc: The chunks in the order they were written, and after the last the unused space, where there is any.
 types:
   part:
     doc: A chunk with its padding, or the unused space at the end.
@@ -40,7 +40,7 @@ types:
         pos: _io.pos
         type: header
         if: _io.size - _io.pos >= 21
-        doc: The header that stands here, looked at without going on.
+        doc: The next header, read ahead.
       is_unused:
         value: "_io.size - _io.pos < 21 ? true : header_ahead.is_zero"
         doc: Whether the unused space begins here, as it does with a header that is all zero.
@@ -66,7 +66,7 @@ types:
         valid: 0
         repeat: eos
   header:
-    doc: 21 bytes in front of each payload.
+    doc: 21 bytes before each payload.
     seq:
       - id: flags
         type: u1
@@ -84,7 +84,7 @@ types:
         doc: How many records the content has. None is allowed.
       - id: head_crc
         type: s4
-        doc: CRC-32 (IEEE) of the 17 bytes in front of it.
+        doc: CRC-32 (IEEE) of the 17 bytes before it.
     instances:
       is_zero:
         value: flags == 0 and len_payload == 0 and start_offset == 0 and num_records == 0 and head_crc == 0
@@ -92,7 +92,7 @@ types:
   zstd_frame:
     doc: |
       One zstd frame (RFC 8878), to be decompressed as a whole. Only what this format asks of its header is laid out
-      here: it is no skippable frame, has a content checksum, needs no dictionary, and asks for a window of at most
+      here: it is not a skippable frame, has a content checksum, needs no dictionary, and asks for a window of at most
       128 MiB.
     doc-ref: RFC 8878, section 3.1.1
     meta:

@@ -32,4 +32,4 @@ types:
         doc: Where the chunk's header begins, from the start of the `.chunks` file.
       - id: checksum
         type: u4
-        doc: CRC-32 (IEEE) of the 16 bytes in front of it.
+        doc: CRC-32 (IEEE) of the 16 bytes before it.

@@ -6,7 +6,7 @@ meta:
   endian: le
 doc: |
   The variable-length integer that every number of an oplog message is: one byte up to 0xfc, else a byte that says how
-  wide the number behind it is. Unlike everything in the other formats it is little-endian.
+  wide the number after it is. Unlike everything in the other formats it is little-endian.
 
   Writers take the shortest form. Readers accept longer ones, and read all 64 bits.
 doc-ref: oplog.md

@@ -9,14 +9,14 @@ meta:
     - autobase
     - compact_uint
 doc: |
-  A run of messages, each behind its length. The file does not say in which dialect they are: the reader is told. A file
-  of no bytes is sound; zeros are no unused space here.
+  A run of messages, each after its length. The file does not say in which dialect they are: the caller says so. A file
+  of no bytes is sound; zeros are not unused space here.
 
-  `draft` and `draft_1_1` are laid out below, `autobase` in a file of its own. The same messages may stand without
+  `draft` and `draft_1_1` are laid out below, `autobase` in a file of its own. The same messages may occur without
   a container, as the values of any other format: then read one as type `draft` or `draft_1_1`, or with `autobase.ksy`.
 
   A message has no checksum. A parser made from this file finds all damage that can be found, but for a reference of
-  `draft_1_1` that points nowhere: resolving references is left to whoever has all messages.
+  `draft_1_1` that points nowhere: resolving references needs all messages.
 doc-ref: oplog.md
 params:
   - id: dialect
@@ -41,7 +41,7 @@ enums:
       doc: What the npm package `autobase` writes.
 types:
   buffer:
-    doc: A message behind its length.
+    doc: A message after its length.
     seq:
       - id: len_message
         type: compact_uint
@@ -72,7 +72,7 @@ types:
       - id: trailing
         type: end_of_message
   system:
-    doc: What the indexer adds. It can be read alone where the node behind it is encrypted.
+    doc: What the indexer adds. It can be read alone where the node after it is encrypted.
     seq:
       - id: version
         type: compact_uint
@@ -144,7 +144,7 @@ types:
       - id: length
         type: compact_uint
   node_value:
-    doc: The fields behind the clock, which both drafts have.
+    doc: The fields after the clock, which both drafts have.
     seq:
       - id: abi
         type: compact_uint
@@ -156,7 +156,7 @@ types:
         size: len_value.value
         doc: The message itself, any bytes.
   end_of_message:
-    doc: Nothing. A byte left over behind the last field is damage.
+    doc: Nothing. A byte left over after the last field is damage.
     seq:
       - id: bytes
         size-eos: true

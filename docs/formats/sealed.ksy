@@ -8,12 +8,12 @@ meta:
   imports:
     - uuid6
 doc: |
-  An index sorted by UUID, the messages in the same order without gaps, and, where the writer was not told to leave it
+  An index sorted by UUID, the messages in the same order without gaps, and, unless the writer was asked to leave it
   out, a trailer of checksums. A reader that follows the index never meets the trailer.
 
-  What is said here is the layout of a sound file. Beyond it, these hold, and a parser made from this file does not
-  check them: the UUIDs of the index ascend strictly; the first message stands directly behind the index, each other one
-  directly behind the one before, and the last ends where the trailer or the file ends; the trailer's hashes are right.
+  This is the layout of a sound file. These rules apply as well, and a parser made from this file does not
+  check them: the UUIDs of the index ascend strictly; the first message is directly after the index, each other one
+  directly after the one before, and the last ends where the trailer or the file ends; the trailer's hashes match.
 doc-ref: sealed.md
 seq:
   - id: index
@@ -31,7 +31,7 @@ instances:
     pos: _io.size - 8
     size: 8
     if: _io.size >= 24 * index.size + len_trailer
-    doc: The last 8 bytes, where a trailer fits behind the index.
+    doc: The last 8 bytes, where a trailer fits after the index.
   has_trailer:
     value: >-
       _io.size >= 24 * index.size + len_trailer
@@ -57,7 +57,7 @@ types:
         type: u8
         valid:
           expr: "_ == 0 ? uuid.is_zero : uuid.is_version_6"
-        doc: Where the message begins, from the start of the file. Zero in the terminator.
+        doc: Where the message begins, from the beginning of the file. Zero in the terminator.
     instances:
       is_terminator:
         value: uuid.is_zero and ofs_message == 0
@@ -80,7 +80,7 @@ types:
         size: len_value
         doc: The message itself, any bytes.
   trailer:
-    doc: Checksums behind the data, `8 * N + 32` bytes for N messages.
+    doc: Checksums after the data, `8 * N + 32` bytes for N messages.
     seq:
       - id: checksums
         type: u8

@@ -9,10 +9,10 @@ doc: |
   A table of contents (TOC), then all partitions: in each its tenants, and of each tenant a block of messages. The two
   versions differ in the TOC alone: version 1 lists partitions, version 2 lists blocks and has checksums.
 
-  What is said here is the layout of a sound file. Beyond it, these hold, and a parser made from this file does not
-  check them: partitions ascend by ID, and the tenants of a partition byte by byte; the TOC lists exactly what stands in
+  This is the layout of a sound file. These rules apply as well, and a parser made from this file does not
+  check them: partitions ascend by ID, and the tenants of a partition byte by byte; the TOC lists exactly what is in
   `partitions`, in the same order; the partitions end where the file ends; the CRCs are right. In version 1 the ID of a
-  partition stands in the TOC alone.
+  partition is in the TOC alone.
 doc-ref: tenant.md
 seq:
   - id: magic
@@ -52,7 +52,7 @@ types:
         type: u4
       - id: ofs_partition
         type: u8
-        doc: Where the partition's number of tenants stands, from the start of the file.
+        doc: Where the partition's number of tenants is, from the beginning of the file.
       - id: len_partition
         type: u8
         doc: From there to the partition's end, in bytes.
@@ -62,7 +62,7 @@ types:
         pos: ofs_partition
         size: len_partition
         type: partition
-        doc: The partition, found without reading what is in front of it.
+        doc: The partition, found without reading what is before it.
   toc_of_blocks:
     doc: The TOC of version 2.
     seq:
@@ -75,7 +75,7 @@ types:
         repeat-expr: num_entries
       - id: crc
         type: u4
-        doc: CRC-32 (IEEE) of everything in front of it, from the magic to the last entry.
+        doc: CRC-32 (IEEE) of everything before it, from the magic to the last entry.
   block_entry:
     doc: Where a tenant's block is.
     seq:
@@ -89,20 +89,20 @@ types:
         type: u4
       - id: ofs_block
         type: u8
-        doc: Where the block's number of messages stands, from the start of the file.
+        doc: Where the block's number of messages is, from the beginning of the file.
       - id: len_block
         type: u8
         doc: From there to the block's end, in bytes.
       - id: block_crc
         type: u4
-        doc: CRC-32 (IEEE) of the partition ID, as the 4 bytes in front of this entry's tenant, and the block's bytes.
+        doc: CRC-32 (IEEE) of the partition ID, as the 4 bytes before this entry's tenant, and the block's bytes.
     instances:
       block:
         io: _root._io
         pos: ofs_block
         size: len_block
         type: block
-        doc: The block, found without reading what is in front of it.
+        doc: The block, found without reading what is before it.
   partition:
     doc: All tenants of one partition.
     seq:
