@@ -43,7 +43,7 @@ pub fn detect(source: &dyn Source, options: &Options) -> Result<Detection> {
         ([(format, reason)], _) => (Some(*format), is_certain, reason.clone()),
         (_, Some(format)) if names.is_empty() || names.contains(&format.name) => {
             let reason = format!(
-                "the extension is .{}; the content alone does not tell",
+                "the extension is .{}; the content alone is ambiguous",
                 format.extension
             );
             (Some(*format), false, reason)

@@ -195,7 +195,7 @@ impl<'a> Resync<'a> {
     }
 
     /// Whether no record is verified although lengths and UUIDs are sound from the beginning of the file to its
-    /// end, or through so many records that only an interrupted write explains the end.
+    /// end, or through enough records that only an interrupted write explains the end.
     ///
     /// Stops at the first verified record, so a file is hashed whole only if it really is under another key.
     pub(super) fn nothing_verifies(&mut self) -> Result<bool> {

@@ -50,7 +50,7 @@ use crate::record::Checked;
 const DIALECT: FormatOption = FormatOption {
     name: "dialect",
     kind: OptionKind::Name(Dialect::NAMES),
-    about: "how messages are laid out, which the bytes do not tell",
+    about: "the layout of messages, which the file does not state",
 };
 
 /// The format's entry in the table.

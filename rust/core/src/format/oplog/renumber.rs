@@ -3,9 +3,9 @@
 //!
 //! | dialect | what counts messages |
 //! |---|---|
-//! | `draft`, `draft-1.1` | `checkpointer`: so many messages back |
+//! | `draft`, `draft-1.1` | `checkpointer`: this many messages back |
 //! | `draft-1.1` | `seq` of each clock entry: the message that declares a key |
-//! | `autobase` | each checkpointer and pointer: so many messages back; `batch`: so many messages on, this one among them |
+//! | `autobase` | each checkpointer and pointer: this many messages back; `batch`: this many messages on, this one included |
 //!
 //! Lengths in clocks, heads and checkpoints, and blocks in traces, count other oplogs and views. They stay.
 

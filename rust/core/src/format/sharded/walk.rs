@@ -16,7 +16,7 @@ use crate::record::Checked;
 use crate::saturating::saturating_usize;
 use crate::source::{Source, Window};
 
-/// What a [`Carry`] holds.
+/// The state in a [`Carry`].
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 struct State {
     /// The offset of the next record.
