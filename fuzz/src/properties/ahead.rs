@@ -53,7 +53,7 @@ fn sizes(draw: &mut Draw) -> PieceSizes {
         most: *draw.of_these(&[64, 500, 4096]),
         whole: *draw.of_these(&[least, least, least, 300]),
         proven: *draw.of_these(&[1, 64, 500]),
-        behind: *draw.of_these(&[0, 100, 10_000]),
+        back: *draw.of_these(&[0, 100, 10_000]),
     }
 }
 

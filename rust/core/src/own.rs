@@ -1,5 +1,5 @@
-//! What seals traits: they can be used, but not implemented, by other crates.
+//! Seals traits: other crates can use them, but not implement them.
 
-/// Of this crate. A public trait that requires it can get methods without breaking anybody.
+/// Implemented in this crate only. So a public trait that requires it can get new methods without breaking other crates.
 #[allow(unreachable_pub, reason = "public traits require it")]
 pub trait Own {}

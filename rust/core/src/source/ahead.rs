@@ -1,4 +1,4 @@
-//! Reading ahead of what is slow to answer: an object store, where each read costs a round trip.
+//! Reads ahead of a slow source: an object store, where each read costs a round trip.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,25 +10,25 @@ use crate::bug::OrBug;
 use crate::error::{Error, Result};
 use crate::saturating::saturating_usize;
 
-/// How many pieces are read ahead of a run at a time.
+/// How many pieces are read ahead of a stream at a time.
 const AHEAD_PIECES: usize = 2;
-/// How many runs go on side by side. A sealed segment's walk has three: entries, checksums, messages.
-const RUNS: usize = 3;
+/// How many streams are read ahead at once. A sealed segment's walk has three: entries, checksums, messages.
+const STREAMS: usize = 3;
 
-/// How large pieces are, in bytes. Other sizes than the default are for tests, which read short files.
+/// The sizes of pieces, in bytes. Only tests, which read short files, change the defaults.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub struct PieceSizes {
-    /// The least that is read at once, at least 1.
+    /// The smallest read; at least 1.
     pub least: usize,
-    /// The most that is read ahead at once, no less than `least`.
+    /// The largest piece read ahead; at least `least`.
     pub most: usize,
-    /// A source of no more bytes is read whole: no less than `least`.
+    /// A source of up to this many bytes is read whole; at least `least`.
     pub whole: usize,
-    /// Who has asked for so many bytes in a row is read ahead of.
+    /// After this many consecutive bytes, a stream is read ahead.
     pub proven: u64,
-    /// How much is kept of what a run has come through.
-    pub behind: u64,
+    /// How many bytes before a stream's position stay in memory.
+    pub back: u64,
 }
 
 impl Default for PieceSizes {
@@ -38,28 +38,29 @@ impl Default for PieceSizes {
             most: ReadAhead::MOST_BYTES,
             whole: ReadAhead::WHOLE_BYTES,
             proven: 256 << 10,
-            behind: 2 << 20,
+            back: 2 << 20,
         }
     }
 }
 
 impl PieceSizes {
-    /// The most that is held of what was read: what is ahead of all runs, and what they are in.
-    const fn held(&self) -> usize {
-        self.most.saturating_mul((AHEAD_PIECES + 1) * RUNS)
+    /// The most bytes in memory: the pieces ahead of all streams, and those that they are in.
+    const fn cached(&self) -> usize {
+        self.most.saturating_mul((AHEAD_PIECES + 1) * STREAMS)
     }
 }
 
-/// What holds of each piece, for errors.
+/// An invariant of pieces, for errors.
 const NAMED: &str = "a piece that has the bytes it is found by";
 
 /// Another source, read in fewer and larger pieces.
 ///
-/// Short reads take what stands behind them along, [`LEAST_BYTES`](Self::LEAST_BYTES) at least. Where reading goes on and
-/// on, the next pieces are read by threads of their own meanwhile: the more was asked for in a row, the more, up to twice
-/// [`MOST_BYTES`](Self::MOST_BYTES). So no more is read than twice what was asked for, and
-/// [`LEAST_BYTES`](Self::LEAST_BYTES) for each jump. What such a thread runs into is the error of whoever asks for those
-/// bytes, and of nobody if nobody does.
+/// Short reads also read the bytes after them, at least [`LEAST_BYTES`](Self::LEAST_BYTES) in total. For consecutive
+/// reads, threads read the next pieces meanwhile. The more consecutive bytes were requested, the more is read ahead, up
+/// to twice [`MOST_BYTES`](Self::MOST_BYTES). So at most twice the requested bytes are read, and
+/// [`LEAST_BYTES`](Self::LEAST_BYTES) for each jump.
+///
+/// An error of such a thread is returned to the read that needs the bytes. If none does, it is dropped.
 pub struct ReadAhead {
     shared: Arc<Shared>,
 }
@@ -68,17 +69,17 @@ struct Shared {
     source: Arc<dyn Source>,
     sizes: PieceSizes,
     state: Mutex<State>,
-    /// Told whenever a piece that was coming has come, or failed.
+    /// Notified when a pending piece has arrived or failed.
     arrived: Condvar,
 }
 
 #[derive(Default)]
 struct State {
     sizes: PieceSizes,
-    /// By where they begin. They do not overlap.
+    /// By their offsets. They do not overlap.
     pieces: BTreeMap<u64, Piece>,
-    runs: [Run; RUNS],
-    /// Counts reads, to tell what was used last.
+    streams: [Stream; STREAMS],
+    /// A counter of reads, to find the least recently used piece.
     now: u64,
 }
 
@@ -94,33 +95,33 @@ enum Content {
     Failed(Error),
 }
 
-/// Reads that go on one behind the other.
+/// A stream: reads at consecutive offsets.
 #[derive(Clone, Copy, Default)]
-struct Run {
-    /// Where the next one is expected.
+struct Stream {
+    /// The offset of the next read.
     next: u64,
-    /// How many bytes were asked for.
+    /// How many bytes were requested.
     bytes: u64,
     used: u64,
 }
 
-/// What there is at an offset.
+/// What is in memory for an offset.
 enum At {
-    /// The piece that has it, and where that begins.
-    Held(u64, Arc<Vec<u8>>),
+    /// The piece with its bytes, and the piece's offset.
+    Cached(u64, Arc<Vec<u8>>),
     /// Nothing before this offset.
-    Nothing(u64),
+    Missing(u64),
 }
 
 impl ReadAhead {
-    /// The least that is read at once, in bytes: it takes an object store no longer than a single one does.
+    /// The smallest read, in bytes: an object store takes no longer for it than for one byte.
     pub const LEAST_BYTES: usize = 16 << 10;
-    /// The most that is read ahead at once, in bytes.
+    /// The largest piece read ahead, in bytes.
     pub const MOST_BYTES: usize = 4 << 20;
-    /// A source of no more bytes is read whole, at once.
+    /// A source of up to this many bytes is read whole, at once.
     pub const WHOLE_BYTES: usize = 256 << 10;
 
-    /// Reads ahead of `source`, whose reads may be called from any thread, and several at a time.
+    /// Reads ahead of `source`. Its reads must work from any thread, and several at a time.
     #[must_use]
     pub fn new(source: Arc<dyn Source>) -> Self {
         Self::with_sizes(source, PieceSizes::default())
@@ -158,16 +159,16 @@ impl Source for ReadAhead {
         let (shared, len) = (&self.shared, buffer.len() as u64);
         let within = offset.checked_add(len).is_some_and(|end| end <= self.len());
         if !within {
-            return shared.source.read_exact_at(offset, buffer); // which says what is wrong
+            return shared.source.read_exact_at(offset, buffer); // its error says what is wrong
         }
         let (mut at, mut left) = (offset, buffer);
         while !left.is_empty() {
             let copied = match shared.at(at, left.len())? {
-                At::Held(start, bytes) => {
+                At::Cached(start, bytes) => {
                     let skip = saturating_usize(at - start);
                     copy(bytes.get(skip..).or_bug(NAMED)?, left)
                 }
-                At::Nothing(until) => shared.fetch(at, until, left)?,
+                At::Missing(until) => shared.fetch(at, until, left)?,
             };
             at += copied as u64;
             left = left
@@ -195,7 +196,7 @@ impl Source for ReadAhead {
     }
 }
 
-/// Copies as much as there is and fits; says how much that is.
+/// Copies as much as exists and fits. Returns the number of bytes.
 fn copy(from: &[u8], to: &mut [u8]) -> usize {
     let len = from.len().min(to.len());
     if let (Some(to), Some(from)) = (to.get_mut(..len), from.get(..len)) {
@@ -209,21 +210,21 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What there is of `len` bytes from `at` on. Waits for what is coming.
+    /// The bytes in memory from `at` on, or where the next ones begin. Waits for a pending piece.
     fn at(&self, at: u64, len: usize) -> Result<At> {
         let end = at.saturating_add(len as u64);
         let mut state = self.lock();
         loop {
             let now = state.now;
             let Some((&start, piece)) = state.pieces.range_mut(..=at).next_back() else {
-                return Ok(At::Nothing(state.until(at, end)));
+                return Ok(At::Missing(state.until(at, end)));
             };
             if at - start >= piece.len as u64 {
-                return Ok(At::Nothing(state.until(at, end)));
+                return Ok(At::Missing(state.until(at, end)));
             }
             piece.used = now;
             match &piece.content {
-                Content::Here(bytes) => return Ok(At::Held(start, bytes.clone())),
+                Content::Here(bytes) => return Ok(At::Cached(start, bytes.clone())),
                 Content::Coming => {
                     let waited = self.arrived.wait(state);
                     state = waited.unwrap_or_else(PoisonError::into_inner);
@@ -239,33 +240,33 @@ impl Shared {
         }
     }
 
-    /// Reads what nothing is held of up to `until`, into `buffer` and, if that is short, what is around it. Says how many
-    /// bytes of `buffer` that filled.
+    /// Reads the bytes up to `until` into `buffer`; for a short read also its surroundings. They must not be in memory.
+    /// Returns how many bytes of `buffer` were filled.
     fn fetch(&self, at: u64, until: u64, buffer: &mut [u8]) -> Result<usize> {
         let missing = saturating_usize(until - at);
         let buffer = match buffer.get_mut(..missing) {
             Some(part) => part,
             None => buffer,
         };
-        let Some((start, len)) = self.stretch(at, buffer.len()) else {
+        let Some((start, len)) = self.range(at, buffer.len()) else {
             self.source.read_exact_at(at, buffer)?;
             return Ok(buffer.len());
         };
         let Some((start, len)) = self.lock().claim(start, len, at) else {
-            return Ok(0); // somebody else has just begun to read it
+            return Ok(0); // another thread has just begun to read it
         };
         let bytes = self.bring(start, len)?;
         let skip = saturating_usize(at - start);
         Ok(copy(bytes.get(skip..).or_bug(NAMED)?, buffer))
     }
 
-    /// What is best read at once, and held, for `len` bytes at `at`; `None` where that is just them.
-    fn stretch(&self, at: u64, len: usize) -> Option<(u64, usize)> {
+    /// The range to read at once for `len` bytes at `at`; `None` if it is just these.
+    fn range(&self, at: u64, len: usize) -> Option<(u64, usize)> {
         let total = self.source.len();
         match usize::try_from(total) {
             Ok(whole) if whole <= self.sizes.whole => Some((0, whole)),
             _ if len >= self.sizes.least => None,
-            // The end of a file is one piece: trailers are read backwards.
+            // The end of a file is one piece, because trailers are read backwards.
             _ => {
                 let last = total.saturating_sub(self.sizes.least as u64);
                 Some((at.min(last), self.sizes.least))
@@ -273,7 +274,7 @@ impl Shared {
         }
     }
 
-    /// Reads a piece that was claimed, and holds it.
+    /// Reads a claimed piece and adds it.
     fn bring(&self, start: u64, len: usize) -> Result<Arc<Vec<u8>>> {
         let claim = Claim {
             shared: self,
@@ -286,7 +287,7 @@ impl Shared {
         Ok(bytes)
     }
 
-    /// Has a thread of its own read a piece that was claimed.
+    /// Reads a claimed piece in a thread of its own.
     fn fetch_aside(self: &Arc<Self>, start: u64, len: usize) {
         let shared = self.clone();
         let work = move || {
@@ -302,7 +303,7 @@ impl Shared {
         };
         let thread = thread::Builder::new().name("seglake-read-ahead".into());
         if thread.spawn(work).is_err() {
-            // Then it is read when it is asked for.
+            // Then the bytes are read when they are needed.
             drop(Claim {
                 shared: self,
                 start,
@@ -310,21 +311,21 @@ impl Shared {
         }
     }
 
-    /// Notes that `len` bytes were read at `offset`, and claims what is to be read ahead of that now.
+    /// Records that `len` bytes were read at `offset`. Claims and returns the pieces to read ahead.
     fn note(&self, offset: u64, len: u64) -> Vec<(u64, usize)> {
         let mut state = self.lock();
         let end = offset + len;
         match state.follow(offset, end) {
-            Some(run) if run.bytes >= self.sizes.proven => {
-                state.forget_behind(run);
-                state.claim_ahead(run, self.source.len())
+            Some(stream) if stream.bytes >= self.sizes.proven => {
+                state.drop_passed(stream);
+                state.claim_ahead(stream, self.source.len())
             }
             _ => Vec::new(),
         }
     }
 }
 
-/// A piece that is coming. If it is dropped, also where reading panics, nobody waits for it any more.
+/// A pending piece. If it is dropped, also by a panic while reading, no reader waits for it any longer.
 struct Claim<'a> {
     shared: &'a Shared,
     start: u64,
@@ -352,19 +353,20 @@ impl Drop for Claim<'_> {
 }
 
 impl State {
-    /// Where the stretch from `at` to `end`, of which nothing is held where it begins, meets a piece or ends.
+    /// Where the range from `at` to `end`, whose beginning is not in memory, meets a piece or ends.
     fn until(&self, at: u64, end: u64) -> u64 {
         let next = self.pieces.range(at..).next();
         next.map_or(end, |(start, _)| end.min(*start))
     }
 
-    /// Where the piece ends that begins last of those that begin at or before `at`; 0 if there is none.
+    /// The end of the last piece that begins at or before `at`; 0 if there is none.
     fn end_before(&self, at: u64) -> u64 {
         let piece = self.pieces.range(..=at).next_back();
         piece.map_or(0, |(start, piece)| start + piece.len as u64)
     }
 
-    /// Makes the part of a stretch around `at` that nothing is held of a piece that is coming; `None` if `at` is held by now.
+    /// Claims a pending piece: the part of a range around `at` that is not in memory. `None` if `at` is in memory by
+    /// now.
     fn claim(&mut self, start: u64, len: usize, at: u64) -> Option<(u64, usize)> {
         let before = self.end_before(at);
         if before > at {
@@ -372,7 +374,7 @@ impl State {
         }
         let end = self.until(at, start + len as u64);
         let start = start.max(before);
-        let len = saturating_usize(end - start); // no more than it was
+        let len = saturating_usize(end - start); // at most the old length
         let piece = Piece {
             len,
             content: Content::Coming,
@@ -383,21 +385,21 @@ impl State {
         Some((start, len))
     }
 
-    /// The run that a read goes on with; `None` if it begins one.
-    fn follow(&mut self, offset: u64, end: u64) -> Option<Run> {
+    /// The stream that this read continues; `None` if it begins one.
+    fn follow(&mut self, offset: u64, end: u64) -> Option<Stream> {
         self.now += 1;
         let (now, near) = (self.now, self.sizes.least as u64);
-        let follows = |run: &&mut Run| {
-            run.used > 0 && (run.next..=run.next.saturating_add(near)).contains(&offset)
+        let follows = |stream: &&mut Stream| {
+            stream.used > 0 && (stream.next..=stream.next.saturating_add(near)).contains(&offset)
         };
-        if let Some(run) = self.runs.iter_mut().find(follows) {
-            run.next = end;
-            run.bytes = run.bytes.saturating_add(end - offset);
-            run.used = now;
-            return Some(*run);
+        if let Some(stream) = self.streams.iter_mut().find(follows) {
+            stream.next = end;
+            stream.bytes = stream.bytes.saturating_add(end - offset);
+            stream.used = now;
+            return Some(*stream);
         }
-        let oldest = self.runs.iter_mut().min_by_key(|run| run.used)?;
-        *oldest = Run {
+        let oldest = self.streams.iter_mut().min_by_key(|stream| stream.used)?;
+        *oldest = Stream {
             next: end,
             bytes: end - offset,
             used: now,
@@ -405,48 +407,48 @@ impl State {
         None
     }
 
-    /// Drops the pieces that a run has come through, but for the last: walks look back a little.
-    fn forget_behind(&mut self, run: Run) {
-        let behind = run.next.saturating_sub(self.sizes.behind);
-        let first = run.next.saturating_sub(run.bytes).min(behind);
-        let within = self.pieces.range(first..behind);
+    /// Drops the pieces that a stream has passed, except the last: walks look back a little.
+    fn drop_passed(&mut self, stream: Stream) {
+        let passed = stream.next.saturating_sub(self.sizes.back);
+        let first = stream.next.saturating_sub(stream.bytes).min(passed);
+        let within = self.pieces.range(first..passed);
         let passed = within.filter(|(start, piece)| {
-            **start + piece.len as u64 <= behind && !matches!(piece.content, Content::Coming)
+            **start + piece.len as u64 <= passed && !matches!(piece.content, Content::Coming)
         });
         for start in passed.map(|(start, _)| *start).collect::<Vec<_>>() {
             self.pieces.remove(&start);
         }
     }
 
-    /// Claims what is to be read ahead of a run in a source of `total` bytes.
-    fn claim_ahead(&mut self, run: Run, total: u64) -> Vec<(u64, usize)> {
-        let share = saturating_usize(run.bytes) / AHEAD_PIECES;
+    /// Claims the pieces to read ahead of a stream in a source of `total` bytes.
+    fn claim_ahead(&mut self, stream: Stream, total: u64) -> Vec<(u64, usize)> {
+        let share = saturating_usize(stream.bytes) / AHEAD_PIECES;
         let want = share.clamp(self.sizes.least, self.sizes.most);
-        let (mut claimed, mut frontier) = (Vec::new(), run.next.max(self.end_before(run.next)));
+        let (mut claimed, mut edge) = (Vec::new(), stream.next.max(self.end_before(stream.next)));
         for _ in 0..AHEAD_PIECES {
-            if let Some(piece) = self.pieces.get(&frontier) {
-                frontier += piece.len as u64;
+            if let Some(piece) = self.pieces.get(&edge) {
+                edge += piece.len as u64;
                 continue;
             }
-            let left = saturating_usize(total.saturating_sub(frontier));
-            // No more than was asked for, also where the run is still within the piece before.
-            let end = frontier.saturating_add(want as u64);
-            if left == 0 || end > run.next.saturating_add(run.bytes) {
+            let left = saturating_usize(total.saturating_sub(edge));
+            // At most as much as was requested, also if the stream is still within the previous piece.
+            let end = edge.saturating_add(want as u64);
+            if left == 0 || end > stream.next.saturating_add(stream.bytes) {
                 break;
             }
-            let Some((start, len)) = self.claim(frontier, want.min(left), frontier) else {
+            let Some((start, len)) = self.claim(edge, want.min(left), edge) else {
                 break;
             };
             claimed.push((start, len));
-            frontier = start + len as u64;
+            edge = start + len as u64;
         }
         claimed
     }
 
-    /// Drops what was used least lately, until no more is held than may be.
+    /// Drops the least recently used pieces until the memory limit is met.
     fn trim(&mut self) {
-        let mut held: usize = self.pieces.values().map(|piece| piece.len).sum();
-        while held > self.sizes.held() {
+        let mut cached: usize = self.pieces.values().map(|piece| piece.len).sum();
+        while cached > self.sizes.cached() {
             let idle = self
                 .pieces
                 .iter()
@@ -458,7 +460,7 @@ impl State {
                 return;
             };
             self.pieces.remove(&oldest);
-            held -= len;
+            cached -= len;
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A source with some bytes changed: what a file would be, without touching it.
+//! A source with some bytes changed: a test of a changed file without writing one.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -6,10 +6,10 @@ use std::sync::Arc;
 use super::Source;
 use crate::error::Result;
 
-/// Another source, but for some bytes.
+/// Another source, with some bytes replaced.
 pub(crate) struct PatchedSource {
     source: Arc<dyn Source>,
-    /// Absolute offsets and what is to stand there.
+    /// Absolute offsets and the new bytes.
     patches: Vec<(u64, u8)>,
 }
 

@@ -1,4 +1,4 @@
-//! Where a file's data ends and its zeros begin.
+//! Finds where a file's data ends and its zeros begin.
 
 use super::{Source, Window};
 use crate::error::Result;
@@ -6,11 +6,11 @@ use crate::saturating::saturating_usize;
 
 const PIECE_BYTES: usize = 1 << 20;
 
-/// The offset behind the last byte that is not zero. Read backwards from the end, piece by piece; `poll` is asked before
-/// each whether to stop.
+/// The offset after the last byte that is not zero. Reads backwards from the end, piece by piece, and calls `poll`
+/// before each.
 ///
 /// # Errors
-/// [`Error::Io`](crate::Error::Io), and what `poll` gives.
+/// [`Error::Io`](crate::Error::Io), and those of `poll`.
 pub(crate) fn data_end(source: &dyn Source, mut poll: impl FnMut() -> Result<()>) -> Result<u64> {
     let mut window = Window::default();
     let mut end = source.len();
@@ -32,7 +32,7 @@ fn last_nonzero(bytes: &[u8]) -> Option<usize> {
     let mut end = bytes.len();
     for block in bytes.rchunks(BLOCK) {
         let start = end - block.len();
-        // Folding looks at whole vectors; only the one block that is not zero is gone through byte by byte.
+        // Folding uses whole vectors. Only the one block with a nonzero byte is searched byte by byte.
         if block.iter().fold(0, |all, byte| all | byte) != 0 {
             return block
                 .iter()

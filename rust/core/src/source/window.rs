@@ -1,19 +1,20 @@
-//! The stretch of a source that a walk works on. Each byte is read once: what was hashed is what is returned.
+//! The window: the range of a source that a walk works on. Each byte is read once, so the returned bytes are those that
+//! were hashed.
 
 use super::Source;
 use crate::bug::OrBug;
 use crate::error::Result;
 use crate::saturating::saturating_usize;
 
-/// A sliding window over a source. For sources in memory it is a plain slice; for others it owns a buffer whose unread
-/// tail moves to its front when more is wanted, so no byte is read twice.
+/// A sliding window over a source. For a source in memory it is a slice. For others it owns a buffer; to load more, the
+/// unread tail moves to its front, so no byte is read twice.
 #[derive(Debug)]
 pub(crate) struct Window {
     start: u64,
     buffer: Vec<u8>,
-    /// How many bytes were asked for since reading last jumped.
+    /// How many bytes were requested since the last jump.
     run: usize,
-    /// Reading ahead stops in front of this offset.
+    /// Reading ahead stops before this offset.
     ahead_until: u64,
 }
 
@@ -28,21 +29,21 @@ impl Default for Window {
     }
 }
 
-/// The least that is read at once where reading jumps to and fro.
+/// The smallest read after a jump.
 const JUMP_BYTES: usize = 64;
-/// How much memory a window keeps that was forgotten.
+/// How much memory a window keeps after it was cleared.
 const KEPT_BYTES: usize = 16 << 10;
-/// Reading that goes on so near behind what is held does not jump.
+/// A read up to this far after the window is not a jump.
 const NEAR_BYTES: u64 = 4 << 10;
 
 impl Window {
-    /// Reads ahead up to this offset, and no further as long as nothing behind it is asked for: that belongs to somebody else.
+    /// Sets the limit of reading ahead, as long as no byte past it is requested: those belong to another reader.
     pub(crate) const fn read_ahead_until(&mut self, offset: u64) {
         self.ahead_until = offset;
     }
 
-    /// Makes at least `min` bytes from `at` on available, reading up to `want` where it has to read at all.
-    /// The caller has made sure that `at + min` is within the source.
+    /// Makes at least `min` bytes from `at` on available, and reads up to `want` if it must read. The caller ensures
+    /// that `at + min` is within the source.
     pub(crate) fn load(
         &mut self,
         source: &dyn Source,
@@ -65,12 +66,12 @@ impl Window {
             .min(up_to(source.len()));
         let kept = self.buffer.len() - held;
         self.buffer.copy_within(kept.., 0);
-        // Zeroing only what grows: the buffer keeps its size while it slides.
+        // Only new bytes are zeroed, because the buffer keeps its size while it slides.
         self.buffer.resize(want, 0);
         self.buffer.shrink_to(want.saturating_mul(2));
         self.start = at;
         let unread = self.buffer.get_mut(held..);
-        let unread = unread.or_bug("room for more than was held")?;
+        let unread = unread.or_bug("room for more than was in the window")?;
         let result = source.read_exact_at(at + held as u64, unread);
         if result.is_err() {
             self.buffer.clear();
@@ -78,8 +79,8 @@ impl Window {
         result
     }
 
-    /// As [`load`](Self::load), for reading in an order that the file chooses: reads ahead, up to `most` bytes, only as much
-    /// as was asked for since reading last jumped. So what is read stays in proportion to what is asked for.
+    /// As [`load`](Self::load), for reading in an order that the file chooses. It reads ahead at most `most` bytes, and
+    /// at most as many as were requested since the last jump. So reads stay in proportion to requests.
     pub(crate) fn load_wary(
         &mut self,
         source: &dyn Source,
@@ -102,7 +103,7 @@ impl Window {
         Ok(())
     }
 
-    /// [Loads](Self::load) `len` bytes from `at` on, and gives just these.
+    /// [Loads](Self::load) `len` bytes from `at` on and returns them.
     pub(crate) fn exact<'a>(
         &'a mut self,
         source: &'a dyn Source,
@@ -116,7 +117,7 @@ impl Window {
             .or_bug("as many bytes as were loaded")
     }
 
-    /// As [`exact`](Self::exact), of as many bytes as the array has.
+    /// As [`exact`](Self::exact), for as many bytes as the array has.
     pub(crate) fn exact_array<'a, const N: usize>(
         &'a mut self,
         source: &'a dyn Source,
@@ -129,7 +130,7 @@ impl Window {
             .or_bug("as many bytes as were loaded")
     }
 
-    /// The bytes from `at` on that are available: none where `at` is elsewhere.
+    /// The available bytes from `at` on. Empty if `at` is outside the window.
     pub(crate) fn bytes<'a>(&'a self, source: &'a dyn Source, at: u64) -> &'a [u8] {
         match source.as_slice() {
             Some(slice) => slice.get(saturating_usize(at)..).unwrap_or_default(),
@@ -137,7 +138,7 @@ impl Window {
         }
     }
 
-    /// Forgets what was read, and keeps no more memory than it takes to read a little again.
+    /// Clears the window, and keeps only a little memory for the next reads.
     pub(crate) fn forget(&mut self) {
         self.buffer.clear();
         self.buffer.shrink_to(KEPT_BYTES);
