@@ -3,11 +3,14 @@
 import json
 import os
 import shutil
+import signal
+import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_process import here, seglake
+from cli_process import command, here, seglake
 
 from seglake import scan
 
@@ -86,12 +89,12 @@ def test_a_folder_that_cannot_be_listed_does_not_hide_the_others(logs: Path, mon
         return listed(folder)
 
     monkeypatch.setattr(os, "scandir", refused)
-    for command in ("verify", "info"):
-        done = here(command, logs)
+    for name in ("verify", "info"):
+        done = here(name, logs)
         assert done.status == 2
         assert done.err == f"seglake: {logs / 'below'}: Permission denied\n"
         assert f"{logs / 'a.active'}  " in done.out
-        assert ("1 sound, 1 damaged, 1 unreadable" if command == "verify" else "2 files: 2 active") in done.out
+        assert ("1 sound, 1 damaged, 1 unreadable" if name == "verify" else "2 files: 2 active") in done.out
     assert here("verify", logs / "below").status == 2
     with pytest.raises(PermissionError, match="below"):
         scan(logs)
@@ -132,3 +135,18 @@ def test_many_files_in_a_process_of_its_own(vectors: Path, tmp_path: Path) -> No
     done = seglake("verify", "--quiet", tmp_path)
     assert (done.status, done.out, done.err) == (0, "", "")
     assert here("verify", tmp_path).out.splitlines()[-1].startswith("2,000 files: 2,000 sound; ")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="which sends no signals")
+@pytest.mark.parametrize("words", [["verify"], ["info", "--count"]])
+def test_an_interruption_does_not_wait_for_large_files(tmp_path: Path, words: list[str]) -> None:
+    with (tmp_path / "0.active").open("wb") as file:
+        file.write(b"\x01")  # damage, and then hours of looking for a record
+        file.truncate(1 << 42)
+    process = subprocess.Popen(command(*words, tmp_path), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    with process:
+        time.sleep(3)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert (out, err.strip()) == ("", "seglake: interrupted")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -16,12 +17,16 @@ from .failure import Status, Trouble, is_about_one_file, say, tell
 from .inputs import STANDARD_INPUT, Input, is_uri, opened
 from .options import Command
 from .render import count, printable
-from .terminal import file_progress
+from .terminal import Advance, file_progress
 
 _Found = TypeVar("_Found")
 
 # Each has a file's window in memory, so a machine with very many cores is not to have one for each.
 _MOST_THREADS = 8
+
+
+class _NotWantedError(Exception):
+    """Ends the work on a file that nobody waits for any more."""
 
 
 class Named(NamedTuple):
@@ -120,21 +125,27 @@ def _within(folder: str, globs: Sequence[str]) -> tuple[list[tuple[str, int]], i
 
 
 def side_by_side(
-    named: Named, action: Callable[[Input], _Found], *, spool_limit: int, threads: int | None = None
+    named: Named, action: Callable[[Input, Advance], _Found], *, spool_limit: int, threads: int | None = None
 ) -> Generator[tuple[str, _Found | Exception]]:
     """Yields each file's name with what `action` makes of it, or with the error of one that cannot be read, in order.
 
     Args:
         named: files, pipes, or `-`.
-        action: what to do with a file, in any thread.
+        action: what to do with a file, in any thread. It is to call its second argument as a progress bar's now and
+            then, which raises where the results are not wanted any more: of a large file nobody waits for the end.
         spool_limit: as for `opened`.
         threads: how many; None is one for each core.
     """
+    is_over = threading.Event()
+
+    def go_on(done: int, total: int | None = None) -> None:
+        if is_over.is_set():
+            raise _NotWantedError
 
     def results(name: str) -> list[Any]:
         try:
             with opened(name, spool_limit=spool_limit) as file:
-                return [action(file)]
+                return [action(file, go_on)]
         except Exception as error:
             if not is_about_one_file(error):
                 raise
@@ -143,7 +154,10 @@ def side_by_side(
     cores = threads or min(os.cpu_count() or 1, _MOST_THREADS)
     threads = 1 if named.small else max(1, min(cores, len(named.files)))
     with file_progress(len(named.files)) as advance, closing(in_order(named.files, results, threads)) as found:
-        for name, result in found:
-            yield name, result
-            if advance is not None:
-                advance()
+        try:
+            for name, result in found:
+                yield name, result
+                if advance is not None:
+                    advance()
+        finally:
+            is_over.set()

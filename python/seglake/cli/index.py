@@ -10,7 +10,7 @@ from . import options
 from .failure import Status, Trouble
 from .inputs import Input, check_destination, is_uri, opened
 from .render import json_text, printable
-from .report import has_indexes, index_facts, index_in_words
+from .report import index_facts, index_in_words, reads_with
 
 _EXAMPLES = """
 \b
@@ -66,5 +66,5 @@ def _check(log: Input, format: Any) -> None:
     import seglake
 
     with seglake.open(log.from_start(), format=format) as reader:
-        if not has_indexes(reader.format):
+        if not reads_with(reader.format, "index"):
             raise Trouble(f"{printable(log.label)}: is {reader.format}: files of this format have no index beside them")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from contextlib import closing, nullcontext
 from functools import partial
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, cast
@@ -16,8 +17,8 @@ from . import folders, options
 from .failure import Status, exit_status, report_status, tell
 from .inputs import Input, each
 from .render import count, exact_size, json_text, plain, printable, size
-from .report import KEY_NEXT, index_facts, index_in_words, index_of, index_rebuilding, meaning
-from .terminal import byte_progress
+from .report import KEY_NEXT, index_facts, index_in_words, index_of, index_rebuilding, meaning, reads_with
+from .terminal import Advance, byte_progress
 
 if TYPE_CHECKING:
     from seglake import Reader
@@ -68,7 +69,8 @@ def command(
 
     def describe(file: Input) -> int:
         nonlocal shown
-        facts, status = _facts(file, how, whole=whole)
+        with byte_progress(PurePath(file.label).name) if whole else nullcontext() as advance:
+            facts, status = _facts(file, advance, how, whole=whole)
         if as_json:
             click.echo(json_text(facts))
         else:
@@ -81,17 +83,18 @@ def command(
     worst, sizes, unreadable = named.status, Counter[str](), 0
     numbers = Counter[str]()
     facts_of = partial(_facts, how=how, whole=whole)
-    for name, found in folders.side_by_side(named, facts_of, spool_limit=spool_limit):
-        if isinstance(found, Exception):
-            unreadable += 1
-            worst = max(worst, tell(found, label=name))
-            continue
-        facts, status = found
-        worst = max(worst, status)
-        format = facts["format"] or "unknown"
-        numbers[format] += 1
-        sizes[format] += facts["nbytes"]
-        click.echo(json_text(facts) if as_json else one_line(name, facts))
+    with closing(folders.side_by_side(named, facts_of, spool_limit=spool_limit)) as results:
+        for name, found in results:
+            if isinstance(found, Exception):
+                unreadable += 1
+                worst = max(worst, tell(found, label=name))
+                continue
+            facts, status = found
+            worst = max(worst, status)
+            format = facts["format"] or "unknown"
+            numbers[format] += 1
+            sizes[format] += facts["nbytes"]
+            click.echo(json_text(facts) if as_json else one_line(name, facts))
     if named.files and not as_json:
         kinds = [f"{number:,} {format} ({size(sizes[format])})" for format, number in sorted(numbers.items())]
         kinds += [f"{unreadable:,} unreadable"] if unreadable else []
@@ -99,7 +102,7 @@ def command(
     return worst
 
 
-def _facts(file: Input, how: dict[str, Any], *, whole: bool) -> tuple[dict[str, Any], int]:
+def _facts(file: Input, advance: Advance | None, how: dict[str, Any], *, whole: bool) -> tuple[dict[str, Any], int]:
     """What can be told about the file, ready for JSON, and the exit status that it deserves."""
     import seglake
 
@@ -126,7 +129,7 @@ def _facts(file: Input, how: dict[str, Any], *, whole: bool) -> tuple[dict[str, 
     status: int = Status.SOUND
     with seglake.open(file.from_start(), **options.given(how)) as reader:
         schema = reader.schema
-        if "dialect" in seglake.formats()[reader.format].open_options:
+        if reads_with(reader.format, "dialect"):
             facts["dialect"] = how["dialect"] or options.DEFAULT_DIALECT
         facts["columns"] = [{"name": n, "type": t} for n, t in zip(schema.names, schema.types, strict=True)]
         index = index_of(reader)
@@ -145,12 +148,11 @@ def _facts(file: Input, how: dict[str, Any], *, whole: bool) -> tuple[dict[str, 
             facts["first_record"] = first and _without_value({name: getattr(first, name) for name in names})
         facts["checked"] = reader.report.checked
     if whole:
-        with byte_progress(PurePath(file.label).name) as advance:
-            report = seglake.verify(
-                file.from_start(),
-                **options.only(how, "format", "dialect", "key", "limits"),
-                progress=advance,
-            )
+        report = seglake.verify(
+            file.from_start(),
+            **options.only(how, "format", "dialect", "key", "limits"),
+            progress=advance,
+        )
         told = {**report.to_dict(), "path": file.path}
         del told["diagnoses"]  # nothing was looked for: that is what `seglake verify` does
         facts["report"] = told

@@ -53,6 +53,8 @@ class Input:
     @property
     def size(self) -> int:
         """The file's size in bytes now."""
+        if isinstance(self.source, str) and not is_uri(self.source):
+            return os.stat(self.source).st_size  # noqa: PTH116 - no path is made for each of many
         with self.bytes() as content:
             return content.seek(0, os.SEEK_END)
 
@@ -151,13 +153,13 @@ def opened(name: str, *, spool_limit: int) -> Generator[Input]:
         with _standard_input(spool_limit) as source:
             yield Input(source, "standard input")
         return
-    path = Path(name)
-    mode = path.stat().st_mode
-    if stat.S_ISDIR(mode):
-        raise Trouble(printable(f"{name}: is a folder: name the files in it, or use a glob such as {path / '*'}"))
+    mode = os.stat(name).st_mode  # noqa: PTH116 - no path is made for each of many
     if stat.S_ISREG(mode):
         yield Input(name, name)
         return
+    path = Path(name)
+    if stat.S_ISDIR(mode):
+        raise Trouble(printable(f"{name}: is a folder: name the files in it, or use a glob such as {path / '*'}"))
     with path.open("rb") as pipe, _spooled(pipe, name, spool_limit) as copy:
         yield Input(copy, name)
 

@@ -6,6 +6,7 @@ import shlex
 import textwrap
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -293,14 +294,15 @@ def tell_written(report: Report, source: Input, path: str, *, as_json: bool) -> 
 
 def index_of(reader: Reader) -> Index | None:
     """The index that a reader uses; None where it has none, as files of most formats."""
-    return reader.index() if has_indexes(reader.format) else None
+    return reader.index() if reads_with(reader.format, "index") else None
 
 
-def has_indexes(format_name: str) -> bool:
-    """Whether files of a format may have an index beside them."""
+@cache
+def reads_with(format_name: str, option: str) -> bool:
+    """Whether an option, such as `index` or `dialect`, concerns how files of a format are read. Asked for each file."""
     from seglake import formats
 
-    return "index" in formats()[format_name].open_options
+    return option in formats()[format_name].open_options
 
 
 def index_facts(index: Index) -> dict[str, Any]:

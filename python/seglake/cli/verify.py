@@ -6,6 +6,7 @@ import os
 import sys
 import textwrap
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
@@ -136,22 +137,24 @@ def command(
         if as_json:
             click.echo(json_text({"ok": False, "path": name, "error": describe(error)}))
 
-    def check_beside_others(file: Input) -> Checked:
+    def check_beside_others(file: Input, go_on: Advance) -> Checked:
         # Large ones by several threads, so that the last is not read by one alone.
         large = file.path is not None and not is_uri(file.path) and file.size > _LARGE_BYTES
-        return checked(file, cores if large else 1, explain if as_json else 0, None)
+        return checked(file, cores if large else 1, explain if as_json else 0, go_on)
 
     if not named.in_folders:
         worst = each(files, spool_limit=spool_limit, action=check, failed=failed)
     else:
         tally.unreadable += named.empty
         worst = named.status
-        for name, found in folders.side_by_side(named, check_beside_others, spool_limit=spool_limit, threads=cores):
-            if isinstance(found, Exception):
-                failed(name, found)
-                worst = max(worst, tell(found, label=name))
-            else:
-                worst = max(worst, tell_of(found, name, name, in_one_line=True))
+        side_by_side = folders.side_by_side(named, check_beside_others, spool_limit=spool_limit, threads=cores)
+        with closing(side_by_side) as results:
+            for name, found in results:
+                if isinstance(found, Exception):
+                    failed(name, found)
+                    worst = max(worst, tell(found, label=name))
+                else:
+                    worst = max(worst, tell_of(found, name, name, in_one_line=True))
     if (len(files) > 1 or named.in_folders) and named.files and not as_json and not (quiet and worst == Status.SOUND):
         click.echo(tally.summary())
         if tally.damaged and named.in_folders:
