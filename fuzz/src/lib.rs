@@ -1,8 +1,8 @@
 //! Fuzzing with coverage: each target tries one [property](properties) of one format, and makes its inputs by
-//! [mutations](mutate) that know the format's checksums. docs/fuzzing.md says how to run them.
+//! [mutations](mutate) that know the format's checksums. docs/fuzzing.md describes how to run them.
 //!
-//! All targets are one program. The name of its file says which one it is, so it is linked once, and copied or linked to such
-//! names as `walk_active`: the property `walk` of the format `active`.
+//! All targets are one program. The name of its file selects the target. So it is linked once, and copied or linked to
+//! names such as `walk_active`: the property `walk` of the format `active`.
 
 pub mod mutate;
 pub mod properties;
@@ -16,19 +16,19 @@ use std::path::Path;
 use properties::Property;
 use seglake::format::Format;
 
-/// What a target tries.
+/// A fuzz target.
 pub struct Target {
     /// The property.
     pub property: &'static Property,
-    /// Of this format.
+    /// The format.
     pub format: &'static Format,
 }
 
 impl Target {
-    /// The one that this program's file is named after.
+    /// The target that this program's file is named after.
     ///
     /// # Panics
-    /// Where there is none of the name.
+    /// If there is none of that name.
     #[must_use]
     pub fn of_program() -> Self {
         let program = env::args().next().unwrap_or_default();

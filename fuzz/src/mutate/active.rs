@@ -6,7 +6,7 @@ use seglake::checksum::{Key, hash};
 
 use super::{Draw, off, put, uint_usize};
 
-/// Records by their own lengths, whatever they hold.
+/// The ranges of records by their own lengths, whatever they contain.
 fn records(bytes: &[u8]) -> Vec<Range<usize>> {
     let (mut records, mut at) = (Vec::new(), 0);
     while let Some(type_len) = uint_usize::<1>(bytes, at + 16) {
@@ -45,7 +45,7 @@ pub(super) fn edit(bytes: &mut [u8], draw: &mut Draw) {
     }
 }
 
-/// Makes the checksums right, of all records or of all but some, and now and then the UUIDs ascend.
+/// Makes the checksums of all records match, or of all but some. Sometimes it also makes the UUIDs ascend.
 pub(super) fn mend(bytes: &mut [u8], draw: &mut Draw) {
     let (ascend, spare) = (draw.below(4) == 0, draw.below(3) == 0);
     for (tick, record) in (1_u64..).zip(records(bytes)) {

@@ -8,10 +8,10 @@ use super::{Change, Draw, change_bytes, off, put, uint, uint_usize};
 const ALIGNMENT: usize = 0x80;
 const HEADER: usize = 21;
 const ITEM: usize = 20;
-/// More content than this is not looked at.
+/// Larger contents are not changed.
 const CONTENT: u64 = 64 << 10;
 
-/// Where chunks begin, by the lengths of those in front, and at the next aligned place where a length leads nowhere.
+/// Where chunks begin, by the lengths of earlier ones, and at the next aligned place if a length leads nowhere.
 fn chunks(bytes: &[u8]) -> Vec<usize> {
     let (mut chunks, mut at) = (Vec::new(), 0);
     while at + HEADER <= bytes.len() {
@@ -25,7 +25,7 @@ fn chunks(bytes: &[u8]) -> Vec<usize> {
     chunks
 }
 
-/// Changes a number of a header, or what is in a payload, which is then compressed anew.
+/// Changes a number of a header, or the content of a payload, which is then compressed again.
 pub(super) fn edit(change: Change, bytes: &mut Vec<u8>, max: usize, draw: &mut Draw) {
     let chunks = chunks(bytes);
     if chunks.is_empty() {
@@ -87,7 +87,8 @@ fn records(content: &[u8]) -> u64 {
     records
 }
 
-/// A frame, most often with a checksum, at a level that compresses or one that does not, with or without its content's size.
+/// A frame, usually with a checksum, at a level that compresses or one that does not, with or without its content's
+/// size.
 fn frame(content: &[u8], draw: &mut Draw) -> Option<Vec<u8>> {
     let level = if draw.below(2) == 0 {
         3
@@ -100,7 +101,7 @@ fn frame(content: &[u8], draw: &mut Draw) -> Option<Vec<u8>> {
     encoder.compress(content).ok()
 }
 
-/// Makes the headers' checksums right.
+/// Makes the headers' checksums match.
 pub(super) fn mend(bytes: &mut [u8]) {
     for at in chunks(bytes) {
         let crc = crc32fast::hash(&bytes[at..at + 17]);
@@ -134,7 +135,7 @@ pub(super) fn edit_index(bytes: &mut Vec<u8>, draw: &mut Draw) {
     }
 }
 
-/// Makes the items' checksums right.
+/// Makes the items' checksums match.
 pub(super) fn mend_index(bytes: &mut [u8]) {
     for item in bytes.chunks_exact_mut(ITEM) {
         let crc = crc32fast::hash(&item[..16]);

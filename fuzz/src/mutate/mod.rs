@@ -1,5 +1,5 @@
-//! Mutations that keep a file plausible. A fuzzer that only changes bytes never gets past a checksum: so most inputs get
-//! theirs right again, and some are cut and joined where the walk says that their records begin and end.
+//! Mutations that keep a file plausible. A fuzzer that only changes bytes never gets past a checksum. So most inputs
+//! get matching checksums again, and some are cut and joined at the boundaries of the walk's records.
 
 mod active;
 mod chunked;
@@ -17,12 +17,12 @@ use seglake::verbs::Ledger;
 
 use crate::properties::Draw;
 
-/// Changes bytes without knowing what they are: the first `size` bytes of a buffer, which may become up to `max`. Gives the new
+/// Changes the first `size` bytes of a buffer, which may grow up to `max`, without knowing the format. Returns the new
 /// size.
 pub type Change = fn(&mut [u8], usize, usize) -> usize;
 
-/// Changes the first `size` bytes of `data`, which can grow to `max`. Gives the new size. The same seed changes the same, as far
-/// as `change` does.
+/// Changes the first `size` bytes of `data`, which can grow to `max`. Returns the new size. The same seed makes the
+/// same changes, if `change` does.
 pub fn mutate(
     change: Change,
     is_index: bool,
@@ -45,7 +45,7 @@ pub fn mutate(
             "chunked" => chunked::edit(change, &mut bytes, max, &mut draw),
             "oplog" => oplog::edit(change, &mut bytes, max, &mut draw),
             "sharded" => sharded::edit(&mut bytes, &mut draw),
-            // Of a format without mutations of its own.
+            // For a format without mutations of its own.
             _ => change_bytes(change, &mut bytes, max, &mut draw),
         },
     }
@@ -65,7 +65,7 @@ pub fn mutate(
     bytes.len()
 }
 
-/// Applies `change` to bytes of any kind; they may grow to `max`.
+/// Applies `change` to any bytes. They may grow to `max`.
 fn change_bytes(change: Change, bytes: &mut Vec<u8>, max: usize, draw: &mut Draw) {
     let size = bytes.len();
     bytes.resize(max.max(size), 0);
@@ -78,7 +78,7 @@ fn change_bytes(change: Change, bytes: &mut Vec<u8>, max: usize, draw: &mut Draw
     bytes.truncate(size);
 }
 
-/// Where a walk says that things begin and end.
+/// The ranges of a walk.
 fn ranges(format: &'static Format, bytes: &[u8]) -> Vec<Range<usize>> {
     let options = Options::default()
         .format(format)
@@ -109,7 +109,7 @@ fn move_ranges(format: &'static Format, bytes: &mut Vec<u8>, draw: &mut Draw) {
         0 => drop(bytes.drain(one)),
         1 => drop(bytes.splice(other.start..other.start, copy)),
         2 => drop(bytes.splice(other, copy)),
-        // Into the middle of another: as a record in a record's body.
+        // Into the middle of another, like a record in a record's body.
         3 => {
             let at = other.start + draw.below(other.len());
             bytes.splice(at..at, copy);
@@ -141,7 +141,7 @@ fn put<const N: usize>(bytes: &mut [u8], at: usize, number: u64) {
     }
 }
 
-/// A number that is off by little, or extreme.
+/// A number that differs by a little, or is extreme.
 fn off(number: u64, draw: &mut Draw) -> u64 {
     match draw.below(8) {
         0 => 0,

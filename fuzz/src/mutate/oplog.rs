@@ -1,10 +1,10 @@
-//! `(length uint ‖ message)*`, where a uint is one byte, or one that says how many follow, least significant first
+//! `(length uint ‖ message)*`. A uint is one byte, or a byte that says how many follow, least significant first.
 
 use std::ops::Range;
 
 use super::{Change, Draw, change_bytes};
 
-/// The length at an offset, and how many bytes it has.
+/// The length at an offset, and how many bytes encode it.
 fn length(bytes: &[u8], at: usize) -> Option<(usize, usize)> {
     let width = match *bytes.get(at)? {
         byte @ ..=0xfc => return Some((byte.into(), 1)),
@@ -44,7 +44,7 @@ fn messages(bytes: &[u8]) -> Vec<(Range<usize>, Range<usize>)> {
     messages
 }
 
-/// Changes one message and gives it the length that it has then, or one in a longer form than it needs.
+/// Changes a message and updates its length, or encodes its length with more bytes than it needs.
 pub(super) fn edit(change: Change, bytes: &mut Vec<u8>, max: usize, draw: &mut Draw) {
     let messages = messages(bytes);
     if messages.is_empty() {

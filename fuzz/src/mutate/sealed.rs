@@ -7,7 +7,7 @@ use super::{Draw, off, put, uint, uint_usize};
 const ENTRY: usize = 24;
 const FOOT: usize = 32;
 
-/// The number of entries in front of the first 24 zero bytes.
+/// The number of entries before the first 24 zero bytes.
 fn entries(bytes: &[u8]) -> usize {
     let is_entry = |entry: &&[u8]| entry.iter().any(|byte| *byte != 0);
     bytes.chunks_exact(ENTRY).take_while(is_entry).count()
@@ -38,7 +38,7 @@ pub(super) fn edit(bytes: &mut [u8], draw: &mut Draw) {
     }
 }
 
-/// Makes the trailer the one of these entries, if one ends the file.
+/// Replaces the trailer, if one ends the file, with the one of these entries.
 pub(super) fn mend(bytes: &mut [u8]) {
     let entries = entries(bytes);
     let Some(foot) = bytes.len().checked_sub(FOOT) else {

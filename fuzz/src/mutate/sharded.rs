@@ -2,7 +2,7 @@
 
 use super::{Draw, off, put, uint_usize};
 
-/// The fields before the checksum, and with it.
+/// The length of the fields before the checksum, and with it.
 const HASHED: usize = 23;
 const HEADER: usize = HASHED + 4;
 
@@ -16,7 +16,7 @@ pub(super) fn edit(bytes: &mut [u8], draw: &mut Draw) {
     }
 }
 
-/// Makes the checksums of all records right.
+/// Makes the checksums of all records match.
 pub(super) fn mend(bytes: &mut [u8]) {
     for at in starts(bytes) {
         let length = uint_usize::<4>(bytes, at).unwrap_or_default();
@@ -27,7 +27,7 @@ pub(super) fn mend(bytes: &mut [u8]) {
     }
 }
 
-/// Where records begin by their own lengths, whatever they hold.
+/// Where records begin by their own lengths, whatever they contain.
 fn starts(bytes: &[u8]) -> Vec<usize> {
     let (mut starts, mut at) = (Vec::new(), 0);
     while let Some(length) = uint_usize::<4>(bytes, at) {

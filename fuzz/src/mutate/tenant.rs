@@ -24,7 +24,7 @@ fn entries(bytes: &[u8]) -> (Vec<usize>, usize) {
     (entries, at)
 }
 
-/// Where an entry's offset stands; its length follows.
+/// The place of an entry's offset; its length follows.
 fn offset_at(bytes: &[u8], entry: usize) -> usize {
     match uint::<2>(bytes, 4) {
         Some(1) => entry + 4,
@@ -32,7 +32,7 @@ fn offset_at(bytes: &[u8], entry: usize) -> usize {
     }
 }
 
-/// Changes a number of the table of contents, or of what one of its entries points at.
+/// Changes a number of the table of contents, or of a block that an entry names.
 pub(super) fn edit(bytes: &mut [u8], draw: &mut Draw) {
     let (entries, end) = entries(bytes);
     if entries.is_empty() {
@@ -67,7 +67,7 @@ pub(super) fn edit(bytes: &mut [u8], draw: &mut Draw) {
     }
 }
 
-/// Makes the checksums of version 2 right: of each block where its entry says, and of the table of contents.
+/// Makes the checksums of version 2 match: of each block where its entry says, and of the table of contents.
 pub(super) fn mend(bytes: &mut [u8]) {
     if uint::<2>(bytes, 4) == Some(1) {
         return;

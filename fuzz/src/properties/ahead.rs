@@ -81,7 +81,7 @@ fn fails_once(
     }
 }
 
-/// Threads that share the bytes that were read ahead give what one thread gives.
+/// Threads that share a source that reads ahead give the result of one thread.
 fn threads(bytes: &[u8], options: &Options, sizes: PieceSizes) {
     let one = verify(windowed(bytes), options, |_| Ok(()));
     let (_, ahead) = Store::ahead(bytes, sizes);
@@ -92,7 +92,7 @@ fn threads(bytes: &[u8], options: &Options, sizes: PieceSizes) {
     }
 }
 
-/// Reads a source to its end. Gives the failure if a read fails.
+/// Reads a source to its end. Returns the failure if a read fails.
 fn read(source: Arc<dyn Source>, options: &Options) -> Result<Scan, String> {
     let mut scan = Scan::new();
     let mut walk = open(source, options, Start::Beginning).map_err(failure)?;

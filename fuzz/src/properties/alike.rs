@@ -1,9 +1,9 @@
-//! What has to be alike of a file that is read whole and one that is read in parts. The tests of parts compare by it, too.
+//! Compares a file that is read whole with one that is read in parts. The tests of parts use it too.
 
 use seglake::ledger::{Kind, Span};
 use seglake::verbs::Report;
 
-/// Ranges in file order, those that touch and are of the same kind and cause being one.
+/// Ranges in file order. Adjacent ones of the same kind and cause are merged.
 pub(crate) fn joined(mut spans: Vec<Span>) -> Vec<Span> {
     spans.sort_by_key(|span| (span.start, span.end));
     let mut out = Vec::<Span>::new();
@@ -22,7 +22,7 @@ pub(crate) fn joined(mut spans: Vec<Span>) -> Vec<Span> {
     out
 }
 
-/// What a report says, but for what it was made with.
+/// The content of a report, without its options.
 pub(crate) fn told(report: &Report) -> String {
     format!(
         "{:?} {:?} {:?} {} {} {:?} {:?} {} {}",

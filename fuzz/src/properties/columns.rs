@@ -1,5 +1,5 @@
-//! Batches hold the walk's records, column by column, copied or as views, for any batch limits. Views stay valid after the source that
-//! they point into is closed.
+//! Batches have the walk's records, column by column, copied or as views, for any batch limits. Views stay valid after
+//! the source that they point into is closed.
 
 use std::sync::Arc;
 
@@ -48,7 +48,7 @@ pub(super) fn check(format: &'static Format, bytes: &[u8]) {
     }
 }
 
-/// Views have the same values. They are refused if the format does not store values as they are.
+/// Views have the same values. They are refused if the format does not store values unchanged.
 fn views(bytes: &[u8], options: &Options, chosen: &Chosen, scan: &Scan) {
     let format = options.format.unwrap();
     let copied = chosen.selection(options);
@@ -78,7 +78,7 @@ fn views(bytes: &[u8], options: &Options, chosen: &Chosen, scan: &Scan) {
     chosen.is_the_walk(&read, scan, options);
 }
 
-/// Columns in any order, how UUIDs appear, and what bounds a batch.
+/// Columns in any order, the form of UUIDs, and the limits of a batch.
 pub(super) struct Chosen {
     names: Vec<String>,
     uuids: UuidType,
@@ -113,7 +113,7 @@ impl Chosen {
 
     /// Rows, damage and end are those of a walk.
     pub(super) fn is_the_walk(&self, read: &Read, scan: &Scan, options: &Options) {
-        // Where the search budget ends depends on how the file is read.
+        // Where the search budget is exhausted depends on how the file is read.
         if read.is_limited() != scan.is_limited() {
             return;
         }
@@ -195,7 +195,7 @@ impl Read {
         read
     }
 
-    /// Reads all batches. If the options are refused, gives the message.
+    /// Reads all batches. If the options are refused, returns the message.
     pub(super) fn of(
         mut batches: Batches,
         selection: &Selection,
@@ -232,7 +232,7 @@ impl Read {
         })
     }
 
-    /// Panics if the rows, the damage or the end differ. Batches may have other bounds.
+    /// Panics if the rows, the damage or the end differ. Batches may have other boundaries.
     pub(super) fn assert_is(&self, expected: &Self) {
         assert_eq!(self.end, expected.end);
         let all = |read: &Self| read.batches.iter().flat_map(rows).collect::<Vec<_>>();

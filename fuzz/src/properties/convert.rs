@@ -28,12 +28,12 @@ pub(super) fn check(format: &'static Format, bytes: &[u8]) {
     }
 }
 
-/// One file, and how it is converted.
+/// A file and its conversion.
 struct Case<'a> {
     bytes: &'a [u8],
     options: &'a Options,
     scan: &'a Scan,
-    /// What verifying tells of the file.
+    /// The report on the file.
     found: Report,
     to: &'static Format,
     write: WriteOptions,
@@ -45,7 +45,7 @@ struct Case<'a> {
 
 type Set = Vec<(String, Value<'static>)>;
 
-/// What a writer made of the records, or why it refused.
+/// The writer's result for the records, or its error.
 type Written = Result<BTreeMap<String, Vec<u8>>, String>;
 
 impl<'a> Case<'a> {
@@ -96,7 +96,7 @@ impl<'a> Case<'a> {
         convert(whole(self.bytes), &options, &path, &conversion, |_| Ok(()))
     }
 
-    /// Checks that the error names the columns that would be lost and those that are missing. Gives both, to drop and set them.
+    /// Checks that the error names the lost and the missing columns. Returns both, to drop and set them.
     fn refuses_loss(&self) -> (Vec<String>, Set) {
         let mut drop: Vec<String> = self.dropped.map(str::to_owned).into_iter().collect();
         let (mut expected_lost, mut expected_missing) = (Vec::new(), Vec::new());
@@ -318,7 +318,7 @@ fn lost(source: ColumnKind, to: ColumnKind, name: &str) -> Option<Vec<String>> {
     }
 }
 
-/// Converts a value to another kind. Of a structure the fields are kept that both kinds have.
+/// Converts a value to another kind. Of a structure it keeps the fields that both kinds have.
 fn take(value: &Plain, source: ColumnKind, to: ColumnKind) -> Plain {
     match (value, source, to) {
         (Plain::List(items), ColumnKind::List(source), ColumnKind::List(to)) => {

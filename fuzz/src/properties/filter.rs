@@ -1,15 +1,15 @@
-//! Filters by any columns, and which records meet them, by the rule itself.
+//! Draws filters by any columns, and decides by the rule itself which records match.
 
 use seglake::format::{Column, ColumnKind, Filter, Options, Scalar};
 
 use super::Draw;
 use super::scan::{Plain, Record, Scan};
 
-/// A filter, with what it means.
+/// A filter and its meaning.
 #[derive(Clone, Debug)]
 pub(super) struct Drawn {
     pub(super) filter: Filter,
-    /// Of the columns in these places.
+    /// Conditions on the columns in these places.
     tests: Vec<(usize, Test)>,
 }
 
@@ -50,7 +50,7 @@ impl Test {
 }
 
 impl Drawn {
-    /// Conditions on up to three columns, by values that records have; `None` where there are no records.
+    /// Conditions on up to three columns, with values that records have; `None` if there are no records.
     pub(super) fn of(scan: &Scan, options: &Options, draw: &mut Draw) -> Option<Self> {
         if scan.records.is_empty() {
             return None;
@@ -72,7 +72,7 @@ impl Drawn {
                 continue;
             }
             let [one, other] = values;
-            // Ranges are what formats find by themselves: they come most often.
+            // Ranges come most often, because formats apply them by themselves.
             let tests = match draw.below(8) {
                 0 => vec![Test::Above(one)],
                 1 => vec![Test::AtMost(one)],
@@ -91,7 +91,7 @@ impl Drawn {
         Some(drawn)
     }
 
-    /// Whether a record meets all of them.
+    /// Whether a record meets all conditions.
     pub(super) fn is_met(&self, record: &Record) -> bool {
         let mut tests = self.tests.iter();
         tests.all(|(place, test)| test.is_met(&record.fields[*place]))

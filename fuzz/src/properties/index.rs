@@ -1,4 +1,4 @@
-//! Whatever the index beside a chunked segment says: it is accounted for itself, and look-ups find what a walk gives.
+//! Any index beside a chunked segment: its ledger accounts for every byte, and look-ups find what a walk does.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::lookup::finds_what_the_walk_gives;
 use super::scan::{Scan, whole, windowed};
 use super::{Draw, readings};
 
-/// A sound segment of several chunks, and one that is damaged.
+/// A sound segment of several chunks, and a damaged one.
 const SEGMENTS: [&[u8]; 2] = [
     include_bytes!("../../../tests/vectors/chunked/index_flip.bin"),
     include_bytes!("../../../tests/vectors/chunked/flip_length.bin"),

@@ -1,5 +1,5 @@
-//! A look-up is never silently wrong: what it finds is what a walk gives, and what it does not find a walk does not give.
-//! Strictly, it may be an error instead, but only of a damaged file.
+//! A look-up is never silently wrong: it finds exactly the records of a walk. In strict mode it may fail instead, but
+//! only for a damaged file.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use super::filter::Drawn;
 use super::parts::overlap;
 use super::scan::{End, Plain, Record, Scan, ended, whole, windowed};
 
-/// How many records are looked up one by one, each by a look-up that has proven nothing yet.
+/// How many records are looked up one by one, each by a new look-up that has proven nothing.
 const SINGLE: usize = 6;
 
 pub(super) fn check(format: &'static Format, bytes: &[u8]) {
@@ -44,8 +44,8 @@ pub(super) fn check(format: &'static Format, bytes: &[u8]) {
     }
 }
 
-/// Whether the header of a chunk that is not good claims message offsets which those of good chunks behind it do not follow.
-/// Look-ups go by headers whose CRC is right, and no damage makes one that lies.
+/// Whether the header of a chunk that is not good claims message offsets that the later good chunks do not follow.
+/// Look-ups trust headers whose CRC matches, and no accident makes a false one.
 fn a_header_lies(scan: &Scan, bytes: &[u8]) -> bool {
     let number = |at: u64, len: usize| {
         let start = usize::try_from(at).ok()?;
@@ -64,7 +64,7 @@ fn a_header_lies(scan: &Scan, bytes: &[u8]) -> bool {
     })
 }
 
-/// An index as its writer would have left it, and one that lies.
+/// A correct index, and a false one.
 fn indexes(bytes: &[u8], options: &Options, draw: &mut Draw) -> [Vec<u8>; 2] {
     let mut items = Vec::new();
     let put = |item| {
@@ -88,7 +88,7 @@ fn indexes(bytes: &[u8], options: &Options, draw: &mut Draw) -> [Vec<u8>; 2] {
     [rebuilt, lying]
 }
 
-/// Looks up records that are there and such that are not, one by one and together, and ranges of them.
+/// Looks up records that exist and records that do not, one by one and together, and ranges of them.
 pub(super) fn finds_what_the_walk_gives(
     scan: &Scan,
     bytes: &[u8],
@@ -131,7 +131,8 @@ pub(super) fn finds_what_the_walk_gives(
         &hits.unwrap_or_else(|end| panic!("all: {end:?}")),
         &expected,
     );
-    // No damage makes messages that overlap under checksums that are right: which of them counts depends on where reading begins.
+    // No accident makes overlapping messages with matching checksums. Which of them is good depends on where reading
+    // begins.
     let is_sealed = *options.format.unwrap() == sealed::FORMAT;
     if is_sealed && options.keys.iter().any(|key| overlap(bytes, key)) {
         return;
@@ -141,8 +142,9 @@ pub(super) fn finds_what_the_walk_gives(
     }
 }
 
-/// That what was found is what the walk gives. But a sealed message is a hit if its checksum is right, whatever entries elsewhere
-/// say, for which a walk may refuse it or find it in another place: no damage makes such an index under a hash that is right.
+/// Checks that hits are the walk's records. A sealed message is a hit if its checksum matches, whatever other entries
+/// say. A walk may refuse it because of them, or find it in another place; no accident makes such an index with a
+/// matching hash.
 fn agree(bytes: &[u8], options: &Options, hits: &[Option<Record>], expected: &[Option<&Record>]) {
     let is_sealed = *options.format.unwrap() == sealed::FORMAT;
     assert_eq!(hits.len(), expected.len());
@@ -176,7 +178,7 @@ fn get(bytes: &[u8], options: &Options, ids: &[RecordId]) -> Result<Vec<Option<R
     lookup.get(ids).map(plain).map_err(End::of)
 }
 
-/// What a record is found by.
+/// The identifier of a record.
 pub(super) fn id(format: &Format, options: &Options, record: &Record) -> RecordId {
     let fields = format.columns(options).iter().zip(&record.fields);
     let named = |name: &&str| fields.clone().find(|(column, _)| column.name == *name);
@@ -191,7 +193,7 @@ pub(super) fn id(format: &Format, options: &Options, record: &Record) -> RecordI
     RecordId::new(values)
 }
 
-/// The numbers that numbers of records begin and end at, whatever their width, each with the byte that goes with it.
+/// The first and last numbers of each width, each with the byte that belongs to it.
 const EXTREMES: [(i128, u8); 6] = [
     (i64::MIN as i128, 0),
     (-1, 0xff),
@@ -201,7 +203,7 @@ const EXTREMES: [(i128, u8); 6] = [
     (u64::MAX as i128, 0xff),
 ];
 
-/// One that is hardly there.
+/// An identifier that hardly exists in a file.
 fn extreme_id(format: &Format, options: &Options, (number, byte): (i128, u8)) -> RecordId {
     let value = |column: &Column| match column.kind {
         ColumnKind::Uuid => Scalar::Uuid([byte; 16]),
@@ -212,7 +214,7 @@ fn extreme_id(format: &Format, options: &Options, (number, byte): (i128, u8)) ->
     RecordId::new(values)
 }
 
-/// One that is near.
+/// An identifier near this one.
 fn neighbour(id: &RecordId, draw: &mut Draw) -> RecordId {
     let up = draw.below(2) == 0;
     let mut values = id.values().to_vec();
@@ -233,7 +235,7 @@ fn neighbour(id: &RecordId, draw: &mut Draw) -> RecordId {
     RecordId::new(values)
 }
 
-/// A range is the walk's records that are in it, whether the walk or the look-up is asked.
+/// A range has the walk's records within it, read by a walk and by a look-up.
 fn ranges(scan: &Scan, bytes: &[u8], options: &Options, draw: &mut Draw) {
     let Some(drawn) = Drawn::of(scan, options, draw) else {
         return;
@@ -248,7 +250,7 @@ fn ranges(scan: &Scan, bytes: &[u8], options: &Options, draw: &mut Draw) {
         walked.records.iter().eq(expected.iter().copied()),
         "walked {drawn:?}"
     );
-    // A walk may end where no wanted record can follow.
+    // A walk may end where no matching record can follow.
     let is_part = |span: &Span| {
         let own = |whole: &Span| (whole.kind, whole.cause) == (span.kind, span.cause);
         let within = |whole: &Span| whole.start <= span.start && span.end <= whole.end;
@@ -269,8 +271,8 @@ fn ranges(scan: &Scan, bytes: &[u8], options: &Options, draw: &mut Draw) {
     assert!(ranged.records.iter().eq(expected), "looked up {drawn:?}");
 }
 
-/// Whether the table of contents names all blocks that a walk finds, and none as another than it is. One whose checksum is right
-/// proves that there are no others, also where it lies: no damage makes such a table, and look-ups go by it.
+/// Whether the table of contents names all blocks that a walk finds, each correctly. If its checksum matches, it proves
+/// that there are no others. No accident makes a false one, and look-ups trust it.
 pub(super) fn names_its_blocks(bytes: &[u8], options: &Options) -> bool {
     let contents = tenant::Contents::read(windowed(bytes), options).unwrap();
     let is_named = |own: &tenant::Block| {
@@ -290,7 +292,7 @@ pub(super) fn names_its_blocks(bytes: &[u8], options: &Options) -> bool {
             .all(is_named)
 }
 
-/// Which tenants there are, and how many messages each has, is what the walk gives.
+/// The tenants, and how many messages each has, are those of the walk.
 fn contents_are_the_walks(scan: &Scan, bytes: &[u8], options: &Options) {
     let mut blocks = Vec::new();
     for block in tenant::blocks(windowed(bytes), options).unwrap() {

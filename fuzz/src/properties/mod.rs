@@ -1,8 +1,8 @@
-//! What has to hold of any bytes at all, for every format: one property a file. The fuzz targets look for bytes of which one
-//! does not hold, and `tests/rust/corpus.rs` tries those that were found worth keeping, without a fuzzer.
+//! Properties that are true for any bytes and every format: one property a file. The fuzz targets search for bytes that
+//! break one. `tests/rust/corpus.rs` checks the properties with the inputs in the corpus, without a fuzzer.
 //!
-//! An input is a file of the format and nothing else, so that golden files are inputs and inputs can be read with `seglake`.
-//! What else a property has to choose, such as the size of a window, it takes from a [`Draw`] seeded with the bytes.
+//! An input is just a file of the format. So golden files are inputs, and `seglake` can read inputs. Other parameters
+//! of a property, such as the size of a window, come from a [`Draw`] seeded with the bytes.
 
 mod ahead;
 mod alike;
@@ -33,10 +33,10 @@ use tempfile::{TempDir, tempdir, tempdir_in};
 
 pub use draw::Draw;
 
-/// A property: panics where it does not hold of these bytes, read as a file of this format.
+/// Checks a property: panics if these bytes, read as a file of this format, break it.
 pub type Check = fn(&'static Format, &[u8]);
 
-/// A property and the formats that it is of.
+/// A property and its formats.
 pub struct Property {
     /// Its name, the first word of the fuzz targets' names.
     pub name: &'static str,
@@ -48,7 +48,7 @@ pub struct Property {
     pub extension: &'static str,
 }
 
-/// All properties. Inputs of those with the same extension and format are of one kind and share a corpus.
+/// All properties. Properties with the same extension and format share their inputs and corpus.
 pub static PROPERTIES: &[Property] = &[
     Property {
         name: "walk",
@@ -149,7 +149,7 @@ pub fn corpus(property: &Property, format: &Format) -> String {
 /// The property of this name.
 ///
 /// # Panics
-/// Where there is none.
+/// If there is none.
 #[must_use]
 pub fn by_name(name: &str) -> &'static Property {
     let found = PROPERTIES.iter().find(|property| property.name == name);
@@ -166,10 +166,10 @@ fn folder() -> TempDir {
     in_memory.unwrap_or_else(|| tempdir().unwrap())
 }
 
-/// The ways in which a file is read: an oplog in each dialect, others in one. Damage is entered in the ledger.
+/// The ways to read a file: an oplog in each dialect, others in one way. Damage is skipped.
 ///
-/// The content of a chunk is bounded, for nothing in its file bounds it: a fuzzer that finds a way to a gigabyte of zeros
-/// finds nothing else.
+/// The content of a chunk is bounded, because nothing in its file bounds it: a fuzzer that finds a way to a gigabyte of
+/// zeros finds nothing else.
 fn readings(format: &'static Format) -> Vec<Options> {
     let dialects = if *format == oplog::FORMAT {
         Dialect::ALL

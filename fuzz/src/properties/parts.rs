@@ -1,5 +1,5 @@
-//! Parts of a file give together what the whole file gives, and reading no more of a file or a part than what is wanted takes
-//! gives the same records.
+//! The parts of a file together give what the whole file gives. Pruned reading of a file or a part gives the same
+//! records.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use super::filter::Drawn;
 use super::lookup::names_its_blocks;
 use super::scan::{End, Record, Scan, ended, whole, windowed};
 
-/// The least is a part for each entry or chunk.
+/// With the smallest, each entry or chunk is a part.
 const TARGETS: [u64; 5] = [1, 30, 100, 300, 1000];
 
 pub(super) fn check(format: &'static Format, bytes: &[u8]) {
@@ -30,8 +30,8 @@ pub(super) fn check(format: &'static Format, bytes: &[u8]) {
             _ => windowed(bytes),
         };
         are_the_whole(&source, &parts, &scan, &options, &mut draw);
-        // No damage makes a table of contents or a header that lies under a checksum that is right, nor messages that overlap
-        // under such: look-ups go by them.
+        // No accident makes a false table of contents or header with a matching checksum, or overlapping messages with
+        // matching checksums. Look-ups trust them.
         let lies = match format.name {
             "tenant" => !names_its_blocks(bytes, &options),
             "chunked" => {
@@ -53,7 +53,7 @@ pub(super) fn check(format: &'static Format, bytes: &[u8]) {
     }
 }
 
-/// Whether messages of a sealed segment overlap each of which has the checksum that the trailer has for it.
+/// Whether a sealed segment has overlapping messages whose checksums in the trailer match.
 pub(super) fn overlap(bytes: &[u8], key: &Key) -> bool {
     let number = |at: usize| Some(u64::from_be_bytes(*bytes.get(at..)?.first_chunk()?));
     let Some(foot) = bytes.len().checked_sub(32) else {
@@ -83,7 +83,7 @@ pub(super) fn overlap(bytes: &[u8], key: &Key) -> bool {
     messages.windows(2).any(|pair| pair[0].1 > pair[1].0)
 }
 
-/// Records, ranges and sums of all parts, and the first damage, are those of the whole.
+/// The records, ranges and sums of all parts, and the first damage, are those of the whole file.
 fn are_the_whole(
     source: &Arc<dyn Source>,
     parts: &[Part],
@@ -124,7 +124,7 @@ fn are_the_whole(
             first = Some((offset, raised.end));
         }
     }
-    // Walks that go on from a carry search some places again: near its end, that exceeds the budget.
+    // Walks that resume search some places again. Near the end of the budget, that exhausts it.
     if parts.len() == 1 && all.is_limited() && !expected.is_limited() {
         return;
     }
@@ -141,7 +141,7 @@ fn are_the_whole(
     assert_eq!(told(&sum.unwrap()), told(&report), "{parts:?}");
 }
 
-/// The records that are wanted, of the whole and of parts, read whole or no further than need be.
+/// The matching records, of the whole file and of parts, read in full or pruned.
 fn are_chosen(
     source: &Arc<dyn Source>,
     parts: &[Part],
@@ -190,7 +190,7 @@ fn are_chosen(
     }
 }
 
-/// That each of these ranges is within one of the whole.
+/// Checks that each of these ranges is within one of the whole file.
 fn are_ranges_of(spans: &[Span], whole: &Scan, wanted: &Filter) {
     let whole = joined(whole.ledger());
     let is_one = |span: &Span| {
@@ -204,7 +204,8 @@ fn are_ranges_of(spans: &[Span], whole: &Scan, wanted: &Filter) {
     assert!(other.is_none(), "{other:?} of {wanted:?}");
 }
 
-/// Reads a part, with a new walk after so many steps. `None` where the file promises what it does not hold, which is said.
+/// Reads a part, with a new walk after `steps` steps each. `None` if the part is refused because the file breaks a
+/// promise of its index.
 fn read(
     source: &Arc<dyn Source>,
     part: &Part,

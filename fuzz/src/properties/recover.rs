@@ -1,5 +1,5 @@
-//! Recovering loses no good record and no byte: what was good is in the new file, which is sound, and both files together make
-//! the damaged one again. Recovering what was recovered changes nothing.
+//! Recovering loses no sound record and no byte. The new file is sound and has every sound record, and both files
+//! together restore the damaged one. Recovering a recovered file changes nothing.
 
 use std::fs;
 use std::path::Path;
@@ -24,7 +24,7 @@ pub(super) fn check(format: &'static Format, bytes: &[u8]) {
         });
         let mut renumbered = false;
         let recovered = match careful {
-            // Nothing checks, or messages would have other numbers.
+            // No record was verified, or messages would be renumbered.
             Err(Error::Usage(_)) => {
                 assert!(!found.is_sound());
                 assert_eq!(names(folder.path()), [""; 0], "nothing is left");
@@ -35,7 +35,7 @@ pub(super) fn check(format: &'static Format, bytes: &[u8]) {
         };
         match recovered {
             Ok(recovered) => is_complete(&recovered, &path, bytes, &options, renumbered),
-            // References to messages that are lost cannot be rewritten.
+            // References to lost messages cannot be rewritten.
             Err(Error::Usage(message)) if *format == oplog::FORMAT => {
                 assert!(!found.is_sound(), "{message}");
                 assert_eq!(names(folder.path()), [""; 0], "nothing is left");
@@ -112,7 +112,8 @@ fn is_complete(
     );
 }
 
-/// What has to be the same in the new file: if messages have other numbers there, what counts back to others has too.
+/// The fields that are the same in the new file. If messages were renumbered, those that refer to others by number are
+/// left out.
 fn kept(record: &Record, options: &Options, renumbered: bool) -> Vec<Plain> {
     let columns = options.format.unwrap().columns(options);
     let counts_back = |name: &str| ["checkpointer", "checkpoint", "digest", "keys"].contains(&name);

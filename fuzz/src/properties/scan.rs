@@ -1,4 +1,4 @@
-//! A file read whole, as values that can be compared.
+//! Reads a whole file as values that can be compared.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use seglake::source::{BytesSource, Source};
 
 use super::readings;
 
-/// A value that owns what it is made of.
+/// A value that owns its memory.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Plain {
     Null,
@@ -59,7 +59,7 @@ impl Plain {
     }
 }
 
-/// A record, and where it is.
+/// A record and its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Record {
     pub(super) position: u64,
@@ -81,8 +81,8 @@ impl Record {
 }
 
 impl Record {
-    /// What it holds, wherever it stands: a message of an oplog without what says where it and the keys in it are, as it may
-    /// be given to a writer.
+    /// The record without its place, as a writer takes it: a message of an oplog without the fields that depend on its
+    /// place and that of its keys.
     pub(super) fn content(&self, options: &Options) -> Vec<Plain> {
         let mut fields = self.fields.clone();
         if *options.format.unwrap() == oplog::FORMAT {
@@ -99,7 +99,7 @@ impl Record {
         fields
     }
 
-    /// The bytes of an active record, which the checksum of a sealed message is of too.
+    /// The bytes of an active record. The checksum of a sealed message covers the same bytes.
     pub(super) fn encoded(&self) -> Vec<u8> {
         let [
             Plain::Uuid(uuid),
@@ -126,12 +126,12 @@ pub(super) enum End {
         cause: Cause,
         wrong_key: bool,
     },
-    /// At a limit of the reader, in words.
+    /// At a limit of the reader, as text.
     Limit(String),
 }
 
 impl End {
-    /// Of a step that failed. Bytes in memory give no other errors.
+    /// The end of a step that failed. Bytes in memory give no other errors.
     pub(super) fn of(error: Error) -> Self {
         match error {
             Error::Damage(damage) => {
@@ -149,7 +149,7 @@ impl End {
     }
 }
 
-/// Records and ranges, in the order in which they came.
+/// Records and ranges, in the order of the walk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Scan {
     pub(super) records: Vec<Record>,
@@ -158,7 +158,7 @@ pub(super) struct Scan {
 }
 
 impl Scan {
-    /// Nothing yet.
+    /// An empty scan.
     pub(super) const fn new() -> Self {
         Self {
             records: Vec::new(),
@@ -167,21 +167,21 @@ impl Scan {
         }
     }
 
-    /// The whole file.
+    /// Scans a whole file.
     pub(super) fn of(bytes: &[u8], options: &Options) -> Self {
         let mut scan = Self::new();
         scan.finish(&mut *begin(whole(bytes), options), options);
         scan
     }
 
-    /// The whole of a source.
+    /// Scans a whole source.
     pub(super) fn of_source(source: &Arc<dyn Source>, options: &Options) -> Self {
         let mut scan = Self::new();
         scan.finish(&mut *begin(source.clone(), options), options);
         scan
     }
 
-    /// Appends what the last step found.
+    /// Appends the walk's last step.
     pub(super) fn add(&mut self, walk: &dyn Walk, options: &Options) {
         let rows = walk.rows();
         let records = (0..rows.len()).map(|row| Record::of(&*rows, row, options));
@@ -205,7 +205,7 @@ impl Scan {
         };
     }
 
-    /// Panics where this scan is not as `expected`, with the first thing that differs.
+    /// Panics if this scan differs from `expected`, with the first difference.
     pub(super) fn assert_is(&self, expected: &Self, how: &str) {
         let of = |scan: &Self, place: usize| {
             let record = scan.records.get(place).cloned();
@@ -222,8 +222,8 @@ impl Scan {
         assert_eq!(self.end, expected.end, "{how}");
     }
 
-    /// Whether the search budget ended. Where it does depends on how the file is read, strictly or not and in which windows:
-    /// what is looked at in vain, and so spent, is not the same.
+    /// Whether the search budget was exhausted. Where that happens depends on how the file is read (strictly or not,
+    /// and in which windows), because the work without success differs.
     pub(super) fn is_limited(&self) -> bool {
         is_limited(&self.spans, &self.end)
     }
@@ -236,7 +236,7 @@ impl Scan {
     }
 }
 
-/// A run of records is what the ranges say.
+/// Checks that a run of records is the same as the ranges.
 fn assert_is_run(run: &RecordRun, spans: &[Span]) {
     assert_eq!(run.records, spans.len() as u64);
     let mut at = run.start;
@@ -250,7 +250,7 @@ fn assert_is_run(run: &RecordRun, spans: &[Span]) {
     assert_eq!(at, run.end);
 }
 
-/// The ways to read a format that come to the end of these bytes, and what they gave.
+/// The ways to read a format that reach the end of these bytes, and their scans.
 pub(super) fn ended(
     format: &'static Format,
     bytes: &[u8],
@@ -262,7 +262,7 @@ pub(super) fn ended(
     scans.filter(|(_, scan)| scan.end == End::Done)
 }
 
-/// Begins to read, which bytes in memory always allow.
+/// Opens a walk, which never fails for bytes in memory.
 pub(super) fn begin(source: Arc<dyn Source>, options: &Options) -> Box<dyn Walk> {
     match open(source, options, Start::Beginning) {
         Ok(walk) => walk,
@@ -298,7 +298,7 @@ impl Source for Windowed {
     }
 }
 
-/// Whether the search budget ended in a reading that found these ranges and ended so.
+/// Whether the search budget was exhausted in a reading with these ranges and this end.
 pub(super) fn is_limited(spans: &[Span], end: &End) -> bool {
     let limit = Cause::SearchLimit;
     spans.iter().any(|span| span.cause == Some(limit))

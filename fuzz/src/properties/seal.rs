@@ -1,5 +1,5 @@
-//! A sealed segment holds every good record of the active one, each with the checksum that it has there. If sealing fails,
-//! no file is left. The active segment stays as it is.
+//! A sealed segment has every sound record of the active one, each with its checksum. If sealing fails, no file is
+//! left. The active segment does not change.
 
 use std::fs;
 use std::path::Path;
@@ -79,7 +79,7 @@ fn file(path: &Path) -> Arc<dyn Source> {
     Arc::new(FileSource::new(open_regular(path).unwrap(), path).unwrap())
 }
 
-/// Sealing fails only under a wrong key, or, strictly, at the first damage.
+/// Sealing fails only with a wrong key, or, in strict mode, at the first damage.
 fn is_expected(error: Error, scan: &Scan, found: &Report) {
     let Error::Damage(damage) = error else {
         panic!("{error}");
@@ -129,7 +129,7 @@ fn checksums(sealed: &[u8]) -> &[u8] {
     &sealed[foot - 8 * usize::try_from(count).unwrap()..foot]
 }
 
-/// An existing file is replaced only if that is asked for.
+/// An existing file is replaced only on request.
 fn refuses_to_replace(path: &Path, options: &Options, destination: &Path, how: &SealOptions) {
     let before = fs::read(destination).unwrap();
     let how = (*how).overwrite(false);

@@ -1,5 +1,4 @@
-//! Reading strictly and reading on agree: the error is of the ledger's first damage, and the records in front of it are the
-//! same.
+//! Strict and lenient reading agree: the error is the ledger's first damage, after the same records.
 
 use seglake::format::Format;
 use seglake::verbs::verify;
@@ -23,7 +22,7 @@ pub(super) fn check(format: &'static Format, bytes: &[u8]) {
             wrong_key: is_wrong_key,
         });
         let strict = options.strict(true);
-        // A guess: strictly, what is behind the damage is not searched for a record that would disprove it.
+        // In strict mode, the bytes after the damage are not searched for a record that would change its kind.
         let settled = |end: End| match end {
             End::Damage {
                 offset,

@@ -1,4 +1,5 @@
-//! Several threads give what one thread gives: the same report, and batches with the same records, damage and errors.
+//! Several threads give the result of one thread: the same report, and batches with the same records, damage and
+//! errors.
 
 use seglake::Error;
 use seglake::format::{Format, Options};

@@ -1,5 +1,5 @@
-//! Whatever the bytes: no panic, every byte in the ledger once, every record in a range of its own kind and in order; and all
-//! that is made of a walk says the same.
+//! For any bytes: no panic, every byte is in the ledger once, every record has a range of its own kind and in order,
+//! and everything made of a walk agrees.
 
 use seglake::format::{Format, Options, Order, active};
 use seglake::ledger::{Cause, Kind, Span, Totals};
@@ -46,7 +46,7 @@ pub(super) fn check(format: &'static Format, bytes: &[u8]) {
     }
 }
 
-/// Ranges lie end to end, and say of damage and of nothing else that it is.
+/// Ranges are adjacent, and have a cause exactly if they are damage.
 fn covers(ledger: &[Span], bytes: &[u8]) {
     let mut at = 0;
     for (place, span) in ledger.iter().enumerate() {
@@ -72,7 +72,7 @@ fn covers(ledger: &[Span], bytes: &[u8]) {
     );
 }
 
-/// Each record begins in a range that is no damage; where ranges are records, there is one for each.
+/// Each record begins in a range that is not damage. If ranges are records, there is one for each.
 fn records_have_ranges(format: &Format, records: &[Record], ledger: &[Span]) {
     let found: Vec<_> = ledger
         .iter()
@@ -93,7 +93,7 @@ fn records_have_ranges(format: &Format, records: &[Record], ledger: &[Span]) {
     }
 }
 
-/// Records ascend by what they are found by, where the format says that the last of these columns has an order.
+/// Records ascend by their identifier, if the format states an order for its last column.
 fn records_ascend(format: &Format, records: &[Record], options: &Options) {
     let columns = format.columns(options);
     let place = |name: &&str| columns.iter().position(|column| column.name == *name);
@@ -119,7 +119,7 @@ fn records_ascend(format: &Format, records: &[Record], options: &Options) {
     }
 }
 
-/// An active record's range is that record, encoded: its checksum too.
+/// An active record's range is that record, encoded with its checksum.
 fn records_are_the_bytes(records: &[Record], ledger: &[Span], bytes: &[u8]) {
     let ranges = ledger.iter().filter(|span| span.kind == Kind::Record);
     for (record, span) in records.iter().zip(ranges) {
@@ -146,7 +146,7 @@ fn reports(scan: &Scan, report: &Report) {
     assert_eq!(report.totals, totals);
 }
 
-/// Records are the same whether or not their values are asked for.
+/// Records are the same whether or not their values are read.
 fn without_values(scan: &Scan, bytes: &[u8], options: &Options) {
     let options = options.clone().values(false);
     let other = Scan::of(bytes, &options);

@@ -1,12 +1,12 @@
-//! Windows of any size give what one window gives, and so does a walk that is taken up again from what it carried, also where
-//! the file has grown in between.
+//! Windows of any size give the result of one window. So does a walk that resumes from its carry, also if the file has
+//! grown in between.
 
 use seglake::format::{Eof, Format, Options, Start, Step, active, open};
 
 use super::scan::{End, Scan, begin, whole, windowed};
 use super::{Draw, readings};
 
-/// The windows are of few bytes, so that records, headers and runs of zeros are cut anywhere.
+/// Windows of a few bytes, so that records, headers and runs of zeros are cut anywhere.
 const WINDOWS: [usize; 10] = [1, 2, 3, 7, 16, 25, 64, 130, 276, 1000];
 
 pub(super) fn check(format: &'static Format, bytes: &[u8]) {
@@ -44,7 +44,7 @@ fn readings_of(options: &Options) -> Options {
         .unwrap()
 }
 
-/// Strictly, how many records come in front of an error depends on the window; which error does not.
+/// In strict mode the window decides how many records come before an error, but not which error.
 fn agree(scan: &Scan, expected: &Scan, options: &Options, how: &str) {
     if scan.is_limited() || expected.is_limited() {
         return;
@@ -56,7 +56,7 @@ fn agree(scan: &Scan, expected: &Scan, options: &Options, how: &str) {
     }
 }
 
-/// Walks with new walks, each from where the last one was, after a few steps each.
+/// Walks in several walks of a few steps, each resuming from the last one.
 fn resumed(bytes: &[u8], options: &Options, draw: &mut Draw) -> Scan {
     let mut scan = Scan::new();
     let mut walk = begin(windowed(bytes), options);
@@ -81,11 +81,11 @@ fn resumed(bytes: &[u8], options: &Options, draw: &mut Draw) -> Scan {
     scan
 }
 
-/// The file was shorter when it was first read, and is finished now.
+/// The file was shorter when it was first read, and is complete now.
 fn grows(bytes: &[u8], options: &Options, expected: &Scan, draw: &mut Draw) {
     let early = options.clone().eof(Eof::Growing);
     let mut present = bytes[..draw.below(bytes.len() + 1)].to_vec();
-    // A file that was preallocated. Only if it is sound: else bytes that were not zero may have been read as zeros.
+    // A preallocated file. Only if it is sound: otherwise nonzero bytes may have been read as zeros.
     let sound = expected.spans.iter().all(|span| !span.is_damage());
     if *options.format.unwrap() == active::FORMAT && sound && draw.below(2) == 0 {
         present.resize(bytes.len(), 0);
@@ -93,8 +93,8 @@ fn grows(bytes: &[u8], options: &Options, expected: &Scan, draw: &mut Draw) {
     let mut scan = Scan::new();
     let mut walk = begin(whole(&present), &early);
     scan.finish(&mut *walk, &early);
-    // Damage that a longer file shows to be none, or to be other, was told of too early; so was a limit.
-    // Damage that is held back, since it might go on, was decided too early as well.
+    // Damage that a longer file shows to be something else was reported too early; so was a limit, and pending damage
+    // that may still grow.
     let told = scan.spans.iter().any(|span| span.is_damage())
         || walk.offset() > scan.spans.last().map_or(0, |span| span.end);
     if scan.end != End::Wait || told || expected.end != End::Done {

@@ -1,5 +1,5 @@
-//! Writing is the inverse of reading: what was read and is written again reads the same, byte for byte where the format
-//! leaves no choice. Appending to a file, whatever its damage, loses nothing of it.
+//! Writing is the inverse of reading: records that are written again read the same, byte for byte if the format leaves
+//! no choice. Appending to a file loses nothing of it, whatever its damage.
 
 use std::fs;
 use std::path::Path;
@@ -26,7 +26,7 @@ pub(super) fn check(format: &'static Format, bytes: &[u8]) {
     }
 }
 
-/// How a file like this one is written.
+/// The options to write a file like this one.
 fn write_options(scan: &Scan, bytes: &[u8], options: &Options) -> WriteOptions {
     let report = verify(whole(bytes), options, |_| Ok(())).unwrap();
     let unused = |span: &Span| matches!(span.kind, Kind::Record | Kind::Unused);
@@ -56,7 +56,7 @@ fn write_options(scan: &Scan, bytes: &[u8], options: &Options) -> WriteOptions {
 
 fn writes_what_was_read(scan: &Scan, bytes: &[u8], options: &Options, folder: &Path) {
     let format = options.format.unwrap();
-    // What is given out though something of it is missing is refused, and so are old versions.
+    // Incomplete records are refused, and so are old versions.
     let old = |record: &Record| {
         options.dialect == Dialect::Autobase
             && matches!(record.fields[1], Plain::UInt64(version) if version < 2)
@@ -116,7 +116,7 @@ fn writes_what_was_read(scan: &Scan, bytes: &[u8], options: &Options, folder: &P
     }
 }
 
-/// Whether they are the same records, but for which of them declares a key.
+/// Whether they are the same records, except for which of them declares a key.
 fn same(some: &[Vec<Plain>], others: &[Vec<Plain>], options: &Options) -> bool {
     let len = if options.dialect == Dialect::Draft11 {
         8
@@ -127,7 +127,7 @@ fn same(some: &[Vec<Plain>], others: &[Vec<Plain>], options: &Options) -> bool {
     some.iter().map(compared).eq(others.iter().map(compared))
 }
 
-/// Whether these records can be written in one way only, and are.
+/// Whether these records can be written in one way only, and were written so.
 fn is_canonical(scan: &Scan, bytes: &[u8], options: &Options) -> bool {
     let is_sound = scan.spans.iter().all(|span| !span.is_damage());
     let format = options.format.unwrap();
@@ -145,16 +145,17 @@ fn is_canonical(scan: &Scan, bytes: &[u8], options: &Options) -> bool {
                 partitions.dedup();
                 contents.partitions() == partitions
             }
-            // Frames differ with the compressor, integers may be longer than they need to be.
+            // Frames depend on the compressor, and integers may be longer than needed.
             _ => false,
         }
 }
 
-/// Opening a file to append to it either fails and leaves it as it is, or everything in it stays and what is appended is
-/// behind it.
+/// Opening a file for appending either fails and leaves it unchanged, or everything in it stays and the new records
+/// come after it.
 fn appends(scan: &Scan, bytes: &[u8], options: &Options, folder: &Path, draw: &mut Draw) {
     let format = options.format.unwrap();
-    // A longer file, and one that is walked from its end, is searched for longer: so more may be found, or none missing.
+    // A longer file, and one that is walked from its end, has a larger search budget. So more records may be found, or
+    // none be missing.
     if scan.is_limited() {
         return;
     }
@@ -192,13 +193,13 @@ fn appends(scan: &Scan, bytes: &[u8], options: &Options, folder: &Path, draw: &m
         if *format == active::FORMAT && hides_in_old_damage(scan, &new) {
             return fs::remove_file(&path).unwrap();
         }
-        // Any four bytes are a length of the example format. In a file of another length others fit, and those cost of the search
-        // budget, behind which long candidates have to be plausible (rule 34).
+        // Any four bytes are a length of the example format. In a file of another length, other candidates fit. Those
+        // use up the search budget, and then long candidates must be plausible (rule 34).
         let is_searched = scan.spans.iter().any(|span| span.kind == Kind::Corrupt);
         if format.name == "sharded" && is_searched {
             return fs::remove_file(&path).unwrap();
         }
-        // What is appended can show that damage in front of it is no torn tail: then it is searched.
+        // New records can show that damage before them is not a torn tail. Then it is searched.
         if new.is_limited() {
             let index = path.with_extension(chunked::INDEX_EXTENSION);
             return [path, index]
@@ -228,8 +229,8 @@ fn appends(scan: &Scan, bytes: &[u8], options: &Options, folder: &Path, draw: &m
     fs::remove_file(&path).unwrap();
 }
 
-/// Whether records are missing in a range that begins with damage that was there before. Lengths that led nowhere can lead to
-/// what was appended, or to its end: then they are trusted (10), and what stands between is not searched.
+/// Whether records are missing in a range that begins with old damage. Lengths that led nowhere can lead to the new
+/// records, or to their end. Then they are trusted (rule 10), and the bytes in between are not searched.
 fn hides_in_old_damage(scan: &Scan, new: &Scan) -> bool {
     let was_damage = |start: u64| {
         let mut damage = scan.spans.iter().filter(|span| span.is_damage());
@@ -242,7 +243,7 @@ fn hides_in_old_damage(scan: &Scan, new: &Scan) -> bool {
     grown.any(|span| !scan.spans.contains(span))
 }
 
-/// A record to append: only what cannot be left out.
+/// A record to append, with only the required fields.
 fn own_record(options: &Options) -> impl Iterator<Item = Value<'static>> {
     let columns = options.format.unwrap().columns(options);
     columns.iter().map(|column| match column.name {
