@@ -1,5 +1,5 @@
-//! The active format: verifying, Arrow batches and appending, each beside what bounds it. With criterion, which
-//! compares each run with the last one: `make criterion`.
+//! Benches of the active format: verifying, Arrow batches and appending, each compared with its limit. They use
+//! criterion, which compares each run with the last one: `make criterion`.
 #![allow(
     missing_docs,
     clippy::unwrap_used,
@@ -11,7 +11,7 @@
 use std::hint::black_box;
 use std::time::Duration;
 
-// As the ratios are measured on.
+// The messages of the ratios.
 #[allow(dead_code, reason = "it serves the ratios too")]
 #[path = "ratios/src/messages.rs"]
 mod messages;

@@ -36,7 +36,7 @@ fn header(out: &mut Vec<u8>, tick: u64, value_len: usize) {
     out.extend_from_slice(&u32_of(value_len));
 }
 
-/// A record whose checksum is wrong by `wrong`.
+/// A record whose checksum differs from the correct one by `wrong`.
 fn push(out: &mut Vec<u8>, tick: u64, value: &[u8], wrong: u64) {
     let start = out.len();
     header(out, tick, value.len());
@@ -45,7 +45,7 @@ fn push(out: &mut Vec<u8>, tick: u64, value: &[u8], wrong: u64) {
     out.extend_from_slice(&checksum.to_be_bytes());
 }
 
-/// Headers one behind the other, each of which claims the rest of the file, or much of it.
+/// Adjacent headers, each of which claims the rest of the file, or much of it.
 fn false_lengths(len: usize) -> Vec<u8> {
     let (mut random, mut bytes, mut tick) = (Random::new(4), Vec::with_capacity(len), 0);
     while bytes.len() + 64 < len {
@@ -73,7 +73,7 @@ fn nested(len: usize) -> Vec<u8> {
     bytes
 }
 
-/// Good records, in front of each a header that claims the rest of the file.
+/// Sound records, each after a header that claims the rest of the file.
 fn alternating(len: usize) -> Vec<u8> {
     let (mut bytes, mut tick) = (Vec::with_capacity(len), 0);
     while bytes.len() + 256 < len {
@@ -95,7 +95,7 @@ fn chain(len: usize) -> Vec<u8> {
     bytes
 }
 
-/// Damaged records of 1 MiB, full of good ones.
+/// Damaged records of 1 MiB that contain sound ones.
 fn embedded(len: usize) -> Vec<u8> {
     let (mut bytes, mut tick) = (Vec::with_capacity(len + (1 << 20)), 0);
     while bytes.len() < len {
@@ -110,9 +110,9 @@ fn embedded(len: usize) -> Vec<u8> {
     bytes
 }
 
-/// As many bytes as can be begin what looks like a short record.
+/// Looks like a short record at as many bytes as possible.
 fn dense_short(len: usize) -> Vec<u8> {
-    // Version and variant at every fourth byte; a type as long as the version byte says, then a length of zeros.
+    // Version and variant at every fourth byte; a type as long as the version byte, then a length of zeros.
     let mut bytes: Vec<u8> = [0x60, 0, 0x80, 0].into_iter().cycle().take(len).collect();
     for place in (0..len).step_by(128) {
         let end = len.min(place + 16);
@@ -121,7 +121,7 @@ fn dense_short(len: usize) -> Vec<u8> {
     bytes
 }
 
-/// The same, with a length that reaches far.
+/// The same, with a large length.
 fn dense_long(len: usize) -> Vec<u8> {
     let mut bytes: Vec<u8> = [0x60, 0, 0x80, 0].into_iter().cycle().take(len).collect();
     for place in (0..len).step_by(32) {

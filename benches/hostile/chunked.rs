@@ -53,7 +53,7 @@ fn frame(content: &[u8], level: i32) -> Vec<u8> {
     encoder.compress(content).unwrap()
 }
 
-/// A level that finds nothing to compress.
+/// Compresses at a level that finds nothing to compress.
 fn stored(content: &[u8]) -> Vec<u8> {
     frame(content, *zstd::compression_level_range().start())
 }
@@ -92,7 +92,7 @@ fn false_lengths(len: usize) -> Vec<u8> {
     bytes
 }
 
-/// Good chunks, stored as they are in the payloads of chunks whose headers are damaged.
+/// Sound chunks, stored unchanged in the payloads of chunks with damaged headers.
 pub(crate) fn nested(len: usize) -> Vec<u8> {
     let (mut random, mut bytes, mut next) =
         (Random::new(15), Vec::with_capacity(len + (1 << 20)), 0);
@@ -117,7 +117,7 @@ fn wrong_payloads(len: usize) -> Vec<u8> {
     bytes
 }
 
-/// Chunks of 0x80 bytes, each of a frame that begins as it should; damaged ones claim 1 MiB.
+/// Chunks of 0x80 bytes, each with a frame that begins correctly; damaged ones claim 1 MiB.
 fn begun(len: usize, right: bool) -> Vec<u8> {
     let good = frame(&[7; 12 + 1000], 3);
     let (mut bytes, mut start) = (Vec::with_capacity(len + (2 << 20)), 0);
@@ -140,7 +140,7 @@ fn begun(len: usize, right: bool) -> Vec<u8> {
     bytes
 }
 
-/// Raw blocks of one frame without an end, a damaged header in front of each, and a good one behind it.
+/// Raw blocks of one frame without an end, each after a damaged header and before a sound one.
 fn one_large(len: usize) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(len + (1 << 20));
     let mut start = 0;
@@ -161,7 +161,7 @@ fn one_large(len: usize) -> Vec<u8> {
     bytes
 }
 
-/// Large frames, whose checksums are wrong.
+/// Large frames with wrong checksums.
 fn fail_at_end(len: usize) -> Vec<u8> {
     let (mut random, mut bytes) = (Random::new(16), Vec::with_capacity(len + (1 << 21)));
     let (content, records) = content(&mut random, 0, 4 << 20);

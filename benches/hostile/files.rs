@@ -1,4 +1,5 @@
-//! Files that cost as much as they can: of any length, each made from a fixed seed. Tests use shorter ones of the same making.
+//! Files that are as expensive as possible: of any length, each made from a fixed seed. Tests use shorter ones made in
+//! the same way.
 
 use super::{active, chunked, oplog, sealed, tenant};
 
@@ -43,14 +44,14 @@ pub(crate) type Make = fn(len: usize) -> Vec<u8>;
 
 /// One format's files.
 pub(crate) struct Family {
-    /// As the table calls it.
+    /// Its name in the table.
     pub(crate) name: &'static str,
     pub(crate) format: &'static str,
-    /// Of an oplog.
+    /// The dialect of an oplog.
     pub(crate) dialect: &'static str,
     /// Whether verifying hashes records.
     pub(crate) hashes_records: bool,
-    /// The sound file that the others are measured by.
+    /// The sound file that the others are compared with.
     pub(crate) clean: Make,
     pub(crate) hostile: Vec<(&'static str, Make)>,
 }
@@ -95,7 +96,7 @@ pub(crate) fn random(len: usize) -> Vec<u8> {
     Random::new(1).bytes(len)
 }
 
-/// With 1 MiB (of a short file, a quarter) of random bytes in its middle.
+/// The file with 1 MiB (of a short file, a quarter) of random bytes in its middle.
 pub(crate) fn struck(mut bytes: Vec<u8>) -> Vec<u8> {
     let len = (1 << 20).min(bytes.len() / 4);
     let start = bytes.len() / 2;
@@ -103,7 +104,7 @@ pub(crate) fn struck(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes
 }
 
-/// A version-6 UUID of this time.
+/// A version-6 UUID with this time.
 pub(crate) fn uuid(tick: u64) -> [u8; 16] {
     let tick = 0x01ee_0000_0000_0000 + tick;
     let head = (tick >> 12) << 16 | 0x6000 | tick & 0xfff;
@@ -112,12 +113,12 @@ pub(crate) fn uuid(tick: u64) -> [u8; 16] {
     uuid
 }
 
-/// A length or count as the formats have it.
+/// A length or count as the formats store it.
 pub(crate) fn u32_of(value: usize) -> [u8; 4] {
     u32::try_from(value).unwrap().to_be_bytes()
 }
 
-/// Whether the target is for this file; the others show what more can be made.
+/// Whether the target applies to this file. The other files have none.
 pub(crate) fn is_listed(name: &str) -> bool {
     let parts = ["random bytes", "0x00", "0xff", "false lengths", "nested in"];
     parts.iter().any(|part| name.contains(part))

@@ -1,7 +1,7 @@
-//! Hostile files: each verified in how many times the time that a sound file of its size takes when its records are hashed one
-//! by one. `make bench` prints the ratios.
+//! Hostile files. The time to verify each is a multiple of the time that a sound file of its size takes if its records
+//! are hashed one by one. `make bench` prints the ratios.
 //!
-//! Sizes other than 256 MiB are asked for by `SEGLAKE_BENCH_MIB`, files by a part of their name as an argument.
+//! `SEGLAKE_BENCH_MIB` sets a size other than 256 MiB. An argument selects files by a part of their name.
 #![allow(
     missing_docs,
     clippy::unwrap_used,
@@ -35,7 +35,7 @@ use seglake::verbs::{Ledger, verify};
 
 /// How much of a sound file is read at once, as in windows, in bytes.
 const PIECE_BYTES: u64 = 1 << 20;
-/// How often each file is measured, in turns with the sound one; each goes first in about half of the rounds.
+/// How often each file is measured, in turns with the sound one. Each goes first in about half of the rounds.
 const ROUNDS: usize = 4;
 /// A file that takes longer than this is measured once.
 const LONG: Duration = Duration::from_secs(2);
@@ -56,8 +56,8 @@ fn options(family: &Family) -> Options {
         .index(IndexSource::None)
 }
 
-/// The time that this thread has had on a processor, where the system tells: files are in its cache, and what else the machine
-/// does is no concern here. Elsewhere the time that passed.
+/// This thread's processor time, if the system has it: files are in the page cache, and other load has no effect.
+/// Otherwise wall time.
 #[cfg(unix)]
 fn now(_: &Instant) -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
@@ -110,7 +110,7 @@ fn records(source: Arc<dyn Source>, options: &Options) -> Vec<Span> {
     spans.filter(|span| span.kind == Kind::Record).collect()
 }
 
-/// Reads a sound file in pieces and hashes its records one by one, which verifying does many at once.
+/// Reads a sound file in pieces and hashes its records one by one. Verifying hashes many at once.
 fn hash_ranges(source: &dyn Source, records: &[Span], piece: &mut Vec<u8>) {
     let (mut all, mut rest) = (0, records);
     while let Some(start) = rest.first().map(|first| first.start) {

@@ -97,7 +97,7 @@ pub(crate) fn clean_11(len: usize) -> Vec<u8> {
     bytes
 }
 
-/// Messages whose value claims more than the message has.
+/// Messages whose value claims more bytes than the message has.
 fn false_lengths(len: usize) -> Vec<u8> {
     let mut body = draft(&[0; 40]);
     let at = body.len() - 41;
@@ -110,7 +110,8 @@ fn false_lengths(len: usize) -> Vec<u8> {
     bytes
 }
 
-/// Each message's value is the next message's buffer; all are as long as they say, and the outermost does not decode.
+/// Each message's value is the next message's buffer. All lengths are correct, and the outermost message does not
+/// decode.
 fn nested(len: usize) -> Vec<u8> {
     let depth = len / 16;
     let mut bytes = Vec::with_capacity(len + 16);
@@ -154,7 +155,7 @@ fn keys_alone(len: usize) -> Vec<u8> {
     bytes
 }
 
-/// Half of the file declares keys, one in each message; the other half refers to them in no order.
+/// Half of the file declares keys, one in each message. The other half refers to them in random order.
 fn scattered(len: usize) -> Vec<u8> {
     let mut random = Random::new(20);
     let mut bytes = keys_alone(len / 2);
@@ -168,7 +169,7 @@ fn scattered(len: usize) -> Vec<u8> {
     bytes
 }
 
-/// Clocks as long as they can be, of references to one key.
+/// The longest possible clocks, with references to one key.
 fn references_alone(len: usize) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(len + (4 << 20));
     push(&mut bytes, &draft_11(&[(0, 0)], b"", &[7; 32]));

@@ -56,7 +56,8 @@ fn message(out: &mut Vec<u8>, value: &[u8]) {
     out.extend_from_slice(value);
 }
 
-/// Index, data and trailer. Offsets are within the data; `end` says where the message there ends, and what is hashed.
+/// Index, data and trailer. Offsets are within the data. `end` returns where the message at an offset ends, and the
+/// bytes to hash.
 fn assemble(
     entries: &[([u8; 16], u64)],
     data: &[u8],
@@ -99,7 +100,7 @@ fn assemble(
     bytes
 }
 
-/// Entries for messages of `each` bytes, as many as a file of `len` bytes has.
+/// The number of entries for messages of `each` bytes in a file of `len` bytes.
 fn count(len: usize, each: usize) -> usize {
     len / (32 + each)
 }
@@ -144,7 +145,7 @@ fn giant(len: usize) -> Vec<u8> {
     assemble(&entries, &data, true, |_| 0)
 }
 
-/// Entries in no order, of a data section full of short messages.
+/// Entries in random order, into data full of short messages.
 fn anywhere(len: usize, trailer: bool) -> Vec<u8> {
     let (mut random, count) = (Random::new(7), count(len, 18));
     let mut data = Vec::new();
@@ -169,7 +170,7 @@ fn wrong_checksums(len: usize) -> Vec<u8> {
     assemble(&entries, &data, true, |_| 0)
 }
 
-/// Every other entry out of bounds, every other a message that is not there: no two neighbours fail for one cause.
+/// Entries in turns out of bounds and without a message, so that no two neighbours fail for the same cause.
 fn in_turns(len: usize, trailer: bool) -> Vec<u8> {
     let count = count(len, 5);
     let data = vec![0; 5 * count];

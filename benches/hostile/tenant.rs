@@ -42,7 +42,7 @@ struct Entry {
     crc: u32,
 }
 
-/// A file of these entries, the table's checksum right. `data` begins with the number of partitions.
+/// A file of these entries, with a matching checksum of the table. `data` begins with the number of partitions.
 fn assemble(version: u16, entries: &[Entry], data: &[u8]) -> Vec<u8> {
     let toc: usize = match version {
         1 => 20 * entries.len(),
@@ -149,7 +149,7 @@ fn sound(version: u16, len: usize) -> Vec<u8> {
     assemble(version, &entries, &data)
 }
 
-/// So many entries, of ascending partitions, at these offsets and lengths.
+/// `count` entries of ascending partitions, at these offsets and lengths.
 fn entries(count: usize, at: impl Fn(usize) -> (u64, usize)) -> Vec<Entry> {
     (0..count)
         .map(|number| {
@@ -172,7 +172,7 @@ fn with_count(count: usize, data: Vec<u8>) -> Vec<u8> {
 
 fn false_lengths_1(len: usize) -> Vec<u8> {
     let count = len / 64;
-    // A partition of one tenant with one message, which claims much of what follows.
+    // A partition of one tenant with one message, which claims much of the later bytes.
     let mut random = Random::new(9);
     let mut data = Vec::new();
     for number in 0..count {
@@ -221,7 +221,7 @@ fn anywhere_1(len: usize) -> Vec<u8> {
     assemble(1, &entries, &with_count(count, data))
 }
 
-/// Blocks where their entries say, whose entries claim more than they have.
+/// Blocks where their entries say, which claim more bytes than they have.
 fn false_lengths_2(len: usize) -> Vec<u8> {
     let count = len / 96;
     let mut random = Random::new(11);
@@ -266,7 +266,7 @@ fn giant_2(len: usize) -> Vec<u8> {
     assemble(2, &entries, &with_count(count, data))
 }
 
-/// Short blocks here and there, in no order.
+/// Short blocks in random places and order.
 fn anywhere_2(len: usize) -> Vec<u8> {
     let count = len / 64;
     let mut random = Random::new(12);
@@ -287,7 +287,7 @@ fn anywhere_2(len: usize) -> Vec<u8> {
     assemble(2, &entries, &with_count(count, data))
 }
 
-/// As a writer leaves it, but for the blocks' bytes.
+/// As a writer makes it, except for the blocks' bytes.
 fn all_damaged_2(len: usize) -> Vec<u8> {
     let count = len / 48;
     let data = [u32_of(1), [0xff; 4], [0xff; 4], [0xff; 4]].concat();
@@ -302,13 +302,13 @@ fn in_turns_2(len: usize) -> Vec<u8> {
     let data = vec![0xff; 16 * count];
     let mut entries = entries(count, |number| (8 + 16 * number as u64, 8));
     for entry in entries.iter_mut().step_by(2) {
-        // It checks, and does not decode.
+        // Its checksum matches, but it does not decode.
         entry.crc = crc(entry.partition, &[0xff; 8]);
     }
     assemble(2, &entries, &with_count(count, data))
 }
 
-/// Sound, and most of it tenant IDs.
+/// Sound, mostly tenant IDs.
 fn long_names_2(len: usize) -> Vec<u8> {
     let count = len / (2 * (60 << 10) + 44);
     let (mut data, mut entries) = (u32_of(1).to_vec(), Vec::new());
@@ -329,8 +329,8 @@ fn long_names_2(len: usize) -> Vec<u8> {
     assemble(2, &entries, &data)
 }
 
-/// Entries for a few bytes each, in ascending places, at each of which a block begins that decodes to the end of the file: of as
-/// many messages of 4 bytes as there are from there on.
+/// Entries for a few bytes each, in ascending places. At each place begins a block that decodes to the end of the file,
+/// with as many messages of 4 bytes as there are from there on.
 pub(crate) fn costly_decodes(len: usize) -> Vec<u8> {
     let count = 2000;
     let messages = len / 4;
@@ -339,7 +339,7 @@ pub(crate) fn costly_decodes(len: usize) -> Vec<u8> {
         data.extend_from_slice(&u32_of(messages + 2 * (count - number - 1)));
         data.extend_from_slice(&u32_of(0));
     }
-    // A block's head passes for two messages without content in the blocks in front of it, but for its number of messages.
+    // Within an earlier block, a block's head reads as two messages without content, except for its number of messages.
     data.resize(data.len() + 4 * messages, 0);
     let entries = entries(count, |number| (8 + 8 * number as u64, 8));
     assemble(2, &entries, &data)

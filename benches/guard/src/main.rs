@@ -1,13 +1,13 @@
-//! Runs one hot path in so many rounds, for valgrind to count instructions: what two runs differ by is what the rounds between
-//! them cost, whatever starting and making the data took. `make bench-guard` compares that with what is allowed. For looking
-//! at one path alone with perf, too: with more data than the caches hold.
+//! Runs one hot path for a number of rounds, so that valgrind can count instructions. The difference of two runs is the
+//! cost of the additional rounds, without start-up and making the data. `make bench-guard` compares it with the budget.
+//! It is also for profiling one path with perf, with more data than fits into the caches.
 //!
 //! ```text
 //! seglake-guard                      lists the paths as JSON: name, unit, kernels
-//! seglake-guard NAME ROUNDS [MIB]    runs one on so much data, and prints how many units one round has
+//! seglake-guard NAME ROUNDS [MIB]    runs one on this much data, and prints how many units one round has
 //! ```
 mod paths;
-// Messages of the same lengths and bytes as the ratios are measured on.
+// Messages with the lengths and bytes of those of the ratios.
 #[allow(dead_code, reason = "it serves the ratios too")]
 #[path = "../../ratios/src/messages.rs"]
 mod messages;

@@ -1,4 +1,4 @@
-//! The hot paths. What one takes to prepare is not counted.
+//! The hot paths. Their preparation is not counted.
 
 use std::hint::black_box;
 use std::path::Path as FilePath;
@@ -18,29 +18,29 @@ use uuid::Uuid;
 use crate::messages::{Lengths, Messages, Random, Segment, TYPE};
 use crate::segments::{self, Fields, oplog_fields, sealed_fields, tenant_fields};
 
-/// How many MiB of messages there are where nothing else is asked for: few, since valgrind is slow.
+/// The default amount of messages in MiB: small, because valgrind is slow.
 pub(crate) const MIB: usize = 4;
 /// How many messages are looked up in a round.
 const KEYS: usize = 2_000;
-/// Where the value begins in a record: behind UUID, type length, type and value length.
+/// The offset of the value in a record: after UUID, type length, type and value length.
 const VALUE_START: usize = 16 + 1 + TYPE.len() + 4;
 
-/// Kernels that valgrind can run; it knows no AVX-512.
+/// Kernels that valgrind can run; it does not support AVX-512.
 const BOTH: &[&str] = &["avx2", "portable"];
 const AVX2: &[&str] = &["avx2"];
 
 /// A hot path.
 pub(crate) struct Path {
     pub(crate) name: &'static str,
-    /// What instructions are told by.
+    /// The unit that instructions are divided by.
     pub(crate) unit: &'static str,
     /// The hash kernels that it is counted with.
     pub(crate) kernels: &'static [&'static str],
-    /// Makes ready what runs on so many bytes of messages.
+    /// Prepares a path for this many bytes of messages.
     pub(crate) prepare: fn(usize) -> Prepared,
 }
 
-/// What runs, and how many units of work one round has.
+/// What runs, and how many units one round has.
 pub(crate) struct Prepared {
     pub(crate) units: usize,
     pub(crate) round: Box<dyn FnMut()>,
@@ -200,13 +200,13 @@ fn oplog_segment(bytes: usize) -> (Arc<dyn Source>, usize) {
     segment(&oplog::FORMAT, &options, oplog_fields, bytes)
 }
 
-/// The options for a source, its format among them, which is told by its bytes once.
+/// The options for a source, with its format, which is detected once.
 fn options(source: &Arc<dyn Source>) -> Options {
     let format = resolve(&**source, &Options::default()).unwrap();
     Options::default().format(format)
 }
 
-/// Goes through all records, and gives how many there are.
+/// Reads all records. Returns their number.
 fn count(source: &Arc<dyn Source>, options: &Options, start: Start<'_>) -> usize {
     let mut walk = open(source.clone(), options, start).unwrap();
     let mut records = 0;
@@ -246,7 +246,7 @@ fn in_windows((source, records): (Arc<dyn Source>, usize)) -> Prepared {
     }
 }
 
-/// Eight parts, found anew each time.
+/// Eight parts, planned anew each time.
 fn in_parts((source, records): (Arc<dyn Source>, usize)) -> Prepared {
     let options = options(&source);
     Prepared {
@@ -260,7 +260,7 @@ fn in_parts((source, records): (Arc<dyn Source>, usize)) -> Prepared {
     }
 }
 
-/// The records that are wanted, and no more of the file than it takes.
+/// The matching records, read pruned.
 fn pruned(source: Arc<dyn Source>, wanted: Filter) -> Prepared {
     let options = options(&source).filter(wanted).prune(true);
     let records = count(&source, &options, Start::Beginning);
@@ -289,7 +289,7 @@ fn active(lengths: Lengths, bytes: usize) -> (Arc<dyn Source>, usize) {
     (segment.source(), segment.records.len())
 }
 
-/// Only hashing, of messages one behind the other.
+/// Only hashing, of adjacent messages.
 fn hashing(lengths: Lengths, bytes: usize) -> Prepared {
     let segment = Segment::active(lengths, bytes);
     let mut hashes = Vec::new();
@@ -314,7 +314,7 @@ fn verifying((source, records): (Arc<dyn Source>, usize)) -> Prepared {
     }
 }
 
-/// A small file by its name, as many a command begins: what it takes to find the format is in it.
+/// A small file by its name, as in many commands. Detecting its format is included.
 fn small_file(_: usize) -> Prepared {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.active");
@@ -402,7 +402,7 @@ fn messages(segment: &Segment) -> impl Iterator<Item = (&[u8; 16], &[u8])> {
     })
 }
 
-/// A sealed file that is open for looking up, and IDs of some of its messages in no order.
+/// A sealed file that is open for look-ups, and IDs of some of its messages in random order.
 fn opened(bytes: usize) -> (Box<dyn Lookup>, Vec<RecordId>) {
     let (source, _) = written(&sealed::FORMAT, "a.sealed", bytes);
     let segment = Segment::active(Lengths::Each(128), bytes);

@@ -16,7 +16,7 @@ use crate::messages::{Lengths, Random, TYPE};
 
 /// How many bytes of values one run appends.
 const VALUE_BYTES: usize = 24 << 20;
-/// The buffer of seglake's writers, and how their bytes lie in memory: as in the file, but for whole cache lines.
+/// The buffer of seglake's writers. Its bytes have the same place in their cache line as in the file.
 const BUFFER_BYTES: usize = 1 << 20;
 const CACHE_LINE_BYTES: usize = 64;
 /// Records and bytes that are hashed together while they are in the second cache.
@@ -71,7 +71,7 @@ pub(crate) fn run(comparison: &mut Comparison) {
     sync(comparison);
 }
 
-/// Messages to append: UUIDs, and values that lie one after the other.
+/// Messages to append: UUIDs, and adjacent values.
 struct Messages {
     uuids: Vec<Uuid>,
     values: Vec<u8>,
@@ -108,7 +108,7 @@ impl Messages {
         })
     }
 
-    /// As seglake does it.
+    /// As seglake appends.
     fn append(&self, path: &Path) {
         let mut writer = active::Writer::open(path, &WriteOptions::default()).unwrap();
         for (uuid, value) in self.iter() {
@@ -118,7 +118,7 @@ impl Messages {
         std::fs::remove_file(path).unwrap();
     }
 
-    /// The same bytes but for the checksums, which are 0, with the same checks of UUIDs, through the same buffer.
+    /// The same bytes, but with checksums of 0, with the same checks of UUIDs, through the same buffer.
     fn frame(&self, path: &Path) {
         let mut out = Buffer::new(path);
         let mut last = Uuid::nil();
@@ -140,7 +140,7 @@ impl Messages {
         std::fs::remove_file(path).unwrap();
     }
 
-    /// As the crate `seglog` does it, which needs to know the file's length beforehand: UUIDs as its headers.
+    /// As the crate `seglog` appends. It must know the file's length beforehand. UUIDs are its headers.
     fn append_seglog(&self, path: &Path) {
         let len = self.values.len() + self.uuids.len() * (8 + 16 + TYPE.len()) + 64;
         let mut writer = seglog::write::Writer::<16>::create(path, len, 0).unwrap();
@@ -153,8 +153,8 @@ impl Messages {
     }
 }
 
-/// A file with the buffer that seglake's writers have: it is written from as soon as it is full, and begins so that its bytes lie
-/// in memory as they will in the file's pages.
+/// A file with the buffer of seglake's writers: it is written when it is full, and its bytes have the same place in
+/// their cache line as in the file's pages.
 struct Buffer {
     file: File,
     at: u64,
@@ -225,7 +225,7 @@ impl Framed {
         }
     }
 
-    /// Hashes group by group, and writes as much as a writer's buffer holds right after it was hashed.
+    /// Hashes group by group, and writes a writer's buffer right after it was hashed.
     fn hash_and_write(&self, path: &Path) {
         let file = File::create_new(path).unwrap();
         let (mut hashes, mut at) = (Vec::new(), self.padding);
@@ -260,7 +260,7 @@ fn uuid(number: usize) -> Uuid {
     Uuid::new_v6(Timestamp::from_gregorian_time(tick, 7), &[1, 2, 3, 4, 5, 6])
 }
 
-/// Small batches, each synced, by the time that passes: nearly all of it is waiting.
+/// Small batches, each synced, in wall time, which is mostly waiting.
 fn sync(comparison: &mut Comparison) {
     let folder = TempDir::new().unwrap();
     let path = |name: &str| folder.path().join(name);
@@ -288,7 +288,7 @@ fn sync(comparison: &mut Comparison) {
     );
 }
 
-/// A file of zeros, into which as many bytes as the records have are written and synced.
+/// A preallocated file of zeros, into which as many bytes as the records have are written and synced.
 struct ByHand {
     file: File,
     at: u64,
@@ -333,14 +333,14 @@ impl Synced {
             writer: active::Writer::open(path, &options).unwrap(),
             records: 0,
         };
-        // The zeros go to the disk with the first ones.
+        // The zeros are written to the disk with the first records.
         synced.append();
         synced
     }
 
     fn append(&mut self) {
         if self.writer.position() + ROOM_A_SYNC > PREALLOCATED_BYTES {
-            // Where syncs take no time, in memory, the room does not last.
+            // If syncs take no time, in memory, the room would be used up.
             std::fs::remove_file(&self.path).unwrap();
             *self = Self::new(&self.path.clone(), self.preallocate);
         }

@@ -20,12 +20,13 @@ use crate::messages::{Lengths, SEGMENT_BYTES, Segment, TYPE};
 
 /// The shares of the limits' speeds to reach.
 const TARGET: f64 = 0.7;
-/// Records and bytes that are hashed together: what is copied next still lies in the second cache.
+/// Records and bytes that are hashed together, so that they are still in the second cache when they are copied.
 const GROUP: usize = 512;
 const GROUP_BYTES: usize = 256 << 10;
-/// What a record has beside its value in an active segment: UUID, type and its length, the value's length and the checksum.
+/// The bytes of a record besides its value in an active segment: UUID, type and its length, the value's length and the
+/// checksum.
 const FRAME_BYTES: usize = 16 + 1 + TYPE.len() + 4 + 8;
-/// What a batch has for a record beside the bytes of its value: UUID, timestamp, type, and where type and value end.
+/// The bytes of a record in a batch besides its value: UUID, timestamp, type, and the ends of type and value.
 const FIXED_BYTES: usize = 16 + 8 + TYPE.len() + 4 + 4;
 
 pub(crate) fn run(comparison: &mut Comparison) {
@@ -96,8 +97,8 @@ fn hashes(segment: &Segment) {
     }
 }
 
-/// Hashes all records, and writes as many bytes as their columns have into fresh memory of a batch's size: group by group, so
-/// that what is copied has just been hashed.
+/// Hashes all records, and writes as many bytes as their columns have into new memory of a batch's size: group by
+/// group, so that the copied bytes were just hashed.
 fn hash_and_write(segment: &Segment) {
     let limits = Limits::default();
     let (mut hashes, mut batch) = (Vec::new(), Vec::<u8>::new());

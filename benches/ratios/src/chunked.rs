@@ -1,5 +1,5 @@
-//! Reading and writing chunked segments, beside libzstd decompressing the same frames and compressing the same contents:
-//! contexts used again, content checksums made and checked.
+//! Reading and writing chunked segments, compared with libzstd decompressing the same frames and compressing the same
+//! contents, with reused contexts and content checksums.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use zstd::zstd_safe::{CCtx, CParameter, DCtx, compress_bound};
 use crate::compare::{Beside, Comparison, Work};
 use crate::logs::{Records, flights, lines};
 
-/// Several times what fits into a core's own caches.
+/// Several times the size of a core's own caches.
 const CONTENT_BYTES: usize = 48 << 20;
 /// The writer's default.
 const LEVEL: i32 = 1;

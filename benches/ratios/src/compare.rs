@@ -11,15 +11,15 @@ const MIN_ROUNDS: usize = 8;
 /// The time of a comparison in seconds, unless the environment says otherwise.
 const SECONDS: f64 = 2.0;
 const SECONDS_VARIABLE: &str = "SEGLAKE_RATIOS_SECONDS";
-/// One measurement lasts at least so long: shorter work is repeated within it.
+/// The shortest measurement: shorter work is repeated within it.
 const MIN_RUN: Duration = Duration::from_millis(8);
 
-/// The work of one run, so that it can be given per second.
+/// The work of one run, to compute speeds.
 #[derive(Clone, Copy)]
 pub(crate) enum Work {
     /// Bytes: shown in GB/s.
     Bytes(usize),
-    /// Messages, keys or such: shown in millions a second.
+    /// Messages, keys or similar: shown in millions a second.
     Items(usize),
 }
 
@@ -43,9 +43,9 @@ impl Work {
 /// The clock of a measurement.
 #[derive(Clone, Copy)]
 pub(crate) enum Clock {
-    /// The time that this thread had on a processor: for work that neither waits nor has threads.
+    /// This thread's processor time: for work that neither waits nor has threads.
     Processor,
-    /// The time that passed.
+    /// Wall time.
     Wall,
 }
 
@@ -67,7 +67,7 @@ impl Clock {
     }
 }
 
-/// What seglake is measured beside.
+/// What seglake is compared with.
 #[derive(Clone, Copy)]
 pub(crate) enum Beside<'a> {
     /// The least work of any program for the same result. Only noise exceeds 1.00.
@@ -98,7 +98,7 @@ impl<'a> Beside<'a> {
 #[derive(Serialize, Deserialize)]
 struct Row {
     name: String,
-    /// What seglake is measured beside.
+    /// What seglake is compared with.
     beside: String,
     /// Whether that is a limit, a peer, or seglake itself.
     kind: String,
@@ -140,12 +140,13 @@ impl Comparison {
         }
     }
 
-    /// Measures the comparisons that follow by this clock.
+    /// Sets the clock of the comparisons that follow.
     pub(crate) fn clock(&mut self, clock: Clock) {
         self.clock = clock;
     }
 
-    /// Measures `ours` beside `theirs`, which do the same work. `target` is the ratio to reach: how many times as fast ours is.
+    /// Compares `ours` with `theirs`, which do the same work. `target` is the ratio to reach: how many times as fast
+    /// ours is.
     pub(crate) fn run<A, B>(
         &mut self,
         name: impl Into<String>,

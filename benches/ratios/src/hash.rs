@@ -1,5 +1,6 @@
-//! Hashing many messages at once, with each kernel that the processor has: beside hashing them one after the other with the
-//! crate `highway`, and beside the steps of the hash alone. The messages are those of an active segment, as in the suite `scan`.
+//! Hashing many messages at once, with each kernel of the processor. It is compared with hashing them one after the
+//! other with the crate `highway`, and with the steps of the hash alone. The messages are those of an active segment,
+//! as in the suite `scan`.
 
 use std::hint::black_box;
 
@@ -10,13 +11,13 @@ use crate::compare::{Beside, Comparison, Work};
 use crate::messages::{Lengths, Segment};
 use crate::scan::one_by_one;
 
-/// More than the second cache holds.
+/// More than fits into the second cache.
 const BYTES: usize = 16 << 20;
 /// The hash takes a message in packets, with one step for each, and some more steps at its end.
 const PACKET_BYTES: usize = 32;
 const LAST_STEPS: usize = 4;
-/// Long messages in the second cache, hashed in step with each other, so that the steps take nearly all of the time. 24 is a multiple of
-/// the numbers of messages that the kernels hash in step.
+/// Long messages in the second cache, hashed in lockstep, so that the steps take nearly all of the time. 24 is a
+/// multiple of the numbers of messages that the kernels hash in lockstep.
 const NEAR_MESSAGES: usize = 24;
 const NEAR_BYTES: usize = 8 << 10;
 /// The share of the steps' speed to reach. The rest is loading messages, setting them up and their ends.
@@ -93,7 +94,7 @@ impl Steps {
         }
     }
 
-    /// What these steps are worth, where those of the segment are worth `work`.
+    /// The work of these steps, if that of the segment is `work`.
     fn work(&self, work: Work) -> Work {
         match work {
             Work::Bytes(bytes) => Work::Bytes((bytes as f64 * self.share) as usize),

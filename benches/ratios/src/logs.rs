@@ -1,4 +1,4 @@
-//! Records like those of a service's log, and those of the demo where it has run.
+//! Records like those of a service's log, and those of the demo if it has run.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::messages::Random;
 /// Where `make demo` leaves its segments.
 const DEMO: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../demo-data/segments");
 
-/// Records, their bodies one behind the other: so that reading them costs what it costs to read what they become.
+/// Records with adjacent bodies, so that reading them costs as much as reading the data of the comparison.
 #[derive(Default)]
 pub(crate) struct Records {
     /// Timestamps in microseconds, and where in `bodies` each body ends.
@@ -40,14 +40,14 @@ impl Records {
     }
 }
 
-/// One of these words, some far more often than others.
+/// One of these words, some much more frequent than others.
 fn word<'a>(random: &mut Random, words: &[&'a str]) -> &'a str {
     let count = words.len() as u64;
     let place = (random.next() % count).min(random.next() % count);
     words[usize::try_from(place).unwrap()]
 }
 
-/// Lines of a log, at least `bytes` bytes of them. A record is as many lines as it takes to have `len` bytes.
+/// Lines of a log, at least `bytes` bytes in total. A record has as many lines as fill `len` bytes.
 pub(crate) fn lines(len: usize, bytes: usize) -> Records {
     let mut random = Random::new(7);
     let (mut records, mut micros) = (Records::default(), 1_760_000_000_000_000_i64);

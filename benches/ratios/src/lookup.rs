@@ -21,7 +21,7 @@ use crate::messages::{Random, TYPE};
 const VALUE_BYTES: usize = 120;
 /// How many keys one run looks up.
 const KEYS: usize = 1000;
-/// How many keys each side has for one round: more than a round asks for, and others in each.
+/// How many keys each side has for one round. It is more than a round uses, and the keys of each round differ.
 const KEYS_OF_A_ROUND: usize = 256_000;
 const SEED: u64 = 7;
 /// The share of the loads' speed to reach.
@@ -29,14 +29,14 @@ const TARGET: f64 = 0.5;
 /// An entry of the index: a UUID, and where its message begins.
 const ENTRY_BYTES: usize = 24;
 
-/// How the times of messages are spread.
+/// The distribution of the messages' times.
 #[derive(Clone, Copy)]
 enum Spread {
-    /// As of independent arrivals.
+    /// Independent arrivals.
     Even,
-    /// Bursts of some thousands, with long pauses of any length in between.
+    /// Bursts of some thousands, with long pauses of any length between them.
     Bursts,
-    /// Twice as long a pause each time, as far as 60 bits go: no line is near it anywhere.
+    /// The pause doubles each time, up to 60 bits. No line approximates it anywhere.
     Exponential,
 }
 
@@ -92,7 +92,7 @@ fn sealed(path: &Path, uuids: &[[u8; 16]]) -> Arc<dyn Source> {
     Arc::new(source)
 }
 
-/// A look-up that makes a table of at most so many bytes, at once.
+/// A look-up that makes a table of at most this many bytes at once.
 fn open(source: &Arc<dyn Source>, table: usize) -> Box<dyn Lookup> {
     let options = Options::default().set("lookup_table_bytes", table);
     let lookup = lookup(source.clone(), &options).unwrap();
@@ -224,7 +224,7 @@ fn touch(hits: &Hits) {
     });
 }
 
-/// Reads a byte of each cache line that the value lies in.
+/// Reads a byte of each cache line of the value.
 fn touch_value(value: &[u8]) {
     assert_eq!(value.len(), VALUE_BYTES);
     black_box(value[0] ^ value[VALUE_BYTES / 2] ^ value[VALUE_BYTES - 1]);
@@ -277,7 +277,7 @@ impl<'a> Loads<'a> {
         usize::from(self.bytes[offset] ^ self.bytes[offset + TYPE.len() + VALUE_BYTES])
     }
 
-    /// One pair after the other: the next entry's address waits for the last message.
+    /// One pair after the other: the next entry's address depends on the last message.
     fn in_turn(&mut self) {
         // Always zero, but neither the compiler nor the processor can know that.
         let zero = black_box(0);
@@ -288,7 +288,7 @@ impl<'a> Loads<'a> {
         black_box(self.last);
     }
 
-    /// Pairs that do not wait for each other: entries of a group first, then messages.
+    /// Independent pairs: first the entries of a group, then its messages.
     fn side_by_side(&mut self) {
         let mut all = 0;
         for place in self.some().step_by(GROUP) {
@@ -304,10 +304,10 @@ impl<'a> Loads<'a> {
     }
 }
 
-/// Loads that are started together, which are more than the processor can have in flight. A divisor of [`KEYS`].
+/// Loads that are started together: more than the processor can have in flight. A divisor of [`KEYS`].
 const GROUP: usize = 40;
 
-/// Binary search by hand, and the checksum of what it finds.
+/// Binary search by hand, and the checksum of the result.
 fn by_halving(bytes: &[u8], count: usize, uuid: &[u8; 16]) {
     let entry = |number: usize| &bytes[ENTRY_BYTES * number..ENTRY_BYTES * (number + 1)];
     let (mut low, mut high) = (0, count);

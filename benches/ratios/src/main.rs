@@ -1,7 +1,7 @@
-//! Each hot path beside its peer or limit, as ratios of one run. `make bench` prints them as one table.
+//! Compares each hot path with its peer or limit, as ratios of one run. `make bench` prints them as one table.
 //!
-//! Arguments are suites by name; without any, all run; `--list` prints their names. What they found goes to `SEGLAKE_RATIOS`
-//! (a folder), one JSON file a suite.
+//! Arguments are suites by name; without any, all run; `--list` prints their names. Results go to the folder
+//! `SEGLAKE_RATIOS`, one JSON file for each suite.
 mod append;
 mod arrow;
 mod chunked;

@@ -1,4 +1,4 @@
-//! What is measured on: messages of given lengths, the same in every run, and active segments of them.
+//! The data of the ratios: messages of given lengths, the same in every run, and active segments of them.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ impl Random {
     }
 }
 
-/// How long messages are.
+/// The lengths of messages.
 #[derive(Clone, Copy)]
 pub(crate) enum Lengths {
     Each(usize),
@@ -63,7 +63,7 @@ impl Lengths {
 pub(crate) struct Messages {
     lengths: Lengths,
     random: Random,
-    /// The time of the last one, as UUIDs count it.
+    /// The time of the last message, in ticks of UUIDs.
     tick: u64,
     value: Vec<u8>,
 }
@@ -101,7 +101,7 @@ pub(crate) struct Segment {
     pub(crate) records: Vec<(usize, usize)>,
 }
 
-/// A source that shares its bytes with what it is compared with.
+/// A source that shares its bytes with the other side of the comparison.
 struct Shared(Arc<Vec<u8>>);
 
 impl AsRef<[u8]> for Shared {
@@ -111,7 +111,7 @@ impl AsRef<[u8]> for Shared {
 }
 
 impl Segment {
-    /// A segment of at least `bytes` bytes, its messages of these lengths: the record's checksum and UUID not counted.
+    /// A segment of at least `bytes` bytes, with messages of these lengths, without checksum and UUID.
     pub(crate) fn active(lengths: Lengths, bytes: usize) -> Self {
         let mut messages = Messages::new(lengths);
         let (mut out, mut records) = (Vec::with_capacity(bytes + (1 << 20)), Vec::new());

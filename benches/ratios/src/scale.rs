@@ -1,7 +1,8 @@
-//! Whether a byte costs the same in a file of any size, and a record among any number of them; and memory, and cold files.
+//! Measures whether the cost of a byte depends on the file's size, and that of a record on their number. Also memory,
+//! and cold files.
 //!
-//! The files are real, without holes: of up to 8 GiB, or what `SEGLAKE_RATIOS_GIB` says or the disk has room for, and of up to
-//! 50 million records, or as many as `SEGLAKE_RATIOS_RECORDS` says.
+//! The files are real, without holes: of up to 8 GiB, or what `SEGLAKE_RATIOS_GIB` says or the disk has room for, and
+//! of up to 50 million records, or as many as `SEGLAKE_RATIOS_RECORDS` says.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -18,9 +19,9 @@ use crate::compare::{Beside, Clock, Comparison, Rounds, Work};
 use crate::messages::{Lengths, Messages, TYPE};
 use crate::scan::Pieces;
 
-/// The argument that makes of this program one that reads a file and prints how much memory that took.
+/// The argument that makes this program read a file and print the memory that this took.
 pub(crate) const PEAK: &str = "--peak";
-/// As flat as this counts as flat.
+/// The least ratio that is flat.
 const FLAT: f64 = 0.9;
 /// The share of reading a cold file to reach.
 const COLD_TARGET: f64 = 0.9;
@@ -34,10 +35,10 @@ const MIDDLE_RECORDS: u64 = 1_000_000;
 /// Records of 38 bytes: 9 for type and value.
 const TINY: Lengths = Lengths::Each(8);
 const TINY_TYPE: &[u8] = b"t";
-/// Left free on the disk whatever is asked for.
+/// Kept free on the disk in all cases.
 const SPARE_BYTES: u64 = 2 << 30;
 
-/// A file to measure, and how much is in it.
+/// A file to measure and its amounts.
 struct Segment {
     path: PathBuf,
     bytes: u64,
@@ -68,7 +69,7 @@ impl Segment {
             file.write_all(&piece).unwrap();
             own.bytes += piece.len() as u64;
         }
-        // What is still to be written would be in the way of what is measured, and cannot be dropped from the cache.
+        // Unwritten bytes would disturb the measurement, and cannot be dropped from the cache.
         file.sync_all().unwrap();
         own
     }
@@ -81,7 +82,7 @@ impl Segment {
         Self::write(folder, TINY, TINY_TYPE, u64::MAX, records)
     }
 
-    /// Verifies it so many times.
+    /// Verifies it `times` times.
     fn verify(&self, times: u64) {
         for _ in 0..times {
             let records = verify_file(&self.path);
@@ -92,7 +93,7 @@ impl Segment {
 
 impl Drop for Segment {
     fn drop(&mut self) {
-        // What is left goes with the folder.
+        // A failure is ignored: the folder is removed later.
         let _ = std::fs::remove_file(&self.path);
     }
 }
@@ -126,7 +127,7 @@ pub(crate) fn run(comparison: &mut Comparison) {
     }
 }
 
-/// The cost of a byte, in files of 1 MiB up to the largest. Gives the middle and the largest one.
+/// The cost of a byte, in files of 1 MiB up to the largest. Returns the middle and the largest one.
 fn bytes_flat(comparison: &mut Comparison, folder: &Path) -> [Segment; 2] {
     let wanted = from_environment("SEGLAKE_RATIOS_GIB", 8) << 30;
     let most = room(folder);
@@ -139,7 +140,7 @@ fn bytes_flat(comparison: &mut Comparison, folder: &Path) -> [Segment; 2] {
         (&small, "1 MiB".to_owned()),
         (&large, format!("{} MiB", large.bytes / MIB)),
     ] {
-        // Both do about the same work, of which each is told by its own.
+        // Both do about the same work. Each side's rate is that of its own amount.
         let (times, turns) = turns(own.bytes, middle.bytes);
         let work = |bytes: u64| Work::Bytes(usize::try_from(bytes).unwrap());
         comparison.run_each(
@@ -155,7 +156,7 @@ fn bytes_flat(comparison: &mut Comparison, folder: &Path) -> [Segment; 2] {
     [middle, large]
 }
 
-/// The cost of a record, among a million and the most. Gives both files.
+/// The cost of a record, among a million and the most. Returns both files.
 fn records_flat(comparison: &mut Comparison, folder: &Path) -> [Segment; 2] {
     let most = from_environment("SEGLAKE_RATIOS_RECORDS", 50_000_000);
     let [middle, many] = [MIDDLE_RECORDS, most].map(|records| Segment::tiny(folder, records));
@@ -189,7 +190,7 @@ fn small(comparison: &mut Comparison, folder: &Path) {
     );
 }
 
-/// How often each of two is to be done, for both to be as much work.
+/// How often to do each of two, so that both do the same amount of work.
 const fn turns(own: u64, other: u64) -> (u64, u64) {
     if own < other {
         (other.div_ceil(own), 1)
@@ -206,7 +207,7 @@ fn room(folder: &Path) -> u64 {
         .max(MIDDLE_BYTES)
 }
 
-/// The most memory that a process of its own takes.
+/// The peak memory of a separate process.
 #[cfg(target_os = "linux")]
 fn memory_flat(comparison: &mut Comparison, what: &str, middle: &Segment, large: &Segment) {
     let peak = |segment: &Segment| {
@@ -248,7 +249,7 @@ fn memory_flat(comparison: &mut Comparison, what: &str, middle: &Segment, large:
     );
 }
 
-/// Reads a file, and prints the most memory that this process has had, in KiB.
+/// Reads a file, and prints this process's peak memory in KiB.
 pub(crate) fn print_peak(arguments: &[String]) {
     let [what, path] = arguments else {
         panic!("{PEAK} takes what to do, and with which file")
@@ -268,7 +269,7 @@ pub(crate) fn print_peak(arguments: &[String]) {
     println!("{}", peak.unwrap().trim().trim_end_matches(" kB"));
 }
 
-/// A file that is not in the page cache, beside reading it and nothing else, by the time that passes.
+/// A file that is not in the page cache, compared with only reading it, in wall time.
 #[cfg(target_os = "linux")]
 fn cold(comparison: &mut Comparison, folder: &Path) {
     let segment = Segment::mixed(folder, COLD_BYTES);

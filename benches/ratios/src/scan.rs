@@ -18,7 +18,7 @@ use seglake::verbs::verify;
 use crate::compare::{Beside, Comparison, Work};
 use crate::messages::{Lengths, SEGMENT_BYTES, Segment};
 
-/// The share of hashing alone to reach: the rest is parsing, and what is counted.
+/// The share of hashing alone to reach. The rest is parsing and counting.
 const TARGET: f64 = 0.85;
 /// The variables that name the kernel of a process, and the folder for its rows.
 const KERNEL: &str = "HIGHWAY_BATCH_KERNEL";
@@ -74,7 +74,7 @@ pub(crate) fn run(comparison: &mut Comparison) {
     }
 }
 
-/// The same with another kernel, which is chosen once for a process: so in a process of its own.
+/// The same with another kernel. The kernel is chosen once for a process, so this runs in a separate one.
 fn run_below(comparison: &mut Comparison, kernel: Kernel, folder: &Path) {
     let status = Command::new(std::env::current_exe().unwrap())
         .arg("scan")
@@ -84,7 +84,7 @@ fn run_below(comparison: &mut Comparison, kernel: Kernel, folder: &Path) {
         .status()
         .unwrap();
     assert!(status.success());
-    // Reading files has been measured.
+    // Reading files was measured already.
     let of_kernel = format!("({kernel})");
     comparison.take_over(&folder.join("scan.json"), |name| name.ends_with(&of_kernel));
 }
@@ -97,9 +97,9 @@ pub(crate) fn one_by_one(segment: &Segment) {
     }
 }
 
-/// A segment's records by pieces of a file, each of which holds whole records.
+/// A segment's records by pieces of a file. Each piece has whole records.
 pub(crate) struct Pieces {
-    /// Where each piece begins, and its records, which are relative to that.
+    /// The offset of each piece, and its records relative to that.
     pieces: Vec<(u64, Vec<(usize, usize)>)>,
     buffer: Vec<u8>,
     batch: Batch,
@@ -114,7 +114,7 @@ impl Pieces {
         Self::new(segment.records.iter().copied())
     }
 
-    /// Of records in ascending order: where each begins, and how many bytes of it are hashed.
+    /// For ascending records: the offset of each, and how many of its bytes are hashed.
     pub(crate) fn new(records: impl Iterator<Item = (usize, usize)>) -> Self {
         let mut pieces = Vec::<(u64, Vec<(usize, usize)>)>::new();
         let mut first = 0;

@@ -61,7 +61,7 @@ pub(crate) fn tenant_fields(
     ]);
 }
 
-/// Of a writer that knows of two others.
+/// The fields as of a writer that knows two others.
 pub(crate) fn oplog_fields(
     number: usize,
     _: Value<'_>,

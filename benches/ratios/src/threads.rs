@@ -1,5 +1,6 @@
-//! Verifying one file, and reading batches of it, by two threads, for each format whose files can be divided. It is compared with two
-//! threads that read a file of half the size each, so that they share nothing, and with one thread. The clock is the time that passes.
+//! Verifying one file, and reading batches of it, by two threads, for each format whose files can be divided. It is
+//! compared with two threads that read a file of half the size each, so that they share nothing, and with one thread.
+//! The clock is wall time.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -52,7 +53,7 @@ struct Files {
 }
 
 impl Files {
-    /// `fill` writes so many bytes of records.
+    /// `fill` writes this many bytes of records.
     fn new(folder: &Path, format: &'static Format, fill: impl Fn(&mut dyn Writer, usize)) -> Self {
         let file = |name: &str, bytes| {
             let path = folder.join(format!("{name}.{}", format.extension));
@@ -110,7 +111,7 @@ impl Files {
 impl Drop for Files {
     fn drop(&mut self) {
         for path in [&self.whole].into_iter().chain(&self.halves) {
-            // What is left goes with the folder.
+            // A failure is ignored: the folder is removed later.
             let _ = std::fs::remove_file(path);
         }
     }
@@ -142,7 +143,7 @@ fn batches(format: &'static Format, path: &Path, threads: usize) {
     assert!(rows > 0);
 }
 
-/// Writes the records of an active segment to a file of another format: of 64 partitions, where it has any.
+/// Writes the records of an active segment to a file of another format, in 64 partitions if it has them.
 fn write_records(writer: &mut dyn Writer, segment: &Segment) {
     let columns = writer.columns();
     let count = segment.records.len();

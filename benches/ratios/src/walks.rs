@@ -89,7 +89,7 @@ struct Block {
 }
 
 impl Block {
-    /// The blocks of a segment. They are read from its table of contents once, and not in the time that is measured.
+    /// The blocks of a segment, read from its table of contents once, outside of the measured time.
     fn all(bytes: &[u8]) -> Vec<Self> {
         let (mut at, mut blocks) = (10, Vec::new());
         for _ in 0..u32_at(bytes, 6) {
@@ -130,7 +130,7 @@ fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_be_bytes(*bytes[at..].first_chunk().unwrap())
 }
 
-/// Goes through all fields of an oplog's messages (dialect `draft`), and gives how many there are.
+/// Parses all fields of an oplog's messages (dialect `draft`). Returns the number of messages.
 fn parse_oplog(bytes: &[u8]) -> u64 {
     let (mut at, mut messages) = (0, 0);
     while at < bytes.len() {
@@ -170,7 +170,7 @@ fn uint(bytes: &[u8], at: &mut usize) -> u64 {
     u64::from_le_bytes(number)
 }
 
-/// Hashes each message with the crate: UUID, then what stands in the data.
+/// Hashes each message with the crate: UUID, then its bytes in the data.
 fn one_by_one(segment: &Segment) {
     for (start, len) in &segment.records {
         let (uuid, message) = segment.bytes[*start..*start + *len].split_at(16);
